@@ -21,7 +21,7 @@ def visible(queryset: QuerySet[M], user: Any, *, through: str = "") -> QuerySet[
     """
     if not (user.is_active and user.is_staff):
         return queryset.none()
-    return _seen_by(queryset, user, through)
+    return _filter_seen(queryset, user, through)
 
 
 def usable(queryset: QuerySet[M], owner: Any, *, through: str = "") -> QuerySet[M]:
@@ -32,10 +32,10 @@ def usable(queryset: QuerySet[M], owner: Any, *, through: str = "") -> QuerySet[
     """
     if owner is None:
         return queryset.filter(**{f"{through}__owner" if through else "owner": None})
-    return _seen_by(queryset, owner, through)
+    return _filter_seen(queryset, owner, through)
 
 
-def _seen_by(queryset: QuerySet[M], user: Any, through: str) -> QuerySet[M]:
+def _filter_seen(queryset: QuerySet[M], user: Any, through: str) -> QuerySet[M]:
     owned: Any = queryset.model
     for name in filter(None, through.split("__")):
         owned = owned._meta.get_field(name).related_model
@@ -44,7 +44,7 @@ def _seen_by(queryset: QuerySet[M], user: Any, through: str) -> QuerySet[M]:
     return queryset.filter(owned.seen_by(user, f"{through}__" if through else ""))
 
 
-def teams_of(user: Any) -> QuerySet[Group]:
+def list_teams(user: Any) -> QuerySet[Group]:
     """Return the teams whose names a user may see and share rows with.
 
     A user with `view_all` on every model gets all teams; other users get their own. The groups of roles are not teams.
@@ -58,7 +58,7 @@ def teams_of(user: Any) -> QuerySet[Group]:
     return teams if user.has_perms(every) else teams.filter(user=user)
 
 
-def colleagues_of(user: Any) -> QuerySet[User]:
+def list_colleagues(user: Any) -> QuerySet[User]:
     """Return the active staff whose names a user may see: those of the user's teams, or all with `view_user`."""
     active = User.objects.filter(is_active=True, is_staff=True)
     if user.has_perm("auth.view_user"):

@@ -23,13 +23,13 @@ def busy(stream: TextIO, label: str) -> Iterator[None]:
 WHITESPACE = "\n\t"
 
 
-def printable(text: str) -> str:
+def clean_text(text: str) -> str:
     """Return `text` with a space for each unprintable character except line ends and tabs."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in WHITESPACE else " " for c in text)
 
 
-def on_one_line(text: str) -> str:
+def clean_line(text: str) -> str:
     """Return `text` without unprintable characters, on one line and single-spaced."""
-    return " ".join(printable(text).split())
+    return " ".join(clean_text(text).split())

@@ -19,7 +19,7 @@ class CatalogueError(BenchbenchError):
     code = "catalogue"
 
 
-def catalogue_id(source: object) -> str:
+def parse_catalogue_id(source: object) -> str:
     """Return the id in a source (`ir_datasets:cranfield`), "" if it is a path."""
     text = str(source)
     return text.removeprefix(PREFIX) if text.startswith(PREFIX) else ""

@@ -32,12 +32,12 @@ def main() -> None:
         sys.exit(score(arguments[1:]))
     completing = "DJANGO_AUTO_COMPLETE" in os.environ  # a word, in a shell
     if not completing and (not arguments or arguments[0] in ("-h", "--help")):
-        print(overview(Path(sys.argv[0]).name))
+        print(describe_commands(Path(sys.argv[0]).name))
         return
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "benchbench.settings")
     if needs_services(arguments):
         _start_services()
-    if not completing and (sentence := misspelt(arguments[0])):
+    if not completing and (sentence := suggest_command(arguments[0])):
         print(sentence, file=sys.stderr)
         sys.exit(2)
     if needs_services(arguments) and arguments[0] not in WITHOUT_TABLES:
@@ -48,9 +48,9 @@ def main() -> None:
     execute_from_command_line(sys.argv)
 
 
-def overview(program: str) -> str:
+def describe_commands(program: str) -> str:
     """Return the list of commands with a line each, as `program` prints it without a command."""
-    listed = {**commands(), "score": SCORE}
+    listed = {**list_commands(), "score": SCORE}
     width = max(map(len, listed))
     lines = [f"  {name:<{width}}  {summary}" for name, summary in listed.items()]
     return "\n".join(
@@ -67,7 +67,7 @@ def overview(program: str) -> str:
     )
 
 
-def commands() -> dict[str, str]:
+def list_commands() -> dict[str, str]:
     """Return BenchBench's own commands with the line that says what each does: the docstring of its module.
 
     Read from the files, since importing them takes a second.
@@ -77,9 +77,9 @@ def commands() -> dict[str, str]:
     return {path.stem: path.read_text(encoding="utf-8").split('"""')[1].splitlines()[0] for path in modules}
 
 
-def misspelt(name: str) -> str:
+def suggest_command(name: str) -> str:
     """Return the message for an unknown command, with the most similar one; "" for a known command."""
-    if name in commands() or name.startswith("-") or name in ("help", "version"):
+    if name in list_commands() or name.startswith("-") or name in ("help", "version"):
         return ""
     import django
     from django.core.management import get_commands
@@ -117,9 +117,9 @@ def _require_tables(name: str) -> None:
     import django
     from django.core.management import get_commands, load_command_class
 
-    from benchbench.database.tables import why_not_usable
+    from benchbench.database.tables import explain_unusable
 
     django.setup()
-    if sentence := why_not_usable(Path(sys.argv[0]).name):
+    if sentence := explain_unusable(Path(sys.argv[0]).name):
         print(sentence, file=sys.stderr)
         sys.exit(getattr(load_command_class(get_commands()[name], name), "error_status", 1))

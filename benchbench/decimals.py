@@ -29,11 +29,11 @@ def short_signed(number: float, decimals: int = 4) -> str:
     return text if not float(text) else f"{'+' if number > 0 else '−'}{text}"
 
 
-def p_text(p: float) -> str:
+def format_p(p: float) -> str:
     """Return the p of a test: `.031`; `< .001` below that."""
     return "< .001" if p < 0.001 else figure(p, 3)
 
 
-def some_of(names: Sequence[str], limit: int = 5, between: str = ", ") -> str:
+def list_some(names: Sequence[str], limit: int = 5, between: str = ", ") -> str:
     """Return the first of many names for a sentence: "q1, q2, q3, q4, q5 and 12 more"."""
     return between.join(names[:limit]) + (f" and {len(names) - limit:,} more" if len(names) > limit else "")

@@ -48,7 +48,7 @@ def in_use(instance: Model, *users: Model) -> ConflictError:
         type(user) for user in users if getattr(_owned(user), "owner_id", None) != getattr(instance, "owner_id", None)
     }
     used_by = " and ".join(
-        _usage_text(model, count, examples.get(model), model in foreign_types) for model, count in counts.items()
+        _describe_usage(model, count, examples.get(model), model in foreign_types) for model, count in counts.items()
     )
     return ConflictError(f'The {noun} "{instance}" cannot be deleted: it is used by {used_by}. Delete that first.')
 
@@ -58,7 +58,7 @@ def _owned(row: Any) -> Any:
     return getattr(row, "benchmark", row)
 
 
-def _usage_text(model: type[Model], count: int, example: Model | None, of_others: bool) -> str:
+def _describe_usage(model: type[Model], count: int, example: Model | None, of_others: bool) -> str:
     meta = model._meta
     if count == 1:
         hidden = "of another owner" if of_others else "hidden from the team"

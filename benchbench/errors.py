@@ -36,10 +36,10 @@ def error_text(error: Exception) -> str:
     """Return the text of an error to store and show: its message, or the type and text of an unexpected error."""
     if isinstance(error, BenchbenchError):
         return error.message
-    return f"{type(error).__name__}: {without_folders(str(error))}"
+    return f"{type(error).__name__}: {strip_folders(str(error))}"
 
 
-def without_folders(text: str) -> str:
+def strip_folders(text: str) -> str:
     """Return a library's text without the folders of this machine: `…/model.bin`. Only the log may contain those."""
     return FOLDERS.sub("…/", text)
 

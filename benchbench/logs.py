@@ -42,7 +42,7 @@ FORMATTERS: dict[str, dict[str, Any]] = {
 }
 
 
-def logging_as(formatter: str, level: str) -> dict[str, Any]:
+def build_logging(formatter: str, level: str) -> dict[str, Any]:
     """Return the setting LOGGING: records from `level` upwards go to stderr, in the format of `formatter`."""
     if formatter not in FORMATTERS:
         raise ImproperlyConfigured(f"LOG_FORMAT must be one of {', '.join(FORMATTERS)}, not {formatter!r}.")

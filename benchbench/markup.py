@@ -33,7 +33,7 @@ def excerpt(text: str, query: str) -> list[Piece]:
     text. It is plain text: the template escapes it.
     """
     flat = " ".join(text.split())
-    pattern = _pattern(query)
+    pattern = _build_pattern(query)
     first = pattern.search(flat) if pattern else None
     start = max(0, first.start() - BEFORE) if first else 0
     if start:
@@ -42,17 +42,17 @@ def excerpt(text: str, query: str) -> list[Piece]:
     if start + EXCERPT < len(flat):
         passage = passage[: passage.rfind(" ")] if " " in passage else passage
         passage += " …"
-    return marked(("… " if start else "") + passage, query)
+    return mark_words(("… " if start else "") + passage, query)
 
 
-def marked(text: str, query: str) -> list[Piece]:
+def mark_words(text: str, query: str) -> list[Piece]:
     """Return the whole of `text` in pieces, the words of `query` marked."""
-    pattern = _pattern(query)
+    pattern = _build_pattern(query)
     pieces = pattern.split(text) if pattern else [text]  # every second one is a word
     return [Piece(piece, index % 2 == 1) for index, piece in enumerate(pieces) if piece]
 
 
-def _pattern(query: str) -> re.Pattern[str] | None:
+def _build_pattern(query: str) -> re.Pattern[str] | None:
     words = {word for word in WORD.findall(query) if len(word) >= MIN_LENGTH and word.lower() not in UNMARKED}
     stems = {word[: max(MIN_LENGTH, len(word) * 4 // 5)] for word in words}
     if not stems:
@@ -71,11 +71,11 @@ def code(words: str) -> str:
     return "`" + " ".join(words.replace("`", "'").split()) + "`"
 
 
-def rendered(words: str) -> str:
+def render_markdown(words: str) -> str:
     """Return Markdown as safe HTML: HTML in it is escaped, and it loads nothing from other sites."""
-    return str(_renderer().render(words))
+    return str(_build_renderer().render(words))
 
 
 @cache
-def _renderer() -> MarkdownIt:
+def _build_renderer() -> MarkdownIt:
     return MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")

@@ -10,7 +10,7 @@ from django.db.models import F, Func, JSONField, Q, Value
 PERMISSIONS = ("add", "change", "delete", "view", "view_all")  # of an owned model, see `benchbench.access.visible`
 
 
-def with_key(field: str, key: str, value: Any) -> Func:
+def add_key(field: str, key: str, value: Any) -> Func:
     """Return an expression that adds a key to the JSON object `field`, so that concurrent UPDATEs keep both keys."""
     more = Value({key: value}, JSONField())
     return Func(F(field), more, template="%(expressions)s", arg_joiner=" || ", output_field=JSONField())

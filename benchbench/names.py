@@ -17,7 +17,7 @@ MAX_LENGTH = 200
 Result = TypeVar("Result")
 
 
-def checked_name(name: str, noun: str) -> str:
+def check_name(name: str, noun: str) -> str:
     """Return `name` without surrounding space. Raises an error about the `noun` for an invalid name."""
     name = name.strip()
     if not name or not name.isprintable():
@@ -29,7 +29,7 @@ def checked_name(name: str, noun: str) -> str:
     return name
 
 
-def free_name(name: str, taken: Iterable[str]) -> str:
+def find_free_name(name: str, taken: Iterable[str]) -> str:
     """Return `name`; if it is taken, with the first free number from 2: "library (2)".
 
     A name that is too long is cut before the number.
@@ -40,14 +40,14 @@ def free_name(name: str, taken: Iterable[str]) -> str:
     return next(free for free in names if free not in existing)
 
 
-def under_free_name(name: str, rows: Sequence[QuerySet[Any]], make: Callable[[str], Result]) -> Result:
+def use_free_name(name: str, rows: Sequence[QuerySet[Any]], make: Callable[[str], Result]) -> Result:
     """Return the result of `make` for a name that none of `rows` has. This is the only way to take such a name.
 
     If another transaction takes the name at the same moment, all is undone and `make` is called with the next free
     name. So `make` must load all rows that it depends on itself. Raises the other errors of `make`.
     """
     while True:
-        free = free_name(name.strip(), chain.from_iterable(taken.values_list("name", flat=True) for taken in rows))
+        free = find_free_name(name.strip(), chain.from_iterable(taken.values_list("name", flat=True) for taken in rows))
         try:
             with transaction.atomic():
                 return make(free)
@@ -69,7 +69,7 @@ def find_named(model: type[Owned], name_or_id: str, *, owner: User | None = None
     """
     objects: Any = model._default_manager if owner is None else usable(model._default_manager.all(), owner)
     noun = model._meta.verbose_name
-    matching = named_rows(objects, name_or_id)
+    matching = find_rows(objects, name_or_id)
     if len(matching) == 1:
         return matching[0]
     if matching:
@@ -84,12 +84,12 @@ def find_named(model: type[Owned], name_or_id: str, *, owner: User | None = None
     )
 
 
-def named_rows(rows: QuerySet[M], name_or_id: str) -> list[M]:
+def find_rows(rows: QuerySet[M], name_or_id: str) -> list[M]:
     """Return at most two rows whose name is `name_or_id`; without any, the row with this id."""
-    return list(rows.filter(name=name_or_id)[:2]) or rows_by_id(rows, name_or_id)
+    return list(rows.filter(name=name_or_id)[:2]) or find_by_id(rows, name_or_id)
 
 
-def rows_by_id(rows: QuerySet[M], text: str) -> list[M]:
+def find_by_id(rows: QuerySet[M], text: str) -> list[M]:
     """Return the row whose id is `text`; none if that is not an id or the row does not exist."""
     try:
         return list(rows.filter(pk=UUID(text)))

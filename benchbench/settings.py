@@ -14,14 +14,14 @@ from django.core.management.utils import get_random_secret_key
 
 from benchbench import embedded
 from benchbench.environment import env_bool, env_int, env_list, env_rate, env_str
-from benchbench.logs import logging_as
+from benchbench.logs import build_logging
 from benchbench.site.presets import CONTENT_SECURITY_POLICY, FILE_UPLOAD_HANDLERS, SPECTACULAR_SETTINGS, UNFOLD  # noqa: F401  (settings as they are)
 from benchbench.site.presets import REST_FRAMEWORK as REST
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 
-def package_folder(name: str) -> Path:
+def find_package(name: str) -> Path:
     """Return the folder of an installed package without importing it."""
     spec = find_spec(name)
     if spec is None or spec.origin is None:
@@ -29,10 +29,10 @@ def package_folder(name: str) -> Path:
     return Path(spec.origin).parent
 
 
-DATA_DIR = embedded.current_paths().data
+DATA_DIR = embedded.find_places().data
 
 
-def local_secret() -> str:
+def load_secret() -> str:
     """Return the secret key of an evaluation site, made at its first start and stored in its data folder."""
     file = DATA_DIR / "secret_key"
     if not file.exists():
@@ -54,7 +54,7 @@ if not SECRET_KEY:
         raise ImproperlyConfigured(
             "SECRET_KEY is not set: a site with its own DATABASE_URL needs one. See .env.example."
         )
-    SECRET_KEY = local_secret()
+    SECRET_KEY = load_secret()
 ALLOWED_HOSTS = env_list("ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"])
 CSRF_TRUSTED_ORIGINS = env_list("CSRF_TRUSTED_ORIGINS", [])
 HTTPS = env_bool("HTTPS")
@@ -143,8 +143,8 @@ DATE_FORMAT, DATETIME_FORMAT = "Y-m-d", "Y-m-d H:i"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # PostgreSQL and Redis: the embedded ones unless a URL names another.
-DATABASE_URL = env_str("DATABASE_URL", embedded.current_paths().database_url())
-REDIS_URL = env_str("REDIS_URL", embedded.current_paths().redis_url())
+DATABASE_URL = env_str("DATABASE_URL", embedded.find_places().database_url())
+REDIS_URL = env_str("REDIS_URL", embedded.find_places().redis_url())
 ENGINE = "benchbench.embedded" if EMBEDDED else None
 DATABASES = {"default": dj_database_url.parse(DATABASE_URL, engine=ENGINE, conn_max_age=0)}
 if DATABASE_POOL := env_int("DATABASE_POOL", 0, minimum=0):  # the most connections that this process keeps
@@ -175,7 +175,7 @@ RQ = {"JOB_CLASS": "apps.operations.queueing.OwnJob"}
 
 STATIC_URL = "static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"
-STATICFILES_DIRS = [BASE_DIR / "static", ("plotly", package_folder("plotly") / "package_data")]
+STATICFILES_DIRS = [BASE_DIR / "static", ("plotly", find_package("plotly") / "package_data")]
 WHITENOISE_USE_FINDERS = True
 FILE_UPLOAD_MAX_MEMORY_SIZE = 2**21
 REST_FRAMEWORK = {**REST, "NUM_PROXIES": env_int("BENCHBENCH_PROXIES", 0, minimum=0)}
@@ -202,7 +202,7 @@ DISABLE_AUTH = env_bool("DISABLE_AUTH")
 DISABLE_AUTH_USER = env_str("DISABLE_AUTH_USER", "developer")
 if DISABLE_AUTH and not DEBUG:
     raise ImproperlyConfigured("DISABLE_AUTH is true without DEBUG, so anyone can use the API as staff: unset it.")
-LOGGING = logging_as(env_str("LOG_FORMAT", "line"), env_str("LOG_LEVEL", "WARNING"))
+LOGGING = build_logging(env_str("LOG_FORMAT", "line"), env_str("LOG_LEVEL", "WARNING"))
 
 # Quotas of the JSON upload.
 BENCHMARK_DATASET_MAX_UPLOAD_BYTES = env_int("BENCHMARK_DATASET_MAX_UPLOAD_BYTES", 10 * 2**20)

@@ -10,7 +10,7 @@ def timestamp(when: datetime) -> str:
     return when.astimezone(UTC).isoformat().removesuffix("+00:00") + "Z"
 
 
-def git_sha(folder: Path) -> str | None:
+def read_git_sha(folder: Path) -> str | None:
     """Return the commit that is checked out in a folder; None without a commit or git."""
     command = ["git", "-C", str(folder), "rev-parse", "HEAD"]
     try:

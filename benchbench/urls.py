@@ -35,7 +35,7 @@ def for_superusers(page: Callable[..., HttpResponse]) -> Callable[..., HttpRespo
     return guarded
 
 
-def queue_pages() -> list[URLPattern]:
+def list_queue_pages() -> list[URLPattern]:
     """Return django-rq's pages, which show all users' jobs and can delete and rerun them."""
     patterns = [*get_api_urlpatterns(), *get_admin_urlpatterns()]
     for pattern in patterns:
@@ -51,7 +51,7 @@ urlpatterns = [
     path("healthz", healthz),
     path("readyz", readyz),
     path("metrics", metrics),
-    path("admin/rq/", include((queue_pages(), "django_rq"))),
+    path("admin/rq/", include((list_queue_pages(), "django_rq"))),
     path("admin/", admin.site.urls),
     path("api/v2/", include("apps.api.urls")),
     path("api/docs/", staff_member_required(docs), name="api_docs"),

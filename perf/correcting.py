@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from benchbench.ir.judging.corrected import CorrectedComparison, corrected_by_queries
+from benchbench.ir.judging.corrected import CorrectedComparison, correct_by_queries
 from benchbench.ir.statistics.significance import compare
-from benchbench.ir.statistics.verdict import verdict
+from benchbench.ir.statistics.verdict import find_verdict
 
 CORRECTED, JUDGED, DOCUMENTS, HELD = 300, 60, 20, 1_000  # queries, of which judged by a person; documents of each
 GRADES = np.array([0.6, 0.2, 0.12, 0.08])  # how many documents have grade 0, 1, 2, 3
@@ -54,8 +54,8 @@ def by_queries(population: Population, rng: np.random.Generator, seed: int) -> t
     person, model, rankings = population.draw(rng, CORRECTED)
     values = ndcg(model, rankings)
     judged = np.where(np.arange(CORRECTED) < JUDGED, ndcg(person, rankings), np.nan)
-    plain = verdict(compare(values, seed=seed, resamples=HELD))
-    return corrected_by_queries(values, judged, seed=seed, resamples=HELD), plain.winner is not None
+    plain = find_verdict(compare(values, seed=seed, resamples=HELD))
+    return correct_by_queries(values, judged, seed=seed, resamples=HELD), plain.winner is not None
 
 
 @dataclass

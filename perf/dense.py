@@ -23,7 +23,7 @@ from apps.retrieval.models import Index
 from apps.retrieval.search import exact
 from apps.retrieval.search import vectors as tables
 from apps.retrieval.search.approximate import ApproximateView
-from apps.retrieval.search.exact import nearest
+from apps.retrieval.search.exact import find_nearest
 from benchbench.ir.planning.ann import Ann
 
 QUERIES, DIMENSION, DEPTH, ROUNDS = 300, 384, 100, 7
@@ -69,17 +69,17 @@ def compare(size: int, queries: np.ndarray) -> float:
     vectors = unit(size, 2)
     rounds = ROUNDS if size < 1_000_000 else 3
     pairs = [
-        (timed(lambda: nearest(vectors, queries, DEPTH)), timed(lambda: bare_torch(vectors, queries)))
+        (timed(lambda: find_nearest(vectors, queries, DEPTH)), timed(lambda: bare_torch(vectors, queries)))
         for _ in range(rounds + 1)
     ][1:]  # the first warms up
     ours, theirs = (statistics.median(column) for column in zip(*pairs, strict=True))
     ratio = statistics.median(one / other for one, other in pairs)
-    growth = peak_growth(lambda: nearest(vectors, queries, DEPTH)) / 2**20
+    growth = peak_growth(lambda: find_nearest(vectors, queries, DEPTH)) / 2**20
     print(f"{size:>10,} {ours:>13.3f} {theirs:>9.3f} {ratio:>7.2f} {growth:>10.0f}")
     if size == 1_000_000:
         exact.SIMILARITY_BYTES = BOUND // 4
-        growth = peak_growth(lambda: nearest(vectors, queries, DEPTH)) / 2**20
-        seconds = timed(lambda: nearest(vectors, queries, DEPTH))
+        growth = peak_growth(lambda: find_nearest(vectors, queries, DEPTH)) / 2**20
+        seconds = timed(lambda: find_nearest(vectors, queries, DEPTH))
         print(
             f"{'':>10} {seconds:>13.3f} {'':>9} {'':>7} {growth:>10.0f}  with similarities of {BOUND >> 22} MB a block"
         )
@@ -94,9 +94,9 @@ def compare_with_pgvector(size: int, queries: np.ndarray) -> None:
     tables.create_table(index.vector_table, DIMENSION)
     tables.insert_rows(index.vector_table, np.arange(size), vectors)
     few, scan = queries[:SCANNED_QUERIES], ApproximateView(index, vectors, Ann.parse("pgvector:exact"), {})
-    scan.nearest(few[:2], DEPTH)  # warms up
-    theirs = timed(lambda: scan.nearest(few, DEPTH)) / len(few)
-    ours = statistics.median(timed(lambda: nearest(vectors, queries, DEPTH)) for _ in range(ROUNDS)) / len(queries)
+    scan.find_nearest(few[:2], DEPTH)  # warms up
+    theirs = timed(lambda: scan.find_nearest(few, DEPTH)) / len(few)
+    ours = statistics.median(timed(lambda: find_nearest(vectors, queries, DEPTH)) for _ in range(ROUNDS)) / len(queries)
     print(
         f"{size:,} vectors: pgvector's scan {theirs * 1000:.1f} ms a query (mean of {len(few)}), "
         f"{theirs / ours:.0f} x BenchBench's {ours * 1000:.2f} ms (of {len(queries)} at once)"

@@ -29,7 +29,7 @@ import numpy as np
 from torch.utils.flop_counter import FlopCounterMode
 
 from apps.retrieval.encoders import load_encoder
-from apps.retrieval.encoders.base import BATCH, length_batches
+from apps.retrieval.encoders.base import BATCH, batch_by_length
 from apps.retrieval.encoders.model_files import find_model
 from apps.retrieval.encoders.registry import SentenceTransformerEncoder
 from apps.retrieval.rerankers.cross_encoder import CrossEncoderReranker
@@ -105,7 +105,7 @@ def measure_encoding(peak: float) -> None:
     assert isinstance(encoder, SentenceTransformerEncoder)
     model: Any = encoder._model
     some = texts(TEXTS)
-    batches = list(length_batches(some, window=model.max_seq_length))
+    batches = list(batch_by_length(some, window=model.max_seq_length))
     features = [to_device(model.preprocess([some[number] for number in chosen])) for chosen in batches]
 
     def bare() -> None:
@@ -128,12 +128,12 @@ def measure_search(size: int, peak: float) -> None:
     def bare() -> object:
         return (asked @ matrix.T).topk(DEPTH)
 
-    ours, theirs = side_by_side(lambda: exact.nearest(vectors, queries, DEPTH), bare)
+    ours, theirs = side_by_side(lambda: exact.find_nearest(vectors, queries, DEPTH), bare)
     row(f"exact search, {size:,} × {DIMENSION}, depth {DEPTH}", QUERIES, ours, theirs, 2 * vectors.size * QUERIES, peak)
-    on_gpu = exact.nearest(vectors, queries, DEPTH)
-    chosen, exact._gpu = exact._gpu, lambda: None
-    same = on_gpu == exact.nearest(vectors, queries, DEPTH)
-    exact._gpu = chosen
+    on_gpu = exact.find_nearest(vectors, queries, DEPTH)
+    chosen, exact._find_gpu = exact._find_gpu, lambda: None
+    same = on_gpu == exact.find_nearest(vectors, queries, DEPTH)
+    exact._find_gpu = chosen
     print(f"{'':<4}rankings and scores are {'bit-equal to' if same else 'NOT THOSE OF'} the CPU's")
 
 
@@ -163,7 +163,7 @@ def measure_reranking(peak: float) -> None:
         reranker = cross_encoder(folder)
     model: Any = reranker._model
     some, queries = texts(PAIR_TEXTS), texts(PAIR_QUERIES)
-    batches = list(length_batches(some, window=model.max_seq_length))
+    batches = list(batch_by_length(some, window=model.max_seq_length))
     features = [
         to_device(model.preprocess([(query, some[number]) for number in chosen]))
         for query in queries

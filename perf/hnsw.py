@@ -21,7 +21,7 @@ from django.db import connection
 from apps.retrieval.models import ChunkSet, Index
 from apps.retrieval.search import vectors as tables
 from apps.retrieval.search.approximate import ApproximateView
-from apps.retrieval.search.exact import nearest
+from apps.retrieval.search.exact import find_nearest
 from apps.retrieval.search.pgvector import explain, make_ann_index
 from benchbench.ir.planning.ann import Ann, recall
 from benchbench.ir.records import ScoredList
@@ -82,7 +82,7 @@ def approximate(index: Index, vectors: np.ndarray, setting: Ann, queries: np.nda
     assert explain(index, setting, DEPTH)["index_used"], f"{setting} did not use its index"
     view = ApproximateView(index, vectors, setting, {})
     warming = queries[:20]
-    lists = [view.nearest(query[None], DEPTH)[0] for query in np.concatenate([warming, queries])]
+    lists = [view.find_nearest(query[None], DEPTH)[0] for query in np.concatenate([warming, queries])]
     return lists[len(warming) :], [seconds * 1000 for seconds in view.seconds[len(warming) :]]
 
 
@@ -102,7 +102,7 @@ def main() -> None:
     built = make_ann_index(index, Ann.parse(SETTINGS[0]))
     print(f"building HNSW (m 16, ef_construction 64): {built.build_seconds:.1f} s, {built.bytes / 2**20:,.0f} MB")
     print(f"{'one query at a time':>20} {'recall@10':>10} {'worst query':>12} {'p50 ms':>9} {'p95 ms':>9}")
-    truth, costs = each(queries, lambda query: nearest(vectors, query, DEPTH))
+    truth, costs = each(queries, lambda query: find_nearest(vectors, query, DEPTH))
     row("exact, in memory", [1.0] * QUERIES, costs)
     scanned, costs = approximate(index, vectors, Ann.parse("pgvector:exact"), queries[:SCANS])
     row("exact, by pgvector", [recall(*pair, DEPTH) for pair in zip(scanned, truth, strict=False)], costs)

@@ -29,7 +29,7 @@ from benchbench.ir.judging.pool import Pool
 from benchbench.ir.judging.relevance import Prior
 from benchbench.ir.measures import GradedRankings, Measure, evaluate
 from benchbench.ir.statistics.significance import compare
-from benchbench.ir.statistics.verdict import verdict
+from benchbench.ir.statistics.verdict import find_verdict
 
 MEASURE = Measure("nDCG", CUTOFF)
 SEEDS, TIMED = 35, 200
@@ -72,7 +72,7 @@ class Played:
 def group_of(rankings: list, truths: list, seed: int) -> tuple[int, ...]:
     """The verdict as pages have it: an unjudged document is not relevant."""
     values = [evaluate([MEASURE], GradedRankings.from_rankings(run, truths))[0] for run in rankings]
-    return tuple(sorted(verdict(compare(np.stack(values), seed=seed)).group))
+    return tuple(sorted(find_verdict(compare(np.stack(values), seed=seed)).group))
 
 
 def copied(grades: np.ndarray, kappa: float, seed: int) -> np.ndarray:
@@ -96,22 +96,22 @@ def played(collection: Collection, way: Way, prior: Prior, seed: int, *, runs: i
     hidden = [  # of the pool alone: what no run returned is judged in no order
         {one: truth.get(one, 0.0) for one in ids} for ids, truth in zip(pool.documents, truths, strict=True)
     ]
-    grades = pool.grades(hidden)[tuple(pool.cells.T)]
+    grades = pool.get_grades(hidden)[tuple(pool.cells.T)]
     model = copied(grades, way.kappa, seed) if way.kappa else None
     axes = axes_in(collection, pool) if way.texts else None
     unknown = [{} for _ in hidden]
     judging = Judging(pool, MEASURE, collection.scale, unknown, seed=seed, axes=axes, prior=prior)
     judging.inform(model)
-    sample, given, result = orders.random_order(pool, seed=seed), set(), Played()
+    sample, given, result = orders.order_randomly(pool, seed=seed), set(), Played()
     calibrating = sample[: MIN_PAIRS if way.kappa else 0]
     for target in checkpoints(pool.size, MIN_PAIRS if way.kappa else FIRST):
         weighed = way.order == "decisive" and len(given) >= len(calibrating)
-        rest = orders.weight_order(judging.weights()) if weighed else orders.depth_order(pool)
+        rest = orders.order_by_weight(judging.compute_weights()) if weighed else orders.order_by_depth(pool)
         coming = orders.upcoming(np.concatenate([calibrating, rest]), sample, given)
         for _ in range(target - len(given)):
             number = next(coming)[0]
             given.add(number)
-            judging.grade(pool.item(number), grades[number])
+            judging.grade(pool.get_item(number), grades[number])
         state = judging.state(bounds=False)
         if state.is_settled:
             break
@@ -171,14 +171,14 @@ def speed() -> None:
         started = time.perf_counter()
         judging = Judging(pool, MEASURE, [0, 1, 2, 3], [{} for _ in range(300)], axes=evidence[0])
         judging.inform(evidence[1])
-        first = orders.depth_order(pool).tolist()
+        first = orders.order_by_depth(pool).tolist()
         for number in first[:1_500]:
-            judging.grade(pool.item(number), float(base[pool.item(number)] > 1.5))
+            judging.grade(pool.get_item(number), float(base[pool.get_item(number)] > 1.5))
         judging.state()
         opened = time.perf_counter() - started
         seconds = []
         for number in first[1_500 : 1_500 + TIMED]:
-            judging.grade(pool.item(number), float(base[pool.item(number)] > 1.5))
+            judging.grade(pool.get_item(number), float(base[pool.get_item(number)] > 1.5))
             started = time.perf_counter()
             judging.state()
             seconds.append(time.perf_counter() - started)

@@ -36,9 +36,9 @@ from django.db.models import F, FloatField, Func, Sum
 from apps.benchmarks.defining.creating import BenchmarkOptions, create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, PairList
-from apps.benchmarks.planning import add_sources, costs_of, plan_of, shared_lists
+from apps.benchmarks.planning import add_sources, build_shared_lists, estimate_costs, plan_of
 from apps.benchmarks.running.pairs import PinnedRerankers
-from apps.benchmarks.running.rankings import final_lists
+from apps.benchmarks.running.rankings import build_final_lists
 from apps.benchmarks.running.stages import Stages
 from apps.mappings.beir import import_beir
 from apps.mappings.models import Mapping
@@ -104,10 +104,10 @@ def stages_alone(benchmark: Benchmark, *, known: bool = False) -> float:
     queries = list(benchmark.dataset_version.queries.order_by("pk"))
     indexes = {run.config.get("index"): open_index(run.index) for run in runs if run.index}
     plan, query_ids = plan_of(runs), [query.pk for query in queries]
-    lists = shared_lists(runs, plan)
+    lists = build_shared_lists(runs, plan)
     started = time.perf_counter()
     outcomes = Stages(queries, indexes, PinnedRerankers(benchmark), tolerant=False).run(plan)
-    list(final_lists(lists, outcomes, query_ids, indexes, max_k=max(benchmark.k_values)))
+    list(build_final_lists(lists, outcomes, query_ids, indexes, max_k=max(benchmark.k_values)))
     return time.perf_counter() - started
 
 
@@ -142,8 +142,10 @@ def predicted_gain(benchmark: Benchmark) -> float:
     """What the plan says isolated execution costs, over shared."""
     runs = list(benchmark.runs.select_related("index__chunk_set", "benchmark"))
     indexes = {run.config.get("index"): run.index for run in runs if run.index}
-    alone = sum(sum(costs_of(plan_of([run]).only([str(run.pk)], truth=False), indexes).values()) for run in runs)
-    return alone / sum(costs_of(plan_of(runs), indexes).values())
+    alone = sum(
+        sum(estimate_costs(plan_of([run]).select([str(run.pk)], truth=False), indexes).values()) for run in runs
+    )
+    return alone / sum(estimate_costs(plan_of(runs), indexes).values())
 
 
 def compare(name: str, mapping: Mapping, matrix: Matrix) -> None:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchbench.ir.judging.evidence import COLUMNS, JUDGE, Features, axes_of
+from benchbench.ir.judging.evidence import COLUMNS, JUDGE, Features, compute_axes
 from benchbench.ir.judging.pool import Pool
 from benchbench.ir.judging.relevance import Prior, learn
 
@@ -146,8 +146,8 @@ def drawn(collection: Collection, seed: int, *, runs: int) -> tuple[list, list]:
 
 
 def axes_in(collection: Collection, pool: Pool) -> np.ndarray:
-    numbers = [collection.rows[str(pool.item(number).document)] for number in range(pool.size)]
-    return axes_of(pool, collection.vectors, np.array(numbers))
+    numbers = [collection.rows[str(pool.get_item(number).document)] for number in range(pool.size)]
+    return compute_axes(pool, collection.vectors, np.array(numbers))
 
 
 def fitted(collection: Collection, seed: int) -> list[float]:
@@ -156,7 +156,7 @@ def fitted(collection: Collection, seed: int) -> list[float]:
     rankings, truths = drawn(collection, seed + 10_000, runs=2 + seed % 4)
     pool = Pool.from_rankings(rankings, depth=CUTOFF)
     hidden = [{one: truth.get(one, 0.0) for one in ids} for ids, truth in zip(pool.documents, truths, strict=True)]
-    grades = pool.grades(hidden)
+    grades = pool.get_grades(hidden)
     turns = np.argsort(pool.best[tuple(pool.cells.T)] + 3 * rng.gumbel(size=pool.size))
     given = np.full(grades.shape, np.nan)
     cells = tuple(pool.cells[turns[: int(pool.size * rng.uniform(0.1, 0.33))]].T)

@@ -20,8 +20,8 @@ from collections.abc import Sequence
 import numpy as np
 import throwaway
 
-from benchbench.ir.chunking import first_sentences
-from benchbench.ir.trees import clusters
+from benchbench.ir.chunking import find_first_sentences
+from benchbench.ir.trees import find_clusters
 
 CHUNKS, DIMENSION, TOPICS, PARTS = 20_000, 384, 200, 10
 CONTEXT, THRESHOLD, LAYERS = 8_000, 0.1, 3
@@ -104,7 +104,7 @@ def main() -> None:
     vectors, texts = chunks(count), [SENTENCE * 6] * count
     for layer in range(1, LAYERS + 1):
         started = time.perf_counter()
-        members = clusters(vectors, np.array([*map(len, texts)]), limit=CONTEXT, threshold=THRESHOLD, seed=42)
+        members = find_clusters(vectors, np.array([*map(len, texts)]), limit=CONTEXT, threshold=THRESHOLD, seed=42)
         seconds = time.perf_counter() - started
         sizes = [len(part) for part in members] or [0]
         of = f"{np.mean(sizes):.1f} (at most {max(sizes)})"
@@ -114,7 +114,7 @@ def main() -> None:
         )
         if not members:
             break
-        texts = [" ".join(first_sentences(texts[row], limit=len(SENTENCE)) for row in part) for part in members]
+        texts = [" ".join(find_first_sentences(texts[row], limit=len(SENTENCE)) for row in part) for part in members]
         vectors = unit(np.stack([vectors[part].mean(axis=0) for part in members]))
 
 

@@ -145,11 +145,11 @@ def serving(what: str) -> Iterator[int]:
 
 def until_up(what: str) -> None:
     """Wait until the site answers, or a worker has said that it lives."""
-    from apps.operations.queueing import workers_on
+    from apps.operations.queueing import find_workers
 
     for _ in range(600):
         time.sleep(0.1)
-        if what == "worker" and workers_on("default"):
+        if what == "worker" and find_workers("default"):
             return
         with suppress(OSError):
             socket.create_connection(("localhost", PORT), timeout=1).close()

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from benchbench.ir.statistics.significance import Comparison, compare
-from benchbench.ir.statistics.verdict import verdict
+from benchbench.ir.statistics.verdict import find_verdict
 from tests.ir.simulated import QUERIES, RUNS, benchmark, skewed, true_mean
 
 BENCHMARKS, POWERED, RESAMPLES, ROUNDS = 2_000, 500, 1_000, 5
@@ -40,7 +40,7 @@ def errors() -> None:
             found = compared(make, BENCHMARKS, baseline)
             wrong = [any(pair.significant for pair in one.pairs) for one in found]
             plain = [any(pair.p_t <= one.alpha for pair in one.pairs) for one in found]
-            won = [verdict(one).winner is not None for one in found]
+            won = [find_verdict(one).winner is not None for one in found]
             print(f"  {name}, {family}: {rate(wrong)}, winner {rate(won)}; without correction {rate(plain)}")
 
 

@@ -37,10 +37,10 @@ from apps.mappings.beir import import_beir
 from apps.operations.working import wait
 from apps.retrieval.encoders.encoding import query_vectors
 from apps.retrieval.models import Index
-from apps.retrieval.search.approximate import ApproximateView, collections_folder
-from apps.retrieval.search.vectors import local_vectors
+from apps.retrieval.search.approximate import ApproximateView, locate_collections
+from apps.retrieval.search.vectors import map_vectors
 from apps.retrieval.stores import STORES
-from apps.retrieval.stores.filling import collection_name, open_collection
+from apps.retrieval.stores.filling import name_collection, open_collection
 from benchbench.ir.planning.ann import Ann
 
 DATA = Path(os.environ.get("BENCHBENCH_SHARED_DATA") or throwaway.ROOT.parent / "shared" / "data") / "cranfield"
@@ -132,7 +132,7 @@ def compare(index: Index | None, vectors: np.ndarray, queries: np.ndarray, folde
         setting = Ann.parse(ann)
         if setting.store not in STORES and index is None:
             continue
-        where, store = folder / collection_name(setting), STORES.get(setting.store)
+        where, store = folder / name_collection(setting), STORES.get(setting.store)
         holds = index.fingerprint if index else "synthetic"
         kept = open_collection(where, store, setting, vectors, holds=holds) if store else None
         view = ApproximateView(index, vectors, setting, {}, kept.collection if kept else None)
@@ -155,12 +155,12 @@ def rounds(view: ApproximateView, theirs: Search, queries: np.ndarray) -> Iterat
         costs = []
         for number, (query, other) in enumerate(zip(queries, others, strict=True)):
             if number % 2:
-                view.nearest(query[None], DEPTH)
+                view.find_nearest(query[None], DEPTH)
             started = time.perf_counter()
             theirs(other)
             costs.append(time.perf_counter() - started)
             if not number % 2:
-                view.nearest(query[None], DEPTH)
+                view.find_nearest(query[None], DEPTH)
         yield statistics.median(view.seconds[-len(queries) :]), statistics.median(costs)
 
 
@@ -171,7 +171,7 @@ def main() -> None:
     tell(benchmark)
     texts = list(benchmark.dataset_version.queries.values_list("text", flat=True))
     queries = np.stack([one.vector for one in query_vectors(index, texts)])
-    compare(index, local_vectors(index), queries, collections_folder(index))
+    compare(index, map_vectors(index), queries, locate_collections(index))
     random = np.random.default_rng(1).standard_normal((SYNTHETIC + 100, 384)).astype(np.float32)
     random /= np.linalg.norm(random, axis=1, keepdims=True)
     with tempfile.TemporaryDirectory() as folder:

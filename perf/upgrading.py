@@ -116,8 +116,8 @@ def services() -> None:
 
     embedded.ensure()
     os.environ |= {
-        "DATABASE_URL": embedded.current_paths().database_url(),
-        "REDIS_URL": embedded.current_paths().redis_url(),
+        "DATABASE_URL": embedded.find_places().database_url(),
+        "REDIS_URL": embedded.find_places().redis_url(),
     }
     throwaway.remove_later(folder)
 

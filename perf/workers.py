@@ -33,7 +33,7 @@ from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord
 from apps.mappings.creating import create_mapping
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve_now
-from apps.operations.queueing import workers_on
+from apps.operations.queueing import find_workers
 from apps.operations.working import wait
 from apps.retrieval.encoders.model_files import find_model
 from apps.retrieval.indexing import build_index, create_index
@@ -100,11 +100,11 @@ def make_library() -> tuple[Mapping, Mapping]:
 @contextmanager
 def another_worker() -> Iterator[None]:
     """One more real worker, `manage.py worker`, that has said that it lives."""
-    before = workers_on("gpu")
+    before = find_workers("gpu")
     command = [sys.executable, "manage.py", "worker", "gpu"]
     process = subprocess.Popen(command, cwd=throwaway.ROOT, env=ENVIRONMENT, stderr=subprocess.DEVNULL)
     try:
-        while workers_on("gpu") == before:
+        while find_workers("gpu") == before:
             time.sleep(0.1)
         yield
     finally:

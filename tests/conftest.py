@@ -146,7 +146,7 @@ def environment_of_processes() -> dict[str, str]:
     """The environment of a process (a worker, a server) that is to work on the database and Redis of the tests."""
     return os.environ | {
         "DJANGO_SETTINGS_MODULE": "benchbench.settings",
-        "DATABASE_URL": embedded.current_paths().database_url(str(connection.settings_dict["NAME"])),
+        "DATABASE_URL": embedded.find_places().database_url(str(connection.settings_dict["NAME"])),
         "REDIS_URL": settings.REDIS_URL,
         "SECRET_KEY": settings.SECRET_KEY,
         "BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_WALL_MS": str(settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_WALL_MS),

@@ -9,7 +9,7 @@ from django.utils import timezone
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.collections.models import Collection, Document
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
-from apps.datasets.versions import ref_hash
+from apps.datasets.versions import hash_ref
 from apps.judging.models import Round, RoundItem, RoundRun, Slot
 from apps.mappings.models import Mapping
 from apps.operations.models import Status
@@ -42,7 +42,7 @@ def make_dataset(
 
 def judged(query: Query, doc_ref: Any, grade: int, *, since: int = 1) -> Judgment:
     """Return a judgment that is not stored yet."""
-    return Judgment(query=query, doc_ref=doc_ref, ref_hash=ref_hash(doc_ref), grade=grade, since=since)
+    return Judgment(query=query, doc_ref=doc_ref, ref_hash=hash_ref(doc_ref), grade=grade, since=since)
 
 
 def add_judgment(query: Query, doc_ref: Any, grade: int, *, since: int = 1) -> Judgment:

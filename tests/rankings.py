@@ -6,7 +6,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from apps.benchmarks.models import Benchmark, ListSource, QueryResult, Run, StageList
-from apps.benchmarks.planning import own_key
+from apps.benchmarks.planning import build_own_key
 from apps.benchmarks.running.rankings import TIMINGS
 from apps.datasets.models import Query
 
@@ -25,7 +25,7 @@ def add_ranking(
     if run.source is None:
         run.refresh_from_db(fields=["source"])
     if run.source is None:
-        run.source, _ = ListSource.objects.get_or_create(benchmark=run.benchmark, key=own_key(run))
+        run.source, _ = ListSource.objects.get_or_create(benchmark=run.benchmark, key=build_own_key(run))
         run.save(update_fields=["source"])
     StageList.objects.create(
         source=run.source,

@@ -13,7 +13,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from apps.operations.commands import UseCaseCommand
 from benchbench import cli
-from benchbench.busy import busy, on_one_line, printable
+from benchbench.busy import busy, clean_line, clean_text
 from benchbench.errors import BenchbenchError
 from benchbench.scoring import command as scoring
 
@@ -31,7 +31,7 @@ def load(name):
 
 
 def parser_of(name):
-    return scoring._parser() if name == "score" else load(name).create_parser("benchbench", name)
+    return scoring._build_parser() if name == "score" else load(name).create_parser("benchbench", name)
 
 
 @pytest.mark.parametrize("name", [*OWN, "score"])
@@ -95,8 +95,8 @@ def test_failure_prints_one_message_and_sets_the_status(failure, status, said, c
 
 
 def test_every_command_has_its_line_in_the_list():
-    assert sorted(cli.commands()) == OWN
-    told = cli.overview("benchbench")
+    assert sorted(cli.list_commands()) == OWN
+    told = cli.describe_commands("benchbench")
     for name in (*OWN, "score"):
         assert re.search(rf"^  {name} +[A-Z][^\n]+\.$", told, re.MULTILINE), name
     assert max(map(len, told.splitlines())) <= 120
@@ -124,8 +124,8 @@ def test_unknown_command_exits_2_and_suggests_a_name():
     done = run("run_benchmrk", "scifact")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "The command 'run_benchmrk' does not exist; did you mean run_benchmark?\n"
-    assert cli.misspelt("xyzzy") == "The command 'xyzzy' does not exist; benchbench --help lists them."
-    assert not any(cli.misspelt(name) for name in ("gate", "migrate", "createsuperuser", "runserver", "help"))
+    assert cli.suggest_command("xyzzy") == "The command 'xyzzy' does not exist; benchbench --help lists them."
+    assert not any(cli.suggest_command(name) for name in ("gate", "migrate", "createsuperuser", "runserver", "help"))
 
 
 class Terminal(io.StringIO):
@@ -147,10 +147,10 @@ def test_unbounded_work_shows_activity_on_a_terminal(monkeypatch):
 
 @pytest.mark.parametrize("obeyed", ["\x1b[2J", "\r", "\x07", "\x9b31m", "\u202e", "\0"])
 def test_printable_keeps_line_breaks_and_drops_control_characters(obeyed):
-    kept = printable(f"ünï\n\tone{obeyed}two")
+    kept = clean_text(f"ünï\n\tone{obeyed}two")
     assert kept.startswith("ünï\n\tone ")
     assert kept.replace("\n", "").replace("\t", "").isprintable()
 
 
 def test_on_one_line_there_are_single_spaces():
-    assert on_one_line(" a\x1b[1m\n\n b ") == "a [1m b"
+    assert clean_line(" a\x1b[1m\n\n b ") == "a [1m b"

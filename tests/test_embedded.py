@@ -84,12 +84,12 @@ def postmaster(data):
 
 
 def server_ids(data):
-    with redis.Redis.from_url(embedded.current_paths().redis_url()) as client:
+    with redis.Redis.from_url(embedded.find_places().redis_url()) as client:
         return postmaster(data), int(client.info("server")["process_id"])
 
 
 def rows(statement):
-    with psycopg.connect(embedded.current_paths().database_url(), autocommit=True) as connection:
+    with psycopg.connect(embedded.find_places().database_url(), autocommit=True) as connection:
         cursor = connection.execute(statement)
         return cursor.fetchall() if cursor.description else []
 
@@ -97,8 +97,8 @@ def rows(statement):
 def test_the_addresses_touch_nothing_and_suit_the_clients(tmp_path, monkeypatch):
     deep = tmp_path / ("a folder of many letters " * 8)
     monkeypatch.setenv("BENCHBENCH_DATA_DIR", str(deep))
-    options = dj_database_url.parse(embedded.current_paths().database_url())["OPTIONS"]
-    socket = redis.Redis.from_url(embedded.current_paths().redis_url()).connection_pool.connection_kwargs["path"]
+    options = dj_database_url.parse(embedded.find_places().database_url())["OPTIONS"]
+    socket = redis.Redis.from_url(embedded.find_places().redis_url()).connection_pool.connection_kwargs["path"]
     assert len(f"{options['host']}/.s.PGSQL.{options['port']}") <= 107
     assert len(socket) <= 107
     assert not deep.exists()
@@ -162,7 +162,7 @@ def test_leftovers_of_a_crash_do_not_prevent_startup(here):
     """As after a reboot, or in a restarted container: the files name processes that are somebody else's by now."""
     User(here).ready().leave()
     wait_for(lambda: not running(here))
-    folder = Path(dj_database_url.parse(embedded.current_paths().database_url())["OPTIONS"]["host"])
+    folder = Path(dj_database_url.parse(embedded.find_places().database_url())["OPTIONS"]["host"])
     cluster = here / "postgres" / "cluster"
     for file in (cluster / "postmaster.pid", folder / ".s.PGSQL.5432.lock"):
         file.write_text(f"{os.getpid()}\n{cluster}\n{int(time.time())}\n5432\n{folder}\n\n")

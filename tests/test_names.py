@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from apps.collections.importing import collection_with, create_collection, import_documents
+from apps.collections.importing import create_collection, ensure_collection, import_documents
 from apps.collections.records import DocumentRecord
-from apps.datasets.importing import dataset_with, import_dataset
+from apps.datasets.importing import ensure_dataset, import_dataset
 from apps.datasets.records import DatasetRecord, QueryRecord
-from apps.mappings.creating import create_mapping, external_mapping
+from apps.mappings.creating import create_mapping, ensure_external
 from benchbench import names
 from tests.factories import make_collection, make_dataset
 
@@ -39,30 +39,30 @@ TAKEN = {
         "questions on library (2)",
     ),
     "a collection": (
-        lambda: collection_with([document("a")], name="docs")[0],
+        lambda: ensure_collection([document("a")], name="docs")[0],
         lambda name: fill(name, "b"),
         "docs (2)",
     ),
     "a dataset": (
-        lambda: dataset_with(record("a"), name="asked", source="mine").version.dataset,
+        lambda: ensure_dataset(record("a"), name="asked", source="mine").version.dataset,
         lambda name: import_dataset(record("b"), name=name).version.dataset,
         "asked (2)",
     ),
     "an external mapping": (
-        lambda: external_mapping(make_dataset()),
+        lambda: ensure_external(make_dataset()),
         lambda name: create_mapping(make_dataset(name="other"), make_collection("elsewhere"), name=name),
         "questions (external runs) (2)",
     ),
     "a collection of external runs": (
-        lambda: external_mapping(make_dataset()).collection,
+        lambda: ensure_external(make_dataset()).collection,
         create_collection,
         "questions (external runs) (2)",
     ),
 }
 SAME = {
-    "a collection": (lambda: collection_with([document("a")], name="docs")[0], lambda name: fill(name, "a")),
+    "a collection": (lambda: ensure_collection([document("a")], name="docs")[0], lambda name: fill(name, "a")),
     "a dataset": (
-        lambda: dataset_with(record("a"), name="asked", source="mine").version.dataset,
+        lambda: ensure_dataset(record("a"), name="asked", source="mine").version.dataset,
         lambda name: import_dataset(record("a"), name=name).version.dataset,
     ),
 }
@@ -74,7 +74,7 @@ def rivals(monkeypatch):
 
     def set_up(rival):
         made = []
-        free_name = names.free_name
+        free_name = names.find_free_name
 
         def taken_at_once(name, taken):
             chosen = free_name(name, taken)
@@ -83,7 +83,7 @@ def rivals(monkeypatch):
                 made[0] = rival(chosen)
             return chosen
 
-        monkeypatch.setattr(names, "free_name", taken_at_once)
+        monkeypatch.setattr(names, "find_free_name", taken_at_once)
         return made
 
     return set_up

@@ -18,7 +18,15 @@ from benchbench.reading.objects import (
     read_as,
     read_list,
 )
-from benchbench.reading.strict_json import MalformedFileError, canonical, fault, parse, raw_blocks, raw_chunks, same
+from benchbench.reading.strict_json import (
+    MalformedFileError,
+    dump_canonical,
+    fault,
+    is_same,
+    parse,
+    read_blocks,
+    read_chunks,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +138,7 @@ UNPACKED = "it is not a gzip file, or has other data after one. Pack it again, o
     ],
 )
 def test_canonical_json_sorts_keys_and_writes_numbers_by_value(value, text):
-    assert canonical(value) == text
+    assert dump_canonical(value) == text
 
 
 def test_depth_check_is_iterative_and_true_differs_from_1():
@@ -141,8 +149,8 @@ def test_depth_check_is_iterative_and_true_differs_from_1():
     for _ in range(100_000):
         value = [value]
     assert fault(value) == "is nested deeper than 100 levels"
-    assert not same({"a": True}, {"a": 1})
-    assert same({"a": 1.0, "b": 2}, {"b": 2, "a": 1})
+    assert not is_same({"a": True}, {"a": 1})
+    assert is_same({"a": 1.0, "b": 2}, {"b": 2, "a": 1})
 
 
 @pytest.mark.parametrize(
@@ -158,7 +166,7 @@ def test_depth_check_is_iterative_and_true_differs_from_1():
 def test_damaged_gzip_error_names_the_problem(tmp_path, damage, said):
     path = tmp_path / "rows.jsonl.gz"
     path.write_bytes(damage(gzip.compress(b'{"a": "b"}\n' * 5)))
-    for read in (raw_blocks, raw_chunks):
+    for read in (read_blocks, read_chunks):
         with pytest.raises(MalformedFileError) as caught:
             list(read(path))
         assert caught.value.message.startswith("rows.jsonl.gz cannot be unpacked")

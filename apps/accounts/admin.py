@@ -21,7 +21,7 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 from apps.accounts.models import AccessToken
 from apps.accounts.tokens import revoke_token
 from apps.accounts.views import make_token
-from benchbench.access import ROLES, teams_of
+from benchbench.access import ROLES, list_teams
 from benchbench.site.admin import FactAdmin, LargeAdmin
 from benchbench.site.panels import Button, Page
 from benchbench.site.strict import StrictAdmin
@@ -35,7 +35,7 @@ admin.site.unregister(User)
 admin.site.unregister(Group)
 
 
-def permissions_of(user: Any) -> QuerySet[Permission]:
+def list_permissions(user: Any) -> QuerySet[Permission]:
     """Return the permissions of a user and of the user's groups, even if the user is inactive."""
     return Permission.objects.filter(
         Q(pk__in=Permission.objects.filter(user=user).values("pk"))
@@ -43,15 +43,15 @@ def permissions_of(user: Any) -> QuerySet[Permission]:
     )
 
 
-def visible_groups(user: Any) -> QuerySet[Group]:
+def list_groups(user: Any) -> QuerySet[Group]:
     """Return the groups whose names a user may see: roles, which every site has, and teams."""
-    return Group.objects.filter(Q(name__in=ROLES) | Q(pk__in=teams_of(user).values("pk")))
+    return Group.objects.filter(Q(name__in=ROLES) | Q(pk__in=list_teams(user).values("pk")))
 
 
-def assignable(user: Any) -> QuerySet[Group]:
+def list_assignable(user: Any) -> QuerySet[Group]:
     """Return the groups that a user may assign: those that grant no permission and no row that the user lacks."""
-    missing_permissions = Permission.objects.exclude(pk__in=permissions_of(user).values("pk"))
-    return visible_groups(user).exclude(pk__in=Group.objects.filter(permissions__in=missing_permissions).values("pk"))
+    missing_permissions = Permission.objects.exclude(pk__in=list_permissions(user).values("pk"))
+    return list_groups(user).exclude(pk__in=Group.objects.filter(permissions__in=missing_permissions).values("pk"))
 
 
 def may_manage(user: Any, account: User) -> bool:
@@ -60,8 +60,8 @@ def may_manage(user: Any, account: User) -> bool:
         return True
     return not (
         account.is_superuser
-        or permissions_of(account).exclude(pk__in=permissions_of(user).values("pk")).exists()
-        or account.groups.exclude(pk__in=assignable(user).values("pk")).exists()
+        or list_permissions(account).exclude(pk__in=list_permissions(user).values("pk")).exists()
+        or account.groups.exclude(pk__in=list_assignable(user).values("pk")).exists()
     )
 
 
@@ -87,7 +87,9 @@ class UserAdmin(DjangoUserAdmin, StrictAdmin):
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         if not request.user.is_superuser:
-            kwargs["queryset"] = {"groups": assignable, "user_permissions": permissions_of}[db_field.name](request.user)
+            kwargs["queryset"] = {"groups": list_assignable, "user_permissions": list_permissions}[db_field.name](
+                request.user
+            )
         return super().formfield_for_manytomany(db_field, request, **kwargs)
 
 
@@ -99,7 +101,7 @@ class GroupAdmin(DjangoGroupAdmin, StrictAdmin):
     """
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Group]:
-        return super().get_queryset(request).filter(pk__in=visible_groups(request.user).values("pk"))
+        return super().get_queryset(request).filter(pk__in=list_groups(request.user).values("pk"))
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return bool(request.user.is_superuser)
@@ -136,13 +138,13 @@ class AccessTokenAdmin(FactAdmin):
             revoke_token(token)
             return f'The token "{token}" is revoked and no longer works.'
 
-        return self.each(request, queryset, revoke)
+        return self.apply_each(request, queryset, revoke)
 
     @display(description="state", label=STATES)
     def state_label(self, token: AccessToken) -> str:
         return token.state
 
-    def buttons(self, request: HttpRequest, obj: AccessToken) -> list[Button]:
+    def list_buttons(self, request: HttpRequest, obj: AccessToken) -> list[Button]:
         return [] if obj.revoked_at else [Button("Revoke", "block", "revoke_selected")]
 
 

@@ -38,14 +38,14 @@ def count_guess(username: str, *, address: str) -> list[str]:
 
     Names are counted per address: a count over all addresses would let anyone lock a user out. Raises Throttled.
     """
-    return [count("auth", address), count("name", f"{hidden(username)}:{address}")]
+    return [count("auth", address), count("name", f"{hash_name(username)}:{address}")]
 
 
-def hidden(username: str) -> str:
+def hash_name(username: str) -> str:
     """Return the keyed hash of a name, so that Redis reveals neither user names nor passwords typed as names."""
     return salted_hmac("apps.accounts", username.casefold()).hexdigest()
 
 
-def address_of(request: HttpRequest | Request) -> str:
+def find_address(request: HttpRequest | Request) -> str:
     """Return the client's address, read as BENCHBENCH_PROXIES configures."""
     return str(BaseThrottle().get_ident(request))

@@ -27,9 +27,9 @@ from rest_framework_simplejwt.exceptions import TokenError as JWTError
 from rest_framework_simplejwt.tokens import RefreshToken
 
 from apps.accounts.models import AccessToken, Scope, SignIn
-from apps.accounts.throttling import count, hidden, uncount
+from apps.accounts.throttling import count, hash_name, uncount
 from benchbench.errors import BenchbenchError, ConflictError
-from benchbench.names import checked_name
+from benchbench.names import check_name
 
 SIGN_IN = "sign_in"  # the claim of a JWT that names its row
 logger = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ def issue_token(
     """
     if expires_at is not None and expires_at <= timezone.now():
         raise TokenError("The expiry is in the past: choose a later time.", field="expires_at")
-    name = checked_name(name, "token")
+    name = check_name(name, "token")
     secret = PREFIX + secrets.token_urlsafe(32)
     try:
         with transaction.atomic():
@@ -116,19 +116,19 @@ def sign_in(username: str, password: str, *, scope: str, request: HttpRequest) -
     Raises Throttled after too many wrong passwords for the name, whether or not the user exists.
     """
     # Count before checking the password, or simultaneous attempts would all pass.
-    counted = count("name", hidden(username))
+    counted = count("name", hash_name(username))
     user = authenticate(request, username=username, password=password)
     if user is None:
         raise AuthenticationFailed("No active user has this name and password.")
     uncount(counted)
     SignIn.objects.filter(expires_at__lt=timezone.now()).delete()
-    return _pair(open_sign_in(user, scope=scope))
+    return _build_pair(open_sign_in(user, scope=scope))
 
 
 def open_sign_in(user: Any, *, scope: str = Scope.WRITE) -> RefreshToken:
     """Return the first refresh token of a new sign-in of `user`."""
     token: RefreshToken = RefreshToken.for_user(user)
-    opened = SignIn.objects.create(user=user, jti=token["jti"], expires_at=_expiry(token))
+    opened = SignIn.objects.create(user=user, jti=token["jti"], expires_at=_compute_expiry(token))
     token["scope"], token[SIGN_IN] = str(scope), str(opened.pk)  # copied to the access token and all later tokens
     return token
 
@@ -146,8 +146,8 @@ def exchange(refresh: str) -> dict[str, str]:
     token.set_exp()
     token.set_iat()
     # A conditional update: of two simultaneous exchanges of a token, the second fails.
-    if opened.filter(jti=spent).update(jti=token["jti"], expires_at=_expiry(token), updated_at=timezone.now()):
-        return _pair(token)
+    if opened.filter(jti=spent).update(jti=token["jti"], expires_at=_compute_expiry(token), updated_at=timezone.now()):
+        return _build_pair(token)
     if opened.delete()[0]:
         logger.warning("A refresh token of user %s was used twice, so the sign-in was ended.", token["user_id"])
     raise AuthenticationFailed(
@@ -171,9 +171,9 @@ def _read(refresh: Any) -> RefreshToken:
         ) from None
 
 
-def _expiry(token: RefreshToken) -> Any:
+def _compute_expiry(token: RefreshToken) -> Any:
     return timezone.now() + token.lifetime
 
 
-def _pair(token: RefreshToken) -> dict[str, str]:
+def _build_pair(token: RefreshToken) -> dict[str, str]:
     return {"access": str(token.access_token), "refresh": str(token)}

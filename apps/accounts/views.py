@@ -16,9 +16,9 @@ from rest_framework.exceptions import Throttled
 from unfold.forms import AuthenticationForm
 
 from apps.accounts.models import Scope
-from apps.accounts.throttling import address_of, count_guess, uncount
+from apps.accounts.throttling import count_guess, find_address, uncount
 from apps.accounts.tokens import issue_token
-from benchbench.site.pages import PageForm, form_page, staff
+from benchbench.site.pages import PageForm, show_form, staff
 from benchbench.site.panels import change_url
 
 MOST_DAYS = 3650
@@ -30,7 +30,7 @@ class SignInForm(AuthenticationForm):
 
     def clean(self) -> Any:
         try:
-            counted = count_guess(self.cleaned_data.get("username", ""), address=address_of(self.request))
+            counted = count_guess(self.cleaned_data.get("username", ""), address=find_address(self.request))
         except Throttled as error:
             minutes = -(-int(error.wait or 1) // 60)
             raise forms.ValidationError(
@@ -97,7 +97,7 @@ def make_token(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
         }
         return TemplateResponse(request, "accounts/token.html", context)
 
-    return form_page(
+    return show_form(
         request,
         model_admin,
         TokenForm,

@@ -11,7 +11,7 @@ How to add an endpoint, by the example of datasets:
    - An answer that a use case computes: a frozen dataclass of its room. Its fields have their help as
      `Annotated[int, "..."]`. The class is both schema and answer; commands print `asdict(report)`.
      If the API adds or renames a field, write a subclass of `Answer` with the dataclass in its `Meta`.
-   - A list: `page_of("datasets", DatasetAnswer)`.
+   - A list: `build_page("datasets", DatasetAnswer)`.
 2. In the same module: a `Resource` with a method for each operation, whose name is the operationId. See
    `apps/api/resource.py` for the decorators.
    - An operation needs the permission of the admin on `model`: GET view, POST, PUT and PATCH change, DELETE delete;

@@ -17,7 +17,7 @@ from rest_framework.throttling import BaseThrottle
 from rest_framework_simplejwt.authentication import JWTAuthentication
 
 from apps.accounts.models import AccessToken, Scope, SignIn
-from apps.accounts.throttling import address_of, count
+from apps.accounts.throttling import count, find_address
 from apps.accounts.tokens import PREFIX, SIGN_IN, find_token
 from apps.operations.admission import require_origin
 
@@ -33,14 +33,14 @@ class BearerAuthentication(JWTAuthentication):
         header = self.get_header(request)
         try:
             raw = None if header is None else self.get_raw_token(header)
-            return None if raw is None else user_of(raw)
+            return None if raw is None else find_user(raw)
         except AuthenticationFailed:
             if settings.DISABLE_AUTH:
                 return None
             raise
 
 
-def user_of(raw: bytes) -> tuple[Any, Any]:
+def find_user(raw: bytes) -> tuple[Any, Any]:
     """Return the user of a bearer token, and the token. Raises AuthenticationFailed if it is invalid.
 
     For callers that carry the token outside a header, such as a WebSocket.
@@ -60,7 +60,7 @@ def user_of(raw: bytes) -> tuple[Any, Any]:
     return access_token.user, access_token
 
 
-def scope_of(auth: Any) -> str:
+def get_scope(auth: Any) -> str:
     """Return the scope of a request's token; a session, and a token without a scope, allow everything."""
     if isinstance(auth, AccessToken):
         return auth.scope
@@ -106,15 +106,15 @@ class InScope(BasePermission):
 
     def has_permission(self, request: Request, view: Any) -> bool:
         # An unknown method is refused later, as such.
-        operation = view.declared(request.method)
-        return operation is None or operation.permission == "view" or scope_of(request.auth) == Scope.WRITE
+        operation = view.find_operation(request.method)
+        return operation is None or operation.permission == "view" or get_scope(request.auth) == Scope.WRITE
 
 
 class MayAct(BasePermission):
     """Permission check: the user has the permission of the admin that the operation needs."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
-        operation = view.declared(request.method)
+        operation = view.find_operation(request.method)
         if operation is None:  # a method that the address lacks: answered 405 later
             return True
         act = operation.permission
@@ -130,9 +130,9 @@ class Throttle(BaseThrottle):
 
     def allow_request(self, request: Request, view: Any) -> bool:
         is_authenticated = request.user and request.user.is_authenticated
-        operation = view.declared(request.method)
+        operation = view.find_operation(request.method)
         rate = operation.rate if operation else "read" if request.method in SAFE_METHODS else "write"
-        count(rate, request.user.pk if is_authenticated else address_of(request))
+        count(rate, request.user.pk if is_authenticated else find_address(request))
         return True
 
 

@@ -96,7 +96,7 @@ class Page(serializers.Serializer):
     per_page = serializers.IntegerField(min_value=1)
 
 
-def page_of(name: str, row: type) -> type[Page]:
+def build_page(name: str, row: type) -> type[Page]:
     """Return the page whose rows are under `name`: of a serializer, or of a dataclass."""
     rows = Answer(dataclass=row, many=True) if is_dataclass(row) else row(many=True)
     return type(f"{row.__name__.removesuffix('Answer')}Page", (Page,), {name: rows, "__doc__": f"A page of {name}."})

@@ -24,7 +24,7 @@ from rest_framework.response import Response
 from rest_framework.settings import api_settings
 from rest_framework.views import exception_handler, set_rollback
 
-from benchbench.database.failures import failure_of, was_ended
+from benchbench.database.failures import find_failure, was_ended
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.matrix import KEYS
 from benchbench.site import error_pages
@@ -49,33 +49,35 @@ def present(error: Exception, context: dict[str, Any]) -> Response | None:
             logger.error("PostgreSQL or Redis failed (%s): reference %s", body["code"], reference, exc_info=error)
         elif status == DISK_FULL_STATUS:
             logger.error("A disk is full.", exc_info=error)
-        return Response(body, status=status, headers=_headers(status))
+        return Response(body, status=status, headers=_build_headers(status))
     response = exception_handler(error, context)
     if response is not None:
-        response.data = _in_shape(response.data)
+        response.data = _convert_body(response.data)
     return response
 
 
 def _describe_error(error: BaseException | None, reference: str) -> tuple[int, dict[str, Any]] | None:
     """Return the status and the body for an error; None for REST framework's errors and for bugs."""
     if isinstance(error, BenchbenchError):
-        return error.status, _body(error.message, error.code, {error.field: [error.message]} if error.field else None)
+        return error.status, _build_body(
+            error.message, error.code, {error.field: [error.message]} if error.field else None
+        )
     if error_pages.is_disk_full(error):
-        return DISK_FULL_STATUS, _body(DISK_FULL, "disk_full")
-    if failure := failure_of(error):
-        return failure.status, _body(failure.message, failure.code, reference=reference)
+        return DISK_FULL_STATUS, _build_body(DISK_FULL, "disk_full")
+    if failure := find_failure(error):
+        return failure.status, _build_body(failure.message, failure.code, reference=reference)
     if _is_unavailable(error):
-        return 503, _body(AWAY, "unavailable", reference=reference)
+        return 503, _build_body(AWAY, "unavailable", reference=reference)
     if isinstance(error, RequestDataTooBig):
-        return 413, _body("The form holds too much data.", "too_large")
+        return 413, _build_body("The form holds too much data.", "too_large")
     if isinstance(error, SuspiciousOperation):  # a form with too many fields
-        return 400, _body("The form cannot be read, or has too many parts.", "malformed")
+        return 400, _build_body("The form cannot be read, or has too many parts.", "malformed")
     if error and isinstance(error.__cause__, ForeignKeyViolation):  # raised by the commit
-        return 409, _body("A required object was just deleted or came into use: try again.", "conflict")
+        return 409, _build_body("A required object was just deleted or came into use: try again.", "conflict")
     return None
 
 
-def _headers(status: int) -> dict[str, str] | None:
+def _build_headers(status: int) -> dict[str, str] | None:
     return {"Retry-After": str(AWAY_SECONDS)} if status == 503 else None
 
 
@@ -88,7 +90,7 @@ def not_found(request: HttpRequest, **kwargs: Any) -> HttpResponse:
     """Answer an unknown address of the API."""
     path, without = request.path[:200], request.path.rstrip("/")
     remedy = f"leave out the final slash ({without})" if _is_address(without) else "/api/docs/ lists all addresses"
-    return JsonResponse(_body(f"{path} does not exist: {remedy}.", "not_found"), status=404)
+    return JsonResponse(_build_body(f"{path} does not exist: {remedy}.", "not_found"), status=404)
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -96,7 +98,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     if not request.path.startswith(ROOT):
         return error_pages.bad_request(request, exception)
     detail = "The request was refused before it was read: the site does not accept its Host or another header."
-    return JsonResponse(_body(detail, "malformed"), status=400)
+    return JsonResponse(_build_body(detail, "malformed"), status=400)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
@@ -110,14 +112,17 @@ def server_error(request: HttpRequest) -> HttpResponse:
     if not request.path.startswith(ROOT):
         if error_pages.is_disk_full(error):
             return error_pages.disk_full()
-        if failure := failure_of(error):
+        if failure := find_failure(error):
             return error_pages.undone(failure, reference)
         if _is_unavailable(error):
             return error_pages.unavailable(request, AWAY_SECONDS)
         return error_pages.server_error(request, reference)
-    fault = 500, _body("The server failed. Give an administrator the reference.", "server_error", reference=reference)
+    fault = (
+        500,
+        _build_body("The server failed. Give an administrator the reference.", "server_error", reference=reference),
+    )
     status, body = _describe_error(error, reference) or fault
-    return JsonResponse(body, status=status, headers=_headers(status))
+    return JsonResponse(body, status=status, headers=_build_headers(status))
 
 
 def _is_address(path: str) -> bool:
@@ -127,12 +132,12 @@ def _is_address(path: str) -> bool:
         return False
 
 
-def _in_shape(data: Any) -> dict[str, Any]:
+def _convert_body(data: Any) -> dict[str, Any]:
     """Return the body of one of REST framework's own errors in our format."""
     detail = data.get("detail") if isinstance(data, dict) else None
     if isinstance(detail, ErrorDetail):
-        return _body(str(detail), detail.code)
-    faults = list(_faults(data))
+        return _build_body(str(detail), detail.code)
+    faults = list(_list_faults(data))
     sentences = [
         sentence if not field or sentence.startswith(field) else f"{field}: {sentence}" for field, sentence in faults
     ]
@@ -141,29 +146,31 @@ def _in_shape(data: Any) -> dict[str, Any]:
     for field, sentence in faults:
         if field:
             errors.setdefault(field, []).append(sentence)
-    return _body(" ".join(sentences[:MAX_IN_DETAIL]) + more, "invalid", errors)
+    return _build_body(" ".join(sentences[:MAX_IN_DETAIL]) + more, "invalid", errors)
 
 
-def _faults(data: Any, field: str = "") -> Iterator[tuple[str, str]]:
+def _list_faults(data: Any, field: str = "") -> Iterator[tuple[str, str]]:
     """Yield each sentence with its field: "queries[3].text", or "" for the whole request."""
     if isinstance(data, dict):
         for key, inner in data.items():
             if key == api_settings.NON_FIELD_ERRORS_KEY:
-                yield from _faults(inner, field)
+                yield from _list_faults(inner, field)
             else:
                 # REST framework names the invalid items of a list by number.
-                yield from _faults(inner, f"{field}[{key}]" if isinstance(key, int) else f"{field}.{key}".lstrip("."))
+                yield from _list_faults(
+                    inner, f"{field}[{key}]" if isinstance(key, int) else f"{field}.{key}".lstrip(".")
+                )
     elif isinstance(data, list):
         for index, inner in enumerate(data):
             if isinstance(inner, dict):
-                yield from _faults(inner, f"{field}[{index}]")
+                yield from _list_faults(inner, f"{field}[{index}]")
             else:
-                yield from _faults(inner, field)
+                yield from _list_faults(inner, field)
     else:
         yield field, str(data)
 
 
-def _body(detail: str, code: str, errors: dict[str, Any] | None = None, *, reference: str = "") -> dict[str, Any]:
+def _build_body(detail: str, code: str, errors: dict[str, Any] | None = None, *, reference: str = "") -> dict[str, Any]:
     body: dict[str, Any] = {"detail": detail, "code": code}
     if errors:
         body["errors"] = errors

@@ -25,9 +25,9 @@ class StrictSerializer(serializers.Serializer):
         for key in data if isinstance(data, Mapping) else ():
             if key not in self.fields:
                 raise ValidationError({key[:40]: [f"Unknown key: use {', '.join(self.fields)}."]})
-        return super().to_internal_value(self._plain(data) if isinstance(data, QueryDict) else data)
+        return super().to_internal_value(self._parse_form(data) if isinstance(data, QueryDict) else data)
 
-    def _plain(self, form: QueryDict) -> dict[str, Any]:
+    def _parse_form(self, form: QueryDict) -> dict[str, Any]:
         """Return a form as an object; REST framework would read an empty value as missing."""
         plain: dict[str, Any] = {}
         for key, values in form.lists():

@@ -19,7 +19,7 @@ from rest_framework.response import Response
 
 from apps.api.models import StoredAnswer
 from benchbench.errors import BenchbenchError, ConflictError
-from benchbench.reading.strict_json import canonical
+from benchbench.reading.strict_json import dump_canonical
 
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotent-Replayed"
@@ -49,7 +49,7 @@ def idempotent(handler: Handler) -> Callable[..., HttpResponse]:
             return handler(self, request, *args, **kwargs)
         if not KEY.fullmatch(key):
             raise BenchbenchError(f"{HEADER} must be 1 to 200 visible ASCII characters, such as a UUID.", field=HEADER)
-        digest, path = body_hash(request.data), request.path[:300].lower()  # an id may come in either case
+        digest, path = hash_body(request.data), request.path[:300].lower()  # an id may come in either case
         with transaction.atomic():
             _delete_expired(request.user, path, key)
             # The unique row is the lock: a second request waits here until the first commits or fails.
@@ -67,14 +67,14 @@ def idempotent(handler: Handler) -> Callable[..., HttpResponse]:
     return once
 
 
-def body_hash(data: Any) -> str:
+def hash_body(data: Any) -> str:
     """Return the SHA-256 of a request's data; for a form, of its values and files, since boundaries are random."""
     if isinstance(data, QueryDict):
-        data = [[name, [_plain(value) for value in values]] for name, values in sorted(data.lists())]
-    return sha256(canonical(data).encode()).hexdigest()
+        data = [[name, [_encode_value(value) for value in values]] for name, values in sorted(data.lists())]
+    return sha256(dump_canonical(data).encode()).hexdigest()
 
 
-def _plain(value: Any) -> Any:
+def _encode_value(value: Any) -> Any:
     if not isinstance(value, UploadedFile):
         return value
     digest = sha256()

@@ -55,7 +55,7 @@ class Error(serializers.Serializer):
     reference = serializers.CharField(required=False, help_text="Of an error of the server, as in its log.")
 
 
-def header(
+def build_header(
     name: str, description: str, *statuses: int, schema: dict[str, Any], always: bool = True
 ) -> OpenApiParameter:
     """Return a header of the answers of these statuses, for the `parameters` of an operation."""
@@ -64,12 +64,12 @@ def header(
     )
 
 
-def file_headers(lost: str) -> list[OpenApiParameter]:
+def list_file_headers(lost: str) -> list[OpenApiParameter]:
     """Return the headers of an answer that is a file; `lost` describes their list of sentences."""
     listed = {"type": "string", "contentMediaType": "application/json"}
     return [
-        header(WARNINGS, f"A JSON list of sentences: {lost}", 200, schema=listed),
-        header("Content-Disposition", "The name of the file.", 200, schema={"type": "string"}),
+        build_header(WARNINGS, f"A JSON list of sentences: {lost}", 200, schema=listed),
+        build_header("Content-Disposition", "The name of the file.", 200, schema={"type": "string"}),
     ]
 
 
@@ -79,13 +79,13 @@ def put_example(target: Any, examples: dict[str, Any], name: str) -> None:
         target["example"] = examples[name]
 
 
-def part_header(file_name: str) -> dict[str, Any]:
+def build_part_header(file_name: str) -> dict[str, Any]:
     """Return a header of a part of a form: for some files the ending of the name gives the format."""
     return {"schema": {"type": "string"}, "example": f'form-data; name="file"; filename="{file_name}"'}
 
 
 @cache
-def example_of(name: str) -> dict[str, Any]:
+def load_example(name: str) -> dict[str, Any]:
     """Return the recorded request and answer of an operation, or each error for "errors"."""
     file = EXAMPLES / f"{name}.json"
     return json.loads(file.read_text()) if file.exists() else {}
@@ -96,13 +96,15 @@ class Schema(AutoSchema):
 
     def get_operation(self, *args: Any) -> Any:
         operation = super().get_operation(*args)
-        if operation and (example := example_of(operation["operationId"])):
+        if operation and (example := load_example(operation["operationId"])):
             for parameter in operation.get("parameters", ()):
                 put_example(parameter, example["parameters"], parameter["name"])
             for media_type, body in operation.get("requestBody", {}).get("content", {}).items():
                 put_example(body, example["request"], media_type)
                 if media_type == FORM:
-                    body["encoding"] = {"file": {"headers": {"Content-Disposition": part_header(example["file_name"])}}}
+                    body["encoding"] = {
+                        "file": {"headers": {"Content-Disposition": build_part_header(example["file_name"])}}
+                    }
                     self._put_in_fields(body["schema"], example["request"][FORM])
             for status, answer in operation["responses"].items():
                 put_example(answer.get("content", {}).get("application/json"), example["response"], status)
@@ -115,7 +117,7 @@ class Schema(AutoSchema):
             fields[name] |= {"example": value}
 
     def get_override_parameters(self) -> list[Any]:
-        if not getattr(self._handler(), "idempotent", False):
+        if not getattr(self._get_handler(), "idempotent", False):
             return []
         note = "true: this is the answer to the request that came first with the key."
         return [
@@ -125,15 +127,15 @@ class Schema(AutoSchema):
                 OpenApiParameter.HEADER,
                 description="A repeated request with the same key and body is done once and gets the same answer.",
             ),
-            header(REPLAYED, note, 200, 201, 202, schema={"type": "string", "const": "true"}, always=False),
+            build_header(REPLAYED, note, 200, 201, 202, schema={"type": "string", "const": "true"}, always=False),
         ]
 
     def get_summary(self) -> str | None:
         """Return the first line of the method's docstring; the others are the description."""
-        return super().get_summary() or self._docstring()[0]
+        return super().get_summary() or self._get_docstring()[0]
 
     def get_description(self) -> str:
-        return self._docstring()[1]
+        return self._get_docstring()[1]
 
     def _get_response_bodies(self, direction: Any = "response") -> Any:
         answer = self.get_response_serializers()
@@ -142,22 +144,22 @@ class Schema(AutoSchema):
             if is_dataclass(answer)
             else super()._get_response_bodies(direction)
         )
-        refused = {status for status in bodies if status in ERRORS} | set(map(str, self._errors()))
-        return dict(sorted((bodies | {status: self._refusal(status) for status in refused}).items()))
+        refused = {status for status in bodies if status in ERRORS} | set(map(str, self._list_errors()))
+        return dict(sorted((bodies | {status: self._build_refusal(status) for status in refused}).items()))
 
-    def _refusal(self, status: str) -> Any:
+    def _build_refusal(self, status: str) -> Any:
         """Return a reference to the schema's answer of this status, which all operations share."""
         name, description = ERRORS[status]
         component = ResolvedComponent(name, ResolvedComponent.RESPONSE, object=ComponentIdentity(status))
         if component not in self.registry:
             answer = self._get_response_for_code(OpenApiResponse(Error, description), status)
-            put_example(answer["content"]["application/json"], example_of("errors"), status)
+            put_example(answer["content"]["application/json"], load_example("errors"), status)
             headers = ERROR_HEADERS.get(status)
             component.schema = {"headers": headers, **answer} if headers else answer
             self.registry.register(component)
         return component.ref
 
-    def _errors(self) -> list[int]:
+    def _list_errors(self) -> list[int]:
         errors = [401, 429, 503]
         if self.view.permission_classes:
             errors.append(403)
@@ -168,16 +170,18 @@ class Schema(AutoSchema):
             errors.append(400)
         if "{" in self.path:
             errors.append(404)
-        codes = [int(status) for status in re.findall(r"\b4\d\d\b", getdoc(self._handler()) or "") if status in ERRORS]
-        return [*errors, *codes, *self._handler().operation.refuses]
+        codes = [
+            int(status) for status in re.findall(r"\b4\d\d\b", getdoc(self._get_handler()) or "") if status in ERRORS
+        ]
+        return [*errors, *codes, *self._get_handler().operation.refuses]
 
     def _get_response_for_code(self, serializer: Any, *args: Any, **kwargs: Any) -> Any:
         answer = Answer(dataclass=serializer) if is_dataclass(serializer) else serializer
         return super()._get_response_for_code(answer, *args, **kwargs)
 
-    def _handler(self) -> Any:
+    def _get_handler(self) -> Any:
         return getattr(self.view, self.view.action)
 
-    def _docstring(self) -> tuple[str, str]:
-        summary, _, more = (getdoc(self._handler()) or "").partition("\n")
+    def _get_docstring(self) -> tuple[str, str]:
+        summary, _, more = (getdoc(self._get_handler()) or "").partition("\n")
         return summary, more.strip()

@@ -51,13 +51,13 @@ class UploadParser(MultiPartParser):
         max_bytes = getattr(settings, self.limit)
         length = parser_context["request"].META.get("CONTENT_LENGTH") or "0"
         if length.isdecimal() and int(length) > max_bytes + FORM_BYTES:
-            raise self.too_large()
+            raise self.build_error()
         parsed = super().parse(stream, media_type, parser_context)
         if any((file.size or 0) > max_bytes for _, files in parsed.files.lists() for file in files):
-            raise self.too_large()
+            raise self.build_error()
         return parsed
 
-    def too_large(self) -> TooLargeError:
+    def build_error(self) -> TooLargeError:
         max_bytes = getattr(settings, self.limit)
         return TooLargeError(f"The file has more than {max_bytes:,} bytes ({self.limit}). {self.remedy}", field="file")
 

@@ -32,7 +32,7 @@ from rest_framework.response import Response
 from rest_framework.serializers import Serializer
 from rest_framework.viewsets import ViewSet
 
-from apps.accounts.throttling import address_of, count
+from apps.accounts.throttling import count, find_address
 from apps.api.answers import Page, answer_page, present
 from apps.api.errors import rename_fields
 from apps.api.fields import require_empty, validate
@@ -89,7 +89,7 @@ class Operation:
         changes = self.method == "post" and self.permission != "view" and self.keeps_answer
         handler: Any = idempotent(handle) if changes else handle
         handler.operation = self
-        declared: Any = extend_schema(operation_id=function.__name__, tags=self.tags, **self._schema())(handler)
+        declared: Any = extend_schema(operation_id=function.__name__, tags=self.tags, **self._build_schema())(handler)
         return declared
 
     @property
@@ -123,7 +123,7 @@ class Operation:
             return answer_page(self.answer, result, *payloads)
         return present(self.answer, result, self.status) if self.answer else Response(status=204)
 
-    def _schema(self) -> dict[str, Any]:
+    def _build_schema(self) -> dict[str, Any]:
         answers = dict.fromkeys(self.statuses or [self.status], self.answer) if self.answer else {204: None}
         responses = self.answer if isinstance(self.answer, dict) else answers
         if self.method == "get":
@@ -155,7 +155,7 @@ class Resource(ViewSet):
         cls.kinds.append(cls)
 
     @classmethod
-    def addresses(cls) -> list[URLPattern]:
+    def list_addresses(cls) -> list[URLPattern]:
         """Return the addresses of the operations, each named after its first operation."""
         by_path: dict[str, dict[str, str]] = {}
         parsers: dict[str, Any] = {}
@@ -193,7 +193,7 @@ class Resource(ViewSet):
             raise PermissionDenied(f"You may not change any {noun}: ask an administrator for the permission.")
         return row
 
-    def declared(self, method: str) -> Operation | None:
+    def find_operation(self, method: str) -> Operation | None:
         """Return the operation of an HTTP method; None for a method that the address lacks (405)."""
         name = self.action_map.get("get" if method == "HEAD" else method.lower())
         return getattr(self, name).operation if name else None
@@ -211,12 +211,12 @@ class Resource(ViewSet):
         try:
             super().perform_authentication(request)
         except (AuthenticationFailed, PermissionDenied):  # the latter: a session without its CSRF token
-            count("failed", address_of(request))
+            count("failed", find_address(request))
             raise
 
     def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
         is_success = isinstance(response, Response) and response.status_code < 400  # and is not a repeated answer
-        operation = self.declared(request.method) if is_success else None
+        operation = self.find_operation(request.method) if is_success else None
         if operation and operation.permission != "view" and hasattr(self, "model"):
             log(request, self, operation, response)
         return super().finalize_response(request, response, *args, **kwargs)

@@ -16,7 +16,7 @@ from django.contrib.auth.models import AnonymousUser
 from rest_framework.exceptions import AuthenticationFailed
 
 from apps.accounts.models import AccessToken
-from apps.api.access import open_user, user_of
+from apps.api.access import find_user, open_user
 
 Identify = Callable[[], Awaitable[tuple[Any, float | None]]]
 SUBPROTOCOL = "access_token."
@@ -28,15 +28,15 @@ def add_identity(application: Any) -> Any:
     async def identifying(scope: Any, receive: Any, send: Any) -> None:
         offered = next((name for name in scope["subprotocols"] if name.startswith(SUBPROTOCOL)), None)
         if offered is None:
-            identify = _by_session(scope["cookies"].get(settings.SESSION_COOKIE_NAME))
+            identify = _read_session(scope["cookies"].get(settings.SESSION_COOKIE_NAME))
         else:
-            identify = _by_token(offered.removeprefix(SUBPROTOCOL))
+            identify = _read_token(offered.removeprefix(SUBPROTOCOL))
         await application({**scope, "identify": identify, "subprotocol": offered}, receive, send)
 
     return CookieMiddleware(identifying)
 
 
-def _by_session(key: str | None) -> Identify:
+def _read_session(key: str | None) -> Identify:
     store = import_module(settings.SESSION_ENGINE).SessionStore
 
     async def identify() -> tuple[Any, float | None]:
@@ -49,11 +49,11 @@ def _by_session(key: str | None) -> Identify:
     return identify
 
 
-def _by_token(secret: str) -> Identify:
+def _read_token(secret: str) -> Identify:
     @database_sync_to_async
     def identify() -> tuple[Any, float | None]:
         try:
-            user, token = user_of(secret.encode())
+            user, token = find_user(secret.encode())
         except AuthenticationFailed:
             return open_user() if settings.DISABLE_AUTH else AnonymousUser(), None
         if isinstance(token, AccessToken):

@@ -16,7 +16,7 @@ for module in iter_modules(resources.__path__, f"{resources.__name__}."):
 
 app_name = "api"
 urlpatterns = [
-    *(address for resource in Resource.kinds for address in resource.addresses()),
+    *(address for resource in Resource.kinds for address in resource.list_addresses()),
     path("schema", SpectacularAPIView.as_view(throttle_classes=[]), name="schema"),
     re_path("", not_found),
 ]

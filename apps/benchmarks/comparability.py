@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import Model
 
-from apps.benchmarks.circumstances import Difference, circumstances, grouped, list_groups, names
+from apps.benchmarks.circumstances import Difference, find_circumstances, group_by, list_groups, name_runs
 from apps.benchmarks.models import Evaluation, Run
 from apps.datasets.models import DatasetVersion
 
@@ -38,7 +38,7 @@ class Comparability:
         return not self.refusals
 
 
-def differences(runs: Iterable[Run], *, version: DatasetVersion | None = None) -> Comparability:
+def find_differences(runs: Iterable[Run], *, version: DatasetVersion | None = None) -> Comparability:
     """Return the differences between `runs` of any benchmarks, apart from their configuration. Costs two queries.
 
     They are compared on `version`. Without it this is their benchmarks' version or, if these are several, the newest
@@ -49,22 +49,22 @@ def differences(runs: Iterable[Run], *, version: DatasetVersion | None = None) -
     in equal collections. Warns about different collections, queries, and other `circumstances`.
     """
     loaded = load_related(runs)
-    all_differences = [*_unfinished(loaded), *_datasets(loaded)]
+    all_differences = [*_check_finished(loaded), *_check_datasets(loaded)]
     if all_differences or not loaded:
         return Comparability(None, tuple(all_differences))
-    evaluations = _evaluations(loaded)
-    common = _common(evaluations)
+    evaluations = _load_evaluations(loaded)
+    common = _find_common(evaluations)
     own_versions = {run.benchmark.dataset_version for run in loaded}
     if version is None and len(own_versions) > 1 and common:
         version = evaluations[loaded[0].pk][max(common)].dataset_version
     version = version or max(own_versions, key=lambda version: version.number)
     measured = {key: rows[version.number] for key, rows in evaluations.items() if version.number in rows}
     all_differences = [
-        *_versions(loaded, evaluations, version),
-        *_policies(loaded),
-        *_mappings(loaded, measured, version),
-        *_queries(loaded, measured),
-        *circumstances(loaded),
+        *_check_versions(loaded, evaluations, version),
+        *_check_policies(loaded),
+        *_check_mappings(loaded, measured, version),
+        *_check_queries(loaded, measured),
+        *find_circumstances(loaded),
     ]
     refused = any(difference.severity == "refuse" for difference in all_differences)
     return Comparability(None if refused else version, tuple(all_differences), measured)
@@ -87,7 +87,7 @@ def _has(row: Model | None, path: str) -> bool:
     return name in row._state.fields_cache and _has(getattr(row, name), tail)
 
 
-def _evaluations(runs: Sequence[Run]) -> dict[Any, dict[int, Evaluation]]:
+def _load_evaluations(runs: Sequence[Run]) -> dict[Any, dict[int, Evaluation]]:
     """Load each run's evaluations without their values: {run id: {version: …}}."""
     by_version: dict[Any, dict[int, Evaluation]] = {run.pk: {} for run in runs}
     rows = Evaluation.objects.filter(run__in=by_version).select_related("dataset_version__dataset")
@@ -96,20 +96,20 @@ def _evaluations(runs: Sequence[Run]) -> dict[Any, dict[int, Evaluation]]:
     return by_version
 
 
-def _common(evaluations: dict[Any, dict[int, Evaluation]]) -> set[int]:
+def _find_common(evaluations: dict[Any, dict[int, Evaluation]]) -> set[int]:
     return set.intersection(*(set(rows) for rows in evaluations.values()))
 
 
-def _unfinished(runs: Sequence[Run]) -> Iterator[Difference]:
+def _check_finished(runs: Sequence[Run]) -> Iterator[Difference]:
     for run in runs:
         if run.status != Run.Status.COMPLETED:
             reason, act = UNFINISHED.get(run.status, ("is not finished", "Wait for it"))
-            sentence = f"{names([run])} {reason}: it has no values. {act}, or leave it out."
+            sentence = f"{name_runs([run])} {reason}: it has no values. {act}, or leave it out."
             yield Difference("status", "refuse", sentence)
 
 
-def _datasets(runs: Sequence[Run]) -> Iterator[Difference]:
-    groups = grouped(runs, lambda run: run.benchmark.dataset_version.dataset)
+def _check_datasets(runs: Sequence[Run]) -> Iterator[Difference]:
+    groups = group_by(runs, lambda run: run.benchmark.dataset_version.dataset)
     if len(groups) > 1:
         values = {f'"{dataset}"': group for dataset, group in groups.items()}
         yield Difference(
@@ -117,19 +117,19 @@ def _datasets(runs: Sequence[Run]) -> Iterator[Difference]:
         )
 
 
-def _versions(
+def _check_versions(
     runs: Sequence[Run], evaluations: dict[Any, dict[int, Evaluation]], version: DatasetVersion
 ) -> Iterator[Difference]:
     """Refuse if a run has no values on `version`, and name the remedy."""
     unmeasured = [run for run in runs if version.number not in evaluations[run.pk]]
     if not unmeasured:
         return
-    common = _common(evaluations)
+    common = _find_common(evaluations)
     remedy = (
         f"Compare them on version {max(common)}, on which all have values" if common else _rescore(unmeasured, version)
     )
-    groups = grouped(runs, lambda run: str(run.benchmark.dataset_version))
-    problem = f"Without values on {version}: {names(unmeasured)}"
+    groups = group_by(runs, lambda run: str(run.benchmark.dataset_version))
+    problem = f"Without values on {version}: {name_runs(unmeasured)}"
     if len(groups) > 1:
         problem = f"They were measured on different versions: {list_groups(groups)}"
     yield Difference("dataset version", "refuse", f"{problem}. {remedy}.")
@@ -140,9 +140,9 @@ def _rescore(runs: Sequence[Run], version: DatasetVersion) -> str:
     return f"Re-score {benchmarks} on version {version.number}; this runs no searches"
 
 
-def _policies(runs: Sequence[Run]) -> Iterator[Difference]:
+def _check_policies(runs: Sequence[Run]) -> Iterator[Difference]:
     for name, subject in POLICIES.items():
-        groups = grouped(runs, attrgetter(f"benchmark.{name}"))
+        groups = group_by(runs, attrgetter(f"benchmark.{name}"))
         if len(groups) > 1:
             remedy = "Run one benchmark again under the other policy."
             yield Difference(
@@ -150,16 +150,16 @@ def _policies(runs: Sequence[Run]) -> Iterator[Difference]:
             )
 
 
-def _mappings(runs: Sequence[Run], measured: Measured, version: DatasetVersion) -> Iterator[Difference]:
+def _check_mappings(runs: Sequence[Run], measured: Measured, version: DatasetVersion) -> Iterator[Difference]:
     """Refuse if one mapping changed between measurements, or two give judgments other documents of equal collections.
 
     Warn if two mappings give judgments documents of different collections: each may be right for its own.
     """
-    if len(grouped(runs, lambda run: run.benchmark.unresolved)) > 1:
+    if len(group_by(runs, lambda run: run.benchmark.unresolved)) > 1:
         return  # refused already; the policies change the truth hashes too
     measured_runs = [run for run in runs if run.pk in measured]
     hashes: set[str] = set()
-    by_mapping = grouped(measured_runs, lambda run: run.benchmark.mapping)
+    by_mapping = group_by(measured_runs, lambda run: run.benchmark.mapping)
     for mapping, group in by_mapping.items():
         truths = {measured[run.pk].truth_hash for run in group}
         hashes |= truths
@@ -170,7 +170,7 @@ def _mappings(runs: Sequence[Run], measured: Measured, version: DatasetVersion) 
                 f'The mapping "{mapping}" was resolved again between their measurements, so judgments now refer to '
                 f"other documents. {_rescore(group, version)}.",
             )
-    by_documents = grouped(by_mapping, lambda mapping: mapping.collection_fingerprint)
+    by_documents = group_by(by_mapping, lambda mapping: mapping.collection_fingerprint)
     for mappings in by_documents.values():
         truths = {measured[run.pk].truth_hash for mapping in mappings for run in by_mapping[mapping]}
         mapping_names = " and ".join(f'"{mapping}"' for mapping in mappings)
@@ -187,25 +187,25 @@ def _mappings(runs: Sequence[Run], measured: Measured, version: DatasetVersion) 
         yield Difference("mapping", "warn", f"Their judgments refer to different documents: {list_groups(values)}.")
 
 
-def _queries(runs: Sequence[Run], measured: Measured) -> Iterator[Difference]:
+def _check_queries(runs: Sequence[Run], measured: Measured) -> Iterator[Difference]:
     """Warn if the means are over different queries."""
     is_reported = False
     paired = "Only queries that every run answered are paired."
     for name, phrase in (("failed_queries", "failed"), ("unsearched_queries", "never asked")):
         counts = {run: f"{getattr(measured[run.pk], name):,} {phrase}" for run in runs if run.pk in measured}
-        groups = grouped(counts, counts.__getitem__)
+        groups = group_by(counts, counts.__getitem__)
         if len(groups) > 1:
             is_reported = True
             yield Difference(
                 "queries", "warn", f"Their means are over different queries: {list_groups(groups)}. {paired}"
             )
     incomplete = [row for row in measured.values() if row.failed_queries or row.unsearched_queries]
-    if not is_reported and len(_answered(incomplete)) > 1:
+    if not is_reported and len(_list_answered(incomplete)) > 1:
         phrase = "Their means are over different queries of the same number, because different queries failed."
         yield Difference("queries", "warn", f"{phrase} {paired}")
 
 
-def _answered(evaluations: Sequence[Evaluation]) -> set[frozenset[int]]:
+def _list_answered(evaluations: Sequence[Evaluation]) -> set[frozenset[int]]:
     """Return the distinct sets of queries that have values."""
     rows = Evaluation.objects.filter(pk__in=[row.pk for row in evaluations]).values_list("query_ids", "values")
     return {

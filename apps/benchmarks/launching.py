@@ -14,11 +14,11 @@ from apps.benchmarks.defining.choosing import is_current
 from apps.benchmarks.defining.creating import require_current, require_searched
 from apps.benchmarks.measuring.again import require_unmeasured
 from apps.benchmarks.models import Benchmark, Run, StageList
-from apps.benchmarks.planning import add_sources, costs_of, needs_preparing, plan_of, query_units
+from apps.benchmarks.planning import add_sources, estimate_costs, needs_preparing, plan_of, query_units
 from apps.operations.launching import cancel_operation, start_operation
 from apps.operations.models import Operation, Status
-from apps.retrieval.availability import index_requirements, missing_requirements, require_available, run_requirements
-from apps.retrieval.encoders.encoding import share_to_encode
+from apps.retrieval.availability import describe_missing, index_requirements, require_available, run_requirements
+from apps.retrieval.encoders.encoding import compute_uncached_share
 from apps.retrieval.models import Index
 from benchbench.database.failures import read_again, refresh
 from benchbench.deleting import delete_unused
@@ -97,24 +97,24 @@ def query_batches(
     their first query, so that provisional means do not cover long queries only. If indexes must be made first, the
     preparing batch calls this function. `plan` is the plan of the runs, if known.
     """
-    queries = _unanswered(benchmark, runs)
+    queries = _list_unanswered(benchmark, runs)
     plan = plan or plan_of(runs)
     isolated = benchmark.execution == Benchmark.Execution.ISOLATED
     plans = [plan_of([run]) for run in runs] * benchmark.runs_per_query if isolated else [plan]
     indexes = {run.config.get("index"): run.index for run in runs if run.index}
-    seconds = costs_of(plan, indexes)
+    seconds = estimate_costs(plan, indexes)
     if not isolated:  # isolated execution encodes every text again to time it
         texts = list(benchmark.dataset_version.queries.filter(pk__in=queries).values_list("text", flat=True))
         for stage in (each for each in plan.stages if isinstance(each, EncodeStage) and each.wording is None):
-            seconds[stage.key] *= share_to_encode(indexes[stage.index], texts)
-    size = batch_size(len(queries), sum(seconds[stage.key] for planned in plans for stage in planned.stages))
+            seconds[stage.key] *= compute_uncached_share(indexes[stage.index], texts)
+    size = choose_batch_size(len(queries), sum(seconds[stage.key] for planned in plans for stage in planned.stages))
     units = sum(map(query_units, plans))
     groups = [sorted(queries[start : start + size]) for start in range(0, len(queries), size)]
     for group in sorted(groups):
         yield {"query_ids": group, "alone": isolated}, units * len(group)
 
 
-def batch_size(queries: int, seconds: float) -> int:
+def choose_batch_size(queries: int, seconds: float) -> int:
     """Return the number of queries in each batch, given `queries` that cost `seconds` each.
 
     A batch takes at most BENCHBENCH_BATCH_SECONDS. A short benchmark is cut into up to BATCHES batches, each at least
@@ -127,7 +127,7 @@ def batch_size(queries: int, seconds: float) -> int:
     return max(1, math.ceil(queries / batches))
 
 
-def _unanswered(benchmark: Benchmark, runs: Sequence[Run]) -> list[int]:
+def _list_unanswered(benchmark: Benchmark, runs: Sequence[Run]) -> list[int]:
     """Return the queries without a result in some run, longest texts first."""
     repetitions = benchmark.runs_per_query if benchmark.execution == Benchmark.Execution.ISOLATED else 1
     sources = {run.source_id for run in runs}
@@ -161,7 +161,7 @@ def retry(benchmark: Benchmark, *, by: User | None = None) -> Operation:
         run_ids = [
             pk
             for pk, index, config in built
-            if not missing_requirements(index_requirements(index) | run_requirements(index, config))
+            if not describe_missing(index_requirements(index) | run_requirements(index, config))
         ]
         if not run_ids:
             for _, index, config in built:

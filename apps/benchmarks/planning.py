@@ -19,11 +19,11 @@ from benchbench.ir.planning.stages import DenseStage, LexicalStage, RerankStage,
 
 def plan_of(runs: Sequence[Run]) -> Plan:
     """Return the plan of the runs, each under its primary key as text. Load the runs with their indexes."""
-    asking = asking_of({run.config.get("index"): run.index for run in runs if run.index})
+    asking = list_llm_indexes({run.config.get("index"): run.index for run in runs if run.index})
     return plan([(str(run.pk), Configuration.from_dict(run.config)) for run in runs], asking=asking)
 
 
-def asking_of(indexes: Mapping[str | None, Index]) -> set[str | None]:
+def list_llm_indexes(indexes: Mapping[str | None, Index]) -> set[str | None]:
     """Return the names, as in configurations, of the indexes whose strategies ask a language model in a search."""
     asking = {strategy.name for strategy in STRATEGIES.values() if strategy.asks}
     return {name for name, index in indexes.items() if index.strategy in asking}
@@ -43,13 +43,13 @@ def is_prepared(stage: Stage) -> bool:
     return False
 
 
-def stage_units(stage: Stage) -> int:
+def count_units(stage: Stage) -> int:
     """Return the units of work of a stage per query, for the progress. A reranked pair or a search is one unit."""
     return stage.depth if isinstance(stage, RerankStage) else 1
 
 
 def query_units(plan: Plan) -> int:
-    return sum(stage_units(stage) for stage in plan.stages)
+    return sum(count_units(stage) for stage in plan.stages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +73,12 @@ def add_sources(benchmark: Benchmark) -> None:
     by_key: dict[str, list[Run]] = {}
     for run, planned in zip(runs, plan.runs, strict=True):
         if run.source_id is None:
-            by_key.setdefault(own_key(run) if isolated else planned.list_key, []).append(run)
+            by_key.setdefault(build_own_key(run) if isolated else planned.list_key, []).append(run)
     keys = {stage.key for stage in plan.stages if isinstance(stage, Searching)} | by_key.keys()
     ListSource.objects.bulk_create(
         [ListSource(benchmark=benchmark, key=key) for key in sorted(keys)], ignore_conflicts=True
     )
-    ids = source_ids(benchmark)
+    ids = load_source_ids(benchmark)
     by_position: dict[int, list[Run]] = {}
     for key, sharing in by_key.items():
         _update(sharing, source_id=ids[key])
@@ -93,17 +93,17 @@ def _update(runs: Iterable[Run], **to: int) -> None:
     Run.objects.filter(pk__in=[run.pk for run in runs]).update(**to)
 
 
-def own_key(run: Run) -> str:
+def build_own_key(run: Run) -> str:
     """Return the key of lists that belong to one run."""
     return f"run {run.run_order}"
 
 
-def source_ids(benchmark: Benchmark) -> dict[str, int]:
+def load_source_ids(benchmark: Benchmark) -> dict[str, int]:
     """Return the id of each source by the key of its stage or list."""
     return dict(benchmark.list_sources.values_list("key", "pk"))
 
 
-def shared_lists(runs: Iterable[Run], plan: Plan) -> list[SharedList]:
+def build_shared_lists(runs: Iterable[Run], plan: Plan) -> list[SharedList]:
     """Return the lists whose first documents the runs of a plan return. `runs` must include all runs sharing one."""
     planned = {run.run_key: run for run in plan.runs}
     by_source = sorted(runs, key=lambda run: (run.source_id or 0, run.place))
@@ -122,58 +122,58 @@ LATEST = 2000  # most rows in the mean of a measured cost
 BENCHMARKS = 3  # most benchmarks that these rows come from
 
 
-def costs_of(plan: Plan, indexes: Mapping[str | None, Index]) -> dict[str, float]:
+def estimate_costs(plan: Plan, indexes: Mapping[str | None, Index]) -> dict[str, float]:
     """Estimate the seconds per query of each stage, by stage key, with empty caches."""
-    latest = {name: _latest(index) for name, index in indexes.items()}
+    latest = {name: _list_latest(index) for name, index in indexes.items()}
 
-    def ms(stage: stages.Stage) -> float:
+    def estimate_ms(stage: stages.Stage) -> float:
         if isinstance(stage, stages.RewriteStage):
-            return _rewrite_ms(stage) or ROUGH_REWRITE_MS
-        return _ms(stage, indexes[stage.index], latest[stage.index])
+            return _load_rewrite_ms(stage) or ROUGH_REWRITE_MS
+        return _estimate_ms(stage, indexes[stage.index], latest[stage.index])
 
-    return {stage.key: ms(stage) / 1000 for stage in plan.stages}
+    return {stage.key: estimate_ms(stage) / 1000 for stage in plan.stages}
 
 
-def _ms(stage: stages.OfIndex, index: Index, latest: list[UUID]) -> float:
+def _estimate_ms(stage: stages.OfIndex, index: Index, latest: list[UUID]) -> float:
     match stage:
         case stages.EncodeStage():
-            return _encode_ms(index) or ROUGH_ENCODE_MS
+            return _load_encode_ms(index) or ROUGH_ENCODE_MS
         case stages.RerankStage():
             rough = ROUGH_LATE_PAIR_MS if stage.reranker == LATE_INTERACTION else ROUGH_PAIR_MS
-            return stage.depth * (_pair_ms(stage) or rough)
+            return stage.depth * (_load_pair_ms(stage) or rough)
         case stages.AskStage():
-            return _stage_ms(stage, latest) or ROUGH_ASK_MS
+            return _load_stage_ms(stage, latest) or ROUGH_ASK_MS
         case stages.DenseStage(ann="exact"):
             chunks = index.chunk_set.chunk_count if index.chunk_set else 0
-            return _stage_ms(stage, latest) or ROUGH_MS + ROUGH_SCAN_MS_PER_MILLION * chunks / 1e6
+            return _load_stage_ms(stage, latest) or ROUGH_MS + ROUGH_SCAN_MS_PER_MILLION * chunks / 1e6
         case stages.MergeStage() | stages.FuseStage():
-            return _stage_ms(stage, latest) or ROUGH_MERGE_MS
-    return _stage_ms(stage, latest) or ROUGH_MS
+            return _load_stage_ms(stage, latest) or ROUGH_MERGE_MS
+    return _load_stage_ms(stage, latest) or ROUGH_MS
 
 
-def _rewrite_ms(stage: stages.RewriteStage) -> float | None:
+def _load_rewrite_ms(stage: stages.RewriteStage) -> float | None:
     """Return the mean time of the latest stored answers of the stage's language model, for any prompt."""
     server, _, model = stage.llm.partition(":")
-    return _mean(LLMAnswer.objects.filter(provider=server, model=model).order_by("-pk"), "ms")
+    return _compute_mean(LLMAnswer.objects.filter(provider=server, model=model).order_by("-pk"), "ms")
 
 
-def _encode_ms(index: Index) -> float | None:
+def _load_encode_ms(index: Index) -> float | None:
     timed = CachedVector.objects.filter(
         space__encoder=index.encoder, space__kind="query", encode_ms__isnull=False
     ).order_by("-used_at")
     # Results over this index outlive the cache of query vectors.
     sources = ListSource.objects.filter(runs__index=index)
     earlier = StageList.objects.filter(source__in=sources, encode_ms__isnull=False).order_by("-pk")
-    return _mean(timed, "encode_ms") or _mean(earlier, "encode_ms")
+    return _compute_mean(timed, "encode_ms") or _compute_mean(earlier, "encode_ms")
 
 
-def _stage_ms(stage: stages.Stage, latest: list[UUID]) -> float | None:
+def _load_stage_ms(stage: stages.Stage, latest: list[UUID]) -> float | None:
     """Return the mean cost of the same stage in the latest benchmarks over the same index."""
     lists = StageList.objects.filter(source__key=stage.key, source__benchmark__in=latest)
-    return _mean(lists.order_by("-pk"), "duration_ms")
+    return _compute_mean(lists.order_by("-pk"), "duration_ms")
 
 
-def _pair_ms(stage: stages.RerankStage) -> float | None:
+def _load_pair_ms(stage: stages.RerankStage) -> float | None:
     """Return the mean cost of one pair for this reranker, over any text."""
     latest = PairList.objects.filter(reranker=stage.reranker).order_by("-pk")[:LATEST]
     length = Func(F("positions"), function="cardinality", output_field=FloatField())
@@ -181,14 +181,14 @@ def _pair_ms(stage: stages.RerankStage) -> float | None:
     return sums["ms"] / sums["pairs"] if sums["ms"] and sums["pairs"] else None
 
 
-def _latest(index: Index) -> list[UUID]:
+def _list_latest(index: Index) -> list[UUID]:
     """Return the newest benchmarks over an index; older ones may have been timed on another machine."""
     benchmarks = Benchmark.objects.filter(runs__index=index)
     newest = benchmarks.order_by("-created_at").values_list("pk", "created_at").distinct()
     return [pk for pk, _ in newest[:BENCHMARKS]]
 
 
-def _mean(rows: QuerySet, column: str) -> float | None:
+def _compute_mean(rows: QuerySet, column: str) -> float | None:
     latest = rows.values("pk")[:LATEST]
     latest_rows = rows.model._default_manager.filter(pk__in=latest)
     mean: float | None = latest_rows.aggregate(mean=Avg(Cast(column, FloatField())))["mean"]

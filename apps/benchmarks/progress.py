@@ -7,9 +7,9 @@ from typing import Any
 from django.db.models import F
 
 from apps.benchmarks.models import Benchmark, Evaluation, Run
-from apps.benchmarks.runs import flat, run_facts
+from apps.benchmarks.runs import flatten, run_facts
 from apps.operations.models import Batch, Operation, Status
-from apps.operations.progress import common_fields, progress_of
+from apps.operations.progress import build_common_fields, compute_progress
 
 ENDED = (Run.Status.COMPLETED, Run.Status.FAILED)
 AHEAD = (Run.Status.PENDING, Run.Status.INDEXING, Run.Status.EVALUATING)
@@ -18,11 +18,11 @@ COMPLETED = (*SUMMARY, "status", "metrics", "metrics_flat", "error_message")
 AT_WORK = {"status": Status.RUNNING.value, "stage": "evaluating", "error": None}  # in the event of each ended run
 
 
-def benchmark_event(operation: Operation) -> dict[str, Any]:
+def build_event(operation: Operation) -> dict[str, Any]:
     """Return the data of `benchmark_progress`: status, counts, the current run, and every run's means so far."""
     benchmark = Benchmark.objects.select_related("mapping", "dataset_version").filter(pk=operation.subject_id).first()
     if benchmark is None:
-        return _without_benchmark(operation)
+        return _describe_deleted(operation)
     runs = list(benchmark.runs.all())
     total = benchmark.dataset_version.query_count
     at_work = set(operation.parameters["run_ids"])
@@ -30,41 +30,41 @@ def benchmark_event(operation: Operation) -> dict[str, Any]:
     states = [Batch.State.DONE, Batch.State.RUNNING] if operation.is_active else [Batch.State.DONE]
     results = operation.batches.filter(state__in=states).values_list("result", flat=True)
     batch_sums = [result.get("runs", {}) for result in results]
-    so_far = _so_far(benchmark, runs, at_work, _answered_before(operation, total), batch_sums)
+    so_far = _compute_progress(benchmark, runs, at_work, _count_answered(operation, total), batch_sums)
     current = next((run for run in runs if run.status not in ENDED and str(run.pk) in at_work), None)
     return {
-        **_of_operation(operation),
+        **_describe_operation(operation),
         "benchmark_id": str(benchmark.pk),
         "mapping_id": str(benchmark.mapping_id),
         "dataset_id": str(benchmark.mapping.dataset_id),
         "collection_id": str(benchmark.mapping.collection_id),
-        "status": status_of(benchmark, operation),
-        "stage": stage_of(operation),
+        "status": find_status(benchmark, operation),
+        "stage": find_stage(operation),
         "total_runs": benchmark.total_runs,
         "completed_runs": sum(run.status == Run.Status.COMPLETED for run in runs),
         "failed_runs": sum(run.status == Run.Status.FAILED for run in runs),
         "primary_k": benchmark.primary_k,
         "k_values_for_metrics": benchmark.k_values,
-        "current_run": _current_run(current, so_far, total) if current and operation.is_active else None,
+        "current_run": _describe_current(current, so_far, total) if current and operation.is_active else None,
         "last_completed_run": None,
         "runs": list(so_far.values()),
     }
 
 
-def _of_operation(operation: Operation) -> dict[str, Any]:
-    progress = progress_of(operation)
+def _describe_operation(operation: Operation) -> dict[str, Any]:
+    progress = compute_progress(operation)
     return {
-        **common_fields(operation),
+        **build_common_fields(operation),
         "percent": round(progress.percent, 1),
         "eta_seconds": progress.eta_seconds,
     }
 
 
-def _without_benchmark(operation: Operation) -> dict[str, Any]:
+def _describe_deleted(operation: Operation) -> dict[str, Any]:
     """Return the same fields for an operation whose benchmark was deleted; only the operation's own are known."""
     nothing = ("benchmark_id", "mapping_id", "dataset_id", "collection_id", "primary_k", "current_run")
     return {
-        **_of_operation(operation),
+        **_describe_operation(operation),
         **dict.fromkeys((*nothing, "last_completed_run")),
         **dict.fromkeys(("total_runs", "completed_runs", "failed_runs"), 0),
         "k_values_for_metrics": [],
@@ -73,7 +73,7 @@ def _without_benchmark(operation: Operation) -> dict[str, Any]:
     }
 
 
-def status_of(benchmark: Benchmark, operation: Operation) -> str:
+def find_status(benchmark: Benchmark, operation: Operation) -> str:
     """Return the status of the benchmark with regard to this operation.
 
     If the operation completed but all runs failed, the status is failed. If the benchmark was started again, which is
@@ -83,20 +83,20 @@ def status_of(benchmark: Benchmark, operation: Operation) -> str:
     return of_benchmark if operation.status == Status.COMPLETED else operation.status
 
 
-def stage_of(operation: Operation) -> str:
+def find_stage(operation: Operation) -> str:
     """Return the stage of a benchmark's operation: starting, indexing, evaluating, or completed in any way."""
     if not operation.is_active:
         return "completed"
     if operation.started_at is None:
         return "starting"
-    return "indexing" if _preparing(operation) else "evaluating"
+    return "indexing" if _is_preparing(operation) else "evaluating"
 
 
-def _preparing(operation: Operation) -> bool:
+def _is_preparing(operation: Operation) -> bool:
     return operation.batches.filter(payload__prepare=True).exclude(state=Batch.State.DONE).exists()
 
 
-def completions(operation: Operation, after: int) -> list[tuple[int, dict[str, Any]]]:
+def list_completions(operation: Operation, after: int) -> list[tuple[int, dict[str, Any]]]:
     """Return (run_order, event data with final means) for the runs of this operation that ended after run `after`.
 
     A run that ended early, for example because its index could not be made, waits until the runs before it have ended.
@@ -111,7 +111,7 @@ def completions(operation: Operation, after: int) -> list[tuple[int, dict[str, A
     means = dict(evaluations.order_by("created_at").values_list("run_id", "means"))
     status_counts = Counter(Run.objects.filter(benchmark=operation.subject_id).values_list("status", flat=True))
     status_counts.subtract(run.status for run in ended)
-    so_far = {facts["run_id"]: facts for facts in benchmark_event(operation)["runs"]} if ended else {}
+    so_far = {facts["run_id"]: facts for facts in build_event(operation)["runs"]} if ended else {}
     events = []
     for run in ended:
         status_counts[run.status] += 1
@@ -119,20 +119,20 @@ def completions(operation: Operation, after: int) -> list[tuple[int, dict[str, A
             **AT_WORK,
             "completed_runs": status_counts[Run.Status.COMPLETED],
             "failed_runs": status_counts[Run.Status.FAILED],
-            "last_completed_run": _completed_run(run, means.get(run.pk, {})),
+            "last_completed_run": _describe_completed(run, means.get(run.pk, {})),
             "runs": [so_far[str(run.pk)]],
         }
         events.append((run.run_order, data))
     return events
 
 
-def _completed_run(run: Run, means: dict[str, float | None]) -> dict[str, Any]:
+def _describe_completed(run: Run, means: dict[str, float | None]) -> dict[str, Any]:
     facts = run_facts(run, means if run.status == Run.Status.COMPLETED else {})
     timing = {name: run.timing.get(name) for name in ("search_ms", "rerank_ms", "total_ms", "execution")}
     return {"run_id": facts["id"], **{name: facts[name] for name in COMPLETED}, "timing": timing}
 
 
-def _current_run(run: Run, so_far: dict[str, dict[str, Any]], total: int) -> dict[str, Any]:
+def _describe_current(run: Run, so_far: dict[str, dict[str, Any]], total: int) -> dict[str, Any]:
     facts = run_facts(run, {})
     return {
         "run_id": facts["id"],
@@ -143,15 +143,15 @@ def _current_run(run: Run, so_far: dict[str, dict[str, Any]], total: int) -> dic
     }
 
 
-def _answered_before(operation: Operation, total: int) -> int:
+def _count_answered(operation: Operation, total: int) -> int:
     """Return the number of queries with results from before this operation: those in none of its batches."""
-    if _preparing(operation):  # the batches of queries do not exist yet
+    if _is_preparing(operation):  # the batches of queries do not exist yet
         return 0
     payloads = operation.batches.values_list("payload", flat=True)
     return total - sum(len(payload.get("query_ids", [])) for payload in payloads)
 
 
-def _so_far(
+def _compute_progress(
     benchmark: Benchmark, runs: list[Run], at_work: set[str], before: int, batch_sums: list[dict[str, Any]]
 ) -> dict[str, dict[str, Any]]:
     """Return the queries completed and the means over them, for each run of this operation."""
@@ -169,6 +169,6 @@ def _so_far(
             "run_id": str(run.pk),
             "completed_queries": before + sum(entry["completed"] for entry in entries),
             "n": counted,
-            "metrics_flat": flat(means) if counted and run.status != Run.Status.CANCELLED else {},
+            "metrics_flat": flatten(means) if counted and run.status != Run.Status.CANCELLED else {},
         }
     return result

@@ -9,14 +9,14 @@ from typing import Any
 from django.conf import settings
 from django.db import connection
 
-from apps.benchmarks.measuring.evaluating import policies_of
+from apps.benchmarks.measuring.evaluating import get_policies
 from apps.benchmarks.models import Run
-from apps.retrieval.describing import identity_of
-from apps.retrieval.encoders.model_files import device_name
-from apps.retrieval.llms.asking import llm_revision
+from apps.retrieval.describing import describe_identity
+from apps.retrieval.encoders.model_files import name_device
+from apps.retrieval.llms.asking import find_llm_revision
 from apps.retrieval.rerankers import Reranker
 from benchbench.ir.planning.configuration import Configuration
-from benchbench.timestamps import git_sha, timestamp
+from benchbench.timestamps import read_git_sha, timestamp
 
 # The settings that decide whether a query is an error and how its time is taken.
 SETTINGS = (
@@ -28,7 +28,7 @@ SETTINGS = (
 LIBRARIES = ("numpy", "torch", "sentence-transformers", "transformers", "bm25s", "PyStemmer", "pgvector", "psycopg")
 
 
-def provenance_of(run: Run, *, made_by: list[Any]) -> dict[str, Any]:
+def build_provenance(run: Run, *, made_by: list[Any]) -> dict[str, Any]:
     """Return everything that the run's rankings depend on, to be stored when the run ends.
 
     `made_by` has the distinct environments of the workers that took part, each recorded by its worker.
@@ -52,17 +52,17 @@ def provenance_of(run: Run, *, made_by: list[Any]) -> dict[str, Any]:
             "name": mapping.collection.name,
             "fingerprint": mapping.collection_fingerprint,
         },
-        "index": index and {"id": str(index.pk), "fingerprint": index.fingerprint, **identity_of(index)},
+        "index": index and {"id": str(index.pk), "fingerprint": index.fingerprint, **describe_identity(index)},
         "config_hash": run.config_hash,
         "seed": benchmark.seed,
         "execution": benchmark.execution,
         "runs_per_query": benchmark.runs_per_query,
-        "policies": policies_of(benchmark),
+        "policies": get_policies(benchmark),
         "made_by": made_by,
     }
 
 
-def environment(rerankers: Iterable[Reranker], llms: Iterable[str]) -> dict[str, Any]:
+def build_environment(rerankers: Iterable[Reranker], llms: Iterable[str]) -> dict[str, Any]:
     """Return the environment of this process: libraries, services, code, device, and the revisions of models.
 
     Covers the given rerankers and the language models that were asked, such as ollama:llama3.
@@ -70,17 +70,17 @@ def environment(rerankers: Iterable[Reranker], llms: Iterable[str]) -> dict[str,
     revisions: dict[str, set[str]] = {}
     for reranker in rerankers:  # a reranker made for an index has a revision per index
         revisions.setdefault(reranker.name, set()).add(reranker.revision)
-    llm_versions = {llm: llm_revision(*llm.split(":", 1)) for llm in sorted(set(llms))}
+    llm_versions = {llm: find_llm_revision(*llm.split(":", 1)) for llm in sorted(set(llms))}
     return {
-        **_code(),
-        "device": device_name(),
+        **_read_code(),
+        "device": name_device(),
         "settings": {name: getattr(settings, name) for name in SETTINGS},
         "rerankers": {name: ", ".join(sorted(versions)) for name, versions in sorted(revisions.items())},
         **({"llms": llm_versions} if llm_versions else {}),
     }
 
 
-def llms_of(run: Run) -> list[str]:
+def list_llms(run: Run) -> list[str]:
     """Return the language models of an ended run, each with its server.
 
     These are the model of its index, used to build or search it, and the model that rewrote queries. `made_by` has the
@@ -92,17 +92,17 @@ def llms_of(run: Run) -> list[str]:
     return [*index_llms, str(run.config["llm"])] if rewrites else index_llms
 
 
-def llm_revisions(run: Run, llm: str) -> list[str]:
+def list_revisions(run: Run, llm: str) -> list[str]:
     """Return the distinct revisions of a language model that a run asked."""
     return sorted({entry["llms"][llm] for entry in run.provenance.get("made_by", []) if llm in entry.get("llms", {})})
 
 
-def code_version() -> dict[str, Any]:
+def read_code_version() -> dict[str, Any]:
     """Return the version of BenchBench, with the commit if it runs from a checkout."""
-    return {name: _code()[name] for name in ("git_revision", "python")}
+    return {name: _read_code()[name] for name in ("git_revision", "python")}
 
 
-def facts_of(environments: Iterable[dict[str, Any]]) -> dict[str, set[str]]:
+def collect_facts(environments: Iterable[dict[str, Any]]) -> dict[str, set[str]]:
     """Return the values of each fact about the workers, by name: {"numpy": {"2.4.0"}, "device": {"cpu"}, …}."""
     facts: dict[str, set[str]] = {}
     for environment in environments:
@@ -114,45 +114,45 @@ def facts_of(environments: Iterable[dict[str, Any]]) -> dict[str, set[str]]:
     return facts
 
 
-def differing_environments(then: Iterable[dict[str, Any]], now: Iterable[dict[str, Any]]) -> list[str]:
+def compare_environments(then: Iterable[dict[str, Any]], now: Iterable[dict[str, Any]]) -> list[str]:
     """Return a phrase for each fact in which two groups of workers differ: "numpy was 2.3, is 2.4"."""
-    before, after = facts_of(then), facts_of(now)
+    before, after = collect_facts(then), collect_facts(now)
     return [
-        f"{name.replace('_', ' ')} was {_listed(before.get(name))}, is {_listed(after.get(name))}"
+        f"{name.replace('_', ' ')} was {_join_values(before.get(name))}, is {_join_values(after.get(name))}"
         for name in {**before, **after}
         if before.get(name) != after.get(name)
     ]
 
 
-def _listed(values: set[str] | None) -> str:
+def _join_values(values: set[str] | None) -> str:
     return ", ".join(sorted(values)) if values else "missing"
 
 
 @cache
-def _code() -> dict[str, Any]:
+def _read_code() -> dict[str, Any]:
     return {
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}",
-        "libraries": {name: _version(name) for name in LIBRARIES},
-        "postgresql": _postgresql_version(),
-        "git_revision": git_sha(settings.BASE_DIR),
+        "libraries": {name: _find_version(name) for name in LIBRARIES},
+        "postgresql": _load_postgresql_version(),
+        "git_revision": read_git_sha(settings.BASE_DIR),
     }
 
 
-def _postgresql_version() -> str:
+def _load_postgresql_version() -> str:
     with connection.cursor() as cursor:
         cursor.execute("SHOW server_version")
         return str(cursor.fetchone()[0])
 
 
-def _version(name: str) -> str | None:
+def _find_version(name: str) -> str | None:
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return None
 
 
-def git_revision(run: Run) -> str | None:
+def find_git_revision(run: Run) -> str | None:
     """Return the revision of the code that ran the queries; None if it is unknown or there are several."""
     revisions = {worker.get("git_revision") for worker in run.provenance.get("made_by", [])}
     return revisions.pop() if len(revisions) == 1 else None

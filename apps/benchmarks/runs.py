@@ -5,19 +5,19 @@ from typing import Any
 
 from django.db.models import Count, Q, QuerySet
 
-from apps.benchmarks.measuring.approximations import ann_of
+from apps.benchmarks.measuring.approximations import build_ann
 from apps.benchmarks.models import Benchmark, Run
 from benchbench.errors import BenchbenchError
 from benchbench.ir.measures import Measure
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.labels import run_label
-from benchbench.names import find_named, rows_by_id
+from benchbench.names import find_by_id, find_named
 from benchbench.reading.strict_json import attributes
 
 
 def find_subject(name_or_id: str, *, run: int | str | None = None) -> Run | Benchmark:
     """Return the run with the id `name_or_id`, else the benchmark with this name or id, or its run number `run`."""
-    runs = rows_by_id(Run.objects.select_related("benchmark"), name_or_id)
+    runs = find_by_id(Run.objects.select_related("benchmark"), name_or_id)
     if runs and run is not None:
         raise BenchbenchError("--run needs a benchmark, not a run: give the benchmark, or leave --run out.")
     if runs:
@@ -38,7 +38,7 @@ def find_run(benchmark: Benchmark, order: int) -> Run:
 GROUPED = ("ndcg", "precision", "recall")
 
 
-def with_run_counts(benchmarks: QuerySet[Benchmark]) -> QuerySet[Benchmark]:
+def add_run_counts(benchmarks: QuerySet[Benchmark]) -> QuerySet[Benchmark]:
     """Annotate benchmarks with `completed_runs` and `failed_runs`, and defer fields that only their own page needs."""
     counts = {
         f"{status}_runs": Count("runs", filter=Q(runs__status=status))
@@ -52,25 +52,25 @@ def run_facts(run: Run, means: Mapping[str, float | None], truth: str = "") -> d
 
     `truth` is the hash of the truth that the means were measured by.
     """
-    metrics = flat(means)
+    metrics = flatten(means)
     return {
         "id": str(run.pk),
         **attributes(run, "run_order", "label", "config", "config_hash"),
         "config_summary": run_label(Configuration.from_dict(run.config)) if run.config else run.label,
         "status": run.status,
-        "metrics": nested(metrics),
+        "metrics": nest(metrics),
         "metrics_flat": metrics,
         **attributes(run, "timing", "failed_queries", "warnings"),
-        "ann": ann_of(run, truth),
+        "ann": build_ann(run, truth),
         "error_message": run.error_message or None,
     }
 
 
-def flat(means: Mapping[str, float | None]) -> dict[str, float | None]:
+def flatten(means: Mapping[str, float | None]) -> dict[str, float | None]:
     return {Measure.parse(name).wire: value for name, value in means.items()}
 
 
-def nested(metrics: dict[str, float | None]) -> dict[str, Any]:
+def nest(metrics: dict[str, float | None]) -> dict[str, Any]:
     """Group flat wire metrics of the usual families: {"ndcg": {"10": …}, "mrr": …}.
 
     Other measures keep their names, such as `Judged@10`.
@@ -85,7 +85,7 @@ def nested(metrics: dict[str, float | None]) -> dict[str, Any]:
     return result
 
 
-def shared_warnings(runs: Sequence[Run]) -> list[str]:
+def find_shared_warnings(runs: Sequence[Run]) -> list[str]:
     """Return the warnings that all of several completed runs have; a leaderboard shows these once."""
     completed = [run for run in runs if run.status == Run.Status.COMPLETED]
     if len(completed) < 2:

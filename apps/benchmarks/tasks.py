@@ -15,7 +15,7 @@ from apps.retrieval.llms.answers import trim_answers
 class BenchmarkHandler(Handler):
     perform = staticmethod(execute)
     stop = staticmethod(finishing.stop)
-    completions = staticmethod(progress.completions)
+    list_completions = staticmethod(progress.list_completions)
 
     def finalise(self, operation: Operation) -> None:
         finishing.finish(operation)
@@ -24,8 +24,8 @@ class BenchmarkHandler(Handler):
     def name(self, operation: Operation) -> str:
         return f'benchmark "{Benchmark.objects.get(pk=operation.subject_id)}"'
 
-    def event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
-        return "benchmark_progress", progress.benchmark_event(operation)
+    def build_event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
+        return "benchmark_progress", progress.build_event(operation)
 
 
 class MeasuringHandler(Handler):
@@ -35,8 +35,8 @@ class MeasuringHandler(Handler):
     finalise = staticmethod(again.finish_measuring)
     stop = staticmethod(again.stop_measuring)
 
-    def event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
-        return "measuring_progress", again.measuring_event(operation)
+    def build_event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
+        return "measuring_progress", again.build_event(operation)
 
 
 handler = BenchmarkHandler()

@@ -11,7 +11,7 @@ from apps.collections import views
 from apps.collections.importing import delete_collection
 from apps.collections.models import Collection, Document
 from benchbench.site.admin import LargeAdmin, OwnedAdmin, VisibleFilter
-from benchbench.site.panels import Button, Page, Panel, add_button, changelist_url
+from benchbench.site.panels import Button, Page, Panel, add_button, build_list_url
 
 
 @admin.register(Collection)
@@ -34,15 +34,15 @@ class CollectionAdmin(OwnedAdmin):
     def delete_model(self, request: HttpRequest, obj: Collection) -> None:
         delete_collection(obj)
 
-    def buttons(self, request: HttpRequest, obj: Collection) -> list[Button]:
+    def list_buttons(self, request: HttpRequest, obj: Collection) -> list[Button]:
         return [
             add_button("Build an index", "manage_search", "retrieval.index", collection=obj.pk),
             add_button("Map a dataset", "join_inner", "mappings.mapping", collection=obj.pk),
         ]
 
-    def panels(self, request: HttpRequest, obj: Collection) -> list[Panel]:
+    def list_panels(self, request: HttpRequest, obj: Collection) -> list[Panel]:
         documents = Document.objects.filter(collection=obj, removed_at=None).order_by("external_id")
-        every = changelist_url(Document, collection__id__exact=obj.pk)
+        every = build_list_url(Document, collection__id__exact=obj.pk)
         columns = ("title_or_id", "external_id", "uri")
         return [Panel("Documents", documents, columns, total=obj.document_count, every=every, last=True)]
 
@@ -75,5 +75,5 @@ class DocumentAdmin(LargeAdmin):
     def in_collection(self, document: Document) -> str:
         return str(document.collection)
 
-    def trail(self, obj: Document) -> list[Any]:
+    def list_trail(self, obj: Document) -> list[Any]:
         return [obj.collection]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from apps.collections.records import SECTION_ID_LENGTH, DocumentRecord, SectionRecord
 from benchbench.errors import BenchbenchError
-from benchbench.reading.strict_json import decode, storable
+from benchbench.reading.strict_json import decode, is_storable
 
 MARKDOWN_HEADING = re.compile(r" {0,3}(?P<marks>#{1,6})[ \t]+(?P<title>.*?)(?:[ \t]+#*)?[ \t]*")
 FENCE = re.compile(r" {0,3}(?P<mark>```|~~~)")
@@ -26,7 +26,7 @@ class Heading(NamedTuple):
     id: str = ""
 
 
-def markdown_headings(source: str) -> Iterator[Heading]:
+def find_headings(source: str) -> Iterator[Heading]:
     """Yield the `# headings` of Markdown that are not blank and not in fenced code."""
     fence, start = "", 0
     for line in source.splitlines(keepends=True):
@@ -38,7 +38,7 @@ def markdown_headings(source: str) -> Iterator[Heading]:
         start += len(line)
 
 
-def sections_of(headings: Sequence[Heading], length: int) -> list[SectionRecord]:
+def build_sections(headings: Sequence[Heading], length: int) -> list[SectionRecord]:
     """Return the sections of a text of `length` characters: each from its heading to the next, of any level.
 
     Text before the first heading belongs to no section. A section's name is its id in the source, else its heading in
@@ -48,17 +48,17 @@ def sections_of(headings: Sequence[Heading], length: int) -> list[SectionRecord]
     sections: list[SectionRecord] = []
     taken: set[str] = set()
     for heading, end in zip(headings, ends, strict=True):
-        name = _free(heading.id.strip() or _slug(heading.title), taken)
+        name = _find_free_name(heading.id.strip() or _build_slug(heading.title), taken)
         taken.add(name)
         sections.append(SectionRecord(name, heading.title, heading.level, heading.start, end))
     return sections
 
 
-def _slug(title: str) -> str:
+def _build_slug(title: str) -> str:
     return re.sub(r"\s+", "-", re.sub(r"[^\w\s-]", "", title.lower()).strip()) or "section"
 
 
-def _free(name: str, taken: set[str]) -> str:
+def _find_free_name(name: str, taken: set[str]) -> str:
     name = name[: SECTION_ID_LENGTH - 10]
     number, free = 0, name
     while free in taken:
@@ -137,10 +137,10 @@ class _Page(HTMLParser):
             return
         if self.inside["h1"] and not self.headed:
             self.heading += data
-        seen = data if self.inside["pre"] else self._flowing(data)
-        self.parts.append(self._marked(seen) if self.within and data.strip() else seen)
+        seen = data if self.inside["pre"] else self._join_spaces(data)
+        self.parts.append(self._mark_heading(seen) if self.within and data.strip() else seen)
 
-    def _marked(self, words: str) -> str:
+    def _mark_heading(self, words: str) -> str:
         """Collect words of the open heading; a mark of their place in the text precedes the first."""
         assert self.within is not None
         if self.is_marked:
@@ -151,7 +151,7 @@ class _Page(HTMLParser):
         self.is_marked = True
         return words[: -len(words.lstrip())] + MARK + words.lstrip()
 
-    def _flowing(self, data: str) -> str:
+    def _join_spaces(self, data: str) -> str:
         text = re.sub(r"\s+", " ", data)
         ended = not self.parts or self.parts[-1].endswith(("\n", " "))
         return text.lstrip() if ended else text
@@ -213,11 +213,11 @@ def read_files(folder_scan: FolderScan, *, uri_prefix: str | None = None) -> Ite
     be UTF-8.
     """
     for relative in folder_scan.files:
-        yield _document(folder_scan.folder, relative, uri_prefix)
+        yield _read_document(folder_scan.folder, relative, uri_prefix)
 
 
-def _document(folder: Path, relative: str, uri_prefix: str | None) -> DocumentRecord:
-    if not storable(relative):
+def _read_document(folder: Path, relative: str, uri_prefix: str | None) -> DocumentRecord:
+    if not is_storable(relative):
         raise FolderError(f"The name of the file {relative!a} is not UTF-8: rename it.")
     file = folder / relative
     try:
@@ -232,7 +232,7 @@ def _document(folder: Path, relative: str, uri_prefix: str | None) -> DocumentRe
         uri=f"file://{file.as_posix()}" if uri_prefix is None else uri_prefix + relative,
         file_name=file.name,
         content_hash=sha256(content).hexdigest(),
-        sections=sections_of(headings, len(text)),
+        sections=build_sections(headings, len(text)),
         location=relative,
     )
 
@@ -241,7 +241,7 @@ def _read(source: str, ending: str) -> tuple[str, str, list[Heading]]:
     """Return title, text and headings of a file."""
     if ending in HTML:
         return read_html(source)
-    headings = list(markdown_headings(source)) if ending in MARKDOWN else []
+    headings = list(find_headings(source)) if ending in MARKDOWN else []
     return (headings[0].title if headings else ""), source, headings
 
 

@@ -10,13 +10,13 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from apps.collections.models import Collection, Document, Section, fingerprint, live
+from apps.collections.models import Collection, Document, Section, compute_fingerprint, list_live
 from apps.collections.records import DocumentRecord, SectionRecord
 from apps.collections.sources import Source
 from benchbench.database.failures import read_again
 from benchbench.deleting import delete_rows, delete_unused
 from benchbench.errors import BenchbenchError, ConflictError
-from benchbench.names import checked_name, under_free_name
+from benchbench.names import check_name, use_free_name
 
 CHUNK = 1000
 ONE_DOCUMENT = (
@@ -55,7 +55,7 @@ def create_collection(
     kind: Collection.Kind = Collection.Kind.DOCUMENTS,
 ) -> Collection:
     """Create an empty collection. Raises ConflictError if the owner has one with that name."""
-    name = checked_name(name, "collection")
+    name = check_name(name, "collection")
     with _taking(name):
         return Collection.objects.create(name=name, owner=owner, description=description, kind=kind)
 
@@ -114,7 +114,7 @@ def import_documents(
     read = 0
     iterator = iter(records)
     while chunk := list(islice(iterator, CHUNK)):
-        _store(locked, _fresh(chunk, seen, report), report)
+        _store(locked, _select_fresh(chunk, seen, report), report)
         read += len(chunk)
         if on_progress:
             on_progress(read)
@@ -122,13 +122,13 @@ def import_documents(
         raise CollectionImportError("The source has no documents to import.")
     if remove_missing:
         report.removed = _remove_missing(locked, seen)
-    collection.fingerprint = locked.fingerprint = fingerprint(locked)
-    collection.document_count = locked.document_count = live(locked).count()
+    collection.fingerprint = locked.fingerprint = compute_fingerprint(locked)
+    collection.document_count = locked.document_count = list_live(locked).count()
     locked.save(update_fields=["fingerprint", "document_count", "updated_at"])
     return report
 
 
-def _fresh(chunk: list[DocumentRecord], seen: dict[str, bytes], report: ImportReport) -> list[DocumentRecord]:
+def _select_fresh(chunk: list[DocumentRecord], seen: dict[str, bytes], report: ImportReport) -> list[DocumentRecord]:
     """Return the records with new ids, and remember these."""
     fresh = []
     for record in chunk:
@@ -141,7 +141,7 @@ def _fresh(chunk: list[DocumentRecord], seen: dict[str, bytes], report: ImportRe
         elif seen[record.external_id] == digest:
             report.duplicates += 1
         else:
-            raise record.error(f"occurs before with other content: {ONE_DOCUMENT}", "external_id")
+            raise record.build_error(f"occurs before with other content: {ONE_DOCUMENT}", "external_id")
     return fresh
 
 
@@ -150,7 +150,7 @@ def _store(collection: Collection, records: list[DocumentRecord], report: Import
     ids = [record.external_id for record in records]
     stored = Document.objects.filter(collection=collection, external_id__in=ids)
     documents_by_id = {document.external_id: document for document in stored}
-    sections = _stored_sections(documents_by_id)
+    sections = _load_sections(documents_by_id)
     changed = []
     for record in records:
         document = documents_by_id.get(record.external_id)
@@ -163,7 +163,10 @@ def _store(collection: Collection, records: list[DocumentRecord], report: Import
             continue
         changed.append(record)
     documents = Document.objects.bulk_create(
-        [Document(collection=collection, external_id=record.external_id, **_content(record)) for record in changed],
+        [
+            Document(collection=collection, external_id=record.external_id, **_build_content(record))
+            for record in changed
+        ],
         update_conflicts=True,
         unique_fields=["collection", "external_id"],
         update_fields=[*CONTENT, "removed_at", "updated_at"],
@@ -171,15 +174,15 @@ def _store(collection: Collection, records: list[DocumentRecord], report: Import
     _store_sections(zip(documents, changed, strict=True), sections)
 
 
-def _content(record: DocumentRecord) -> dict[str, Any]:
+def _build_content(record: DocumentRecord) -> dict[str, Any]:
     return {name: getattr(record, name) for name in CONTENT} | {"content_hash": record.hash()}
 
 
 def _differs(document: Document, record: DocumentRecord) -> bool:
-    return any(getattr(document, name) != value for name, value in _content(record).items())
+    return any(getattr(document, name) != value for name, value in _build_content(record).items())
 
 
-def _stored_sections(documents_by_id: dict[str, Document]) -> dict[str, list[SectionRecord]]:
+def _load_sections(documents_by_id: dict[str, Document]) -> dict[str, list[SectionRecord]]:
     """Return the sections of documents by external_id, in order; none for an unknown document."""
     sections: dict[str, list[SectionRecord]] = defaultdict(list)
     fields = ("section_id", "heading", "level", "start", "end")
@@ -203,14 +206,14 @@ def _store_sections(pairs: Iterable[tuple[Document, DocumentRecord]], stored: di
 
 
 def _remove_missing(collection: Collection, seen: dict[str, bytes]) -> int:
-    rows = live(collection).values_list("pk", "external_id").order_by()
+    rows = list_live(collection).values_list("pk", "external_id").order_by()
     missing = [pk for pk, external_id in rows.iterator(chunk_size=10_000) if external_id not in seen]
     now = timezone.now()
     return Document.objects.filter(pk__in=missing).update(removed_at=now, updated_at=now)
 
 
 @transaction.atomic
-def collection_with(records: Iterable[DocumentRecord], *, name: str, owner: Any = None) -> tuple[Collection, bool]:
+def ensure_collection(records: Iterable[DocumentRecord], *, name: str, owner: Any = None) -> tuple[Collection, bool]:
     """Return the owner's collection with exactly these documents and sections, and whether it existed.
 
     A new one is called `name`, with a number if that is taken; existing collections are not changed. Raises the errors
@@ -218,7 +221,7 @@ def collection_with(records: Iterable[DocumentRecord], *, name: str, owner: Any 
     """
     savepoint = transaction.savepoint()
     owned = Collection.objects.filter(owner=owner)
-    created = under_free_name(name, [owned], lambda free: create_collection(free, owner=owner))
+    created = use_free_name(name, [owned], lambda free: create_collection(free, owner=owner))
     import_documents(created, records)
     equal = owned.filter(fingerprint=created.fingerprint, kind=created.kind).exclude(pk=created.pk)
     if existing := equal.order_by("created_at").first():
@@ -231,7 +234,7 @@ def collection_with(records: Iterable[DocumentRecord], *, name: str, owner: Any 
 def edit_collection(collection: Collection, *, name: str | None = None, description: str | None = None) -> None:
     """Change the given fields. Raises ConflictError if the owner has another collection with that name."""
     if name is not None:
-        collection.name = checked_name(name, "collection")
+        collection.name = check_name(name, "collection")
     if description is not None:
         collection.description = description
     with _taking(collection.name):

@@ -97,12 +97,12 @@ class Section(models.Model):
         return self.heading or self.section_id
 
 
-def live(collection: Collection) -> QuerySet[Document]:
+def list_live(collection: Collection) -> QuerySet[Document]:
     """Return the searchable documents of a collection: those not removed."""
     return Document.objects.filter(collection=collection, removed_at__isnull=True)
 
 
-def fingerprint(collection: Collection) -> str:
+def compute_fingerprint(collection: Collection) -> str:
     """Return the SHA-256 over the live documents in external_id order: all that resolving, chunking and filters read.
 
     It includes title and text in addition to the content hash, because a later version of a reader may make another
@@ -117,7 +117,7 @@ def fingerprint(collection: Collection) -> str:
     )
     text_hash = Func(Func(content, function="sha256"), Value("hex"), function="encode", output_field=TextField())
     rows = (
-        live(collection)
+        list_live(collection)
         .order_by("external_id")
         .values_list("external_id", "content_hash", text_hash, "uri", "file_name", Cast("metadata", TextField()))
     )
@@ -125,7 +125,7 @@ def fingerprint(collection: Collection) -> str:
     for row in rows.iterator(chunk_size=10_000):
         digest.update("\0".join(row).encode() + b"\n")
     names = ("document__external_id", "section_id", "heading", "level", "start", "end")
-    sections = Section.objects.filter(document__in=live(collection)).order_by("document__external_id", "ordinal")
+    sections = Section.objects.filter(document__in=list_live(collection)).order_by("document__external_id", "ordinal")
     for row in sections.values_list(*names).iterator(chunk_size=10_000):
         digest.update("\0".join(map(str, row)).encode() + b"\n")
     return digest.hexdigest()

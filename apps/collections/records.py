@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import Any
 
 from benchbench.errors import BenchbenchError
-from benchbench.ir.chunking import first_sentences
+from benchbench.ir.chunking import find_first_sentences
 from benchbench.reading.strict_json import fault
 
 LIMITS = {"external_id": 500, "file_name": 500, "content_hash": 64}
@@ -54,34 +54,34 @@ class DocumentRecord:
     def summary(self) -> str:
         """Return the `summary` in the document's metadata, if that is a text; else its first sentences."""
         summary = self.metadata.get("summary")
-        return summary.strip() if isinstance(summary, str) and summary.strip() else first_sentences(self.text)
+        return summary.strip() if isinstance(summary, str) and summary.strip() else find_first_sentences(self.text)
 
     def hash(self) -> str:
         return self.content_hash or sha256(f"{self.title}\n{self.text}".encode()).hexdigest()
 
     def digest(self) -> bytes:
         """Return 16 bytes that are the same for equal records."""
-        content = (*self._texts(), self.metadata, [astuple(section) for section in self.sections])
+        content = (*self._list_texts(), self.metadata, [astuple(section) for section in self.sections])
         return sha256(json.dumps(content, sort_keys=True).encode()).digest()[:16]
 
     def check(self) -> None:
         """Raise a `DocumentError` for what the database would refuse."""
         if not self.external_id.strip():
-            raise self.error("has no id", "external_id")
+            raise self.build_error("has no id", "external_id")
         for name, limit in LIMITS.items():
             if len(getattr(self, name)) > limit:
-                raise self.error(f"has more than {limit} characters in its {name}", name)
-        if problem := fault([*self._texts(), self.metadata, [astuple(section)[:2] for section in self.sections]]):
-            raise self.error(problem)
+                raise self.build_error(f"has more than {limit} characters in its {name}", name)
+        if problem := fault([*self._list_texts(), self.metadata, [astuple(section)[:2] for section in self.sections]]):
+            raise self.build_error(problem)
         if len(self.uri.encode()) > URI_BYTES:  # an index entry of PostgreSQL holds no more
-            raise self.error(f"has more than {URI_BYTES} bytes in its uri", "uri")
+            raise self.build_error(f"has more than {URI_BYTES} bytes in its uri", "uri")
         self._check_sections()
 
-    def error(self, problem: str, field: str | None = None) -> DocumentError:
+    def build_error(self, problem: str, field: str | None = None) -> DocumentError:
         suffix = f" ({self.location})" if self.location else ""
         return DocumentError(f"The document {self.external_id[:100]!a}{suffix} {problem}.", field=field)
 
-    def _texts(self) -> tuple[str, ...]:
+    def _list_texts(self) -> tuple[str, ...]:
         return self.external_id, self.title, self.text, self.uri, self.file_name, self.content_hash
 
     def _check_sections(self) -> None:
@@ -89,9 +89,13 @@ class DocumentRecord:
         for section in self.sections:
             name = section.section_id
             if not name.strip() or len(name) > SECTION_ID_LENGTH:
-                raise self.error(f"has a section whose id is blank or longer than {SECTION_ID_LENGTH}", "sections")
+                raise self.build_error(
+                    f"has a section whose id is blank or longer than {SECTION_ID_LENGTH}", "sections"
+                )
             if name in ids:
-                raise self.error(f"has two sections with the id {name!a}", "sections")
+                raise self.build_error(f"has two sections with the id {name!a}", "sections")
             if not 0 <= section.start <= section.end <= len(self.text):
-                raise self.error(f"has a section {name!a} that ends before it begins or outside the text", "sections")
+                raise self.build_error(
+                    f"has a section {name!a} that ends before it begins or outside the text", "sections"
+                )
             ids.add(name)

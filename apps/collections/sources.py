@@ -10,10 +10,10 @@ from apps.collections.models import Collection
 from apps.collections.records import DocumentRecord, SectionRecord
 from benchbench.catalogue import load, read, require
 from benchbench.errors import BenchbenchError
-from benchbench.files.sectioned import find_documents, read_document, text_and_spans
+from benchbench.files.sectioned import find_documents, find_text_and_spans, read_document
 from benchbench.files.sniffing import sniff
 from benchbench.reading.objects import Identifier, StrictRecord, read_as
-from benchbench.reading.strict_json import json_text, read_objects
+from benchbench.reading.strict_json import dump_json, read_objects
 
 
 def find_sectioned(directory: Path) -> list[Path]:
@@ -32,7 +32,7 @@ def read_sectioned(files: Sequence[Path]) -> Iterator[DocumentRecord]:
     """
     for path in files:
         document = read_document(path)
-        text, spans = text_and_spans(document, path)
+        text, spans = find_text_and_spans(document, path)
         about = {"source": document.source, "summary": document.summary}
         yield DocumentRecord(
             external_id=document.id,
@@ -89,7 +89,7 @@ class Directory:
         return read_files(FolderScan(self.folder, tuple(self.ids), skipped=0))
 
 
-def documents_in(directory: Path, *, ignored_file: Path | None = None) -> Directory:
+def open_directory(directory: Path, *, ignored_file: Path | None = None) -> Directory:
     """Return the documents of a directory: those in JSON files, else each Markdown, HTML or text file in it.
 
     The id of such a file is its path in the directory, "guide/setup.md". Its title is its first heading, else its name;
@@ -135,10 +135,10 @@ def open_catalogue(id: str) -> Source:
     dataset = load(id)
     require(dataset, id, "docs")
     about: dict[str, Any] = dataset.docs_metadata() if hasattr(dataset, "docs_metadata") else {}
-    return Source(map(_document, read(id, dataset.docs_iter)), about.get("count"))
+    return Source(map(_build_document, read(id, dataset.docs_iter)), about.get("count"))
 
 
-def _document(row: Any) -> DocumentRecord:
+def _build_document(row: Any) -> DocumentRecord:
     fields = row._asdict()
     has_text = isinstance(fields.get("text"), str)
     extra_fields = {name: value for name, value in fields.items() if name not in DOCUMENT_FIELDS} if has_text else {}
@@ -208,4 +208,4 @@ def write_corpus(collection: Collection) -> Iterator[str]:
     for external_id, *values in documents.iterator(chunk_size=1000):
         fields = dict(zip(names[1:], values, strict=True))
         present_fields = {name: value for name, value in fields.items() if value or name == "text"}
-        yield json_text({"_id": external_id} | present_fields) + "\n"
+        yield dump_json({"_id": external_id} | present_fields) + "\n"

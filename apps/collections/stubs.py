@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from django.db import connection, transaction
 
-from apps.collections.models import Collection, Document, live
+from apps.collections.models import Collection, Document, list_live
 
 LONGEST_ID = 500
 STUB_TABLE = "stub_documents"
@@ -66,5 +66,5 @@ def _insert(collection: Collection, conflict: str) -> None:
 
 
 def _count(collection: Collection) -> None:
-    collection.document_count = live(collection).count()
+    collection.document_count = list_live(collection).count()
     collection.save(update_fields=["document_count", "updated_at"])

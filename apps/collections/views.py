@@ -11,7 +11,7 @@ from django.template.defaultfilters import filesizeformat
 from apps.collections.models import Collection
 from apps.collections.uploading import upload_collection as import_upload
 from benchbench.decimals import counted
-from benchbench.site.pages import PageForm, SizedFileField, form_page, staff
+from benchbench.site.pages import PageForm, SizedFileField, show_form, staff
 from benchbench.site.panels import change_url
 
 
@@ -58,7 +58,7 @@ def upload_collection(request: HttpRequest, model_admin: ModelAdmin) -> HttpResp
             messages.warning(request, f"{counted(report.empty, 'document')} without a text: only a title is searched.")
         return redirect(change_url(collection))
 
-    return form_page(
+    return show_form(
         request,
         model_admin,
         CollectionForm,

@@ -11,7 +11,7 @@ from django.template.defaultfilters import truncatechars
 from django.urls import reverse
 from unfold.decorators import display
 
-from apps.datasets.editing.drafts import changes_of, discard_draft
+from apps.datasets.editing.drafts import count_changes, discard_draft
 from apps.datasets.formats.registry import WRITERS
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.datasets.views import datasets as views
@@ -19,7 +19,7 @@ from apps.datasets.views import queries as query_views
 from apps.mappings.creating import delete_dataset
 from benchbench.access import may_change
 from benchbench.site.admin import FactAdmin, LargeAdmin, OwnedAdmin, VisibleFilter
-from benchbench.site.panels import Button, Page, Panel, add_button, change_url, changelist_url
+from benchbench.site.panels import Button, Page, Panel, add_button, build_list_url, change_url
 
 GRADE_COLOURS = {"3": "success", "2": "success", "1": "info", "0": "default", "-1": "default"}
 
@@ -59,7 +59,7 @@ class DatasetAdmin(OwnedAdmin):
     def delete_model(self, request: HttpRequest, obj: Dataset) -> None:
         delete_dataset(obj)
 
-    def buttons(self, request: HttpRequest, obj: Dataset) -> list[Button]:
+    def list_buttons(self, request: HttpRequest, obj: Dataset) -> list[Button]:
         history = reverse("admin:dataset_history", args=[obj.pk])
         run = f"{reverse('admin:run_import')}?dataset={obj.pk}"
         buttons = [
@@ -71,9 +71,9 @@ class DatasetAdmin(OwnedAdmin):
             buttons.append(add_button("Upload the next version", "upload_file", "datasets.dataset", dataset=obj.pk))
         return [*buttons, *add_query_button(obj, request.user)]
 
-    def panels(self, request: HttpRequest, obj: Dataset) -> list[Panel]:
+    def list_panels(self, request: HttpRequest, obj: Dataset) -> list[Panel]:
         queries = Query.objects.filter(dataset=obj, until=None).order_by("id")
-        every = changelist_url(Query, dataset__id__exact=obj.pk)
+        every = build_list_url(Query, dataset__id__exact=obj.pk)
         return [
             Panel("Versions", obj.versions.all(), ("number", "label", "query_total", "judgment_total", "frozen_at")),
             Panel("Queries", queries, ("key", "short_text", "category", "difficulty"), every=every, last=True),
@@ -114,18 +114,18 @@ class DatasetVersionAdmin(FactAdmin):
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> tuple[list[str], dict[Any, int], set[str], list]:
         """Return the edits as the deleted objects. Rows that the draft shares with frozen versions stay."""
-        changes = {version: changes_of(version) for version in objs}
+        changes = {version: count_changes(version) for version in objs}
         names = [f"Edits since the newest frozen version, {counts.sentence}" for counts in changes.values()]
         return names, {"edits": sum(counts.total for counts in changes.values())}, set(), []
 
     def response_delete(self, request: HttpRequest, obj_display: str, obj_id: int) -> HttpResponse:
         self.message_user(request, f"Discarded {obj_display}: the newest frozen version is the newest again.")
-        return redirect(changelist_url(Dataset))
+        return redirect(build_list_url(Dataset))
 
-    def buttons(self, request: HttpRequest, obj: DatasetVersion) -> list[Button]:
+    def list_buttons(self, request: HttpRequest, obj: DatasetVersion) -> list[Button]:
         return add_query_button(obj.dataset, request.user) if obj.frozen_at is None else []
 
-    def trail(self, obj: DatasetVersion) -> list[Any]:
+    def list_trail(self, obj: DatasetVersion) -> list[Any]:
         return [obj.dataset]
 
 
@@ -150,7 +150,7 @@ class QueryAdmin(LargeAdmin):
     def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         if query := kwargs.get("obj"):
             context |= {
-                "judgments": views.judgments_shown(query),
+                "judgments": views.list_judgments(query),
                 "may_judge": query.until is None and may_change(query.dataset, request.user),
             }
         return super().render_change_form(request, context, *args, **kwargs)
@@ -159,7 +159,7 @@ class QueryAdmin(LargeAdmin):
     def short_text(self, query: Query) -> str:
         return truncatechars(query.text, 160)
 
-    def buttons(self, request: HttpRequest, obj: Query) -> list[Button]:
+    def list_buttons(self, request: HttpRequest, obj: Query) -> list[Button]:
         if obj.until is not None:
             now = Query.objects.filter(dataset=obj.dataset_id, key=obj.key, until=None).first()
             return [Button("As it is now", "update", href=change_url(now))] if now else []
@@ -167,7 +167,7 @@ class QueryAdmin(LargeAdmin):
             return []
         return [Button("Edit the query", "edit", href=reverse("admin:query_edit", args=[obj.pk]))]
 
-    def trail(self, obj: Query) -> list[Any]:
+    def list_trail(self, obj: Query) -> list[Any]:
         return [obj.dataset]
 
 
@@ -222,11 +222,11 @@ class JudgmentAdmin(LargeAdmin):
     def grade_label(self, judgment: Judgment) -> str:
         return str(judgment.grade)
 
-    def buttons(self, request: HttpRequest, obj: Judgment) -> list[Button]:
+    def list_buttons(self, request: HttpRequest, obj: Judgment) -> list[Button]:
         if obj.until is not None or obj.query.until is not None or not may_change(obj.query.dataset, request.user):
             return []
         href = f"{reverse('admin:query_judge', args=[obj.query_id])}?judgment={obj.pk}"
         return [Button("Judge", "edit_note", href=href)]
 
-    def trail(self, obj: Judgment) -> list[Any]:
+    def list_trail(self, obj: Judgment) -> list[Any]:
         return [obj.query.dataset, obj.query]

@@ -9,7 +9,7 @@ from typing import IO
 from django.utils.text import slugify
 
 from apps.datasets.formats.registry import WRITERS, Format
-from apps.datasets.formats.writing import WriteError, losses
+from apps.datasets.formats.writing import WriteError, describe_losses
 from apps.datasets.models import DatasetVersion
 from apps.datasets.records import JUDGMENT_FIELDS, QUERY_FIELDS, DatasetRecord, JudgmentRecord, QueryRecord
 from benchbench.local_files.placing import (
@@ -102,6 +102,6 @@ def export_record(record: DatasetRecord, format: str, *, name: str, extra_files:
         writer,
         fitted_record,
         f"{slugify(name) or 'dataset'}.{writer.extension or 'zip'}",
-        (*losses(record, fitted_record, label=writer.label), *writer.cautions(fitted_record)),
+        (*describe_losses(record, fitted_record, label=writer.label), *writer.cautions(fitted_record)),
         extra_files or {},
     )

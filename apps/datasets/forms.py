@@ -152,7 +152,7 @@ class DatasetForm(PageForm):
             )
         return replace(record, label=values["version"] or record.label)
 
-    def target(self) -> dict[str, Any]:
+    def get_target(self) -> dict[str, Any]:
         """Return the target of the import: a name, or a dataset whose next version it becomes."""
         values = self.cleaned_data
         return {"name": values["name"] or None, "next_of": values["dataset"]}

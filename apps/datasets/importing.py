@@ -9,11 +9,11 @@ from django.utils import timezone
 from apps.datasets.editing.drafts import write_version
 from apps.datasets.models import Dataset, DatasetVersion
 from apps.datasets.records import DatasetError, DatasetRecord, check
-from apps.datasets.versions import content_hash
+from apps.datasets.versions import hash_content
 from benchbench.database.failures import read_again
-from benchbench.decimals import counted, some_of
+from benchbench.decimals import counted, list_some
 from benchbench.errors import ConflictError
-from benchbench.names import checked_name, under_free_name
+from benchbench.names import check_name, use_free_name
 
 Outcome = Literal["created", "new version", "unchanged"]
 
@@ -69,11 +69,11 @@ def import_dataset(
     check(record)
     locked, created = Dataset.objects.select_for_update(), False
     if next_of is not None:
-        dataset = read_again(locked, _unnamed(next_of, name).pk)
+        dataset = read_again(locked, _check_unnamed(next_of, name).pk)
     else:
-        dataset, created = locked.get_or_create(owner=owner, name=checked_name(name or record.name, "dataset"))
-    digest = content_hash(record.queries)
-    version = None if created else _settled(dataset, record, digest, is_next=next_of is not None)
+        dataset, created = locked.get_or_create(owner=owner, name=check_name(name or record.name, "dataset"))
+    digest = hash_content(record.queries)
+    version = None if created else _find_equal(dataset, record, digest, is_next=next_of is not None)
     outcome: Outcome = "unchanged"
     if version is None:
         version = _write(dataset, record, digest)
@@ -90,11 +90,13 @@ def foresee(
     Raises the errors of `import_dataset`.
     """
     check(record)
-    dataset_name = checked_name(name or record.name, "dataset") if next_of is None else ""
-    dataset = _unnamed(next_of, name) if next_of else Dataset.objects.filter(owner=owner, name=dataset_name).first()
+    dataset_name = check_name(name or record.name, "dataset") if next_of is None else ""
+    dataset = (
+        _check_unnamed(next_of, name) if next_of else Dataset.objects.filter(owner=owner, name=dataset_name).first()
+    )
     if dataset is None:
         return ""
-    version = _settled(dataset, record, content_hash(record.queries), is_next=next_of is not None)
+    version = _find_equal(dataset, record, hash_content(record.queries), is_next=next_of is not None)
     if version is not None:
         return f"{version} holds exactly this: importing it changes nothing."
     number = dataset.versions.count() + 1
@@ -110,17 +112,17 @@ def report_of(record: DatasetRecord, version: DatasetVersion, outcome: Outcome) 
         judgments=version.judgment_count,
         duplicates=record.duplicates,
         dangling=record.dangling,
-        warnings=warnings_of(record),
+        warnings=list_warnings(record),
     )
 
 
-def _unnamed(next_of: Dataset, name: str | None) -> Dataset:
+def _check_unnamed(next_of: Dataset, name: str | None) -> Dataset:
     if name and name != next_of.name:
         raise DatasetError(f'The next version of "{next_of}" keeps that name: leave out the other name.', field="name")
     return next_of
 
 
-def _settled(dataset: Dataset, record: DatasetRecord, digest: str, *, is_next: bool) -> DatasetVersion | None:
+def _find_equal(dataset: Dataset, record: DatasetRecord, digest: str, *, is_next: bool) -> DatasetVersion | None:
     """Return the frozen version that is equal to the record; None if the record is to be the next version.
 
     If the user chose it to be the next (`is_next`), it needs no label.
@@ -165,7 +167,7 @@ def _describe(dataset: Dataset, record: DatasetRecord, description: str) -> None
     dataset.save()
 
 
-def warnings_of(record: DatasetRecord) -> tuple[str, ...]:
+def list_warnings(record: DatasetRecord) -> tuple[str, ...]:
     """Return the reader's warnings, then a warning about queries that no search can answer."""
     unjudged = [query.key for query in record.queries if not query.judgments]
     irrelevant = [q.key for q in record.queries if q.judgments and all(judgment.grade <= 0 for judgment in q.judgments)]
@@ -173,11 +175,11 @@ def warnings_of(record: DatasetRecord) -> tuple[str, ...]:
         "Queries without a judgment": unjudged,
         "Queries whose judgments are all 0 or less, so that nothing is relevant": irrelevant,
     }
-    return (*record.warnings, *(f"{warning}: {some_of(keys)}." for warning, keys in unanswerable.items() if keys))
+    return (*record.warnings, *(f"{warning}: {list_some(keys)}." for warning, keys in unanswerable.items() if keys))
 
 
 @transaction.atomic
-def dataset_with(record: DatasetRecord, *, name: str, source: str, owner: Any = None) -> DatasetImport:
+def ensure_dataset(record: DatasetRecord, *, name: str, source: str, owner: Any = None) -> DatasetImport:
     """Return the owner's frozen version with the record's content. Import the record if the version does not exist.
 
     A new dataset is called `name`, with a number if another dataset has that name. `source` names the record's origin
@@ -185,7 +187,7 @@ def dataset_with(record: DatasetRecord, *, name: str, source: str, owner: Any = 
     errors of `import_dataset`.
     """
     check(record)
-    digest = content_hash(record.queries)
+    digest = hash_content(record.queries)
     mine = Dataset.objects.filter(owner=owner)
 
     def find_or_import(free: str) -> DatasetImport:
@@ -194,7 +196,7 @@ def dataset_with(record: DatasetRecord, *, name: str, source: str, owner: Any = 
             return DatasetImport(version, report_of(record, version, "unchanged"))
         labelled = replace(record, label=digest[:12], metadata={**record.metadata, "source": source})
         of_source = mine.filter(metadata__source=source).order_by("created_at").first()
-        dataset = of_source or Dataset.objects.create(owner=owner, name=checked_name(free, "dataset"))
+        dataset = of_source or Dataset.objects.create(owner=owner, name=check_name(free, "dataset"))
         return import_dataset(labelled, owner=owner, next_of=dataset)
 
-    return under_free_name(name, [mine], find_or_import)
+    return use_free_name(name, [mine], find_or_import)

@@ -55,16 +55,16 @@ class DatasetVersion(PublicModel):
 
     @property
     def queries(self) -> models.QuerySet["Query"]:
-        return Query.objects.filter(alive_in(self.number), dataset_id=self.dataset_id)
+        return Query.objects.filter(filter_alive(self.number), dataset_id=self.dataset_id)
 
     @property
     def judgments(self) -> models.QuerySet["Judgment"]:
         return Judgment.objects.filter(
-            alive_in(self.number), alive_in(self.number, "query__"), query__dataset_id=self.dataset_id
+            filter_alive(self.number), filter_alive(self.number, "query__"), query__dataset_id=self.dataset_id
         )
 
 
-def alive_in(number: int, prefix: str = "") -> Q:
+def filter_alive(number: int, prefix: str = "") -> Q:
     """Return the rows that belong to version `number`: since ≤ number < until."""
     ended = Q(**{f"{prefix}until__isnull": True}) | Q(**{f"{prefix}until__gt": number})
     return Q(**{f"{prefix}since__lte": number}) & ended

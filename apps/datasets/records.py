@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from benchbench.errors import BenchbenchError
-from benchbench.reading.objects import without_nulls
-from benchbench.reading.strict_json import canonical, fault, kind
+from benchbench.reading.objects import drop_nulls
+from benchbench.reading.strict_json import dump_canonical, fault, kind
 
 # The keys of a reference to a document, in the order in which resolving tries them.
 DOC_REF_KEYS = ("document_id", "uri", "content_hash", "path", "file_name")
@@ -37,7 +37,7 @@ class JudgmentRecord:
     note: str = ""
 
 
-def judged(grades: Mapping[str, int]) -> list[JudgmentRecord]:
+def build_judgments(grades: Mapping[str, int]) -> list[JudgmentRecord]:
     """Return the judgments of documents by their ids."""
     return [JudgmentRecord({"document_id": document}, grade) for document, grade in grades.items()]
 
@@ -87,12 +87,12 @@ JUDGMENT_FIELDS = tuple(field.name for field in fields(JudgmentRecord))
 QUERY_FIELDS = tuple(field.name for field in fields(QueryRecord) if field.name != "judgments")
 
 
-def as_doc_ref(value: Any) -> Any:
+def normalise_doc_ref(value: Any) -> Any:
     """Return a reference in its stored form: a string becomes a uri, and null keys are dropped."""
-    return {"uri": value} if isinstance(value, str) else without_nulls(value)
+    return {"uri": value} if isinstance(value, str) else drop_nulls(value)
 
 
-def doc_ref_fault(doc_ref: Any) -> tuple[str, str]:
+def find_doc_ref_fault(doc_ref: Any) -> tuple[str, str]:
     """Return why a value cannot refer to a document ("has the unknown key …"), and its invalid key, or "".
 
     Both are "" for a valid reference.
@@ -108,7 +108,7 @@ def doc_ref_fault(doc_ref: Any) -> tuple[str, str]:
         if not isinstance(value, str) or not value.strip():
             actual = "blank" if isinstance(value, str) else kind(value)
             return f"must hold strings that are not blank: its {key} is {actual}", key
-    key = _too_long(doc_ref)
+    key = _find_too_long(doc_ref)
     return (f"has more than {REFERENCE_LENGTH:,} characters in its {key}" if key else ""), key
 
 
@@ -146,7 +146,7 @@ def check_query(query: QueryRecord) -> None:
         raise DatasetError(f"{label} {flaw}.")
     for judgment in query.judgments:
         _check_judgment(judgment, label)
-    if len({canonical(judgment.doc_ref) for judgment in query.judgments}) < len(query.judgments):
+    if len({dump_canonical(judgment.doc_ref) for judgment in query.judgments}) < len(query.judgments):
         raise DatasetError(f"{label} judges a document twice.", field="judgments")
 
 
@@ -155,13 +155,13 @@ def _check_judgment(judgment: JudgmentRecord, label: str) -> None:
         raise DatasetError(f"{label} has the grade {judgment.grade}, which is out of range.", field="grade")
     if len(judgment.judge) > JUDGE_LENGTH:
         raise DatasetError(f"{label} has a judge of more than {JUDGE_LENGTH} characters.", field="judge")
-    if key := _too_long(judgment.doc_ref):
+    if key := _find_too_long(judgment.doc_ref):
         raise DatasetError(f"{label} has a {key} of more than {REFERENCE_LENGTH:,} characters.", field="doc_ref")
     if any(len(section) > REFERENCE_LENGTH for section in judgment.section_refs or ()):
         raise DatasetError(f"{label} has a section of more than {REFERENCE_LENGTH:,} characters.", field="section_refs")
 
 
-def _too_long(doc_ref: dict[str, Any]) -> str:
+def _find_too_long(doc_ref: dict[str, Any]) -> str:
     """Return the key of a reference whose value is too long, "" for none."""
     long = (key for key, value in doc_ref.items() if isinstance(value, str) and len(value) > REFERENCE_LENGTH)
     return next(long, "")

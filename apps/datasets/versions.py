@@ -12,7 +12,7 @@ from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.datasets.records import JUDGMENT_FIELDS, QUERY_FIELDS, JudgmentRecord, QueryRecord
 from benchbench.errors import BenchbenchError
 from benchbench.ir.slices import QueryFacts
-from benchbench.reading.strict_json import canonical
+from benchbench.reading.strict_json import dump_canonical
 
 
 def find_version(dataset: Dataset, number: int | None = None, *, edited: bool = False) -> DatasetVersion:
@@ -33,14 +33,14 @@ def find_version(dataset: Dataset, number: int | None = None, *, edited: bool = 
     return version
 
 
-def with_query_count(datasets: QuerySet[Dataset]) -> QuerySet[Dataset]:
+def add_query_count(datasets: QuerySet[Dataset]) -> QuerySet[Dataset]:
     """Annotate each dataset with the `query_count` of its newest frozen version; 0 without one."""
     frozen = DatasetVersion.objects.filter(dataset=OuterRef("pk"), frozen_at__isnull=False).order_by("-number")
     count = Subquery(frozen.values("query_count")[:1], output_field=IntegerField())
     return datasets.annotate(query_count=Coalesce(count, 0))
 
 
-def counted(version: DatasetVersion) -> DatasetVersion:
+def add_counts(version: DatasetVersion) -> DatasetVersion:
     """Return a version with its counts. A draft is counted now; its counts are stored when it is frozen."""
     if version.frozen_at is None:
         version.query_count = version.queries.count()
@@ -51,7 +51,7 @@ def counted(version: DatasetVersion) -> DatasetVersion:
 FIELDS = ("id", "text", "slices", "category", "difficulty", "query_type", "split", "filters", "metadata")
 
 
-def facts_of(query: Query, n_relevant: int) -> QueryFacts:
+def build_facts(query: Query, n_relevant: int) -> QueryFacts:
     """Return the facts of a query with so many relevant documents. Its version is what it filters by, or else states.
 
     Reads no other field than FIELDS.
@@ -65,49 +65,49 @@ def facts_of(query: Query, n_relevant: int) -> QueryFacts:
         difficulty=query.difficulty,
         query_type=query.query_type,
         split=query.split,
-        version=version_text(version),
+        version=render_version(version),
     )
 
 
-def version_text(version: Any) -> str:
+def render_version(version: Any) -> str:
     """Return a query's version as a label: "16.0 or 17.0" for several, blank without one."""
     return " or ".join(map(str, version)) if isinstance(version, list) else str(version or "")
 
 
-def ref_hash(doc_ref: dict[str, Any]) -> str:
+def hash_ref(doc_ref: dict[str, Any]) -> str:
     """Return the SHA-256 of a reference's canonical JSON: sorted keys, no spaces."""
-    return sha256(canonical(doc_ref).encode()).hexdigest()
+    return sha256(dump_canonical(doc_ref).encode()).hexdigest()
 
 
-def query_content(query: QueryRecord | Query) -> str:
+def encode_query(query: QueryRecord | Query) -> str:
     """Return the hashed fields of a query, without its judgments, as canonical JSON."""
-    return canonical([getattr(query, name) for name in QUERY_FIELDS])
+    return dump_canonical([getattr(query, name) for name in QUERY_FIELDS])
 
 
-def judgment_content(judgment: JudgmentRecord | Judgment) -> str:
-    return canonical([getattr(judgment, name) for name in JUDGMENT_FIELDS])
+def encode_judgment(judgment: JudgmentRecord | Judgment) -> str:
+    return dump_canonical([getattr(judgment, name) for name in JUDGMENT_FIELDS])
 
 
-def content_hash(queries: Iterable[QueryRecord]) -> str:
+def hash_content(queries: Iterable[QueryRecord]) -> str:
     """Return the SHA-256 over queries in key order, each followed by its judgments in the order of their references.
 
     Name, description and metadata of the dataset are left out, because they affect no result.
     """
-    return _hash((query_content(query), query.judgments) for query in sorted(queries, key=lambda query: query.key))
+    return _hash((encode_query(query), query.judgments) for query in sorted(queries, key=lambda query: query.key))
 
 
-def stored_hash(version: DatasetVersion) -> str:
+def hash_stored(version: DatasetVersion) -> str:
     """Return the content hash of a stored version."""
     judgments = version.judgments.order_by("query__key", "id").iterator(chunk_size=10_000)
     judged = {query_id: list(group) for query_id, group in groupby(judgments, key=lambda judgment: judgment.query_id)}
     queries = version.queries.order_by("key")
-    return _hash((query_content(query), judged.get(query.pk, ())) for query in queries)
+    return _hash((encode_query(query), judged.get(query.pk, ())) for query in queries)
 
 
 def _hash(contents: Iterable[tuple[str, Iterable[JudgmentRecord | Judgment]]]) -> str:
     digest = sha256()
     for query, judgments in contents:
         digest.update(query.encode() + b"\n")
-        for line in sorted(judgment_content(judgment) for judgment in judgments):
+        for line in sorted(encode_judgment(judgment) for judgment in judgments):
             digest.update(b"\t" + line.encode() + b"\n")
     return digest.hexdigest()

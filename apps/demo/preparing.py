@@ -15,7 +15,7 @@ from apps.collections.models import Collection
 from apps.collections.sources import read_corpus
 from apps.datasets.formats.schema1 import read_schema1
 from apps.datasets.importing import import_dataset
-from apps.mappings.creating import resolved_mapping
+from apps.mappings.creating import ensure_mapping
 from apps.mappings.models import Mapping
 from apps.retrieval.indexing import create_index, equal_indexes
 from apps.retrieval.models import Index
@@ -48,7 +48,7 @@ def prepare_collection(owner: User | None) -> Collection:
 def prepare_mapping(collection: Collection, owner: User | None) -> Mapping:
     """Return the resolved mapping of the demo's questions onto the collection."""
     imported = import_dataset(replace(read_schema1(QUESTIONS), name=DATASET), owner=owner)
-    return resolved_mapping(imported.version.dataset, collection, owner=owner)
+    return ensure_mapping(imported.version.dataset, collection, owner=owner)
 
 
 def prepare_index(collection: Collection, owner: User | None) -> Index:

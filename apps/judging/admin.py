@@ -65,7 +65,7 @@ class RoundAdmin(FactAdmin):
             change_round(row, staff(request), continue_after_settled=True)
             return f'"{row}" hands out further items.'
 
-        return self.each(request, queryset, go_on)
+        return self.apply_each(request, queryset, go_on)
 
     @admin.action(description="Cancel judging by a model", permissions=["act"])
     def cancel_llm_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
@@ -73,22 +73,22 @@ class RoundAdmin(FactAdmin):
             cancel_judging(row, staff(request))
             return f'The model judges "{row}" no more; what it judged stays.'
 
-        return self.each(request, queryset, cancel)
+        return self.apply_each(request, queryset, cancel)
 
-    def buttons(self, request: HttpRequest, obj: Round) -> list[Button]:
+    def list_buttons(self, request: HttpRequest, obj: Round) -> list[Button]:
         leads, judges = obj.is_open and may_lead(obj, request.user), is_judge(obj, request.user)
         grading = "judging.add_grade"
         buttons = []
         if judges and obj.is_open:
-            buttons.append(Button("Judge", "edit_note", href=_url("round_judge", obj), primary=True, needs=grading))
+            buttons.append(Button("Judge", "edit_note", href=_reverse("round_judge", obj), primary=True, needs=grading))
         if judges:
-            buttons.append(Button("My grades", "checklist", href=_url("round_grades", obj), needs=grading))
+            buttons.append(Button("My grades", "checklist", href=_reverse("round_grades", obj), needs=grading))
         if leads:
             needs = "judging.change_round"
-            buttons.append(Button("Adjudicate", "balance", href=_url("round_adjudicate", obj), needs=needs))
+            buttons.append(Button("Adjudicate", "balance", href=_reverse("round_adjudicate", obj), needs=needs))
             if obj.settled_at and not obj.continue_after_settled:
                 buttons.append(Button("Go on", "play_arrow", "go_on_selected"))
-            buttons.append(Button("Close …", "lock", href=_url("round_close", obj), needs=needs))
+            buttons.append(Button("Close …", "lock", href=_reverse("round_close", obj), needs=needs))
         return buttons
 
     @display(description="graded", ordering="slots_done")
@@ -99,12 +99,12 @@ class RoundAdmin(FactAdmin):
     def state_label(self, row: Round) -> str:
         return row.state
 
-    def trail(self, obj: Round) -> list[Any]:
+    def list_trail(self, obj: Round) -> list[Any]:
         return [obj.mapping.collection, obj.mapping.dataset, obj.mapping]
 
 
 add_to(Query, pages=(Page("<int:query_id>/judge/", single.judge_one, "query_judge"),))
 
 
-def _url(name: str, round: Round) -> str:
+def _reverse(name: str, round: Round) -> str:
     return reverse(f"admin:{name}", args=[round.pk])

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from apps.benchmarks.measuring.again import rescore
 from apps.benchmarks.models import Benchmark
-from apps.datasets.editing.drafts import changes_of, draft_of, freeze
+from apps.datasets.editing.drafts import count_changes, find_draft, freeze
 from apps.datasets.editing.judgments import JudgmentEdit, edit_judgments
 from apps.datasets.models import Dataset, DatasetVersion, Judgment
 from apps.datasets.records import JUDGE_LENGTH, JudgmentRecord
@@ -92,28 +92,28 @@ def _freeze(
             f"decide them, or close the round without them."
         )
     settled_items = {item_id: consensus for item_id, consensus in consensus_by_item.items() if not consensus.split}
-    draft = draft_of(dataset)
-    if settled_items and draft and (changes := changes_of(draft)).total and not with_draft:
+    draft = find_draft(dataset)
+    if settled_items and draft and (changes := count_changes(draft)).total and not with_draft:
         raise RoundStateError(
             f'The dataset "{dataset}" has a draft with {changes.sentence}, which closing the round would also '
             "freeze. Freeze or discard it first, or close the round with it."
         )
-    items, outdated, judged = _storable_items(round, settled_items)
+    items, outdated, judged = _list_storable_items(round, settled_items)
     if not items:
         return Closed(None, 0, len(split), outdated, judged)
-    for judged_by, edits in _edits(items, settled_items):
+    for judged_by, edits in _build_edits(items, settled_items):
         edit_judgments(dataset, edits, judged_by=judged_by)
     version = freeze(dataset, label=label, note=note or f'Judging round "{round}".')
     return Closed(version, len(items), len(split), outdated, judged)
 
 
-def _storable_items(round: Round, settled: dict[int, Consensus]) -> tuple[list[RoundItem], int, int]:
+def _list_storable_items(round: Round, settled: dict[int, Consensus]) -> tuple[list[RoundItem], int, int]:
     """Return the items whose grades the dataset takes, and the counts of outdated and elsewhere judged items."""
     version = find_version(round.mapping.dataset, edited=True)
     rows = RoundItem.objects.filter(round=round, pk__in=settled).select_related("query", "document")
     current = set(version.queries.values_list("pk", flat=True))
     fitting, outdated, judged = [], 0, 0
-    elsewhere = _judged_since(round, version)
+    elsewhere = _load_judged_pairs(round, version)
     for item in rows.order_by("place"):
         if item.query_id not in current or item.document.removed_at is not None:
             outdated += 1
@@ -124,7 +124,7 @@ def _storable_items(round: Round, settled: dict[int, Consensus]) -> tuple[list[R
     return fitting, outdated, judged
 
 
-def _judged_since(round: Round, version: DatasetVersion) -> set[tuple[int, int]]:
+def _load_judged_pairs(round: Round, version: DatasetVersion) -> set[tuple[int, int]]:
     """Return (query id, document id) of judgments that are newer than the version on which the round began."""
     newer = version.judgments.filter(since__gt=round.dataset_version.number).select_related("query")
     queries = {judgment.query_id: judgment.query for judgment in newer}
@@ -135,7 +135,7 @@ def _judged_since(round: Round, version: DatasetVersion) -> set[tuple[int, int]]
     }
 
 
-def _edits(items: Sequence[RoundItem], settled: dict[int, Consensus]) -> Iterable[tuple[Any, list[JudgmentEdit]]]:
+def _build_edits(items: Sequence[RoundItem], settled: dict[int, Consensus]) -> Iterable[tuple[Any, list[JudgmentEdit]]]:
     """Yield the judgments to store, grouped by the only user who graded them; None if several did."""
     by_user: dict[Any, list[JudgmentEdit]] = {}
     for item in items:

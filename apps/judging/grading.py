@@ -18,7 +18,7 @@ from apps.judging.judges import (
     require_lead,
 )
 from apps.judging.models import Grade, Round, RoundItem, Slot
-from apps.judging.scales import grades_of
+from apps.judging.scales import list_grades
 from apps.judging.settling.consensus import compute_consensus
 
 MOST_UNDONE = 10
@@ -83,7 +83,7 @@ def undo(round: Round, judge: Any, *, count: int = 1) -> list[int]:
     require_judge(round, judge)
     if not 1 <= count <= MOST_UNDONE:
         raise RoundError(f"Undo 1 to {MOST_UNDONE} grades at once, not {count}.", field="count")
-    last = list(grades_by(round, judge).values_list("item_id", flat=True)[:count])
+    last = list(load_grades(round, judge).values_list("item_id", flat=True)[:count])
     if not last:
         raise RoundStateError(f'{judge} has graded nothing in the round "{round}": there is nothing to undo.')
     _withdraw_grades(round, judge, last, hold=True)
@@ -101,7 +101,7 @@ def ungrade(round: Round, judge: Any, item_ids: Sequence[int], *, hold: bool = F
     return _withdraw_grades(round, judge, item_ids, hold=hold)
 
 
-def grades_by(round: Round, judge: Any) -> QuerySet[Grade]:
+def load_grades(round: Round, judge: Any) -> QuerySet[Grade]:
     """Return a judge's grades in a round, latest first."""
     return Grade.objects.filter(item__round=round, judge=judge, adjudicates=False).order_by("-graded_at", "-id")
 
@@ -148,7 +148,7 @@ def withdraw_adjudication(round: Round, item_id: int, by: Any) -> bool:
 def _check(round: Round, grade: int | None, kind: str, note: str, seconds: float | None) -> None:
     if kind not in Grade.Kind.values:
         raise RoundError(f"kind must be one of {', '.join(Grade.Kind.values)}, not {kind!r}.", field="kind")
-    scale = grades_of(round.scale)
+    scale = list_grades(round.scale)
     if kind == Grade.Kind.GRADE and grade not in scale:
         listed = ", ".join(map(str, scale))
         raise RoundError(f"The grade must be one of {listed}, not {grade}.", field="grade")
@@ -180,7 +180,7 @@ def _settle_slot(slots: Sequence[Slot], judge: Any, *, is_done: bool) -> None:
 
 
 def _withdraw_grades(round: Round, judge: Any, item_ids: Sequence[int], *, hold: bool) -> int:
-    mine = grades_by(round, judge).filter(item__in=item_ids)
+    mine = load_grades(round, judge).filter(item__in=item_ids)
     items = list(mine.values_list("item_id", flat=True))
     slots = Slot.objects.filter(item__in=items, round=round)
     list(slots.select_for_update().order_by("item_id", "number").values_list("pk"))

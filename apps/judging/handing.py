@@ -21,7 +21,7 @@ MOST_AHEAD = 20
 MOST_TEXT = 20_000  # characters of a document's text that come with an item; the whole text is a separate request
 
 
-def next_items(round: Round, judge: Any, *, count: int = 1) -> list[RoundItem]:
+def load_next_items(round: Round, judge: Any, *, count: int = 1) -> list[RoundItem]:
     """Return the next items for a judge, at most `count`, with query, document and chunk: leased ones first.
 
     See `hand_out`.

@@ -8,7 +8,7 @@ from django.db import connection, transaction
 from django.db.models import Q, QuerySet
 
 from apps.judging.models import Round, Slot
-from benchbench.access import colleagues_of
+from benchbench.access import list_colleagues
 from benchbench.database.failures import read_again
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError, ConflictError
@@ -42,9 +42,9 @@ def is_judge(round: Round, user: Any) -> bool:
     return user.pk in round.judge_ids
 
 
-def eligible_judges(user: Any, round: Round | None = None) -> QuerySet[User]:
+def list_eligible_judges(user: Any, round: Round | None = None) -> QuerySet[User]:
     """Return the users that `user` may add as judges: colleagues, and those whom the round already names."""
-    colleagues = colleagues_of(user)
+    colleagues = list_colleagues(user)
     if round is None:
         return colleagues
     return User.objects.filter(Q(pk__in=colleagues.values("pk")) | Q(judging_rounds=round)).distinct()
@@ -56,18 +56,18 @@ def require_judge(round: Round, user: Any) -> None:
         raise NotAJudgeError(f'{user} is not a judge of the round "{round}": its owner names the judges.')
 
 
-def led_rounds(user: Any) -> QuerySet[Round]:
+def list_led_rounds(user: Any) -> QuerySet[Round]:
     """Return the rounds that the user may adjudicate and close as owner or in its team; judges alone may not."""
     rounds = Round.objects.all()
     return rounds if user.has_perm(EVERY) else rounds.filter(Round.led_by(user))
 
 
 def may_lead(round: Round, user: Any) -> bool:
-    """Return whether a round is one of `led_rounds`."""
-    return user.has_perm(EVERY) or led_rounds(user).filter(pk=round.pk).exists()
+    """Return whether a round is one of `list_led_rounds`."""
+    return user.has_perm(EVERY) or list_led_rounds(user).filter(pk=round.pk).exists()
 
 
-def sees_others(round: Round, user: Any) -> bool:
+def can_see_others(round: Round, user: Any) -> bool:
     """Return whether the user may see runs, results and other judges' grades; judges of a blind, open round may not."""
     return may_lead(round, user) or not (round.blind and round.is_open)
 

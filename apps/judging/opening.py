@@ -16,16 +16,24 @@ from apps.benchmarks.models import Run
 from apps.datasets.models import DatasetVersion
 from apps.judging.judges import RoundError, require_judges
 from apps.judging.models import Grade, Round, RoundItem, RoundRun, Slot
-from apps.judging.question import OrderedItems, Question, Rankings, order_items, passages_of, pool_of, read_rankings
-from apps.judging.scales import default_scale, grades_of, read_scale
+from apps.judging.question import (
+    OrderedItems,
+    Question,
+    Rankings,
+    build_pool,
+    find_passages,
+    order_items,
+    read_rankings,
+)
+from apps.judging.scales import build_default_scale, list_grades, read_scale
 from apps.mappings.models import Mapping
-from apps.mappings.truth import truth
+from apps.mappings.truth import read_truth
 from apps.operations.queueing import RENEW_STATE, enqueue_once
 from benchbench.access import usable
 from benchbench.deleting import referring
 from benchbench.ir.judging.orders import SHARE
 from benchbench.ir.measures import Measure, MeasureError
-from benchbench.ir.measures.means import too_many_lost, unranked_reason
+from benchbench.ir.measures.means import has_lost_too_many, unranked_reason
 from benchbench.reading.strict_json import attributes
 
 USUAL_DEPTH = 10  # for a measure without a cutoff
@@ -85,22 +93,21 @@ def open_round(
             **attributes(options, "order", "budget", "uniform_share", "seed", "guidelines"),
             **attributes(options, "overlap", "overlap_judges", "blind"),
             item_count=len(placed.numbers),
-            pool_size=int(question.holes().sum()),
+            pool_size=int(question.find_holes().sum()),
         )
         RoundRun.objects.bulk_create(RoundRun(round=opened, run=run) for run in runs)
         opened.judges.set(plan.judges)
-        pairs = [(query_ids[pair.query], cast(int, pair.document)) for pair in map(question.pool.item, placed.numbers)]
-        _write(opened, placed, pairs, passages_of(plan.rankings))
+        pairs = [
+            (query_ids[pair.query], cast(int, pair.document)) for pair in map(question.pool.get_item, placed.numbers)
+        ]
+        _write(opened, placed, pairs, find_passages(plan.rankings))
         transaction.on_commit(lambda: enqueue_once(RENEW_STATE, str(opened.pk)))
     return opened
 
 
 @dataclass(frozen=True, slots=True)
 class RoundPreview:
-    """Preview of a round: the number of pairs in its pool, the number of gradings, and the time of each.
-
-    `seconds` is the median of the latest grades in this mapping's rounds; USUAL_SECONDS without any.
-    """
+    """Size and time of a round. `seconds`: the median of the mapping's latest grades; USUAL_SECONDS without any."""
 
     pairs: int
     gradings: int
@@ -115,7 +122,7 @@ def preview_round(
 ) -> RoundPreview:
     """Return the preview of a round; raise the errors of `open_round`."""
     plan = _plan(runs, options, judges, owner)
-    pairs = int(plan.question.holes().sum())
+    pairs = int(plan.question.find_holes().sum())
     _check_items(pairs, plan.depth, plan.version)
     items = min(pairs, options.budget or pairs)
     shared = math.ceil(options.overlap * items) * (options.overlap_judges - 1)
@@ -147,7 +154,7 @@ class _Plan:
 
 
 def _plan(runs: Sequence[Run], options: RoundOptions, judges: Sequence[User], owner: User | None) -> _Plan:
-    mapping = _mapping_of(runs, owner)
+    mapping = _find_mapping(runs, owner)
     version = require_current(mapping)
     judges = list(judges) or ([owner] if owner else [])
     measure = _measure(options, runs[0])
@@ -158,18 +165,18 @@ def _plan(runs: Sequence[Run], options: RoundOptions, judges: Sequence[User], ow
             "The decisive order needs at least two runs to compare: add a run, or choose another order.",
             field="order",
         )
-    scale = read_scale(options.scale) if options.scale else default_scale(version)
-    prior_grades = truth(mapping, version).grades
+    scale = read_scale(options.scale) if options.scale else build_default_scale(version)
+    prior_grades = read_truth(mapping, version).grades
     query_ids = sorted(prior_grades)
     rankings = read_rankings(runs, depth)
     _require_ranked(runs, rankings, query_ids)
     truths = [prior_grades[query] for query in query_ids]
-    question = Question(pool_of(rankings, query_ids, depth), measure, grades_of(scale), truths, options.seed)
+    question = Question(build_pool(rankings, query_ids, depth), measure, list_grades(scale), truths, options.seed)
     question.check(options.order)
     return _Plan(mapping, version, judges, depth, scale, rankings, query_ids, question)
 
 
-def _mapping_of(runs: Sequence[Run], owner: User | None) -> Mapping:
+def _find_mapping(runs: Sequence[Run], owner: User | None) -> Mapping:
     """Return the mapping of all runs. Raises RoundError for runs that a round cannot compare."""
     if not runs:
         raise RoundError("A round needs at least one run: choose the runs to judge.", field="runs")
@@ -200,7 +207,7 @@ def _require_ranked(runs: Sequence[Run], rankings: Sequence[Rankings], query_ids
     for run, answered in zip(runs, rankings, strict=True):
         lost = [query for query in query_ids if query not in answered]
         counted = len(query_ids) - len(lost)
-        if not too_many_lost(counted=counted, lost=len(lost)):
+        if not has_lost_too_many(counted=counted, lost=len(lost)):
             continue
         failed = run.query_results.filter(query__in=lost).values("query").distinct().count()
         reason = unranked_reason(counted=counted, failed=failed, unsearched=len(lost) - failed)

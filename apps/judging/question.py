@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.benchmarks.measuring.reading import rows_of
+from apps.benchmarks.measuring.reading import read_rows
 from apps.benchmarks.models import QueryResult, Run
 from apps.judging.judges import RoundError
 from apps.judging.models import Round
-from apps.judging.scales import grades_of
-from apps.mappings.truth import truth
+from apps.judging.scales import list_grades
+from apps.mappings.truth import read_truth
 from benchbench.ir.judging import orders
 from benchbench.ir.judging.evidence import AXES, Axes
 from benchbench.ir.judging.fillings import require_measure
@@ -36,20 +36,20 @@ UNRANKED = 0  # instead of a rank
 
 def read_rankings(runs: Sequence[Run], depth: int) -> list[Rankings]:
     """Return the first `depth` documents of each ranking of each run; with several repetitions, of the first."""
-    return [_first(run, depth) for run in runs]
+    return [_load_rankings(run, depth) for run in runs]
 
 
-def _first(run: Run, depth: int) -> Rankings:
+def _load_rankings(run: Run, depth: int) -> Rankings:
     rows = QueryResult.objects.filter(run=run, error="").order_by("query_id", "repetition")
     heads = (f"document_ids__0_{depth}", f"chunk_ids__0_{depth}")
     first: Rankings = {}
-    for query_id, documents, chunks in rows_of(rows.values_list("query_id", *heads)):
+    for query_id, documents, chunks in read_rows(rows.values_list("query_id", *heads)):
         if query_id not in first:
             first[query_id] = np.array(documents, np.int64), np.array(chunks or [], np.int64)
     return first
 
 
-def pool_of(rankings: Sequence[Rankings], query_ids: Sequence[int], depth: int) -> Pool:
+def build_pool(rankings: Sequence[Rankings], query_ids: Sequence[int], depth: int) -> Pool:
     """Return the pool of the first `depth` documents of each ranking; its queries are `query_ids`, in their order.
 
     It is empty without rankings, for example if the runs of the round were deleted.
@@ -58,7 +58,7 @@ def pool_of(rankings: Sequence[Rankings], query_ids: Sequence[int], depth: int) 
     return Pool.from_rankings(by_run or [[None] * len(query_ids)], depth=depth)
 
 
-def passages_of(rankings: Sequence[Rankings]) -> dict[tuple[int, int], int]:
+def find_passages(rankings: Sequence[Rankings]) -> dict[tuple[int, int], int]:
     """Return the chunk that brought each document of each query, from the ranking with the document's best rank.
 
     {(query id, document id): chunk id}, without documents that no chunk brought, as in external runs.
@@ -103,11 +103,11 @@ class Question:
         try:
             require_measure(self.measure)
             if order == Round.Order.DECISIVE:
-                self.judging()
+                self.build_judging()
         except JudgingError as error:
             raise RoundError(error.message, field=error.field or "order") from error
 
-    def judging(self) -> Judging:
+    def build_judging(self) -> Judging:
         """Return the initial judging of the pool. Raises JudgingError if the runs cannot be compared.
 
         If the dataset has relevant documents only, relevance is learnt from the round's own grades alone: those
@@ -117,13 +117,13 @@ class Question:
         inputs = self.pool, self.measure, self.scale, self.truths
         return Judging(*inputs, seed=self.seed, truths_teach=is_fair, axes=self.axes)
 
-    def holes(self) -> NDArray[np.bool_]:
+    def find_holes(self) -> NDArray[np.bool_]:
         """Return a mask, (size,), of the pairs without a judgment: those that a round grades."""
-        return np.isnan(self.pool.grades(self.truths))[tuple(self.pool.cells.T)]
+        return np.isnan(self.pool.get_grades(self.truths))[tuple(self.pool.cells.T)]
 
     def sample_order(self, holes: NDArray[np.bool_]) -> Numbers:
         """Return the pairs without a judgment in the order of the uniform sample."""
-        order = orders.random_order(self.pool, seed=self.seed)
+        order = orders.order_randomly(self.pool, seed=self.seed)
         return order[holes[order]]
 
 
@@ -133,10 +133,10 @@ def order_items(question: Question, *, order: str, budget: int | None, uniform_s
     A budget ends every order but the decisive one, in which grades determine the next items. There every pair is an
     item, and the budget limits the items handed out.
     """
-    holes = question.holes()
+    holes = question.find_holes()
     sample = question.sample_order(holes)
     share = 1.0 if order == Round.Order.RANDOM else uniform_share
-    sequence = list(orders.upcoming(_primary(question, order, holes, sample), sample, (), share=share))
+    sequence = list(orders.upcoming(_order_primary(question, order, holes, sample), sample, (), share=share))
     judged = len(sequence) if budget is None else min(budget, len(sequence))
     drawn = orders.sample_size(judged, share, len(sample))
     return OrderedItems(
@@ -146,25 +146,25 @@ def order_items(question: Question, *, order: str, budget: int | None, uniform_s
     )
 
 
-def _primary(question: Question, order: str, holes: NDArray[np.bool_], sample: Numbers) -> Numbers:
+def _order_primary(question: Question, order: str, holes: NDArray[np.bool_], sample: Numbers) -> Numbers:
     if order == Round.Order.RANDOM:
         return sample
     if order == Round.Order.DEPTH:
-        primary = orders.depth_order(question.pool)
+        primary = orders.order_by_depth(question.pool)
     elif order == Round.Order.QUERIES:
-        primary = orders.by_query_order(question.pool, orders.query_order(question.pool, seed=question.seed))
+        primary = orders.order_by_query(question.pool, orders.query_order(question.pool, seed=question.seed))
     else:
-        primary = orders.weight_order(question.judging().weights())
+        primary = orders.order_by_weight(question.build_judging().compute_weights())
     return primary[holes[primary]]
 
 
-def question_of(round: Round, runs: Sequence[Run]) -> tuple[Question, list[int]]:
+def load_question(round: Round, runs: Sequence[Run]) -> tuple[Question, list[int]]:
     """Return the question of a round as it began, and the ids of the queries of its pool."""
-    prior_grades = truth(round.mapping, round.dataset_version).grades
+    prior_grades = read_truth(round.mapping, round.dataset_version).grades
     query_ids = sorted(prior_grades)
-    pool = pool_of(read_rankings(runs, round.depth), query_ids, round.depth)
+    pool = build_pool(read_rankings(runs, round.depth), query_ids, round.depth)
     truths = [prior_grades[query] for query in query_ids]
-    return Question(pool, Measure.parse(round.measure), grades_of(round.scale), truths, round.seed), query_ids
+    return Question(pool, Measure.parse(round.measure), list_grades(round.scale), truths, round.seed), query_ids
 
 
 def pack(question: Question, items: Numbers) -> bytes:
@@ -192,13 +192,13 @@ def unpack(packed: bytes, round: Round) -> tuple[Question, Numbers]:
         arrays: dict[str, NDArray[Any]] = dict(file)
     documents = tuple(map(tuple, _cut(arrays["documents"].tolist(), arrays["lengths"])))
     truths: Truths = [dict(pairs) for pairs in _cut(arrays["known"].tolist(), arrays["judged"])]
-    pool = Pool(documents, _cells(arrays), arrays["answered"], round.depth)
+    pool = Pool(documents, _unpack_ranks(arrays), arrays["answered"], round.depth)
     axes = arrays["axes"] if len(arrays["axes"]) else None
-    question = Question(pool, Measure.parse(round.measure), grades_of(round.scale), truths, round.seed, axes)
+    question = Question(pool, Measure.parse(round.measure), list_grades(round.scale), truths, round.seed, axes)
     return question, arrays["items"]
 
 
-def _cells(arrays: dict[str, NDArray[Any]]) -> NDArray[np.float64]:
+def _unpack_ranks(arrays: dict[str, NDArray[Any]]) -> NDArray[np.float64]:
     """Return the ranks of a pool, (R, Q, width): infinite if a run does not rank the document."""
     lengths, ranks = arrays["lengths"], arrays["ranks"].astype(np.float64)
     width = max(int(lengths.max(initial=0)), 1)

@@ -35,7 +35,7 @@ class ScaleEntry(StrictRecord):
     ] = ""
 
 
-def default_scale(version: DatasetVersion) -> list[dict[str, Any]]:
+def build_default_scale(version: DatasetVersion) -> list[dict[str, Any]]:
     """Return a scale from 0 to the highest grade of a dataset version; from 0 to 3 if it has no grades.
 
     Raises RoundError if that grade has no key; the user must specify the scale then.
@@ -54,7 +54,7 @@ def default_scale(version: DatasetVersion) -> list[dict[str, Any]]:
 def scale_to_choose(version: DatasetVersion) -> list[dict[str, Any]]:
     """Return the grades to choose from; [] if the dataset has a grade without a key, so that users enter a number."""
     try:
-        return default_scale(version)
+        return build_default_scale(version)
     except RoundError:
         return []
 
@@ -74,6 +74,6 @@ def read_scale(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def grades_of(scale: Sequence[Mapping[str, Any]]) -> list[int]:
+def list_grades(scale: Sequence[Mapping[str, Any]]) -> list[int]:
     """Return the grades of a scale, lowest first."""
     return [entry["grade"] for entry in scale]

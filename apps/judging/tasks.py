@@ -12,18 +12,18 @@ from django.utils import timezone
 from apps.judging.handing import load_items
 from apps.judging.judges import RoundStateError, lock_open_round, require_open
 from apps.judging.llm.judges import grade_counts
-from apps.judging.llm.launching import changes_of
-from apps.judging.llm.prompting import MAX_TOKENS, is_answer, prompt_of, read_answer
+from apps.judging.llm.launching import list_changes
+from apps.judging.llm.prompting import MAX_TOKENS, build_prompt, is_answer, read_answer
 from apps.judging.models import Grade, LLMJudge, Round, RoundItem
 from apps.judging.settling.deciding import renew
 from apps.operations import queueing
 from apps.operations.handlers import Handler
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation, Status
-from apps.operations.progress import common_fields, progress_of
+from apps.operations.progress import build_common_fields, compute_progress
 from apps.retrieval.llms.answers import trim_answers
 from apps.retrieval.llms.asking import ask_llm
-from apps.retrieval.llms.servers import checked_llm
+from apps.retrieval.llms.servers import complete_llm
 
 
 class LLMJudgingHandler(Handler):
@@ -32,7 +32,7 @@ class LLMJudgingHandler(Handler):
     def perform(self, batch: Batch, lease: Lease) -> None:
         judge = LLMJudge.objects.select_related("round").get(pk=batch.operation.parameters["judge"])
         require_open(judge.round)
-        if changes := changes_of(judge):
+        if changes := list_changes(judge):
             raise RoundStateError(
                 f"{judge} cannot continue because {' and '.join(changes)}. Start it again: it will judge every item "
                 f"again."
@@ -52,8 +52,8 @@ class LLMJudgingHandler(Handler):
     def stop(self, operation: Operation) -> None:
         """Do nothing: the stored grades remain, and the next start continues."""
 
-    def event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
-        return "llm_judging_progress", progress(operation)
+    def build_event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
+        return "llm_judging_progress", describe_progress(operation)
 
 
 handler = LLMJudgingHandler()
@@ -70,14 +70,14 @@ def renew_state(round_id: str) -> None:
         close_old_connections()
 
 
-def progress(operation: Operation) -> dict[str, Any]:
+def describe_progress(operation: Operation) -> dict[str, Any]:
     """Return the data of an `llm_judging_progress` event."""
     judge = LLMJudge.objects.filter(pk=operation.parameters.get("judge")).first()
-    operation_progress = progress_of(operation)
+    operation_progress = compute_progress(operation)
     counts = grade_counts(judge) if judge else {"graded": 0, "cannot_judge": 0}
     stages = {Status.PENDING: "starting", Status.RUNNING: "judging"}
     return {
-        **common_fields(operation),
+        **build_common_fields(operation),
         "round_id": str(operation.subject_id),
         "judge": judge.name if judge else None,
         "stage": stages.get(Status(operation.status), operation.status),
@@ -92,9 +92,9 @@ def progress(operation: Operation) -> dict[str, Any]:
 def _grade(judge: LLMJudge, item: RoundItem) -> Grade:
     """Return a model's grade of an item, with the seconds that it took. Raises LLMError."""
     server, _, model = judge.llm.partition(":")
-    parameters = checked_llm({"provider": server, "max_tokens": MAX_TOKENS})
+    parameters = complete_llm({"provider": server, "max_tokens": MAX_TOKENS})
     scale = judge.round.scale
-    reply = ask_llm(model, parameters, prompt_of(judge.round, item), lambda answer: is_answer(answer, scale))
+    reply = ask_llm(model, parameters, build_prompt(judge.round, item), lambda answer: is_answer(answer, scale))
     grade = read_answer(reply.text, scale)
     return Grade(
         item=item,

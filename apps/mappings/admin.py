@@ -8,19 +8,19 @@ from django.urls import reverse
 from unfold.decorators import display
 
 from apps.collections.models import Collection
-from apps.datasets.editing.drafts import draft_of
+from apps.datasets.editing.drafts import find_draft
 from apps.datasets.formats.registry import WRITERS
 from apps.datasets.models import Dataset
 from apps.mappings import views
 from apps.mappings.creating import delete_mapping
 from apps.mappings.models import Mapping, Resolution
-from apps.mappings.repairing import unresolved_of
+from apps.mappings.repairing import load_unresolved
 from apps.mappings.resolving import is_stale, resolve
 from apps.operations.models import Operation
 from benchbench.access import may_change, visible
 from benchbench.site.admin import STATUS_COLOURS, LargeAdmin, OwnedAdmin, VisibleFilter
 from benchbench.site.pages import staff
-from benchbench.site.panels import Button, Page, Panel, add_button, add_to, change_url, changelist_url
+from benchbench.site.panels import Button, Page, Panel, add_button, add_to, build_list_url, change_url
 
 
 def repair_url(resolution: Resolution) -> str:
@@ -66,7 +66,9 @@ class MappingAdmin(OwnedAdmin):
 
     @admin.action(description="Resolve", permissions=["act"])
     def resolve_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
-        return self.each(request, queryset, lambda mapping: views.sentence(resolve(mapping, by=staff(request))))
+        return self.apply_each(
+            request, queryset, lambda mapping: views.describe_outcome(resolve(mapping, by=staff(request)))
+        )
 
     @display(description="resolved", ordering="mapped_count")
     def resolved(self, mapping: Mapping) -> str:
@@ -83,18 +85,18 @@ class MappingAdmin(OwnedAdmin):
             return "Not resolved yet."
         if vars(mapping)["stale"]:
             return "No: the dataset or the collection has changed since. Resolve it again before the next benchmark."
-        draft = " Freeze the draft to include it." if draft_of(mapping.dataset) else ""
+        draft = " Freeze the draft to include it." if find_draft(mapping.dataset) else ""
         return (
             f"Yes, for {mapping.dataset_version}: no newer version is frozen, and the collection is unchanged.{draft}"
         )
 
-    def trail(self, obj: Mapping) -> list[Any]:
+    def list_trail(self, obj: Mapping) -> list[Any]:
         return [obj.collection, obj.dataset]
 
-    def operation(self, obj: Mapping) -> Operation | None:
+    def find_operation(self, obj: Mapping) -> Operation | None:
         return Operation.active_on(obj)
 
-    def buttons(self, request: HttpRequest, obj: Mapping) -> list[Button]:
+    def list_buttons(self, request: HttpRequest, obj: Mapping) -> list[Button]:
         again = obj.status != Mapping.Status.PENDING
         buttons = [Button("Resolve again" if again else "Resolve", "join_inner", "resolve_selected", primary=not again)]
         if again and obj.collection.kind == Collection.Kind.EXTERNAL:
@@ -105,16 +107,16 @@ class MappingAdmin(OwnedAdmin):
             buttons.append(leads)
         return buttons
 
-    def panels(self, request: HttpRequest, obj: Mapping) -> list[Panel]:
+    def list_panels(self, request: HttpRequest, obj: Mapping) -> list[Panel]:
         repairs = may_change(obj.dataset, request.user)
         return [
             Panel(
                 "Judgments without a document",
-                unresolved_of(obj),
+                load_unresolved(obj),
                 ("reference", "query", "outcome_label", "reason", "drafted"),
                 page=repair_url if repairs else change_url,
                 total=obj.total_count - obj.mapped_count,
-                every=changelist_url(
+                every=build_list_url(
                     Resolution, mapping__id__exact=obj.pk, outcome__in="not_found,ambiguous,invalid_ref"
                 ),
             ),
@@ -135,7 +137,7 @@ class ResolutionAdmin(LargeAdmin):
     )
     pages = (Page("<int:object_id>/repair/", views.repair, "resolution_repair"),)
 
-    def buttons(self, request: HttpRequest, obj: Resolution) -> list[Button]:
+    def list_buttons(self, request: HttpRequest, obj: Resolution) -> list[Button]:
         repairs = repair_url(obj) != change_url(obj) and may_change(obj.mapping.dataset, request.user)
         return [Button("Repair", "build", href=repair_url(obj), primary=True)] if repairs else []
 
@@ -155,14 +157,14 @@ class ResolutionAdmin(LargeAdmin):
     def outcome_label(self, resolution: Resolution) -> str:
         return resolution.outcome.replace("_", " ")
 
-    def trail(self, obj: Resolution) -> list[Any]:
+    def list_trail(self, obj: Resolution) -> list[Any]:
         return [obj.mapping]
 
 
-def mapping_panels(request: HttpRequest, column: str, **ends: Any) -> list[Panel]:
+def build_panels(request: HttpRequest, column: str, **ends: Any) -> list[Panel]:
     mappings = visible(Mapping.objects.filter(**ends).select_related(column), request.user)
     return [Panel("Mappings", mappings, ("name", column, "resolved", "status_label"))]
 
 
-add_to(Collection, panels=lambda request, collection: mapping_panels(request, "dataset", collection=collection))
-add_to(Dataset, panels=lambda request, dataset: mapping_panels(request, "collection", dataset=dataset))
+add_to(Collection, panels=lambda request, collection: build_panels(request, "dataset", collection=collection))
+add_to(Dataset, panels=lambda request, dataset: build_panels(request, "collection", dataset=dataset))

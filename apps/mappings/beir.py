@@ -18,14 +18,14 @@ from apps.datasets.formats.registry import read_dataset
 from apps.datasets.importing import DatasetImport, DatasetReport, import_dataset
 from apps.datasets.models import DatasetVersion
 from apps.datasets.records import DatasetRecord
-from apps.mappings.creating import resolved_mapping
+from apps.mappings.creating import ensure_mapping
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
-from apps.retrieval.encoders.encoding import encoder_for
+from apps.retrieval.encoders.encoding import load_index_encoder
 from apps.retrieval.importing_vectors import VectorImport, import_vectors
 from apps.retrieval.indexing import create_index, equal_indexes, find_or_start_build
 from apps.retrieval.models import Index
-from benchbench.catalogue import catalogue_id
+from benchbench.catalogue import parse_catalogue_id
 from benchbench.errors import BenchbenchError, ConflictError
 
 DEFAULT_SPLIT = "test"
@@ -97,7 +97,7 @@ def import_beir(
     collection, documents = import_collection(source, name=name, owner=owner, on_progress=on_progress)
     imported = _import_queries(record, directory, name, split, owner)
     version = imported.version
-    mapping = resolved_mapping(version.dataset, collection, name=name, owner=owner)
+    mapping = ensure_mapping(version.dataset, collection, name=name, owner=owner)
     if vectors is not None:
         indexed = _import_index(collection, vectors, version, owner, model or "")
     else:
@@ -107,7 +107,7 @@ def import_beir(
 
 
 def _open(directory: Path, split: str) -> tuple[Source, DatasetRecord]:
-    if id := catalogue_id(directory):
+    if id := parse_catalogue_id(directory):
         if split:
             raise BeirError(f"{directory} names its split: leave --split out.", field="split")
         return open_catalogue(id), read_catalogue(id)
@@ -125,7 +125,7 @@ def _import_queries(record: DatasetRecord, directory: Path, name: str, split: st
     except ConflictError as error:
         if error.field != "version":
             raise
-        split = "" if catalogue_id(directory) else split or DEFAULT_SPLIT
+        split = "" if parse_catalogue_id(directory) else split or DEFAULT_SPLIT
         alone = f"manage.py import_dataset {quote(str(directory))}" + (f" --split {quote(split)}" if split else "")
         source = f"the split {split} of {directory}" if split else str(directory)
         raise ConflictError(
@@ -151,7 +151,7 @@ def _import_index(collection: Collection, vectors: Path, version: DatasetVersion
     report = import_vectors(index, vectors, queries=texts, model=model)
     index.refresh_from_db()
     if model:
-        encoder_for(index)  # raises if the model cannot have made the vectors of the file
+        load_index_encoder(index)  # raises if the model cannot have made the vectors of the file
     return Indexed(index, vectors=report)
 
 

@@ -14,7 +14,7 @@ from benchbench.access import usable
 from benchbench.database.failures import read_again, refresh
 from benchbench.deleting import delete_unused, in_use, referring
 from benchbench.errors import ConflictError
-from benchbench.names import MAX_LENGTH, checked_name, under_free_name
+from benchbench.names import MAX_LENGTH, check_name, use_free_name
 
 
 class MappingExistsError(ConflictError):
@@ -40,10 +40,10 @@ def create_mapping(dataset: Dataset, collection: Collection, *, name: str = "", 
     mine = Mapping.objects.filter(owner=owner)
     if not name:
         after_both = f"{dataset.name} on {collection.name}"
-        return under_free_name(
+        return use_free_name(
             after_both, [mine], lambda free: create_mapping(dataset, collection, name=free, owner=owner)
         )
-    called = checked_name(name, "mapping")
+    called = check_name(name, "mapping")
     try:
         with referring("The mapping"):
             return Mapping.objects.create(name=called, dataset=dataset, collection=collection, owner=owner)
@@ -63,7 +63,7 @@ def _refuse_second(dataset: Dataset, collection: Collection, owner: Any) -> None
         )
 
 
-def mapping_of(dataset: Dataset, collection: Collection, *, owner: Any = None) -> Mapping | None:
+def find_mapping(dataset: Dataset, collection: Collection, *, owner: Any = None) -> Mapping | None:
     """Return the mapping of `dataset` to `collection` for `owner`: theirs, else one without an owner, else the oldest.
 
     Mappings that `owner` may not see are ignored. Without `owner`, as in a command, all mappings count.
@@ -74,13 +74,13 @@ def mapping_of(dataset: Dataset, collection: Collection, *, owner: Any = None) -
 
 
 @transaction.atomic
-def resolved_mapping(dataset: Dataset, collection: Collection, *, name: str = "", owner: Any = None) -> Mapping:
+def ensure_mapping(dataset: Dataset, collection: Collection, *, name: str = "", owner: Any = None) -> Mapping:
     """Return the mapping of `dataset` to `collection` that `owner` sees, or a new one, and resolve it if needed."""
-    mapping = mapping_of(dataset, collection, owner=owner)
-    return _resolved(mapping or create_mapping(dataset, collection, name=name, owner=owner))
+    mapping = find_mapping(dataset, collection, owner=owner)
+    return _ensure_resolved(mapping or create_mapping(dataset, collection, name=name, owner=owner))
 
 
-def _resolved(mapping: Mapping) -> Mapping:
+def _ensure_resolved(mapping: Mapping) -> Mapping:
     if mapping.status != Mapping.Status.PENDING and not is_stale(mapping):
         return mapping
     if mapping.collection.kind == Collection.Kind.EXTERNAL:
@@ -92,7 +92,7 @@ ENDING = " (external runs)"
 
 
 @transaction.atomic
-def external_mapping(dataset: Dataset) -> Mapping:
+def ensure_external(dataset: Dataset) -> Mapping:
     """Return the mapping of `dataset` to its collection of external ids, resolved for its newest frozen version.
 
     Each dataset has one of both, created on first use for the owner and team of the dataset. Raises ResolveError if
@@ -102,9 +102,8 @@ def external_mapping(dataset: Dataset) -> Mapping:
     existing = Mapping.objects.filter(dataset=dataset, collection__kind=Collection.Kind.EXTERNAL).order_by("created_at")
     name = dataset.name[: MAX_LENGTH - len(ENDING)] + ENDING
     mine = [Collection.objects.filter(owner=dataset.owner), Mapping.objects.filter(owner=dataset.owner)]
-    return _resolved(
-        existing.select_related("collection").first()
-        or under_free_name(name, mine, lambda free: _create(free, dataset))
+    return _ensure_resolved(
+        existing.select_related("collection").first() or use_free_name(name, mine, lambda free: _create(free, dataset))
     )
 
 

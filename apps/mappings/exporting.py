@@ -9,9 +9,9 @@ from apps.collections.sources import write_corpus
 from apps.datasets.exporting import DatasetExport, export_record, record_of
 from apps.datasets.models import DatasetVersion
 from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord
-from apps.datasets.versions import ref_hash
+from apps.datasets.versions import hash_ref
 from apps.mappings.models import Mapping, Resolution
-from apps.mappings.resolving import current_basis
+from apps.mappings.resolving import load_basis
 from apps.mappings.truth import TruthError, require_resolved
 
 UNRESOLVED = "unresolved:"
@@ -40,7 +40,7 @@ def _map_record(record: DatasetRecord, version: DatasetVersion, mapping: Mapping
     """Return the record with external ids, and warnings about unresolved and merged judgments."""
     require_resolved(mapping, version)
     # The corpus and the ids of unresolved judgments come from the collection as it is now.
-    if mapping.collection_fingerprint != current_basis(mapping).fingerprint:
+    if mapping.collection_fingerprint != load_basis(mapping).fingerprint:
         raise TruthError(
             f'The documents of "{mapping.collection}" have changed since the mapping "{mapping}" was resolved: '
             "resolve it again, then export."
@@ -65,7 +65,7 @@ def _map_record(record: DatasetRecord, version: DatasetVersion, mapping: Mapping
 def _map_judgments(query: QueryRecord, names: Names, numbers: Iterator[int]) -> list[JudgmentRecord]:
     best: dict[str, JudgmentRecord] = {}
     for judgment in query.judgments:
-        name = names.get((query.key, ref_hash(judgment.doc_ref)))
+        name = names.get((query.key, hash_ref(judgment.doc_ref)))
         if name is None:
             id = judgment.doc_ref.get("document_id")
             name = id if id and id not in best else f"{UNRESOLVED}{next(numbers)}"

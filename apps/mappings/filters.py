@@ -3,17 +3,17 @@
 import json
 from typing import Any
 
-from apps.collections.models import Document, live
+from apps.collections.models import Document, list_live
 from apps.datasets.models import DatasetVersion, Judgment
 from apps.mappings.models import Mapping, Resolution
 from apps.retrieval.filters import describe_filter, filter_rows
-from benchbench.decimals import some_of
+from benchbench.decimals import list_some
 from benchbench.errors import ConflictError
 
 MAX_LISTED = 3
 
 
-def filters_of(version: DatasetVersion) -> dict[str, int]:
+def count_filters(version: DatasetVersion) -> dict[str, int]:
     """Return the distinct filters of a version's queries: {filter as JSON: number of queries}."""
     counts: dict[str, int] = {}
     for filter in version.queries.exclude(filters={}).order_by().values_list("filters", flat=True):
@@ -28,16 +28,16 @@ def filter_warnings(mapping: Mapping, version: DatasetVersion) -> list[str]:
     Costs one database query per distinct filter. Each stops at the first match; without a match it reads the metadata
     of all documents, as a search with that filter would.
     """
-    documents = live(mapping.collection)
+    documents = list_live(mapping.collection)
     empty = {
         text: queries
-        for text, queries in filters_of(version).items()
+        for text, queries in count_filters(version).items()
         if not filter_rows(documents, json.loads(text)).exists()
     }
     if not empty:
         return []
     queries = sum(empty.values())
-    some = some_of([describe_filter(json.loads(text)) for text in sorted(empty)], MAX_LISTED, "; ")
+    some = list_some([describe_filter(json.loads(text)) for text in sorted(empty)], MAX_LISTED, "; ")
     return [
         f"{queries:,} {'queries find' if queries > 1 else 'query finds'} nothing: no document of "
         f'the collection "{mapping.collection}" has what they filter by ({some}). Check the metadata of the '
@@ -54,7 +54,7 @@ class MissingModulesError(ConflictError):
     code = "missing_modules"
 
 
-def missing_modules(mapping: Mapping) -> dict[str, list[str]]:
+def find_missing_modules(mapping: Mapping) -> dict[str, list[str]]:
     """Return the expected modules that some query cannot find, sorted by name: {name: filters}.
 
     `filters` describes the filters that the module's document does not pass; it is empty if the document is missing.
@@ -68,7 +68,7 @@ def missing_modules(mapping: Mapping) -> dict[str, list[str]]:
     absent = {_name(doc_ref) for doc_ref in lost.values_list("doc_ref", flat=True)}
     hidden: dict[str, list[str]] = {}
     documents = Document.objects.filter(collection=mapping.collection_id)
-    for text in sorted(filters_of(mapping.dataset_version)):
+    for text in sorted(count_filters(mapping.dataset_version)):
         filter = json.loads(text)
         unseen = resolved.filter(judgment__in=expected.filter(query__filters=filter)).exclude(
             document__in=filter_rows(documents, filter).values("pk")
@@ -82,10 +82,10 @@ def missing_modules(mapping: Mapping) -> dict[str, list[str]]:
 
 def require_modules(mapping: Mapping) -> None:
     """Raise MissingModulesError if a query expects a module that is missing or that its filter excludes."""
-    lost = missing_modules(mapping)
+    lost = find_missing_modules(mapping)
     if not lost:
         return
-    some = some_of([_describe_module(name, filters) for name, filters in lost.items()])
+    some = list_some([_describe_module(name, filters) for name, filters in lost.items()])
     raise MissingModulesError(
         f'The collection "{mapping.collection}" lacks {len(lost):,} of the modules that "{mapping.dataset}" expects: '
         f"{some}. Import each as one document: the id is the module's name, and the metadata lists its versions. Or "

@@ -86,7 +86,7 @@ def read_reference(doc_ref: object) -> Reference:
         raise InvalidReferenceError(f"The {key} must not be blank.", key)
     if key == "content_hash" and not SHA256.fullmatch(value):
         raise InvalidReferenceError(f"The content_hash {_quote(value)} is not 64 hexadecimal digits (SHA-256).", key)
-    spelled = ((field, _spelling(field, value)) for field in FIELDS[key])
+    spelled = ((field, _normalise(field, value)) for field in FIELDS[key])
     return Reference(key, value, tuple((field, text) for field, text in spelled if text))
 
 
@@ -108,7 +108,7 @@ def resolve_reference(doc_ref: object, catalogue: Catalogue) -> Verdict:
     return Verdict(Outcome.RESOLVED, key, match.document_id)
 
 
-def _spelling(field: str, value: str) -> str:
+def _normalise(field: str, value: str) -> str:
     """Return `value` as the field stores it, or "" if the field cannot hold it."""
     if field == "content_hash":
         return value.lower()
@@ -127,10 +127,10 @@ def _quote(value: str) -> str:
 CHUNK = 5000  # judgments read at a time
 
 
-def judged_ids(version: DatasetVersion) -> set[str]:
+def load_judged_ids(version: DatasetVersion) -> set[str]:
     """Return the ids by which an external run can name the judged documents of a version."""
     doc_refs = version.judgments.order_by().values_list("doc_ref", flat=True).iterator(chunk_size=CHUNK)
-    return {value for _, value in filter(None, map(_decisive, doc_refs))}
+    return {value for _, value in filter(None, map(_find_decisive, doc_refs))}
 
 
 @transaction.atomic
@@ -143,7 +143,7 @@ def add_judged_ids(stub: Collection, doc_refs: Iterable[object]) -> None:
     """
     documents_by_id: dict[str, dict[str, str]] = {}
     for doc_ref in doc_refs:
-        if decisive := _decisive(doc_ref):
+        if decisive := _find_decisive(doc_ref):
             field, value = decisive
             document = documents_by_id.setdefault(value, {})
             if field != "external_id":
@@ -153,7 +153,7 @@ def add_judged_ids(stub: Collection, doc_refs: Iterable[object]) -> None:
     stub.save(update_fields=["fingerprint", "updated_at"])
 
 
-def _decisive(doc_ref: object) -> tuple[str, str] | None:
+def _find_decisive(doc_ref: object) -> tuple[str, str] | None:
     """Return the field and value by which a reference resolves, or None if the value cannot be an id."""
     try:
         field, value = read_reference(doc_ref).lookups[0]

@@ -8,9 +8,9 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Q, QuerySet, Value
 
-from apps.collections.models import Collection, Document, live
+from apps.collections.models import Collection, Document, list_live
 from apps.datasets.editing.judgments import JudgmentEdit, edit_judgments, remove_judgment, set_judgment
-from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query, alive_in
+from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query, filter_alive
 from apps.datasets.records import JudgmentRecord
 from apps.datasets.versions import find_version
 from apps.mappings.models import Mapping, Resolution
@@ -60,7 +60,7 @@ def judge_document(
         judge=by.get_username(),
         note=note,
     )
-    edits = [JudgmentEdit(query.key, record.doc_ref, record), *_removed(query, judgments[1:])]
+    edits = [JudgmentEdit(query.key, record.doc_ref, record), *_build_removals(query, judgments[1:])]
     judgment = edit_judgments(mapping.dataset, edits, judged_by=by).judgments[0]
     assert judgment is not None
     return judgment
@@ -72,13 +72,13 @@ def unjudge_document(mapping: Mapping, query: Query, document: Document) -> None
     judgments = _lock_judgments(mapping, query, document)
     if not judgments:
         raise JudgingError(f'"{document}" has no judgment for {query.key!a}: there is nothing to remove.')
-    edit_judgments(mapping.dataset, _removed(query, judgments))
+    edit_judgments(mapping.dataset, _build_removals(query, judgments))
 
 
 def find_documents(dataset: Dataset, doc_ref: dict[str, Any]) -> list[tuple[Mapping, Document]]:
     """Return (mapping, document) for each mapping of the dataset to a collection that has the reference's document."""
     meant = []
-    for mapping in _mappings_to_documents(dataset):
+    for mapping in _list_document_mappings(dataset):
         document_id = resolve_reference(doc_ref, load_catalogue(mapping.collection, [doc_ref])).document_id
         if document_id is not None:
             meant.append((mapping, read_again(Document.objects.all(), document_id)))
@@ -90,7 +90,7 @@ def require_document(dataset: Dataset, doc_ref: dict[str, Any]) -> None:
 
     Such a judgment would count as a document that no search can find. Without such a mapping nothing is checked.
     """
-    collections = {mapping.collection for mapping in _mappings_to_documents(dataset)}
+    collections = {mapping.collection for mapping in _list_document_mappings(dataset)}
     if collections and not find_documents(dataset, doc_ref):
         (key, value), *_ = doc_ref.items()
         several = f"the {len(collections)} collections of the dataset"
@@ -102,12 +102,12 @@ def require_document(dataset: Dataset, doc_ref: dict[str, Any]) -> None:
         )
 
 
-def _mappings_to_documents(dataset: Dataset) -> list[Mapping]:
+def _list_document_mappings(dataset: Dataset) -> list[Mapping]:
     rows = Mapping.objects.filter(dataset=dataset).exclude(collection__kind=Collection.Kind.EXTERNAL)
     return list(rows.select_related("dataset", "collection").order_by("collection__name", "pk"))
 
 
-def _removed(query: Query, judgments: list[Judgment]) -> list[JudgmentEdit]:
+def _build_removals(query: Query, judgments: list[Judgment]) -> list[JudgmentEdit]:
     return [JudgmentEdit(query.key, judgment.doc_ref, None) for judgment in judgments]
 
 
@@ -133,7 +133,7 @@ class RepairError(ConflictError):
     code = "cannot_repair"
 
 
-def candidates(documents: QuerySet[Document], doc_ref: Any, *, term: str = "") -> list[Document]:
+def find_candidates(documents: QuerySet[Document], doc_ref: Any, *, term: str = "") -> list[Document]:
     """Return up to MOST_CANDIDATES live documents with `term` in a name, or without it those that `doc_ref` may mean.
 
     A document fits if it matches any value of the reference, whole or by its last part: `lib/pears.md` may mean the
@@ -198,19 +198,19 @@ MOST_CANDIDATES = 10
 CANDIDATE_FIELDS = ("uuid", "external_id", "uri", "file_name", "title")
 
 
-def unresolved_of(mapping: Mapping) -> QuerySet[Resolution]:
+def load_unresolved(mapping: Mapping) -> QuerySet[Resolution]:
     """Return the resolutions without a document for the version that `mapping` was resolved for, by judgment id."""
     lost = Resolution.objects.filter(mapping=mapping).exclude(outcome=Resolution.Outcome.RESOLVED)
     if mapping.dataset_version is None:
         return lost.none()
     number = mapping.dataset_version.number
-    of_version = lost.filter(alive_in(number, "judgment__"), alive_in(number, "judgment__query__"))
+    of_version = lost.filter(filter_alive(number, "judgment__"), filter_alive(number, "judgment__query__"))
     return of_version.select_related("judgment__query").order_by("judgment_id")
 
 
-def with_candidates(mapping: Mapping, resolutions: Sequence[Resolution]) -> Sequence[Resolution]:
+def add_candidates(mapping: Mapping, resolutions: Sequence[Resolution]) -> Sequence[Resolution]:
     """Set `candidates` on each resolution: up to MOST_CANDIDATES current documents if it is ambiguous. One query."""
-    documents = live(mapping.collection).order_by("external_id")
+    documents = list_live(mapping.collection).order_by("external_id")
     looked_up = [
         documents.filter(**dict(read_reference(row.judgment.doc_ref).lookups[:1]))
         .annotate(of=Value(row.pk))

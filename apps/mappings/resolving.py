@@ -12,8 +12,8 @@ from django.db import connection, transaction
 from django.db.models import Count, Min, QuerySet
 from django.utils import timezone
 
-from apps.collections.models import Collection, live
-from apps.datasets.models import DatasetVersion, Judgment, alive_in
+from apps.collections.models import Collection, list_live
+from apps.datasets.models import DatasetVersion, Judgment, filter_alive
 from apps.mappings import references
 from apps.mappings.models import Mapping, Resolution
 from apps.operations.launching import OperationActiveError, start_operation
@@ -69,8 +69,8 @@ def resolve(mapping: Mapping, *, by: Any = None) -> Resolved:
         add_judged_documents(mapping)
     if Operation.active_on(mapping):
         raise OperationActiveError(f'The mapping "{mapping}" is already being resolved: wait, or cancel it.')
-    number = judgments_of(current_basis(mapping)).count()
-    documents = live(mapping.collection).count()
+    number = list_judgments(load_basis(mapping)).count()
+    documents = list_live(mapping.collection).count()
     if (
         number <= settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS
         and documents <= settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_DOCS
@@ -98,13 +98,13 @@ def resolve_now(mapping: Mapping, *, limit_ms: float | None = None) -> Mapping:
     ends = None if limit_ms is None else time.monotonic() + limit_ms / 1000
     with transaction.atomic():
         locked = read_again(Mapping.objects.select_for_update(), mapping.pk)
-        basis = current_basis(locked)
-        return store_rulings(locked, basis, rulings(locked, basis, ends=ends))
+        basis = load_basis(locked)
+        return store_rulings(locked, basis, compute_rulings(locked, basis, ends=ends))
 
 
 def add_judged_documents(mapping: Mapping) -> None:
     """Add the documents that the judgments name now to the mapping's collection of external ids."""
-    judgments = judgments_of(current_basis(mapping)).order_by().values_list("doc_ref", flat=True)
+    judgments = list_judgments(load_basis(mapping)).order_by().values_list("doc_ref", flat=True)
     references.add_judged_ids(mapping.collection, judgments.iterator(chunk_size=CHUNK))
 
 
@@ -112,17 +112,17 @@ def is_stale(mapping: Mapping) -> bool:
     """Check whether the dataset or the collection has changed since `mapping` was resolved. Costs two queries."""
     if mapping.status == Mapping.Status.PENDING:
         return False
-    return current_basis(mapping) != Basis(mapping.dataset_version, mapping.collection_fingerprint)
+    return load_basis(mapping) != Basis(mapping.dataset_version, mapping.collection_fingerprint)
 
 
-def current_basis(mapping: Mapping) -> Basis:
+def load_basis(mapping: Mapping) -> Basis:
     """Load the dataset's latest frozen version and the collection's current fingerprint."""
     version = DatasetVersion.objects.filter(dataset=mapping.dataset_id, frozen_at__isnull=False).first()
     fingerprint = Collection.objects.values_list("fingerprint", flat=True).get(pk=mapping.collection_id)
     return Basis(version, fingerprint)
 
 
-def judgments_of(basis: Basis) -> QuerySet[Judgment]:
+def list_judgments(basis: Basis) -> QuerySet[Judgment]:
     """Return the judgments of every frozen version up to the basis': runs of older versions may be measured again.
 
     Leaves out judgments that only the draft has: they may change, and no benchmark reads them. Raises ResolveError if
@@ -133,12 +133,12 @@ def judgments_of(basis: Basis) -> QuerySet[Judgment]:
     return Judgment.objects.filter(query__dataset=basis.version.dataset_id, since__lte=basis.version.number)
 
 
-def rulings(mapping: Mapping, basis: Basis, *, ends: float | None = None) -> Iterator[list[Ruling]]:
+def compute_rulings(mapping: Mapping, basis: Basis, *, ends: float | None = None) -> Iterator[list[Ruling]]:
     """Yield the rulings on all judgments, CHUNK at a time. Each chunk costs at most five queries.
 
     Raises TookTooLongError if a chunk, also the last one, is stored after the time `ends`.
     """
-    judgments = judgments_of(basis).order_by("id").values_list("id", "doc_ref").iterator(chunk_size=CHUNK)
+    judgments = list_judgments(basis).order_by("id").values_list("id", "doc_ref").iterator(chunk_size=CHUNK)
     while chunk := list(islice(judgments, CHUNK)):
         catalogue = load_catalogue(mapping.collection, (doc_ref for _, doc_ref in chunk))
         yield [(judgment_id, references.resolve_reference(doc_ref, catalogue)) for judgment_id, doc_ref in chunk]
@@ -158,7 +158,7 @@ def load_catalogue(collection: Collection, doc_refs: Iterable[object]) -> refere
             values_by_field.setdefault(field, set()).add(value)
     catalogue = {}
     for field, values in values_by_field.items():
-        having = live(collection).filter(**{f"{field}__in": values}).order_by().values(field)
+        having = list_live(collection).filter(**{f"{field}__in": values}).order_by().values(field)
         for value, document_id, documents in having.values_list(field, Min("id"), Count("id")):
             catalogue[field, str(value)] = references.Match(document_id, documents)
     return catalogue
@@ -199,7 +199,7 @@ def _count(mapping: Mapping) -> None:
     assert version is not None
     # Joins instead of a subquery, because the planner has no statistics on these new rows. With joins it looks up each
     # resolution's judgment and query by key, and does not scan all judgments for each resolution.
-    alive = alive_in(version.number, "judgment__") & alive_in(version.number, "judgment__query__")
+    alive = filter_alive(version.number, "judgment__") & filter_alive(version.number, "judgment__query__")
     current = Resolution.objects.filter(alive, mapping=mapping).order_by()
     counts = dict(current.values_list("outcome").annotate(Count("id")))
     graded = current.filter(document__isnull=False).values("judgment__query", "document")
@@ -216,7 +216,7 @@ TROUBLES = ("not_found", "ambiguous", "invalid_ref", "conflicts")
 MAX_LISTED = 3
 
 
-def facts_of(mapping: Mapping) -> dict[str, Any]:
+def build_facts(mapping: Mapping) -> dict[str, Any]:
     """Return the state of `mapping` as JSON-ready values."""
     return {
         **attributes(mapping, "id", "name", "status"),

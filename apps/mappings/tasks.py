@@ -10,11 +10,11 @@ from collections import Counter
 from typing import Any
 
 from apps.mappings.models import Mapping, Resolution
-from apps.mappings.resolving import Ruling, current_basis, judgments_of, rulings, store_rulings
+from apps.mappings.resolving import Ruling, compute_rulings, list_judgments, load_basis, store_rulings
 from apps.operations.handlers import Handler
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation, Status
-from apps.operations.progress import common_fields
+from apps.operations.progress import build_common_fields
 
 Outcome = Resolution.Outcome
 
@@ -24,17 +24,17 @@ class ResolveHandler(Handler):
 
     def perform(self, batch: Batch, lease: Lease) -> None:
         mapping = Mapping.objects.get(pk=batch.operation.subject_id)
-        basis = current_basis(mapping)
+        basis = load_basis(mapping)
         tally: Counter[Outcome] = Counter()
         chunks: list[list[Ruling]] = []
-        total = judgments_of(basis).count()
-        lease.report(0, _progress("loading_documents", total, tally), always=True)
-        for chunk in rulings(mapping, basis):
+        total = list_judgments(basis).count()
+        lease.report(0, _build_progress("loading_documents", total, tally), always=True)
+        for chunk in compute_rulings(mapping, basis):
             lease.check()
             chunks.append(chunk)
             tally.update(verdict.outcome for _, verdict in chunk)
-            lease.report(tally.total(), _progress("resolving", total, tally), always=len(chunks) == 1)
-        finalizing = _progress("finalizing", total, tally)
+            lease.report(tally.total(), _build_progress("resolving", total, tally), always=len(chunks) == 1)
+        finalizing = _build_progress("finalizing", total, tally)
         lease.report(total, finalizing, always=True)
         with lease.commit(finalizing):
             store_rulings(mapping, basis, chunks)
@@ -45,16 +45,18 @@ class ResolveHandler(Handler):
     def stop(self, operation: Operation) -> None:
         """Do nothing: the mapping keeps its old resolutions until the batch commits."""
 
-    def event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
+    def build_event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
         mapping = Mapping.objects.filter(pk=operation.subject_id).first()
         batch = operation.batches.first()
         refs = batch.payload["refs"] if batch else 0
         reported = batch.result if batch else {}
-        fields = {name: reported.get(name, value) for name, value in _progress("starting", refs, Counter()).items()}
+        fields = {
+            name: reported.get(name, value) for name, value in _build_progress("starting", refs, Counter()).items()
+        }
         if not operation.is_active:
             fields["stage"] = "completed" if operation.status == Status.COMPLETED else "failed"
         return "benchmark_mapping_resolution_progress", {
-            **common_fields(operation),
+            **build_common_fields(operation),
             "mapping_id": str(operation.subject_id),
             "dataset_id": str(mapping.dataset_id) if mapping else None,
             "collection_id": str(mapping.collection_id) if mapping else None,
@@ -62,7 +64,7 @@ class ResolveHandler(Handler):
         }
 
 
-def _progress(stage: str, total: int, tally: Counter[Outcome]) -> dict[str, Any]:
+def _build_progress(stage: str, total: int, tally: Counter[Outcome]) -> dict[str, Any]:
     return {
         "stage": stage,
         "total_refs": total,

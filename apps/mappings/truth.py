@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 
 from django.db.models import QuerySet
 
-from apps.datasets.models import DatasetVersion, alive_in
+from apps.datasets.models import DatasetVersion, filter_alive
 from apps.mappings.models import Mapping, Resolution
 from benchbench.errors import ConflictError
 
@@ -64,7 +64,7 @@ class Truth:
     names: dict[int, str]
 
 
-def truth(
+def read_truth(
     mapping: Mapping,
     version: DatasetVersion,
     *,
@@ -79,10 +79,10 @@ def truth(
     """
     queries = version.queries if query_ids is None else version.queries.filter(id__in=query_ids)
     keys = dict(queries.values_list("id", "key"))
-    return truths([mapping], version, keys, unresolved=unresolved, query_ids=query_ids)[0]
+    return read_truths([mapping], version, keys, unresolved=unresolved, query_ids=query_ids)[0]
 
 
-def truths(
+def read_truths(
     mappings: Sequence[Mapping],
     version: DatasetVersion,
     keys: dict[int, str],
@@ -90,33 +90,33 @@ def truths(
     unresolved: Literal["count", "drop"] = "count",
     query_ids: Collection[int] | None = None,
 ) -> list[Truth]:
-    """Load the truths of several mappings as `truth` does, in one query. `keys` has the keys of the queries by id."""
-    rows = judgments_of(mappings, version, query_ids=query_ids).values_list(*FIELDS)
-    return truths_in(rows, mappings, keys, unresolved=unresolved)
+    """Load the truths of several mappings like `read_truth`, in one query. `keys` has the keys of queries by id."""
+    rows = list_resolutions(mappings, version, query_ids=query_ids).values_list(*FIELDS)
+    return build_truths(rows, mappings, keys, unresolved=unresolved)
 
 
-def judgments_of(
+def list_resolutions(
     mappings: Sequence[Mapping], version: DatasetVersion, *, query_ids: Collection[int] | None = None
 ) -> QuerySet[Resolution]:
     """Return the resolutions of all judgments of the version, or of some queries, in no order.
 
-    Every judgment of a frozen version up to the resolved one has a resolution. Raises TruthError as `truth` does.
+    Every judgment of a frozen version up to the resolved one has a resolution. Raises TruthError as `read_truth` does.
     """
     for mapping in mappings:
         require_resolved(mapping, version)
-    alive = alive_in(version.number, "judgment__") & alive_in(version.number, "judgment__query__")
+    alive = filter_alive(version.number, "judgment__") & filter_alive(version.number, "judgment__query__")
     resolutions = Resolution.objects.filter(alive, mapping__in=mappings).order_by()
     return resolutions if query_ids is None else resolutions.filter(judgment__query__in=query_ids)
 
 
-def truths_in(
+def build_truths(
     rows: Iterable[tuple[Any, ...]],
     mappings: Sequence[Mapping],
     keys: dict[int, str],
     *,
     unresolved: Literal["count", "drop"] = "count",
 ) -> list[Truth]:
-    """Build the truths from `rows`, the FIELDS of `judgments_of`."""
+    """Build the truths from `rows`, the FIELDS of `list_resolutions`."""
     judged: dict[Any, dict[int, dict[int, int]]] = {
         mapping.pk: {query_id: {} for query_id in keys} for mapping in mappings
     }
@@ -149,7 +149,7 @@ def require_resolved(mapping: Mapping, version: DatasetVersion) -> None:
         )
 
 
-def truth_hash(truth: Truth, query_ids: Iterable[int] | None = None) -> str:
+def hash_truth(truth: Truth, query_ids: Iterable[int] | None = None) -> str:
     """Return the SHA-256 of query keys, judged documents and grades; with `query_ids` only of those queries.
 
     Documents enter by external id, unresolved judgments by the hash of their reference. Equal rankings have equal

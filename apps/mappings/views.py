@@ -19,12 +19,12 @@ from apps.datasets.views.datasets import download
 from apps.mappings.creating import create_mapping
 from apps.mappings.exporting import export_dataset
 from apps.mappings.models import Mapping, Resolution
-from apps.mappings.repairing import candidates, drop, repoint
+from apps.mappings.repairing import drop, find_candidates, repoint
 from apps.mappings.resolving import Resolved, resolve
 from benchbench.access import may_change, may_view, visible
 from benchbench.errors import BenchbenchError
 from benchbench.site.admin import SiteAdmin
-from benchbench.site.pages import PageForm, form_page, staff
+from benchbench.site.pages import PageForm, show_form, staff
 from benchbench.site.panels import change_url
 
 
@@ -51,10 +51,10 @@ def add_mapping(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
         with transaction.atomic():
             mapping = create_mapping(values["dataset"], values["collection"], name=values["name"], owner=staff(request))
             resolved = resolve(mapping, by=staff(request))
-        messages.success(request, sentence(resolved))
+        messages.success(request, describe_outcome(resolved))
         return redirect(change_url(mapping))
 
-    return form_page(
+    return show_form(
         request,
         model_admin,
         MappingForm,
@@ -66,7 +66,7 @@ def add_mapping(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
     )
 
 
-def sentence(resolved: Resolved) -> str:
+def describe_outcome(resolved: Resolved) -> str:
     """Return the outcome of resolving and the next step, as a message for the user."""
     mapping = resolved.mapping
     if resolved.operation is not None:
@@ -84,7 +84,7 @@ def download_mapped(
 
     If the export fails, redirect to the mapping's page, which shows the reason.
     """
-    mapping: Mapping = model_admin.viewed(request, object_id)
+    mapping: Mapping = model_admin.load_viewed(request, object_id)
     if mapping.dataset_version is None or format not in WRITERS:
         raise Http404
     if not may_view(mapping.collection, request.user):  # the files would reveal its documents
@@ -107,7 +107,9 @@ def repair(request: HttpRequest, model_admin: SiteAdmin, object_id: int) -> Http
     documents = visible(Document.objects.filter(collection=mapping.collection), request.user, through="collection")
     if request.method == "POST":
         try:
-            messages.success(request, _act(request, resolution, documents.filter(pk=_chosen(request)).first()))
+            messages.success(
+                request, _apply_repair(request, resolution, documents.filter(pk=_parse_chosen(request)).first())
+            )
             return redirect(change_url(mapping))
         except BenchbenchError as error:
             messages.error(request, error.message)
@@ -120,19 +122,19 @@ def repair(request: HttpRequest, model_admin: SiteAdmin, object_id: int) -> Http
         "mapping": mapping,
         "judgment": judgment,
         "term": term,
-        "candidates": candidates(documents, judgment.doc_ref, term=term),
+        "candidates": find_candidates(documents, judgment.doc_ref, term=term),
         "elsewhere": visible(Mapping.objects.filter(pk__in=elsewhere.values("mapping")), request.user),
     }
-    return model_admin.page(request, "mappings/repair.html", context)
+    return model_admin.render_page(request, "mappings/repair.html", context)
 
 
-def _chosen(request: HttpRequest) -> int:
+def _parse_chosen(request: HttpRequest) -> int:
     """Return the primary key of the chosen document, or 0 without one."""
     document_id = request.POST.get("document", "")
     return int(document_id) if document_id.isdecimal() and len(document_id) < 19 else 0
 
 
-def _act(request: HttpRequest, resolution: Resolution, document: Document | None) -> str:
+def _apply_repair(request: HttpRequest, resolution: Resolution, document: Document | None) -> str:
     """Drop or repoint the judgment as the form says, and return a message with the next step."""
     mapping, judgment = resolution.mapping, resolution.judgment
     if "drop" in request.POST:

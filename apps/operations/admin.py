@@ -11,22 +11,22 @@ from django.shortcuts import render
 from django.utils.html import format_html
 from unfold.decorators import display
 
-from apps.operations.handlers import handler_for
+from apps.operations.handlers import load_handler
 from apps.operations.launching import cancel_operation
 from apps.operations.models import Batch, Operation, of_subject
-from apps.operations.progress import progress_of
+from apps.operations.progress import compute_progress
 from apps.operations.queueing import list_queues, list_workers
 from benchbench.site.admin import FactAdmin, LargeAdmin, SiteAdmin, VisibleFilter
-from benchbench.site.panels import Button, Page, Panel, change_url, changelist_url
+from benchbench.site.panels import Button, Page, Panel, build_list_url, change_url
 
 
 def progress(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
     """Render the progress bar of an operation. Once it has ended, make HTMX reload the page."""
-    operation: Operation = model_admin.viewed(request, object_id)
+    operation: Operation = model_admin.load_viewed(request, object_id)
     if not operation.is_active:
         return HttpResponse(headers={"HX-Refresh": "true"})
-    event = handler_for(operation).event(operation)[1]
-    context = {"operation": operation, "progress": progress_of(operation), "event": event}
+    event = load_handler(operation).build_event(operation)[1]
+    context = {"operation": operation, "progress": compute_progress(operation), "event": event}
     return render(request, "operations/progress.html", context)
 
 
@@ -39,7 +39,7 @@ def workers_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
     operations = model_admin.get_queryset(request).in_bulk(operation_ids)
     rows = [(worker, operations.get(worker.batch.operation_id) if worker.batch else None) for worker in workers]
     context = {"title": "Workers", "rows": rows, "queues": list_queues(workers)}
-    return model_admin.page(request, "operations/workers.html", context)
+    return model_admin.render_page(request, "operations/workers.html", context)
 
 
 @admin.register(Operation)
@@ -80,7 +80,7 @@ class OperationAdmin(FactAdmin):
             cancel_operation(operation)
             return f"Cancelled the {operation}; its committed results are kept."
 
-        return self.each(request, queryset, cancel)
+        return self.apply_each(request, queryset, cancel)
 
     @display(description="works on")
     def subject(self, operation: Operation) -> str:
@@ -98,17 +98,17 @@ class OperationAdmin(FactAdmin):
     def owner(self, operation: Any) -> str | None:
         return operation.owner_name
 
-    def concerned(self, row: Operation) -> list[Any]:
+    def list_concerned(self, row: Operation) -> list[Any]:
         return [instance for instance in (row, row.subject) if instance is not None]
 
-    def operation(self, obj: Operation) -> Operation | None:
+    def find_operation(self, obj: Operation) -> Operation | None:
         return obj if obj.is_active else None
 
-    def buttons(self, request: HttpRequest, obj: Operation) -> list[Button]:
+    def list_buttons(self, request: HttpRequest, obj: Operation) -> list[Button]:
         return [Button("Cancel", "stop_circle", "cancel_selected")] if obj.is_active else []
 
-    def panels(self, request: HttpRequest, obj: Operation) -> list[Panel]:
-        every = changelist_url(Batch, operation__id__exact=obj.pk)
+    def list_panels(self, request: HttpRequest, obj: Operation) -> list[Panel]:
+        every = build_list_url(Batch, operation__id__exact=obj.pk)
         columns = ("ordinal", "state_label", "attempts", "units", "finished_at")
         return [Panel("Batches", Batch.objects.filter(operation=obj).order_by("ordinal"), columns, every=every)]
 
@@ -134,5 +134,5 @@ class BatchAdmin(LargeAdmin):
     def state_label(self, batch: Batch) -> str:
         return batch.state
 
-    def trail(self, obj: Batch) -> list[Any]:
+    def list_trail(self, obj: Batch) -> list[Any]:
         return [obj.operation]

@@ -60,9 +60,9 @@ def claim_socket(user_id: int, socket: str) -> None:
     Call `renew_socket` at least every KEEP_SECONDS while it is open. Raises RefusedError above the limit.
     """
     redis = django_rq.get_connection("default")
-    redis.zremrangebyscore(_sockets_key(user_id), 0, time.time() - KEEP_SECONDS)
+    redis.zremrangebyscore(_build_key(user_id), 0, time.time() - KEEP_SECONDS)
     renew_socket(user_id, socket)
-    if redis.zcard(_sockets_key(user_id)) > settings.BENCHBENCH_SOCKETS_PER_USER:
+    if redis.zcard(_build_key(user_id)) > settings.BENCHBENCH_SOCKETS_PER_USER:
         release_socket(user_id, socket)
         raise RefusedError(
             "too_many_sockets",
@@ -73,15 +73,15 @@ def claim_socket(user_id: int, socket: str) -> None:
 
 def renew_socket(user_id: int, socket: str) -> None:
     redis = django_rq.get_connection("default")
-    redis.zadd(_sockets_key(user_id), {socket: time.time()})
-    redis.expire(_sockets_key(user_id), KEEP_SECONDS)
+    redis.zadd(_build_key(user_id), {socket: time.time()})
+    redis.expire(_build_key(user_id), KEEP_SECONDS)
 
 
 def release_socket(user_id: int, socket: str) -> None:
-    django_rq.get_connection("default").zrem(_sockets_key(user_id), socket)
+    django_rq.get_connection("default").zrem(_build_key(user_id), socket)
 
 
-def _sockets_key(user_id: int) -> str:
+def _build_key(user_id: int) -> str:
     return f"benchbench:sockets:{user_id}"
 
 

@@ -11,7 +11,7 @@ from django.db import connection
 from django.db.utils import DatabaseError
 from redis.exceptions import RedisError
 
-from benchbench.database.tables import not_applied, unapplied
+from benchbench.database.tables import count_unapplied, describe_missing
 
 EXTENSION = "vector"
 # Commands that report or need the services. Others (migrate, makemigrations …) must run while something is missing.
@@ -31,7 +31,7 @@ def check_database(**kwargs: Any) -> list[CheckMessage]:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1 FROM pg_available_extensions WHERE name = %s", [EXTENSION])
             has_extension = cursor.fetchone() is not None
-        missing = unapplied()
+        missing = count_unapplied()
     except DatabaseError as error:
         host = connection.settings_dict.get("HOST") or connection.settings_dict.get("OPTIONS", {}).get("host", "")
         hint = "Start PostgreSQL, or correct DATABASE_URL. If it is unset, BenchBench starts its own."
@@ -44,7 +44,7 @@ def check_database(**kwargs: Any) -> list[CheckMessage]:
         )
     if missing:
         hint = "Run: python manage.py migrate"
-        messages.append(Warning(f"{not_applied(missing)}.", hint=hint, id="benchbench.W001"))
+        messages.append(Warning(f"{describe_missing(missing)}.", hint=hint, id="benchbench.W001"))
     return messages
 
 

@@ -13,7 +13,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error, InterfaceError, OperationalError
 from redis.exceptions import RedisError
 
-from benchbench.busy import busy, on_one_line, printable
+from benchbench.busy import busy, clean_line, clean_text
 from benchbench.database.failures import was_ended
 from benchbench.errors import BenchbenchError
 
@@ -76,19 +76,19 @@ class UseCaseCommand(BaseCommand):
                 options["owner"] = find_owner(options["owner"])
             self.act(**options)
         except BenchbenchError as error:
-            raise CommandError(printable(self._with_option(error, options)), returncode=self.error_status) from error
+            raise CommandError(clean_text(self._prefix_option(error, options)), returncode=self.error_status) from error
         except RedisError as error:
             sentence = (
                 f"Redis does not answer: {error} Start it, or correct REDIS_URL; a worker continues work that has "
                 "begun."
             )
-            raise CommandError(printable(sentence), returncode=self.error_status) from error
+            raise CommandError(clean_text(sentence), returncode=self.error_status) from error
         except (OperationalError, InterfaceError) as error:
-            raise CommandError(_postgresql_error_text(error), returncode=self.error_status) from error
+            raise CommandError(_describe_error(error), returncode=self.error_status) from error
         except KeyboardInterrupt:
             raise CommandError("Interrupted.", returncode=130) from None
 
-    def _with_option(self, error: BenchbenchError, options: Mapping[str, Any]) -> str:
+    def _prefix_option(self, error: BenchbenchError, options: Mapping[str, Any]) -> str:
         """Return the message, prefixed with the option that it concerns if that was given and is not named in it."""
         field = error.field if error.field in OPTION_FIELDS else None
         actions = self.parser._actions if field and options.get(field) else []
@@ -106,11 +106,11 @@ class UseCaseCommand(BaseCommand):
 
     def report(self, facts: Mapping[str, Any], text: str, *, as_json: bool) -> None:
         """Print the outcome on stdout: `facts` as a JSON object, or `text` without terminal control characters."""
-        self.stdout.write(json.dumps(facts, indent=2, default=str) if as_json else printable(text))
+        self.stdout.write(json.dumps(facts, indent=2, default=str) if as_json else clean_text(text))
 
     def warn(self, sentence: str) -> None:
         """Print a warning on stderr; the command continues."""
-        self.stderr.write(self.style.WARNING(printable(sentence)))
+        self.stderr.write(self.style.WARNING(clean_text(sentence)))
 
     def busy(self, work: str) -> AbstractContextManager[None]:
         """Show on a terminal that `work` is running ("Reading the queries"), for work without measurable progress."""
@@ -121,9 +121,9 @@ class UseCaseCommand(BaseCommand):
         return Progress(sys.stderr, noun, total)
 
 
-def _postgresql_error_text(error: Error) -> str:
+def _describe_error(error: Error) -> str:
     """Return a message for an error of PostgreSQL, with its remedy."""
-    text = on_one_line(str(error))
+    text = clean_line(str(error))
     text += "" if text.endswith((".", "?")) else "."
     if not was_ended(error):
         return f"PostgreSQL reported an error: {text} See its log for details."
@@ -132,7 +132,7 @@ def _postgresql_error_text(error: Error) -> str:
     )
 
 
-def _remaining(seconds: float | None) -> str:
+def _render_eta(seconds: float | None) -> str:
     return "" if seconds is None else f", {seconds:,.0f} s left"
 
 
@@ -186,8 +186,8 @@ class Progress:
         self.bar.stop()
 
     def __call__(self, done_units: int, total: int | None = None) -> None:
-        line = self._units_line(done_units, total)
-        self._show(line + _remaining(self.task.time_remaining))
+        line = self._render_units(done_units, total)
+        self._show(line + _render_eta(self.task.time_remaining))
 
     def show_units(self, event: Mapping[str, Any], done_key: str, total_key: str) -> None:
         """Show the progress event of an operation: its units under these two keys, or what it waits for.
@@ -195,9 +195,9 @@ class Progress:
         Once all units are done it shows "finishing…": concluding the work is not counted and may take long.
         """
         if not self._show_waiting(event):
-            line = self._units_line(event[done_key], event[total_key])
+            line = self._render_units(event[done_key], event[total_key])
             is_counted = self.task.total is not None and self.task.completed >= self.task.total
-            self._show(line + (", finishing…" if is_counted else _remaining(self.task.time_remaining) or ESTIMATING))
+            self._show(line + (", finishing…" if is_counted else _render_eta(self.task.time_remaining) or ESTIMATING))
 
     def show_documents(self, event: Mapping[str, Any]) -> None:
         """Show the progress event of an operation that builds an index."""
@@ -208,9 +208,9 @@ class Progress:
         if not self._show_waiting(event):
             self._advance(event["percent"], 100)
             line = f"{self.task.completed:.0f} % of the {self.noun}"
-            self._show(line + (_remaining(event["eta_seconds"]) or ESTIMATING))
+            self._show(line + (_render_eta(event["eta_seconds"]) or ESTIMATING))
 
-    def _units_line(self, done_units: int, total: int | None) -> str:
+    def _render_units(self, done_units: int, total: int | None) -> str:
         self._advance(done_units, total)
         of_total = f" of {self.task.total:,.0f}" if self.task.total else ""
         rate = f", {self.task.speed:,.0f} a second" if self.task.speed else ""

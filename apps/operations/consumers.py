@@ -22,7 +22,7 @@ from django.utils import timezone
 
 from apps.operations import admission, events
 from apps.operations.admission import RefusedError
-from apps.operations.handlers import handler_for
+from apps.operations.handlers import load_handler
 from apps.operations.models import Operation, Status
 from apps.operations.progress import snapshot
 from benchbench.access import visible
@@ -36,7 +36,7 @@ PERMISSIONS = ("operations.view_operation", "operations.change_operation")
 CLOSE_ERROR = 1011
 
 
-def _envelope(kind: str, data: dict[str, Any]) -> str:
+def _wrap_event(kind: str, data: dict[str, Any]) -> str:
     return json.dumps({"timestamp": timestamp(timezone.now()), "type": kind, "data": data})
 
 
@@ -104,7 +104,7 @@ class _Watcher(AsyncWebsocketConsumer):
 
     async def send_event(self, kind: str, data: dict[str, Any]) -> None:
         if not self._refused:
-            await self.send(_envelope(kind, data))
+            await self.send(_wrap_event(kind, data))
 
     async def _watch(self) -> None:
         """Send the whole state, then changes as hints arrive. Poll too, since hints may be lost.
@@ -117,7 +117,7 @@ class _Watcher(AsyncWebsocketConsumer):
             while True:
                 await self._listen(self._poll_seconds())
                 await self._require()
-                await self._send_changes(await self.active())
+                await self._send_changes(await self.list_active())
         except RefusedError as error:
             await self._refuse(error)
         except Exception:
@@ -127,7 +127,7 @@ class _Watcher(AsyncWebsocketConsumer):
 
     async def send_initial_state(self) -> None:
         """Send the current state of all watched operations, before any hint."""
-        await self.send_event("current_state", await self.current_state())
+        await self.send_event("current_state", await self.load_state())
         await self._send_changes(list(self._active_ids), is_initial=True)
 
     async def _listen(self, seconds: float) -> None:
@@ -194,20 +194,20 @@ class _Watcher(AsyncWebsocketConsumer):
         if operation is None:
             return []
         (self._active_ids if operation.is_active else self._ended_ids).add(operation_id)
-        return self.messages(operation, is_initial)
+        return self.build_messages(operation, is_initial)
 
-    def messages(self, operation: Operation, is_initial: bool) -> list[tuple[str, dict[str, Any]]]:
+    def build_messages(self, operation: Operation, is_initial: bool) -> list[tuple[str, dict[str, Any]]]:
         """Return events for the newly finished parts of an operation, in order and each once, then its state.
 
         A client that is just `is_initial` has the state of an active operation already.
         """
-        operation_id, handler = str(operation.pk), handler_for(operation)
-        completions = handler.completions(operation, self._last_ordinals.get(operation_id, 0))
+        operation_id, handler = str(operation.pk), load_handler(operation)
+        completions = handler.list_completions(operation, self._last_ordinals.get(operation_id, 0))
         if is_initial and operation.is_active and not completions:
             return []
         if completions:
             self._last_ordinals[operation_id] = completions[-1][0]
-        kind, data = handler.event(operation)
+        kind, data = handler.build_event(operation)
         return [*((kind, {**data, **fields}) for _, fields in completions), (kind, data)]
 
     def _state(self, operation: Operation) -> dict[str, Any]:
@@ -217,10 +217,10 @@ class _Watcher(AsyncWebsocketConsumer):
     def require_more(self) -> None:
         """Check requirements beyond the permission to view operations. Raises RefusedError."""
 
-    async def current_state(self) -> dict[str, Any]:
+    async def load_state(self) -> dict[str, Any]:
         raise NotImplementedError
 
-    async def active(self) -> list[str]:
+    async def list_active(self) -> list[str]:
         """Return the ids of the watched operations that may have changed since last reported."""
         raise NotImplementedError
 
@@ -238,10 +238,10 @@ class OperationConsumer(_Watcher):
         return visible(Operation.objects.filter(pk=self.operation_id), self.user)
 
     @database_sync_to_async
-    def current_state(self) -> dict[str, Any]:
+    def load_state(self) -> dict[str, Any]:
         return self._state(self._find().get())
 
-    async def active(self) -> list[str]:
+    async def list_active(self) -> list[str]:
         return list(self._active_ids)
 
 
@@ -251,7 +251,7 @@ class HintsConsumer(OperationConsumer):
     async def send_initial_state(self) -> None:
         await self._send_changes([self.operation_id])
 
-    def messages(self, operation: Operation, is_initial: bool) -> list[tuple[str, dict[str, Any]]]:
+    def build_messages(self, operation: Operation, is_initial: bool) -> list[tuple[str, dict[str, Any]]]:
         return [("moved", {"operation_id": str(operation.pk)})]
 
 
@@ -261,8 +261,8 @@ class OperationsConsumer(_Watcher):
     group = events.GROUP
 
     @database_sync_to_async
-    def current_state(self) -> dict[str, Any]:
-        recent = self._recent()
+    def load_state(self) -> dict[str, Any]:
+        recent = self._list_recent()
         active = recent.filter(status__in=Status.active())
         self._ended_ids = {str(pk) for pk in recent.exclude(status__in=Status.active()).values_list("pk", flat=True)}
         return {
@@ -271,12 +271,12 @@ class OperationsConsumer(_Watcher):
         }
 
     @database_sync_to_async
-    def active(self) -> list[str]:
-        recent = [str(pk) for pk in self._recent().values_list("pk", flat=True)[:MAX_OPERATIONS]]
+    def list_active(self) -> list[str]:
+        recent = [str(pk) for pk in self._list_recent().values_list("pk", flat=True)[:MAX_OPERATIONS]]
         self._ended_ids.intersection_update(recent)
         return [pk for pk in dict.fromkeys((*recent, *self._active_ids)) if pk not in self._ended_ids]
 
-    def _recent(self) -> QuerySet[Operation]:
+    def _list_recent(self) -> QuerySet[Operation]:
         """Return active operations and those that just ended, whose hint may have been lost."""
         recent = Q(status__in=Status.active()) | Q(finished_at__gte=Now() - MISSED)
         return visible(Operation.objects.filter(recent), self.user)
@@ -291,5 +291,5 @@ class NowhereConsumer(AsyncWebsocketConsumer):
             f"The socket {self.scope['path']} does not exist: choose one of /ws/operations, /ws/operations/<id>, "
             "/ws/operations/<id>/hints."
         )
-        await self.send(_envelope("error", {"code": "not_found", "detail": detail}))
+        await self.send(_wrap_event("error", {"code": "not_found", "detail": detail}))
         await self.close(admission.CLOSE_POLICY)

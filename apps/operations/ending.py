@@ -12,8 +12,8 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from apps.operations import events, queueing
-from apps.operations.handlers import HANDLERS, handler_for, handler_of
-from apps.operations.leasing import ACTIVE, claimable
+from apps.operations.handlers import HANDLERS, import_handler, load_handler
+from apps.operations.leasing import ACTIVE, filter_claimable
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.workers.limits import HeldError, end_lost_sessions, limited_transaction
 from benchbench.database.failures import was_ended
@@ -36,7 +36,7 @@ def end_operation(operation: Operation, status: Status, *, error: str) -> bool:
         )
         operation.refresh_from_db()
         if changed:
-            handler_for(operation).stop(operation)
+            load_handler(operation).stop(operation)
     if changed:
         transaction.on_commit(lambda: events.publish(operation.pk, always=True))
     return bool(changed)
@@ -61,7 +61,7 @@ def conclude(operation: Operation) -> bool:
             if not changed:
                 return False
             operation.refresh_from_db()
-            handler_for(operation).finalise(operation)
+            load_handler(operation).finalise(operation)
     except HeldError:
         operation.refresh_from_db()
         return False
@@ -122,7 +122,7 @@ def _lock_operation(operation: Operation) -> bool:
 
 def fit_workers(operation: Operation) -> set[str]:
     """Return the workers that serve the operation's queue and have not released it."""
-    return queueing.workers_on(operation.queue) - operation.unfit_workers.keys()
+    return queueing.find_workers(operation.queue) - operation.unfit_workers.keys()
 
 
 def _can_continue(operation: Operation, *, patient: bool) -> bool:
@@ -146,18 +146,18 @@ def sweep() -> int:
     for operation in Operation.objects.filter(status__in=ACTIVE):
         try:
             if not settle(operation):
-                waiting.setdefault(operation.queue, []).extend(claimable(operation.batches.all()))
+                waiting.setdefault(operation.queue, []).extend(filter_claimable(operation.batches.all()))
         except Exception as error:
             if was_ended(error):
                 raise
             log.exception("Could not check %s; the next sweep tries again.", operation)
     enqueued = 0
     for queue, batches in waiting.items():
-        present = queueing.queued_job_ids(queue) if batches else set()
-        if missing := [batch for batch in batches if queueing.job_id(batch) not in present]:
+        present = queueing.list_job_ids(queue) if batches else set()
+        if missing := [batch for batch in batches if queueing.name_job(batch) not in present]:
             log.warning("On %s, %s had no job and were enqueued again.", queue, counted(len(missing), "batch"))
             queueing.pass_on(queue, *missing)  # under new names: a worker may still run a job believed lost
             enqueued += len(missing)
     for kind in HANDLERS:
-        handler_of(kind).tidy()
+        import_handler(kind).tidy()
     return enqueued

@@ -23,7 +23,7 @@ def publish(operation_id: uuid.UUID, *, always: bool = False) -> None:
     A lost hint delays a watcher by at most five seconds, its polling interval.
     """
     try:
-        if not always and not _first_in_interval(operation_id):
+        if not always and not _is_first_in_interval(operation_id):
             return
         async_to_sync(_send)({"type": HINT, "operation": str(operation_id)})
     except Exception:
@@ -38,7 +38,7 @@ async def _send(hint: dict[str, str]) -> None:
         await layer.group_send(group, hint)
 
 
-def _first_in_interval(operation_id: uuid.UUID) -> bool:
+def _is_first_in_interval(operation_id: uuid.UUID) -> bool:
     interval = settings.BENCHBENCH_EVENT_INTERVAL_MS
     redis = django_rq.get_connection("default")
     return not interval or bool(redis.set(f"benchbench:event:{operation_id}", 1, px=interval, nx=True))

@@ -45,10 +45,10 @@ class Handler(Protocol):
         """Return a readable name of the operation's subject: benchmark "Does hybrid pay?"."""
         return str(operation)
 
-    def event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
+    def build_event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
         """Return the event type and its data: the whole progress stored in the database."""
 
-    def completions(self, operation: Operation, after: int) -> list[tuple[int, dict[str, Any]]]:
+    def list_completions(self, operation: Operation, after: int) -> list[tuple[int, dict[str, Any]]]:
         """Return the parts that finished past ordinal `after`, by ordinal, each with the fields its event overrides.
 
         Watchers receive each part once and in order, before the end of the operation.
@@ -56,11 +56,11 @@ class Handler(Protocol):
         return []
 
 
-def handler_for(operation: Operation) -> Handler:
-    return handler_of(Operation.Kind(operation.kind))
+def load_handler(operation: Operation) -> Handler:
+    return import_handler(Operation.Kind(operation.kind))
 
 
-def handler_of(kind: Operation.Kind) -> Handler:
+def import_handler(kind: Operation.Kind) -> Handler:
     return import_string(HANDLERS[kind])
 
 
@@ -74,14 +74,14 @@ class Faults(dict[str, str]):
 
     def add(self, message: str, error: BaseException) -> None:
         if len(self) < MAX_TRACEBACKS:
-            self.setdefault(message.replace("\0", ""), traceback_of(error))
+            self.setdefault(message.replace("\0", ""), render_traceback(error))
 
     def as_result(self) -> dict[str, dict[str, str]]:
         """Return the tracebacks as part of a batch's result; empty without errors."""
         return {KEY: dict(self)} if self else {}
 
 
-def traceback_of(error: BaseException) -> str:
+def render_traceback(error: BaseException) -> str:
     """Return the traceback of an error, with paths relative to the project and the Python installation."""
     text = "".join(traceback.format_exception(error)).replace("\0", "")
     for folder in (str(settings.BASE_DIR), sys.prefix, sys.base_prefix):
@@ -89,7 +89,7 @@ def traceback_of(error: BaseException) -> str:
     return text[-MAX_CHARACTERS:]
 
 
-def tracebacks_of(subject_ids: Iterable[object]) -> dict[str, str]:
+def load_tracebacks(subject_ids: Iterable[object]) -> dict[str, str]:
     """Return the tracebacks of all operations on these subjects by error message, the latest of each."""
     batches = Batch.objects.filter(operation__subject_id__in=set(subject_ids), result__has_key=KEY).order_by("pk")
     tracebacks: dict[str, str] = {}

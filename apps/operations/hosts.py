@@ -72,7 +72,7 @@ def _replace(name: str, lock: int) -> None:
     try:
         if try_lock(replacing, fcntl.LOCK_EX) and _is_current_file(name, lock):
             with suppress(OSError):  # another user's file in a folder with the sticky bit
-                _path(name).unlink()
+                _locate_lock(name).unlink()
     finally:
         os.close(replacing)
 
@@ -80,20 +80,20 @@ def _replace(name: str, lock: int) -> None:
 def _is_current_file(name: str, lock: int) -> bool:
     """Return whether the open file is still the file at its path."""
     with suppress(FileNotFoundError):
-        return os.path.samestat(os.fstat(lock), _path(name).stat())
+        return os.path.samestat(os.fstat(lock), _locate_lock(name).stat())
     return False
 
 
-def _path(name: str) -> Path:
+def _locate_lock(name: str) -> Path:
     return Path(settings.BENCHBENCH_LOCK_DIR) / f"benchbench-{name}.lock"
 
 
 def _open(name: str) -> int:
     """Open a lock file shared by all checkouts and users of this host. Locking needs only read permission."""
     try:
-        return os.open(_path(name), os.O_RDONLY)
+        return os.open(_locate_lock(name), os.O_RDONLY)
     except FileNotFoundError:
-        return os.open(_path(name), os.O_RDONLY | os.O_CREAT, 0o644)
+        return os.open(_locate_lock(name), os.O_RDONLY | os.O_CREAT, 0o644)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class Holder:
     alone: bool
 
 
-def site_name() -> str:
+def name_site() -> str:
     """Return a name that distinguishes this site on its host: the name of its server and of its database."""
     host_name = next((host for host in settings.ALLOWED_HOSTS if host not in ("*", "")), "localhost")
     return f"{host_name} (database {settings.DATABASES['default']['NAME']})"
@@ -140,7 +140,7 @@ def note_holder(holder: Holder) -> Iterator[None]:
         os.close(file)
 
 
-def holders() -> list[Holder]:
+def list_holders() -> list[Holder]:
     """Return the current holders of the host, one that is alone first. Delete the notes of ended processes."""
     notes = [_read(path) for path in Path(settings.BENCHBENCH_LOCK_DIR).glob(f"{PREFIX}*.json")]
     return sorted(filter(None, notes), key=lambda holder: (not holder.alone, holder.since))

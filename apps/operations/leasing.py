@@ -31,7 +31,7 @@ class Stopped(Exception):
     """The worker must stop: the operation was cancelled, or another worker has the lease."""
 
 
-def new_owner() -> str:
+def make_owner() -> str:
     """Return a name for a worker, unique among all processes and machines."""
     return f"{process_name(os.getpid())}{uuid.uuid4().hex[:8]}"
 
@@ -42,12 +42,12 @@ def process_name(pid: int) -> str:
 
 
 @cache
-def this_worker() -> str:
+def get_this_worker() -> str:
     """Return the worker name of this process, used in its leases and signs of life."""
-    return new_owner()
+    return make_owner()
 
 
-def claimable(batches: QuerySet[Batch], owner: str | None = None) -> QuerySet[Batch]:
+def filter_claimable(batches: QuerySet[Batch], owner: str | None = None) -> QuerySet[Batch]:
     """Return the batches that can be claimed now: by any worker, or by `owner`, except of operations that it released.
 
     All conditions are on the row itself, so that PostgreSQL checks them again when two workers race.
@@ -62,7 +62,9 @@ def claimable(batches: QuerySet[Batch], owner: str | None = None) -> QuerySet[Ba
 def claim(batch_id: int, owner: str) -> Batch | None:
     """Claim a batch. None if it is done, leased, locked, or its operation has ended. Does not wait for locks."""
     with limited_transaction():
-        free = claimable(Batch.objects.filter(pk=batch_id), owner).select_for_update(skip_locked=True, of=("self",))
+        free = filter_claimable(Batch.objects.filter(pk=batch_id), owner).select_for_update(
+            skip_locked=True, of=("self",)
+        )
         claimed_count = Batch.objects.filter(pk__in=list(free.order_by().values_list("pk", flat=True))).update(
             state=Batch.State.RUNNING,
             attempts=F("attempts") + 1,

@@ -18,7 +18,7 @@ from prometheus_client.registry import Collector
 from redis.exceptions import RedisError
 
 from apps.operations.models import Batch, Operation, Status
-from apps.operations.queueing import workers_on
+from apps.operations.queueing import find_workers
 
 KEY = "benchbench:counters"
 BATCH_SECONDS = "benchbench_batch_seconds"
@@ -52,7 +52,7 @@ def count(increments: dict[tuple[str, ...], float]) -> None:
         pipeline.execute()
 
 
-def counts() -> dict[tuple[str, ...], float]:
+def load_counts() -> dict[tuple[str, ...], float]:
     """Return all counters by name and label values. Raises RedisError."""
     stored: Any = django_rq.get_connection("default").hgetall(KEY)
     return {tuple(str(field, "utf-8").split("\t")): float(value) for field, value in sorted(stored.items())}
@@ -63,19 +63,21 @@ class SiteCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         jobs = [((queue,), len(django_rq.get_queue(queue))) for queue in settings.RQ_QUEUES]
-        yield _gauge("benchbench_queue_jobs", "Jobs waiting in a queue.", ["queue"], jobs)
-        workers = [((queue,), len(workers_on(queue))) for queue in settings.RQ_QUEUES]
-        yield _gauge("benchbench_workers", "Workers that serve a queue.", ["queue"], workers)
+        yield _build_gauge("benchbench_queue_jobs", "Jobs waiting in a queue.", ["queue"], jobs)
+        workers = [((queue,), len(find_workers(queue))) for queue in settings.RQ_QUEUES]
+        yield _build_gauge("benchbench_workers", "Workers that serve a queue.", ["queue"], workers)
         work = Operation.objects.values_list("kind", "status").annotate(Count("pk")).order_by()
-        yield _gauge("benchbench_operations", "Operations.", ["kind", "status"], (((k, s), n) for k, s, n in work))
+        yield _build_gauge(
+            "benchbench_operations", "Operations.", ["kind", "status"], (((k, s), n) for k, s, n in work)
+        )
         active = Batch.objects.filter(operation__status__in=Status.active()).exclude(state=Batch.State.DONE)
         left = active.values_list("operation__kind", "state").annotate(Count("pk")).order_by()
         text = "Unfinished batches of active operations."
-        yield _gauge("benchbench_batches_left", text, ["kind", "state"], (((k, s), n) for k, s, n in left))
-        yield from _counters()
+        yield _build_gauge("benchbench_batches_left", text, ["kind", "state"], (((k, s), n) for k, s, n in left))
+        yield from _build_counters()
 
 
-def registry() -> CollectorRegistry:
+def build_registry() -> CollectorRegistry:
     """Return the metrics of the site and of this process (memory, CPU, open files)."""
     site_registry = CollectorRegistry()
     site_registry.register(SiteCollector())
@@ -83,15 +85,15 @@ def registry() -> CollectorRegistry:
     return site_registry
 
 
-def _gauge(name: str, text: str, labels: list[str], rows: Iterable[tuple[Sequence[str], float]]) -> Metric:
+def _build_gauge(name: str, text: str, labels: list[str], rows: Iterable[tuple[Sequence[str], float]]) -> Metric:
     gauge = GaugeMetricFamily(name, text, labels=labels)
     for values, number in rows:
         gauge.add_metric(values, number)
     return gauge
 
 
-def _counters() -> Iterator[Metric]:
-    totals = counts()
+def _build_counters() -> Iterator[Metric]:
+    totals = load_counts()
     for name, (text, labels) in COUNTERS.items():
         counter = CounterMetricFamily(name, text, labels=labels)
         for (counter_name, *values), number in totals.items():

@@ -94,7 +94,7 @@ class Operation(PublicModel):
         """
         seen = Q(pk__in=[])
         for kind, name in SUBJECTS.items():
-            subject = _rows(name).filter(pk=OuterRef(f"{prefix}subject_id"))
+            subject = _query(name).filter(pk=OuterRef(f"{prefix}subject_id"))
             condition = Q(Exists(visible(subject, user))) | Q(~Exists(subject), **{f"{prefix}started_by": user})
             seen |= Q(condition, **{f"{prefix}kind": kind})
         return seen
@@ -102,7 +102,7 @@ class Operation(PublicModel):
     @property
     def subject(self) -> OwnedModel | None:
         """Return the object that the operation works on, or None if it is deleted."""
-        return _rows(SUBJECTS[self.kind]).filter(pk=self.subject_id).first()
+        return _query(SUBJECTS[self.kind]).filter(pk=self.subject_id).first()
 
     @property
     def is_active(self) -> bool:
@@ -127,10 +127,10 @@ SUBJECTS: dict[str, str] = {
 def of_subject(field: str) -> Coalesce:
     """Return an expression for lists of operations: a field of each subject, NULL if it is deleted."""
     names = dict.fromkeys(SUBJECTS.values())
-    return Coalesce(*(Subquery(_rows(name).filter(pk=OuterRef("subject_id")).values(field)) for name in names))
+    return Coalesce(*(Subquery(_query(name).filter(pk=OuterRef("subject_id")).values(field)) for name in names))
 
 
-def _rows(name: str) -> QuerySet[Any]:
+def _query(name: str) -> QuerySet[Any]:
     return apps.get_model(name)._default_manager.all()
 
 

@@ -9,9 +9,9 @@ from django.db.models import Min, Q, Sum
 from django.utils import timezone
 
 from apps.operations import queueing
-from apps.operations.handlers import handler_for
+from apps.operations.handlers import load_handler
 from apps.operations.models import Batch, Operation
-from apps.operations.waiting import waiting_for
+from apps.operations.waiting import describe_wait
 from benchbench.timestamps import timestamp
 
 # The rate is meaningful after this share of the work or this many seconds: at first, models are loaded.
@@ -36,19 +36,19 @@ class Progress:
         return 100.0 * self.done_units / self.total if self.total else 0.0
 
 
-def progress_of(operation: Operation) -> Progress:
-    return progress_of_each([operation])[operation]
+def compute_progress(operation: Operation) -> Progress:
+    return compute_each_progress([operation])[operation]
 
 
-def progress_of_each(operations: Sequence[Operation]) -> dict[Operation, Progress]:
+def compute_each_progress(operations: Sequence[Operation]) -> dict[Operation, Progress]:
     """Return the progress of each operation, in one query."""
     batches = Batch.objects.filter(operation__in=operations).order_by().values("operation")
     counted = batches.annotate(done=Sum("done_units", default=0), begun=Min("started_at", filter=Q(units__gt=0)))
     counts = {key: (done_units, start) for key, done_units, start in counted.values_list("operation", "done", "begun")}
-    return {operation: _progress(operation, *counts.get(operation.pk, (0, None))) for operation in operations}
+    return {operation: _build_progress(operation, *counts.get(operation.pk, (0, None))) for operation in operations}
 
 
-def _progress(operation: Operation, done_units: int, start: datetime | None) -> Progress:
+def _build_progress(operation: Operation, done_units: int, start: datetime | None) -> Progress:
     total = operation.total_units
     if not operation.is_active:
         return Progress(done_units, total, 0.0)
@@ -65,7 +65,7 @@ def snapshot(operation: Operation) -> dict[str, Any]:
 
     Finished parts are not included: each has its own event.
     """
-    kind, progress = handler_for(operation).event(operation)
+    kind, progress = load_handler(operation).build_event(operation)
     subject = operation.subject
     return {
         "operation_id": str(operation.pk),
@@ -84,12 +84,12 @@ def snapshot(operation: Operation) -> dict[str, Any]:
     }
 
 
-def common_fields(operation: Operation) -> dict[str, Any]:
+def build_common_fields(operation: Operation) -> dict[str, Any]:
     """Return the fields common to all events of an operation."""
     return {
         "operation_id": str(operation.pk),
         "status": operation.status,
         "error": operation.error or None,
-        "queue_position": queueing.queue_position(operation),
-        "waiting_for": waiting_for(operation),
+        "queue_position": queueing.count_ahead(operation),
+        "waiting_for": describe_wait(operation),
     }

@@ -46,7 +46,7 @@ class OwnJob(Job):
     success_callback = failure_callback = stopped_callback = None  # our jobs have no callbacks
 
 
-def job_id(batch: Batch) -> str:
+def name_job(batch: Batch) -> str:
     """Return the name of the job of a batch's next attempt, so that a second enqueueing replaces the first."""
     return f"batch-{batch.pk}-{batch.attempts}"
 
@@ -67,7 +67,7 @@ def pass_on(queue: str, *batches: Batch) -> None:
 
 def forget_job(queue: str, batch: Batch) -> None:
     """Remove the job of a batch from a queue. A job that a worker already has finds nothing to do, and ends."""
-    waiting, name = django_rq.get_queue(queue), job_id(batch)
+    waiting, name = django_rq.get_queue(queue), name_job(batch)
     try:
         if waiting.remove(name):
             waiting.connection.delete(OwnJob.key_for(name))
@@ -81,7 +81,7 @@ def _push(queue_name: str, batches: list[Batch], *, suffix: str = "") -> None:
         queue.prepare_data(
             JOB,
             args=(batch.pk,),
-            job_id=job_id(batch) + suffix,
+            job_id=name_job(batch) + suffix,
             timeout=settings.BENCHBENCH_BATCH_TIMEOUT_SECONDS,
             result_ttl=0,
             failure_ttl=86_400,
@@ -101,12 +101,12 @@ def enqueue_once(name: str, argument: str) -> bool:
     False if no worker is running, none took it for OVERDUE_SECONDS, or Redis is unreachable: then the caller does the
     work. The job may still run later, with nothing left to do.
     """
-    waits = _waiting_key(name, argument)
+    waits = _build_key(name, argument)
     redis = django_rq.get_connection("default")
     try:
         if not redis.set(waits, 1, nx=True, ex=WAITS_SECONDS):
             return not 0 <= redis.ttl(waits) < WAITS_SECONDS - OVERDUE_SECONDS
-        if not workers_on(QUICK):
+        if not find_workers(QUICK):
             redis.delete(waits)
             return False
         queue = django_rq.get_queue(QUICK)
@@ -119,15 +119,15 @@ def enqueue_once(name: str, argument: str) -> bool:
 
 def mark_started(name: str, argument: str) -> None:
     """Mark a quick job as started; later requests enqueue a new one."""
-    django_rq.get_connection("default").delete(_waiting_key(name, argument))
+    django_rq.get_connection("default").delete(_build_key(name, argument))
 
 
-def _waiting_key(name: str, argument: str) -> str:
+def _build_key(name: str, argument: str) -> str:
     return f"benchbench:waits:{name}:{argument}"
 
 
-def queued_job_ids(queue_name: str) -> set[str]:
-    """Return the names of the jobs on a queue, in the form of `job_id`."""
+def list_job_ids(queue_name: str) -> set[str]:
+    """Return the names of the jobs on a queue, in the form of `name_job`."""
     return {"-".join(name.split("-")[:3]) for name in django_rq.get_queue(queue_name).get_job_ids()}
 
 
@@ -145,17 +145,17 @@ def retire_worker(owner: str, queues: Iterable[str]) -> None:
     django_rq.get_connection("default").delete(*(f"benchbench:worker:{queue}:{owner}" for queue in queues))
 
 
-def workers_on(queue: str) -> set[str]:
+def find_workers(queue: str) -> set[str]:
     """Return the workers with a sign of life that serve `queue`."""
-    return {owner for owner, sign in _signs(queue).items() if sign == SERVES}
+    return {owner for owner, sign in _load_signs(queue).items() if sign == SERVES}
 
 
-def waiting_workers(queue: str) -> dict[str, str]:
+def find_waiting_workers(queue: str) -> dict[str, str]:
     """Return the workers with a sign of life that cannot serve `queue`, each with its reason."""
-    return {owner: reason for owner, reason in _signs(queue).items() if reason != SERVES}
+    return {owner: reason for owner, reason in _load_signs(queue).items() if reason != SERVES}
 
 
-def _signs(queue: str) -> dict[str, str]:
+def _load_signs(queue: str) -> dict[str, str]:
     redis = django_rq.get_connection("default")
     prefix = f"benchbench:worker:{queue}:"
     keys = [bytes(key) for key in redis.scan_iter(match=f"{prefix}*", count=1000)]
@@ -164,7 +164,7 @@ def _signs(queue: str) -> dict[str, str]:
     return {key.decode().removeprefix(prefix): value.decode() for key, value in signs if value is not None}
 
 
-def queue_position(operation: Operation) -> int | None:
+def count_ahead(operation: Operation) -> int | None:
     """Return the number of waiting operations queued before this one; None once it has started or ended.
 
     Running operations do not count: they take turns with the waiting ones (`workers.turns`).
@@ -198,7 +198,7 @@ def list_workers() -> list[Worker]:
     """Return all workers, sorted by name. Raises RedisError."""
     workers_by_name: defaultdict[str, Worker] = defaultdict(Worker)
     for queue in settings.RQ_QUEUES:
-        for name, sign in _signs(queue).items():
+        for name, sign in _load_signs(queue).items():
             workers_by_name[name].queues.append(queue)
             workers_by_name[name].waits = "" if sign == SERVES else sign
     leased = Batch.objects.filter(state=Batch.State.RUNNING, lease_until__gte=Now())

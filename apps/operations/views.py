@@ -14,8 +14,8 @@ from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from redis.exceptions import RedisError
 
-from apps.operations.metrics import registry
-from benchbench.database.tables import unapplied
+from apps.operations.metrics import build_registry
+from benchbench.database.tables import count_unapplied
 
 
 @require_safe
@@ -34,7 +34,7 @@ def readyz(request: HttpRequest) -> JsonResponse:
     """
     checks: dict[str, Callable[[], object]] = {
         "database": lambda: connection.cursor().execute("SELECT 1") is not None,
-        "tables": lambda: not unapplied(),
+        "tables": lambda: not count_unapplied(),
         "redis": lambda: django_rq.get_connection("default").ping(),
     }
     statuses = {name: "ok" if _is_usable(check) else "unavailable" for name, check in checks.items()}
@@ -48,7 +48,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
     if not (_has_token(request) or (request.user.is_active and request.user.is_superuser)):
         raise PermissionDenied("Log in as a superuser, or send BENCHBENCH_METRICS_TOKEN as a bearer token.")
     try:
-        return HttpResponse(generate_latest(registry()), content_type=CONTENT_TYPE_LATEST)
+        return HttpResponse(generate_latest(build_registry()), content_type=CONTENT_TYPE_LATEST)
     except RedisError:
         return HttpResponse("Redis does not answer: start it, or correct REDIS_URL.\n", "text/plain", status=503)
 

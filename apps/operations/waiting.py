@@ -9,8 +9,8 @@ from django.utils import timezone
 from redis.exceptions import RedisError
 
 from apps.operations import events, queueing
-from apps.operations.handlers import handler_for
-from apps.operations.hosts import Holder, holders, lock_host, note_holder, site_name
+from apps.operations.handlers import load_handler
+from apps.operations.hosts import Holder, list_holders, lock_host, name_site, note_holder
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation, Status
 from benchbench.access import is_visible_to_viewers
@@ -33,32 +33,32 @@ def hold_host(batch: Batch, lease: Lease) -> Iterator[None]:
         waited += seconds
         if waited >= REPORT_SECONDS:
             waited = 0.0
-            _store_reason(batch, lease, _reason(batch))
+            _store_reason(batch, lease, _describe_batch(batch))
 
     alone, operation = bool(batch.payload.get("alone")), batch.operation
     since = timestamp(timezone.now().replace(microsecond=0))
-    holder = Holder(site_name(), operation.kind, str(operation.pk), os.getpid(), since, alone)
+    holder = Holder(name_site(), operation.kind, str(operation.pk), os.getpid(), since, alone)
     with lock_host(alone=alone, wait=wait), note_holder(holder):
         _store_reason(batch, lease, "")
         yield
 
 
-def waiting_for(operation: Operation) -> str | None:
+def describe_wait(operation: Operation) -> str | None:
     """Return the reason why the whole operation waits, or None if a batch is running or a worker can take one."""
     reasons = operation.batches.filter(state=Batch.State.RUNNING).values_list("waits_for", flat=True)
     if not reasons and operation.unfit_workers and operation.is_active:
         return f"Waits for another worker. {[*operation.unfit_workers.values()][-1]}"
     if reasons:
         return reasons[0] if all(reasons) and operation.is_active else None
-    return _waiting_worker(operation.queue) if operation.status == Status.PENDING else None
+    return _describe_workers(operation.queue) if operation.status == Status.PENDING else None
 
 
-def _waiting_worker(queue: str) -> str | None:
+def _describe_workers(queue: str) -> str | None:
     """Return the reason why no worker serves a queue; None if one does, or if Redis is unreachable."""
     with suppress(RedisError):
-        if queueing.workers_on(queue):
+        if queueing.find_workers(queue):
             return None
-        reasons = queueing.waiting_workers(queue)
+        reasons = queueing.find_waiting_workers(queue)
         return f"Waits for a worker. {next(iter(reasons.values()), NO_WORKER.format(queue))}"
     return None
 
@@ -72,10 +72,10 @@ def _store_reason(batch: Batch, lease: Lease, reason: str) -> None:
         events.publish(batch.operation_id)
 
 
-def _reason(batch: Batch) -> str:
+def _describe_batch(batch: Batch) -> str:
     """Return the reason why a batch waits, from the notes of the batches that hold the host."""
     host = batch.lease_owner.partition(":")[0]
-    blockers = [holder for holder in holders() if holder.operation != str(batch.operation_id)]
+    blockers = [holder for holder in list_holders() if holder.operation != str(batch.operation_id)]
     if blockers and blockers[0].alone:
         return (
             f"Waits for the host {host}: {_describe(blockers[0], batch)} has run alone on it since {blockers[0].since}."
@@ -95,14 +95,14 @@ def _describe(holder: Holder, batch: Batch) -> str:
 
     Isolated work of this site is named only if all users who see the waiting operation see it too.
     """
-    if holder.site == site_name():
+    if holder.site == name_site():
         operation = Operation.objects.filter(pk=holder.operation).first()
         if operation is not None and not holder.alone:
             return f"the {operation.kind} operation {operation.pk}"
         if operation is not None:
             subject = operation.subject
             is_seen = subject is not None and is_visible_to_viewers(subject, batch.operation.subject)
-            name = f"the isolated {handler_for(operation).name(operation)}"
+            name = f"the isolated {load_handler(operation).name(operation)}"
             return name if is_seen else "an isolated benchmark that you may not see"
     kind = holder.kind if holder.kind in Operation.Kind.values else "unknown"
     isolated = "isolated " if holder.alone else ""

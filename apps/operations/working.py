@@ -14,8 +14,8 @@ from redis.exceptions import RedisError
 
 from apps.operations import events, queueing
 from apps.operations.ending import conclude, end_operation, fit_workers, settle
-from apps.operations.handlers import Faults, handler_for
-from apps.operations.leasing import Lease, Stopped, claim, claimable, new_owner, process_name, this_worker
+from apps.operations.handlers import Faults, load_handler
+from apps.operations.leasing import Lease, Stopped, claim, filter_claimable, get_this_worker, make_owner, process_name
 from apps.operations.metrics import count_batch
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.waiting import hold_host
@@ -23,12 +23,12 @@ from apps.operations.workers import watchdog
 from apps.operations.workers.limits import HeldError, limited_transaction, name_session
 from apps.operations.workers.turns import take_turn
 from apps.operations.workers.watchdog import Note
-from benchbench.busy import on_one_line
+from benchbench.busy import clean_line
 from benchbench.database.failures import was_ended
 from benchbench.database.tables import closing_cursors
 from benchbench.errors import BenchbenchError, UnfitWorkerError, error_text
 from benchbench.logs import at_work
-from benchbench.models import with_key
+from benchbench.models import add_key
 
 log = logging.getLogger(__name__)
 POLL_SECONDS = 0.25
@@ -46,8 +46,8 @@ def work_batch(batch_id: int) -> None:
     """Do the batch whose turn it is. Pass a batch that this worker may not claim on to the others."""
     close_old_connections()  # the database may have restarted since the last batch, and RQ does not check
     try:
-        batch_id = take_turn(batch_id, this_worker())
-        if not perform_batch(batch_id, owner=this_worker()) and pass_on(batch_id, owner=this_worker()):
+        batch_id = take_turn(batch_id, get_this_worker())
+        if not perform_batch(batch_id, owner=get_this_worker()) and pass_on(batch_id, owner=get_this_worker()):
             time.sleep(PASS_ON_SECONDS)
     finally:
         close_old_connections()
@@ -91,14 +91,14 @@ def _perform(batch: Batch, on_tick: Callable[[], None] | None) -> str:
     try:
         with Lease(batch, on_tick=on_tick) as lease, name_session(batch.pk, batch.attempts), _limit():
             with hold_host(batch, lease), closing_cursors():
-                handler_for(batch.operation).perform(batch, lease)
+                load_handler(batch.operation).perform(batch, lease)
             if not lease.committed:
                 raise RuntimeError(f"The handler of {batch.operation} ended without committing {batch}.")
     except Stopped:
         log.info("%s stopped: cancelled, or taken over by another worker.", batch)
         return STOPPED
     except UnfitWorkerError as error:
-        _release_batch(batch, lease, error, unfit_workers=with_key("unfit_workers", batch.lease_owner, str(error)))
+        _release_batch(batch, lease, error, unfit_workers=add_key("unfit_workers", batch.lease_owner, str(error)))
         return GIVEN_BACK
     except HeldError as error:
         _release_batch(batch, lease, error)
@@ -161,7 +161,7 @@ def _release_batch(batch: Batch, lease: Lease, error: Exception | str, **operati
 
 def pass_on(batch_id: int, *, owner: str) -> bool:
     """Enqueue a batch again if `owner` may not claim it, having released its operation. Return whether that is so."""
-    waiting = claimable(Batch.objects.filter(pk=batch_id, operation__unfit_workers__has_key=owner))
+    waiting = filter_claimable(Batch.objects.filter(pk=batch_id, operation__unfit_workers__has_key=owner))
     batch = waiting.select_related("operation").first()
     if batch is None:
         return False
@@ -192,7 +192,7 @@ def _work_without_workers(operation: Operation, owner: str, tick: Callable[[], N
     """Do a batch of an operation that no worker serves, or settle the operation. Return whether anything was done."""
     if fit_workers(operation):
         return False
-    todo = claimable(Batch.objects.filter(operation=operation), owner).order_by("ordinal").values("pk").first()
+    todo = filter_claimable(Batch.objects.filter(operation=operation), owner).order_by("ordinal").values("pk").first()
     if todo is None:
         return settle(operation, patient=False)
     return perform_batch(todo["pk"], owner=owner, on_tick=tick)
@@ -204,12 +204,12 @@ def wait(operation: Operation, *, on_progress: Callable[[dict[str, Any]], None] 
     Waits for Redis and PostgreSQL if they are unreachable, but raises the error of PostgreSQL inside a transaction.
     `on_progress` gets the data of its events several times a second. Raises OperationFailedError with the stored error.
     """
-    owner = new_owner()
+    owner = make_owner()
 
     def tick() -> None:
         if on_progress:
             operation.refresh_from_db()
-            on_progress(handler_for(operation).event(operation)[1])
+            on_progress(load_handler(operation).build_event(operation)[1])
 
     while True:
         did_work = False
@@ -224,7 +224,7 @@ def wait(operation: Operation, *, on_progress: Callable[[dict[str, Any]], None] 
         except Exception as error:
             if connection.in_atomic_block or not was_ended(error):
                 raise
-            log.warning("PostgreSQL does not answer: %s. Waiting for it.", on_one_line(str(error)).rstrip("."))
+            log.warning("PostgreSQL does not answer: %s. Waiting for it.", clean_line(str(error)).rstrip("."))
             connection.close()
         if not did_work:
             time.sleep(POLL_SECONDS)

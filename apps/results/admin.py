@@ -5,21 +5,21 @@ from typing import Any
 from django.http import HttpRequest
 
 from apps.benchmarks.models import Benchmark, QueryResult, Run
-from apps.datasets.editing.drafts import draft_of
+from apps.datasets.editing.drafts import find_draft
 from apps.datasets.models import Dataset, Query
 from apps.mappings.models import Mapping
-from apps.results.triage.next_steps import next_steps
+from apps.results.triage.next_steps import list_next_steps
 from apps.results.views import comparison, results
 from benchbench.access import may_view
 from benchbench.site.panels import Page, add_to
 
 
-def steps_of_dataset(request: HttpRequest, dataset: Dataset) -> dict[str, Any]:
-    return {"steps": next_steps(dataset, request.user, draft=draft_of(dataset))}
+def show_dataset_steps(request: HttpRequest, dataset: Dataset) -> dict[str, Any]:
+    return {"steps": list_next_steps(dataset, request.user, draft=find_draft(dataset))}
 
 
-def steps_of_mapping(request: HttpRequest, mapping: Mapping) -> dict[str, Any]:
-    return steps_of_dataset(request, mapping.dataset) if may_view(mapping.dataset, request.user) else {}
+def show_mapping_steps(request: HttpRequest, mapping: Mapping) -> dict[str, Any]:
+    return show_dataset_steps(request, mapping.dataset) if may_view(mapping.dataset, request.user) else {}
 
 
 add_to(
@@ -28,10 +28,10 @@ add_to(
         Page("<uuid:object_id>/timeline/", results.history_page, "dataset_history"),
         Page("<uuid:object_id>/shape/", results.dataset_shape, "dataset_shape"),
     ),
-    context=steps_of_dataset,
+    context=show_dataset_steps,
 )
-add_to(Query, context=lambda request, query: steps_of_dataset(request, query.dataset))
-add_to(Mapping, context=steps_of_mapping)
+add_to(Query, context=lambda request, query: show_dataset_steps(request, query.dataset))
+add_to(Mapping, context=show_mapping_steps)
 add_to(
     Benchmark,
     pages=(

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from apps.benchmarks.models import Run
-from apps.benchmarks.running.timing import shared_mark
-from apps.results.configurations import phrases, varying
+from apps.benchmarks.running.timing import mark_shared
+from apps.results.configurations import find_varying, list_phrases
 from apps.results.leaderboard.runs import Leaderboard, Row
 
 Figure = dict[str, Any]
@@ -22,7 +22,7 @@ SYMBOLS = {False: "circle", True: "diamond"}
 LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}  # above the figure
 
 
-def quality_and_cost(board: Leaderboard) -> dict[str, Any] | None:
+def plot_quality(board: Leaderboard) -> dict[str, Any] | None:
     """Return the figure of the primary measure over milliseconds per query, a point per run; None without values.
 
     The colour shows the search mode, a diamond the reranker. Time is logarithmic if the slowest run takes over twenty
@@ -31,19 +31,23 @@ def quality_and_cost(board: Leaderboard) -> dict[str, Any] | None:
     rows = [row for row in board.rows if row.rank and row.ms]
     if not rows:
         return None
-    keys = varying(row.run.config for row in rows)
+    keys = find_varying(row.run.config for row in rows)
     modes = sorted({row.run.config.get("search_mode", "") for row in rows})
     groups = [[row for row in rows if row.run.config.get("search_mode", "") == mode] for mode in modes]
     traces = [_trace(group, board.primary, keys) for group in groups]
     times = [row.run.timing["total_ms"] for row in rows]
-    return over_time(traces, [row.run for row in rows], times, board.primary, margin=(64, 16, 40, 56), legend=LEGEND)
+    return plot_over_time(
+        traces, [row.run for row in rows], times, board.primary, margin=(64, 16, 40, 56), legend=LEGEND
+    )
 
 
-def over_time(traces: list[Figure], runs: Iterable[Run], times: list[float], measure: str, **layout: Any) -> Figure:
+def plot_over_time(
+    traces: list[Figure], runs: Iterable[Run], times: list[float], measure: str, **layout: Any
+) -> Figure:
     """Return a figure of the mean of a measure over milliseconds per query."""
     return figure(
         *traces,
-        x={"title": {"text": f"ms per query{shared_mark(runs)}"}, **time_axis(times)},
+        x={"title": {"text": f"ms per query{mark_shared(runs)}"}, **time_axis(times)},
         y={"title": {"text": f"mean {measure}"}, "tickformat": ".3~f"},
         height=380,
         hovermode="closest",
@@ -51,7 +55,7 @@ def over_time(traces: list[Figure], runs: Iterable[Run], times: list[float], mea
     )
 
 
-def hover_over_time(measure: str) -> str:
+def format_hover(measure: str) -> str:
     return "%{text}<br>" + measure + " %{y:.4f}<br>%{x:.1f} ms per query<extra></extra>"
 
 
@@ -73,18 +77,18 @@ def figure(*traces: Figure, x: Figure, y: Figure, height: int, margin: Sequence[
     return {"data": [*traces], "layout": {"xaxis": x, "yaxis": y, "height": height, "margin": margins, **layout}}
 
 
-def upright(x: float, **line: Any) -> Figure:
+def draw_line(x: float, **line: Any) -> Figure:
     """Return a vertical line over the whole height of a figure."""
     return {"type": "line", "x0": x, "x1": x, "yref": "paper", "y0": 0, "y1": 1, "line": line}
 
 
-def height_of_rows(labels: Sequence[str]) -> int:
+def compute_height(labels: Sequence[str]) -> int:
     """Return the height in pixels of rows with these labels, wrapped: all have the height of the longest."""
-    lines = max((wrapped(label).count("<br>") + 1 for label in labels), default=1)
+    lines = max((wrap_text(label).count("<br>") + 1 for label in labels), default=1)
     return len(labels) * max(ROW, LINE * lines + LINE // 2)
 
 
-def wrapped(text: str, width: int = WIDEST) -> str:
+def wrap_text(text: str, width: int = WIDEST) -> str:
     """Return `text` in lines of at most `width` letters, for Plotly."""
     return "<br>".join(textwrap.wrap(text, width))
 
@@ -96,7 +100,7 @@ def _trace(rows: list[Row], primary: str, keys: list[str]) -> dict[str, Any]:
         "type": "scatter",
         "x": [row.run.timing["total_ms"] for row in rows],
         "y": [row.values[primary] for row in rows],
-        "name": " ".join(phrases({"search_mode": mode}, ["search_mode"])),
+        "name": " ".join(list_phrases({"search_mode": mode}, ["search_mode"])),
         "mode": "markers",
         "marker": {
             "size": 12,
@@ -104,6 +108,6 @@ def _trace(rows: list[Row], primary: str, keys: list[str]) -> dict[str, Any]:
             "symbol": [SYMBOLS[bool(row.run.config.get("use_reranker"))] for row in rows],
             "opacity": 0.85,
         },
-        "text": [f"{row.rank}. {', '.join(phrases(row.run.config, keys)) or row.run.label}" for row in rows],
-        "hovertemplate": hover_over_time(primary),
+        "text": [f"{row.rank}. {', '.join(list_phrases(row.run.config, keys)) or row.run.label}" for row in rows],
+        "hovertemplate": format_hover(primary),
     }

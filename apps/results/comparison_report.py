@@ -8,11 +8,11 @@ from uuid import UUID
 import numpy as np
 
 from apps.benchmarks.models import Run
-from apps.benchmarks.provenance import git_revision
-from apps.benchmarks.running.timing import cost_ms, execution_of
+from apps.benchmarks.provenance import find_git_revision
+from apps.benchmarks.running.timing import find_execution, sum_cost_ms
 from apps.results.comparison.comparing import RunComparison, Standing, compare_runs
 from apps.results.comparison.describing import MeasureSummary, summarise_measures
-from apps.results.comparison.sentences import verdict_text
+from apps.results.comparison.sentences import build_verdict
 from benchbench.decimals import signed
 from benchbench.files.flowbaby_results import change
 from benchbench.ir.measures import Measure
@@ -28,27 +28,27 @@ def compare_pair(before: Run, after: Run) -> dict[str, Any]:
     means. Raises IncomparableError or ComparingError, as `compare_runs` does.
     """
     comparison = compare_runs([before, after], baseline=before)
-    sentences = verdict_text(comparison)
+    sentences = build_verdict(comparison)
     runs = [comparison.runs.index(run) for run in (before, after)]
-    pair = comparison.comparison.pair(runs[1], runs[0])
+    pair = comparison.comparison.get_pair(runs[1], runs[0])
     return {
         "verdict": sentences.verdict,
         "notes": sentences.notes,
         "dataset_version": str(comparison.version),
         "runs": [
-            vars(_run_report(run, comparison.labels[index])) for run, index in zip((before, after), runs, strict=True)
+            vars(_report_run(run, comparison.labels[index])) for run, index in zip((before, after), runs, strict=True)
         ],
-        "duration_ms": change(*map(cost_ms, (before, after))),
+        "duration_ms": change(*map(sum_cost_ms, (before, after))),
         "primary": {
             "measure": comparison.measure,
             "queries": comparison.comparison.n,
-            **vars(_pair_report(pair)),
+            **vars(_report_pair(pair)),
         },
         "measures": {
             row.measure: {
-                **dict(zip(("before", "after"), _means(comparison, row.measure, runs), strict=True)),
+                **dict(zip(("before", "after"), _compute_means(comparison, row.measure, runs), strict=True)),
                 "difference": row.differences[runs[1]].mean,
-                "interval": _interval(row.differences[runs[1]].interval),
+                "interval": _list_ends(row.differences[runs[1]].interval),
             }
             for row in summarise_measures(comparison)
         },
@@ -136,12 +136,12 @@ class ComparisonReport:
     warnings: Annotated[list[str], "Other differences between the runs."]
 
 
-def comparison_report(comparison: RunComparison) -> ComparisonReport:
+def build_report(comparison: RunComparison) -> ComparisonReport:
     """Return the report on a comparison, with the keys of `compare_pair`; measures have wire names.
 
     A difference is `run` − `against`; `against` is the reference if that is one of the two.
     """
-    statistics, reference, sentences = comparison.comparison, comparison.reference, verdict_text(comparison)
+    statistics, reference, sentences = comparison.comparison, comparison.reference, build_verdict(comparison)
     ids = [run.pk for run in comparison.runs]
     pairs = [pair.reversed if pair.first == reference else pair for pair in statistics.pairs]
     return ComparisonReport(
@@ -156,12 +156,12 @@ def comparison_report(comparison: RunComparison) -> ComparisonReport:
         alpha=statistics.alpha,
         baseline=None if statistics.baseline is None else ids[statistics.baseline],
         reference=ids[reference],
-        runs=[_compared_run(comparison, index) for index in comparison.order],
+        runs=[_report_compared(comparison, index) for index in comparison.order],
         differences=[
             DifferenceReport(
                 run=ids[pair.first],
                 reference=ids[pair.second],
-                **vars(_pair_report(pair, is_tested=comparison.is_tested)),
+                **vars(_report_pair(pair, is_tested=comparison.is_tested)),
             )
             for pair in pairs
         ],
@@ -170,35 +170,35 @@ def comparison_report(comparison: RunComparison) -> ComparisonReport:
     )
 
 
-def _compared_run(comparison: RunComparison, index: int) -> ComparedRun:
+def _report_compared(comparison: RunComparison, index: int) -> ComparedRun:
     run = comparison.runs[index]
     return ComparedRun(
-        **vars(_run_report(run, comparison.labels[index])),
+        **vars(_report_run(run, comparison.labels[index])),
         benchmark_id=run.benchmark_id,
-        duration_ms=cost_ms(run),
+        duration_ms=sum_cost_ms(run),
         mean=comparison.comparison.means[index],
-        standing=comparison.standing(index) if comparison.is_tested else None,
+        standing=comparison.find_standing(index) if comparison.is_tested else None,
     )
 
 
 def _describe_runs(summary: MeasureSummary, ids: Sequence[UUID]) -> list[RunSummary]:
     return [
-        RunSummary(run, mean, change.mean, _interval(change.interval))
+        RunSummary(run, mean, change.mean, _list_ends(change.interval))
         for run, mean, change in zip(ids, summary.means, summary.differences, strict=True)
     ]
 
 
-def _pair_report(pair: Pair, *, is_tested: bool = True) -> PairReport:
+def _report_pair(pair: Pair, *, is_tested: bool = True) -> PairReport:
     return PairReport(
         **attributes(pair, "difference", "effect", "wins", "ties", "losses"),
         interval=[pair.interval.low, pair.interval.high],
-        simultaneous=_interval(pair.simultaneous) if is_tested else None,
+        simultaneous=_list_ends(pair.simultaneous) if is_tested else None,
         p=pair.p_adjusted if is_tested else None,
         significant=pair.significant if is_tested else None,
     )
 
 
-def text_of(facts: dict[str, Any]) -> str:
+def render_text(facts: dict[str, Any]) -> str:
     """Return the facts of `compare_pair` as lines of text: the verdict if tested, then a table."""
     lines = [facts["verdict"]] if "verdict" in facts else []
     lines += [*facts.get("notes", []), f"Dataset {facts['dataset_version']}."]
@@ -206,48 +206,48 @@ def text_of(facts: dict[str, Any]) -> str:
         execution = run["execution"] and f"times {run['execution']}"
         details = [run.get("label"), str(run["id"]), f"git {run['git_sha'] or 'unknown'}", execution]
         lines.append(f"{name}: {', '.join(detail for detail in details if detail)}")
-    lines += ["", _row("", "A", "B", "B − A")]
+    lines += ["", _render_row("", "A", "B", "B − A")]
     for name, row in facts["measures"].items():
-        lines.append(_row(name, *(_value(row[key]) for key in ("before", "after")), _signed(row)))
+        lines.append(_render_row(name, *(_format_value(row[key]) for key in ("before", "after")), _format_change(row)))
     durations = facts["duration_ms"]
     seconds = ["–" if durations[key] is None else f"{durations[key] / 1000:,.1f} s" for key in ("before", "after")]
     change = "–" if durations["difference"] is None else f"{signed(durations['difference'] / 1000, 1)} s"
-    lines.append(_row("duration", *seconds, change))
+    lines.append(_render_row("duration", *seconds, change))
     return "\n".join([*lines, *(f"Note: {warning}" for warning in facts["warnings"])])
 
 
-def _means(comparison: RunComparison, measure: str, runs: list[int]) -> list[float | None]:
+def _compute_means(comparison: RunComparison, measure: str, runs: list[int]) -> list[float | None]:
     values = comparison.values[measure][runs][:, comparison.members]
     both = values[:, ~np.isnan(values).any(axis=0)]
     return both.mean(axis=1).tolist() if both.size else [None, None]
 
 
-def _run_report(run: Run, label: str) -> RunReport:
+def _report_run(run: Run, label: str) -> RunReport:
     return RunReport(
         id=run.pk,
         label=label,
         benchmark=run.benchmark.name,
         config=run.config,
-        git_sha=git_revision(run),
+        git_sha=find_git_revision(run),
         failed_queries=run.failed_queries,
-        execution=execution_of(run.benchmark, cost_ms(run)),
+        execution=find_execution(run.benchmark, sum_cost_ms(run)),
     )
 
 
-def _interval(interval: Interval | None) -> Ends | None:
+def _list_ends(interval: Interval | None) -> Ends | None:
     return None if interval is None else [interval.low, interval.high]
 
 
-def _row(*cells: str) -> str:
+def _render_row(*cells: str) -> str:
     name, before, after, change = cells
     return f"{name:16}{before:>12}{after:>12}  {change}".rstrip()
 
 
-def _value(number: float | None) -> str:
+def _format_value(number: float | None) -> str:
     return "–" if number is None else f"{number:z.4f}"
 
 
-def _signed(change: dict[str, Any]) -> str:
+def _format_change(change: dict[str, Any]) -> str:
     if change["difference"] is None:
         return "–"
     interval = change.get("interval")

@@ -7,39 +7,39 @@ from typing import Any
 
 from apps.benchmarks.models import Benchmark, Run
 from apps.retrieval.models import Index
-from apps.retrieval.naming import strategy_words
+from apps.retrieval.naming import name_strategy
 from benchbench.files import strategy_results
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.configuration import AXES, Configuration
-from benchbench.ir.planning.labels import value_phrase
+from benchbench.ir.planning.labels import describe_value
 
 Config = dict[str, Any]
 
 
-def varying(configs: Iterable[Config]) -> list[str]:
-    """Return the keys whose values differ between configurations, in the order of `keys_of`."""
+def find_varying(configs: Iterable[Config]) -> list[str]:
+    """Return the keys whose values differ between configurations, in the order of `list_keys`."""
     values: dict[str, set[str]] = {}
     nonempty = [config for config in configs if config]  # external runs have no configuration: that is not a difference
-    keys = keys_of(nonempty)
+    keys = list_keys(nonempty)
     for config in nonempty:
-        for key in applying(keys, config):
+        for key in filter_keys(keys, config):
             values.setdefault(key, set()).add(json.dumps(config.get(key), sort_keys=True))
     return [key for key in keys if len(values.get(key, ())) > 1]
 
 
-def keys_of(configs: Iterable[Config]) -> list[str]:
+def list_keys(configs: Iterable[Config]) -> list[str]:
     """Return every key of the configurations, the axes of the matrix first."""
     keys = dict.fromkeys(key for config in configs for key in config)
     return [*(key for key in AXES if key in keys), *(key for key in keys if key not in AXES)]
 
 
-def applying(keys: Iterable[str], config: Config) -> list[str]:
+def filter_keys(keys: Iterable[str], config: Config) -> list[str]:
     """Return the keys whose values affect the results of `config`."""
     configuration = Configuration.from_dict({name: config[name] for name in AXES if name in config})
     return [key for key in keys if key not in AXES or AXES[key].touches(configuration)]
 
 
-def shared(configs: Sequence[Config]) -> list[str]:
+def list_shared(configs: Sequence[Config]) -> list[str]:
     """Return the common settings of all configurations, in words, independent of their order.
 
     A setting that touches only some of them, such as the constant of rank fusion, is marked "where it applies". With an
@@ -47,31 +47,33 @@ def shared(configs: Sequence[Config]) -> list[str]:
     """
     if not all(configs):
         return []
-    differ, all_keys = varying(configs), keys_of(configs)
-    applied = [applying(all_keys, config) for config in configs]
+    differ, all_keys = find_varying(configs), list_keys(configs)
+    applied = [filter_keys(all_keys, config) for config in configs]
     common = []
     for key in all_keys:
         touched = [config for config, keys in zip(configs, applied, strict=True) if key in keys]
-        words = phrases(next((config for config in touched if key in config), {}), [key]) if key not in differ else []
+        words = (
+            list_phrases(next((config for config in touched if key in config), {}), [key]) if key not in differ else []
+        )
         common += words if len(touched) == len(configs) else [f"{word} where it applies" for word in words]
     return common
 
 
-def phrases(config: Config, keys: Iterable[str]) -> list[str]:
+def list_phrases(config: Config, keys: Iterable[str]) -> list[str]:
     """Return the settings `keys` of `config`, a few words each: "hybrid", "top 100", "no threshold"."""
-    return [phrase(key, config.get(key)) for key in applying(keys, config) if key in config]
+    return [phrase(key, config.get(key)) for key in filter_keys(keys, config) if key in config]
 
 
 def phrase(key: str, value: Any) -> str:
     if key in AXES:
-        return value_phrase(key, value)
+        return describe_value(key, value)
     return f"{key.replace('_', ' ')} {value}"
 
 
-def distinct_labels(runs: Sequence[Run]) -> list[str]:
+def build_labels(runs: Sequence[Run]) -> list[str]:
     """Return a distinct name for each run: "hybrid · reranked"; if that is not enough, with its benchmark."""
-    differ = varying(run.config for run in runs)
-    labels = [" · ".join(phrases(run.config, differ)) or run.label for run in runs]
+    differ = find_varying(run.config for run in runs)
+    labels = [" · ".join(list_phrases(run.config, differ)) or run.label for run in runs]
     for more in (lambda run: f' of "{run.benchmark}"', lambda run: f", run {run.run_order}", lambda run: f" {run.pk}"):
         counts = Counter(labels)
         labels = [label + (more(run) if counts[label] > 1 else "") for label, run in zip(labels, runs, strict=True)]
@@ -81,7 +83,7 @@ def distinct_labels(runs: Sequence[Run]) -> list[str]:
 COUNTS = ("num_documents", "num_chunks", "num_vectors", "embed_calls", "llm_calls")
 
 
-def searched_by(run: Run) -> strategy_results.Configuration:
+def build_configuration(run: Run) -> strategy_results.Configuration:
     """Return strategy, store, encoder and language model of a run, as the strategy benchmark's files name them."""
     index = run.index
     if index is None:
@@ -98,12 +100,12 @@ def differ_in_making(benchmark: Benchmark, indexes: Iterable[Index]) -> bool:
     return bool(benchmark.experiment) or len(made_of) > 1
 
 
-def built(indexes: Iterable[Index]) -> list[dict[str, Any]]:
+def list_builds(indexes: Iterable[Index]) -> list[dict[str, Any]]:
     """Return contents and building costs of indexes; None for values of an index that was never built."""
     return [
         {
             "row": index,
-            "strategy": strategy_words(index.strategy, index.chunk_parameters),
+            "strategy": name_strategy(index.strategy, index.chunk_parameters),
             "counts": [index.stats.get(name) for name in COUNTS],
             "seconds": index.stats.get("duration_sec"),
             "bytes": index.stats.get("bytes"),

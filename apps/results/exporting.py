@@ -10,9 +10,9 @@ from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import DatasetVersion
 from apps.operations.models import Status
 from apps.results.exporters import documents, flowbaby, results_json, spec002, strategy, tables
-from apps.results.exporters.outcomes import ExportError, ExportStateError, slug_of
-from apps.results.leaderboard.runs import evaluations_of
-from apps.results.leaderboard.versions import version_with_values
+from apps.results.exporters.outcomes import ExportError, ExportStateError, build_slug
+from apps.results.leaderboard.runs import load_evaluations
+from apps.results.leaderboard.versions import load_scored_version
 from benchbench.ir.profiles import FLOWBABY_1_0, FLOWBABY_1_1
 from benchbench.local_files.placing import Files, Piece, make_folder, write_directory, write_file_pieces
 
@@ -56,12 +56,12 @@ _EXPORTER_LIST = (
         "application/zip",
         "zip",
         strategy.write,
-        file_name=strategy.file_name,
-        files=strategy.files,
+        file_name=strategy.name_file,
+        files=strategy.build_files,
     ),
     Exporter("csv-run", "CSV, one row per query", "run", CSV, "csv", tables.write_run),
     Exporter("trec-run", "TREC run", "run", TEXT, "run", tables.write_trec_run, marks_failures=False),
-    Exporter("spec-002", "SPEC-002 baseline", "run", JSON, "json", spec002.write, file_name=spec002.file_name),
+    Exporter("spec-002", "SPEC-002 baseline", "run", JSON, "json", spec002.write, file_name=spec002.name_file),
     Exporter("flowbaby-run", "Flowbaby run.json", "run", JSON, "run.json", flowbaby.write_run, marks_failures=False),
     *(
         Exporter(
@@ -83,7 +83,7 @@ _EXPORTER_LIST = (
 EXPORTERS = {exporter.name: exporter for exporter in _EXPORTER_LIST}
 
 
-def exporters_of(subject: Benchmark | Run) -> list[Exporter]:
+def list_exporters(subject: Benchmark | Run) -> list[Exporter]:
     """Return the formats for `subject`."""
     return [exporter for exporter in EXPORTERS.values() if exporter.exports == subject._meta.model_name]
 
@@ -95,13 +95,13 @@ def export(subject: Benchmark | Run, format: str, *, version: int | None = None)
     unsuitable format and a benchmark that has not ended. Raises ExportError while yielding if the results do not fit
     the format; discard the earlier pieces then. Raises NoValuesError for a version without values.
     """
-    return _exporter(subject, format).write(subject, version_of(subject, version))
+    return _find_exporter(subject, format).write(subject, load_version(subject, version))
 
 
-def _exporter(subject: Benchmark | Run, format: str) -> Exporter:
+def _find_exporter(subject: Benchmark | Run, format: str) -> Exporter:
     """Return the exporter with this name. Raises ExportError if `subject` cannot be exported with it now."""
     exporter = EXPORTERS.get(format)
-    exporters = exporters_of(subject)
+    exporters = list_exporters(subject)
     if exporter not in exporters:
         kind = subject._meta.model_name
         names = ", ".join(candidate.name for candidate in exporters)
@@ -113,9 +113,9 @@ def _exporter(subject: Benchmark | Run, format: str) -> Exporter:
     return exporter
 
 
-def version_of(subject: Benchmark | Run, number: int | None) -> DatasetVersion:
+def load_version(subject: Benchmark | Run, number: int | None) -> DatasetVersion:
     """Return version `number` of the dataset, by default the benchmark's own. Raises NoValuesError without values."""
-    return version_with_values(subject if isinstance(subject, Benchmark) else subject.benchmark, number)
+    return load_scored_version(subject if isinstance(subject, Benchmark) else subject.benchmark, number)
 
 
 def export_to(
@@ -127,8 +127,8 @@ def export_to(
     format that is a directory becomes a zip if `path` ends in .zip, else a directory in the folder `path`. That folder
     is created if missing, and nothing in it is replaced. Raises ExportError and OutputError.
     """
-    exporter, of_version = _exporter(subject, format), version_of(subject, version)
-    name = file_name(subject, exporter, version=version)
+    exporter, of_version = _find_exporter(subject, format), load_version(subject, version)
+    name = name_file(subject, exporter, version=version)
     if exporter.files is not None and path.suffix != ".zip":
         make_folder(path)
         path = path / name.removesuffix(f".{exporter.extension}")
@@ -139,25 +139,25 @@ def export_to(
     return path
 
 
-def file_name(subject: Benchmark | Run, exporter: Exporter, *, version: int | None = None) -> str:
+def name_file(subject: Benchmark | Run, exporter: Exporter, *, version: int | None = None) -> str:
     """Return the usual file name of this export: "which-mode.run-2.csv".
 
     It is "which-mode.v3.csv" if the values are not on the benchmark's own version.
     """
     if exporter.file_name is not None:
-        return exporter.file_name(subject, version_of(subject, version))
+        return exporter.file_name(subject, load_version(subject, version))
     benchmark = subject if isinstance(subject, Benchmark) else subject.benchmark
-    segments = [slug_of(benchmark)]
+    segments = [build_slug(benchmark)]
     segments += [] if isinstance(subject, Benchmark) else [f"run-{subject.run_order}"]
     segments += [] if version in (None, benchmark.dataset_version.number) else [f"v{version}"]
     return ".".join([*segments, exporter.extension])
 
 
-def lost_failures(subject: Benchmark | Run, exporter: Exporter, *, version: int | None = None) -> str:
+def describe_failures(subject: Benchmark | Run, exporter: Exporter, *, version: int | None = None) -> str:
     """Return a warning if queries of a run failed or were never asked and the format cannot mark them; else ""."""
     if exporter.marks_failures or isinstance(subject, Benchmark):
         return ""
-    evaluation = evaluations_of(subject.benchmark, version=version_of(subject, version)).get(subject.pk)
+    evaluation = load_evaluations(subject.benchmark, version=load_version(subject, version)).get(subject.pk)
     if evaluation is None or not (failed := evaluation.failed_queries + evaluation.unsearched_queries):
         return ""
     reason = "failed or were not run" if evaluation.unsearched_queries else "failed"

@@ -14,7 +14,7 @@ from apps.operations.launching import cancel_operation
 from apps.operations.models import Operation
 from apps.retrieval import views
 from apps.retrieval.deleting import clear_vectors, delete_index
-from apps.retrieval.encoders.vector_cache import with_sizes
+from apps.retrieval.encoders.vector_cache import annotate_sizes
 from apps.retrieval.indexing import build_index
 from apps.retrieval.models import ChunkSet, Index, VectorSpace
 from apps.retrieval.strategies import TREES
@@ -22,7 +22,7 @@ from benchbench.access import visible
 from benchbench.errors import ConflictError
 from benchbench.site.admin import FactAdmin, OwnedAdmin, VisibleFilter
 from benchbench.site.pages import staff
-from benchbench.site.panels import Button, Page, Panel, add_to, changelist_url
+from benchbench.site.panels import Button, Page, Panel, add_to, build_list_url
 
 SEARCHING = (
     ("encoder", "dimension"),
@@ -62,12 +62,12 @@ class IndexAdmin(OwnedAdmin):
             build_index(index, by=staff(request))
             return f'The index "{index}" will be built; its page shows the progress.'
 
-        return self.each(request, queryset, build)
+        return self.apply_each(request, queryset, build)
 
     @admin.action(description="Cancel the build", permissions=["act"])
     def cancel_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
         def cancel(index: Index) -> str:
-            operation = self.operation(index)
+            operation = self.find_operation(index)
             if operation is None:
                 raise ConflictError(
                     f'The index "{index}" is {index.status}: only an index that is being built can be cancelled.'
@@ -75,7 +75,7 @@ class IndexAdmin(OwnedAdmin):
             cancel_operation(operation)
             return f'Cancelled the build of the index "{index}".'
 
-        return self.each(request, queryset, cancel)
+        return self.apply_each(request, queryset, cancel)
 
     @display(description="encoder", ordering="encoder", empty_value="lexical only")
     def encoder_name(self, index: Index) -> str | None:
@@ -110,14 +110,14 @@ class IndexAdmin(OwnedAdmin):
         freed = index.status == Index.Status.CANCELLED  # at the latest by the next sweep
         return f"{index.chunk_set.chunk_count:,}" if index.chunk_set and not freed else None
 
-    def trail(self, obj: Index) -> list[Any]:
+    def list_trail(self, obj: Index) -> list[Any]:
         return [obj.collection]
 
-    def operation(self, obj: Index) -> Operation | None:
+    def find_operation(self, obj: Index) -> Operation | None:
         return Operation.active_on(obj)
 
-    def buttons(self, request: HttpRequest, obj: Index) -> list[Button]:
-        if self.operation(obj) is not None:
+    def list_buttons(self, request: HttpRequest, obj: Index) -> list[Button]:
+        if self.find_operation(obj) is not None:
             return [Button("Cancel", "stop_circle", "cancel_selected")]
         if obj.status == Index.Status.READY:
             return []
@@ -134,7 +134,7 @@ class ChunkSetAdmin(FactAdmin):
         (None, {"fields": ("collection", ("strategy", "chunk_count", "completed_at"), "parameters", "fingerprint")}),
     )
 
-    def trail(self, obj: ChunkSet) -> list[Any]:
+    def list_trail(self, obj: ChunkSet) -> list[Any]:
         return [obj.collection]
 
 
@@ -151,7 +151,7 @@ class VectorSpaceAdmin(FactAdmin):
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[VectorSpace]:
-        return with_sizes(VectorSpace.objects.all())
+        return annotate_sizes(VectorSpace.objects.all())
 
     @admin.action(description="Clear", permissions=["act"])
     def clear_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
@@ -159,8 +159,8 @@ class VectorSpaceAdmin(FactAdmin):
             count = clear_vectors(space)
             return f"Deleted {count:,} {space}, {filesizeformat(4 * count * space.dimension)}."
 
-        self.each(request, queryset, clear)
-        return redirect(changelist_url(VectorSpace))
+        self.apply_each(request, queryset, clear)
+        return redirect(build_list_url(VectorSpace))
 
     @display(description="vectors", ordering="entries")
     def entries(self, space: Any) -> str:
@@ -178,13 +178,13 @@ class VectorSpaceAdmin(FactAdmin):
     def short_revision(self, space: VectorSpace) -> str:
         return space.revision[:16]
 
-    def buttons(self, request: HttpRequest, obj: VectorSpace) -> list[Button]:
+    def list_buttons(self, request: HttpRequest, obj: VectorSpace) -> list[Button]:
         return [Button("Clear", "delete_sweep", "clear_selected")]
 
 
-def indexes_of(request: HttpRequest, collection: Collection) -> list[Panel]:
+def list_indexes(request: HttpRequest, collection: Collection) -> list[Panel]:
     indexes = visible(Index.objects.filter(collection=collection).order_by("-created_at"), request.user)
     return [Panel("Indexes", indexes, ("__str__", "encoder_name", "chunks", "status_label"))]
 
 
-add_to(Collection, panels=indexes_of)
+add_to(Collection, panels=list_indexes)

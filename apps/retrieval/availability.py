@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 
 from apps.retrieval.encoders.admitting import PREFIX
-from apps.retrieval.encoders.model_files import missing_model_requirement
+from apps.retrieval.encoders.model_files import describe_missing_model
 from apps.retrieval.encoders.registry import ENCODERS
-from apps.retrieval.llms.servers import find_llm_failure, full_name, missing_llm_requirement
+from apps.retrieval.llms.servers import describe_missing_llm, find_llm_failure, name_llm
 from apps.retrieval.models import Index, Ingredients
 from apps.retrieval.stores import STORES
 from apps.retrieval.strategies import STRATEGIES
@@ -29,12 +29,12 @@ class UnavailableError(ConflictError):
     code = "not_here"
 
 
-def encoder_name(model: str, provider: str) -> str:
+def name_encoder(model: str, provider: str) -> str:
     """Return the name of a provider's model in indexes. Models of other providers are prefixed, so never confused."""
     return model if provider in PROVIDERS else f"{provider}:{model}"
 
 
-def missing_requirements(requirements: Mapping[str, str]) -> str:
+def describe_missing(requirements: Mapping[str, str]) -> str:
     """Return a clause naming the unavailable ones of `requirements` (names by kind); "" if all are available.
 
     Models are checked by their files, language models by their server. The encoder and language model of a declared
@@ -47,7 +47,7 @@ def index_requirements(index: Index | Ingredients, *, to_build: bool = False) ->
     """Return the requirements of an index by kind. With `to_build`, its models must be usable now."""
     requirements = {"strategy": index.strategy, "loaded encoder" if to_build else "encoder": index.encoder}
     if index.strategy in STRATEGIES and STRATEGIES[index.strategy].requires_llm:
-        requirements["asked llm" if to_build else "llm"] = full_name(index.llm, index.llm_parameters)
+        requirements["asked llm" if to_build else "llm"] = name_llm(index.llm, index.llm_parameters)
     return requirements
 
 
@@ -58,7 +58,7 @@ def run_requirements(index: Index, configuration: Configuration) -> dict[str, st
     if configuration.search_mode != "sparse":
         requirements["store"] = Ann.parse(configuration.ann).store
         if strategy is not None and strategy.asks:
-            requirements["asked llm"] = full_name(index.llm, index.llm_parameters)
+            requirements["asked llm"] = name_llm(index.llm, index.llm_parameters)
     if configuration.use_reranker:
         requirements["reranker"] = configuration.effective_reranker
     if configuration.rewrites:
@@ -68,19 +68,19 @@ def run_requirements(index: Index, configuration: Configuration) -> dict[str, st
 
 def require_available(index: Index, configuration: Configuration | None = None, *, to_build: bool = False) -> None:
     """Check that an index can be used here and, if given, searched by `configuration`. Raises UnavailableError."""
-    if missing := missing_requirements(index_requirements(index, to_build=to_build)):
+    if missing := describe_missing(index_requirements(index, to_build=to_build)):
         raise UnavailableError(f'The index "{index}" is not available here: {missing}.')
-    if configuration and (missing := missing_requirements(run_requirements(index, configuration))):
+    if configuration and (missing := describe_missing(run_requirements(index, configuration))):
         raise UnavailableError(f'"{run_label(configuration)}" is not available here: {missing}.')
 
 
-def _strategy(name: str) -> str:
-    return "" if name in STRATEGIES else _unknown("strategy", name, STRATEGIES)
+def _check_strategy(name: str) -> str:
+    return "" if name in STRATEGIES else _describe_unknown("strategy", name, STRATEGIES)
 
 
 def _store(name: str) -> str:
     if name not in ANN_STORES:
-        return _unknown("store", name, ANN_STORES)
+        return _describe_unknown("store", name, ANN_STORES)
     needed = STORES[name].packages if name in STORES else {}
     missing = [package for package, module in needed.items() if find_spec(module) is None]
     if not missing:
@@ -90,39 +90,39 @@ def _store(name: str) -> str:
     return f"the store {name} needs the {word} {' and '.join(missing)}: pip install 'benchbench[{extra}]'"
 
 
-def _encoder(name: str) -> str:
+def _check_encoder(name: str) -> str:
     prefix = PREFIX.match(name)
-    return _provider(prefix[0]) if prefix and prefix[0] not in ENCODERS else ""
+    return _check_provider(prefix[0]) if prefix and prefix[0] not in ENCODERS else ""
 
 
-def _loaded_encoder(name: str) -> str:
+def _check_loaded_encoder(name: str) -> str:
     if not name or PREFIX.match(name):
-        return _encoder(name)
-    return missing_model_requirement(name)
+        return _check_encoder(name)
+    return describe_missing_model(name)
 
 
-def _reranker(name: str) -> str:
+def _check_reranker(name: str) -> str:
     prefix = PREFIX.match(name)
     if prefix:
-        return _provider(prefix[0])
-    return "" if name == LATE_INTERACTION else missing_model_requirement(name)
+        return _check_provider(prefix[0])
+    return "" if name == LATE_INTERACTION else describe_missing_model(name)
 
 
-def _provider(prefix: str) -> str:
-    return _unknown("provider", prefix.removesuffix(":"), PROVIDERS)
+def _check_provider(prefix: str) -> str:
+    return _describe_unknown("provider", prefix.removesuffix(":"), PROVIDERS)
 
 
-def _unknown(kind: str, name: str, choices: Mapping[str, object] | tuple[str, ...]) -> str:
+def _describe_unknown(kind: str, name: str, choices: Mapping[str, object] | tuple[str, ...]) -> str:
     return f"the {kind} {name} is unknown; choose one of {', '.join(choices)}"
 
 
 CHECKS: dict[str, Callable[[str], str]] = {
-    "strategy": _strategy,
+    "strategy": _check_strategy,
     "store": _store,
-    "encoder": _encoder,
-    "loaded encoder": _loaded_encoder,
-    "reranker": _reranker,
-    "llm": missing_llm_requirement,
+    "encoder": _check_encoder,
+    "loaded encoder": _check_loaded_encoder,
+    "reranker": _check_reranker,
+    "llm": describe_missing_llm,
     "asked llm": find_llm_failure,
     "rewriting llm": find_llm_failure,
 }

@@ -9,13 +9,13 @@ from django.db import connection
 from django.utils import timezone
 from numpy.typing import NDArray
 
-from apps.collections.models import Collection, Section, live
+from apps.collections.models import Collection, Section, list_live
 from apps.retrieval.availability import require_available
 from apps.retrieval.deleting import delete_unused_parts
 from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.models import ChunkSet, Index
 from apps.retrieval.search.holding import lock_chunk_set
-from apps.retrieval.search.vectors import count_rows, create_table, drop_table, insert_rows, stored_ids
+from apps.retrieval.search.vectors import count_rows, create_table, drop_table, insert_rows, load_ids
 from apps.retrieval.strategies import TREES, get_strategy, search_parameters
 from benchbench.errors import BenchbenchError
 from benchbench.ir.records import Positions
@@ -30,7 +30,7 @@ class IndexingError(BenchbenchError):
     code = "indexing"
 
 
-def max_piece_count(collection: Collection, strategy: str, parameters: Mapping[str, Any], *, limit: int = 0) -> int:
+def count_max_pieces(collection: Collection, strategy: str, parameters: Mapping[str, Any], *, limit: int = 0) -> int:
     """Return an upper bound of the number of pieces (chunks and the summaries above them) of the documents.
 
     `parameters` are complete. The bound is computed from the texts' lengths in bytes, which are stored. If it exceeds
@@ -39,11 +39,11 @@ def max_piece_count(collection: Collection, strategy: str, parameters: Mapping[s
     if "size" not in parameters:
         return collection.document_count
     at_sections = "sections" in parameters or "sections" not in get_strategy(strategy).declared.parameters
-    sections = Section.objects.filter(document__in=live(collection)).count() if at_sections else 0
+    sections = Section.objects.filter(document__in=list_live(collection)).count() if at_sections else 0
     # A section adds up to two windows; the text between two sections is a piece of the section level too.
     above = 2 * (collection.document_count + sections) if get_strategy(strategy).levels > 1 else 0
     for length in ("octet_length", "char_length"):
-        bound = _windows(collection, length, parameters["size"], parameters["overlap"]) + 2 * sections + above
+        bound = _count_windows(collection, length, parameters["size"], parameters["overlap"]) + 2 * sections + above
         if bound <= limit:
             break
     return bound
@@ -55,7 +55,7 @@ def require_chunk_limit(collection: Collection, strategy: str, parameters: Mappi
     Indexes of whole documents have no limit. `parameters` are complete.
     """
     limit = settings.BENCHBENCH_MAX_CHUNKS
-    if "size" not in parameters or (bound := max_piece_count(collection, strategy, parameters, limit=limit)) <= limit:
+    if "size" not in parameters or (bound := count_max_pieces(collection, strategy, parameters, limit=limit)) <= limit:
         return
     raise IndexingError(
         f'A chunk size of {parameters["size"]} cuts the {collection.document_count:,} documents of "{collection}" '
@@ -65,8 +65,8 @@ def require_chunk_limit(collection: Collection, strategy: str, parameters: Mappi
     )
 
 
-def _windows(collection: Collection, length: str, size: int, overlap: int) -> int:
-    documents, arguments = live(collection).values("text").query.sql_with_params()
+def _count_windows(collection: Collection, length: str, size: int, overlap: int) -> int:
+    documents, arguments = list_live(collection).values("text").query.sql_with_params()
     counted = WINDOWS.format(length=length, overlap=int(overlap), step=int(size - overlap))
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {counted} FROM ({documents}) AS document", arguments)  # nosec # whole numbers, and a query of Django's
@@ -88,15 +88,15 @@ def assign_chunk_set(index: Index, chunk_set: ChunkSet) -> None:
     delete_unused_parts(index.collection)
 
 
-def missing_positions(index: Index, chunk_set: ChunkSet, *, revision: str) -> Positions:
+def find_missing_positions(index: Index, chunk_set: ChunkSet, *, revision: str) -> Positions:
     """Return the positions without a vector, ascending. Vectors of an interrupted build are kept.
 
     All positions are missing if the chunk set or the model revision has changed since.
     """
     positions = np.arange(chunk_set.vector_count)
-    if not _continues(index, chunk_set, revision):
+    if not _can_continue(index, chunk_set, revision):
         return positions
-    return np.setdiff1d(positions, stored_ids(index.vector_table), assume_unique=True)
+    return np.setdiff1d(positions, load_ids(index.vector_table), assume_unique=True)
 
 
 def prepare_table(index: Index, chunk_set: ChunkSet, *, revision: str, dimension: int) -> None:
@@ -104,7 +104,7 @@ def prepare_table(index: Index, chunk_set: ChunkSet, *, revision: str, dimension
 
     Drops the table of a build with another chunk set or revision.
     """
-    if not _continues(index, chunk_set, revision):
+    if not _can_continue(index, chunk_set, revision):
         drop_table(index.vector_table)
         create_table(index.vector_table, dimension)
         index.stats = {}
@@ -112,7 +112,7 @@ def prepare_table(index: Index, chunk_set: ChunkSet, *, revision: str, dimension
     index.save(update_fields=["encoder_revision", "dimension", "stats", "updated_at"])
 
 
-def _continues(index: Index, chunk_set: ChunkSet, revision: str) -> bool:
+def _can_continue(index: Index, chunk_set: ChunkSet, revision: str) -> bool:
     return index.dimension is not None and (index.chunk_set_id, index.encoder_revision) == (chunk_set.pk, revision)
 
 
@@ -139,7 +139,7 @@ def add_vectors_cost(index: Index, *, seconds: float, hits: int) -> None:
     locked.save(update_fields=["stats"])
 
 
-def cost_of(index: Index) -> float:
+def compute_cost(index: Index) -> float:
     """Return the seconds of work of an index, summed over workers: its chunks, summaries, vectors and lexical index.
 
     Parts shared with other indexes and cached vectors count the time that computing them took. Loading models and
@@ -149,7 +149,7 @@ def cost_of(index: Index) -> float:
     return sum(seconds) + float(index.stats.get("vectors_sec", 0.0))
 
 
-def ranges(positions: Positions, new: NDArray[np.bool_], size: int) -> Sequence[tuple[int, int]]:
+def cut_ranges(positions: Positions, new: NDArray[np.bool_], size: int) -> Sequence[tuple[int, int]]:
     """Cut ascending positions into ranges (start, end) without gaps, with at most `size` positions `new` (n,)."""
     if not len(positions):
         return []

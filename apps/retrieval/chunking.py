@@ -8,10 +8,10 @@ from typing import Any
 from django.db import connection, transaction
 from django.utils import timezone
 
-from apps.collections.models import Collection, Section, live
+from apps.collections.models import Collection, Section, list_live
 from apps.collections.records import DocumentRecord, SectionRecord
 from apps.retrieval.building import require_chunk_limit
-from apps.retrieval.fingerprints import fingerprint, text_hash
+from apps.retrieval.fingerprints import fingerprint, hash_text
 from apps.retrieval.models import ChunkSet
 from apps.retrieval.search.holding import find_locked_set
 from apps.retrieval.strategies import TREES, chunk_parameters, get_strategy
@@ -44,7 +44,7 @@ def make_chunk_set(
 
     Positions number the chunks by external_id in code point order, then order in the document; equal scores rank in
     this order. Summaries follow, level by level, in the same order. Search parameters do not identify the set. A tree
-    starts with its chunks only; `tree_models`, the models that grow it later (`retrieval.growing`), is part of its
+    starts with its chunks only; `describe_models`, the models that grow it later (`retrieval.growing`), is part of its
     identity. Locks the collection, so that imports wait, and the set, so that it is not deleted before an index uses
     it. `on_part` is called between parts and may raise. Raises StrategyError, ChunkingError, and IndexingError above
     BENCHBENCH_MAX_CHUNKS.
@@ -93,9 +93,9 @@ def _add_levels(chunk_set: ChunkSet, on_part: Callable[[], None]) -> list[int]:
             for pk, section_ids, record in documents:
                 if level + 1 < strategy.levels:
                     starts[pk] = position
-                pieces = [piece for piece in strategy.chunks(record, parameters) if piece.level == level]
+                pieces = [piece for piece in strategy.cut_chunks(record, parameters) if piece.level == level]
                 for ordinal, piece in enumerate(pieces):
-                    rows.append((chunk_set.pk, position, pk, *_row(piece, ordinal, section_ids)))
+                    rows.append((chunk_set.pk, position, pk, *_build_row(piece, ordinal, section_ids)))
                     links += [(position, below[pk] + child) for child in piece.children]
                     position += 1
             store_pieces(chunk_set, rows, links)
@@ -104,9 +104,9 @@ def _add_levels(chunk_set: ChunkSet, on_part: Callable[[], None]) -> list[int]:
     return counts
 
 
-def _row(piece: Piece, ordinal: int, section_ids: Sequence[int]) -> tuple[Any, ...]:
+def _build_row(piece: Piece, ordinal: int, section_ids: Sequence[int]) -> tuple[Any, ...]:
     section = None if piece.section is None else section_ids[piece.section]
-    return section, piece.level, ordinal, piece.text, text_hash(piece.text), piece.start, piece.end
+    return section, piece.level, ordinal, piece.text, hash_text(piece.text), piece.start, piece.end
 
 
 def store_pieces(chunk_set: ChunkSet, rows: Sequence[tuple[Any, ...]], links: Sequence[tuple[int, int]]) -> None:
@@ -122,7 +122,7 @@ def store_pieces(chunk_set: ChunkSet, rows: Sequence[tuple[Any, ...]], links: Se
 
 def _read_documents(collection: Collection) -> Iterator[list[tuple[int, list[int], DocumentRecord]]]:
     """Yield lists of documents by external_id: the key of each, those of its sections, and its record."""
-    values = live(collection).order_by("external_id").values_list("pk", "external_id", "title", "text", "metadata")
+    values = list_live(collection).order_by("external_id").values_list("pk", "external_id", "title", "text", "metadata")
     documents = values.iterator(chunk_size=DOCUMENTS_AT_ONCE)
     while document_rows := list(islice(documents, DOCUMENTS_AT_ONCE)):
         keys: dict[int, list[int]] = {pk: [] for pk, *_ in document_rows}

@@ -14,9 +14,9 @@ from apps.operations.workers.limits import HeldError, limited_transaction
 from apps.retrieval.encoders.token_store import delete_tokens
 from apps.retrieval.models import Chunk, ChunkSet, Index, LexicalIndex, VectorSpace
 from apps.retrieval.search import full_text
-from apps.retrieval.search.approximate import collections_folder
+from apps.retrieval.search.approximate import locate_collections
 from apps.retrieval.search.holding import lock_chunk_set
-from apps.retrieval.search.vectors import drop_table, vectors_file
+from apps.retrieval.search.vectors import drop_table, locate_vectors
 from benchbench.database.failures import refresh
 from benchbench.deleting import delete_rows, delete_unused
 from benchbench.errors import ConflictError
@@ -35,7 +35,7 @@ def delete_index(index: Index) -> None:
     refresh(index, Index.objects.select_for_update())  # a start of its build waits
     if Operation.active_on(index):
         raise OperationActiveError(f'The index "{index}" is being built: cancel the build first.')
-    table, file, collections = index.vector_table, vectors_file(index), collections_folder(index)
+    table, file, collections = index.vector_table, locate_vectors(index), locate_collections(index)
     lock_chunk_set(index.chunk_set_id)  # serialises deletions of its last indexes
     delete_unused(index)
     drop_table(table)

@@ -14,7 +14,7 @@ from benchbench.reading.strict_json import attributes
 UNKNOWN = "unknown"
 
 
-def identity_of(index: Index) -> dict[str, Any]:
+def describe_identity(index: Index) -> dict[str, Any]:
     """Return the parts of a ready index and `content`, one hash over all of them except its name.
 
     Indexes of equal `content` have the same chunks and vectors on any site. `Index.fingerprint` identifies an index of
@@ -23,19 +23,19 @@ def identity_of(index: Index) -> dict[str, Any]:
     which cannot be checked. The `summaries` of a tree are a hash of their texts, since a language model may write
     others elsewhere.
     """
-    identity = {"name": index.name, "version": index.version, **_facts(index), "content": content_of(index)}
+    identity = {"name": index.name, "version": index.version, **_collect_facts(index), "content": hash_content(index)}
     if index.vector_source and index.encoder:
         identity["query_encoder_revision"] = UNKNOWN
     return identity
 
 
-def content_of(index: Index) -> str:
+def hash_content(index: Index) -> str:
     """Return the hash over the parts of a ready index."""
     assert index.chunk_set is not None
-    return fingerprint(collection=index.chunk_set.collection_fingerprint, **_facts(index))
+    return fingerprint(collection=index.chunk_set.collection_fingerprint, **_collect_facts(index))
 
 
-def _facts(index: Index) -> dict[str, Any]:
+def _collect_facts(index: Index) -> dict[str, Any]:
     lexical = index.lexical_index
     return {
         "strategy": index.strategy,
@@ -43,16 +43,16 @@ def _facts(index: Index) -> dict[str, Any]:
         **attributes(index, "encoder", "encoder_revision", "vector_source"),
         "lexical": lexical and {"engine": lexical.engine, "parameters": lexical.parameters},
         **attributes(index, "llm", "llm_parameters"),
-        **({"summaries": _summaries(index.chunk_set)} if index.strategy in TREES and index.chunk_set else {}),
+        **({"summaries": _hash_summaries(index.chunk_set)} if index.strategy in TREES and index.chunk_set else {}),
     }
 
 
-def _summaries(chunk_set: ChunkSet) -> str:
+def _hash_summaries(chunk_set: ChunkSet) -> str:
     texts = chunk_set.chunks.filter(level__gt=0).order_by("position").values_list("level", "text_hash")
     return fingerprint(summaries=[list(text) for text in texts])
 
 
-def with_operation(indexes: QuerySet[Index]) -> QuerySet[Index]:
+def annotate_operation(indexes: QuerySet[Index]) -> QuerySet[Index]:
     """Annotate indexes with `operation_uuid`, the last operation that built each, or None."""
     newest = Operation.objects.filter(kind=Operation.Kind.INDEX, subject_id=OuterRef("pk")).order_by("-created_at")
     return indexes.annotate(operation_uuid=Subquery(newest.values("pk")[:1])).select_related("chunk_set")

@@ -30,19 +30,19 @@ LACKS_ANY = f"""EXISTS (
 )"""  # nosec # constants
 
 
-def condition(filter: Filter) -> tuple[sql.Composable, list[Any]]:
+def build_condition(filter: Filter) -> tuple[sql.Composable, list[Any]]:
     """Return the SQL condition of a filter on a row with a column `metadata`, and its parameters."""
     if not filter:
         return sql.SQL("true"), []
     demand = sql.SQL(HAS_ONE.replace("%(expressions)s", "metadata, %s::text, %s::jsonb[]"))
-    parameters = [parameter for key, value in filter.items() for parameter in (key, list(map(Jsonb, _values(value))))]
+    parameters = [parameter for key, value in filter.items() for parameter in (key, list(map(Jsonb, _expand(value))))]
     return sql.SQL(" AND ").join([demand] * len(filter)), parameters
 
 
 def filter_rows(rows: QuerySet[AnyModel], filter: Filter) -> QuerySet[AnyModel]:
     """Return the rows with a field `metadata`, such as documents, that pass a filter."""
     for key, value in filter.items():
-        values = Value(_values(value), output_field=ArrayField(JSONField()))
+        values = Value(_expand(value), output_field=ArrayField(JSONField()))
         rows = rows.filter(Func(F("metadata"), Value(key), values, template=HAS_ONE, output_field=BooleanField()))
     return rows
 
@@ -54,16 +54,18 @@ def excludes(filters: str, metadata: str) -> Func:
 
 def describe_filter(filter: Filter) -> str:
     """Return a filter in words: "edition community, version 16.0 or 17.0"."""
-    return ", ".join(f"{key} {' or '.join(map(_text, _alternatives(value)))}" for key, value in sorted(filter.items()))
+    return ", ".join(
+        f"{key} {' or '.join(map(_render, _list_choices(value)))}" for key, value in sorted(filter.items())
+    )
 
 
-def _values(value: Any) -> list[Any]:
+def _expand(value: Any) -> list[Any]:
     return [value, *value] if isinstance(value, list) else [value]
 
 
-def _alternatives(value: Any) -> list[Any]:
+def _list_choices(value: Any) -> list[Any]:
     return value if isinstance(value, list) and value else [value]
 
 
-def _text(value: Any) -> str:
+def _render(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)

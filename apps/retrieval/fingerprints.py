@@ -10,6 +10,6 @@ def fingerprint(**values: Any) -> str:
     return sha256(json.dumps(values, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def text_hash(text: str) -> str:
+def hash_text(text: str) -> str:
     """Return the SHA-256 of an encoded text: the key of its vector."""
     return sha256(text.encode()).hexdigest()

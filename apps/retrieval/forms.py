@@ -8,14 +8,14 @@ from django.conf import settings
 from apps.collections.models import Collection
 from apps.retrieval.encoders.admitting import name_problem
 from apps.retrieval.grids import EXAMPLE, Grid, read_strategy
-from apps.retrieval.llms.servers import servers
+from apps.retrieval.llms.servers import load_servers
 from apps.retrieval.models import Index
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.strategies import INPUTS, STRATEGIES, Parameter
 from benchbench.site.pages import PageForm
 
 
-def field_of(parameter: Parameter) -> forms.Field:
+def build_field(parameter: Parameter) -> forms.Field:
     """Return the form field of a strategy's parameter. Empty means its default."""
     options: Any = {"required": False, "label": parameter.label, "help_text": parameter.help}
     if parameter.choices:
@@ -27,7 +27,7 @@ def field_of(parameter: Parameter) -> forms.Field:
     return forms.IntegerField(min_value=1, widget=widget, **options)
 
 
-ParameterFields: Any = type("ParameterFields", (forms.Form,), {name: field_of(INPUTS[name]) for name in INPUTS})
+ParameterFields: Any = type("ParameterFields", (forms.Form,), {name: build_field(INPUTS[name]) for name in INPUTS})
 
 
 class IndexForm(PageForm, ParameterFields):
@@ -106,7 +106,7 @@ class IndexForm(PageForm, ParameterFields):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.choose(Index, "collection")
-        choices = [(name, name) for name in servers()] or [("", "none configured")]
+        choices = [(name, name) for name in load_servers()] or [("", "none configured")]
         self.fields["llm_server"].choices = choices  # type: ignore[attr-defined]
         self.fields["encoder"].initial = settings.BENCHBENCH_DEFAULT_MODEL
 
@@ -137,7 +137,7 @@ class IndexForm(PageForm, ParameterFields):
         return {name: value for name, value in parameters.items() if value is not None}
 
 
-def lines_of(text: str) -> list[str]:
+def split_lines(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
@@ -176,23 +176,23 @@ class GridForm(PageForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.choose(Index, "collection")
-        self.fields["llm_server"].choices = [("", "the first server"), *((name, name) for name in servers())]  # type: ignore[attr-defined]
+        self.fields["llm_server"].choices = [("", "the first server"), *((name, name) for name in load_servers())]  # type: ignore[attr-defined]
         self.fields["encoders"].initial = settings.BENCHBENCH_DEFAULT_MODEL
 
     def clean_strategies(self) -> list[Any]:
         try:
-            return [read_strategy(line) for line in lines_of(self.cleaned_data["strategies"])]
+            return [read_strategy(line) for line in split_lines(self.cleaned_data["strategies"])]
         except BenchbenchError as error:
             raise forms.ValidationError(error.message) from None
 
     def clean_encoders(self) -> list[str]:
-        names = lines_of(self.cleaned_data["encoders"])
+        names = split_lines(self.cleaned_data["encoders"])
         if wrong := [sentence for name in names if (sentence := name_problem(name))]:
             raise forms.ValidationError(wrong)
         return names or [""]
 
     def clean_llms(self) -> list[str]:
-        return lines_of(self.cleaned_data["llms"])
+        return split_lines(self.cleaned_data["llms"])
 
     @property
     def grid(self) -> Grid:

@@ -13,14 +13,14 @@ from django.db import transaction
 from apps.collections.models import Collection
 from apps.operations.models import Operation
 from apps.retrieval import indexing
-from apps.retrieval.availability import UnavailableError, index_requirements, missing_requirements
+from apps.retrieval.availability import UnavailableError, describe_missing, index_requirements
 from apps.retrieval.building import IndexingError, require_chunk_limit
 from apps.retrieval.models import Index, Ingredients
-from apps.retrieval.naming import index_name, longer_names
+from apps.retrieval.naming import index_name, list_longer_names
 from apps.retrieval.strategies import STRATEGIES
 from apps.retrieval.strategies.base import StrategyError
 from benchbench.database.failures import read_again
-from benchbench.names import MAX_LENGTH, free_name
+from benchbench.names import MAX_LENGTH, find_free_name
 from benchbench.reading.kinds import CallError, read_options
 from benchbench.reading.objects import format_value
 
@@ -47,7 +47,7 @@ class Grid:
     lexical: bool = True
     stores: Sequence[str] = ("",)
 
-    def combinations(self) -> list[tuple[Ingredients, str]]:
+    def list_combinations(self) -> list[tuple[Ingredients, str]]:
         """Return the distinct combinations of an index and a store, strategies varying slowest, then stores.
 
         Language models vary only for strategies that use one.
@@ -61,14 +61,14 @@ class Grid:
                     strategy, dict(parameters), encoder.strip(), llm.strip(), dict(llm_parameters), self.lexical
                 )
                 combined.append((made_of, store))
-        return _distinct(combined)
+        return _drop_repeats(combined)
 
-    def ingredients(self) -> list[Ingredients]:
+    def list_ingredients(self) -> list[Ingredients]:
         """Return the ingredients of each distinct index."""
-        return _distinct([ingredients for ingredients, _ in self.combinations()])
+        return _drop_repeats([ingredients for ingredients, _ in self.list_combinations()])
 
 
-def _distinct(values: list[Any]) -> list[Any]:
+def _drop_repeats(values: list[Any]) -> list[Any]:
     return [value for position, value in enumerate(values) if value not in values[:position]]
 
 
@@ -124,7 +124,7 @@ def plan_grid(collection: Collection, grid: Grid, *, owner: Any = None) -> list[
         if not getattr(grid, many):
             raise IndexingError(f"Give at least one {one}.", field=many)
     cells: list[Cell] = []
-    for cell in _cells(collection, grid, owner):
+    for cell in _plan_cells(collection, grid, owner):
         if cell.ingredients not in [planned.ingredients for planned in cells]:
             cells.append(cell)
     if len(cells) > settings.BENCHMARK_MAX_VALUES_PER_AXIS:
@@ -162,13 +162,13 @@ def declare_indexes(collection: Collection, grid: Grid, *, owner: User | None = 
     """
     locked = _lock(collection)
     declared: dict[str, Index] = {}
-    for cell in _cells(locked, grid, owner):
+    for cell in _plan_cells(locked, grid, owner):
         if cell.missing:
             reason = f"{cell.missing[0].upper()}{cell.missing[1:]}."
-            index = indexing.unavailable_index(locked, cell.ingredients, name=cell.name, reason=reason, owner=owner)
+            index = indexing.create_failed_index(locked, cell.ingredients, name=cell.name, reason=reason, owner=owner)
         else:
             index = indexing.get_or_create_index(locked, cell.ingredients, name=cell.name, owner=owner)
-        declared[free_name(cell.name, declared)] = index
+        declared[find_free_name(cell.name, declared)] = index
     return declared
 
 
@@ -177,34 +177,34 @@ def _lock(collection: Collection) -> Collection:
     return read_again(Collection.objects.select_for_update(no_key=True), collection.pk)
 
 
-def _cells(collection: Collection, grid: Grid, owner: Any) -> Iterator[Cell]:
+def _plan_cells(collection: Collection, grid: Grid, owner: Any) -> Iterator[Cell]:
     """Yield the plan of each index. New names are distinct from earlier ones and others in the collection."""
     used_names: list[str] = []
-    for ingredients in grid.ingredients():
+    for ingredients in grid.list_ingredients():
         cell = _plan_cell(collection, ingredients, owner, used_names)
         used_names.append(cell.name)
         yield cell
 
 
 def _plan_cell(collection: Collection, ingredients: Ingredients, owner: Any, used_names: Sequence[str]) -> Cell:
-    if missing := missing_requirements(index_requirements(ingredients)):
-        return Cell(free_name(index_name(ingredients), used_names), ingredients, missing=missing)
+    if missing := describe_missing(index_requirements(ingredients)):
+        return Cell(find_free_name(index_name(ingredients), used_names), ingredients, missing=missing)
     ingredients = indexing.complete(ingredients)
     indexing.require_searchable(index_name(ingredients), ingredients.strategy, ingredients.encoder, ingredients.lexical)
     index = indexing.find_index(collection, ingredients, owner=owner)
     if index is None:
         require_chunk_limit(collection, ingredients.strategy, ingredients.chunk_parameters)
     is_started = index is not None and index.status in (Index.Status.READY, Index.Status.INDEXING)
-    missing = "" if is_started else missing_requirements(index_requirements(ingredients, to_build=True))
-    return Cell(index.name if index else _new_name(collection, ingredients, used_names), ingredients, index, missing)
+    missing = "" if is_started else describe_missing(index_requirements(ingredients, to_build=True))
+    return Cell(index.name if index else _choose_name(collection, ingredients, used_names), ingredients, index, missing)
 
 
-def _new_name(collection: Collection, ingredients: Ingredients, used_names: Sequence[str]) -> str:
+def _choose_name(collection: Collection, ingredients: Ingredients, used_names: Sequence[str]) -> str:
     """Return a name that the collection uses for no index with other ingredients."""
     other_indexes = Index.objects.filter(collection=collection).exclude(**asdict(ingredients), vector_source="")
     names = {*used_names, *other_indexes.values_list("name", flat=True)}
-    candidates = [name[:MAX_LENGTH] for name in chain([index_name(ingredients)], longer_names(ingredients))]
-    return next((name for name in candidates if name not in names), free_name(candidates[-1], names))
+    candidates = [name[:MAX_LENGTH] for name in chain([index_name(ingredients)], list_longer_names(ingredients))]
+    return next((name for name in candidates if name not in names), find_free_name(candidates[-1], names))
 
 
 def read_strategy(text: str) -> tuple[str, dict[str, Any]]:
@@ -219,10 +219,10 @@ def read_strategy(text: str) -> tuple[str, dict[str, Any]]:
         options = read_options(match["options"] or "", example="size=500")
     except CallError as error:
         raise StrategyError(f"{text}: {error}", field="strategies") from None
-    return match["name"], {name: _value(value) for name, value in options.items()}
+    return match["name"], {name: _parse_value(value) for name, value in options.items()}
 
 
-def _value(text: str) -> Any:
+def _parse_value(text: str) -> Any:
     if text in WORDS:
         return WORDS[text]
     for kind in (int, float):

@@ -16,15 +16,15 @@ from numpy.typing import NDArray
 
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation
-from apps.retrieval.building import IndexingError, missing_positions, ranges
+from apps.retrieval.building import IndexingError, cut_ranges, find_missing_positions
 from apps.retrieval.chunking import store_pieces
 from apps.retrieval.encoders import Encoder
-from apps.retrieval.fingerprints import text_hash
+from apps.retrieval.fingerprints import hash_text
 from apps.retrieval.llms.asking import ask
 from apps.retrieval.llms.clients import has_text
-from apps.retrieval.llms.servers import OPTIONS, checked_llm, load_llm
+from apps.retrieval.llms.servers import OPTIONS, complete_llm, load_llm
 from apps.retrieval.models import ChunkSet, Index
-from apps.retrieval.search.vectors import table_vectors
+from apps.retrieval.search.vectors import load_vectors
 from apps.retrieval.strategies import TREES
 from benchbench.ir.records import Positions
 
@@ -34,19 +34,19 @@ Summaries = list[tuple[str, Positions]]  # the text of each, and the positions t
 PART_SECONDS = 600  # after this a level continues in another batch, since batches have a time limit
 
 
-def tree_models(index: Index, encoder: Encoder | None) -> dict[str, Any]:
+def describe_models(index: Index, encoder: Encoder | None) -> dict[str, Any]:
     """Return the models that determine the tree of an index, with their parameters; empty without a tree."""
     if index.strategy not in TREES or encoder is None:
         return {}
     models: dict[str, Any] = {"encoder": index.encoder, "encoder_revision": encoder.revision}
     if TREES[index.strategy].requires_llm:
-        parameters = checked_llm(index.llm_parameters)
+        parameters = complete_llm(index.llm_parameters)
         models |= {"llm": index.llm, "llm_parameters": {name: parameters[name] for name in ("provider", *OPTIONS)}}
-        models["llm_revision"] = load_llm(parameters["provider"], index.llm).revision()
+        models["llm_revision"] = load_llm(parameters["provider"], index.llm).request_revision()
     return models
 
 
-def next_batches(index: Index, operation: Operation) -> BatchSpecs:
+def plan_batches(index: Index, operation: Operation) -> BatchSpecs:
     """Return the batches that follow once all vectors so far are stored: encoding of new summaries, or the next level.
 
     Empty while other batches encode, and once the tree is complete. Call it in the transaction that ends a batch.
@@ -56,7 +56,7 @@ def next_batches(index: Index, operation: Operation) -> BatchSpecs:
         return []
     assert index.chunk_set is not None
     chunk_set = ChunkSet.objects.get(pk=index.chunk_set.pk)
-    missing = missing_positions(index, chunk_set, revision=index.encoder_revision)
+    missing = find_missing_positions(index, chunk_set, revision=index.encoder_revision)
     if len(missing):
         size = operation.batches.get(payload__part="chunk").result["size"]
         return encode_batches(missing, np.ones(len(missing), bool), size)
@@ -68,7 +68,7 @@ def next_batches(index: Index, operation: Operation) -> BatchSpecs:
 
 def encode_batches(positions: Positions, new: NDArray[np.bool_], size: int) -> BatchSpecs:
     """Return the batches that encode ascending positions, each with at most `size` positions `new` (n,)."""
-    spans = ranges(positions, new, size)
+    spans = cut_ranges(positions, new, size)
     return [({"part": "encode", "start": start, "end": end}, end - start) for start, end in spans]
 
 
@@ -79,11 +79,11 @@ def grow(index: Index, batch: Batch, lease: Lease) -> None:
     started = time.perf_counter()
     cached_ms: list[float] = []
     is_stored = _has_level(index.chunk_set, level)
-    summaries: Summaries | None = [] if is_stored else _summaries(index, index.chunk_set, level, lease, cached_ms)
+    summaries: Summaries | None = [] if is_stored else _build_summaries(index, index.chunk_set, level, lease, cached_ms)
     if summaries is None:  # the time counts in the batch that completes the level
         with lease.commit(batches=[(batch.payload, 0)]):
             return
-    with lease.commit(then=partial(next_batches, index, batch.operation)):
+    with lease.commit(then=partial(plan_batches, index, batch.operation)):
         locked = ChunkSet.objects.select_for_update(no_key=True).get(pk=index.chunk_set.pk)
         if not is_stored and not _has_level(locked, level):
             _store(locked, level, summaries, time.perf_counter() - started + sum(cached_ms) / 1000)
@@ -93,7 +93,9 @@ def _has_level(chunk_set: ChunkSet, level: int) -> bool:
     return chunk_set.completed_at is not None or chunk_set.chunks.filter(level=level).exists()
 
 
-def _summaries(index: Index, chunk_set: ChunkSet, level: int, lease: Lease, cached_ms: list[float]) -> Summaries | None:
+def _build_summaries(
+    index: Index, chunk_set: ChunkSet, level: int, lease: Lease, cached_ms: list[float]
+) -> Summaries | None:
     """Return the summaries of a level, empty if the tree ends below. Return None after PART_SECONDS.
 
     Answers so far are stored, so that the next batch gets them at once. The time that cached answers took originally
@@ -106,8 +108,8 @@ def _summaries(index: Index, chunk_set: ChunkSet, level: int, lease: Lease, cach
     lengths = np.array([len(text) for text in texts], np.int64)
     lease.check()
     assert index.dimension is not None
-    vectors = table_vectors(index.vector_table, index.dimension, positions.tolist())[1]
-    members = tree.clusters(vectors, lengths, level, tree.check(index.chunk_parameters))
+    vectors = load_vectors(index.vector_table, index.dimension, positions.tolist())[1]
+    members = tree.find_clusters(vectors, lengths, level, tree.check(index.chunk_parameters))
     # Always cached, independent of the index's setting for searches: a repeated level must be the same.
     llm_index = Index(llm=index.llm, llm_parameters={**index.llm_parameters, "cache": True})
     started = time.monotonic()
@@ -123,7 +125,7 @@ def _summaries(index: Index, chunk_set: ChunkSet, level: int, lease: Lease, cach
         lease.check()
         if tree.requires_llm and time.monotonic() - started > PART_SECONDS:
             return None
-        text = tree.summary([texts[row] for row in cluster.tolist()], answer).strip()
+        text = tree.summarise([texts[row] for row in cluster.tolist()], answer).strip()
         if not text:
             raise IndexingError(
                 f'A summary for the index "{index}" was empty: use another language model than {index.llm!r}.'
@@ -136,7 +138,7 @@ def _store(chunk_set: ChunkSet, level: int, summaries: Summaries, seconds: float
     """Store a level of a locked chunk set, which took `seconds`. An empty level completes the tree."""
     first = chunk_set.vector_count
     rows = [
-        (chunk_set.pk, first + ordinal, None, None, level, ordinal, text, text_hash(text), 0, 0)
+        (chunk_set.pk, first + ordinal, None, None, level, ordinal, text, hash_text(text), 0, 0)
         for ordinal, (text, _) in enumerate(summaries)
     ]
     links = [(first + ordinal, child) for ordinal, (_, children) in enumerate(summaries) for child in children.tolist()]

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from apps.retrieval.building import assign_chunk_set, finish, insert_vectors, prepare_table
 from apps.retrieval.chunking import make_chunk_set
 from apps.retrieval.encoders.vector_cache import query_space
-from apps.retrieval.fingerprints import text_hash
+from apps.retrieval.fingerprints import hash_text
 from apps.retrieval.models import CachedVector, Index
 from apps.retrieval.search.lexical_indexes import make_lexical_index
 from benchbench.database.failures import refresh
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError, ConflictError
-from benchbench.ir.ranking import flaws
+from benchbench.ir.ranking import find_flaws
 from benchbench.ir.records import Vectors
 
 REQUIRED = ("document_ids", "document_vectors", "query_ids", "query_vectors")
@@ -52,19 +52,26 @@ class VectorFile:
 
 def read_vector_file(file: Path) -> VectorFile:
     """Read and check a file, and scale its vectors to unit length. Never unpickles. Raises VectorFileError."""
-    arrays = _arrays(file)
-    readers = {"document_ids": _ids, "query_ids": _ids, "document_vectors": _vectors, "query_vectors": _vectors}
+    arrays = _load_arrays(file)
+    readers = {
+        "document_ids": _parse_ids,
+        "query_ids": _parse_ids,
+        "document_vectors": _parse_vectors,
+        "query_vectors": _parse_vectors,
+    }
     read: dict[str, Any] = {name: reader(file.name, name, arrays[name]) for name, reader in readers.items()}
     for noun in ("document", "query"):
         if (rows := len(read[f"{noun}_vectors"])) != (count := len(read[f"{noun}_ids"])):
-            raise _error(file.name, f"{noun}_vectors", f"has {rows:,} rows for {count:,} {noun}_ids")
+            raise _build_error(file.name, f"{noun}_vectors", f"has {rows:,} rows for {count:,} {noun}_ids")
     document_dimension, query_dimension = read["document_vectors"].shape[1], read["query_vectors"].shape[1]
     if read["query_ids"] and document_dimension != query_dimension:
         problem = f"has {query_dimension} dimensions, document_vectors {document_dimension}"
-        raise _error(file.name, "query_vectors", problem)
+        raise _build_error(file.name, "query_vectors", problem)
     with file.open("rb") as content:
         digest = file_digest(content, "sha256").hexdigest()
-    words: dict[str, Any] = {name: _text(file.name, name, arrays[name]) if name in arrays else "" for name in OPTIONAL}
+    words: dict[str, Any] = {
+        name: _parse_text(file.name, name, arrays[name]) if name in arrays else "" for name in OPTIONAL
+    }
     return VectorFile(file.name, digest, **read, **words)
 
 
@@ -74,7 +81,7 @@ def list_ids(ids: Sequence[str]) -> str:
     return f"{counted(len(ids), 'id')} ({examples}{' …' if len(ids) > EXAMPLES else ''})"
 
 
-def _arrays(file: Path) -> Mapping[str, NDArray[Any]]:
+def _load_arrays(file: Path) -> Mapping[str, NDArray[Any]]:
     try:
         with np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
@@ -96,37 +103,37 @@ def _arrays(file: Path) -> Mapping[str, NDArray[Any]]:
     return arrays
 
 
-def _error(file_name: str, name: str, problem: str) -> VectorFileError:
+def _build_error(file_name: str, name: str, problem: str) -> VectorFileError:
     return VectorFileError(f"{file_name}: {name} {problem}.", field=name)
 
 
-def _ids(file_name: str, name: str, array: NDArray[Any]) -> list[str]:
+def _parse_ids(file_name: str, name: str, array: NDArray[Any]) -> list[str]:
     if array.ndim != 1 or array.dtype.kind not in "USiu":
         problem = f"must be a one-dimensional array of strings or whole numbers, not {array.dtype} of {array.shape}"
-        raise _error(file_name, name, problem)
+        raise _build_error(file_name, name, problem)
     ids = [value.decode() if isinstance(value, bytes) else str(value) for value in array.tolist()]
     first = {value: row for row, value in reversed(list(enumerate(ids)))}
     if repeated := [value for row, value in enumerate(ids) if row != first[value]]:
-        raise _error(file_name, name, f"repeats {list_ids(repeated)}")
+        raise _build_error(file_name, name, f"repeats {list_ids(repeated)}")
     return ids
 
 
-def _vectors(file_name: str, name: str, array: NDArray[Any]) -> Vectors:
+def _parse_vectors(file_name: str, name: str, array: NDArray[Any]) -> Vectors:
     if array.ndim != 2 or array.dtype.kind != "f":
         problem = f"must be a matrix of floats with a row for each id, not {array.dtype} of {array.shape}"
-        raise _error(file_name, name, problem)
+        raise _build_error(file_name, name, problem)
     unit = np.empty(array.shape, np.float32)
     for start in range(0, len(array), ROWS_AT_ONCE):
         rows = array[start : start + ROWS_AT_ONCE].astype(np.float64)
-        for row, flaw in flaws(rows, unit=False).items():
-            raise _error(file_name, name, f"has a vector that is {flaw}, in row {start + row:,} (from 0)")
+        for row, flaw in find_flaws(rows, unit=False).items():
+            raise _build_error(file_name, name, f"has a vector that is {flaw}, in row {start + row:,} (from 0)")
         unit[start : start + ROWS_AT_ONCE] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     return unit
 
 
-def _text(file_name: str, name: str, array: NDArray[Any]) -> str:
+def _parse_text(file_name: str, name: str, array: NDArray[Any]) -> str:
     if array.size != 1 or array.dtype.kind != "U":
-        raise _error(file_name, name, "must be one string")
+        raise _build_error(file_name, name, "must be one string")
     return str(array.item())
 
 
@@ -207,7 +214,7 @@ def _store_queries(index: Index, vector_file: VectorFile, queries: Mapping[str, 
     """Store the vectors of known queries permanently, replacing any encoded before."""
     known_rows = [row for row, query_id in enumerate(vector_file.query_ids) if query_id in queries]
     space = query_space(index)
-    by_text = {text_hash(queries[vector_file.query_ids[row]]): vector_file.query_vectors[row] for row in known_rows}
+    by_text = {hash_text(queries[vector_file.query_ids[row]]): vector_file.query_vectors[row] for row in known_rows}
     CachedVector.objects.bulk_create(
         [
             CachedVector(space=space, text_hash=key, vector=vector.astype("<f4").tobytes(), pinned=True)

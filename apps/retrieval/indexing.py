@@ -14,13 +14,13 @@ from apps.operations.launching import start_operation
 from apps.operations.models import Operation
 from apps.retrieval.availability import require_available
 from apps.retrieval.building import IndexingError, require_chunk_limit
-from apps.retrieval.llms.servers import checked_llm
+from apps.retrieval.llms.servers import complete_llm
 from apps.retrieval.models import Index, Ingredients
 from apps.retrieval.strategies import get_strategy
 from benchbench.access import usable
 from benchbench.database.failures import read_again, refresh
 from benchbench.errors import ConflictError
-from benchbench.names import checked_name
+from benchbench.names import check_name
 
 
 class NoTextError(IndexingError):
@@ -49,13 +49,13 @@ def create_index(
     `llm_parameters` (`llms.servers`). Models are checked when it is built. Raises IndexingError, also above
     BENCHBENCH_MAX_CHUNKS, UnavailableError for an unavailable strategy or provider, StrategyError and ChunkingError.
     """
-    name = checked_name(name, "index")
+    name = check_name(name, "index")
     llm_fields = {"llm": llm.strip(), "llm_parameters": dict(llm_parameters or {})}
     index_fields = {"encoder": encoder.strip(), "strategy": strategy, "lexical": lexical}
     declared = Index(name=name, owner=owner, **index_fields, **llm_fields)
     require_available(declared)
     if get_strategy(strategy).requires_llm:
-        declared.llm_parameters = checked_llm(declared.llm_parameters)
+        declared.llm_parameters = complete_llm(declared.llm_parameters)
     elif declared.llm or declared.llm_parameters:
         raise IndexingError(f"The strategy {strategy} uses no language model: leave it out.", field="llm")
     declared.chunk_parameters = get_strategy(strategy).check(chunk_parameters or {})
@@ -66,7 +66,7 @@ def create_index(
     if not locked.document_count:
         raise NoTextError(f'The collection "{locked}" has no documents to index; import some first.')
     require_chunk_limit(locked, strategy, declared.chunk_parameters)
-    declared.collection, declared.version = locked, next_version(locked, name)
+    declared.collection, declared.version = locked, find_next_version(locked, name)
     declared.save(force_insert=True)
     return declared
 
@@ -79,7 +79,7 @@ def require_searchable(name: str, strategy: str, encoder: str, lexical: bool) ->
         raise IndexingError(f'The index "{name}" needs an encoder or BM25.')
 
 
-def next_version(collection: Collection, name: str) -> int:
+def find_next_version(collection: Collection, name: str) -> int:
     """Return the version number of the next index of that name. The collection must be locked."""
     versions = Index.objects.filter(collection=collection, name=name)
     return int(versions.aggregate(next=Coalesce(Max("version"), 0) + 1)["next"])
@@ -123,7 +123,9 @@ def complete(ingredients: Ingredients) -> Ingredients:
     return replace(
         ingredients,
         chunk_parameters=strategy.check(ingredients.chunk_parameters),
-        llm_parameters=checked_llm(ingredients.llm_parameters) if strategy.requires_llm else ingredients.llm_parameters,
+        llm_parameters=complete_llm(ingredients.llm_parameters)
+        if strategy.requires_llm
+        else ingredients.llm_parameters,
     )
 
 
@@ -146,7 +148,7 @@ def get_or_create_index(collection: Collection, ingredients: Ingredients, *, nam
 
 
 @transaction.atomic
-def unavailable_index(
+def create_failed_index(
     collection: Collection, ingredients: Ingredients, *, name: str, reason: str, owner: Any = None
 ) -> Index:
     """Return an index marked as failed for `reason`, because an ingredient is unavailable here. Reuses an equal one.
@@ -158,8 +160,8 @@ def unavailable_index(
     existing = equal.exclude(status=Index.Status.READY).first()  # a ready one may have runs
     index = existing or Index(
         collection=locked,
-        name=checked_name(name, "index"),
-        version=next_version(locked, name),
+        name=check_name(name, "index"),
+        version=find_next_version(locked, name),
         owner=owner,
         **asdict(ingredients),
     )

@@ -8,7 +8,7 @@ from apps.retrieval.models import Ingredients
 from apps.retrieval.strategies import STRATEGIES
 from apps.retrieval.strategies.base import StrategyError
 from benchbench.ir.chunking import ChunkingError
-from benchbench.ir.planning.labels import short_model
+from benchbench.ir.planning.labels import shorten_model
 
 SIZES = ("size", "overlap")
 BY_WORDS = "BM25"
@@ -16,48 +16,48 @@ BY_WORDS = "BM25"
 
 def index_name(ingredients: Ingredients) -> str:
     """Return a short name: "flat 500/50 · all-MiniLM-L6-v2", "lod_llm doc_top_k=3 · e5 · llama3"."""
-    return " · ".join([strategy_words(ingredients.strategy, ingredients.chunk_parameters), *model_words(ingredients)])
+    return " · ".join([name_strategy(ingredients.strategy, ingredients.chunk_parameters), *name_models(ingredients)])
 
 
-def model_words(ingredients: Ingredients) -> list[str]:
+def name_models(ingredients: Ingredients) -> list[str]:
     """Return the short names of the models of an index."""
-    return [short_model(model) for model in (ingredients.encoder or BY_WORDS, ingredients.llm) if model]
+    return [shorten_model(model) for model in (ingredients.encoder or BY_WORDS, ingredients.llm) if model]
 
 
-def longer_names(ingredients: Ingredients) -> Iterator[str]:
+def list_longer_names(ingredients: Ingredients) -> Iterator[str]:
     """Yield names for an index whose short name is taken: with full names of models, then with their parameters."""
-    full_ingredients = replace(ingredients, encoder=_flat(ingredients.encoder), llm=_flat(ingredients.llm))
+    full_ingredients = replace(ingredients, encoder=_flatten(ingredients.encoder), llm=_flatten(ingredients.llm))
     yield index_name(full_ingredients)
     parameters = " ".join(f"{name}={value}" for name, value in sorted(ingredients.llm_parameters.items()))
     if parameters:
         yield f"{index_name(full_ingredients)} {parameters}"
 
 
-def strategy_words(strategy: str, parameters: Mapping[str, Any]) -> str:
+def name_strategy(strategy: str, parameters: Mapping[str, Any]) -> str:
     """Return a strategy with its chunk sizes and non-default parameters: "lod_embed 500/50 doc_top_k=3"."""
-    return " ".join(filter(None, [strategy, size_words(parameters), other_words(strategy, parameters)]))
+    return " ".join(filter(None, [strategy, name_size(parameters), name_parameters(strategy, parameters)]))
 
 
-def size_words(parameters: Mapping[str, Any]) -> str:
+def name_size(parameters: Mapping[str, Any]) -> str:
     """Return size and overlap of chunks, "500/50"; "" for whole documents."""
     return f"{parameters['size']}/{parameters.get('overlap', 0)}" if parameters.get("size") else ""
 
 
-def other_words(strategy: str, parameters: Mapping[str, Any]) -> str:
+def name_parameters(strategy: str, parameters: Mapping[str, Any]) -> str:
     """Return the non-default parameters of a strategy, without the chunk sizes."""
-    defaults = _defaults(strategy, {name: parameters[name] for name in SIZES if parameters.get(name) is not None})
+    defaults = _find_defaults(strategy, {name: parameters[name] for name in SIZES if parameters.get(name) is not None})
     non_defaults = {
         name: value for name, value in parameters.items() if name not in SIZES and value != defaults.get(name, False)
     }
     return " ".join(name if value is True else f"{name}={value}" for name, value in non_defaults.items())
 
 
-def _defaults(strategy: str, sizes: dict[str, Any]) -> dict[str, Any]:
+def _find_defaults(strategy: str, sizes: dict[str, Any]) -> dict[str, Any]:
     try:
         return STRATEGIES[strategy].check(sizes) if strategy in STRATEGIES else {}
     except (StrategyError, ChunkingError):
         return {}
 
 
-def _flat(model: str) -> str:
+def _flatten(model: str) -> str:
     return model.strip("/").replace("/", "_")

@@ -20,14 +20,14 @@ from apps.operations.handlers import Handler
 from apps.operations.leasing import Lease
 from apps.operations.metrics import count_vectors
 from apps.operations.models import Batch, Operation, Status
-from apps.operations.progress import common_fields, progress_of
+from apps.operations.progress import build_common_fields, compute_progress
 from apps.retrieval import building
 from apps.retrieval.chunking import make_chunk_set
 from apps.retrieval.deleting import delete_cancelled
 from apps.retrieval.encoders import Encoder, load_encoder
-from apps.retrieval.encoders.encoding import ChunkVectors, chunk_vectors, encoder_for
-from apps.retrieval.encoders.vector_cache import add_vectors, cached_positions, document_space, trim_cache
-from apps.retrieval.growing import BatchSpecs, encode_batches, grow, next_batches, tree_models
+from apps.retrieval.encoders.encoding import ChunkVectors, chunk_vectors, load_index_encoder
+from apps.retrieval.encoders.vector_cache import add_vectors, load_cached_positions, load_document_space, trim_cache
+from apps.retrieval.growing import BatchSpecs, describe_models, encode_batches, grow, plan_batches
 from apps.retrieval.llms.answers import trim_answers
 from apps.retrieval.llms.asking import check_llm
 from apps.retrieval.models import ChunkSet, Index
@@ -48,7 +48,7 @@ class IndexHandler(Handler):
 
     def finalise(self, operation: Operation) -> None:
         index = Index.objects.select_related("chunk_set", "lexical_index").get(pk=operation.subject_id)
-        building.finish(index, duration_sec=building.cost_of(index))
+        building.finish(index, duration_sec=building.compute_cost(index))
         trim_answers()
 
     def stop(self, operation: Operation) -> None:
@@ -58,8 +58,8 @@ class IndexHandler(Handler):
     def tidy(self) -> None:
         delete_cancelled()
 
-    def event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
-        return "index_progress", progress(operation)
+    def build_event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
+        return "index_progress", describe_progress(operation)
 
 
 handler = IndexHandler()
@@ -76,8 +76,8 @@ def chunk(index: Index, batch: Batch, lease: Lease) -> None:
         with lease.commit(batches=batches):
             return
     begun = time.perf_counter()
-    missing = building.missing_positions(index, chunk_set, revision=encoder.revision)
-    new = ~np.isin(missing, cached_positions(document_space(encoder), chunk_set))
+    missing = building.find_missing_positions(index, chunk_set, revision=encoder.revision)
+    new = ~np.isin(missing, load_cached_positions(load_document_space(encoder), chunk_set))
     trial_size = min(int(np.searchsorted(np.cumsum(new), TRIAL, side="right")), building.MAX_BATCH_CHUNKS)
     trial, remaining = missing[:trial_size], missing[trial_size:]
     started = time.perf_counter()
@@ -85,7 +85,7 @@ def chunk(index: Index, batch: Batch, lease: Lease) -> None:
     rate = len(vectors.new_vectors) / (time.perf_counter() - started)
     size = max(TRIAL, int(rate * settings.BENCHBENCH_BATCH_SECONDS))
     batches += encode_batches(remaining, new[trial_size:], size)
-    with lease.commit({"size": size}, batches=batches, then=following_batches(index, batch)):
+    with lease.commit({"size": size}, batches=batches, then=plan_following(index, batch)):
         building.prepare_table(index, chunk_set, revision=encoder.revision, dimension=encoder.dimension)
         store_chunks(index, trial, vectors, encoder, begun)
     trim_cache()
@@ -98,7 +98,7 @@ def prepare_chunk_set(index: Index, encoder: Encoder | None, lease: Lease) -> Ch
         index.collection,
         strategy=index.strategy,
         parameters=index.chunk_parameters,
-        tree_models=tree_models(index, encoder),
+        tree_models=describe_models(index, encoder),
         on_part=lease.check,
     )
     with lease.lock_operation():
@@ -110,17 +110,17 @@ def encode(index: Index, batch: Batch, lease: Lease) -> None:
     """Encode and store the chunks of one range, with the model revision that the build started with."""
     assert index.chunk_set is not None
     positions = np.arange(batch.payload["start"], batch.payload["end"])
-    encoder = encoder_for(index)
+    encoder = load_index_encoder(index)
     begun = time.perf_counter()
     vectors = encode_chunks(index.chunk_set, positions, encoder, lease)
-    with lease.commit(then=following_batches(index, batch)):
+    with lease.commit(then=plan_following(index, batch)):
         store_chunks(index, positions, vectors, encoder, begun)
     trim_cache()
 
 
-def following_batches(index: Index, batch: Batch) -> Callable[[], BatchSpecs] | None:
+def plan_following(index: Index, batch: Batch) -> Callable[[], BatchSpecs] | None:
     """Return a function that returns the following batches of a tree once all is encoded; None without a tree."""
-    return partial(next_batches, index, batch.operation) if index.strategy in TREES else None
+    return partial(plan_batches, index, batch.operation) if index.strategy in TREES else None
 
 
 def store_chunks(index: Index, positions: Positions, vectors: ChunkVectors, encoder: Encoder, begun: float) -> None:
@@ -129,7 +129,7 @@ def store_chunks(index: Index, positions: Positions, vectors: ChunkVectors, enco
     The cost of the index counts the time since `begun` (performance counter), plus that of encoding the cached vectors.
     """
     building.insert_vectors(index, positions, vectors.vectors)
-    add_vectors(document_space(encoder), vectors.new_vectors)
+    add_vectors(load_document_space(encoder), vectors.new_vectors)
     seconds = time.perf_counter() - begun + vectors.cached_ms / 1000
     building.add_vectors_cost(index, seconds=seconds, hits=len(positions) - len(vectors.new_vectors))
 
@@ -161,7 +161,7 @@ def index_words(index: Index, batch: Batch, lease: Lease) -> None:
         return
 
 
-def progress(operation: Operation) -> dict[str, Any]:
+def describe_progress(operation: Operation) -> dict[str, Any]:
     """Return the data of an `index_progress` event."""
     index = Index.objects.select_related("collection", "chunk_set").filter(pk=operation.subject_id).first()
     documents = index.collection.document_count if index else 0
@@ -169,28 +169,28 @@ def progress(operation: Operation) -> dict[str, Any]:
     chunk_set = index.chunk_set if index and "chunk" in done_parts else None
     chunks = chunk_set.chunk_count if chunk_set else 0
     encoding = operation.batches.filter(payload__part="encode")
-    missing = _missing(encoding)
+    missing = _count_missing(encoding)
     # Summaries have positions after all chunks. They are created level by level, so their total is unknown.
-    chunks_missing = min(chunks, _missing(encoding.filter(payload__start__lt=chunks)))
+    chunks_missing = min(chunks, _count_missing(encoding.filter(payload__start__lt=chunks)))
     return {
-        **common_fields(operation),
+        **build_common_fields(operation),
         "index_id": str(operation.subject_id),
         "collection_id": str(index.collection_id) if index else None,
-        "stage": stage_of(operation, done_parts, missing),
+        "stage": find_stage(operation, done_parts, missing),
         "total_documents": documents,
         "processed_documents": documents * (chunks - chunks_missing) // chunks if chunks else 0,
         "chunks": chunks,
-        "eta_seconds": progress_of(operation).eta_seconds,
+        "eta_seconds": compute_progress(operation).eta_seconds,
     }
 
 
-def _missing(batches: QuerySet[Batch]) -> int:
+def _count_missing(batches: QuerySet[Batch]) -> int:
     """Return the number of units of batches still to be done."""
     counted = batches.aggregate(units=Sum("units", default=0), done=Sum("done_units", default=0))
     return int(counted["units"] - counted["done"])
 
 
-def stage_of(operation: Operation, done_parts: set[str], missing: int) -> str:
+def find_stage(operation: Operation, done_parts: set[str], missing: int) -> str:
     """Return the stage of a build, or its final status. `missing` is the number of positions without a vector."""
     if not operation.is_active:
         return operation.status

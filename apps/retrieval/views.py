@@ -15,7 +15,7 @@ from apps.retrieval.forms import GridForm, IndexForm
 from apps.retrieval.grids import make_grid, plan_grid
 from apps.retrieval.indexing import build_index, create_index
 from benchbench.decimals import counted
-from benchbench.site.pages import form_page, preview_page, sent_form, staff
+from benchbench.site.pages import preview_page, read_form, show_form, staff
 from benchbench.site.panels import change_url
 
 AWAITED = ("collection",)
@@ -40,7 +40,7 @@ def add_index(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
         messages.success(request, f'The index "{index}" will be built by a worker; this page shows the progress.')
         return redirect(change_url(index))
 
-    return form_page(
+    return show_form(
         request,
         model_admin,
         IndexForm,
@@ -66,7 +66,7 @@ def add_grid(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
         messages.success(request, f"{counted(building, 'index')} queued for workers{suffix}.")
         return redirect(change_url(collection))
 
-    return form_page(
+    return show_form(
         request,
         model_admin,
         GridForm,
@@ -81,7 +81,7 @@ def add_grid(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
 @require_POST
 def preview_grid(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
     """Render the existing and the new indexes of the partly filled form."""
-    form = sent_form(request, model_admin, GridForm)
+    form = read_form(request, model_admin, GridForm)
 
     def look() -> dict[str, Any]:
         collection = form.cleaned_data.get("collection")

@@ -9,7 +9,7 @@ from typing import Any, Self
 from uuid import UUID
 
 from benchbench.client.connection import ClientError, Connection
-from benchbench.client.progress import ACTIVE_STATUSES, progress_line, require_success
+from benchbench.client.progress import ACTIVE_STATUSES, render_progress, require_success
 
 ADDRESS = "BENCHBENCH_URL"
 TOKEN = "BENCHBENCH_TOKEN"
@@ -49,8 +49,8 @@ class Client:
         answer: Answer = self._site.ask(method, path, **content)
         return answer
 
-    def _of_round(self, method: str, round: Thing, path: str, **content: Any) -> Answer:
-        return self._ask(method, f"/judging-rounds/{id_of(round)}/{path}", **content)
+    def _call_round(self, method: str, round: Thing, path: str, **content: Any) -> Answer:
+        return self._ask(method, f"/judging-rounds/{get_id(round)}/{path}", **content)
 
     def upload(
         self, file: str | Path, *, name: str, description: str = "", format: str = "", split: str = ""
@@ -81,13 +81,13 @@ class Client:
 
     def map(self, dataset: Thing, collection: Thing) -> Answer:
         """Map a dataset to a collection and return the mapping, or the existing mapping of the two."""
-        path = f"/benchmark-datasets/{id_of(dataset)}/mappings"
+        path = f"/benchmark-datasets/{get_id(dataset)}/mappings"
         try:
-            return self._ask("POST", path, once=True, json={"collection_id": id_of(collection)})
+            return self._ask("POST", path, once=True, json={"collection_id": get_id(collection)})
         except ClientError as error:
             if error.code == "mapping_exists":
                 for mapping in self.ask("GET", path):
-                    if mapping["collection_id"] == id_of(collection).lower():
+                    if mapping["collection_id"] == get_id(collection).lower():
                         return dict(mapping)
             raise
 
@@ -118,19 +118,19 @@ class Client:
 
         An error about the matrix has its key in `errors`.
         """
-        fields = {"name": name, "mapping_id": id_of(mapping), "config_matrix": dict(config_matrix or {})}
+        fields = {"name": name, "mapping_id": get_id(mapping), "config_matrix": dict(config_matrix or {})}
         body = fields | {"metrics_to_compute": list(metrics)} | more
         return self._ask("POST", "/benchmarks", once=True, json=body)
 
     def start(self, benchmark: Thing) -> Answer:
-        return self._ask("POST", f"/benchmarks/{id_of(benchmark)}/start", once=True)
+        return self._ask("POST", f"/benchmarks/{get_id(benchmark)}/start", once=True)
 
     def cancel(self, benchmark: Thing) -> Answer:
-        return self._ask("POST", f"/benchmarks/{id_of(benchmark)}/cancel", once=True)
+        return self._ask("POST", f"/benchmarks/{get_id(benchmark)}/cancel", once=True)
 
     def operation(self, operation: Thing) -> Answer:
         """Return the progress of an operation, given its id or the answer of `start`, `cancel` or building an index."""
-        return self._ask("GET", f"/operations/{operation_of(operation)}")
+        return self._ask("GET", f"/operations/{find_operation(operation)}")
 
     def wait(
         self,
@@ -152,7 +152,7 @@ class Client:
         pause = min(FIRST_LOOK, every)
         while True:
             now = self.operation(operation)
-            sentence = progress_line(now)
+            sentence = render_progress(now)
             if progress is not None and sentence != previous:
                 progress(sentence)
             previous = sentence
@@ -164,11 +164,11 @@ class Client:
             pause = min(pause * 1.5, every)
 
     def results(self, benchmark: Thing) -> Answer:
-        return self._ask("GET", f"/benchmarks/{id_of(benchmark)}/results")
+        return self._ask("GET", f"/benchmarks/{get_id(benchmark)}/results")
 
     def queries(self, benchmark: Thing, run: Thing) -> Iterator[Answer]:
         """Yield a run's result for each query."""
-        return self.rows(f"/benchmarks/{id_of(benchmark)}/runs/{id_of(run)}/queries")
+        return self.rows(f"/benchmarks/{get_id(benchmark)}/runs/{get_id(run)}/queries")
 
     def gate(
         self,
@@ -184,40 +184,40 @@ class Client:
         is passed, failed or undecided; none of them raises an error.
         """
         body = {"rules": rules if isinstance(rules, str) else dict(rules), "baseline": baseline, "run": run}
-        return self._ask("POST", f"/benchmarks/{id_of(benchmark)}/gate", reads=True, json=body)
+        return self._ask("POST", f"/benchmarks/{get_id(benchmark)}/gate", reads=True, json=body)
 
     def open_round(self, name: str, runs: Sequence[Thing], **more: Any) -> Answer:
         """Open a judging round over completed runs; `more` are further keys of the API's body, such as `judges`."""
-        body = {"name": name, "run_ids": [id_of(run) for run in runs]} | more
+        body = {"name": name, "run_ids": [get_id(run) for run in runs]} | more
         return self._ask("POST", "/judging-rounds", once=True, json=body)
 
     def next_items(self, round: Thing, count: int = 1) -> Answer:
         """Return the items to grade next. They are yours for ten minutes after your last request."""
-        return self._of_round("POST", round, "next", reads=True, json={"count": count})
+        return self._call_round("POST", round, "next", reads=True, json={"count": count})
 
     def grade(self, round: Thing, grades: Sequence[Mapping[str, Any]]) -> list[Answer]:
         """Grade items: each has `item_id` and `grade`, or a `kind`, and may have `note` and `seconds`.
 
         Grades that are sent again, for example after a lost answer, are stored once.
         """
-        answer = self._of_round("POST", round, "grades", reads=True, json={"grades": [dict(item) for item in grades]})
+        answer = self._call_round("POST", round, "grades", reads=True, json={"grades": [dict(item) for item in grades]})
         return list(answer["grades"])
 
     def undo(self, round: Thing, count: int = 1) -> Answer:
         """Take back your last grades, at most ten, and hold their items again."""
-        return self._of_round("POST", round, "grades/undo", once=True, json={"count": count})
+        return self._call_round("POST", round, "grades/undo", once=True, json={"count": count})
 
     def round_state(self, round: Thing) -> Answer:
         """Return the progress of a round, what is settled, and an estimate of the grades still needed."""
-        return self._of_round("GET", round, "state")
+        return self._call_round("GET", round, "state")
 
     def close_round(self, round: Thing, **more: Any) -> Answer:
         """Make a round the next version of its dataset; `more` is `leave_out_split`, `with_draft`, `label`, `note`."""
-        return self._of_round("POST", round, "close", once=True, json=more)
+        return self._call_round("POST", round, "close", once=True, json=more)
 
     def llm_cost(self, round: Thing, llm: str, *, item_limit: int | None = None) -> Answer:
         """Return the cost of judging at most `most` items by a model (`ollama:llama3`), without calling it."""
-        return self._of_round(
+        return self._call_round(
             "POST", round, "llm-judges/preview", reads=True, json={"llm": llm, "item_limit": item_limit}
         )
 
@@ -226,27 +226,27 @@ class Client:
 
         Its grades are stored separately and never count as people's. `item_limit` limits their number.
         """
-        return self._of_round("POST", round, "llm-judges", once=True, json={"llm": llm, "item_limit": item_limit})
+        return self._call_round("POST", round, "llm-judges", once=True, json={"llm": llm, "item_limit": item_limit})
 
     def draw_calibration_sample(self, round: Thing, size: int) -> Answer:
         """Freeze a uniform sample of 30 to 500 of a round's pairs, on which people and models are compared."""
-        return self._of_round("POST", round, "calibration-sample", once=True, json={"size": size})
+        return self._call_round("POST", round, "calibration-sample", once=True, json={"size": size})
 
     def llm_judges(self, round: Thing) -> list[Answer]:
         """Return the models that judge a round, the one started last first, each with its calibration."""
-        return list(self._of_round("GET", round, "llm-judges")["judges"])
+        return list(self._call_round("GET", round, "llm-judges")["judges"])
 
     def verdicts(self, round: Thing, *, llm: str = "") -> Answer:
         """Return the verdicts `human`, `human + llm` and `corrected` with the model `llm`.
 
         By default it is the model that was started last.
         """
-        return self._of_round("GET", round, "verdicts", params={"llm": llm} if llm else {})
+        return self._call_round("GET", round, "verdicts", params={"llm": llm} if llm else {})
 
     def export(self, benchmark: Thing, format: str, *, run: Thing | None = None) -> bytes:
         """Return the results of a benchmark, or of a run of it, as a file (docs/formats.md names the formats)."""
-        of_run = "" if run is None else f"/runs/{id_of(run)}"
-        return self._site.download(f"/benchmarks/{id_of(benchmark)}{of_run}/export", format=format)
+        of_run = "" if run is None else f"/runs/{get_id(run)}"
+        return self._site.download(f"/benchmarks/{get_id(benchmark)}{of_run}/export", format=format)
 
     def ask(self, method: str, path: str, **content: Any) -> Any:
         """Return the API's answer to any other request: `ask("GET", "/indexes", params={"page": 2})`.
@@ -270,11 +270,11 @@ class Client:
             page += 1
 
 
-def id_of(thing: Thing) -> str:
+def get_id(thing: Thing) -> str:
     return str(thing["id"] if isinstance(thing, Mapping) else thing)
 
 
-def operation_of(thing: Thing) -> str:
+def find_operation(thing: Thing) -> str:
     """Return the id of the operation that an answer names."""
     if not isinstance(thing, Mapping):
         return str(thing)

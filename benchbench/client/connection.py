@@ -80,15 +80,15 @@ class Connection:
         headers = {"Idempotency-Key": str(uuid4())} if once else {}
         answer = self._send(method, path, repeatable=once or reads or method == "GET", headers=headers, **content)
         if answer.is_success:
-            return _json_of(answer) if answer.content else None
-        raise _refusal(answer)
+            return _parse_json(answer) if answer.content else None
+        raise _build_refusal(answer)
 
     def download(self, path: str, **params: Any) -> bytes:
         """Return the file at `path`. Raises ClientError."""
         answer = self._send("GET", path, repeatable=True, params=params)
         if answer.is_success:
             return answer.content
-        raise _refusal(answer)
+        raise _build_refusal(answer)
 
     def _send(self, method: str, path: str, *, repeatable: bool, **content: Any) -> httpx.Response:
         url = f"{self.address}{ROOT}{path}"
@@ -131,8 +131,8 @@ def _lost_answer(method: str, url: str, error: httpx.RequestError) -> ClientErro
     )
 
 
-def _refusal(answer: httpx.Response) -> ClientError:
-    body = _json_of(answer)
+def _build_refusal(answer: httpx.Response) -> ClientError:
+    body = _parse_json(answer)
     if not isinstance(body, Mapping) or not isinstance(body.get("detail"), str):
         raise _unknown_site(answer)
     message = body["detail"]
@@ -147,7 +147,7 @@ def _refusal(answer: httpx.Response) -> ClientError:
     )
 
 
-def _json_of(answer: httpx.Response) -> Any:
+def _parse_json(answer: httpx.Response) -> Any:
     try:
         return answer.json()
     except ValueError:

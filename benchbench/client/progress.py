@@ -15,12 +15,12 @@ COUNT_FIELDS = {
 }
 
 
-def progress_line(operation: dict[str, Any]) -> str:
+def render_progress(operation: dict[str, Any]) -> str:
     """Return the progress of an operation: "benchmark: evaluating, 41 %, 1 of 4 runs"."""
-    return f"{operation['kind']}: {', '.join(_progress_items(operation))}"
+    return f"{operation['kind']}: {', '.join(_list_progress(operation))}"
 
 
-def _progress_items(operation: dict[str, Any]) -> Iterator[str]:
+def _list_progress(operation: dict[str, Any]) -> Iterator[str]:
     progress = operation["progress"]
     yield str(progress["stage" if operation["status"] in ACTIVE_STATUSES else "status"])
     if progress.get("waiting_for"):

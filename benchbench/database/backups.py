@@ -16,7 +16,7 @@ from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 
 from benchbench.embedded import EmbeddedError
-from benchbench.embedded.postgres import programs
+from benchbench.embedded.postgres import find_programs
 from benchbench.errors import BenchbenchError
 from benchbench.local_files.placing import write_file
 
@@ -95,7 +95,7 @@ def _run(name: str, *arguments: str, output: IO[bytes] | int = subprocess.PIPE) 
     Uses the program that is installed with BenchBench, else that of the machine.
     """
     try:
-        program = str(programs(as_root=os.geteuid() == 0) / name)
+        program = str(find_programs(as_root=os.geteuid() == 0) / name)
     except EmbeddedError:
         program = shutil.which(name) or ""
     if not program:

@@ -51,15 +51,15 @@ def was_ended(error: BaseException) -> bool:
     """
     if isinstance(error, InterfaceError | psycopg.InterfaceError):
         return True
-    cause = _of_driver(error)
+    cause = _find_driver_error(error)
     if not isinstance(cause, psycopg.OperationalError):
         return False
     return cause.sqlstate is None or cause.sqlstate.startswith(ENDED)
 
 
-def failure_of(error: BaseException | None) -> BenchbenchError | None:
+def find_failure(error: BaseException | None) -> BenchbenchError | None:
     """Return the error to report for a temporary failure of PostgreSQL that keeps the connection; None for others."""
-    state = getattr(_of_driver(error), "sqlstate", None)
+    state = getattr(_find_driver_error(error), "sqlstate", None)
     if state in DEADLOCKED:
         return DeadlockError(
             "This request and another one locked the same rows in a different order, so PostgreSQL "
@@ -78,7 +78,7 @@ def failure_of(error: BaseException | None) -> BenchbenchError | None:
     return None
 
 
-def _of_driver(error: BaseException | None) -> BaseException | None:
+def _find_driver_error(error: BaseException | None) -> BaseException | None:
     return error.__cause__ if isinstance(error, Error) else error
 
 
@@ -89,7 +89,7 @@ def read_again(rows: QuerySet[M], pk: Any) -> M:
     """
     row = rows.filter(pk=pk).first()
     if row is None:
-        raise _deleted(rows.model, pk)
+        raise _build_deleted(rows.model, pk)
     return row
 
 
@@ -98,9 +98,9 @@ def refresh(row: Model, rows: QuerySet[Any] | None = None) -> None:
     try:
         row.refresh_from_db(from_queryset=rows)
     except ObjectDoesNotExist:
-        raise _deleted(type(row), row.pk) from None
+        raise _build_deleted(type(row), row.pk) from None
 
 
-def _deleted(model: type[Model], pk: Any) -> DeletedError:
+def _build_deleted(model: type[Model], pk: Any) -> DeletedError:
     noun, plural = model._meta.verbose_name, model._meta.verbose_name_plural
     return DeletedError(f"Another user just deleted the {noun} {pk}: list the {plural} again.")

@@ -19,7 +19,7 @@ LOOK_SECONDS = 1.0
 STATE = "SELECT count(*), max(id) FROM django_migrations"
 
 
-def unapplied() -> int:
+def count_unapplied() -> int:
     """Return the number of migrations that the database lacks; 0 if its tables are up to date.
 
     Raises DatabaseError if it does not answer.
@@ -28,7 +28,7 @@ def unapplied() -> int:
     return len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
 
 
-def unknown() -> list[str]:
+def list_unknown() -> list[str]:
     """Return the migrations of the database that this code lacks, sorted: those of a newer version.
 
     Raises DatabaseError if it does not answer.
@@ -38,20 +38,20 @@ def unknown() -> list[str]:
     return sorted(f"{app}.{name}" for app, name in extra if app in loader.migrated_apps)
 
 
-def why_not_usable(program: str) -> str:
+def explain_unusable(program: str) -> str:
     """Return why no command can use the database, and the remedy, in a sentence; "" if all can."""
     try:
-        missing = unapplied()
+        missing = count_unapplied()
     except DatabaseError as error:
         return (
             f"PostgreSQL does not answer: {error} Start it, correct DATABASE_URL, or unset it to use the embedded one."
         )
     if not missing:
         return ""
-    return f"The tables of the database are not up to date: {not_applied(missing)}. Run `{program} migrate`."
+    return f"The tables of the database are not up to date: {describe_missing(missing)}. Run `{program} migrate`."
 
 
-def not_applied(missing: int) -> str:
+def describe_missing(missing: int) -> str:
     """Return the number of missing migrations in words."""
     return f"{counted(missing, 'migration')} {'is' if missing == 1 else 'are'} not applied"
 
@@ -59,7 +59,7 @@ def not_applied(missing: int) -> str:
 def wait_until_it_fits() -> None:
     """Wait until PostgreSQL answers and the tables match this code."""
     waited = False
-    while reason := why_it_waits():
+    while reason := explain_waiting():
         if not waited:
             log.warning("This worker is waiting. %s", reason)
         waited = True
@@ -68,28 +68,28 @@ def wait_until_it_fits() -> None:
         log.warning("The tables are up to date: this worker continues.")
 
 
-def why_it_waits() -> str:
+def explain_waiting() -> str:
     """Return why a worker must wait, in a sentence: the tables do not match or are unavailable; "" if it can work."""
     try:
         with connection.cursor() as cursor:
             cursor.execute(STATE)
-            return _misfit(cursor.fetchone())
+            return _describe_misfit(cursor.fetchone())
     except ProgrammingError:  # the table does not exist yet
-        return _misfit(None)
+        return _describe_misfit(None)
     except (OperationalError, InterfaceError) as error:
         connection.close()
         return f"PostgreSQL does not answer: {error}".strip()
 
 
 @lru_cache(maxsize=1)
-def _misfit(state: object) -> str:
-    if newer := unknown():
+def _describe_misfit(state: object) -> str:
+    if newer := list_unknown():
         return (
             "The database is from a newer BenchBench: this worker does not know the migration "
             f"{newer[0]}. Update it and start it again."
         )
-    if missing := unapplied():
-        return f"The tables are older than this worker: {not_applied(missing)}. Run `manage.py migrate`."
+    if missing := count_unapplied():
+        return f"The tables are older than this worker: {describe_missing(missing)}. Run `manage.py migrate`."
     return ""
 
 

@@ -12,11 +12,11 @@ import sys
 from pathlib import Path
 
 from benchbench.embedded import locks, places
-from benchbench.embedded.places import EmbeddedError, current_paths
+from benchbench.embedded.places import EmbeddedError, find_places
 from benchbench.embedded.postgres import Postgres
 from benchbench.embedded.service import Redis, Service, wait_until
 
-__all__ = ["EmbeddedError", "current_paths", "ensure", "remove", "stop"]
+__all__ = ["EmbeddedError", "ensure", "find_places", "remove", "stop"]
 
 # The locks of this process, by data folder, held until it ends. A forked child shares them and so uses the services
 # too. A started program does not and calls `ensure()` itself.
@@ -29,7 +29,7 @@ def ensure() -> None:
     Returns when the services answer: after about a second, or a few milliseconds if they run. May be called often, by
     many processes at once, and after any crash. Raises EmbeddedError.
     """
-    paths = places.current_paths()
+    paths = places.find_places()
     services: list[Service] = []
     if not os.environ.get("DATABASE_URL"):
         services.append(Postgres(paths))
@@ -38,9 +38,9 @@ def ensure() -> None:
     if not services:
         return
     paths.prepare()
-    with locks.holding(locks.exclusive(paths.start_lock)):
+    with locks.holding(locks.lock_exclusive(paths.start_lock)):
         if paths.data not in _in_use:
-            _in_use[paths.data] = locks.shared(paths.users_lock)  # waits for a keeper that is stopping them
+            _in_use[paths.data] = locks.lock_shared(paths.users_lock)  # waits for a keeper that is stopping them
         _start_keeper(paths)
         for service in services:
             service.start()
@@ -48,17 +48,17 @@ def ensure() -> None:
 
 def stop() -> None:
     """Stop both services. Raises `EmbeddedError` if another process uses them."""
-    paths = places.current_paths()
+    paths = places.find_places()
     if not paths.data.exists():
         return
     paths.prepare()
-    with locks.holding(locks.exclusive(paths.start_lock)):
+    with locks.holding(locks.lock_exclusive(paths.start_lock)):
         if not wait_until(lambda: not locks.is_held(paths.users_lock), patience_s=3):
             raise EmbeddedError(
                 f"Other processes use the services in {paths.data}: stop the site, the workers and the tests first."
             )
         # A process that starts now waits for the start lock.
-        with locks.holding(locks.exclusive(paths.users_lock)):
+        with locks.holding(locks.lock_exclusive(paths.users_lock)):
             for service in (Redis(paths), Postgres(paths)):
                 service.stop()
 
@@ -66,7 +66,7 @@ def stop() -> None:
 def remove() -> None:
     """Stop both services and delete their data."""
     stop()
-    paths = places.current_paths()
+    paths = places.find_places()
     for folder in (paths.postgres, paths.runtime):
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -12,7 +12,7 @@ import time
 
 from benchbench import embedded
 from benchbench.embedded import locks
-from benchbench.embedded.places import EmbeddedError, Places, current_paths
+from benchbench.embedded.places import EmbeddedError, Places, find_places
 from benchbench.embedded.postgres import Postgres
 from benchbench.embedded.service import Redis
 
@@ -23,7 +23,7 @@ def keep(own_lock: int) -> None:
     """Wait, stop the services, end. `own_lock` is the descriptor of the lock that shows a running keeper."""
     if os.fork():
         os._exit(0)  # the child is orphaned, so that its starter has no process to wait for
-    places = current_paths()
+    places = find_places()
     while (users := locks.try_exclusive(places.users_lock)) is None:
         revive(places)
         time.sleep(LOOK_SECONDS)
@@ -53,7 +53,7 @@ def main() -> None:
             keep(int(lock))
         case ["remove"]:
             # The data folder of each test run is inside this checkout's own.
-            for lock_file in sorted(embedded.current_paths().data.rglob("start.lock")):
+            for lock_file in sorted(embedded.find_places().data.rglob("start.lock")):
                 os.environ["BENCHBENCH_DATA_DIR"] = str(lock_file.parent)
                 embedded.remove()
         case _:

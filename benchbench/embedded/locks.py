@@ -12,20 +12,20 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
-def shared(path: Path) -> int:
+def lock_shared(path: Path) -> int:
     """Wait for a shared lock on `path` and return its descriptor. Closing it, or exiting, releases the lock."""
-    return _locked(path, fcntl.LOCK_SH)
+    return _lock(path, fcntl.LOCK_SH)
 
 
-def exclusive(path: Path) -> int:
+def lock_exclusive(path: Path) -> int:
     """Wait until `path` is free, lock it and return the descriptor."""
-    return _locked(path, fcntl.LOCK_EX)
+    return _lock(path, fcntl.LOCK_EX)
 
 
 def try_exclusive(path: Path) -> int | None:
     """Lock `path` and return the descriptor, or None at once if a process holds it."""
     try:
-        return _locked(path, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return _lock(path, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return None
 
@@ -49,7 +49,7 @@ def is_held(path: Path) -> bool:
     return descriptor is None
 
 
-def _locked(path: Path, operation: int) -> int:
+def _lock(path: Path, operation: int) -> int:
     # Python opens files close-on-exec: a started program gets the lock only if the descriptor is passed to it.
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:

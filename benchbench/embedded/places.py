@@ -81,15 +81,15 @@ class Places:
                 f"The data folder {self.data} belongs to user {owner}, but this process runs as user {os.geteuid()}. "
                 "Run as its owner, or name another folder in BENCHBENCH_DATA_DIR."
             )
-        private_folder(self.runtime)
+        make_private(self.runtime)
 
 
-def current_paths() -> Places:
+def find_places() -> Places:
     """Return the places of this checkout's data folder: BENCHBENCH_DATA_DIR, by default `.benchbench`."""
     return Places((BASE_DIR / (os.environ.get("BENCHBENCH_DATA_DIR") or ".benchbench")).resolve())
 
 
-def service_account() -> tuple[int, int]:
+def find_account() -> tuple[int, int]:
     """Return the user and group that PostgreSQL runs as: our own, or, for root, those of the unprivileged system user.
 
     Raises EmbeddedError if root has no such user.
@@ -106,9 +106,9 @@ def service_account() -> tuple[int, int]:
     return nobody.pw_uid, nobody.pw_gid
 
 
-def private_folder(folder: Path) -> None:
+def make_private(folder: Path) -> None:
     """Make `folder` for the service account alone. Raises EmbeddedError if another user made it first."""
-    user, group = service_account()
+    user, group = find_account()
     folder.mkdir(mode=0o700, exist_ok=True)
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid not in (os.geteuid(), user):

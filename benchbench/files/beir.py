@@ -8,7 +8,7 @@ from typing import Any
 
 from benchbench.errors import FileFormatError
 from benchbench.reading.objects import Filled, Identifier, StrictRecord, read_as, refuse
-from benchbench.reading.strict_json import json_lines, read_lines, read_objects
+from benchbench.reading.strict_json import dump_lines, read_lines, read_objects
 
 HEADER = ["query-id", "corpus-id", "score"]
 GRADE = re.compile(r"-?[0-9]{1,9}")
@@ -46,7 +46,7 @@ def read_qrels(path: Path) -> Qrels:
     grades: dict[str, dict[str, int]] = {}
     places: dict[str, str] = {}
     duplicates = 0
-    for location, query, document, grade in _rows(path):
+    for location, query, document, grade in _read_rows(path):
         places.setdefault(query, location)
         query_grades = grades.setdefault(query, {})
         if document not in query_grades:
@@ -92,7 +92,7 @@ def find_qrels(directory: Path, split: str) -> Path:
     raise FileFormatError(f"{directory} has no split {split!a}: {available}.", field="split")
 
 
-def _rows(path: Path) -> Iterator[tuple[str, str, str, int]]:
+def _read_rows(path: Path) -> Iterator[tuple[str, str, str, int]]:
     lines = read_lines(path)
     location, header = next(lines, (f"{path.name}, line 1,", ""))
     if header.split("\t") != HEADER:
@@ -109,7 +109,7 @@ def _rows(path: Path) -> Iterator[tuple[str, str, str, int]]:
 
 def write_queries(queries: Iterable[Query]) -> Iterator[str]:
     """Yield the lines of a queries.jsonl."""
-    return json_lines(
+    return dump_lines(
         {"_id": query.key, "text": query.text} | ({"metadata": query.metadata} if query.metadata else {})
         for query in queries
     )

@@ -24,27 +24,29 @@ def _number(maximum: float) -> Kind:
     return Kind(Annotated[int | float, Field(ge=0, le=maximum)], f"a number from 0 to {maximum:g}")
 
 
-def _printable(text: str) -> str:
+def _check_printable(text: str) -> str:
     if not text.strip() or not text.isprintable():
         raise ValueError
     return text
 
 
-def _different(values: tuple[int, ...]) -> tuple[int, ...]:
+def _check_different(values: tuple[int, ...]) -> tuple[int, ...]:
     if len(set(values)) < len(values):
         raise ValueError
     return values
 
 
 TEXT = Kind(
-    Annotated[str, Field(max_length=500), AfterValidator(_printable)], "a text of 1 to 500 printable characters"
+    Annotated[str, Field(max_length=500), AfterValidator(_check_printable)], "a text of 1 to 500 printable characters"
 )
 NAME = Kind(
     Annotated[str, Field(pattern=r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,99}\z")],
     "up to 100 letters, digits, dots, hyphens and underscores, since it names a directory",
 )
 CUTOFFS = Kind(
-    Annotated[Listed[Annotated[int, Field(ge=1, le=MOST_CHUNKS)]], Field(min_length=1), AfterValidator(_different)],
+    Annotated[
+        Listed[Annotated[int, Field(ge=1, le=MOST_CHUNKS)]], Field(min_length=1), AfterValidator(_check_different)
+    ],
     f"a list of different whole numbers from 1 to {MOST_CHUNKS:,}",
 )
 ANY_TEXT = Kind(str, "a text")
@@ -128,14 +130,14 @@ class Experiment(StrictRecord):
     strategies: Listed[Strategy]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the experiment as plain JSON with every key, in the order of the format; `experiment_of` reads it."""
-        return asdict(self, dict_factory=_with_lists)
+        """Return the experiment as plain JSON with every key, in the format's order; `parse_experiment` reads it."""
+        return asdict(self, dict_factory=_convert_lists)
 
     def as_yaml(self) -> str:
         """Return the experiment as a YAML file with every key."""
         return strict_yaml.dump(self.as_dict())
 
-    def preset(self, name: str) -> "Experiment":
+    def apply_preset(self, name: str) -> "Experiment":
         """Return the experiment at the size of a preset: its numbers of documents and of runs per query."""
         documents, repetitions = PRESETS[name]
         return replace(
@@ -147,10 +149,10 @@ class Experiment(StrictRecord):
 
 def read_experiment(path: Path) -> Experiment:
     """Return the experiment of a YAML file. Errors name file and key."""
-    return experiment_of(strict_yaml.parse(read_text(path), location=path.name), location=path.name)
+    return parse_experiment(strict_yaml.parse(read_text(path), location=path.name), location=path.name)
 
 
-def experiment_of(value: Any, *, location: str) -> Experiment:
+def parse_experiment(value: Any, *, location: str) -> Experiment:
     """Return the experiment that plain data describes; `location` names the file in errors.
 
     A null key counts as absent. Raises InvalidKeyError or FileFormatError, with file and key, for unknown, missing and
@@ -183,7 +185,7 @@ def _check_chunks(strategy: Strategy, location: str) -> None:
         raise FileFormatError(f"{location}: {error.message}", field="chunk_overlap") from None
 
 
-def _with_lists(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+def _convert_lists(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     return {key: list(value) if isinstance(value, tuple) else value for key, value in pairs}
 
 

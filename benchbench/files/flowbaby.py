@@ -12,7 +12,7 @@ from benchbench.ir import canonical
 from benchbench.ir.canonical import Run, RunEntry
 from benchbench.ir.records import ScoredDocuments
 from benchbench.reading.objects import Checked, Filled, Must, StrictRecord, Strings, read_as, read_list, refuse
-from benchbench.reading.strict_json import json_array, json_text, read_value
+from benchbench.reading.strict_json import dump_array, dump_json, read_value
 
 SPLITS = ("train", "validation", "test")
 GRADES = range(3)
@@ -77,7 +77,7 @@ class Dataset:
         splits = {topic.split for topic in self.topics}
         return next(iter(splits)) or None if len(splits) == 1 else None
 
-    def of_split(self, split: str) -> "Dataset":
+    def select_split(self, split: str) -> "Dataset":
         """Return the part whose topics are in `split`. Raises FileFormatError if no topic is."""
         topics = tuple(topic for topic in self.topics if topic.split == split)
         if not topics:
@@ -100,14 +100,14 @@ def read_dataset(directory: Path) -> Dataset:
     if not directory.is_dir():
         raise FileFormatError(f"{directory} is not a directory: a Flowbaby dataset is a directory with topics.json.")
     metadata = _read_metadata(directory)
-    topics = read_list(Topic, _value(directory, "topics.json"), prefix="topics.json")
+    topics = read_list(Topic, _load_value(directory, "topics.json"), prefix="topics.json")
     repeated = [key for key, count in Counter(topic.key for topic in topics).items() if count > 1]
     if repeated or not topics:
         problem = f"has the query_id {repeated[0][:60]!a} more than once" if repeated else "contains no topics"
         raise FileFormatError(f"topics.json {problem}.", field="query_id")
-    qrels, duplicates = _qrels(_value(directory, "qrels.json"), {topic.key for topic in topics})
+    qrels, duplicates = _parse_qrels(_load_value(directory, "qrels.json"), {topic.key for topic in topics})
     warnings = [*_warnings(metadata, topics, qrels)]
-    if _path(directory, "metadata.json") is None:
+    if _find_path(directory, "metadata.json") is None:
         warnings.append(
             "metadata.json was not found: the dataset is named after its folder, and its ids are read "
             f"with canonicalization version {metadata.canonicalization_version}."
@@ -117,7 +117,7 @@ def read_dataset(directory: Path) -> Dataset:
 
 def read_qrels(path: Path) -> dict[str, dict[str, int]]:
     """Return the grades of each query by item from a qrels.json alone."""
-    return _qrels(read_value(path))[0]
+    return _parse_qrels(read_value(path))[0]
 
 
 def read_run(path: Path) -> Run:
@@ -125,14 +125,14 @@ def read_run(path: Path) -> Run:
     return read_as(Run, read_value(path), prefix=f"{path.name}, ")
 
 
-def written_run(run_id: str, entries: Iterable[RunEntry]) -> Iterator[str]:
+def render_run(run_id: str, entries: Iterable[RunEntry]) -> Iterator[str]:
     """Yield the text of a run.json, one line per entry."""
-    yield f'{{"run_id": {json_text(run_id)}, "entries": '
-    yield from json_array(map(asdict, entries))
+    yield f'{{"run_id": {dump_json(run_id)}, "entries": '
+    yield from dump_array(map(asdict, entries))
     yield "}\n"
 
 
-def rankings(run: Run, *, order_by: OrderBy = "agree") -> dict[str, list[str]]:
+def list_rankings(run: Run, *, order_by: OrderBy = "agree") -> dict[str, list[str]]:
     """Return the items of each query of a run, best first.
 
     By score: as float32, falling, and equal ones by falling id. By rank: rising. The default is by score; a run whose
@@ -144,10 +144,10 @@ def rankings(run: Run, *, order_by: OrderBy = "agree") -> dict[str, list[str]]:
     for entry in run.entries:
         by_query.setdefault(entry.query_id, []).append(entry)
     label = f"The run {run.run_id[:60]!a}, query"
-    return {query: _ranking(f"{label} {query[:60]!a},", entries, order_by) for query, entries in by_query.items()}
+    return {query: _rank_entries(f"{label} {query[:60]!a},", entries, order_by) for query, entries in by_query.items()}
 
 
-def _ranking(label: str, entries: list[RunEntry], order_by: OrderBy) -> list[str]:
+def _rank_entries(label: str, entries: list[RunEntry], order_by: OrderBy) -> list[str]:
     by_rank = sorted(entries, key=lambda entry: entry.rank)
     if order_by != "score":
         for above, below in pairwise(by_rank):
@@ -160,21 +160,21 @@ def _ranking(label: str, entries: list[RunEntry], order_by: OrderBy) -> list[str
                     "--order-by score."
                 )
     scored = ScoredDocuments(label, [entry.canonical_item_id for entry in by_rank], [entry.score for entry in by_rank])
-    by_score = scored.ranking()
+    by_score = scored.rank()
     return scored.documents if order_by == "rank" else by_score
 
 
 def _read_metadata(directory: Path) -> Metadata:
-    path = _path(directory, "metadata.json")
+    path = _find_path(directory, "metadata.json")
     document = read_value(path) if path else {}
     if isinstance(document, dict) and document.get("dataset_id") is None:
         document["dataset_id"] = directory.resolve().name
     metadata = read_as(Metadata, document, prefix="metadata.json, ")
-    canonical.rules(metadata.canonicalization_version)
+    canonical.get_rules(metadata.canonicalization_version)
     return metadata
 
 
-def _qrels(value: Any, keys: set[str] | None = None) -> tuple[dict[str, dict[str, int]], int]:
+def _parse_qrels(value: Any, keys: set[str] | None = None) -> tuple[dict[str, dict[str, int]], int]:
     """Return the grades of each query by item, and the number of equal repetitions; `keys` are the topics' keys."""
     qrels: dict[str, dict[str, int]] = {}
     judgments = read_list(Judgment, value, prefix="qrels.json")
@@ -203,12 +203,12 @@ def _warnings(metadata: Metadata, topics: Iterable[Topic], qrels: Mapping[str, M
             )
 
 
-def _path(directory: Path, name: str) -> Path | None:
+def _find_path(directory: Path, name: str) -> Path | None:
     return next((path for path in (directory / name, directory / f"{name}.gz") if path.is_file()), None)
 
 
-def _value(directory: Path, name: str) -> Any:
-    path = _path(directory, name)
+def _load_value(directory: Path, name: str) -> Any:
+    path = _find_path(directory, name)
     if path is None:
         raise FileFormatError(f"{directory} must contain {name} to be a Flowbaby dataset.")
     return read_value(path)
@@ -218,8 +218,8 @@ def write_dataset(dataset: Dataset) -> dict[str, Iterator[str]]:
     """Return the files of a valid dataset by name, in pieces."""
     about = {name: value for name, value in asdict(dataset.metadata).items() if value}
     return {
-        "metadata.json": iter([json_text(about, indent=2), "\n"]),
-        "topics.json": _list(map(_topic, dataset.topics)),
+        "metadata.json": iter([dump_json(about, indent=2), "\n"]),
+        "topics.json": _list(map(_parse_topic, dataset.topics)),
         "qrels.json": _list(
             {"query_id": query, "canonical_item_id": item, "relevance": grade}
             for query, grades in dataset.qrels.items()
@@ -228,7 +228,7 @@ def write_dataset(dataset: Dataset) -> dict[str, Iterator[str]]:
     }
 
 
-def _topic(topic: Topic) -> dict[str, Any]:
+def _parse_topic(topic: Topic) -> dict[str, Any]:
     fields: dict[str, Any] = {"query_id": topic.key, "query_text": topic.text, "slice_ids": topic.slices}
     if topic.expected_positive_count is not None:
         fields["expected_positive_count"] = topic.expected_positive_count
@@ -236,5 +236,5 @@ def _topic(topic: Topic) -> dict[str, Any]:
 
 
 def _list(items: Any) -> Iterator[str]:
-    yield from json_array(items)
+    yield from dump_array(items)
     yield "\n"

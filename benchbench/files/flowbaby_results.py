@@ -59,12 +59,12 @@ class Provenance:
     duration_ms: int | None = None
 
 
-def measures_at(cutoffs: Sequence[int]) -> list[Measure]:
+def list_measures(cutoffs: Sequence[int]) -> list[Measure]:
     """Return Flowbaby's measures at these cutoffs."""
     return [Measure(name, k) for k in cutoffs for name in ("R", "P", "AP", "nDCG")] + [Measure("RR")]
 
 
-def results(
+def build_results(
     queries: Sequence[QueryFigures], *, profile: Profile, cutoffs: Sequence[int], judged: Sequence[int]
 ) -> dict[str, Any]:
     """Return the content of results.json, keys in its order.
@@ -80,7 +80,7 @@ def results(
         "per_query_metrics": {
             query.key: dict(sorted(query.values.items())) for query in sorted(queries, key=lambda query: query.key)
         },
-        "per_slice_metrics": _per_slice(queries, profile),
+        "per_slice_metrics": _average_slices(queries, profile),
         "query_count": len(queries),
         "k_values": list(cutoffs),
         "relevance_mode": "binary",
@@ -90,7 +90,7 @@ def results(
     }
 
 
-def markdown(results: Mapping[str, Any]) -> str:
+def render_markdown(results: Mapping[str, Any]) -> str:
     """Return the content of results.md, from that of results.json."""
     cutoffs = ", ".join(map(str, results["k_values"]))
     shape = [[name, written.format(**results["label_shape_stats"])] for name, written in SHAPE_ROWS.items()]
@@ -99,21 +99,21 @@ def markdown(results: Mapping[str, Any]) -> str:
         f"{results['query_count']} queries, profile {results['profile']}, k {cutoffs}.",
         "## Label Shape Statistics",
         "Positives are a query's judgments, of any grade.",
-        _table(["Statistic", "Value"], shape),
+        _render_table(["Statistic", "Value"], shape),
         "## Aggregate Metrics",
         _describe_mean(results["means"]["aggregate_metrics"]),
-        _metrics_table(results["aggregate_metrics"]),
+        _render_metrics(results["aggregate_metrics"]),
         "## Macro-Averaged Metrics",
         _describe_mean(results["means"]["macro_metrics"]),
-        _metrics_table(results["macro_metrics"]),
+        _render_metrics(results["macro_metrics"]),
         "## Per-Slice Metrics",
         _describe_mean(results["means"]["per_slice_metrics"]),
-        _slices_table(results["per_slice_metrics"], list(results["macro_metrics"])),
+        _render_slices(results["per_slice_metrics"], list(results["macro_metrics"])),
     ]
     return "\n\n".join(blocks) + "\n"
 
 
-def summary(results: Mapping[str, Any], about: Provenance) -> dict[str, Any]:
+def build_summary(results: Mapping[str, Any], about: Provenance) -> dict[str, Any]:
     """Return the content of summary.json, from that of results.json."""
     content = {
         **attributes(about, "run_id", "timestamp", "git_sha", "dataset_id", "dataset_version"),
@@ -143,7 +143,7 @@ def check_selection(split: str | None) -> None:
         )
 
 
-def written(content: Mapping[str, Any]) -> str:
+def render_json(content: Mapping[str, Any]) -> str:
     """Return the text of results.json or summary.json."""
     return json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
@@ -157,11 +157,11 @@ def _means(queries: Sequence[QueryFigures], mean: Mean) -> dict[str, float]:
     }
 
 
-def _per_slice(queries: Sequence[QueryFigures], profile: Profile) -> dict[str, dict[str, float]]:
+def _average_slices(queries: Sequence[QueryFigures], profile: Profile) -> dict[str, dict[str, float]]:
     """Return the macro means over the queries of each slice, then their number."""
     members: dict[str, list[QueryFigures]] = {}
     for query in queries:
-        for name in profile.slices_of(query.slices):
+        for name in profile.find_slices(query.slices):
             members.setdefault(name, []).append(query)
     return {name: _means(inside, Mean.MACRO) | {"query_count": len(inside)} for name, inside in sorted(members.items())}
 
@@ -170,12 +170,12 @@ def _describe_mean(name: str) -> str:
     return f"The {name} mean: {Mean(name).words}."
 
 
-def _metrics_table(metrics: Mapping[str, float]) -> str:
-    return _table(["Metric", "Value"], [[name.title(), f"{value:.4f}"] for name, value in metrics.items()])
+def _render_metrics(metrics: Mapping[str, float]) -> str:
+    return _render_table(["Metric", "Value"], [[name.title(), f"{value:.4f}"] for name, value in metrics.items()])
 
 
-def _slices_table(slices: Mapping[str, Mapping[str, float]], names: Sequence[str]) -> str:
-    return _table(
+def _render_slices(slices: Mapping[str, Mapping[str, float]], names: Sequence[str]) -> str:
+    return _render_table(
         ["Slice", "Query Count", *(name.title() for name in names)],
         [
             [name, str(figures["query_count"]), *(f"{figures[measure]:.4f}" for measure in names)]
@@ -184,12 +184,12 @@ def _slices_table(slices: Mapping[str, Mapping[str, float]], names: Sequence[str
     )
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _render_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(_cell(cell) for cell in line)} |" for line in lines)
+    return "\n".join(f"| {' | '.join(_escape_cell(cell) for cell in line)} |" for line in lines)
 
 
-def _cell(text: str) -> str:
+def _escape_cell(text: str) -> str:
     """Return a name as a cell of a Markdown table, on one line and with escaped bars."""
     return " ".join(text.split()).replace("|", "\\|")
 

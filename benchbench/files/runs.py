@@ -13,7 +13,7 @@ from benchbench.files import flowbaby, trec
 from benchbench.files.flowbaby import OrderBy
 from benchbench.files.sniffing import Kind, sniff
 from benchbench.ir.records import RepeatedDocumentError
-from benchbench.reading.strict_json import raw_lines
+from benchbench.reading.strict_json import read_raw_lines
 
 FORMATS = {"trec": "TREC run", "flowbaby": "Flowbaby run"}
 COLUMNS = ("qid", "Q0", "docno", "rank", "score", "tag")
@@ -90,7 +90,7 @@ def _detect(path: Path) -> str:
     kind = sniff(path)
     if kind in DETECTED:
         return DETECTED[kind]
-    number, first = next(((number, line) for number, line in raw_lines(path) if line.strip()), (0, b""))
+    number, first = next(((number, line) for number, line in read_raw_lines(path) if line.strip()), (0, b""))
     if not number:
         raise FileFormatError(f"{path.name} is empty: it must contain a run.")
     if (width := len(first.split())) != len(COLUMNS):  # with the right number, the reader names the invalid line
@@ -111,11 +111,11 @@ def _read_trec(path: Path, queries: Container[str]) -> Read:
             unknown_queries.append(query)
             continue
         try:
-            ranking = scored.ranking()
+            ranking = scored.rank()
         except RepeatedDocumentError:
-            raise trec.repeated_document(path, query) from None
-        documents = trec.as_text(ranking, location=f"{path.name}, query {query[:60]!a},")
-        rankings[query] = _ranked(documents, map(dict(zip(scored.documents, scored.scores, strict=True)).get, ranking))
+            raise trec.find_repeated_document(path, query) from None
+        documents = trec.decode_ids(ranking, location=f"{path.name}, query {query[:60]!a},")
+        rankings[query] = _rank(documents, map(dict(zip(scored.documents, scored.scores, strict=True)).get, ranking))
     return *trec.read_tags(path), rankings, unknown_queries
 
 
@@ -129,16 +129,16 @@ def _read_flowbaby(path: Path, queries: Container[str], order_by: OrderBy | None
                 f"{path.name}, entries[{index}], ranks the item {entry.canonical_item_id[:60]!a} of "
                 f"the query {entry.query_id[:60]!a} again, after entries[{first}]: rank each item once."
             )
-    rankings = flowbaby.rankings(run, order_by=order_by or "agree")
+    rankings = flowbaby.list_rankings(run, order_by=order_by or "agree")
     ranked = {
-        query: _ranked(items, (run.entries[places[query, item]].score for item in items))
+        query: _rank(items, (run.entries[places[query, item]].score for item in items))
         for query, items in rankings.items()
         if query in queries
     }
     return (run.run_id,), 0, ranked, [query for query in rankings if query not in queries]
 
 
-def _ranked(documents: Sequence[str], scores: Iterable[float | None]) -> Ranked:
+def _rank(documents: Sequence[str], scores: Iterable[float | None]) -> Ranked:
     numbers = np.nan_to_num(np.array(list(scores), np.float64))
     with np.errstate(over="ignore"):
         singles = numbers.astype(np.float32)

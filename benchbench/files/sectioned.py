@@ -44,14 +44,14 @@ def find_documents(directory: Path) -> list[Path]:
 def read_document(path: Path) -> Document:
     """Return the document of a file. Errors name file and key."""
     document = read_as(Document, read_value(path), prefix=f"{path.name}, ")
-    sections = tuple(_flat(document.sections))
+    sections = tuple(_flatten(document.sections))
     repeated = [id for id, count in Counter(section.id for section in sections).items() if count > 1]
     if repeated:
         refuse(f"{path.name}, sections", f"has the id {repeated[0][:60]!a} more than once")
     return replace(document, sections=sections)
 
 
-def text_and_spans(document: Document, path: Path) -> tuple[str, list[tuple[int, int]]]:
+def find_text_and_spans(document: Document, path: Path) -> tuple[str, list[tuple[int, int]]]:
     """Return the text of the document read from `path`, and the start and end of each section in it, in characters.
 
     The text is that of the `.md` file in the same folder, else the headings and contents of the sections. A section
@@ -64,7 +64,7 @@ def text_and_spans(document: Document, path: Path) -> tuple[str, list[tuple[int,
     )
     if markdown_file is not None:
         text = read_text(markdown_file)
-        return text, _found_spans(document.sections, text)
+        return text, _find_spans(document.sections, text)
     texts = [
         "\n\n".join(piece for piece in (section.heading, section.content) if piece) for section in document.sections
     ]
@@ -75,7 +75,7 @@ def text_and_spans(document: Document, path: Path) -> tuple[str, list[tuple[int,
     return "\n\n".join(texts), spans
 
 
-def _found_spans(sections: Sequence[Section], text: str) -> list[tuple[int, int]]:
+def _find_spans(sections: Sequence[Section], text: str) -> list[tuple[int, int]]:
     starts: list[int | None] = []
     after = 0
     for section in sections:
@@ -101,7 +101,7 @@ def _find(section: Section, text: str, after: int) -> int | None:
     return None if at < 0 else at
 
 
-def _flat(sections: Iterable[Section]) -> Iterator[Section]:
+def _flatten(sections: Iterable[Section]) -> Iterator[Section]:
     for section in sections:
         yield section
-        yield from _flat(section.subsections)
+        yield from _flatten(section.subsections)

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 from typing import Literal
 
-from benchbench.files.tables import delimiter_of
-from benchbench.reading.strict_json import BLOCK_BYTES, raw_chunks
+from benchbench.files.tables import find_delimiter
+from benchbench.reading.strict_json import BLOCK_BYTES, read_chunks
 
 Kind = Literal[
     "benchbench-json",
@@ -54,50 +54,50 @@ def sniff(path: Path) -> Kind:
 
     The guess may be wrong for a damaged file; the reader of that kind then raises an error.
     """
-    head = next(raw_chunks(path), b"").removeprefix(codecs.BOM_UTF8)
+    head = next(read_chunks(path), b"").removeprefix(codecs.BOM_UTF8)
     if len(head) == BLOCK_BYTES:
         head = head[: head.rfind(b"\n")] if b"\n" in head else head  # the last line may be cut
     lines = [line for raw in head.split(b"\n") if (line := raw.decode(errors="replace").rstrip("\r")).strip()]
     if not lines:
         return ""
     start = lines[0].lstrip()[0]
-    if start in "{[" and _parsed(lines[0]) is None and (kind := _trec(lines[:1000])):
+    if start in "{[" and _parse(lines[0]) is None and (kind := _sniff_trec(lines[:1000])):
         return kind  # queries whose keys begin like JSON
     if start == "{":
-        return _object(lines, path)
+        return _sniff_object(lines, path)
     if start == "[":
-        return _first_of(LISTS, "\n".join(lines))
+        return _find_first(LISTS, "\n".join(lines))
     if start == "<":
         return "trec-topics" if re.search(r"<top(ic)?\b", "\n".join(lines), re.IGNORECASE) else ""
-    return _columns(lines, path)
+    return _sniff_columns(lines, path)
 
 
-def _object(lines: list[str], path: Path) -> Kind:
-    first = _parsed(lines[0])
+def _sniff_object(lines: list[str], path: Path) -> Kind:
+    first = _parse(lines[0])
     if first is not None and "queries" not in first and "benchmark_queries" not in first:
         if "_id" in first:
             return "beir-lines"
-        if path.name.removesuffix(".gz").endswith(".jsonl") or (len(lines) > 1 and _parsed(lines[1]) is not None):
+        if path.name.removesuffix(".gz").endswith(".jsonl") or (len(lines) > 1 and _parse(lines[1]) is not None):
             return "table"
-    return _first_of(OBJECTS, "\n".join(lines)) or "benchbench-json"
+    return _find_first(OBJECTS, "\n".join(lines)) or "benchbench-json"
 
 
-def _columns(lines: list[str], path: Path) -> Kind:
+def _sniff_columns(lines: list[str], path: Path) -> Kind:
     sample = lines[:1000]
     if re.split(r"\t", lines[0]) == ["query-id", "corpus-id", "score"]:
         return "beir-qrels"
-    cells = {cell.strip().strip('"').lower() for cell in lines[0].split(delimiter_of(lines[0]))}
+    cells = {cell.strip().strip('"').lower() for cell in lines[0].split(find_delimiter(lines[0]))}
     if len(cells) > 1 and cells & COLUMNS:
         return "table"
     is_csv = path.name.removesuffix(".gz").endswith(".csv")
-    if kind := _trec(sample, topics=not is_csv):
+    if kind := _sniff_trec(sample, topics=not is_csv):
         return kind
     if is_csv:
         return "table"
     return "trec-topics" if all("\t" in line for line in sample) else ""
 
 
-def _trec(lines: list[str], *, topics: bool = True) -> Kind:
+def _sniff_trec(lines: list[str], *, topics: bool = True) -> Kind:
     if topics and all(TOPIC.fullmatch(line.strip()) for line in lines):
         return "trec-topics"  # before judgments: a question may have three words, and end in a number
     if all(QREL.fullmatch(line.strip()) for line in lines):
@@ -105,11 +105,11 @@ def _trec(lines: list[str], *, topics: bool = True) -> Kind:
     return "trec-run" if all(RESULT.fullmatch(line.strip()) for line in lines) else ""
 
 
-def _first_of(kinds: tuple[tuple[str, Kind], ...], text: str) -> Kind:
+def _find_first(kinds: tuple[tuple[str, Kind], ...], text: str) -> Kind:
     return next((kind for key, kind in kinds if key in text), "")
 
 
-def _parsed(line: str) -> dict[str, object] | None:
+def _parse(line: str) -> dict[str, object] | None:
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from benchbench.busy import on_one_line
+from benchbench.busy import clean_line
 from benchbench.decimals import counted
 from benchbench.ir.measures import Measure, Truths, evaluate
 from benchbench.timestamps import timestamp
@@ -45,14 +45,14 @@ class Answer:
     shared: bool = False
 
 
-def baseline(
+def build_baseline(
     answers: Sequence[Answer], *, when: datetime, search_mode: str, seconds: float | None, limit: int = LIMIT
 ) -> dict[str, Any]:
     """Return the content of the file. Means are over the queries that did not fail; null if all failed.
 
     Every measure considers only a query's first `limit` modules.
     """
-    details = _details(answers, limit)
+    details = _list_details(answers, limit)
     valid = [detail["metrics"] for detail in details if detail["metrics"]]
     return {
         "metadata": {
@@ -65,23 +65,23 @@ def baseline(
             "execution_time_seconds": seconds,
             **(SHARED if any(answer.shared for answer in answers) else {}),
         },
-        "aggregate_metrics": _means(valid),
-        "per_category": _by_kind(details, "category"),
-        "per_difficulty": _by_kind(details, "difficulty"),
+        "aggregate_metrics": _compute_means(valid),
+        "per_category": _average_kinds(details, "category"),
+        "per_difficulty": _average_kinds(details, "difficulty"),
         "detailed_results": details,
     }
 
 
-def detail(answer: Answer, *, limit: int = LIMIT) -> dict[str, Any]:
+def build_detail(answer: Answer, *, limit: int = LIMIT) -> dict[str, Any]:
     """Return the content of the file for one query."""
-    return _details([answer], limit)[0]
+    return _list_details([answer], limit)[0]
 
 
-def file_name(when: datetime) -> str:
+def name_file(when: datetime) -> str:
     return f"baseline_{when.astimezone(UTC):%Y%m%d_%H%M%S}.json"
 
 
-def _details(answers: Sequence[Answer], limit: int) -> list[dict[str, Any]]:
+def _list_details(answers: Sequence[Answer], limit: int) -> list[dict[str, Any]]:
     truths = Truths.from_grades([dict.fromkeys(answer.expected, 1) for answer in answers])
     values = evaluate(list(MEASURES.values()), truths.grade([answer.returned[:limit] for answer in answers]))
     return [
@@ -93,7 +93,7 @@ def _details(answers: Sequence[Answer], limit: int) -> list[dict[str, Any]]:
             "difficulty": answer.difficulty,
             "expected_modules": list(answer.expected),
             "returned_modules": list(answer.returned[:limit]),
-            "metrics": None if answer.error else dict(zip(MEASURES, column, strict=True)) | _places(answer, limit),
+            "metrics": None if answer.error else dict(zip(MEASURES, column, strict=True)) | _find_places(answer, limit),
             "execution_time_ms": answer.milliseconds,
             **(SHARED if answer.shared else {}),
             "error": answer.error,
@@ -102,7 +102,7 @@ def _details(answers: Sequence[Answer], limit: int) -> list[dict[str, Any]]:
     ]
 
 
-def _places(answer: Answer, limit: int) -> dict[str, int | None]:
+def _find_places(answer: Answer, limit: int) -> dict[str, int | None]:
     places = [rank for rank, module in enumerate(answer.returned[:limit], start=1) if module in set(answer.expected)]
     return {
         "hits_in_top_3": sum(rank <= 3 for rank in places),
@@ -111,18 +111,18 @@ def _places(answer: Answer, limit: int) -> dict[str, int | None]:
     }
 
 
-def _means(metrics: Sequence[Mapping[str, float]]) -> dict[str, float | None]:
+def _compute_means(metrics: Sequence[Mapping[str, float]]) -> dict[str, float | None]:
     return {
         name: math.fsum(values[name] for values in metrics) / len(metrics) if metrics else None for name in MEASURES
     }
 
 
-def _by_kind(details: Sequence[Mapping[str, Any]], key: str) -> dict[str, dict[str, Any]]:
+def _average_kinds(details: Sequence[Mapping[str, Any]], key: str) -> dict[str, dict[str, Any]]:
     """Return means by kind over the queries that did not fail, with their `count`."""
     groups: dict[str, list[Mapping[str, float]]] = {}
     for of_query in details:
         groups.setdefault(of_query[key] or "unknown", []).extend(filter(None, [of_query["metrics"]]))
-    return {kind: {"count": len(group), **_means(group)} for kind, group in sorted(groups.items())}
+    return {kind: {"count": len(group), **_compute_means(group)} for kind, group in sorted(groups.items())}
 
 
 RULE = "=" * 80
@@ -132,14 +132,14 @@ SHORT_NAMES = {"P@3": "precision@3", "P@5": "precision@5", "R@10": "recall@10", 
 DIFFICULTIES = ("easy", "medium", "hard")
 
 
-def opening(title: str, *, source: str, queries: int) -> list[str]:
+def render_opening(title: str, *, source: str, queries: int) -> list[str]:
     """Return the lines above the queries: the title of the run and the source of the queries."""
     return [
         RULE,
-        on_one_line(title),
+        clean_line(title),
         RULE,
         "",
-        f"Loading queries from: {on_one_line(source)}",
+        f"Loading queries from: {clean_line(source)}",
         f"✓ Loaded {counted(queries, 'query')} successfully",
         "",
         "Starting benchmark execution...",
@@ -160,11 +160,11 @@ def query_lines(detail: Mapping[str, Any], position: int, total: int, *, noun: s
         "Difficulty": detail["difficulty"],
     }
     lines = [
-        " | ".join(f"{name}: {on_one_line(str(value))}" for name, value in facts.items() if value),
+        " | ".join(f"{name}: {clean_line(str(value))}" for name, value in facts.items() if value),
         f"Expected: {counted(len(detail['expected_modules']), noun)}",
     ]
     if detail["error"] is not None:
-        lines.append(f"✗ Failed: {on_one_line(detail['error'])}")
+        lines.append(f"✗ Failed: {clean_line(detail['error'])}")
     else:
         took = detail["execution_time_ms"]
         lines.append("✓ Executed" if took is None else f"✓ Executed in {took:.0f}ms{_shared(detail)}")
@@ -172,10 +172,10 @@ def query_lines(detail: Mapping[str, Any], position: int, total: int, *, noun: s
         values = [f"{short}={metrics[name]:.3f}" for short, name in SHORT_NAMES.items()]
         lines.append("Metrics: " + " | ".join(values))
     indent = " " * len(number)
-    return [f'{number}Query: "{on_one_line(detail["query"])}"', *(indent + line for line in lines if line), ""]
+    return [f'{number}Query: "{clean_line(detail["query"])}"', *(indent + line for line in lines if line), ""]
 
 
-def closing(content: Mapping[str, Any], *, written_to: str = "") -> list[str]:
+def render_closing(content: Mapping[str, Any], *, written_to: str = "") -> list[str]:
     """Return the totals of a baseline file: time, means with bars, means by difficulty. Means omit failed queries."""
     about, means = content["metadata"], content["aggregate_metrics"]
     seconds, failed = about["execution_time_seconds"], about["failed_queries"]
@@ -190,7 +190,7 @@ def closing(content: Mapping[str, Any], *, written_to: str = "") -> list[str]:
     ]
     mrr = means["mrr"]
     lines += [f"  {'Mean MRR:':<13}{'–' if mrr is None else format(mrr, '.3f'):>6}", ""]
-    lines += _by_difficulty(content["per_difficulty"])
+    lines += _render_difficulty(content["per_difficulty"])
     lines += [f"Results saved to: {written_to}", ""] if written_to else []
     return [*lines, RULE]
 
@@ -207,12 +207,12 @@ def _cut_short(limit: int) -> list[str]:
     return [f"Results per Query: {limit}; measures at greater cutoffs, up to {greatest}, use no more"]
 
 
-def _by_difficulty(groups: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def _render_difficulty(groups: Mapping[str, Mapping[str, Any]]) -> list[str]:
     groups = {name: group for name, group in groups.items() if group["count"]}
     if not groups:
         return []
     names = [name for name in DIFFICULTIES if name in groups] + [name for name in groups if name not in DIFFICULTIES]
-    rows = [(on_one_line(name).capitalize(), f"({groups[name]['count']})", groups[name]) for name in names]
+    rows = [(clean_line(name).capitalize(), f"({groups[name]['count']})", groups[name]) for name in names]
     widths = max(len(name) for name, _, _ in rows), max(len(count) for _, count, _ in rows)
     return [
         "BY DIFFICULTY:",

@@ -6,7 +6,7 @@ from dataclasses import asdict, astuple, dataclass, field, fields
 from statistics import fmean
 from typing import Any
 
-from benchbench.files.tables import csv_line
+from benchbench.files.tables import render_line
 from benchbench.ir.sections import NOT_FOUND, consistency, order_statistic, reciprocal
 
 CUTOFFS = (1, 3, 5, 10)  # of the summary, whichever were run
@@ -101,18 +101,18 @@ class Summary:
 def index_stats(built: Iterable[tuple[Configuration, IndexStats]]) -> Iterator[str]:
     """Yield index_stats.csv. It has a column `error` only if an index could not be built."""
     lines = [[*astuple(configuration), *astuple(stats)] for configuration, stats in built]
-    return _table([*_names(Configuration), *_names(IndexStats)], lines)
+    return _render_table([*_list_names(Configuration), *_list_names(IndexStats)], lines)
 
 
 def search_header() -> str:
     """Return the first line of search_results.csv."""
-    query_id, run, *columns = _names(SearchRow)
-    return csv_line([query_id, run, *_names(Configuration), *columns])
+    query_id, run, *columns = _list_names(SearchRow)
+    return render_line([query_id, run, *_list_names(Configuration), *columns])
 
 
 def search_rows(search: Search, cutoffs: Iterable[int]) -> Iterator[SearchRow]:
     """Yield the rows of a search, one per cutoff: the same ranking, cut. Results below a cutoff count as not found."""
-    base_values = {name: getattr(search, name) for name in _names(SearchRow)}
+    base_values = {name: getattr(search, name) for name in _list_names(SearchRow)}
     for k in cutoffs:
         doc_rank, section_rank = _cut(search.doc_rank, k), _cut(search.section_rank, k)
         found_flags = {"doc_found": _is_found(doc_rank), "section_found": _is_found(section_rank)}
@@ -124,16 +124,16 @@ def search_rows(search: Search, cutoffs: Iterable[int]) -> Iterator[SearchRow]:
 def search_line(configuration: Configuration, row: SearchRow) -> str:
     """Return a row as a line of search_results.csv."""
     query_id, run, *values = astuple(row)
-    return csv_line([query_id, run, *astuple(configuration), *values])
+    return render_line([query_id, run, *astuple(configuration), *values])
 
 
-def summary(rows: Iterable[Summary]) -> Iterator[str]:
+def render_summary(rows: Iterable[Summary]) -> Iterator[str]:
     """Yield summary.csv. It has a column `error` only if a configuration failed. Reads `rows` on the first `next`."""
     lines = [[*astuple(row.configuration), *map(row.values.get, SUMMARY_COLUMNS), row.error] for row in rows]
-    yield from _table([*_names(Configuration), *SUMMARY_COLUMNS, "error"], lines)
+    yield from _render_table([*_list_names(Configuration), *SUMMARY_COLUMNS, "error"], lines)
 
 
-def summarised(
+def summarise(
     configuration: Configuration,
     stats: IndexStats,
     rows: Sequence[SearchRow],
@@ -157,14 +157,14 @@ def summarised(
     }
     if not error:
         answered = [row for row in rows if not row.error]
-        values |= _quality(_first(answered)) | _totals(rows)
+        values |= _average_quality(_first(answered)) | _totals(rows)
         values["consistency_score"] = consistency_score
         values["execution"] = next((row.execution for row in answered if row.execution), None)
         values["queries_evaluated"] = len({row.query_id for row in answered})
     return Summary(configuration=configuration, values=values, error=error)
 
 
-def consistency_of(searches: Iterable[Search], k: int) -> float | None:
+def compute_consistency(searches: Iterable[Search], k: int) -> float | None:
     """Return the share of queries whose first k documents are the same in all repetitions.
 
     A query that failed in some repetitions is not consistent; one that failed in all is left out.
@@ -176,7 +176,7 @@ def consistency_of(searches: Iterable[Search], k: int) -> float | None:
     return consistency([of_query for of_query in repetitions if any(list_ != FAILED for list_ in of_query)])
 
 
-def _quality(rows: Sequence[SearchRow]) -> dict[str, float | None]:
+def _average_quality(rows: Sequence[SearchRow]) -> dict[str, float | None]:
     values: dict[str, float | None] = {}
     for name in ("doc", "section"):
         ranks = _best_ranks(rows, f"{name}_rank")
@@ -237,13 +237,13 @@ def _mean(values: Sequence[float]) -> float | None:
     return fmean(values) if values else None
 
 
-def _names(record: type) -> list[str]:
+def _list_names(record: type) -> list[str]:
     return [field.name for field in fields(record)]
 
 
-def _table(columns: list[str], lines: list[list[Any]]) -> Iterator[str]:
+def _render_table(columns: list[str], lines: list[list[Any]]) -> Iterator[str]:
     """Yield a table without its last column, `error`, if that is empty."""
     width = len(columns) - (0 if any(line[-1] for line in lines) else 1)
-    yield csv_line(columns[:width])
+    yield render_line(columns[:width])
     for line in lines:
-        yield csv_line(line[:width])
+        yield render_line(line[:width])

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchbench.errors import FileFormatError
-from benchbench.reading.strict_json import decode_chunk, raw_lines, read_objects
+from benchbench.reading.strict_json import decode_chunk, read_objects, read_raw_lines
 
 FORMULA_SIGNS = "=+-@＝＋－＠"  # with the full-width signs, which some spreadsheets treat alike
 STARTS_A_FORMULA = (*FORMULA_SIGNS, "\t", "\r", "\n")
@@ -29,7 +29,7 @@ def cell(value: Any) -> Any:
     return f"'{value}" if value.startswith(STARTS_A_FORMULA) else value
 
 
-def csv_line(values: Iterable[Any]) -> str:
+def render_line(values: Iterable[Any]) -> str:
     """Return one line of CSV, with its end."""
     line = io.StringIO()
     csv.writer(line, lineterminator="\r\n").writerow([cell(value) for value in values])
@@ -48,11 +48,11 @@ def read_table(path: Path) -> tuple[list[str], Iterator[Row]]:
     A file of JSON Lines has one object per line. The keys of the first are its columns, and cells keep their types. In
     CSV every cell is a string, and a row must have as many cells as the header. Errors name the line.
     """
-    first = next((line for _, line in raw_lines(path) if line.strip()), b"")
+    first = next((line for _, line in read_raw_lines(path) if line.strip()), b"")
     if first.lstrip().startswith(b"{"):
         _, keys = next(read_objects(path))
         return list(keys), read_objects(path)
-    header, rows = _csv(path, delimiter_of(decode_chunk(first, location=path.name)))
+    header, rows = _read_csv(path, find_delimiter(decode_chunk(first, location=path.name)))
     if not header:
         raise FileFormatError(f"{path.name} is empty: its first line must be a header with the column names.")
     repeated = [name for name in header if header.count(name) > 1]
@@ -61,7 +61,7 @@ def read_table(path: Path) -> tuple[list[str], Iterator[Row]]:
     return header, rows
 
 
-def delimiter_of(header: str) -> str:
+def find_delimiter(header: str) -> str:
     """Return the most frequent delimiter of a header."""
     return max(DELIMITERS, key=header.count)
 
@@ -71,11 +71,11 @@ def plain(cell: str) -> str:
     return cell[1:] if MARKED.match(cell) else cell
 
 
-def _csv(path: Path, delimiter: str) -> tuple[list[str], Iterator[Row]]:
-    lines = (decode_chunk(line, location=f"{path.name}, line {number},") for number, line in raw_lines(path))
+def _read_csv(path: Path, delimiter: str) -> tuple[list[str], Iterator[Row]]:
+    lines = (decode_chunk(line, location=f"{path.name}, line {number},") for number, line in read_raw_lines(path))
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
 
-    def cells() -> Iterator[tuple[str, list[str]]]:
+    def read_cells() -> Iterator[tuple[str, list[str]]]:
         line = 1
         try:
             for row in reader:
@@ -85,13 +85,13 @@ def _csv(path: Path, delimiter: str) -> tuple[list[str], Iterator[Row]]:
         except csv.Error as error:
             raise FileFormatError(f"{path.name}, line {line}, is not CSV: {error}.") from None
 
-    rows = cells()
+    rows = read_cells()
     _, header = next(rows, ("", []))
     header = [name.strip() for name in header]
-    return header, _rows(header, rows)
+    return header, _build_rows(header, rows)
 
 
-def _rows(header: list[str], rows: Iterator[tuple[str, list[str]]]) -> Iterator[Row]:
+def _build_rows(header: list[str], rows: Iterator[tuple[str, list[str]]]) -> Iterator[Row]:
     for location, row in rows:
         if len(row) != len(header):
             raise FileFormatError(f"{location} has {len(row)} cells, but the header has {len(header)}.")

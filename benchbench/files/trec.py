@@ -1,7 +1,7 @@
 """TREC's files of judgments and of results: lines with columns separated by white space, as trec_eval reads them.
 
 Ids of documents stay bytes, as trec_eval compares them: decoding a million of them takes longer than ranking them, and
-an id need not be UTF-8 to be measured. `as_text` decodes the ids to be stored.
+an id need not be UTF-8 to be measured. `decode_ids` decodes the ids to be stored.
 """
 
 import math
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchbench.errors import FileFormatError
 from benchbench.ir.records import ScoredDocuments
-from benchbench.reading.strict_json import decode_chunk, raw_blocks, raw_lines, read_lines, read_text
+from benchbench.reading.strict_json import decode_chunk, read_blocks, read_lines, read_raw_lines, read_text
 
 GRADE = re.compile(rb"[+-]?[0-9]{1,9}")
 
@@ -24,7 +24,7 @@ def read_qrels(path: Path) -> dict[str, dict[bytes, int]]:
     A grade is any integer. As in trec_eval, a document that is judged twice for a query is an error.
     """
     truth: dict[bytes, dict[bytes, int]] = {}
-    for number, line in raw_lines(path):
+    for number, line in read_raw_lines(path):
         columns = line.split()
         if not columns:
             continue
@@ -52,7 +52,7 @@ def read_run(path: Path) -> dict[str, ScoredDocuments[bytes]]:
     current = None
     documents: list[bytes] = []
     scores: list[float] = []
-    for first, lines in raw_blocks(path):
+    for first, lines in read_blocks(path):
         for at, line in enumerate(lines):
             try:
                 query, _, document, _, score, _ = line.split(None, 5)
@@ -71,7 +71,7 @@ def read_run(path: Path) -> dict[str, ScoredDocuments[bytes]]:
     if not by_query:
         raise FileFormatError(f"{path.name} contains no results.")
     return {
-        key: _scored(path, key, *results)
+        key: _build_scored(path, key, *results)
         for key, results in ((_key(path, query), results) for query, results in by_query.items())
     }
 
@@ -84,17 +84,17 @@ def read_tags(path: Path) -> tuple[tuple[str, ...], int]:
     """
     tags: dict[bytes, None] = {}
     longer = 0
-    for _, lines in raw_blocks(path):
+    for _, lines in read_blocks(path):
         columns = [fields for line in lines if (fields := line.split(None, 6))]
         tags.update(dict.fromkeys(fields[5] for fields in columns))
         longer += sum(len(fields) > 6 for fields in columns)
     return tuple(tag.decode(errors="replace").replace("\0", "\ufffd") for tag in tags), longer
 
 
-def repeated_document(path: Path, query: str) -> FileFormatError:
+def find_repeated_document(path: Path, query: str) -> FileFormatError:
     """Return the error with the line on which a document of `query` occurs for the second time in a run."""
     lines: dict[bytes, int] = {}
-    for number, line in raw_lines(path):
+    for number, line in read_raw_lines(path):
         columns = line.split(None, 3)
         if columns and columns[0] == query.encode():
             document = columns[2]
@@ -105,7 +105,7 @@ def repeated_document(path: Path, query: str) -> FileFormatError:
     raise AssertionError(f"No document of {query!r} is ranked twice.")
 
 
-def as_text(documents: Sequence[bytes], *, location: str) -> list[str]:
+def decode_ids(documents: Sequence[bytes], *, location: str) -> list[str]:
     """Return ids as text, decoded by one call, since ids hold no white space; `location` begins an error's message."""
     return (
         decode_chunk(b"\n".join(documents), location=f"{location} has a document whose id").split("\n")
@@ -115,12 +115,12 @@ def as_text(documents: Sequence[bytes], *, location: str) -> list[str]:
 
 
 def write_qrels(rows: Iterable[tuple[str, str, int]]) -> Iterator[str]:
-    """Yield lines `qid 0 docno rel` from (query, document, grade); see `column` for what it raises."""
+    """Yield lines `qid 0 docno rel` from (query, document, grade); see `check_column` for what it raises."""
     for query, document, grade in rows:
-        yield f"{column(query)} 0 {column(document)} {grade}\n"
+        yield f"{check_column(query)} 0 {check_column(document)} {grade}\n"
 
 
-def column(text: str) -> str:
+def check_column(text: str) -> str:
     """Return an id that fits in a column. Raises FileFormatError for a blank id or one with white space."""
     if not fits_column(text):
         raise FileFormatError(f"The id {text[:80]!r} has white space, which a column of a TREC file cannot hold.")
@@ -132,7 +132,7 @@ def fits_column(text: str) -> bool:
     return text.encode().split() == [text.encode()]
 
 
-def _scored(path: Path, key: str, documents: list[bytes], scores: list[float]) -> ScoredDocuments[bytes]:
+def _build_scored(path: Path, key: str, documents: list[bytes], scores: list[float]) -> ScoredDocuments[bytes]:
     location = f"{path.name}, query {key[:60]!a},"
     if any(map(math.isnan, scores)):
         raise FileFormatError(f"{location} has a score that is not a number (NaN).")
@@ -187,7 +187,7 @@ def read_topics(path: Path) -> list[Topic]:
     """
     places: dict[str, str] = {}
     topics = []
-    read = _blocks if next(read_lines(path), ("", ""))[1].lstrip().startswith("<") else _lines
+    read = _read_blocks if next(read_lines(path), ("", ""))[1].lstrip().startswith("<") else _read_lines
     for location, topic in read(path):
         if not topic.key.strip() or not topic.text.strip():
             raise FileFormatError(f"{location} has a topic without {'a text' if topic.key.strip() else 'a number'}.")
@@ -217,7 +217,7 @@ def write_topics(topics: Iterable[Topic]) -> Iterator[str]:
         yield f"{key}\t{text}\n"
 
 
-def _lines(path: Path) -> Iterator[tuple[str, Topic]]:
+def _read_lines(path: Path) -> Iterator[tuple[str, Topic]]:
     for location, line in read_lines(path):
         key, separator, text = line.partition("\t")
         if not separator:
@@ -225,15 +225,15 @@ def _lines(path: Path) -> Iterator[tuple[str, Topic]]:
         yield location, Topic(key.strip(SPACE), text.strip(SPACE))
 
 
-def _blocks(path: Path) -> Iterator[tuple[str, Topic]]:
+def _read_blocks(path: Path) -> Iterator[tuple[str, Topic]]:
     text = read_text(path)
     line, counted = 1, 0
     for block in BLOCK.finditer(text):
         line, counted = line + text.count("\n", counted, block.start()), block.start()
-        yield f"{path.name}, line {line},", _topic(attributes=block[2], inside=block[3])
+        yield f"{path.name}, line {line},", _build_topic(attributes=block[2], inside=block[3])
 
 
-def _topic(*, attributes: str, inside: str) -> Topic:
+def _build_topic(*, attributes: str, inside: str) -> Topic:
     fields: dict[str, str] = {}
     if number := NUMBER.search(attributes):
         fields["num"] = _clean(number[1])

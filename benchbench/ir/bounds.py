@@ -21,7 +21,7 @@ from benchbench.ir.measures.graded import share
 Bounds = tuple[Values, Values]
 
 
-def bounds(measure: Measure, graded: GradedRankings, top_grade: float) -> Bounds:
+def find_bounds(measure: Measure, graded: GradedRankings, top_grade: float) -> Bounds:
     """Return the least and the greatest value of each query, both (q,); NaN for a measure of the library.
 
     `top_grade` is the highest grade that a document can get; no grade of the truths is above it. Linear in the depth,
@@ -68,13 +68,13 @@ class _OpenRankings:
         """Return the rank of the first unjudged document, (q,); infinite if all are judged."""
         return np.where(self.unjudged.any(axis=-1), self.unjudged.argmax(axis=-1) + 1.0, np.inf)
 
-    def counted_down(self) -> Values:
+    def count_down(self) -> Values:
         """Return the number of unjudged documents at each rank or above, (q, depth)."""
         return np.cumsum(self.unjudged, axis=-1, dtype=np.float64)
 
-    def counted_up(self) -> Values:
+    def count_up(self) -> Values:
         """Return the number of unjudged documents at each rank or below, (q, depth)."""
-        return _from_below(self.unjudged.astype(np.float64))
+        return _sum_up(self.unjudged.astype(np.float64))
 
 
 def _first_relevant(open_: _OpenRankings) -> Bounds:
@@ -97,34 +97,34 @@ def _average_precision(open_: _OpenRankings) -> Bounds:
     graded, unjudged = open_.graded, open_.unjudged
     hits = np.cumsum(open_.relevant, axis=-1, dtype=np.float64)
     shares = 1.0 / graded.ranks
-    lifted = _from_below(np.where(open_.relevant, shares, 0.0))  # what one more document above adds to those below
+    lifted = _sum_up(np.where(open_.relevant, shares, 0.0))  # what one more document above adds to those below
     base, total = graded.n_relevant[:, None], (open_.value * graded.n_relevant)[:, None]
-    down, up = open_.counted_down(), open_.counted_up()
+    down, up = open_.count_down(), open_.count_up()
     topmost = np.cumsum(np.where(unjudged, (hits + down) * shares + lifted, 0.0), axis=-1)
-    own_and_below = _from_below(np.where(unjudged, shares, 0.0))  # its own place, and the lift of those added before
-    deepest = _from_below(np.where(unjudged, hits * shares + lifted + own_and_below, 0.0))
+    own_and_below = _sum_up(np.where(unjudged, shares, 0.0))  # its own place, and the lift of those added before
+    deepest = _sum_up(np.where(unjudged, hits * shares + lifted + own_and_below, 0.0))
     upper = np.where(unjudged, share(total + topmost, base + down), -np.inf).max(axis=-1)
     lower = np.where(unjudged, share(total + deepest, base + up), np.inf).min(axis=-1)
     return np.minimum(open_.value, lower), np.maximum(open_.value, upper)
 
 
-def _least_ndcg(open_: _OpenRankings) -> Values:
+def _minimize_ndcg(open_: _OpenRankings) -> Values:
     """Return the least nDCG by trying each number of deepest documents at the highest grade.
 
     For a given ratio λ, DCG − λ · ideal is concave in the grades, because the ideal, a maximum over orders, is convex.
     So it is least if each grade is 0 or the highest, and for a given number, if the deepest have the highest.
     """
     levels = _Levels.from_rankings(open_)
-    gained = _from_below(np.where(open_.unjudged, levels.discounts, 0.0)) * open_.top_grade
-    count = open_.counted_up()
+    gained = _sum_up(np.where(open_.unjudged, levels.discounts, 0.0)) * open_.top_grade
+    count = open_.count_up()
     ideal = np.zeros_like(count)
-    for width, number in levels.each():
+    for width, number in levels.iterate():
         ideal += width * levels.ideal(number + count)
     ratios = np.where(open_.unjudged, share(levels.dcg + gained, ideal), np.inf)
     return np.asarray(np.minimum(open_.value, ratios.min(axis=-1)), np.float64)
 
 
-def _greatest_ndcg(open_: _OpenRankings) -> Values:
+def _maximize_ndcg(open_: _OpenRankings) -> Values:
     """Return the greatest nDCG by Dinkelbach's method.
 
     λ becomes the ratio DCG / ideal of the grades that maximise DCG − λ · ideal, until it no longer changes. A grade is
@@ -134,10 +134,10 @@ def _greatest_ndcg(open_: _OpenRankings) -> Values:
     """
     levels, ratio = _Levels.from_rankings(open_), open_.value
     gains = np.cumsum(np.where(open_.unjudged, levels.discounts, 0.0), axis=-1)
-    count = open_.counted_down()
+    count = open_.count_down()
     while True:
         dcg, ideal = levels.dcg[:, 0], np.zeros_like(ratio)
-        for width, number in levels.each():
+        for width, number in levels.iterate():
             none = levels.ideal(number)
             values = np.where(open_.unjudged, gains - ratio[:, None] * (levels.ideal(number + count) - none), -np.inf)
             best = values.argmax(axis=-1)[:, None]
@@ -181,7 +181,7 @@ class _Levels:
             dcg=(gains * discounts).sum(axis=-1, keepdims=True),
         )
 
-    def each(self) -> zip[tuple[float, Values]]:
+    def iterate(self) -> zip[tuple[float, Values]]:
         return zip(self.widths, self.numbers, strict=True)
 
     def ideal(self, numbers: Values) -> Values:
@@ -192,7 +192,7 @@ class _Levels:
 BOUNDS: dict[str, Callable[[_OpenRankings], Bounds]] = {
     "P": lambda o: (o.value, o.value + o.count / max(o.measure.cutoff or 0, 1)),
     "R": _recall,
-    "nDCG": lambda o: (_least_ndcg(o), _greatest_ndcg(o)),
+    "nDCG": lambda o: (_minimize_ndcg(o), _maximize_ndcg(o)),
     "AP": _average_precision,
     "RR": lambda o: (o.value, np.maximum(o.value, 1.0 / o.first)),
     "Success": lambda o: (o.value, np.maximum(o.value, o.count > 0)),
@@ -202,6 +202,6 @@ BOUNDS: dict[str, Callable[[_OpenRankings], Bounds]] = {
 }
 
 
-def _from_below(values: Values) -> Values:
+def _sum_up(values: Values) -> Values:
     """Return running sums from the last rank upwards."""
     return np.flip(np.cumsum(np.flip(values, axis=-1), axis=-1), axis=-1)

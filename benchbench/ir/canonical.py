@@ -48,7 +48,7 @@ class Run(StrictRecord):
         return {"run_id": self.run_id, "entries": [asdict(entry) for entry in self.entries]}
 
 
-def rules(version: str) -> Callable[[str | None, str | None], str | None]:
+def get_rules(version: str) -> Callable[[str | None, str | None], str | None]:
     """Return the function (topic_id, topic) → id of a version of the rules; it returns None for an item without an id.
 
     Raises CanonicalizationError for an unknown version.
@@ -72,22 +72,22 @@ def export_retrieval_results_to_run(
     out. Equal scores keep their order. A ranking holds an item once, so of two results with one id the better is kept.
     Raises CanonicalizationError for an invalid id or score, and for two query ids that are equal as text.
     """
-    name = rules(version)
+    name = get_rules(version)
     entries: list[RunEntry] = []
     query_ids: set[str] = set()
     for key, hits in results.items():
-        query_id = _id(key, "query id")
+        query_id = _read_id(key, "query id")
         if query_id in query_ids:
             raise CanonicalizationError(f"Two queries have the id {query_id[:60]!a}.", field="query_id")
         query_ids.add(query_id)
         scores: dict[str, float] = {}
         retrieved = [result for result in hits if not _is_generated(result)]
         for result in sorted(retrieved, key=lambda result: _score(result, query_id), reverse=True):
-            item = name(_optional_id(result, "topic_id"), _optional_id(result, "topic"))
+            item = name(_read_optional_id(result, "topic_id"), _read_optional_id(result, "topic"))
             if item is not None:
                 scores.setdefault(item, _score(result, query_id))
         entries += [RunEntry(query_id, item, rank, score) for rank, (item, score) in enumerate(scores.items(), start=1)]
-    return Run(_id(run_id, "run_id"), tuple(entries))
+    return Run(_read_id(run_id, "run_id"), tuple(entries))
 
 
 def _v1(topic_id: str | None, topic: str | None) -> str | None:
@@ -103,12 +103,12 @@ VERSIONS: dict[str, Callable[[str | None, str | None], str | None]] = {CURRENT: 
 
 
 def _is_generated(result: Any) -> bool:
-    source = str(_field(_field(result, "metadata") or {}, "source") or "").lower()
+    source = str(_get_field(_get_field(result, "metadata") or {}, "source") or "").lower()
     return any(word in source for word in GENERATED)
 
 
 def _score(result: Any, query_id: str) -> float:
-    score = _field(result, "score")
+    score = _get_field(result, "score")
     if isinstance(score, bool) or not isinstance(score, Real) or not math.isfinite(score):
         raise CanonicalizationError(
             f"A result of the query {query_id[:60]!a} has the score {score!r:.40}: it must be a finite number.",
@@ -117,7 +117,7 @@ def _score(result: Any, query_id: str) -> float:
     return float(score)
 
 
-def _id(value: Any, noun: str) -> str:
+def _read_id(value: Any, noun: str) -> str:
     """Return an id as text: str of a subclass of it too, such as NumPy's."""
     if isinstance(value, bool) or not isinstance(value, str | UUID | Integral):
         raise CanonicalizationError(
@@ -127,10 +127,10 @@ def _id(value: Any, noun: str) -> str:
     return str(value)
 
 
-def _optional_id(result: Any, name: str) -> str | None:
-    value = _field(result, name)
-    return None if value is None else _id(value, name)
+def _read_optional_id(result: Any, name: str) -> str | None:
+    value = _get_field(result, name)
+    return None if value is None else _read_id(value, name)
 
 
-def _field(thing: Any, name: str) -> Any:
+def _get_field(thing: Any, name: str) -> Any:
     return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)

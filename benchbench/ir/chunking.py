@@ -16,7 +16,7 @@ class ChunkingError(BenchbenchError):
     code = "chunking"
 
 
-def spans(text: str, *, size: int, overlap: int) -> list[tuple[int, int]]:
+def cut_spans(text: str, *, size: int, overlap: int) -> list[tuple[int, int]]:
     """Return the chunks (start, end) of `text` in characters: windows of `size` with an `overlap` with the last.
 
     Windows may end in mid-word; the overlap keeps the word whole in one of the two. The last window ends with the last
@@ -43,7 +43,7 @@ CHARACTERS = 500  # the default size of a chunk
 ENDS = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|\n\s*\n")
 
 
-def first_sentences(text: str, *, limit: int = CHARACTERS) -> str:
+def find_first_sentences(text: str, *, limit: int = CHARACTERS) -> str:
     """Return the sentences that a text begins with, as many as fit into `limit` characters, white space collapsed.
 
     A sentence ends with a full stop, a question or exclamation mark before white space, or with a blank line. If even
@@ -59,7 +59,7 @@ def first_sentences(text: str, *, limit: int = CHARACTERS) -> str:
     return summary
 
 
-def segments(length: int, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int, int | None]]:
+def list_segments(length: int, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int, int | None]]:
     """Return the parts (start, end, number) of a text of `length` characters, in order and without gaps.
 
     `number` is that of the shortest span (start, end) that covers the part, of equally short ones the first; None

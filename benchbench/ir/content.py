@@ -12,7 +12,7 @@ from collections.abc import Sequence
 WORD = re.compile(r"\w+")
 
 
-def words(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     return WORD.findall(text.lower())
 
 
@@ -21,15 +21,15 @@ def evidence_recall(evidence: Sequence[str], texts: Sequence[str]) -> float | No
 
     Passages without words are ignored. Returns None without evidence.
     """
-    passages = [passage for passage in map(words, evidence) if passage]
-    retrieved = [_spaced(words(text)) for text in texts]
-    return _share([any(_spaced(passage) in text for text in retrieved) for passage in passages])
+    passages = [passage for passage in map(split_words, evidence) if passage]
+    retrieved = [_join_tokens(split_words(text)) for text in texts]
+    return _share([any(_join_tokens(passage) in text for text in retrieved) for passage in passages])
 
 
 def answer_token_overlap(answer: str, texts: Sequence[str]) -> float | None:
     """Return the share of the answer's distinct words that occur in any of the texts; None without words."""
-    retrieved = {word for text in texts for word in words(text)}
-    return _share([word in retrieved for word in set(words(answer))])
+    retrieved = {word for text in texts for word in split_words(text)}
+    return _share([word in retrieved for word in set(split_words(answer))])
 
 
 def rouge_l(answer: str, texts: Sequence[str]) -> float | None:
@@ -38,10 +38,10 @@ def rouge_l(answer: str, texts: Sequence[str]) -> float | None:
     For the longest common subsequence of the words of a text and the answer, of length l, precision is l / words of the
     text and recall l / words of the answer. ROUGE-L is their harmonic mean, 2 l / (words of both).
     """
-    expected = words(answer)
+    expected = split_words(answer)
     if not expected:
         return None
-    retrieved = map(words, texts)
+    retrieved = map(split_words, texts)
     return max(
         (2 * longest_common_subsequence(expected, text) / (len(expected) + len(text)) for text in retrieved),
         default=0.0,
@@ -64,7 +64,7 @@ def longest_common_subsequence(first: Sequence[str], second: Sequence[str]) -> i
     return len(first) - row.bit_count()
 
 
-def _spaced(tokens: Sequence[str]) -> str:
+def _join_tokens(tokens: Sequence[str]) -> str:
     """Return the words with a space around each, so that whole words match."""
     return f" {' '.join(tokens)} "
 

@@ -13,9 +13,9 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from benchbench.decimals import counted, figure, short_signed, some_of
+from benchbench.decimals import counted, figure, list_some, short_signed
 from benchbench.ir.measures import Measure
-from benchbench.ir.measures.means import MAX_LOST_PERCENT, too_many_lost
+from benchbench.ir.measures.means import MAX_LOST_PERCENT, has_lost_too_many
 from benchbench.ir.profiles import Mean
 
 Values = NDArray[np.float64]
@@ -140,7 +140,7 @@ class CheckReport:
     note: str = ""
 
 
-def overall(outcomes: Sequence[Outcome]) -> Outcome:
+def combine(outcomes: Sequence[Outcome]) -> Outcome:
     """Return the outcome of several checks: undecided if any is undecided, else failed if any failed."""
     for outcome in (Outcome.UNDECIDED, Outcome.FAILED):
         if outcome in outcomes:
@@ -150,18 +150,18 @@ def overall(outcomes: Sequence[Outcome]) -> Outcome:
 
 def judge(rules: Rules, evidence: Evidence) -> list[CheckReport]:
     """Check every rule against the measurements, in the order of a rules file."""
-    checks = [_floor(floor, evidence) for floor in rules.floors]
+    checks = [_check_floor(floor, evidence) for floor in rules.floors]
     checks += [_change(change, evidence) for change in rules.changes]
     checks += [_must_not_fail(rule, evidence) for rule in rules.must_not_fail]
     if rules.false_answers is not None:
-        checks.append(_false_answers(rules.false_answers, evidence))
-    checks += [_latency(name, limit, evidence) for name, limit in rules.latency_ms]
+        checks.append(_check_false_answers(rules.false_answers, evidence))
+    checks += [_check_latency(name, limit, evidence) for name, limit in rules.latency_ms]
     if rules.failed_queries is not None:
-        checks.append(_failed_queries(rules.failed_queries, evidence))
+        checks.append(_check_failed_queries(rules.failed_queries, evidence))
     return checks
 
 
-def _floor(floor: Floor, evidence: Evidence) -> CheckReport:
+def _check_floor(floor: Floor, evidence: Evidence) -> CheckReport:
     name = f"{floor.measure} in {floor.slice}" if floor.slice else str(floor.measure)
     name += f", {floor.mean} mean" if floor.mean is not Mean.BENCHMARK else ""
     required = f"≥ {figure(floor.at_least)}"
@@ -178,11 +178,11 @@ def _floor(floor: Floor, evidence: Evidence) -> CheckReport:
         minimum = f"the rule asks for {floor.minimum_queries}"
         return _undecided(name, required, f"{counted(n, 'query')} counted here; {minimum}.", n)
     lost = int((within & evidence.failed).sum())
-    if floor.slice and too_many_lost(counted=n, lost=lost):
+    if floor.slice and has_lost_too_many(counted=n, lost=lost):
         reason = f"{lost:,} of {n + lost:,} queries of the slice have no value, more than {MAX_LOST_PERCENT} %."
         return _undecided(name, required, reason, n)
     mean = floor.mean.compute(evidence.values[floor.measure][chosen], evidence.n_judgments[chosen])
-    outcome = _passed(mean >= floor.at_least)
+    outcome = _get_outcome(mean >= floor.at_least)
     return CheckReport(name, required, _format_value(mean, floor.at_least), outcome, n, mean, floor.mean)
 
 
@@ -203,11 +203,11 @@ def _change(change: Change, evidence: Evidence) -> CheckReport:
         return _undecided(name, required, reason, difference.n)
     note, n = "", counted(difference.n, "query")
     if gain:
-        outcome = _passed(difference.mean >= limit and difference.significant)
+        outcome = _get_outcome(difference.mean >= limit and difference.significant)
         if difference.mean >= limit and not difference.significant:
             note = f"Not significant with {n}."
     else:
-        outcome = _passed(not difference.significant or -difference.mean <= limit)
+        outcome = _get_outcome(not difference.significant or -difference.mean <= limit)
         if outcome == Outcome.PASSED and -low > limit:
             note = f"{n} do not rule out a loss of {figure(abs(low))}."
     observed = f"{short_signed(difference.mean)} [{short_signed(low)}, {short_signed(high)}]"
@@ -220,7 +220,7 @@ def _must_not_fail(rule: MustNotFail, evidence: Evidence) -> CheckReport:
     indices = {key: index for index, key in enumerate(evidence.keys)}
     unknown = [key for key in rule.queries if key not in indices]
     if unknown:
-        return _undecided(name, required, f"The dataset version has no query {some_of(unknown)}.", len(rule.queries))
+        return _undecided(name, required, f"The dataset version has no query {list_some(unknown)}.", len(rule.queries))
     below = []
     for key in rule.queries:
         value = float(evidence.values[rule.measure][indices[key]])
@@ -228,11 +228,11 @@ def _must_not_fail(rule: MustNotFail, evidence: Evidence) -> CheckReport:
             below.append(f"{key} (an error)")
         elif value < rule.at_least:
             below.append(f"{key} ({figure(value)})")
-    observed = f"{len(below)} of {len(rule.queries)} below: {some_of(below)}" if below else "none below"
-    return CheckReport(name, required, observed, _passed(not below), len(rule.queries), float(len(below)))
+    observed = f"{len(below)} of {len(rule.queries)} below: {list_some(below)}" if below else "none below"
+    return CheckReport(name, required, observed, _get_outcome(not below), len(rule.queries), float(len(below)))
 
 
-def _false_answers(at_most: float, evidence: Evidence) -> CheckReport:
+def _check_false_answers(at_most: float, evidence: Evidence) -> CheckReport:
     name, required = "false answers", f"≤ {figure(at_most)} of the queries without a relevant document"
     unanswerable = evidence.unanswerable & ~evidence.failed
     n = int(unanswerable.sum())
@@ -241,19 +241,19 @@ def _false_answers(at_most: float, evidence: Evidence) -> CheckReport:
     answered = int((unanswerable & evidence.returned).sum())
     share = answered / n
     observed = f"{_format_value(share, at_most)} ({answered} of {n} answered)"
-    return CheckReport(name, required, observed, _passed(share <= at_most), n, share)
+    return CheckReport(name, required, observed, _get_outcome(share <= at_most), n, share)
 
 
-def _latency(statistic: str, at_most: float, evidence: Evidence) -> CheckReport:
+def _check_latency(statistic: str, at_most: float, evidence: Evidence) -> CheckReport:
     name, required = f"{statistic} latency", f"≤ {at_most:g} ms"
     ms = evidence.latency_ms.get(statistic)
     if ms is None:
-        return _undecided(name, required, _no_latency(statistic, evidence))
+        return _undecided(name, required, _explain_latency(statistic, evidence))
     note = "The sum of the costs of shared stages, not of single searches." if evidence.shared else ""
-    return CheckReport(name, required, f"{ms:g} ms", _passed(ms <= at_most), evidence.samples, ms, note=note)
+    return CheckReport(name, required, f"{ms:g} ms", _get_outcome(ms <= at_most), evidence.samples, ms, note=note)
 
 
-def _no_latency(statistic: str, evidence: Evidence) -> str:
+def _explain_latency(statistic: str, evidence: Evidence) -> str:
     if statistic == "mean" or not evidence.samples:
         return "No search of this run was timed."
     if evidence.shared:
@@ -261,18 +261,18 @@ def _no_latency(statistic: str, evidence: Evidence) -> str:
     return f"{evidence.samples} timed searches are too few for this statistic."
 
 
-def _failed_queries(at_most: int, evidence: Evidence) -> CheckReport:
+def _check_failed_queries(at_most: int, evidence: Evidence) -> CheckReport:
     errors = [key for key, bad in zip(evidence.keys, evidence.failed, strict=True) if bad]
     failed, n = len(errors), len(evidence.keys)
-    observed = f"{failed}: {some_of(errors)}" if failed else "0"
-    return CheckReport("failed queries", f"≤ {at_most}", observed, _passed(failed <= at_most), n, float(failed))
+    observed = f"{failed}: {list_some(errors)}" if failed else "0"
+    return CheckReport("failed queries", f"≤ {at_most}", observed, _get_outcome(failed <= at_most), n, float(failed))
 
 
 def _undecided(name: str, required: str, reason: str, n: int | None = None) -> CheckReport:
     return CheckReport(name, required, "–", Outcome.UNDECIDED, n, note=reason)
 
 
-def _passed(yes: bool) -> Outcome:
+def _get_outcome(yes: bool) -> Outcome:
     return Outcome.PASSED if yes else Outcome.FAILED
 
 

@@ -78,7 +78,7 @@ class Profile:
     def __str__(self) -> str:
         return self.name
 
-    def slices_of(self, names: Sequence[str]) -> Sequence[str]:
+    def find_slices(self, names: Sequence[str]) -> Sequence[str]:
         """Return those of a query's slices in which it counts."""
         return names if self.slices == "every" else names[:1]
 

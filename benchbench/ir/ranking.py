@@ -33,7 +33,7 @@ def top(scores: Scores, depth: int, *, ids: Positions | None = None) -> ScoredLi
     `ids` (n,), ascending, names the chunk of each score; without it the chunks are 0..n-1. Linear in n plus the sort of
     what is kept. Raises RankingError when one of the best is not a number.
     """
-    chosen = _reaching(scores, depth)
+    chosen = _find_reaching(scores, depth)
     chosen = chosen[(-scores[chosen]).argsort(kind="stable")[:depth]]  # equal scores stay in the order of their ids
     return ScoredList(chosen if ids is None else ids[chosen], scores[chosen])
 
@@ -42,13 +42,13 @@ def nominate(similarities: NDArray[np.float32], depth: int) -> Positions:
     """Return the positions, ascending, of the chunks that may be among the best `depth`, by float32 similarities (n,).
 
     Matrix products differ in their last bits with batch, block, thread and device, so they only nominate: every chunk
-    within RESCORE_BAND of the depth-th similarity is named, to be scored again by `pair_scores`, and that score
+    within RESCORE_BAND of the depth-th similarity is named, to be scored again by `score_pairs`, and that score
     decides. Nominees of parts of a collection, put together, hold all nominees of the whole.
     """
-    return _reaching(similarities, depth, band=RESCORE_BAND)
+    return _find_reaching(similarities, depth, band=RESCORE_BAND)
 
 
-def pair_scores(vectors: NDArray[np.float32], query: NDArray[np.float32]) -> Scores:
+def score_pairs(vectors: NDArray[np.float32], query: NDArray[np.float32]) -> Scores:
     """Return the inner product of each of `vectors` (m, d) with `query` (d,), as float64 (m,).
 
     The score of a pair is the same bits alone or in any batch. BLAS does not promise that: it blocks a product by the
@@ -71,7 +71,7 @@ def collapse(documents: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.sort(np.unique(documents, return_index=True)[1]).astype(np.int64, copy=False)
 
 
-def unit_scores(kind: UnitKind, scores: Scores) -> Scores:
+def scale_scores(kind: UnitKind, scores: Scores) -> Scores:
     """Return one query's list of scores on the scale [0, 1], with which thresholds are compared.
 
     dense and late_interaction: similarity clipped to [0, 1]. sparse: relative to the query's own best. hybrid:
@@ -99,7 +99,7 @@ def cut(ranked: ScoredList, *, unit_scores: Scores, threshold: float | None, top
     return ranked.head(top_k)
 
 
-def _reaching(scores: NDArray[np.floating[Any]], depth: int, *, band: float = 0.0) -> NDArray[np.int64]:
+def _find_reaching(scores: NDArray[np.floating[Any]], depth: int, *, band: float = 0.0) -> NDArray[np.int64]:
     """Return the indices, ascending, of the scores that are at most `band` below the depth-th greatest."""
     if depth <= 0:
         return np.empty(0, np.int64)
@@ -110,7 +110,7 @@ def _reaching(scores: NDArray[np.floating[Any]], depth: int, *, band: float = 0.
 
 
 def _select(scores: NDArray[np.floating[Any]], depth: int, band: float) -> NDArray[np.int64]:
-    """Return the same as `_reaching`, by looking at every score."""
+    """Return the same as `_find_reaching`, by looking at every score."""
     n_below = max(len(scores) - depth, 0)
     best = np.partition(scores, n_below)[n_below:] if n_below else scores
     if np.isnan(best).any():  # partition puts them last, among the best
@@ -137,13 +137,13 @@ def _sift(scores: NDArray[np.floating[Any]], depth: int, band: float) -> NDArray
 TOLERANCE = 0.005  # bfloat16, the coarsest that models compute in, makes of a length of 1 at most 1.002
 
 
-def shape_flaw(vectors: NDArray[Any], count: int, dimension: int) -> str:
+def find_shape_flaw(vectors: NDArray[Any], count: int, dimension: int) -> str:
     """Return what is wrong with the shape of `count` vectors of `dimension`, such as "(3, 8), not (3, 4)"; or ""."""
     shape = np.shape(vectors)
     return "" if shape == (count, dimension) else f"{shape}, not {(count, dimension)}"
 
 
-def flaws(vectors: NDArray[np.floating[Any]], *, unit: bool = True) -> dict[int, str]:
+def find_flaws(vectors: NDArray[np.floating[Any]], *, unit: bool = True) -> dict[int, str]:
     """Return the flaws of invalid `vectors` (n, d) by row: "not finite", "zero", "of length 0.5 instead of 1".
 
     The length is checked only with `unit`.
@@ -154,10 +154,10 @@ def flaws(vectors: NDArray[np.floating[Any]], *, unit: bool = True) -> dict[int,
     wrong = ~np.isfinite(lengths) | (lengths == 0)
     if unit:
         wrong |= ~(np.abs(lengths - 1) <= TOLERANCE)
-    return {int(row): _flaw(float(lengths[row])) for row in np.flatnonzero(wrong)}
+    return {int(row): _describe_flaw(float(lengths[row])) for row in np.flatnonzero(wrong)}
 
 
-def _flaw(length: float) -> str:
+def _describe_flaw(length: float) -> str:
     if not np.isfinite(length):
         return "not finite"
     return f"of length {length:.4g} instead of 1" if length else "zero"

@@ -65,7 +65,7 @@ class ScoredList:
 
     @property
     def compared_scores(self) -> Scores:
-        """Return the scores that thresholds compare, once `benchbench.ir.ranking.unit_scores` has scaled them."""
+        """Return the scores that thresholds compare, once `benchbench.ir.ranking.scale_scores` has scaled them."""
         return self.scores if self.threshold_scores is None else self.threshold_scores
 
     def __len__(self) -> int:
@@ -98,7 +98,7 @@ class ScoredDocuments(Generic[Id]):
     documents: list[Id] = field(default_factory=list, repr=False)
     scores: list[float] = field(default_factory=list, repr=False)
 
-    def ranking(self) -> list[Id]:
+    def rank(self) -> list[Id]:
         """Return the documents, best first, as trec_eval ranks them. Raises RepeatedDocumentError.
 
         By score as a float32, falling; equal ones by id, falling. Python orders text by code point, which is the order

@@ -28,13 +28,13 @@ def section_rank(hits: Sequence[SectionHit], document: Hashable, sections: Colle
 
     A section counts only in its own document.
     """
-    return _rank(_distinct(hits), {(document, section) for section in sections})
+    return _rank(_list_distinct(hits), {(document, section) for section in sections})
 
 
 def section_share(hits: Sequence[SectionHit], document: Hashable, sections: Collection[Hashable], k: int) -> float:
     """Return the share of expected sections among the first k distinct (document, section); 0 without expected ones."""
     expected = {(document, section) for section in sections}
-    return len(expected.intersection(_distinct(hits)[:k])) / len(expected) if expected else 0.0
+    return len(expected.intersection(_list_distinct(hits)[:k])) / len(expected) if expected else 0.0
 
 
 def reciprocal(rank: int) -> float:
@@ -56,7 +56,7 @@ def consistency(rankings: Sequence[Sequence[Sequence[Hashable]]]) -> float | Non
     return sum(same) / len(same) if same else None
 
 
-def _distinct(hits: Sequence[SectionHit]) -> list[tuple[Hashable, Hashable | None]]:
+def _list_distinct(hits: Sequence[SectionHit]) -> list[tuple[Hashable, Hashable | None]]:
     return list(dict.fromkeys((hit.document, hit.section) for hit in hits))
 
 

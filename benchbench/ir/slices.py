@@ -50,13 +50,13 @@ class Slice:
     def n(self) -> int:
         return int(self.members.sum())
 
-    def among(self, queries: NDArray[np.bool_]) -> Slice:
+    def restrict(self, queries: NDArray[np.bool_]) -> Slice:
         """Return its part among `queries` (q,), such as those with a value; marked as small below 10 queries."""
         members = self.members & queries
         return replace(self, members=members, is_small=self.is_small or int(members.sum()) < MINIMUM)
 
 
-def slices_of(queries: Sequence[QueryFacts], *, minimum: int = MINIMUM) -> list[Slice]:
+def cut_slices(queries: Sequence[QueryFacts], *, minimum: int = MINIMUM) -> list[Slice]:
     """Return the slices of a query set, partition by partition; `slices` alone may overlap.
 
     By metadata: slice, category, difficulty, query type, split, version; queries that do not state what others do are
@@ -70,7 +70,7 @@ def slices_of(queries: Sequence[QueryFacts], *, minimum: int = MINIMUM) -> list[
             name.replace("_", " "): [[getattr(query, name) or NONE] for query in queries]
             for name in ("category", "difficulty", "query_type", "split", "version")
         },
-        "query length": [[label] for label in _length_bands([query.text for query in queries])],
+        "query length": [[label] for label in _name_bands([query.text for query in queries])],
         "relevant documents": [
             [str(n) if n < 2 else "2-4" if n < 5 else "5+"] for n in (query.n_relevant for query in queries)
         ],
@@ -88,7 +88,7 @@ class WeakSlice:
     p: float
 
 
-def weak_slices(values: Values, slices: Sequence[Slice]) -> list[WeakSlice]:
+def find_weak_slices(values: Values, slices: Sequence[Slice]) -> list[WeakSlice]:
     """Return the slices whose mean is significantly below that of all other queries, the widest gap first.
 
     `values` (q,) are one run's values of one measure, NaN for a query without a value. A slice is compared with the
@@ -97,12 +97,12 @@ def weak_slices(values: Values, slices: Sequence[Slice]) -> list[WeakSlice]:
     than 2 such queries outside, are not compared.
     """
     present = ~np.isnan(values)
-    valued = [slice_.among(present) for slice_ in slices]
+    valued = [slice_.restrict(present) for slice_ in slices]
     tested = [slice_ for slice_ in valued if not slice_.is_small and np.count_nonzero(present & ~slice_.members) > 1]
     weak = []
     for slice_ in tested:
         inside, outside = values[slice_.members], values[present & ~slice_.members]
-        p = min(1.0, _below(inside, outside) * len(tested))
+        p = min(1.0, _test_below(inside, outside) * len(tested))
         if p < ALPHA:
             weak.append(WeakSlice(slice_, float(inside.mean()), float(outside.mean()), p))
     return sorted(weak, key=lambda slice_: slice_.mean - slice_.other_mean)
@@ -118,7 +118,7 @@ class Reversal:
     slices: tuple[Slice, ...]
 
 
-def reversals(first: Values, second: Values, slices: Sequence[Slice]) -> list[Reversal]:
+def find_reversals(first: Values, second: Values, slices: Sequence[Slice]) -> list[Reversal]:
     """Return the partitions in which the overall leader is behind in more than half of the slices.
 
     `first` and `second` (q,) are values of the same measure for the same queries, NaN for a missing value. Each run's
@@ -194,7 +194,7 @@ def _natural(label: str) -> tuple[bool, float, str]:
     return label == NONE, float(number[0]) if number else math.inf, label
 
 
-def _length_bands(texts: Sequence[str]) -> list[str]:
+def _name_bands(texts: Sequence[str]) -> list[str]:
     """Return for each text the range of lengths, in words, of its third of the set."""
     lengths = [len(text.split()) for text in texts]
     ordered, n = sorted(lengths), len(lengths)
@@ -205,7 +205,7 @@ def _length_bands(texts: Sequence[str]) -> list[str]:
     return [f"{start if start == end else f'{start}-{end}'} word{'s' if end != 1 else ''}" for start, end in chosen]
 
 
-def _below(inside: Values, outside: Values) -> float:
+def _test_below(inside: Values, outside: Values) -> float:
     """Return the one-sided p of a mean of `inside` this far below that of `outside`, by Welch's t-test.
 
     The formula and not `scipy.stats`, whose import takes longer than the page of a run.

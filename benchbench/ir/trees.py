@@ -21,7 +21,7 @@ REDUCTIONS: tuple[Reduction, ...] = get_args(Reduction)
 DIMENSIONS = 10  # as in the paper's code
 
 
-def missing_package(reduction: Reduction) -> str:
+def explain_missing(reduction: Reduction) -> str:
     """Return why a reduction is unavailable, without a full stop; "" if it is available."""
     if reduction == "umap" and importlib.util.find_spec("umap") is None:
         return "the reduction umap needs the package umap-learn, which is not installed (pip install umap-learn)"
@@ -64,7 +64,7 @@ PATIENCE = 5  # consecutive counts without improvement, after which the search s
 FLOOR = 0.1  # of the mean variance, added to each variance
 
 
-def mixture_members(points: NDArray[np.float64], *, threshold: float, seed: int) -> list[NDArray[np.int64]]:
+def fit_mixture(points: NDArray[np.float64], *, threshold: float, seed: int) -> list[NDArray[np.int64]]:
     """Return the rows of `points` (n, r) that belong to each component of their mixture, ascending.
 
     A row belongs to each component whose posterior probability reaches `threshold`, and to its most probable one. The
@@ -77,13 +77,13 @@ def mixture_members(points: NDArray[np.float64], *, threshold: float, seed: int)
     """
     if len(points) < 2 or not points.var(axis=0).any():
         return [np.arange(len(points))] if len(points) else []
-    probable: NDArray[np.float64] = _likeliest(points, seed).predict_proba(points)
+    probable: NDArray[np.float64] = _fit_likeliest(points, seed).predict_proba(points)
     belongs = probable >= threshold
     belongs[np.arange(len(points)), probable.argmax(axis=1)] = True
     return [np.flatnonzero(column) for column in belongs.T if column.any()]
 
 
-def _likeliest(points: NDArray[np.float64], seed: int) -> Any:
+def _fit_likeliest(points: NDArray[np.float64], seed: int) -> Any:
     """Return the mixture of least BIC; of equal ones that of fewest components."""
     floor = FLOOR * float(points.var(axis=0).mean())
     best, best_bic, since = None, np.inf, 0
@@ -116,7 +116,7 @@ class TreeError(BenchbenchError):
     code = "tree"
 
 
-def clusters(
+def find_clusters(
     vectors: NDArray[np.float32],
     lengths: NDArray[np.int64],
     *,
@@ -128,7 +128,7 @@ def clusters(
     """Return the clusters of a layer of texts by their `vectors` (n, d): rows, ascending; [] if it would not shrink.
 
     As in RAPTOR (Sarthi et al., 2024): a mixture over all rows (global), then one over each of its components (local),
-    each in few dimensions. Each row is in one or more clusters (`mixture_members`). A cluster whose `lengths` (n,)
+    each in few dimensions. Each row is in one or more clusters (`fit_mixture`). A cluster whose `lengths` (n,)
     exceed `limit` in sum is split along its first principal axis until each part fits. Duplicate clusters are merged.
     Clusters are ordered by their rows. One seed gives one result on any number of cores, because matrix products use
     one thread. Raises TreeError for a text that is longer than `limit`.
@@ -141,18 +141,18 @@ def clusters(
             "shorter chunks or a greater context."
         )
 
-    def mixture(rows: Members, neighbours: int) -> list[Members]:
+    def split_mixture(rows: Members, neighbours: int) -> list[Members]:
         """Return the components of some rows; one with all rows if they are too few for a mixture."""
         if len(rows) <= DIMENSIONS + 1:
             return [rows]
         points = reduce(vectors[rows], reduction, neighbours=neighbours, seed=seed)
-        return [rows[chosen] for chosen in mixture_members(points, threshold=threshold, seed=seed)]
+        return [rows[chosen] for chosen in fit_mixture(points, threshold=threshold, seed=seed)]
 
     with threadpool_limits(1):
         members = {
             tuple(piece.tolist())
-            for component in mixture(np.arange(len(vectors)), int(len(vectors) ** 0.5))
-            for cluster in mixture(component, LOCAL_NEIGHBOURS)
+            for component in split_mixture(np.arange(len(vectors)), int(len(vectors) ** 0.5))
+            for cluster in split_mixture(component, LOCAL_NEIGHBOURS)
             for piece in split_rows(vectors, lengths, cluster, limit)
         }
     return [np.array(rows, np.int64) for rows in sorted(members)] if len(members) < len(vectors) else []
@@ -183,15 +183,15 @@ class Tree(Protocol):
     @property
     def levels(self) -> NDArray[np.int16]: ...
 
-    def children_of(self, positions: Positions) -> Positions:
+    def find_children(self, positions: Positions) -> Positions:
         """Return the positions that are children of any of `positions`, ascending."""
 
 
-def leaves_below(tree: Tree, position: int) -> Positions:
+def list_leaves(tree: Tree, position: int) -> Positions:
     """Return the leaves below a position, ascending; a leaf returns itself."""
     below = np.array([position], np.int64)
     for _ in range(int(tree.levels[position])):
-        below = tree.children_of(below)
+        below = tree.find_children(below)
     return below
 
 
@@ -220,7 +220,7 @@ def _expand_nodes(tree: Tree, nodes: ScoredList, near: Near, mask: Mask | None, 
             break
         if tree.levels[node]:
             within = np.zeros(len(admitted), bool)
-            within[leaves_below(tree, node)] = True
+            within[list_leaves(tree, node)] = True
             leaves = near(depth - len(ids), within & admitted).ids.tolist()
         else:
             leaves = [node] if admitted[node] else []
@@ -230,7 +230,7 @@ def _expand_nodes(tree: Tree, nodes: ScoredList, near: Near, mask: Mask | None, 
     return ScoredList(np.array(ids, np.int64), np.array(scores, np.float64))
 
 
-def layer_by_layer(tree: Tree, near: Near, mask: Mask | None, depth: int, *, layer_top_k: int) -> ScoredList:
+def traverse_tree(tree: Tree, near: Near, mask: Mask | None, depth: int, *, layer_top_k: int) -> ScoredList:
     """Return the best `depth` leaves below the nearest summaries (RAPTOR's tree traversal).
 
     From the uppermost level down, each step keeps the nearest `layer_top_k` summaries among the children of those kept
@@ -240,6 +240,6 @@ def layer_by_layer(tree: Tree, near: Near, mask: Mask | None, depth: int, *, lay
     within = tree.levels == level if mask is None else (tree.levels == level) & mask
     for _ in range(level):
         below = np.zeros(len(tree.levels), bool)
-        below[tree.children_of(near(layer_top_k, within).ids)] = True
+        below[tree.find_children(near(layer_top_k, within).ids)] = True
         within = below if mask is None else below & mask
     return near(depth, within)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from benchbench.ir.measures import Values
 from benchbench.ir.planning.plan import RunPlan
 from benchbench.ir.planning.stages import DenseStage, FuseStage, LexicalStage, MergeStage, RerankStage, Searching
-from benchbench.ir.ranking import cut, unit_scores
+from benchbench.ir.ranking import cut, scale_scores
 from benchbench.ir.records import ScoredList
 
 FINAL = "final"
@@ -91,15 +91,15 @@ def triage(
     ideal = sum(gains)
     lost = []
     for document, gain in zip(ordered, gains, strict=True):
-        standings = trace.standings(document.document)
+        standings = trace.find_standings(document.document)
         if not _is_within(standings[FINAL], k):
-            loss = document.unreachable or _loss(run, trace, standings, document.document, k)
+            loss = document.unreachable or _find_loss(run, trace, standings, document.document, k)
             share = gain / ideal if ideal else 0.0
             lost.append(LostDocument(document.document, document.grade, loss, tuple(standings.values()), share))
     return lost
 
 
-def standings_of(
+def find_standings(
     run: RunPlan, lists: Mapping[str, ScoredList], documents: Mapping[int, int], targets: Iterable[int]
 ) -> dict[int, tuple[Standing, ...]]:
     """Return the standing of each of the documents `targets`, found or lost, after every stage of one query.
@@ -107,7 +107,7 @@ def standings_of(
     Parameters and errors are those of `triage`.
     """
     trace = _Trace.from_lists(run, lists, documents)
-    return {document: tuple(trace.standings(document).values()) for document in targets}
+    return {document: tuple(trace.find_standings(document).values()) for document in targets}
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,12 +134,12 @@ def by_loss(ndcg: Values, has_relevant: NDArray[np.bool_]) -> NDArray[np.int64]:
     order of the queries.
     """
     loss = np.where(has_relevant, 1.0 - ndcg, 0.0)
-    return _falling(np.where(loss > 0, loss, np.nan))
+    return _order_falling(np.where(loss > 0, loss, np.nan))
 
 
 def by_difference(first: Values, second: Values) -> NDArray[np.int64]:
     """Return the indices of the queries by falling gap between two runs' values (q,); failed ones (NaN) left out."""
-    return _falling(np.abs(first - second))
+    return _order_falling(np.abs(first - second))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -160,7 +160,7 @@ class _RankedDocuments:
             places.setdefault(documents[chunk], (len(places) + 1, index))
         return cls(places, ranked.scores, read)
 
-    def standing(self, stage: str, document: int) -> Standing:
+    def find_standing(self, stage: str, document: int) -> Standing:
         if document not in self.places:
             return Standing(stage)
         rank, index = self.places[document]
@@ -179,19 +179,19 @@ class _Trace:
     def from_lists(cls, run: RunPlan, lists: Mapping[str, ScoredList], documents: Mapping[int, int]) -> _Trace:
         keys = [stage.key for stage in run.stages if isinstance(stage, Searching)]
         ranked = lists[run.final].head(run.candidates)
-        compared = unit_scores(run.unit_kind, ranked.compared_scores)
+        compared = scale_scores(run.unit_kind, ranked.compared_scores)
         passed = cut(ranked, unit_scores=compared, threshold=run.threshold, top_k=len(ranked))
         stages = {key: _RankedDocuments.from_list(lists[key], documents, run.candidates) for key in keys}
         stages[FINAL] = _RankedDocuments.from_list(passed.head(run.top_k), documents, run.top_k)
         first = [stage for stage in run.stages if isinstance(stage, DenseStage | LexicalStage)]
         ended = all(len(lists[stage.key]) < stage.depth for stage in first)
-        return cls(stages, frozenset(documents[chunk] for chunk in passed.ids.tolist()), _ending(first, ended))
+        return cls(stages, frozenset(documents[chunk] for chunk in passed.ids.tolist()), _explain_ending(first, ended))
 
-    def standings(self, document: int) -> dict[str, Standing]:
-        return {stage: ranked.standing(stage, document) for stage, ranked in self.stages.items()}
+    def find_standings(self, document: int) -> dict[str, Standing]:
+        return {stage: ranked.find_standing(stage, document) for stage, ranked in self.stages.items()}
 
 
-def _ending(first: Sequence[DenseStage | LexicalStage], ended: bool) -> Loss | None:
+def _explain_ending(first: Sequence[DenseStage | LexicalStage], ended: bool) -> Loss | None:
     """Why searches that ended before their depth found no more: an exact one by vectors leaves out only what its
     strategy passes by, one by words what shares none; an approximate one may leave out anything."""
     dense = [stage for stage in first if isinstance(stage, DenseStage)]
@@ -200,7 +200,7 @@ def _ending(first: Sequence[DenseStage | LexicalStage], ended: bool) -> Loss | N
     return Loss.NOT_REACHED if dense else Loss.NO_SHARED_WORD
 
 
-def _loss(run: RunPlan, trace: _Trace, standings: Mapping[str, Standing], document: int, k: int) -> Loss:
+def _find_loss(run: RunPlan, trace: _Trace, standings: Mapping[str, Standing], document: int, k: int) -> Loss:
     """Return the first reason, in the order of the stages.
 
     A document that the reranker moved out of the first k is its loss, even if top_k then cut it.
@@ -226,6 +226,6 @@ def _is_within(standing: Standing, k: int) -> bool:
     return standing.rank is not None and standing.rank <= k
 
 
-def _falling(keys: Values) -> NDArray[np.int64]:
+def _order_falling(keys: Values) -> NDArray[np.int64]:
     order = np.argsort(-keys, kind="stable")
     return order[: np.count_nonzero(~np.isnan(keys))].astype(np.int64, copy=False)

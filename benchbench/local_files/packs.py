@@ -70,7 +70,7 @@ class Packs:
         """
         header = HEADER.pack(MAGIC, key, len(content), zlib.crc32(content, zlib.crc32(key)))
         record = header + HEADER_CHECK.pack(zlib.crc32(header)) + content
-        _, size, newest = max(_packs(self.folder), key=lambda pack: pack[2], default=(0, 0, Path()))
+        _, size, newest = max(_list_packs(self.folder), key=lambda pack: pack[2], default=(0, 0, Path()))
         name, start = newest.name, self._ends.get(newest.name, 0)
         if not start or start != size or start + len(record) > max_bytes:
             name, start = f"{time.time_ns():020}-{uuid4().hex[:8]}.pack", 0
@@ -113,7 +113,7 @@ class Packs:
                 if os.fstat(pack).st_mtime < time.time() - FRESH_SECONDS:
                     os.utime(pack)  # open as it is: it may have been deleted meanwhile
                 for location, key in group:
-                    content = _content(_bytes(pack, location), key)
+                    content = _parse_record(_read_bytes(pack, location), key)
                     if content is not None:
                         records[key] = content
                     elif name in self._ends:
@@ -124,7 +124,7 @@ class Packs:
 
     def _refresh(self) -> None:
         """Update the index with packs and records that other processes added or deleted."""
-        sizes = {path.name: size for _, size, path in _packs(self.folder)}
+        sizes = {path.name: size for _, size, path in _list_packs(self.folder)}
         for name in self._ends.keys() - sizes.keys():
             self._forget(name)
         for name in sorted(sizes):
@@ -140,7 +140,7 @@ class Packs:
         with (self.folder / name).open("rb", buffering=0) as pack:
             size, start = os.fstat(pack.fileno()).st_size, self._ends.get(name, 0)
             while start < size:
-                header = _key_and_size(os.pread(pack.fileno(), OVERHEAD, start))
+                header = _parse_header(os.pread(pack.fileno(), OVERHEAD, start))
                 if header and start + header[1] <= size:
                     location = Location(name, start, header[1])
                     self._locations[header[0]] = max(location, self._locations.get(header[0], location))
@@ -155,7 +155,7 @@ class Packs:
         self._locations = {key: location for key, location in self._locations.items() if location.pack != name}
 
 
-def _bytes(pack: int, location: Location) -> bytes:
+def _read_bytes(pack: int, location: Location) -> bytes:
     """Return the bytes at a place of an open pack; none if the disk cannot read them."""
     try:
         return os.pread(pack, location.size, location.start)
@@ -163,7 +163,7 @@ def _bytes(pack: int, location: Location) -> bytes:
         return b""
 
 
-def _key_and_size(header: bytes) -> tuple[bytes, int] | None:
+def _parse_header(header: bytes) -> tuple[bytes, int] | None:
     """Return key and size of the record with this header; None if the header is invalid."""
     if len(header) < OVERHEAD or HEADER_CHECK.unpack_from(header, HEADER.size)[0] != zlib.crc32(header[: HEADER.size]):
         return None
@@ -171,9 +171,9 @@ def _key_and_size(header: bytes) -> tuple[bytes, int] | None:
     return (key, OVERHEAD + size) if magic == MAGIC else None
 
 
-def _content(record: bytes, key: bytes) -> memoryview | None:
+def _parse_record(record: bytes, key: bytes) -> memoryview | None:
     """Return the content of a record of `key`; None if it is damaged."""
-    if _key_and_size(record[:OVERHEAD]) != (key, len(record)):
+    if _parse_header(record[:OVERHEAD]) != (key, len(record)):
         return None
     content = memoryview(record)[OVERHEAD:]
     return content if zlib.crc32(content, zlib.crc32(key)) == HEADER.unpack_from(record)[3] else None
@@ -191,14 +191,14 @@ def writing(root: Path) -> Iterator[None]:
         os.close(lock)
 
 
-def packed_bytes(root: Path) -> int:
+def count_packed_bytes(root: Path) -> int:
     """Return the total bytes of all packs in the folders under `root`."""
-    return sum(size for _, size, _ in _packs(root, "*/"))
+    return sum(size for _, size, _ in _list_packs(root, "*/"))
 
 
 def trim_packs(root: Path, max_bytes: int) -> int:
     """Delete the least recently used packs under `root` until at most `max_bytes` bytes remain; return the rest."""
-    packs = sorted(_packs(root, "*/"))
+    packs = sorted(_list_packs(root, "*/"))
     total = sum(size for _, size, _ in packs)
     for _, size, path in packs:
         if total <= max_bytes:
@@ -208,7 +208,7 @@ def trim_packs(root: Path, max_bytes: int) -> int:
     return total
 
 
-def _packs(folder: Path, deeper: str = "") -> Iterator[tuple[float, int, Path]]:
+def _list_packs(folder: Path, deeper: str = "") -> Iterator[tuple[float, int, Path]]:
     """Yield time of use, size in bytes and path of each pack."""
     for path in folder.glob(f"{deeper}*.pack"):
         with suppress(FileNotFoundError):

@@ -70,7 +70,7 @@ def write_file(write: Callable[[IO[bytes]], None], path: Path, *, force: bool = 
                 write(temporary)
                 temporary.flush()
                 os.fsync(temporary.fileno())
-            os.chmod(temporary.name, mode & ~_umask())
+            os.chmod(temporary.name, mode & ~_read_umask())
             (os.replace if force else os.link)(temporary.name, path)
             sync_path(path.parent)
     finally:
@@ -101,7 +101,7 @@ def write_directory(files: Files, path: Path) -> None:
             with file.open("wb") as out:
                 write_pieces(pieces, out)
         with _convert_errors(path):
-            temporary.chmod(0o777 & ~_umask())
+            temporary.chmod(0o777 & ~_read_umask())
             temporary.rename(path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -130,7 +130,7 @@ def sync_path(path: Path) -> None:
         os.close(descriptor)
 
 
-def _umask() -> int:
+def _read_umask() -> int:
     """Return the umask, which can be read only by setting it."""
     mask = os.umask(0o077)
     os.umask(mask)

@@ -66,7 +66,7 @@ def load_array(
     return array
 
 
-def checked_identity(file: Path) -> Identity:
+def find_identity(file: Path) -> Identity:
     """Return the identity of the file that `load_array` last mapped for this process, for `is_unchanged`."""
     return _checked_files[file].identity
 
@@ -74,7 +74,7 @@ def checked_identity(file: Path) -> Identity:
 def is_unchanged(file: Path, identity: Identity) -> bool:
     """Return whether a file is unchanged since it was checked as `identity`."""
     try:
-        return identity_of(os.stat(file)) == identity
+        return build_identity(os.stat(file)) == identity
     except FileNotFoundError:
         return False
 
@@ -95,7 +95,7 @@ def _open_array(file: Path, dtype: np.dtype[Any], shape: tuple[int, ...], holds:
             size = status.st_size - SEAL_BYTES
             rows = size // (dtype.itemsize * int(np.prod(shape[1:]))) if shape[0] < 0 else shape[0]
             dims = (rows, *shape[1:])
-            expected = CheckedFile(identity_of(status), dtype, dims, holds)
+            expected = CheckedFile(build_identity(status), dtype, dims, holds)
             if _checked_files.get(file) != expected:
                 if size != dtype.itemsize * int(np.prod(dims)) or not _is_sealed(opened, size, dtype, dims, holds):
                     log.warning("%s is damaged or has other contents: it is written again.", file)
@@ -106,7 +106,7 @@ def _open_array(file: Path, dtype: np.dtype[Any], shape: tuple[int, ...], holds:
         return None
 
 
-def identity_of(status: os.stat_result) -> Identity:
+def build_identity(status: os.stat_result) -> Identity:
     """Return values that change whenever a file is written or replaced: its time of change cannot be set."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 

@@ -20,7 +20,7 @@ class Kind:
         self._annotation = annotation
         self._adapter = TypeAdapter(annotation, config=STRICT)
         self.schema: dict[str, Any] = self._adapter.json_schema()
-        self.words = words or _words(self.schema)
+        self.words = words or _describe(self.schema)
 
     def holds(self, value: object) -> bool:
         """Return whether `value` is of this kind."""
@@ -49,7 +49,7 @@ def one_of(*names: str) -> Kind:
     return Kind(Literal[names], f"one of {', '.join(names)}")
 
 
-def _words(schema: dict[str, Any]) -> str:
+def _describe(schema: dict[str, Any]) -> str:
     match schema:
         case {"enum": choices}:
             return f"one of {', '.join(map(format_value, choices))}"

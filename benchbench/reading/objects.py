@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NoReturn, TypeVar
 
 from benchbench.errors import BenchbenchError
-from benchbench.reading.strict_json import kind, same
+from benchbench.reading.strict_json import is_same, kind
 
 if TYPE_CHECKING:
     from pydantic import ConfigDict, GetCoreSchemaHandler, TypeAdapter
@@ -56,14 +56,14 @@ class StrictRecord:
         cls.__pydantic_config__ = STRICT | {"alias_generator": lambda name: cls.KEYS.get(name, name)}  # type: ignore[attr-defined]
         inner: Any = {**handler(source), "strict": False}  # strict, it would take nothing but an instance
         # A `ref` identifies records that occur in several places or contain themselves. It must refer to the whole
-        # schema, not to the part without the tests of `as_object`.
+        # schema, not to the part without the tests of `parse_object`.
         ref = inner.pop("ref", None)
         return core_schema.no_info_before_validator_function(
-            lambda value: cls.as_object(value, allowed_keys), inner, ref=ref
+            lambda value: cls.parse_object(value, allowed_keys), inner, ref=ref
         )
 
     @classmethod
-    def as_object(cls, value: Any, allowed_keys: Mapping[str, Any]) -> Any:
+    def parse_object(cls, value: Any, allowed_keys: Mapping[str, Any]) -> Any:
         """Return the object of a value with the given keys, or raise a `fault`."""
         if not isinstance(value, dict):
             raise fault(f"must be an object, not {kind(value)}")
@@ -72,10 +72,10 @@ class StrictRecord:
                 raise fault(f"has the unknown key {key[:40]!a}: choose one of {', '.join(allowed_keys)}", key)
         for key, alias in cls.ALIASES.items():
             if alias in value:
-                if key in value and not same(value[key], value[alias]):
+                if key in value and not is_same(value[key], value[alias]):
                     raise fault(f"has {key} and its alias {alias} with different values", key)
                 value = {key: value[alias], **value}
-        return value if cls.NULL_IS_A_VALUE else without_nulls(value)
+        return value if cls.NULL_IS_A_VALUE else drop_nulls(value)
 
 
 class Checked:
@@ -120,7 +120,7 @@ class _List:
         return schema | {"strict": False, "fail_fast": True}
 
 
-def filled(value: Any) -> str:
+def check_filled(value: Any) -> str:
     """Return a string that is not blank, or raise a `fault`."""
     if not isinstance(value, str):
         raise fault(f"must be a string, not {kind(value)}")
@@ -129,7 +129,7 @@ def filled(value: Any) -> str:
     return value
 
 
-def different_strings(value: Any) -> tuple[str, ...]:
+def check_strings(value: Any) -> tuple[str, ...]:
     """Return a list of distinct strings that are not blank, or raise a `fault`."""
     if not isinstance(value, list):
         raise fault(f"must be a list, not {kind(value)}")
@@ -139,11 +139,11 @@ def different_strings(value: Any) -> tuple[str, ...]:
 
 
 Listed = Annotated[tuple[T, ...], _List()]  # a list in the file
-Filled = Annotated[str, Checked(filled, before=True)]  # a string that is not blank
+Filled = Annotated[str, Checked(check_filled, before=True)]  # a string that is not blank
 Identifier = Annotated[
     Filled, Checked(lambda value: str(value) if type(value) is int else value, before=True)
 ]  # the same; an integer is read as its digits
-Strings = Annotated[tuple[str, ...], Checked(different_strings, before=True)]  # a list of such, repeated ones once
+Strings = Annotated[tuple[str, ...], Checked(check_strings, before=True)]  # a list of such, repeated ones once
 
 
 def with_message(schema: CoreSchema, words: str) -> CoreSchema:
@@ -167,7 +167,7 @@ def format_value(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=repr)
 
 
-def without_nulls(item: Any) -> Any:
+def drop_nulls(item: Any) -> Any:
     """Return an object without its null keys, which some programs write for absent ones."""
     return {key: value for key, value in item.items() if value is not None} if isinstance(item, dict) else item
 
@@ -180,10 +180,10 @@ def read_as(record: type[T], value: Any, *, prefix: str = "", suffix: str = "") 
     from pydantic import ValidationError
 
     try:
-        return _adapter(record).validate_python(value)  # type: ignore[arg-type]  # a TypeVar's class is hashable
+        return _build_adapter(record).validate_python(value)  # type: ignore[arg-type]  # a TypeVar's class is hashable
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-    path, problem, key = _fault(first)
+    path, problem, key = _describe_fault(first)
     refuse(f"{prefix}{path}" if path else prefix.rstrip("., "), problem, key, suffix)
 
 
@@ -198,7 +198,7 @@ def refuse(path: str, problem: str, key: str = "", suffix: str = "") -> NoReturn
 
 
 @cache
-def _adapter(record: Any) -> TypeAdapter[Any]:
+def _build_adapter(record: Any) -> TypeAdapter[Any]:
     from pydantic import TypeAdapter
 
     return TypeAdapter(record)
@@ -209,19 +209,19 @@ def _listed(record: Any) -> Any:
     return Listed[record]
 
 
-def _fault(error: ErrorDetails) -> tuple[str, str, str]:
+def _describe_fault(error: ErrorDetails) -> tuple[str, str, str]:
     """Return the path of an invalid value, the problem, and its missing or unknown key."""
     loc, value, context = error["loc"], error["input"], error.get("ctx", {})
     if error["type"] == "missing":
-        return _path(loc[:-1]), f"is missing the key {loc[-1]}", str(loc[-1])
+        return _render_path(loc[:-1]), f"is missing the key {loc[-1]}", str(loc[-1])
     if error["type"] == "fault":
-        return _path(loc), context["problem"], context["key"][:40]
+        return _render_path(loc), context["problem"], context["key"][:40]
     if error["type"] == "kind":
         text = format_value(value)
-        return _path(loc), f"must be {context['words']}, not {text if len(text) <= 40 else f'{text[:37]}…'}", ""
-    return _path(loc), f"must be {TYPES.get(error['type'], 'something else')}, not {kind(value)}", ""
+        return _render_path(loc), f"must be {context['words']}, not {text if len(text) <= 40 else f'{text[:37]}…'}", ""
+    return _render_path(loc), f"must be {TYPES.get(error['type'], 'something else')}, not {kind(value)}", ""
 
 
-def _path(loc: tuple[int | str, ...]) -> str:
+def _render_path(loc: tuple[int | str, ...]) -> str:
     steps = (step for step in loc if step != "[key]")  # which pydantic adds if the key itself is invalid
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).removeprefix(".")

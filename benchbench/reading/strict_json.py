@@ -35,14 +35,18 @@ def parse(text: str, *, location: str) -> Any:
     """
     try:
         value = json.loads(
-            text, object_pairs_hook=_object, parse_constant=_refuse_constant, parse_float=_float, parse_int=_int
+            text,
+            object_pairs_hook=_build_object,
+            parse_constant=_refuse_constant,
+            parse_float=_parse_float,
+            parse_int=_parse_int,
         )
     except json.JSONDecodeError as error:
         # The depth at which the parser gives up differs between versions of Python: the first error that it meets may
         # be a different one further in.
         if _is_deep(text[: error.pos]):
             raise MalformedFileError(f"{location} is nested deeper than {MAX_DEPTH} levels.") from None
-        raise MalformedFileError(_not_json(text, location, error)) from None
+        raise MalformedFileError(_describe_invalid(text, location, error)) from None
     except RecursionError:
         raise MalformedFileError(f"{location} is nested deeper than {MAX_DEPTH} levels.") from None
     except ValueError as error:
@@ -65,7 +69,7 @@ def decode_chunk(content: bytes, *, location: str) -> str:
         raise MalformedFileError(f"{location} is not UTF-8: byte {error.start} ({error.reason}).") from None
 
 
-def raw_blocks(path: Path) -> Iterator[tuple[int, list[bytes]]]:
+def read_blocks(path: Path) -> Iterator[tuple[int, list[bytes]]]:
     """Yield a file's lines as bytes in blocks of some thousand, each with the number of its first line, from 1.
 
     A byte order mark is dropped; `.gz` is unpacked.
@@ -79,7 +83,7 @@ def raw_blocks(path: Path) -> Iterator[tuple[int, list[bytes]]]:
             number += len(lines)
 
 
-def raw_chunks(path: Path) -> Iterator[bytes]:
+def read_chunks(path: Path) -> Iterator[bytes]:
     """Yield a file's bytes, BLOCK_BYTES at a time regardless of lines; `.gz` is unpacked."""
     with _opened(path) as file:
         while chunk := file.read(BLOCK_BYTES):
@@ -98,12 +102,12 @@ def _opened(path: Path, locate: Callable[[], str] = str) -> Iterator[gzip.GzipFi
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
             yield file
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise MalformedFileError(f"{path.name} cannot be unpacked{locate()}: {_torn(error)}") from None
+        raise MalformedFileError(f"{path.name} cannot be unpacked{locate()}: {_describe_torn(error)}") from None
     except OSError as error:
         raise MalformedFileError(f"{path} cannot be read: {error.strerror or error}.") from None
 
 
-def _torn(error: Exception) -> str:
+def _describe_torn(error: Exception) -> str:
     """Return the message for a damaged `.gz`, with the remedy, in place of the library's."""
     if isinstance(error, EOFError):
         return "it is incomplete. Copy it, or pack it, again."
@@ -112,15 +116,15 @@ def _torn(error: Exception) -> str:
     return "it is damaged. Copy it, or pack it, again."
 
 
-def raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield each line as bytes with its number, from 1; see `raw_blocks`."""
-    for first, lines in raw_blocks(path):
+def read_raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield each line as bytes with its number, from 1; see `read_blocks`."""
+    for first, lines in read_blocks(path):
         yield from enumerate(lines, start=first)
 
 
 def read_text(path: Path) -> str:
     """Return the whole of a file as text; `.gz` is unpacked."""
-    return decode_chunk(b"".join(line for _, lines in raw_blocks(path) for line in lines), location=path.name)
+    return decode_chunk(b"".join(line for _, lines in read_blocks(path) for line in lines), location=path.name)
 
 
 def read_value(path: Path) -> Any:
@@ -130,7 +134,7 @@ def read_value(path: Path) -> Any:
 
 def read_lines(path: Path) -> Iterator[tuple[str, str]]:
     """Yield each line that is not blank, with its place: ("test.tsv, line 3,", "q1\\td1\\t1"). `.gz` is unpacked."""
-    for number, line in raw_lines(path):
+    for number, line in read_raw_lines(path):
         location = f"{path.name}, line {number},"
         text = decode_chunk(line, location=location).rstrip("\r\n")
         if text.strip():
@@ -146,7 +150,7 @@ def read_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         yield location, value
 
 
-def storable(text: str) -> bool:
+def is_storable(text: str) -> bool:
     """Return whether PostgreSQL can store `text`: it has no NUL character and no lone surrogate."""
     if "\0" in text:
         return False
@@ -173,7 +177,7 @@ def fault(value: Any) -> str:
                 inner.extend(item.values())
             elif isinstance(item, list | tuple):
                 inner.extend(item)
-            elif isinstance(item, str) and not storable(item):
+            elif isinstance(item, str) and not is_storable(item):
                 return f"holds a character that cannot be stored (NUL or half of a surrogate pair): {item[:40]!a}"
             elif isinstance(item, float) and not math.isfinite(item):
                 return "holds NaN or an infinite number, which is not JSON"
@@ -191,17 +195,17 @@ def kind(value: Any) -> str:
     return "an object"
 
 
-def canonical(value: Any) -> str:
+def dump_canonical(value: Any) -> str:
     """Return the canonical JSON text of a value: sorted keys, no spaces, whole numbers without a fraction.
 
     PostgreSQL's jsonb returns 1e2 as 100 and -0.0 as 0.0, so a number's text depends on its value alone.
     """
-    return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return json.dumps(_convert(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
-def same(first: Any, second: Any) -> bool:
+def is_same(first: Any, second: Any) -> bool:
     """Return whether two values are the same JSON. Unlike in Python, true and 1 differ."""
-    return canonical(first) == canonical(second)
+    return dump_canonical(first) == dump_canonical(second)
 
 
 def _is_deep(text: str) -> bool:
@@ -214,7 +218,7 @@ def _is_deep(text: str) -> bool:
     return False
 
 
-def _not_json(text: str, location: str, error: json.JSONDecodeError) -> str:
+def _describe_invalid(text: str, location: str, error: json.JSONDecodeError) -> str:
     if not text.strip():
         return f"{location} is empty: it must contain JSON."
     if location.endswith(","):
@@ -222,17 +226,17 @@ def _not_json(text: str, location: str, error: json.JSONDecodeError) -> str:
     return f"{location} is not JSON: {error.msg} (line {error.lineno}, column {error.colno})."
 
 
-def _plain(value: Any) -> Any:
+def _convert(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items()}
+        return {key: _convert(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
+        return [_convert(inner) for inner in value]
     if isinstance(value, float) and value.is_integer():
         return int(Decimal(repr(value)))
     return value
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members: dict[str, Any] = {}
     for key, value in pairs:
         if key in members:
@@ -245,35 +249,35 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"holds {name}, which is not JSON")
 
 
-def _float(digits: str) -> float:
+def _parse_float(digits: str) -> float:
     number = float(digits)
     if math.isinf(number):
         raise ValueError(f"holds the number {digits[:40]}, which is out of range")
     return number
 
 
-def _int(digits: str) -> int:
+def _parse_int(digits: str) -> int:
     if len(digits) > 300:
         raise ValueError(f"holds an integer of {len(digits)} digits, which is out of range")
     return int(digits)
 
 
-def json_text(value: Any, *, indent: int | None = None) -> str:
+def dump_json(value: Any, *, indent: int | None = None) -> str:
     """Return a value as JSON without escaping non-ASCII characters. Raises ValueError for NaN."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
 
 
-def json_lines(values: Iterable[Any]) -> Iterator[str]:
+def dump_lines(values: Iterable[Any]) -> Iterator[str]:
     """Yield the values as JSON Lines."""
     for value in values:
-        yield json_text(value) + "\n"
+        yield dump_json(value) + "\n"
 
 
-def json_array(values: Iterable[Any]) -> Iterator[str]:
+def dump_array(values: Iterable[Any]) -> Iterator[str]:
     """Yield a JSON list with a line for each value, without a line break at its end."""
     before = "[\n"
     for value in values:
-        yield before + json_text(value)
+        yield before + dump_json(value)
         before = ",\n"
     yield "[]" if before == "[\n" else "\n]"
 

@@ -84,7 +84,7 @@ def parse(text: str, *, location: str) -> Any:
     if len(text) > MAX_CHARACTERS:
         raise MalformedFileError(f"{location} has {len(text):,} characters; at most {MAX_CHARACTERS:,} are read.")
     try:
-        value = _Builder(location).value(yaml.compose(text, Loader=_Loader), "")
+        value = _Builder(location).build(yaml.compose(text, Loader=_Loader), "")
     except yaml.MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise MalformedFileError(
@@ -104,16 +104,16 @@ class _Builder:
         self._location = location
         self._seen: set[int] = set()
 
-    def value(self, node: yaml.Node | None, path: str) -> Any:
+    def build(self, node: yaml.Node | None, path: str) -> Any:
         if node is None:
             return None
         if id(node) in self._seen:
             raise self._error(path, "is an alias: write out its value")
         self._seen.add(id(node))
         if isinstance(node, yaml.MappingNode) and node.tag == f"{TAG}map":
-            return self._mapping(node, path)
+            return self._build_mapping(node, path)
         if isinstance(node, yaml.SequenceNode) and node.tag == f"{TAG}seq":
-            return [self.value(item, f"{path}[{index}]") for index, item in enumerate(node.value)]
+            return [self.build(item, f"{path}[{index}]") for index, item in enumerate(node.value)]
         if isinstance(node, yaml.ScalarNode) and node.tag in CONSTRUCTORS:
             try:
                 return CONSTRUCTORS[node.tag](node.value)
@@ -121,7 +121,7 @@ class _Builder:
                 raise self._error(path, f"holds {node.value[:40]!a}, which cannot be read as a value") from None
         raise self._error(path, f"has the tag {node.tag[:60]!a}: tags are not allowed")
 
-    def _mapping(self, node: yaml.MappingNode, path: str) -> dict[str, Any]:
+    def _build_mapping(self, node: yaml.MappingNode, path: str) -> dict[str, Any]:
         members: dict[str, Any] = {}
         for key, inner in node.value:
             if not isinstance(key, yaml.ScalarNode) or key.tag != f"{TAG}str":
@@ -129,7 +129,7 @@ class _Builder:
             member_path = f"{path}.{key.value}" if path else key.value
             if key.value in members:
                 raise self._error(member_path, f"occurs twice, the second time in line {key.start_mark.line + 1}")
-            members[key.value] = self.value(inner, member_path)
+            members[key.value] = self.build(inner, member_path)
         return members
 
     def _error(self, path: str, problem: str) -> MalformedFileError:

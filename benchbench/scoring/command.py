@@ -14,21 +14,21 @@ from benchbench.busy import busy
 from benchbench.errors import BenchbenchError
 from benchbench.files import flowbaby_results
 from benchbench.files.flowbaby import SPLITS, Dataset, read_dataset
-from benchbench.files.flowbaby_results import Provenance, check_selection, measures_at
+from benchbench.files.flowbaby_results import Provenance, check_selection, list_measures
 from benchbench.ir.measures import Measure, Values
 from benchbench.ir.profiles import FLOWBABY_1_1, PLAIN, PROFILES, Profile
 from benchbench.local_files.placing import make_folder, write_file_pieces
 from benchbench.scoring.measuring import (
     Results,
     Scores,
+    build_figures,
     encode_grades,
-    figures_of,
     is_json,
     read_results,
     read_truth,
     score,
 )
-from benchbench.timestamps import git_sha, timestamp
+from benchbench.timestamps import read_git_sha, timestamp
 
 CUTOFFS = [5, 10, 20]
 FILES = ("output", "markdown", "summary")  # options that name a file to write
@@ -53,9 +53,9 @@ exit status: 0; 1 with an error on stderr if a file cannot be read or measured; 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Score by the `arguments`, and return the exit status."""
-    parser = _parser()
+    parser = _build_parser()
     options = parser.parse_args(arguments)
-    if fault := _misuse(options):
+    if fault := _find_misuse(options):
         parser.error(fault)
     try:
         _score_dataset(options) if options.dataset else _score_files(options)
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def _build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         "benchbench score",
         description=DESCRIPTION,
@@ -118,7 +118,7 @@ def _add_files(files: argparse._ArgumentGroup) -> None:
     )
 
 
-def _misuse(options: argparse.Namespace) -> str:
+def _find_misuse(options: argparse.Namespace) -> str:
     """Return what is wrong with options that the parser accepts, or ""."""
     writes = any(getattr(options, name) for name in FILES)
     if not options.dataset and (writes or options.evaluation_split or options.selection_split or options.git_sha):
@@ -134,7 +134,7 @@ def _misuse(options: argparse.Namespace) -> str:
 
 def _score_files(options: argparse.Namespace) -> None:
     profile = Profile.parse(options.profile or PLAIN.name)
-    measures = _measures(options)
+    measures = _parse_measures(options)
     with busy(sys.stderr, "Measuring"):
         truth = read_truth(options.qrels)
         results = read_results(options.run, truth, order_by=options.order_by or "agree")
@@ -147,13 +147,13 @@ def _score_dataset(options: argparse.Namespace) -> None:
     started = time.perf_counter()
     check_selection(options.selection_split)
     profile = Profile.parse(options.profile or FLOWBABY_1_1.name)
-    measures = _measures(options)
+    measures = _parse_measures(options)
     dataset = read_dataset(options.dataset)
     for warning in dataset.warnings:
         print(f"Warning: {warning}", file=sys.stderr)
     topics = {topic.key for topic in dataset.topics}
     if options.evaluation_split:
-        dataset = dataset.of_split(options.evaluation_split)
+        dataset = dataset.select_split(options.evaluation_split)
     results = read_results(options.run, dataset.qrels, order_by=options.order_by or "agree")
     # A run without entries answers no query, so Flowbaby has no figures for it.
     judged_grades = encode_grades(dataset.qrels) if results.rankings or results.other_queries else {}
@@ -161,23 +161,23 @@ def _score_dataset(options: argparse.Namespace) -> None:
     _warn(options.run, results, scores, other_splits=frozenset(topics - {topic.key for topic in dataset.topics}))
     if any(getattr(options, name) for name in FILES):
         n_judgments = {topic.key: len(dataset.qrels.get(topic.key, {})) for topic in dataset.topics}
-        figures = figures_of(scores, {topic.key: topic.slices for topic in dataset.topics}, n_judgments)
+        figures = build_figures(scores, {topic.key: topic.slices for topic in dataset.topics}, n_judgments)
         judged = list(n_judgments.values())
-        content = flowbaby_results.results(figures, profile=profile, cutoffs=options.k or CUTOFFS, judged=judged)
-        _write_files(content, _provenance(dataset, results.run_id, started, options), options)
+        content = flowbaby_results.build_results(figures, profile=profile, cutoffs=options.k or CUTOFFS, judged=judged)
+        _write_files(content, _build_provenance(dataset, results.run_id, started, options), options)
         if not options.json:
             return
     _present(scores, profile, options)
 
 
-def _provenance(dataset: Dataset, run_id: str, started: float, options: argparse.Namespace) -> Provenance:
+def _build_provenance(dataset: Dataset, run_id: str, started: float, options: argparse.Namespace) -> Provenance:
     return Provenance(
         run_id=run_id,
         timestamp=timestamp(datetime.now(UTC)),
         dataset_id=dataset.metadata.dataset_id,
         dataset_version=dataset.metadata.version,
         canonicalization_version=dataset.metadata.canonicalization_version,
-        git_sha=options.git_sha or git_sha(Path.cwd()),
+        git_sha=options.git_sha or read_git_sha(Path.cwd()),
         selection_split=options.selection_split,
         evaluation_split=dataset.split,
         duration_ms=round(1000 * (time.perf_counter() - started)),
@@ -187,9 +187,9 @@ def _provenance(dataset: Dataset, run_id: str, started: float, options: argparse
 def _write_files(content: dict[str, Any], about: Provenance, options: argparse.Namespace) -> None:
     """Write the requested files and their folders. Raises OutputError."""
     texts = (
-        flowbaby_results.written(content),
-        flowbaby_results.markdown(content),
-        flowbaby_results.written(flowbaby_results.summary(content, about)),
+        flowbaby_results.render_json(content),
+        flowbaby_results.render_markdown(content),
+        flowbaby_results.render_json(flowbaby_results.build_summary(content, about)),
     )
     for name, text in zip(FILES, texts, strict=True):
         if path := getattr(options, name):
@@ -197,10 +197,10 @@ def _write_files(content: dict[str, Any], about: Provenance, options: argparse.N
             write_file_pieces([text], path, force=True)
 
 
-def _measures(options: argparse.Namespace) -> list[Measure]:
+def _parse_measures(options: argparse.Namespace) -> list[Measure]:
     if options.measure:
         return list(dict.fromkeys(Measure.parse(name) for name in options.measure))
-    return measures_at(options.k or CUTOFFS)
+    return list_measures(options.k or CUTOFFS)
 
 
 def _warn(path: Path, results: Results, scores: Scores, *, other_splits: frozenset[str] = frozenset()) -> None:
@@ -223,11 +223,11 @@ def _warn(path: Path, results: Results, scores: Scores, *, other_splits: frozens
 def _present(scores: Scores, profile: Profile, options: argparse.Namespace) -> None:
     names = [str(measure) for measure in scores.measures]
     if options.json:
-        content: dict[str, Any] = {"measures": _figures(names, scores.means), "mean": profile.mean}
+        content: dict[str, Any] = {"measures": _list_figures(names, scores.means), "mean": profile.mean}
         content["queries"] = len(scores.queries)
         if options.by_query:
             columns = zip(scores.queries, scores.values.T, strict=True)
-            content["by_query"] = {query: _figures(names, column) for query, column in columns}
+            content["by_query"] = {query: _list_figures(names, column) for query, column in columns}
         print(json.dumps(content, indent=2))
         return
     width = max(map(len, names))
@@ -241,6 +241,6 @@ def _present(scores: Scores, profile: Profile, options: argparse.Namespace) -> N
     print(f"{'queries':<{width}}  {len(scores.queries)}")
 
 
-def _figures(names: Sequence[str], values: Values) -> dict[str, float | None]:
+def _list_figures(names: Sequence[str], values: Values) -> dict[str, float | None]:
     """Return the figures in full precision; null for a missing value."""
     return {name: None if math.isnan(value) else value for name, value in zip(names, values.tolist(), strict=True)}

@@ -12,7 +12,7 @@ from benchbench.files.flowbaby import OrderBy
 from benchbench.files.flowbaby_results import QueryFigures
 from benchbench.ir.measures import Measure, Truths, Values, evaluate
 from benchbench.ir.profiles import PLAIN, Profile
-from benchbench.reading.strict_json import raw_lines
+from benchbench.reading.strict_json import read_raw_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ def read_truth(path: Path) -> dict[str, dict[bytes, int]]:
     """Return the grades of each query by document, from a Flowbaby qrels.json, BEIR's TSV or TREC qrels."""
     if is_json(path):
         return encode_grades(flowbaby.read_qrels(path))
-    _, first = next(raw_lines(path), (1, b""))
+    _, first = next(read_raw_lines(path), (1, b""))
     if first.split() == [name.encode() for name in beir.HEADER]:
         return encode_grades(beir.read_qrels(path).grades)
     return trec.read_qrels(path)
@@ -41,11 +41,11 @@ def read_results(path: Path, queries: Container[str], *, order_by: OrderBy = "ag
     """
     if is_json(path):
         run = flowbaby.read_run(path)
-        of_all = flowbaby.rankings(run, order_by=order_by)
+        of_all = flowbaby.list_rankings(run, order_by=order_by)
         rankings = {query: [item.encode() for item in items] for query, items in of_all.items() if query in queries}
         return Results(run.run_id, rankings, [query for query in of_all if query not in rankings])
     scored = trec.read_run(path)
-    rankings = {query: documents.ranking() for query, documents in scored.items() if query in queries}
+    rankings = {query: documents.rank() for query, documents in scored.items() if query in queries}
     return Results(path.name, rankings, [query for query in scored if query not in rankings])
 
 
@@ -85,7 +85,7 @@ def score(truth: Truth, rankings: Rankings, measures: Sequence[Measure], *, prof
     ranked = [rankings.get(query, ()) for query in queries]
     truths = [truth[query] for query in queries]
     blocks = [
-        evaluate(measures, Truths.from_grades(truths[block]).grade(ranked[block])) for block in _blocks(ranked, truths)
+        evaluate(measures, Truths.from_grades(truths[block]).grade(ranked[block])) for block in _split(ranked, truths)
     ]
     values = np.concatenate(blocks, axis=1) if blocks else np.empty((len(measures), 0))
     n_judgments = [len(judged) for judged in truths]
@@ -94,7 +94,7 @@ def score(truth: Truth, rankings: Rankings, measures: Sequence[Measure], *, prof
     )
 
 
-def figures_of(
+def build_figures(
     scores: Scores, slices: Mapping[str, Sequence[str]], n_judgments: Mapping[str, int]
 ) -> list[QueryFigures]:
     """Return the figures of each query for Flowbaby's files, with its slices and its number of judgments."""
@@ -105,7 +105,7 @@ def figures_of(
     ]
 
 
-def _blocks(rankings: Sequence[Sequence[Hashable]], truths: Sequence[Mapping[Any, int]]) -> Iterator[slice]:
+def _split(rankings: Sequence[Sequence[Hashable]], truths: Sequence[Mapping[Any, int]]) -> Iterator[slice]:
     """Yield consecutive queries whose matrix, as wide as their longest ranking or truth, is of bounded size."""
     start = width = 0
     for at, (ranking, judged) in enumerate(zip(rankings, truths, strict=True)):

@@ -20,11 +20,21 @@ from unfold.decorators import display
 from unfold.paginator import InfinitePaginator
 from unfold.widgets import UnfoldAdminTextareaWidget
 
-from benchbench.access import teams_of, visible
+from benchbench.access import list_teams, visible
 from benchbench.errors import BenchbenchError
 from benchbench.site.history import note
-from benchbench.site.pages import next_page
-from benchbench.site.panels import ADDITIONS, Addition, Button, Page, Panel, Table, change_url, changelist_url, table
+from benchbench.site.pages import find_next_page
+from benchbench.site.panels import (
+    ADDITIONS,
+    Addition,
+    Button,
+    Page,
+    Panel,
+    Table,
+    build_list_url,
+    change_url,
+    load_table,
+)
 from benchbench.site.strict import StrictAdmin
 
 # Colours of unfold's labels, by status.
@@ -63,7 +73,7 @@ class OwnedForm(forms.ModelForm):
             self.add_error(None, error)
 
 
-def unlinked(html: str) -> str:
+def strip_link(html: str) -> str:
     """Return the display of a user without the link to the account, which most users may not open."""
     return mark_safe(strip_tags(html))  # nosec # no tag is left
 
@@ -79,7 +89,7 @@ class SiteAdmin(StrictAdmin):
     pages: ClassVar[Sequence[Page]] = ()
     editable: ClassVar[tuple[str, ...]] = ()
     list_per_page = 50
-    readonly_preprocess_fields: ClassVar[dict[str, Any]] = dict.fromkeys(PEOPLE, unlinked)
+    readonly_preprocess_fields: ClassVar[dict[str, Any]] = dict.fromkeys(PEOPLE, strip_link)
     compressed_fields = True
     formfield_overrides: ClassVar[dict[Any, Any]] = {TextField: {"widget": UnfoldAdminTextareaWidget({"rows": 3})}}
     change_form_outer_before_template = "admin/object_head.html"
@@ -91,7 +101,7 @@ class SiteAdmin(StrictAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         pages = [*self.pages, *(page for addition in self.additions for page in addition.pages)]
-        return [*(page.pattern(self) for page in pages), *super().get_urls()]
+        return [*(page.build_pattern(self) for page in pages), *super().get_urls()]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return visible(super().get_queryset(request), request.user, through=self.through)
@@ -102,20 +112,20 @@ class SiteAdmin(StrictAdmin):
             raise Http404(f"The {self.opts.verbose_name} {object_id} does not exist, or you may not see it.")
         return row
 
-    def viewed(self, request: HttpRequest, object_id: Any) -> Any:
+    def load_viewed(self, request: HttpRequest, object_id: Any) -> Any:
         """Return the row of a page. Raises PermissionDenied without the permission to view, Http404 without the row."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         return self.get_object(request, str(object_id))
 
-    def page(
+    def render_page(
         self, request: HttpRequest, template: str, context: dict[str, Any], *, original: Any = None, status: int = 200
     ) -> TemplateResponse:
         """Render a page in the layout of the admin; the page of a row, `original`, has its name and its trail."""
         request.current_app = self.admin_site.name
         shell = {**self.admin_site.each_context(request), "opts": self.opts}
         if original is not None:
-            shell |= {"original": original, "title": str(original), "trail": self.trail(original)}
+            shell |= {"original": original, "title": str(original), "trail": self.list_trail(original)}
         return TemplateResponse(request, template, shell | context, status=status)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> list[str]:
@@ -132,44 +142,44 @@ class SiteAdmin(StrictAdmin):
         """Return whether the user may start and stop work on these rows, also if the rows are read-only."""
         return request.user.has_perm(f"{self.opts.app_label}.change_{self.opts.model_name}")
 
-    def each(self, request: HttpRequest, rows: Iterable[Any], act: Callable[[Any], str]) -> HttpResponse | None:
+    def apply_each(self, request: HttpRequest, rows: Iterable[Any], act: Callable[[Any], str]) -> HttpResponse | None:
         """Call `act` on every row, show its sentence or error, and return to the page with the button."""
         for row in rows:
             try:
                 message = act(row)
                 self.message_user(request, message, messages.SUCCESS)
-                note(request.user, self.concerned(row), message)
+                note(request.user, self.list_concerned(row), message)
             except BenchbenchError as error:
                 self.message_user(request, error.message, messages.ERROR)
-        target = next_page(request, request.POST.get("next", ""))
+        target = find_next_page(request, request.POST.get("next", ""))
         return redirect(target) if target else None
 
-    def concerned(self, row: Any) -> list[Model]:
+    def list_concerned(self, row: Any) -> list[Model]:
         """Return the rows whose history records an act on `row`."""
         return [row]
 
-    def buttons(self, request: HttpRequest, obj: Any) -> list[Button]:
-        """Return the buttons for `obj` in its present state, for any user; pages show those `offered`."""
+    def list_buttons(self, request: HttpRequest, obj: Any) -> list[Button]:
+        """Return the buttons for `obj` in its present state, for any user; pages show those `list_offered`."""
         return []
 
-    def offered(self, request: HttpRequest, obj: Any) -> list[Button]:
+    def list_offered(self, request: HttpRequest, obj: Any) -> list[Button]:
         """Return the buttons that the user may use."""
         may_act = self.has_act_permission(request)
         return [
             button
-            for button in self.buttons(request, obj)
+            for button in self.list_buttons(request, obj)
             if (may_act or not button.action) and (not button.needs or request.user.has_perm(button.needs))
         ]
 
-    def panels(self, request: HttpRequest, obj: Any) -> list[Panel]:
+    def list_panels(self, request: HttpRequest, obj: Any) -> list[Panel]:
         """Return the panels of rows that belong to `obj`."""
         return []
 
-    def trail(self, obj: Any) -> list[Model]:
+    def list_trail(self, obj: Any) -> list[Model]:
         """Return the rows from which `obj` was made, in the order of the data flow."""
         return []
 
-    def operation(self, obj: Any) -> Any:
+    def find_operation(self, obj: Any) -> Any:
         """Return the active operation whose progress the page of `obj` shows, or None."""
         return None
 
@@ -181,23 +191,23 @@ class SiteAdmin(StrictAdmin):
             for addition in self.additions:
                 context |= addition.context(request, obj)
             context |= {
-                "trail": self.trail(obj),
-                "buttons": self.offered(request, obj),
-                "tables": self.tables(request, obj),
-                "operation": self.operation(obj),
-                "changelist_url": changelist_url(self.model),
+                "trail": self.list_trail(obj),
+                "buttons": self.list_offered(request, obj),
+                "tables": self.load_tables(request, obj),
+                "operation": self.find_operation(obj),
+                "changelist_url": build_list_url(self.model),
                 "show_save_and_add_another": False,
                 "show_save_and_continue": False,
             }
         return super().render_change_form(request, context, *args, **kwargs)
 
-    def tables(self, request: HttpRequest, obj: Any) -> list[Table]:
+    def load_tables(self, request: HttpRequest, obj: Any) -> list[Table]:
         """Return the tables of the panels of `obj` that the user may see."""
         site = self.admin_site
         added = (panel for addition in self.additions for panel in addition.panels(request, obj))
-        panels = sorted([*self.panels(request, obj), *added], key=lambda panel: panel.last)
+        panels = sorted([*self.list_panels(request, obj), *added], key=lambda panel: panel.last)
         listed = [(panel, site.get_model_admin(panel.rows.model)) for panel in panels]
-        return [table(panel, owner) for panel, owner in listed if owner.has_view_permission(request)]
+        return [load_table(panel, owner) for panel, owner in listed if owner.has_view_permission(request)]
 
     def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
         try:
@@ -224,7 +234,7 @@ class OwnedAdmin(SiteAdmin):
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         if db_field.name == "team":
-            kwargs["queryset"] = teams_of(request.user)
+            kwargs["queryset"] = list_teams(request.user)
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:

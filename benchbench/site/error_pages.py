@@ -11,7 +11,7 @@ from django.template import loader
 from psycopg.errors import DiskFull
 
 from benchbench.errors import BenchbenchError
-from benchbench.site.pages import next_page
+from benchbench.site.pages import find_next_page
 
 DISK_FULL = (
     "Nothing was saved: the disk of the site or of the database is full. Ask an administrator to free space, then "
@@ -22,13 +22,13 @@ DISK_FULL = (
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Answer an unknown address, or a thing that the user may not see, with the same page."""
     missing = "This page does not exist. It may have been deleted."
-    return _page(request, 404, "Not found", _find_message(exception, Http404) or missing)
+    return _render_page(request, 404, "Not found", _find_message(exception, Http404) or missing)
 
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Answer a request that the user may not make."""
     denied = "You do not have permission for this. Ask an administrator to give it to you or your group."
-    return _page(request, 403, "Not permitted", _find_message(exception, PermissionDenied) or denied)
+    return _render_page(request, 403, "Not permitted", _find_message(exception, PermissionDenied) or denied)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
@@ -37,23 +37,23 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
         "Nothing was changed: the form is no longer valid. This happens after a sign-in in another tab, or if the "
         "browser blocks cookies. Go back, reload the page and send it again."
     )
-    return _page(request, 403, "The form was not accepted", sentence)
+    return _render_page(request, 403, "The form was not accepted", sentence)
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Answer a request that cannot be read, or that a page refuses. The user is unknown."""
     if isinstance(exception, RequestDataTooBig | TooManyFieldsSent | TooManyFilesSent):
         sentence = "Nothing was changed: the form is larger than the site accepts. Go back and shorten it."
-        return _plain(413, {"title": "Too large", "sentence": sentence})
+        return _render_plain(413, {"title": "Too large", "sentence": sentence})
     unread = "The request was refused: the site does not accept its address or a header. Check the address."
     sentence = _find_message(exception, BadRequest) or unread
-    return _plain(400, {"title": "Refused", "sentence": sentence})
+    return _render_plain(400, {"title": "Refused", "sentence": sentence})
 
 
 def server_error(request: HttpRequest, reference: str) -> HttpResponse:
     """Answer a request that failed because of a bug. The page does not use the database, which may have failed."""
     sentence = "This page failed because of an error of the server. The error is in the log."
-    return _plain(500, {"title": "The server failed", "sentence": sentence, "reference": reference})
+    return _render_plain(500, {"title": "The server failed", "sentence": sentence, "reference": reference})
 
 
 def is_disk_full(error: BaseException | None) -> bool:
@@ -64,19 +64,19 @@ def is_disk_full(error: BaseException | None) -> bool:
 
 def disk_full() -> HttpResponse:
     """Answer a request that failed because a disk is full, with HTTP status 507."""
-    return _plain(507, {"title": "The disk is full", "sentence": DISK_FULL})
+    return _render_plain(507, {"title": "The disk is full", "sentence": DISK_FULL})
 
 
 def undone(failure: BenchbenchError, reference: str) -> HttpResponse:
     """Answer a request that PostgreSQL rolled back or cancelled; it may succeed the next time."""
-    return _plain(failure.status, {"title": "Not done", "sentence": failure.message, "reference": reference})
+    return _render_plain(failure.status, {"title": "Not done", "sentence": failure.message, "reference": reference})
 
 
 def unavailable(request: HttpRequest, seconds: int) -> HttpResponse:
     """Answer while PostgreSQL or Redis is unavailable; the browser reloads a page that was requested by GET."""
     again = f"The page reloads every {seconds} s." if request.method == "GET" else "Go back and send it again."
     sentence = f"PostgreSQL or Redis does not respond. {again}"
-    answer = _plain(503, {"title": "Not available now", "sentence": sentence})
+    answer = _render_plain(503, {"title": "Not available now", "sentence": sentence})
     answer.headers["Retry-After"] = str(seconds)
     if request.method == "GET":
         answer.headers["Refresh"] = str(seconds)
@@ -89,11 +89,11 @@ def _find_message(exception: Exception, kind: type[Exception]) -> str:
     return message if isinstance(message, str) else ""
 
 
-def _page(request: HttpRequest, status: int, title: str, sentence: str) -> HttpResponse:
+def _render_page(request: HttpRequest, status: int, title: str, sentence: str) -> HttpResponse:
     """Render a page in the layout of the admin, or of the login for users who are not signed in to it."""
     user: Any = getattr(request, "user", None)
     inside = bool(user and user.is_active and user.is_staff)
-    came_from = next_page(request, request.META.get("HTTP_REFERER", ""))
+    came_from = find_next_page(request, request.META.get("HTTP_REFERER", ""))
     elsewhere = request.method == "POST" or came_from != request.build_absolute_uri()
     context = {
         **admin.site.each_context(request),
@@ -104,5 +104,5 @@ def _page(request: HttpRequest, status: int, title: str, sentence: str) -> HttpR
     return render(request, "errors/inside.html" if inside else "errors/outside.html", context, status=status)
 
 
-def _plain(status: int, context: dict[str, str]) -> HttpResponse:
+def _render_plain(status: int, context: dict[str, str]) -> HttpResponse:
     return HttpResponse(loader.render_to_string("errors/plain.html", context), status=status)

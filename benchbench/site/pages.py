@@ -164,7 +164,7 @@ class PageForm(forms.Form):
 F = TypeVar("F", bound=PageForm)
 
 
-def form_page(
+def show_form(
     request: HttpRequest,
     model_admin: ModelAdmin,
     form_class: type[F],
@@ -205,7 +205,7 @@ def form_page(
     return TemplateResponse(request, template, site.each_context(request) | base_context | context)
 
 
-def sent_form(request: HttpRequest, model_admin: ModelAdmin, form_class: type[F]) -> F:
+def read_form(request: HttpRequest, model_admin: ModelAdmin, form_class: type[F]) -> F:
     """Return a page's submitted form, for a preview. Raises PermissionDenied if the user may not add such rows."""
     if not model_admin.has_add_permission(request):
         raise PermissionDenied
@@ -237,7 +237,7 @@ def preview_page(
     return render(request, template, {"fields": fields, "errors": errors, "wrong": wrong, **context})
 
 
-def choices_page(
+def render_choices(
     request: HttpRequest, model_admin: ModelAdmin, form_class: type[PageForm], changed: str, names: Sequence[str]
 ) -> HttpResponse:
     """Render the fields `names` of a form, whose choices depend on the field `changed`."""
@@ -248,7 +248,7 @@ def choices_page(
     return render(request, "admin/form_choices.html", {"fields": [form[name] for name in names]})
 
 
-def next_page(request: HttpRequest, target: str) -> str:
+def find_next_page(request: HttpRequest, target: str) -> str:
     """Return the address that a form names as the next page, or "" if it is on another site."""
     safe = url_has_allowed_host_and_scheme(target, {request.get_host()}, require_https=request.is_secure())
     return target if safe else ""

@@ -21,8 +21,8 @@ MAX_ROWS = 10
 EMPTY = "–"
 
 
-def changelist_url(model: type[Model], **filters: Any) -> str:
-    """Return the address of the list of `model`, filtered: `changelist_url(Run, benchmark__id__exact=…)`."""
+def build_list_url(model: type[Model], **filters: Any) -> str:
+    """Return the address of the list of `model`, filtered: `build_list_url(Run, benchmark__id__exact=…)`."""
     url = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
     return f"{url}?{urlencode(filters)}" if filters else url
 
@@ -84,7 +84,7 @@ class Table:
     has_more: bool
 
 
-def table(panel: Panel, model_admin: ModelAdmin) -> Table:
+def load_table(panel: Panel, model_admin: ModelAdmin) -> Table:
     """Read the first rows of a panel, in one query."""
     rows = list(panel.rows[: MAX_ROWS + 1])
     return Table(
@@ -116,7 +116,7 @@ class Page:
     view: Callable[..., HttpResponseBase]
     name: str
 
-    def pattern(self, model_admin: ModelAdmin) -> URLPattern:
+    def build_pattern(self, model_admin: ModelAdmin) -> URLPattern:
         return path(self.route, model_admin.admin_site.admin_view(self.view), {"model_admin": model_admin}, self.name)
 
 

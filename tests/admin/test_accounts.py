@@ -9,9 +9,9 @@ from django.db.models import Q
 from django.test import Client
 from django.urls import reverse
 
-from apps.accounts.roles import make_roles, permissions_of
-from benchbench.access import ROLES, colleagues_of, teams_of
-from benchbench.site.panels import change_url, changelist_url
+from apps.accounts.roles import list_permissions, make_roles
+from benchbench.access import ROLES, list_colleagues, list_teams
+from benchbench.site.panels import build_list_url, change_url
 
 PASSWORD = "correct horse 7"
 
@@ -95,7 +95,7 @@ def test_accounts_with_more_permissions_cannot_be_changed(client: Client, ada: U
     assert change(client, ada, first_name="Eve") == 403
     assert client.post(reverse("admin:auth_user_delete", args=[ada.pk]), {"post": "yes"}).status_code == 403
     many = {"action": "delete_selected", "_selected_action": [ada.pk], "post": "yes"}
-    client.post(changelist_url(User), many)
+    client.post(build_list_url(User), many)
     ada.refresh_from_db()
     assert (ada.check_password("her own"), ada.first_name) == (True, "")
 
@@ -117,7 +117,7 @@ def test_groups_are_changed_by_superusers_alone(client: Client, manager: User) -
         == 403
     )
     assert client.post(reverse("admin:auth_group_delete", args=[own.pk]), {"post": "yes"}).status_code == 403
-    shown = client.get(changelist_url(Group)).content.decode()
+    shown = client.get(build_list_url(Group)).content.decode()
     assert ("mine" in shown, "others" in shown) == (True, False)
     assert client.get(change_url(others)).status_code in (302, 404)
     assert not own.permissions.exists()
@@ -154,8 +154,8 @@ def test_an_admin_gives_roles_up_to_its_own(ada: User) -> None:
     for role in ROLES:
         assert change(client, ada, groups=[Group.objects.get(name=role).pk]) == 302
         assert [group.name for group in ada.groups.all()] == [role]
-    assert set(colleagues_of(User.objects.get(username="editor"))) == {editor}
-    assert not teams_of(User.objects.get(username="editor")).exists()
+    assert set(list_colleagues(User.objects.get(username="editor"))) == {editor}
+    assert not list_teams(User.objects.get(username="editor")).exists()
 
 
 def test_roles_have_the_documented_permissions(db: None) -> None:
@@ -166,7 +166,7 @@ def test_roles_have_the_documented_permissions(db: None) -> None:
         group.name: {f"{row.content_type.app_label}.{row.codename}" for row in group.permissions.all()}
         for group in Group.objects.filter(name__in=ROLES)
     }
-    assert told == {role: permissions_of(role) for role in ROLES}
+    assert told == {role: list_permissions(role) for role in ROLES}
     assert all(name.split(".")[1].startswith("view_") for name in told["viewer"])
     assert not any("view_all" in name for role in ("viewer", "judge", "editor") for name in told[role])
     assert told["viewer"] < told["judge"] < told["editor"] < told["admin"]
@@ -174,7 +174,7 @@ def test_roles_have_the_documented_permissions(db: None) -> None:
 
 
 def test_a_site_begins_with_the_roles(groups_of_migrations: dict[str, set[str]]) -> None:
-    assert groups_of_migrations == {role: permissions_of(role) for role in ROLES}
+    assert groups_of_migrations == {role: list_permissions(role) for role in ROLES}
 
 
 def test_existing_group_named_like_a_role_gains_no_permissions(db: None) -> None:

@@ -14,7 +14,7 @@ from apps.mappings.models import Mapping
 from apps.operations.models import Operation
 from apps.operations.working import wait
 from apps.retrieval.models import Index
-from benchbench.site.panels import change_url, changelist_url
+from benchbench.site.panels import build_list_url, change_url
 from tests.admin.conftest import MakeStaff
 from tests.factories import make_collection, make_dataset, make_mapping
 from tests.rankings import change_rankings
@@ -23,7 +23,7 @@ from tests.rankings import change_rankings
 def press(client: Client, row: Any, action: str, **more: str) -> Any:
     """Press a button of a row's page: its list's action, posted for this row."""
     fields = {"action": action, "_selected_action": str(row.pk), "next": change_url(row), **more}
-    return client.post(changelist_url(type(row)), fields, follow=True)
+    return client.post(build_list_url(type(row)), fields, follow=True)
 
 
 def messages_of(response: Any) -> str:
@@ -83,7 +83,7 @@ def test_resolving_by_button(client_of_ada: Client, unresolved: Mapping) -> None
 
 def test_a_link_never_acts(client_of_ada: Client, unresolved: Mapping) -> None:
     query = {"action": "resolve_selected", "_selected_action": str(unresolved.pk)}
-    client_of_ada.get(changelist_url(Mapping), query)
+    client_of_ada.get(build_list_url(Mapping), query)
     unresolved.refresh_from_db()
     assert unresolved.status == Mapping.Status.PENDING
 

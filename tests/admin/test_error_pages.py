@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from apps.api.errors import server_error
 from apps.benchmarks.models import Benchmark
-from benchbench.site.panels import change_url, changelist_url
+from benchbench.site.panels import build_list_url, change_url
 from tests.admin.conftest import MakeStaff
 
 LEAKS = ("Traceback", "urlconf", "URLconf", "CSRF", "apps.")
@@ -27,7 +27,7 @@ def test_unknown_address_shows_a_404_inside_the_shell(client_of_ada: Client) -> 
     page = client_of_ada.get("/admin/nothing/")
     assert page.status_code == 404
     assert "This page does not exist." in text_of(page)
-    assert changelist_url(Benchmark) in text_of(page), "the sidebar"
+    assert build_list_url(Benchmark) in text_of(page), "the sidebar"
     page = client_of_ada.get(change_url(Benchmark, uuid.UUID(int=0)))
     assert page.status_code == 404
     assert f"The benchmark {uuid.UUID(int=0)} does not exist, or you may not see it." in text_of(page)
@@ -40,7 +40,7 @@ def test_anonymous_visitor_sees_no_shell() -> None:
     assert "This page does not exist." in text_of(page)
     assert reverse("admin:index") in text_of(page)
     assert "_changelist" not in text_of(page)
-    assert changelist_url(Benchmark) not in text_of(page)
+    assert build_list_url(Benchmark) not in text_of(page)
     assert "nothing/<script>" not in text_of(page)
 
 
@@ -49,10 +49,10 @@ def test_forbidden_page_links_back(client: Client, make_staff: MakeStaff) -> Non
     for referer, leads in (
         ("http://testserver/admin/", True),
         ("https://elsewhere.example/", False),
-        (f"http://testserver{changelist_url(Benchmark)}", False),
+        (f"http://testserver{build_list_url(Benchmark)}", False),
         ("", False),
     ):
-        page = client.get(changelist_url(Benchmark), headers={"Referer": referer})
+        page = client.get(build_list_url(Benchmark), headers={"Referer": referer})
         assert page.status_code == 403
         assert "You do not have permission for this." in text_of(page)
         assert (">Back</a>" in text_of(page)) == leads, referer
@@ -61,7 +61,7 @@ def test_forbidden_page_links_back(client: Client, make_staff: MakeStaff) -> Non
 def test_refusal_can_include_a_reason(client_of_ada: Client) -> None:
     page = client_of_ada.get("/admin/rq/")
     assert page.status_code == 403
-    assert "superusers only." in text_of(page)
+    assert "Only superusers can open the queues" in text_of(page)
 
 
 @pytest.mark.django_db

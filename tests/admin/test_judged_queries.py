@@ -8,7 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.collections.models import Collection
-from apps.datasets.editing.drafts import draft_of, freeze
+from apps.datasets.editing.drafts import find_draft, freeze
 from apps.datasets.models import Dataset, Judgment, Query
 from apps.mappings.creating import create_mapping
 from apps.mappings.models import Mapping, Resolution
@@ -54,7 +54,7 @@ def test_a_query_is_added_to_the_draft(client_of_ada: Client, dataset: Dataset, 
     assert (query.evidence, query.difficulty, query.metadata, query.since) == (["It is blue."], "hard", {}, 2)
     assert page.redirect_chain[-1][0] == change_url(query)
     assert "Judge another document" in page.content.decode()
-    draft = draft_of(dataset)
+    draft = find_draft(dataset)
     assert draft is not None
     assert reverse("admin:query_add", args=[dataset.pk]) in client_of_ada.get(change_url(draft)).content.decode()
 
@@ -79,7 +79,7 @@ def test_form_shows_errors_at_their_field(
 ) -> None:
     page = add(client_of_ada, dataset, **{"query_key": "blue", "query_text": "blue fruit"} | changes)
     assert said in str(page.context["form"].errors[field])
-    assert draft_of(dataset) is None
+    assert find_draft(dataset) is None
 
 
 def test_query_can_be_reworded(client_of_ada: Client, dataset: Dataset) -> None:
@@ -99,7 +99,7 @@ def test_query_can_be_reworded(client_of_ada: Client, dataset: Dataset) -> None:
 def test_saving_an_unchanged_query_opens_no_draft(client_of_ada: Client, dataset: Dataset) -> None:
     query = Query.objects.get()
     assert edit(client_of_ada, query).redirect_chain[-1][0] == change_url(query)
-    assert draft_of(dataset) is None
+    assert find_draft(dataset) is None
     assert "blank" in str(edit(client_of_ada, query, query_text="  ").context["form"].errors["query_text"])
 
 
@@ -203,7 +203,7 @@ def test_already_judged_document_is_not_judged_twice(client_of_ada: Client, mapp
     mapping.collection.documents.filter(external_id="figs").update(external_id="old/plums.md")
     found = client_of_ada.post(repair_url(mapping, GONE), {"document": document_of(mapping, "old/plums.md")})
     assert "resolve the mapping again" in messages_of(found)
-    assert draft_of(mapping.dataset) is None
+    assert find_draft(mapping.dataset) is None
 
 
 def test_page_names_other_mappings_that_resolve_the_reference(client_of_ada: Client, mapping: Mapping) -> None:
@@ -225,7 +225,7 @@ def test_repair_requires_permission_to_change_the_dataset(
     assert "Draft of" not in client_of_ada.get(change_url(mapping)).content.decode()
     Mapping.objects.update(owner=grace)
     assert [client_of_ada.get(page).status_code, client_of_ada.post(page, act).status_code] == [404, 404]
-    assert draft_of(mapping.dataset) is None
+    assert find_draft(mapping.dataset) is None
 
 
 def test_the_documents_of_another_owners_collection_are_not_offered(

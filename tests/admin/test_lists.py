@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from django.contrib import admin
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.db import connection
 from django.db.models import Model
 from django.test import Client, RequestFactory
@@ -17,12 +17,12 @@ from apps.collections.models import Collection, Document
 from apps.datasets.editing.drafts import freeze
 from apps.datasets.editing.queries import edit_query
 from apps.datasets.models import Judgment
-from apps.datasets.views.datasets import judgments_shown
+from apps.datasets.views.datasets import list_judgments
 from apps.mappings.models import Resolution
 from apps.operations.models import Batch, Operation, Status
 from apps.retrieval.models import CachedVector, ChunkSet, Index, VectorSpace
 from benchbench.site.history import note
-from benchbench.site.panels import changelist_url
+from benchbench.site.panels import build_list_url
 from tests.drafts import set_judgment
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping, make_round
 from tests.rankings import add_ranking
@@ -38,6 +38,7 @@ def make_row_everywhere(number: int) -> None:
 
     A parent has two of what is listed below it.
     """
+    Group.objects.create(name=f"row {number}")
     name = f"row {number}"
     owner = User.objects.create_user(name)
     collection = make_collection(name, [{"title": name}, {"title": f"{name}, other"}])
@@ -73,7 +74,7 @@ def make_row_everywhere(number: int) -> None:
 
 def queries_for(client: Client, model: type[Model]) -> int:
     with CaptureQueriesContext(connection) as captured:
-        response = client.get(changelist_url(model))
+        response = client.get(build_list_url(model))
     assert response.status_code == 200
     return len(captured)
 
@@ -122,27 +123,27 @@ def sorted_keys(shown: Any) -> list[str]:
 
 def test_lists_that_may_be_long_are_not_counted(admin_client: Client, rows: None) -> None:
     with CaptureQueriesContext(connection) as captured:
-        admin_client.get(changelist_url(Document))
+        admin_client.get(build_list_url(Document))
     assert not [query for query in captured.captured_queries if "COUNT(" in query["sql"].upper()]
 
 
 def test_a_search_finds_and_a_filter_narrows(admin_client: Client, rows: None) -> None:
-    found = admin_client.get(changelist_url(Collection, q="row 2")).content.decode()
+    found = admin_client.get(build_list_url(Collection, q="row 2")).content.decode()
     assert "row 2" in found
     assert "row 1" not in found
     collection = Collection.objects.get(name="row 1")
-    listed = admin_client.get(changelist_url(Document, collection__id__exact=collection.pk))
+    listed = admin_client.get(build_list_url(Document, collection__id__exact=collection.pk))
     assert [str(document) for document in listed.context["cl"].result_list] == ["row 1", "row 1, other"]
 
 
 def test_a_search_is_for_ten_words_at_most(admin_client: Client, admin_user: User, rf: RequestFactory) -> None:
     collection = make_collection("Letters", [{"title": "a b c d e f g h i k, but no more"}])
     words = "a b c d e f g h i k"
-    shown = admin_client.get(changelist_url(Document, q=f"{words} {' '.join('lmnopqrs' * 5)}"))
+    shown = admin_client.get(build_list_url(Document, q=f"{words} {' '.join('lmnopqrs' * 5)}"))
     assert [str(document) for document in shown.context["cl"].result_list] == [str(collection.documents.get())]
     assert "Searched for the first 10 of 50 words. Quote a phrase" in shown.content.decode()
     for query, found in ((words, 1), (f"{words[:-1]} x", 0), (f'x "{words}, but no more"', 0), (f'"{words}, but"', 1)):
-        shown = admin_client.get(changelist_url(Document, q=query))
+        shown = admin_client.get(build_list_url(Document, q=query))
         assert (len(shown.context["cl"].result_list), "Searched for" in shown.content.decode()) == (found, False)
 
 
@@ -164,20 +165,20 @@ def test_judgment_list_shows_current_judgments_with_their_dataset(admin_client: 
     set_judgment(dataset, "q1", {"document_id": "drafted"}, 3)
 
     def listed(**asked: str) -> list[tuple[str, str, str]]:
-        shown = admin_client.get(changelist_url(Judgment, **asked)).context["cl"]
+        shown = admin_client.get(build_list_url(Judgment, **asked)).context["cl"]
         owner = shown.model_admin
         return sorted((row.reference, owner.dataset(row), owner.versions(row)) for row in shown.result_list)
 
     now = [("changed", "Fruit", "since v2"), ("drafted", "Fruit", "since v3"), ("kept", "Fruit", "since v1")]
     assert listed() == now
     assert listed(of="all") == sorted([*now, ("changed", "Fruit", "v1")])
-    assert 'href="?of=all"' in admin_client.get(changelist_url(Judgment)).content.decode()
+    assert 'href="?of=all"' in admin_client.get(build_list_url(Judgment)).content.decode()
     edit_query(dataset.queries.get(), {"text": "Worded anew?"})
     assert [row[2] for row in listed()] == ["since v3"] * 3
     ended = dataset.queries.get(since=1)
-    assert judgments_shown(ended)["every"] == changelist_url(Judgment, query__id__exact=ended.pk, of="all")
+    assert list_judgments(ended)["every"] == build_list_url(Judgment, query__id__exact=ended.pk, of="all")
 
 
 def test_list_page_title_names_its_model(admin_client: Client) -> None:
     for model, name in ((Collection, "Collections"), (QueryResult, "Query results"), (User, "Users")):
-        assert f"{name} | BenchBench</title>" in admin_client.get(changelist_url(model)).content.decode()
+        assert f"{name} | BenchBench</title>" in admin_client.get(build_list_url(model)).content.decode()

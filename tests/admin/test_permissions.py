@@ -13,8 +13,8 @@ from django.urls import NoReverseMatch, reverse
 
 from apps.benchmarks.models import Benchmark
 from apps.collections.models import Collection
-from benchbench.site.panels import change_url, changelist_url
-from benchbench.urls import queue_pages
+from benchbench.site.panels import build_list_url, change_url
+from benchbench.urls import list_queue_pages
 from tests.admin.conftest import MakeStaff
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 from tests.rankings import add_ranking
@@ -61,10 +61,10 @@ def test_rows_of_other_owners_appear_in_no_list(
     client_of_ada: Client, make_staff: MakeStaff, benchmark_of: Callable
 ) -> None:
     benchmark = benchmark_of(make_staff("grace"))
-    assert benchmark.name not in client_of_ada.get(changelist_url(Benchmark)).content.decode()
+    assert benchmark.name not in client_of_ada.get(build_list_url(Benchmark)).content.decode()
     assert benchmark.name not in client_of_ada.get(reverse("admin:index")).content.decode()
     collection = benchmark.mapping.collection
-    assert collection.name not in client_of_ada.get(changelist_url(type(collection.documents.get()))).content.decode()
+    assert collection.name not in client_of_ada.get(build_list_url(type(collection.documents.get()))).content.decode()
 
 
 @pytest.mark.parametrize("how", ["owner", "team", "nobody's", "sees all"])
@@ -199,7 +199,7 @@ def queue_addresses() -> list[str]:
     }
     return [
         reverse(f"django_rq:{page.name}", kwargs={name: values[name] for name in page.pattern.regex.groupindex})
-        for page in queue_pages()
+        for page in list_queue_pages()
     ]
 
 

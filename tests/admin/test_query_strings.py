@@ -13,7 +13,7 @@ from django.template.response import SimpleTemplateResponse
 from django.test import Client
 
 from apps.datasets.models import Query
-from benchbench.site.panels import changelist_url
+from benchbench.site.panels import build_list_url
 from tests.admin.addresses import make_world, paths, queries_of, rows_of, value_of
 from tests.pages import every_address
 
@@ -47,7 +47,7 @@ def columns() -> Iterator[tuple[str, Any]]:
     """Yield every column of every list, with the address of the list."""
     for model in admin.site._registry:
         for field in model._meta.concrete_fields:
-            yield changelist_url(model), field
+            yield build_list_url(model), field
 
 
 @contextmanager
@@ -70,7 +70,7 @@ def names_read() -> Iterator[set[str]]:
 
 def test_invalid_list_filter_is_explained(client: Client) -> None:
     for asked_for in ("slices__gte=x", "id=x", "dataset__owner__password=x"):
-        page = client.get(f"{changelist_url(Query)}?{asked_for}")
+        page = client.get(f"{build_list_url(Query)}?{asked_for}")
         assert page.status_code == 400
         assert "The list of queries cannot be filtered by " in page.content.decode()
         assert asked_for in page.content.decode()

@@ -19,7 +19,7 @@ from apps.datasets.models import Dataset
 from apps.mappings.creating import create_mapping
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve_now
-from benchbench.site.panels import change_url, changelist_url
+from benchbench.site.panels import build_list_url, change_url
 from tests.admin.conftest import MakeStaff
 from tests.admin.test_acts import messages_of, press
 from tests.benchmarks.gated import GOOD, POOR, make_gated, search
@@ -113,7 +113,7 @@ def test_benchmarks_of_other_owners_accept_no_runs(client_of_ada: Client, admin_
 
 def test_dataset_and_benchmark_pages_link_to_the_import(client_of_ada: Client, dataset: Dataset) -> None:
     assert f"{reverse(PAGE)}?dataset={dataset.pk}" in client_of_ada.get(change_url(dataset)).content.decode()
-    assert "Import a run" in client_of_ada.get(changelist_url(Benchmark)).content.decode()
+    assert "Import a run" in client_of_ada.get(build_list_url(Benchmark)).content.decode()
     asked = client_of_ada.get(reverse(PAGE), {"dataset": dataset.pk}).content.decode()
     assert "questions v1" in asked
 
@@ -189,7 +189,7 @@ def test_runs_of_other_owners_are_neither_pinned_nor_replaced(
     assert Baseline.objects.get().retired_at is None
     assert client_of_ada.get(gate_url(hidden)).status_code == 404
     assert "main" not in str(client_of_ada.get(gate_url(mine)).context["form"]["baseline"])
-    assert hidden.label not in text_of(client_of_ada.get(changelist_url(Baseline)))
+    assert hidden.label not in text_of(client_of_ada.get(build_list_url(Baseline)))
 
 
 def test_a_gate_on_the_page_of_a_run(client_of_ada: Client, ada: User, nightly: Benchmark) -> None:

@@ -5,7 +5,7 @@ from django.contrib.auth.models import User
 from django.test import override_settings
 
 from apps.benchmarks.models import QueryResult, Run
-from apps.operations.leasing import new_owner
+from apps.operations.leasing import make_owner
 from apps.operations.models import Operation
 from apps.operations.working import perform_batch, wait
 from tests.api.callers import ROOT, Caller
@@ -168,7 +168,7 @@ def run(walk: Walk, mapping: str) -> str:
     walk.ask("POST", f"{path}/cancel")
     with override_settings(BENCHBENCH_BATCH_SECONDS=0.001):
         operation = Operation.objects.get(pk=walk.caller.post(f"{path}/start").json()["operation_uuid"])
-    perform_batch(operation.batches.order_by("ordinal")[0].pk, owner=new_owner())
+    perform_batch(operation.batches.order_by("ordinal")[0].pk, owner=make_owner())
     walk.ask("GET", f"/operations/{operation.pk}")
     walk.ask("GET", "/operations", kind="benchmark")
     wait(operation)

@@ -150,7 +150,7 @@ def test_server_error_has_a_reference_found_in_the_log(
     def broken(*args: Any, **kwargs: Any) -> None:
         raise ZeroDivisionError("a secret")
 
-    monkeypatch.setattr("apps.api.resources.datasets.with_query_count", broken)
+    monkeypatch.setattr("apps.api.resources.datasets.add_query_count", broken)
     callers.owner.client.raise_request_exception = False
     with caplog.at_level(logging.ERROR):
         answer = callers.owner.get(PATH)

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, QueryResult, Run
-from apps.benchmarks.repeating.manifests import manifest_of
+from apps.benchmarks.repeating.manifests import build_manifest
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation, Status
 from apps.operations.working import wait
@@ -103,7 +103,7 @@ def test_post_rescores_measurable_benchmarks(callers: Callers, nightly: Benchmar
 
 
 def test_finished_benchmark_returns_its_manifest(callers: Callers, nightly: Benchmark) -> None:
-    assert callers.owner.get(act(nightly, "manifest")).json() == manifest_of(nightly)
+    assert callers.owner.get(act(nightly, "manifest")).json() == build_manifest(nightly)
     Benchmark.objects.update(status=Status.RUNNING)
     assert_refused(callers.owner.get(act(nightly, "manifest")), 409, "manifest")
 
@@ -140,7 +140,7 @@ def test_invalid_manifest_is_rejected(callers: Callers, manifest: Any) -> None:
 
 
 def test_damaged_manifest_never_causes_a_server_error(callers: Callers, nightly: Benchmark) -> None:
-    whole = manifest_of(nightly)
+    whole = build_manifest(nightly)
     for key in [*whole, "runs", "indexes"]:
         for value in (None, 10**30, -1, "x", [7], {"a": [None]}):
             answer = callers.owner.post("/benchmarks/manifest", {"manifest": whole | {key: value}})

@@ -95,7 +95,7 @@ def test_sectioned_documents_of_a_zip_keep_their_sections(callers: Callers) -> N
         ("docs.zip", CORPUS, 400, "docs.zip cannot be unpacked"),
         ("docs.zip", packed(a__pdf="x"), 400, "docs holds no document: looked for files that end in"),
         ("docs.zip", packed(a__md="x" * 3000), 400, "unpacks to more bytes than are allowed"),
-        ("corpus.jsonl.gz", gzip.compress(b" " * 3000, mtime=0), 400, "unpacks to more than 2,000 bytes"),
+        ("corpus.jsonl.gz", gzip.compress(b" " * 3000, mtime=0), 400, "unpacks to more than the allowed 2,000 bytes"),
         ("corpus.jsonl", " " * 2001, 413, "2,000 bytes (BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES)"),
     ],
 )

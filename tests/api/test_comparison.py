@@ -9,9 +9,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from apps.benchmarks.launching import launch
-from apps.benchmarks.measuring.evaluating import truth_of
+from apps.benchmarks.measuring.evaluating import load_truth
 from apps.benchmarks.models import Benchmark, Evaluation, Run
-from apps.mappings.truth import truth_hash
+from apps.mappings.truth import hash_truth
 from apps.operations.working import wait
 from apps.results.comparison.comparing import compare_runs
 from apps.results.comparison_report import compare_pair
@@ -139,8 +139,8 @@ def test_queries_come_with_the_widest_gap_first(callers: Callers, compared: Benc
 
 
 def test_comparison_query_count_is_independent_of_size(callers: Callers, compared: Benchmark) -> None:
-    truth = truth_of(compared, compared.dataset_version)
-    Evaluation.objects.update(truth_hash=truth_hash(truth))  # by which slices are kept
+    truth = load_truth(compared, compared.dataset_version)
+    Evaluation.objects.update(truth_hash=hash_truth(truth))  # by which slices are kept
     runs = [run.pk for run in runs_of(compared)]
     callers.owner.get(PATH, run=runs)
     counts = []

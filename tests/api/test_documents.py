@@ -169,4 +169,4 @@ def test_matrix_example_creates_the_documented_runs(described: str) -> None:
     example = described.partition("config_matrix = ")[2].partition("}")[0] + "}"
     stated = yaml.safe_load(re.sub("#.*", "", example).replace("None", "null"))
     assert "= 16 runs" in described
-    assert len(Matrix.parse(stated).configurations()) == 16
+    assert len(Matrix.parse(stated).list_configurations()) == 16

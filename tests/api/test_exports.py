@@ -14,7 +14,7 @@ from apps.datasets.formats.registry import FORMATS, WRITERS
 from apps.datasets.models import Dataset
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve_now
-from apps.results.exporting import EXPORTERS, export, file_name
+from apps.results.exporting import EXPORTERS, export, name_file
 from tests.api.callers import Callers, assert_refused
 from tests.api.test_isolation import UNKNOWN
 from tests.api.test_mappings import JUDGED, mapped
@@ -49,7 +49,7 @@ def test_response_has_the_content_of_the_format(callers: Callers, exported: Benc
     answer = callers.reader.get(path(subject), format=name)
     assert answer.status_code == 200, answer.content
     assert answer["Content-Type"] == f"{exporter.content_type}; charset=utf-8"
-    assert file_name(subject, exporter).partition(".")[2] in answer["Content-Disposition"]
+    assert name_file(subject, exporter).partition(".")[2] in answer["Content-Disposition"]
     if name != "spec-002":  # says when it was made
         whole = "".join(piece if isinstance(piece, str) else piece.decode() for piece in export(subject, name))
         assert content(answer).decode() == whole

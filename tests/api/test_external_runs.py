@@ -82,7 +82,7 @@ def test_it_refuses_a_file_that_is_too_large(callers: Callers, dataset: Dataset,
     for size in (1001, 3_000_000):  # found when it is read, and from Content-Length before
         assert_refused(upload(callers, dataset, b" " * size), 413, "too_large", "manage.py import_run")
     packed = upload(callers, dataset, gzip.compress(RUN.encode() * 100), "mine.run.gz")
-    assert_refused(packed, 400, "invalid_file", "unpacks to more than 1,000 bytes")
+    assert_refused(packed, 400, "invalid_file", "unpacks to more than the allowed 1,000 bytes")
 
 
 def test_an_error_names_the_keys_that_a_request_has(callers: Callers, dataset: Dataset) -> None:
@@ -90,7 +90,7 @@ def test_an_error_names_the_keys_that_a_request_has(callers: Callers, dataset: D
     keys = ("canonical_item_id", "rank", "score")
     run = {"run_id": "r", "entries": [{"query_id": "q1"} | dict(zip(keys, entry, strict=True)) for entry in entries]}
     unclear = upload(callers, dataset, json.dumps(run), "run.json").json()
-    assert "Say order_by rank or order_by score" in unclear["detail"], unclear
+    assert "Use order_by rank or order_by score" in unclear["detail"], unclear
     made = upload(callers, dataset).json()
     mapping = Benchmark.objects.get(pk=made["benchmark"]["id"]).mapping
     asked = {"name": "n", "mapping_id": str(mapping.pk), "config_matrix": {}}

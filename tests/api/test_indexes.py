@@ -10,8 +10,8 @@ from apps.collections.importing import create_collection
 from apps.collections.models import Collection
 from apps.operations.models import Operation
 from apps.operations.working import OperationFailedError, wait
-from apps.retrieval.availability import missing_requirements
-from apps.retrieval.indexing import build_index, create_index, unavailable_index
+from apps.retrieval.availability import describe_missing
+from apps.retrieval.indexing import build_index, create_failed_index, create_index
 from apps.retrieval.models import Index, Ingredients
 from apps.retrieval.search.open_indexes import close_indexes
 from apps.retrieval.strategies import STRATEGIES
@@ -93,7 +93,7 @@ def test_index_with_only_a_name_gets_the_default_encoder(callers: Callers, fruit
 
 def test_index_with_an_unknown_strategy_is_not_built(callers: Callers, fruit: Collection) -> None:
     made_of = Ingredients("no_such", {}, ENCODER)
-    index = unavailable_index(fruit, made_of, name="none", reason="No.", owner=callers.owner.user)
+    index = create_failed_index(fruit, made_of, name="none", reason="No.", owner=callers.owner.user)
     refused = callers.owner.post(f"/indexes/{index.pk}/build")
     lacking = 'The index "none" is not available here: the strategy no_such is unknown; choose one of '
     assert_refused(refused, 409, "not_here", f"{lacking}{', '.join(STRATEGIES)}.")
@@ -166,7 +166,7 @@ def test_options_list_the_available_choices(callers: Callers, index: Index, sett
     assert facts == {
         "encoders": ["default/model", ENCODER],
         "strategies": list(STRATEGIES),
-        "stores": [store for store in STORES if not missing_requirements({"store": store})],
+        "stores": [store for store in STORES if not describe_missing({"store": store})],
         "search_modes": ["dense", "sparse", "hybrid"],
         "lexical": ["bm25", "fts"],
         "fusions": ["rrf", "weighted"],

@@ -16,7 +16,7 @@ from apps.api.resource import Operation
 from apps.benchmarks.gates.baselines import approve
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Run
-from apps.benchmarks.repeating.manifests import manifest_of
+from apps.benchmarks.repeating.manifests import build_manifest
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
 from apps.retrieval.indexing import build_index, create_index
@@ -181,7 +181,7 @@ def test_no_answer_reveals_names_of_hidden_objects(callers: Callers, shared: Map
     """Whatever is asked of what everybody sees, by id or by name: what others made of it is not there."""
     run = Run.objects.get(benchmark__name="mine")
     query = shared.dataset.queries.get(key="q000")
-    manifest = json.dumps(manifest_of(shared.benchmarks.get(name=SECRET)))
+    manifest = json.dumps(build_manifest(shared.benchmarks.get(name=SECRET)))
     bodies = named(shared, run, json.loads(manifest.replace(SECRET, "unheard of")))
     rows = {
         "collection_id": shared.collection_id,

@@ -18,7 +18,7 @@ from apps.operations.models import Operation
 from apps.operations.progress import snapshot
 from apps.retrieval.indexing import build_index, create_index
 from benchbench.site.history import note
-from benchbench.site.panels import change_url, changelist_url
+from benchbench.site.panels import build_list_url, change_url
 from tests.api.callers import Caller, Callers, assert_refused
 from tests.api.test_collections import owned
 from tests.benchmarks.conftest import make_library
@@ -154,10 +154,10 @@ def test_admin_pages_log_their_changes(admin_client: Client, db: None) -> None:
     assert admin_client.post(reverse("admin:benchmarks_baseline_add"), form).status_code == 302
     assert "Pin a run as baseline" in told(run, admin_client)
     acts = {"action": "resolve_selected", "_selected_action": [str(mapping.pk)]}
-    admin_client.post(changelist_url(Mapping), acts)
+    admin_client.post(build_list_url(Mapping), acts)
     assert LogEntry.objects.get(object_id=str(mapping.pk)).user.username == "admin"
     refused = {"action": "cancel_selected", "_selected_action": [str(benchmark.pk)]}
-    admin_client.post(changelist_url(Benchmark), refused)
+    admin_client.post(build_list_url(Benchmark), refused)
     assert not LogEntry.objects.filter(object_id=str(benchmark.pk)).exists()
     admin_client.post(change_url(mapping.collection), {"name": "renamed"})
     assert "Changed Name." in told(mapping.collection, admin_client)
@@ -179,7 +179,7 @@ def test_superusers_read_log_entries_of_deleted_rows(admin_client: Client, admin
     note(admin_user, [collection], "Looked at.")
     path = change_url(collection)
     assert admin_client.post(reverse("admin:collections_collection_delete", args=[collection.pk]), {"post": "yes"})
-    every = changelist_url(LogEntry)
+    every = build_list_url(LogEntry)
     page = admin_client.get(every).content.decode()
     assert "Looked at." in page
     assert "deleted" in page
@@ -203,6 +203,6 @@ def test_only_superusers_read_the_log(callers: Callers) -> None:
     reader.user_permissions.set(Permission.objects.all())
     client = Client()
     client.force_login(reader)
-    for path in (changelist_url(LogEntry), change_url(entry)):
+    for path in (build_list_url(LogEntry), change_url(entry)):
         assert client.get(path).status_code == 403
-    assert changelist_url(LogEntry) not in client.get(reverse("admin:index")).content.decode()
+    assert build_list_url(LogEntry) not in client.get(reverse("admin:index")).content.decode()

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from apps.datasets.editing.drafts import draft_of
+from apps.datasets.editing.drafts import find_draft
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset, Judgment, Query
 from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord
-from apps.datasets.versions import stored_hash
+from apps.datasets.versions import hash_stored
 from tests.api.callers import Caller, Callers, assert_refused, done
 
 APPLE, PEAR = {"document_id": "apple"}, {"document_id": "pear"}
@@ -30,7 +30,7 @@ def path_of(path: str, key: str = "red") -> str:
 
 def first_stands(dataset: Dataset) -> bool:
     first = dataset.versions.get(number=1)
-    return stored_hash(first) == first.content_hash
+    return hash_stored(first) == first.content_hash
 
 
 def test_queries_are_listed_for_the_newest_and_any_version(callers: Callers) -> None:
@@ -68,7 +68,7 @@ def test_invalid_query_is_rejected_at_its_field(callers: Callers) -> None:
     dataset, path = fruit(callers.owner)
     body = {"query_key": "k", "query_text": "t", "slices": [1]}
     assert_refused(callers.owner.post(f"{path}/queries", body), 400, told="Not a valid string.", field="slices[0]")
-    assert draft_of(dataset) is None
+    assert find_draft(dataset) is None
 
 
 def test_post_adds_a_judgment_and_returns_its_fields(callers: Callers) -> None:
@@ -117,7 +117,7 @@ def test_it_changes_and_removes_a_judgment(callers: Callers) -> None:
         ({"relevance_grade": 1, "doc_ref": {"url": "x"}}, "doc_ref.url", "has the unknown key 'url'"),
         ({"relevance_grade": 1, "doc_ref": {"document_id": "d" * 10**6}}, "doc_ref.document_id", "2,000 characters"),
         ({"relevance_grade": 1, "doc_ref": "u", "section_refs": ["s" * 2_001]}, "section_refs[0]", "2000 characters"),
-        ({"relevance_grade": 1, "doc_ref": " "}, "doc_ref", "its uri must not be blank"),
+        ({"relevance_grade": 1, "doc_ref": " "}, "doc_ref", "its uri is blank"),
         ({"relevance_grade": 1, "doc_ref": 7}, "doc_ref", "not a number"),
     ],
 )
@@ -136,7 +136,7 @@ def test_many_judgments_are_stated_at_once_or_none(callers: Callers) -> None:
     assert_refused(wrong, 400, field="judgments[2].query_key")
     short = callers.owner.post(f"{path}/judgments/bulk", {"judgments": [rows[0], {"query_key": "red"}]})
     assert set(short.json()["errors"]) == {"judgments[1].doc_ref", "judgments[1].relevance_grade"}
-    assert draft_of(dataset) is None
+    assert find_draft(dataset) is None
     for body in ({"judgments": []}, {"judgments": [rows[0]] * 5001}):
         assert callers.owner.post(f"{path}/judgments/bulk", body).status_code == 400
     done = callers.owner.post(f"{path}/judgments/bulk", {"judgments": rows}, idempotency_key="b")

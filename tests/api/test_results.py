@@ -12,9 +12,9 @@ from django.utils import timezone
 from apps.benchmarks.models import Benchmark, Run
 from apps.mappings.models import Mapping
 from apps.operations.models import Status
-from apps.results.leaderboard.coverage import coverage_of
-from apps.results.triage.queries import evaluation_of
-from apps.results.triage.sections import NAMES, content_of, section_means
+from apps.results.leaderboard.coverage import load_coverage
+from apps.results.triage.queries import load_evaluation
+from apps.results.triage.sections import NAMES, load_content, load_section_means
 from benchbench.ir.measures import Measure
 from tests.api.callers import Callers, assert_refused, done
 from tests.benchmarks.conftest import short_batches  # noqa: F401 (a fixture)
@@ -181,15 +181,15 @@ def test_result_query_count_is_independent_of_size(callers: Callers, nightly: Be
 def test_run_shows_its_coverage_sections_and_content(transactional_db: None, callers: Callers, tmp_path: Path) -> None:
     benchmark = make_sectioned(tmp_path)
     run = searching(benchmark)
-    evaluation = evaluation_of(run)
+    evaluation = load_evaluation(run)
     assert evaluation is not None
     told = {name: callers.reader.get(f"/runs/{run.pk}/{name}").json() for name in ("coverage", "sections", "content")}
     for facts in told.values():
         assert (facts.pop("run_id"), facts.pop("dataset_version")) == (str(run.pk), 1)
     assert told["coverage"] == {
-        "measures": [asdict(row) | {"name": Measure.parse(row.name).wire} for row in coverage_of(evaluation)]
+        "measures": [asdict(row) | {"name": Measure.parse(row.name).wire} for row in load_coverage(evaluation)]
     }
-    sections = section_means(evaluation)
+    sections = load_section_means(evaluation)
     assert sections is not None
     assert told["sections"] == {
         "judgments": sections.n,
@@ -197,7 +197,7 @@ def test_run_shows_its_coverage_sections_and_content(transactional_db: None, cal
         "doc_mrr": sections.doc_mrr,
         "section_mrr": sections.section_mrr,
     }
-    content = content_of(evaluation)
+    content = load_content(evaluation)
     assert told["content"] == {
         "k": content.k,
         "queries": len(content.queries),

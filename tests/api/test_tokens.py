@@ -16,7 +16,7 @@ from django.test import Client
 
 from apps.accounts.models import AccessToken
 from apps.accounts.tokens import issue_token
-from benchbench.site.panels import change_url, changelist_url
+from benchbench.site.panels import build_list_url, change_url
 from tests.admin.conftest import MakeStaff
 from tests.api.callers import ROOT, Caller
 from tests.api.test_base import bearer
@@ -46,7 +46,7 @@ def test_it_shows_the_secret_of_a_new_token_once(client_of_ada: Client, ada: Use
     assert (token.user, token.scope, token.state) == (ada, "read", "active")
     assert token.expires_at is not None
     assert bearer(secret[1]).get("/api/v2/schema").status_code == 200
-    for page in (client_of_ada.get(change_url(token)), client_of_ada.get(changelist_url(AccessToken))):
+    for page in (client_of_ada.get(change_url(token)), client_of_ada.get(build_list_url(AccessToken))):
         assert page.status_code == 200
         assert secret[1] not in page.content.decode()
 
@@ -58,7 +58,7 @@ def test_a_name_is_taken_until_its_token_is_revoked(client_of_ada: Client, ada: 
     token = AccessToken.objects.get()
     assert token.expires_at is None
     revoke = {"action": "revoke_selected", "_selected_action": str(token.pk)}
-    told = client_of_ada.post(changelist_url(AccessToken), revoke, follow=True)
+    told = client_of_ada.post(build_list_url(AccessToken), revoke, follow=True)
     assert "is revoked" in told.content.decode()
     client_of_ada.post(ADD, stated)
     assert [token.state for token in AccessToken.objects.all()] == ["active", "revoked"]
@@ -70,11 +70,11 @@ def test_each_sees_their_own_and_a_superuser_all(
     token, _ = issue_token(make_staff("grace"), name="of grace")
     revoke = {"action": "revoke_selected", "_selected_action": str(token.pk)}
     assert client_of_ada.get(change_url(token)).status_code in (302, 404)
-    client_of_ada.post(changelist_url(AccessToken), revoke)
+    client_of_ada.post(build_list_url(AccessToken), revoke)
     token.refresh_from_db()
     assert token.state == "active"
-    assert "of grace" in admin_client.get(changelist_url(AccessToken)).content.decode()
-    admin_client.post(changelist_url(AccessToken), revoke)
+    assert "of grace" in admin_client.get(build_list_url(AccessToken)).content.decode()
+    admin_client.post(build_list_url(AccessToken), revoke)
     token.refresh_from_db()
     assert token.state == "revoked"
 

@@ -8,8 +8,8 @@ from django.utils import timezone
 from apps.accounts.tokens import open_sign_in
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, QueryResult, Run
-from apps.benchmarks.repeating.manifests import manifest_of
-from apps.benchmarks.repeating.reproducing import benchmark_from
+from apps.benchmarks.repeating.manifests import build_manifest
+from apps.benchmarks.repeating.reproducing import reproduce
 from apps.collections.models import Collection
 from apps.datasets.editing.queries import add_query
 from apps.datasets.models import Dataset
@@ -75,8 +75,8 @@ def repeated(mapping: Mapping, judge: User) -> World:
     first = create_benchmark(mapping, name="first", matrix={"k_values_for_metrics": [5], "primary_k": 5})
     wait(launch(first))
     first.refresh_from_db()
-    manifest = manifest_of(first)
-    again = benchmark_from(manifest)
+    manifest = build_manifest(first)
+    again = reproduce(manifest)
     operation = wait(launch(again))
     again.refresh_from_db()
     change_rankings(QueryResult.objects.filter(run__benchmark=again, query__key="q001"), error="The database was away.")

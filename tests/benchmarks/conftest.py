@@ -13,7 +13,7 @@ import pytest
 
 from apps.benchmarks.defining.choosing import choose_indexes
 from apps.benchmarks.defining.creating import run_of
-from apps.benchmarks.launching import batch_size
+from apps.benchmarks.launching import choose_batch_size
 from apps.benchmarks.models import Benchmark, Run
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.records import DocumentRecord
@@ -106,9 +106,9 @@ def short_batches(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.BENCHBENCH_BATCH_SECONDS = 0.001
 
     def of_three(queries: int, seconds: float) -> int:
-        return max(batch_size(queries, seconds), math.ceil(queries / 3))
+        return max(choose_batch_size(queries, seconds), math.ceil(queries / 3))
 
-    monkeypatch.setattr("apps.benchmarks.launching.batch_size", of_three)
+    monkeypatch.setattr("apps.benchmarks.launching.choose_batch_size", of_three)
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def folder(tmp_path: Path) -> Path:
 @cache
 def draw_wide(runs: int, seed: int) -> list[Configuration]:
     """Return configurations of WIDE, among them every value of every axis. To spell all out takes a second."""
-    configurations = Matrix.parse(WIDE).configurations()
+    configurations = Matrix.parse(WIDE).list_configurations()
     chosen = random.Random(seed).sample(configurations, runs)
     for axis in AXES.values():
         there = {getattr(run, axis.field) for run in chosen}

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from apps.benchmarks.external.importing import ImportedRuns, NewBenchmark, import_runs
-from apps.benchmarks.measuring.reading import rankings_of
+from apps.benchmarks.measuring.reading import load_rankings
 from apps.benchmarks.models import Evaluation, Run
 from apps.collections.models import Document
 from apps.datasets.models import Dataset, Query
@@ -43,7 +43,7 @@ def imported(dataset: Dataset, *paths: Path, **options: Any) -> ImportedRuns:
 def stored(run: Run) -> dict[str, list[str]]:
     keys = dict(Query.objects.values_list("pk", "key"))
     names = dict(Document.objects.values_list("pk", "external_id"))
-    return {keys[query]: [names[one] for one in ranked] for query, ranked in rankings_of(run).items()}
+    return {keys[query]: [names[one] for one in ranked] for query, ranked in load_rankings(run).items()}
 
 
 def means_of(run: Run) -> dict[str, Any]:

@@ -7,11 +7,11 @@ from django.urls import reverse
 
 from apps.benchmarks.launching import launch, retry
 from apps.benchmarks.models import Benchmark, Evaluation, Run, StageList
-from apps.benchmarks.progress import benchmark_event
-from apps.benchmarks.running.finishing import notes_of
+from apps.benchmarks.progress import build_event
+from apps.benchmarks.running.finishing import load_notes
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
-from apps.results.exporters.documents import facts_of, text_of
+from apps.results.exporters.documents import build_facts, render_text
 from apps.retrieval.models import Index
 from apps.retrieval.search.pgvector import find_ann_index
 from benchbench.ir.planning.matrix import MatrixError
@@ -72,11 +72,11 @@ class TestAnApproximateRun:
         assert facts["build_seconds"] > 0
         assert find_ann_index(facts["index"]) is not None
 
-        reported = {run["label"]: run["ann"] for run in facts_of(benchmark)["runs"]}
+        reported = {run["label"]: run["ann"] for run in build_facts(benchmark)["runs"]}
         assert reported[run_of(benchmark, WIDE).label]["recall"][0]["mean"] == 1
         told = "recall@10 1.000 in 12 queries (worst 1.00), recall@20 1.000 in 12 queries (worst 1.00)"
-        assert told in text_of(benchmark)
-        assert "finds at most 2 chunks" in text_of(benchmark)
+        assert told in render_text(benchmark)
+        assert "finds at most 2 chunks" in render_text(benchmark)
 
 
 class TestTruth:
@@ -109,12 +109,12 @@ class TestPreparing:
         benchmark = benchmark_of(library, ann=["exact", "hnsw"])
         operation = launch(benchmark)
         assert [batch.payload for batch in operation.batches.all()] == [{"prepare": True}]
-        assert benchmark_event(operation)["stage"] == "starting"
+        assert build_event(operation)["stage"] == "starting"
         seen = {}
 
         def look(*_: object) -> None:
             operation.refresh_from_db()
-            seen.setdefault("stage", benchmark_event(operation)["stage"])
+            seen.setdefault("stage", build_event(operation)["stage"])
             seen.setdefault("runs", [run.status for run in benchmark.runs.order_by("run_order")])
 
         with pytest.MonkeyPatch.context() as patch:
@@ -123,11 +123,11 @@ class TestPreparing:
         assert seen == {"stage": "indexing", "runs": ["pending", "indexing"]}
         operation.refresh_from_db()
         assert operation.batches.count() > 1
-        event = benchmark_event(operation)
+        event = build_event(operation)
         assert (event["stage"], event["percent"]) == ("evaluating", 0)
         work_one(operation)
         assert {run.status for run in benchmark.runs.all()} == {"evaluating"}
-        assert benchmark_event(operation)["eta_seconds"] > 0
+        assert build_event(operation)["eta_seconds"] > 0
         wait(operation)
 
     def test_nothing_is_prepared_where_nothing_is_needed(self, library):
@@ -216,7 +216,7 @@ class TestInterfaces:
 def test_retried_query_is_noted_once(library):
     benchmark = run_matrix(library, search_modes=["dense", "sparse"], ann=[NARROW])
     run = run_of(benchmark, NARROW)
-    noted = notes_of(benchmark).queries
+    noted = load_notes(benchmark).queries
     (told,) = noted.values()
     assert len(told["short"]) == benchmark.dataset_version.query_count
     lost = StageList.objects.filter(source=run.source).order_by("query").first()
@@ -224,5 +224,5 @@ def test_retried_query_is_noted_once(library):
     Run.objects.filter(pk=run.pk).update(failed_queries=1)
     wait(retry(Benchmark.objects.get(pk=benchmark.pk)))
     assert benchmark.runs.get(pk=run.pk).failed_queries == 0
-    noted = notes_of(benchmark).queries
+    noted = load_notes(benchmark).queries
     assert noted == dict.fromkeys(noted, told)

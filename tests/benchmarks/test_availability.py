@@ -16,7 +16,7 @@ from apps.benchmarks.models import Benchmark, Run
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
 from apps.operations.working import OperationFailedError, wait
-from apps.retrieval.availability import UnavailableError, missing_requirements, run_requirements
+from apps.retrieval.availability import UnavailableError, describe_missing, run_requirements
 from apps.retrieval.encoders import model_files
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.llms import servers as llm_servers
@@ -112,13 +112,9 @@ def test_hub_is_asked_about_rerankers_to_download(monkeypatch):
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(HfApi, "model_info", knows_none)
-    assert "was not found on this machine or the Hugging Face Hub" in missing_requirements(
-        {"reranker": "no/such-reranker"}
-    )
+    assert "was not found on this machine or the Hugging Face Hub" in describe_missing({"reranker": "no/such-reranker"})
     monkeypatch.setattr(HfApi, "model_info", is_away)
-    assert missing_requirements({"reranker": "no/such-reranker"}) == "", (
-        "a worker may reach what a web process does not"
-    )
+    assert describe_missing({"reranker": "no/such-reranker"}) == "", "a worker may reach what a web process does not"
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from apps.benchmarks.repeating.manifests import manifest_of
+from apps.benchmarks.repeating.manifests import build_manifest
 from benchbench import embedded
 from benchbench.reading import strict_yaml
 from tests.benchmarks.conftest import make_library
@@ -28,7 +28,7 @@ WITHOUT_CONTENT = {"django_content_type", "auth_permission"}  # of which Django 
 def empty_database(transactional_db: None) -> Iterator[str]:
     name = f"restored_{uuid.uuid4().hex}"
     with psycopg.connect(
-        embedded.current_paths().database_url(str(connection.settings_dict["NAME"])), autocommit=True
+        embedded.find_places().database_url(str(connection.settings_dict["NAME"])), autocommit=True
     ) as here:
         here.execute(f"CREATE DATABASE {name}")
         yield name
@@ -39,7 +39,7 @@ def manage(database: str, environment: dict[str, str], *arguments: str) -> "subp
     return subprocess.run(
         [sys.executable, "manage.py", *arguments],
         cwd=settings.BASE_DIR,
-        env=environment | {"DATABASE_URL": embedded.current_paths().database_url(database)},
+        env=environment | {"DATABASE_URL": embedded.find_places().database_url(database)},
         capture_output=True,
         text=True,
         timeout=600,
@@ -48,7 +48,7 @@ def manage(database: str, environment: dict[str, str], *arguments: str) -> "subp
 
 def rows_of(database: str) -> dict[str, list[tuple[Any, ...]]]:
     """Every row of every table, vectors of indexes too."""
-    with psycopg.connect(embedded.current_paths().database_url(database)) as there:
+    with psycopg.connect(embedded.find_places().database_url(database)) as there:
         tables = there.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
         return {name: sorted(there.execute(f'SELECT t::text FROM "{name}" t').fetchall()) for (name,) in tables}
 
@@ -57,7 +57,7 @@ def test_a_restored_database_is_whole(empty_database, process_environment, tmp_p
     library = make_library(queries=3, documents=10)
     benchmark = run_benchmark(library, name="kept", matrix={"search_modes": ["dense", "hybrid"]})
     backup, manifest = tmp_path / "backup.dump", tmp_path / "experiment.yaml"
-    manifest.write_text(strict_yaml.dump(manifest_of(benchmark)))
+    manifest.write_text(strict_yaml.dump(build_manifest(benchmark)))
 
     told = json_of("backup", backup)
     restored = manage(empty_database, process_environment, "restore", str(backup))
@@ -91,12 +91,12 @@ def test_an_unfit_backup_is_refused(empty_database, process_environment, tmp_pat
 
     for file, sentence in (
         (tmp_path / "absent.dump", "cannot be read: No such file or directory"),
-        (other, "is no backup: it is not in the custom format of pg_dump"),
+        (other, "is not a backup: it must be in the custom format of pg_dump"),
         (newer, "the migration judging.9999_later is unknown. Install the newer version."),
     ):
         with pytest.raises(CommandError, match=sentence.replace(".", r"\.")):
             call_command("restore", str(file))
     with pytest.raises(CommandError, match="exists already"):
         call_command("backup", str(newer))
-    with psycopg.connect(embedded.current_paths().database_url(empty_database)) as there:
+    with psycopg.connect(embedded.find_places().database_url(empty_database)) as there:
         assert there.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone() == (0,)

@@ -6,16 +6,16 @@ import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.core.management import CommandError
 
-from apps.benchmarks.defining.choosing import with_modes
+from apps.benchmarks.defining.choosing import add_modes
 from apps.benchmarks.defining.creating import CloneError, clone
 from apps.benchmarks.defining.previewing import preview
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.repeating.experiments import plan_experiment, prepare_experiment
-from apps.benchmarks.repeating.manifests import ManifestError, manifest_of
-from apps.benchmarks.repeating.reproducing import benchmark_from
+from apps.benchmarks.repeating.manifests import ManifestError, build_manifest
+from apps.benchmarks.repeating.reproducing import reproduce
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
-from apps.retrieval.indexing import build_index, create_index, get_or_create_index, unavailable_index
+from apps.retrieval.indexing import build_index, create_failed_index, create_index, get_or_create_index
 from apps.retrieval.models import Index, Ingredients
 from benchbench.ir.planning.matrix import MatrixError
 from tests.benchmarks.conftest import ENCODER, make_library
@@ -61,8 +61,8 @@ def newest(mapping: Mapping, owner: User | None = None) -> str:
 def test_the_newest_is_the_newest_that_the_owner_sees(library, alice, bob):
     assert (newest(library, alice), newest(library, bob)) == ("keywords", "trial")
     assert preview(library, {"search_modes": WORDS}, owner=alice).indexes == ["keywords"]
-    assert with_modes(library, {}, owner=alice)["search_modes"] == ["dense", "sparse", "hybrid"]
-    assert with_modes(library, {}, owner=bob)["search_modes"] == WORDS
+    assert add_modes(library, {}, owner=alice)["search_modes"] == ["dense", "sparse", "hybrid"]
+    assert add_modes(library, {}, owner=bob)["search_modes"] == WORDS
 
 
 @pytest.mark.parametrize("act", [create_benchmark, preview])
@@ -110,11 +110,11 @@ def test_clones_and_manifests_use_indexes_visible_to_new_owner(library, alice, b
         clone(his, owner=alice)
     assert searched(clone(his, owner=bob)) == {"trial"}
     with pytest.raises(ManifestError, match='has no index like "trial"'):
-        benchmark_from(manifest_of(his), owner=alice)
-    assert searched(benchmark_from(manifest_of(his), owner=bob)) == {"trial"}
+        reproduce(build_manifest(his), owner=alice)
+    assert searched(reproduce(build_manifest(his), owner=bob)) == {"trial"}
     Mapping.objects.filter(pk=library.pk).update(owner=bob)
     bob.is_active = False  # who left: his pipelines go on
-    assert searched(benchmark_from(manifest_of(his), owner=bob)) == {"trial"}
+    assert searched(reproduce(build_manifest(his), owner=bob)) == {"trial"}
     his.matrix = {"search_modes": WORDS}
     assert searched(clone(his, owner=alice)) == {"keywords"}
 
@@ -143,7 +143,7 @@ def test_equal_index_is_reused_when_visible_to_the_owner(library, alice, bob):
     assert get_or_create_index(*asked, name="apples", owner=bob) == his
     hers = get_or_create_index(*asked, name="apples", owner=alice)
     assert hers != his
-    assert unavailable_index(*asked, name="apples", reason="Gone.", owner=alice) == hers
+    assert create_failed_index(*asked, name="apples", reason="Gone.", owner=alice) == hers
     assert get_or_create_index(*asked, name="apples") not in (hers, his)
     his.refresh_from_db()
     assert his.status == Index.Status.PENDING
@@ -186,21 +186,21 @@ def three_indexes(db: None) -> Mapping:
     ],
 )
 def test_default_modes_are_supported_by_all_indexes(three_indexes, matrix, modes):
-    assert with_modes(three_indexes, matrix) == ({**matrix, "search_modes": modes} if modes else matrix)
+    assert add_modes(three_indexes, matrix) == ({**matrix, "search_modes": modes} if modes else matrix)
 
 
 def test_newest_index_is_the_latest_ready_current_one(three_indexes):
-    assert with_modes(three_indexes, {})["search_modes"] == ["dense"]  # vectors
+    assert add_modes(three_indexes, {})["search_modes"] == ["dense"]  # vectors
     Index.objects.filter(name="vectors").update(status=Index.Status.FAILED)
-    assert with_modes(three_indexes, {})["search_modes"] == ["sparse"]  # words
+    assert add_modes(three_indexes, {})["search_modes"] == ["sparse"]  # words
     stale = Index.objects.get(name="words").chunk_set
     stale.pk, stale.fingerprint, stale.collection_fingerprint = uuid4(), "another", "of other documents"
     stale.save(force_insert=True)
     Index.objects.filter(name="words").update(chunk_set=stale)
-    assert with_modes(three_indexes, {})["search_modes"] == ALL  # keywords
+    assert add_modes(three_indexes, {})["search_modes"] == ALL  # keywords
 
 
 def test_indexes_without_a_common_mode_are_reported(three_indexes):
     with pytest.raises(MatrixError, match="the indexes vectors and words have no mode in common") as raised:
-        with_modes(three_indexes, {"indexes": ["words", "vectors"]})
+        add_modes(three_indexes, {"indexes": ["words", "vectors"]})
     assert raised.value.field == "search_modes"

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from apps.benchmarks.comparability import Comparability, differences
+from apps.benchmarks.comparability import Comparability, find_differences
 from apps.benchmarks.measuring.again import find_version, rescore
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.datasets.models import Query
@@ -55,7 +55,7 @@ def about(found: Comparability) -> list[tuple[str, str]]:
 
 
 def test_runs_that_differ_in_nothing_else_are_comparable(one, mapping):
-    found = differences([one, other(mapping)])
+    found = find_differences([one, other(mapping)])
     assert found == Comparability(mapping.dataset_version, ())
     assert found.comparable
 
@@ -63,7 +63,7 @@ def test_runs_that_differ_in_nothing_else_are_comparable(one, mapping):
 def test_it_costs_two_queries_however_many_runs(mapping):
     runs = list(make_benchmark(mapping, [0.1] * 20).runs.all())
     with CaptureQueriesContext(connection) as queries:
-        differences(runs)
+        find_differences(runs)
     assert len(queries) == 2
 
 
@@ -81,7 +81,7 @@ def test_it_costs_two_queries_however_many_runs(mapping):
     ],
 )
 def test_it_warns_of_each_difference(one, mapping, change, what, said):
-    found = differences([one, other(mapping, change)])
+    found = find_differences([one, other(mapping, change)])
     assert about(found) == [(what, "warn")]
     assert said in found.warnings[0]
     assert found.comparable
@@ -89,26 +89,26 @@ def test_it_warns_of_each_difference(one, mapping, change, what, said):
 
 def test_another_index_is_configuration_and_no_difference(one, mapping):
     chosen = {"index": {**PROVENANCE["index"], "name": "pieces", "content": "2" * 64}}
-    assert about(differences([one, other(mapping, chosen)])) == []
+    assert about(find_differences([one, other(mapping, chosen)])) == []
 
 
 def test_a_reranker_matters_to_those_that_use_it(one, mapping):
     two = other(mapping, {"made_by": [MADE_BY | {"rerankers": {"late-interaction": "m 2"}}]})
-    assert about(differences([one, two])) == []
+    assert about(find_differences([one, two])) == []
     for run in (one, two):
         Run.objects.filter(pk=run.pk).update(config=run.config | {"use_reranker": True})
-    (told,) = differences([one, two]).warnings
+    (told,) = find_differences([one, two]).warnings
     assert told.startswith('The reranker "late-interaction" had different revisions: m 1 (dense')
 
 
 def test_shared_and_isolated_times_do_not_compare(one, mapping):
-    (told,) = differences([one, other(mapping, execution="isolated")]).warnings
+    (told,) = find_differences([one, other(mapping, execution="isolated")]).warnings
     assert told.startswith('They were executed differently: shared (dense · top 10 of "first"), isolated (')
 
 
 @pytest.mark.parametrize(("policy", "value"), [("unresolved", "drop"), ("empty_queries", "skip")])
 def test_it_refuses_other_policies(one, mapping, policy, value):
-    found = differences([one, other(mapping, **{policy: value})])
+    found = find_differences([one, other(mapping, **{policy: value})])
     assert about(found) == [(f"policy {policy}", "refuse")]
     assert value in found.refusals[0]
     assert found.version is None
@@ -116,7 +116,7 @@ def test_it_refuses_other_policies(one, mapping, policy, value):
 
 def test_it_refuses_another_dataset(one):
     elsewhere = make_mapping(make_dataset({}, name="elsewhere"), make_collection("other"), name="other")
-    found = differences([one, other(elsewhere)])
+    found = find_differences([one, other(elsewhere)])
     assert about(found) == [("dataset", "refuse")]
     assert '"questions" (dense · top 10 of "first"), "elsewhere" (' in found.refusals[0]
 
@@ -132,7 +132,7 @@ def test_it_refuses_another_dataset(one):
 def test_runs_without_values_are_not_compared(one, mapping, status, said):
     two = other(mapping)
     Run.objects.filter(pk=two.pk).update(status=status)
-    found = differences([one, two])
+    found = find_differences([one, two])
     assert about(found) == [("status", "refuse")]
     assert said in found.refusals[0]
 
@@ -140,7 +140,7 @@ def test_runs_without_values_are_not_compared(one, mapping, status, said):
 def test_it_warns_of_queries_that_only_some_answered(one, mapping):
     two = other(mapping)
     Evaluation.objects.filter(run=two).update(failed_queries=1, unsearched_queries=3)
-    told = differences([one, two]).warnings
+    told = find_differences([one, two]).warnings
     assert 'are over different queries: 0 failed (dense · top 10 of "first"), 1 failed (dense' in told[0]
     assert "3 never asked" in told[1]
 
@@ -148,9 +148,9 @@ def test_it_warns_of_queries_that_only_some_answered(one, mapping):
 def test_it_warns_of_as_many_queries_that_are_others(one, mapping):
     two = other(mapping)
     Evaluation.objects.update(failed_queries=1, values=[[None, 0.5]] * 8)
-    assert differences([one, two]).warnings == []
+    assert find_differences([one, two]).warnings == []
     Evaluation.objects.filter(run=two).update(values=[[0.5, None]] * 8)
-    (told,) = differences([one, two]).warnings
+    (told,) = find_differences([one, two]).warnings
     assert told.startswith(
         "Their means are over different queries of the same number, because different queries failed."
     )
@@ -159,12 +159,12 @@ def test_it_warns_of_as_many_queries_that_are_others(one, mapping):
 def test_re_resolved_mapping_is_refused_and_two_mappings_warn(one, mapping):
     two = other(mapping)
     Evaluation.objects.filter(run=two).update(truth_hash="x", unresolved_count=4)
-    found = differences([one, two])
+    found = find_differences([one, two])
     assert about(found) == [("mapping", "refuse")]
     assert 'Re-score "first", "second" on version 1; this runs no searches.' in found.refusals[0]
     beside = make_mapping(mapping.dataset, make_collection("beside"), name="beside")
     Benchmark.objects.filter(pk=two.benchmark_id).update(mapping=beside)
-    found = differences([one, two])
+    found = find_differences([one, two])
     assert about(found) == [("mapping", "warn")]
     assert '"questions on library", 0 unresolved (dense' in found.warnings[0]
     assert '"beside", 4 unresolved (dense' in found.warnings[0]
@@ -174,9 +174,9 @@ def test_it_refuses_two_mappings_that_read_equal_collections_otherwise(one, mapp
     alike = make_collection("a copy of it")
     beside = make_mapping(mapping.dataset, alike, name="beside", collection_fingerprint=mapping.collection_fingerprint)
     two = other(beside)
-    assert about(differences([one, two])) == []
+    assert about(find_differences([one, two])) == []
     Evaluation.objects.filter(run=two).update(truth_hash="x")
-    found = differences([one, two])
+    found = find_differences([one, two])
     assert about(found) == [("mapping", "refuse")]
     assert (
         'but the mappings "questions on library" and "beside" resolve judgments to different ones.' in found.refusals[0]
@@ -191,17 +191,17 @@ def test_versions_are_refused_until_both_are_scored_on_one(library):
     turn(first)
     newer = freeze_and_resolve(library)
     runs = [first.runs.get(), run("second").runs.get()]
-    found = differences(runs)
+    found = find_differences(runs)
     assert about(found) == [("dataset version", "refuse")]
     assert found.refusals[0].startswith("They were measured on different versions: questions v1 (dense")
     assert found.refusals[0].endswith('Re-score "first" on version 2; this runs no searches.')
 
     rescore(first)
-    assert differences(runs) == Comparability(newer, ())
-    refused = differences(runs, version=find_version(first, 1)).refusals
+    assert find_differences(runs) == Comparability(newer, ())
+    refused = find_differences(runs, version=find_version(first, 1)).refusals
     assert refused[0].endswith("Compare them on version 2, on which all have values.")
     assert Query.objects.count() == 12
 
 
 def test_nothing_is_comparable_with_nothing(db):
-    assert differences([]).version is None
+    assert find_differences([]).version is None

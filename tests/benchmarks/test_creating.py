@@ -18,7 +18,7 @@ from apps.benchmarks.models import Benchmark, Run
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from apps.operations.working import wait
-from apps.results.exporters.documents import text_of
+from apps.results.exporters.documents import render_text
 from apps.retrieval.deleting import delete_index
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import CachedVector, Index
@@ -181,7 +181,7 @@ def test_the_command_names_the_options_that_were_typed(library, typed, said):
 def test_the_report_names_the_index_that_was_searched(library):
     (run,) = json_of("run_benchmark", "library", "--modes", "dense", "--wait")["runs"]
     assert (run["config"]["index"], run["index"]) == (None, "keywords")
-    assert "completed, index keywords" in text_of(Benchmark.objects.get())
+    assert "completed, index keywords" in render_text(Benchmark.objects.get())
 
 
 def test_preview_warns_when_rerank_depth_limits_measured_results(library):

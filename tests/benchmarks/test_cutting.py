@@ -15,14 +15,14 @@ from apps.benchmarks.measuring.reading import FinalList
 from apps.benchmarks.models import Benchmark, ListSource, QueryResult, StageList
 from apps.benchmarks.planning import SharedList
 from apps.benchmarks.running.outcomes import Outcome
-from apps.benchmarks.running.rankings import final_lists, store_final_lists
+from apps.benchmarks.running.rankings import build_final_lists, store_final_lists
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
 from apps.retrieval.indexing import build_index, create_index
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.matrix import BY_KEY, Matrix
 from benchbench.ir.planning.plan import RunPlan, plan
-from benchbench.ir.ranking import collapse, cut, unit_scores
+from benchbench.ir.ranking import collapse, cut, scale_scores
 from benchbench.ir.records import ScoredList
 from tests.benchmarks.conftest import ENCODER, run_key
 from tests.benchmarks.test_isolated import values_of
@@ -60,7 +60,7 @@ def searches(draw: Any) -> tuple[list[RunPlan], ScoredList, Any]:
 def alone(run: RunPlan, found: ScoredList, index: Any) -> tuple[list[int], list[int], list[float]]:
     """Return what the run makes of the list by itself: threshold, cut at top_k chunks, collapse to documents."""
     head = found.head(run.candidates)
-    units = unit_scores(run.unit_kind, head.compared_scores)
+    units = scale_scores(run.unit_kind, head.compared_scores)
     kept = cut(head, unit_scores=units, threshold=run.threshold, top_k=run.top_k)
     documents = index.document_ids[kept.ids]
     first = collapse(documents)
@@ -76,7 +76,7 @@ def test_cut_of_a_shared_list_equals_the_run_alone(search):
     for run in runs:
         by_list.setdefault(run.list_key, []).append(run)
     shared = [SharedList(1, tuple(run.run_key for run in some), tuple(some)) for some in by_list.values()]
-    for one, made in zip(shared, final_lists(shared, outcomes, [7], {None: index}, max_k=5), strict=True):
+    for one, made in zip(shared, build_final_lists(shared, outcomes, [7], {None: index}, max_k=5), strict=True):
         for run, length in zip(one.plans, made.lengths, strict=True):
             places = np.arange(length) if made.chunk_ranks is None else made.chunk_ranks[:length] - 1
             returned = (
@@ -144,7 +144,7 @@ def assert_independent(pieces: Mapping, matrix: dict[str, list[Any]], draw: Any)
     """Check that some runs of a matrix find and are worth the same as each alone."""
     together = completed(pieces, matrix)
     rankings, values = run_key(together), values_of(together)
-    configurations = Matrix.parse({**OF_PIECES, **matrix}).configurations()
+    configurations = Matrix.parse({**OF_PIECES, **matrix}).list_configurations()
     assert len(values) == len(configurations)
     for one in draw.sample(configurations, min(4, len(configurations))):
         alone = completed(pieces, {key: [getattr(one, BY_KEY[key].field)] for key in matrix})
@@ -221,7 +221,7 @@ def test_run_returns_first_documents_with_their_source_chunks(library):
     assert [row.document_ids for row in rows] == [[7, 9, 8], [], [7, 9]]
     assert [row.chunk_ids for row in rows] == [[101, 103, 105], [], [101, 103]]
     assert [row.scores for row in rows] == [[0.5, 0.3, 0.1], [], [0.5, 0.3]]
-    assert [QueryResult.objects.get(QueryResult.numbered(row.pk)) for row in rows] == rows
+    assert [QueryResult.objects.get(QueryResult.filter_number(row.pk)) for row in rows] == rows
 
 
 @pytest.mark.django_db

@@ -11,7 +11,7 @@ from apps.benchmarks.models import Benchmark
 from apps.benchmarks.repeating.experiments import ExperimentError, plan_experiment, prepare_experiment
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset
-from apps.results.exporters.strategy import files
+from apps.results.exporters.strategy import build_files
 from apps.retrieval.grids import Grid, plan_grid
 from apps.retrieval.models import Index
 from apps.retrieval.stores.chromadb_store import ChromaStore
@@ -250,7 +250,7 @@ def test_command_runs_experiment_and_shows_failures(folder, monkeypatch):
     assert failed["label"].endswith("· dense · chromadb:hnsw · top 3")
     assert completed["metrics"]["recall@1"] == 1
     benchmark = Benchmark.objects.get()
-    log = "".join(files(benchmark, benchmark.dataset_version)["run.log"])
+    log = "".join(build_files(benchmark, benchmark.dataset_version)["run.log"])
     _, _, traceback = log.partition("never started. The store chromadb needs the package chromadb")
     assert traceback.splitlines()[1] == "    Traceback (most recent call last):"
     assert 'File "apps/benchmarks/defining/creating.py"' in traceback

@@ -10,12 +10,12 @@ from apps.benchmarks.gates.rules import read_rules
 from apps.benchmarks.launching import delete_benchmark, launch, retry
 from apps.benchmarks.measuring.again import rescore
 from apps.benchmarks.models import Run
-from apps.benchmarks.repeating.manifests import manifest_of
+from apps.benchmarks.repeating.manifests import build_manifest
 from apps.collections.importing import delete_collection, import_documents
 from apps.collections.models import Collection
 from apps.collections.records import DocumentRecord
 from apps.datasets.models import Query
-from apps.mappings.creating import create_mapping, delete_dataset, delete_mapping, external_mapping
+from apps.mappings.creating import create_mapping, delete_dataset, delete_mapping, ensure_external
 from apps.mappings.resolving import is_stale, resolve
 from apps.results.comparison.comparing import compare_runs
 from apps.results.exporting import export, export_to
@@ -55,7 +55,7 @@ def test_nothing_of_it_can_be_searched(dataset, run_file):
     with pytest.raises(ConflictError, match="you cannot retry it"):
         retry(benchmark)
     with pytest.raises(BenchbenchError, match="no experiment file"):
-        manifest_of(benchmark)
+        build_manifest(benchmark)
     with pytest.raises(BenchbenchError, match="no text to index"):
         create_index(stub, name="i")
     with pytest.raises(BenchbenchError, match="choose another mapping, or import runs"):
@@ -84,8 +84,8 @@ def test_deleting_follows_the_usual_rules(dataset, run_file, admin_user):
 
 def test_external_runs_of_a_dataset_share_one_mapping(dataset, admin_user):
     Collection.objects.create(name="questions (external runs)")
-    first = external_mapping(dataset)
-    assert external_mapping(dataset) == first
+    first = ensure_external(dataset)
+    assert ensure_external(dataset) == first
     assert first.collection.kind == "external"
     assert first.name.startswith("questions ")
     with pytest.raises(ConflictError, match="the ids of external runs for one dataset"):

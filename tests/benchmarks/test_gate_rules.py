@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from django.contrib.auth.models import User
 
-from apps.benchmarks.gates.baselines import BaselineError, approve, baseline_names, find_baseline, retire
+from apps.benchmarks.gates.baselines import BaselineError, approve, find_baseline, load_baseline_names, retire
 from apps.benchmarks.gates.rules import RulesError, read_rules
 from apps.benchmarks.launching import delete_benchmark
 from apps.benchmarks.models import Baseline, Benchmark
@@ -153,7 +153,7 @@ def test_the_newest_approval_of_a_name_is_current(benchmark, ada):
     dataset = benchmark.dataset_version.dataset
     assert find_baseline("main", dataset) == new
     assert find_baseline(str(other.pk), dataset) == other
-    assert baseline_names(benchmark) == {first.pk: ["lexical"], second.pk: ["main"]}
+    assert load_baseline_names(benchmark) == {first.pk: ["lexical"], second.pk: ["main"]}
 
 
 def test_only_a_completed_run_with_a_reason_is_approved(benchmark, ada):

@@ -8,7 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from apps.benchmarks.gates.gating import GateError, gate
-from apps.benchmarks.gates.reports import markdown_of
+from apps.benchmarks.gates.reports import render_markdown
 from apps.benchmarks.gates.rules import read_rules
 from apps.benchmarks.measuring.evaluating import evaluate_runs
 from apps.benchmarks.models import Evaluation, Run
@@ -141,7 +141,7 @@ def test_every_run_is_judged_where_that_is_asked_for(mapping):
     benchmark.runs.filter(run_order=2).update(status=Run.Status.FAILED, error_message="The encoder is gone.")
     result = gate(benchmark, rules=read_rules("floors: {mrr: 0.8}"), every_run=True)
     assert {verdict.run.run_order: verdict.outcome for verdict in result.verdicts} == {1: FAILED, 2: FAILED, 3: PASSED}
-    assert "The encoder is gone." in markdown_of(result)
+    assert "The encoder is gone." in render_markdown(result)
 
 
 def test_failed_queries_of_one_run_hide_no_other_loss(mapping):
@@ -190,7 +190,7 @@ def test_incomplete_runs_are_undecided_unless_runs_may_fail(mapping):
     assert found.run_selection == "the only completed run (1 cancelled, 1 failed)"
     check = checks(found)["completed runs"]
     assert (check.observed, check.outcome) == ("1 of 3", UNDECIDED)
-    assert "the best run may be among them" in markdown_of(found)
+    assert "the best run may be among them" in render_markdown(found)
     assert found.outcome == UNDECIDED
     allowed = gate(benchmark, rules=lenient)
     assert (allowed.outcome, allowed.run_selection) == (PASSED, found.run_selection)
@@ -238,7 +238,7 @@ def test_markdown_is_deterministic_and_escapes_user_text(mapping):
         "floors: {mrr: 0.9}\nagainst_baseline: {nDCG@10: {may_lose: 0.01}}\n"
         f"slices: {{'{typed}': {{minimum_queries: 1, mrr: 0.9}}}}"
     )
-    first, again = (markdown_of(gate(benchmark, rules=rules, baseline=baseline)) for _ in range(2))
+    first, again = (render_markdown(gate(benchmark, rules=rules, baseline=baseline)) for _ in range(2))
     assert first == again
     assert first.startswith("## Gate failed: 2 failed, of 4 checks\n")
     assert r"a\|b \<script> \@team [x\](y)" in first

@@ -10,7 +10,7 @@ import pytest
 import pytrec_eval
 from django.core.management import CommandError, call_command
 
-from apps.benchmarks.comparability import differences
+from apps.benchmarks.comparability import find_differences
 from apps.benchmarks.external.importing import import_runs
 from apps.benchmarks.external.reports import read_for
 from apps.benchmarks.models import Benchmark, Evaluation, Run
@@ -18,9 +18,9 @@ from apps.collections.models import Collection
 from apps.datasets.models import Dataset, Query
 from apps.mappings.models import Mapping
 from apps.results.exporting import export
-from apps.results.triage.queries import evaluation_of
+from apps.results.triage.queries import load_evaluation
 from benchbench.errors import BenchbenchError, ConflictError
-from benchbench.files.flowbaby import written_run
+from benchbench.files.flowbaby import render_run
 from benchbench.files.runs import read_run_file
 from benchbench.ir.canonical import RunEntry
 from benchbench.ir.measures import Measure
@@ -69,7 +69,7 @@ def test_trec_eval_reproduces_values_of_an_exported_run(dataset, run_file):
     theirs = pytrec_eval.RelevanceEvaluator(qrels, {"map", "recip_rank", "ndcg_cut_10"}).evaluate(
         pytrec_eval.parse_run(io.StringIO(exported))
     )
-    evaluation: Any = evaluation_of(found.runs[0][0])
+    evaluation: Any = load_evaluation(found.runs[0][0])
     keys = dict(Query.objects.values_list("pk", "key"))
     for ours, name in (("AP", "map"), ("RR", "recip_rank"), ("nDCG@10", "ndcg_cut_10")):
         values = evaluation.values[evaluation.measures.index(ours)]
@@ -131,7 +131,7 @@ def test_runs_gather_in_one_benchmark_and_none_twice(dataset, run_file, tmp_path
         imported(dataset, renamed, benchmark=found.benchmark)
     assert Run.objects.count() == 3
     assert Collection.objects.count() == Mapping.objects.count() == 1
-    assert not differences(list(third.benchmark.runs.all())).refusals
+    assert not find_differences(list(third.benchmark.runs.all())).refusals
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_import_command(dataset, run_file, tmp_path, capsys):
 def test_command_reports_the_problem(dataset, run_file):
     with pytest.raises(CommandError, match="The dataset 'x' was not found; choose one of questions"):
         call_command("import_run", run_file, dataset="x")
-    with pytest.raises(CommandError, match="has no version 7; there is 1"):
+    with pytest.raises(CommandError, match="has no version 7; its versions: 1"):
         call_command("import_run", run_file, dataset="questions", dataset_version=7)
     with pytest.raises(CommandError, match=r"absent\.run cannot be read"):
         call_command("import_run", "absent.run", dataset="questions")
@@ -196,7 +196,7 @@ def test_command_reports_the_problem(dataset, run_file):
 
 def test_white_space_in_an_id_is_reported(dataset, tmp_path):
     path = write(tmp_path / "a.run", "q1 Q0 a b 1 0.9 x\nq1 Q0 c 2 0.8 x\n")
-    (told,) = [note for note in read_for(dataset.versions.get(), path)[1].notes() if "columns" in note]
+    (told,) = [note for note in read_for(dataset.versions.get(), path)[1].list_notes() if "columns" in note]
     assert told.startswith("Lines of a.run with more than six columns, of which only six are read: 1. ")
 
 
@@ -242,7 +242,7 @@ def flowbaby(seed: int) -> str:
         scores = sorted((draw.choice(SCORES) for _ in items), reverse=True)
         entries += map(RunEntry, [query] * len(items), items, range(1, len(items) + 1), scores)
     draw.shuffle(entries)
-    return "".join(written_run("made", entries))
+    return "".join(render_run("made", entries))
 
 
 @pytest.mark.django_db

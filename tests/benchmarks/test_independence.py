@@ -10,9 +10,9 @@ from threadpoolctl import threadpool_limits
 
 from apps.benchmarks.measuring.reading import FinalList
 from apps.benchmarks.models import Benchmark, Run
-from apps.benchmarks.planning import add_sources, plan_of, shared_lists
+from apps.benchmarks.planning import add_sources, build_shared_lists, plan_of
 from apps.benchmarks.running.pairs import PinnedRerankers
-from apps.benchmarks.running.rankings import final_lists
+from apps.benchmarks.running.rankings import build_final_lists
 from apps.benchmarks.running.stages import Stages
 from apps.datasets.models import Query
 from apps.retrieval.search import exact
@@ -88,7 +88,9 @@ def rankings(runs: Sequence[Run], *, batch: int, threads: int) -> Rankings:
         for start in range(0, len(queries), batch):
             part = queries[start : start + batch]
             outcomes = Stages(part, indexes, PinnedRerankers(runs[0].benchmark), tolerant=False).run(plan)
-            for one in final_lists(shared_lists(runs, plan), outcomes, [query.pk for query in part], indexes, max_k=10):
+            for one in build_final_lists(
+                build_shared_lists(runs, plan), outcomes, [query.pk for query in part], indexes, max_k=10
+            ):
                 assert not one.error
                 for run_id, length in zip(one.run_ids, one.lengths, strict=True):
                     found[str(run_id), one.query_id] = head(one, length)
@@ -113,6 +115,6 @@ def test_rankings_are_bit_equal_alone_and_in_the_matrix(wide, together):
 @pytest.mark.django_db
 def test_rankings_are_equal_on_a_gpu(wide, together, monkeypatch):
     """The vectors of queries are made once and kept, and all that ranks by them is the same bits."""
-    assert exact._gpu() == "cuda"
-    monkeypatch.setattr(exact, "_gpu", lambda: None)
+    assert exact._find_gpu() == "cuda"
+    monkeypatch.setattr(exact, "_find_gpu", lambda: None)
     assert rankings(runs_of(wide), batch=5, threads=2) == together

@@ -8,14 +8,14 @@ import pytest
 
 from apps.benchmarks.launching import cancel, launch
 from apps.benchmarks.models import Benchmark, Evaluation
-from apps.benchmarks.progress import benchmark_event, completions
+from apps.benchmarks.progress import build_event, list_completions
 from apps.benchmarks.running import execution
 from apps.operations.leasing import Lease
 from apps.operations.models import Operation
 from apps.operations.workers import watchdog
 from apps.operations.workers.watchdog import Board
 from apps.operations.working import OperationFailedError, wait
-from apps.results.leaderboard.runs import leaderboard
+from apps.results.leaderboard.runs import load_leaderboard
 from apps.retrieval.encoders.registry import KeywordEncoder
 from tests.benchmarks.conftest import ENCODER, make_library, make_wide, run_key
 from tests.created import create_benchmark, run_benchmark
@@ -30,7 +30,7 @@ def values_of(benchmark: Benchmark) -> dict[str, Any]:
 
 def marks_of(operation: Operation) -> list[str]:
     """Return by what execution the events say that the times of runs were measured."""
-    return [event["last_completed_run"]["timing"]["execution"] for _, event in completions(operation, 0)]
+    return [event["last_completed_run"]["timing"]["execution"] for _, event in list_completions(operation, 0)]
 
 
 @pytest.mark.thorough
@@ -66,14 +66,14 @@ class TestOneLongBatch:
         def watched(lease: Lease, done: int, result: Any = None, **how: Any) -> None:
             report(lease, done, result, **how)
             if result is not None:
-                seen.append(leaderboard(Benchmark.objects.get()).rows)
-                percents.append(benchmark_event(lease.batch.operation)["percent"])
+                seen.append(load_leaderboard(Benchmark.objects.get()).rows)
+                percents.append(build_event(lease.batch.operation)["percent"])
 
         monkeypatch.setattr(Lease, "report", watched)
         assert marks_of(wait(launch(benchmark))) == ["isolated"] * 2
         assert [{row.so_far for row in rows} for rows in seen] == [{1}, {2}, {3}, {4}, {4}, {4}, {4}, {4}]
         assert percents == [12.5, 25, 37.5, 50, 62.5, 75, 87.5, 100]
-        final = {row.run.pk: dict(row.values) for row in leaderboard(Benchmark.objects.get()).rows}
+        final = {row.run.pk: dict(row.values) for row in load_leaderboard(Benchmark.objects.get()).rows}
         assert {row.run.pk: row.values for row in seen[-1]} == {run: pytest.approx(row) for run, row in final.items()}
 
     def test_a_cancelled_run_has_no_progress(self, benchmark, monkeypatch):
@@ -82,7 +82,7 @@ class TestOneLongBatch:
         def cancelled(lease: Lease, *told: Any, **how: Any) -> None:
             report(lease, *told, **how)
             if len(told) > 1:
-                assert {run["completed_queries"] for run in benchmark_event(lease.batch.operation)["runs"]} == {1}
+                assert {run["completed_queries"] for run in build_event(lease.batch.operation)["runs"]} == {1}
                 cancel(Benchmark.objects.get())
                 lease._lost.set()
 
@@ -91,7 +91,7 @@ class TestOneLongBatch:
         with pytest.raises(OperationFailedError):
             wait(operation)
         operation.refresh_from_db()
-        assert {run["completed_queries"] for run in benchmark_event(operation)["runs"]} == {0}
+        assert {run["completed_queries"] for run in build_event(operation)["runs"]} == {0}
 
 
 def test_a_model_that_encodes_differently_is_found(transactional_db, monkeypatch):

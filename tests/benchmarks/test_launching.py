@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.db.models.functions import Length
 
-from apps.benchmarks.launching import BATCHES, MAX_BATCH, batch_size, query_batches
+from apps.benchmarks.launching import BATCHES, MAX_BATCH, choose_batch_size, query_batches
 from apps.benchmarks.models import Benchmark
 from apps.retrieval.encoders.encoding import query_vectors
 from apps.retrieval.models import CachedVector
@@ -33,11 +33,11 @@ def short_batches(settings: Any) -> None:
 )
 def test_a_batch_takes_about_its_time(queries, seconds, batches, settings):
     settings.BENCHBENCH_BATCH_SECONDS = 5
-    assert math.ceil(queries / batch_size(queries, seconds)) == batches
+    assert math.ceil(queries / choose_batch_size(queries, seconds)) == batches
 
 
 def test_nothing_to_do_has_a_batch_size_too():
-    assert batch_size(0, 1.0) == 1
+    assert choose_batch_size(0, 1.0) == 1
 
 
 def test_the_queries_of_a_batch_are_of_like_length(library):

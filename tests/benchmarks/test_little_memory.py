@@ -50,7 +50,7 @@ def test_index_is_never_read_during_a_copy(library, monkeypatch):
 def test_one_time_reads_are_not_charged_to_queries(transactional_db, settings, monkeypatch, execution):
     """By a clock on which it takes a thousand seconds to open an index, to read its layout, and to ready PostgreSQL."""
     library = make_library(documents=12, queries=3)
-    once = [(OpenIndex, "__init__"), (Layout, "load"), (pgvector, "_plan"), (pgvector, "_parameters")]
+    once = [(OpenIndex, "__init__"), (Layout, "load"), (pgvector, "_plan"), (pgvector, "_list_parameters")]
     with known_server(settings, monkeypatch):
         for name, llm in (("lod_embed", ""), ("lod_llm", MODEL)):
             stated = {"name": name, "strategy": name, "llm": llm}

@@ -85,7 +85,7 @@ def farthest(nearest: Any) -> Any:
 def test_other_chunks_count_as_missed(measured, monkeypatch):
     require_installed("sqlite_vec:exact")
     (lod,) = measured.mapping.collection.indexes.filter(strategy="lod_embed")
-    monkeypatch.setattr(ApproximateView, "nearest", farthest(ApproximateView.nearest))
+    monkeypatch.setattr(ApproximateView, "find_nearest", farthest(ApproximateView.find_nearest))
     ks = {"top_k_values": [1], "k_values_for_metrics": [1], "primary_k": 1}
     matrix = {"indexes": [lod.name], "ann": ["exact", "sqlite_vec:exact"], **ks}
     exact, store = run_benchmark(measured.mapping, name="through a store", matrix=matrix).runs.order_by("run_order")

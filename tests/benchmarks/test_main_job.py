@@ -4,9 +4,9 @@ import pytest
 
 from apps.benchmarks.launching import cancel, launch, retry
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run, StageList
-from apps.benchmarks.progress import benchmark_event, completions
+from apps.benchmarks.progress import build_event, list_completions
 from apps.mappings.models import Mapping
-from apps.mappings.truth import truth
+from apps.mappings.truth import read_truth
 from apps.operations.working import OperationFailedError, wait
 from benchbench.errors import ConflictError
 from tests.benchmarks.approximated import work_one
@@ -39,7 +39,7 @@ def test_its_values_are_those_of_ir_measures(library):
     import ir_measures
 
     benchmark = finish(benchmark_of(library))
-    grades = truth(library, benchmark.dataset_version).grades
+    grades = read_truth(library, benchmark.dataset_version).grades
     qrels = [ir_measures.Qrel(str(q), str(d), grade) for q, graded in grades.items() for d, grade in graded.items()]
     for run in benchmark.runs.all():
         rows = run.query_results.values_list("query_id", "document_ids")
@@ -124,25 +124,25 @@ def test_a_failed_operation_fails_its_runs(library, monkeypatch):
 
 def test_event_reports_every_run_during_and_after_work(library):
     operation = launch(benchmark_of(library))
-    before = benchmark_event(operation)
+    before = build_event(operation)
     assert (before["stage"], before["queue_position"], before["completed_runs"]) == ("starting", 0, 0)
     work_one(operation)
     operation.refresh_from_db()
-    during = benchmark_event(operation)
+    during = build_event(operation)
     assert (during["stage"], during["queue_position"]) == ("evaluating", None)
     assert 0 < during["current_run"]["completed_queries"] < during["current_run"]["total_queries"] == 12
     assert during["current_run"]["run_order"] == 1
     assert 0 < during["runs"][0]["metrics_flat"]["ndcg@10"] <= 1
     assert during["eta_seconds"] > 0
-    assert completions(operation, 0) == []
+    assert list_completions(operation, 0) == []
     wait(operation)
     operation.refresh_from_db()
-    after = benchmark_event(operation)
+    after = build_event(operation)
     told = [after[key] for key in ("stage", "completed_runs", "current_run", "percent")]
     assert told == ["completed", 12, None, 100]
-    finished = completions(operation, 0)
+    finished = list_completions(operation, 0)
     assert [order for order, _ in finished] == list(range(1, 13))
     assert finished[0][1]["last_completed_run"]["metrics"]["ndcg"]["10"] == pytest.approx(
         finished[0][1]["last_completed_run"]["metrics_flat"]["ndcg@10"]
     )
-    assert [order for order, _ in completions(operation, 10)] == [11, 12]
+    assert [order for order, _ in list_completions(operation, 10)] == [11, 12]

@@ -13,13 +13,13 @@ from apps.benchmarks.measuring import evaluating
 from apps.benchmarks.measuring.evaluating import evaluate_runs
 from apps.benchmarks.measuring.measures import MeasuresError, add_measures
 from apps.benchmarks.models import BatchValues, Benchmark, Evaluation, QueryResult
-from apps.benchmarks.progress import benchmark_event
-from apps.benchmarks.repeating.manifests import manifest_of
-from apps.benchmarks.repeating.reproducing import benchmark_from
+from apps.benchmarks.progress import build_event
+from apps.benchmarks.repeating.manifests import build_manifest
+from apps.benchmarks.repeating.reproducing import reproduce
 from apps.benchmarks.repeating.verifying import verify
 from apps.benchmarks.running import execution
 from apps.benchmarks.running.stages import Stages
-from apps.benchmarks.runs import nested
+from apps.benchmarks.runs import nest
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
 from apps.operations.working import perform_batch, wait
@@ -69,7 +69,7 @@ def test_nothing_is_measured_twice(library, monkeypatch, settings, execution, se
     settings.BENCHBENCH_BATCH_SECONDS = seconds
     benchmark = make(library, execution=execution, runs_per_query=2)
     with monkeypatch.context() as patched:
-        patched.delattr(evaluating, "documents_by_query")
+        patched.delattr(evaluating, "load_ranked_documents")
         wait(launch(benchmark))
     require_as_stored(benchmark)
 
@@ -77,7 +77,7 @@ def test_nothing_is_measured_twice(library, monkeypatch, settings, execution, se
 def test_failed_query_gets_its_value_on_retry(library, monkeypatch):
     benchmark = make(library)
     bad = library.dataset.queries.order_by("key")[4]
-    values = Stages._values
+    values = Stages._get_values
 
     def failing(self: Stages, stage: Any, number: int) -> Any:
         if isinstance(stage, FuseStage) and self.queries[number] == bad:
@@ -85,7 +85,7 @@ def test_failed_query_gets_its_value_on_retry(library, monkeypatch):
         return values(self, stage, number)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Stages, "_values", failing)
+        patched.setattr(Stages, "_get_values", failing)
         wait(launch(benchmark))
     assert set(benchmark.runs.values_list("config__search_mode", "failed_queries")) == {("dense", 0), ("hybrid", 1)}
     require_as_stored(benchmark)
@@ -150,16 +150,16 @@ def test_operation_event_ignores_measures_added_later(library):
     benchmark = make(library)
     operation = launch(benchmark)
     wait(operation)
-    before = benchmark_event(operation)["runs"]
+    before = build_event(operation)["runs"]
     add_measures(benchmark, ["Hits@3"])
-    assert benchmark_event(operation)["runs"] == before
+    assert build_event(operation)["runs"] == before
     assert all(one["metrics_flat"]["ndcg@10"] for one in before)
 
 
 def test_provisional_figures_are_the_values_that_are_kept(library):
     benchmark = make(library)
     operation = begin(benchmark)
-    told = {one["run_id"]: one for one in benchmark_event(operation)["runs"]}
+    told = {one["run_id"]: one for one in build_event(operation)["runs"]}
     for kept in BatchValues.objects.all():
         row = np.frombuffer(kept.values).reshape(len(kept.measures), -1)[kept.measures.index("nDCG@10")]
         one = told[str(kept.run_id)]
@@ -200,7 +200,7 @@ def test_valueless_query_affects_neither_provisional_nor_final_means(transaction
     *most, _ = operation.batches.order_by("ordinal")
     for batch in most:
         perform_batch(batch.pk, owner="test")
-    so_far = benchmark_event(operation)["runs"][0]
+    so_far = build_event(operation)["runs"][0]
     assert so_far["n"] > 1, "the query without a value among them"
     assert so_far["metrics_flat"]["FirstRelevant"] >= 1.0
     wait(operation)
@@ -231,7 +231,7 @@ def test_a_manifest_brings_them_along_in_the_same_order(library):
     benchmark = finished(library, "Success@5")
     add_measures(benchmark, ["RBP(p=0.8)"])
     benchmark.refresh_from_db()
-    again = benchmark_from(manifest_of(benchmark))
+    again = reproduce(build_manifest(benchmark))
     assert again.measures == benchmark.measures
     finish(again)
     assert verify(again).reproduces
@@ -256,4 +256,4 @@ def test_the_commands_and_the_page_take_them(library, admin_client):
 
 def test_on_the_wire_only_the_usual_families_are_grouped():
     flat = {"ndcg@5": 0.5, "mrr": 1.0, "Judged@5": 0.2, "Judged": 0.1, "map@5": 0.3}
-    assert nested(flat) == {"ndcg": {"5": 0.5}, "mrr": 1.0, "Judged@5": 0.2, "Judged": 0.1, "map@5": 0.3}
+    assert nest(flat) == {"ndcg": {"5": 0.5}, "mrr": 1.0, "Judged@5": 0.2, "Judged": 0.1, "map@5": 0.3}

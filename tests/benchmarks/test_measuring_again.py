@@ -14,7 +14,7 @@ from apps.benchmarks.models import BatchValues, Benchmark, Evaluation
 from apps.datasets.editing.drafts import end_queries, open_draft
 from apps.datasets.models import Query
 from apps.operations.launching import OperationActiveError, QuotaError, cancel_operation
-from apps.operations.leasing import new_owner
+from apps.operations.leasing import make_owner
 from apps.operations.models import Batch, Operation
 from apps.operations.working import perform_batch, wait
 from tests.admin.test_acts import messages_of, press
@@ -69,7 +69,7 @@ def test_queued_and_immediate_rescoring_give_the_same_figures(finished):
     assert operation.batches.count() == finished.runs.count() == 8
     assert operation.total_units == finished.runs.count() * finished.dataset_version.query_count
     first, *_ = operation.batches.order_by("ordinal")
-    perform_batch(first.pk, owner=new_owner())
+    perform_batch(first.pk, owner=make_owner())
     assert figures(finished, 2) == []
     wait(operation)
     queued = figures(finished, 2)
@@ -95,7 +95,7 @@ def test_grades_that_change_meanwhile_are_those_that_count(finished):
     turn(finished)
     freeze_and_resolve(finished.mapping)
     operation = rescore(finished).operation
-    perform_batch(operation.batches.order_by("ordinal")[0].pk, owner=new_owner())
+    perform_batch(operation.batches.order_by("ordinal")[0].pk, owner=make_owner())
     assert BatchValues.objects.update(truth_hash="of grades that were resolved otherwise", values=b"")
     wait(operation)
     assert figures(finished, 2) == measured_at_once(finished, 2)
@@ -110,13 +110,13 @@ def test_the_end_measures_nothing_again(finished, monkeypatch):
     assert operation.parameters["versions"] == [1, 2]
     *others, last = operation.batches.order_by("ordinal")
     for batch in others:
-        perform_batch(batch.pk, owner=new_owner())
+        perform_batch(batch.pk, owner=make_owner())
 
     def measured(*_: Any) -> Any:
         raise AssertionError("measured once more")
 
     monkeypatch.setattr(evaluating, "measure_runs", measured)
-    perform_batch(last.pk, owner=new_owner())
+    perform_batch(last.pk, owner=make_owner())
     operation.refresh_from_db()
     assert (operation.status, operation.error) == ("completed", "")
     monkeypatch.undo()
@@ -137,7 +137,7 @@ def test_cancelling_the_benchmark_cancels_it_too(finished):
 
 def test_cancelled_it_leaves_nothing_and_can_be_begun_again(finished):
     operation = add_measures(finished, ["ERR@5"]).operation
-    perform_batch(operation.batches.order_by("ordinal")[0].pk, owner=new_owner())
+    perform_batch(operation.batches.order_by("ordinal")[0].pk, owner=make_owner())
     assert BatchValues.objects.exists()
     before = figures(finished, 1)
     cancel_operation(operation)

@@ -8,7 +8,7 @@ import pytest
 
 from apps.benchmarks.launching import retry
 from apps.benchmarks.models import Run
-from apps.benchmarks.running.timing import calls_of, consistency_score, percentiles
+from apps.benchmarks.running.timing import compute_consistency, count_calls, percentiles
 from apps.datasets.models import Query
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
@@ -84,10 +84,10 @@ def stall(monkeypatch: pytest.MonkeyPatch, clock: Clock, slow: Query, stage: str
 
 SLOWED: dict[str, tuple[Any, str]] = {
     "encode": (KeywordEncoder, "embed_batch"),
-    "dense": (OpenIndex, "answers"),
-    "lexical": (OpenIndex, "lexical"),
-    "fts": (OpenIndex, "lexical"),
-    "approximate": (approximate, "pair_scores"),
+    "dense": (OpenIndex, "find_answers"),
+    "lexical": (OpenIndex, "search_words"),
+    "fts": (OpenIndex, "search_words"),
+    "approximate": (approximate, "score_pairs"),
     "rerank": (LateInteractionReranker, "score"),
 }
 MATRICES = {
@@ -129,13 +129,13 @@ def test_stall_that_does_not_recur_is_a_warning(library, clock, slow, monkeypatc
 
 def test_many_that_take_their_time_together_are_no_stall(library, clock, settings, monkeypatch):
     settings.BENCHBENCH_QUERY_TIMEOUT_MS = 5
-    original = OpenIndex.lexical
+    original = OpenIndex.search_words
 
     def steady(index: OpenIndex, texts: Any, *args: Any, **options: Any) -> Any:
         clock.seconds += 0.004 * len(texts)
         return original(index, texts, *args, **options)
 
-    monkeypatch.setattr(OpenIndex, "lexical", steady)
+    monkeypatch.setattr(OpenIndex, "search_words", steady)
     run = measured(library, MATRICES["lexical"])
     assert (run.failed_queries, run.warnings) == (0, [])
 
@@ -196,16 +196,16 @@ def run(library: Mapping) -> Run:
 
 
 def test_consistency_score_is_the_share_of_consistent_queries(run):
-    assert consistency_score(run) == 1.0
+    assert compute_consistency(run) == 1.0
     other, failed, *_ = run.query_results.filter(repetition=2)
     second = run.query_results.filter(repetition=2)
     change_rankings(second.filter(query=other.query_id), document_ids=other.document_ids[::-1])
     change_rankings(second.filter(query=failed.query_id), error="It timed out.")
-    assert consistency_score(run) == pytest.approx(10 / 12)
+    assert compute_consistency(run) == pytest.approx(10 / 12)
 
 
 def test_fallback_in_every_repetition_counts_once(run):
     query = run.query_results.values_list("query_id", flat=True)[0]
     change_rankings(run.query_results.filter(query=query), fallback_used=True)
     assert run.query_results.filter(fallback_used=True).count() == 2
-    assert calls_of([run])[run.pk].fallbacks == 1
+    assert count_calls([run])[run.pk].fallbacks == 1

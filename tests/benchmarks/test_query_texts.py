@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from apps.benchmarks.circumstances import circumstances
+from apps.benchmarks.circumstances import find_circumstances
 from apps.benchmarks.defining.previewing import preview
 from apps.benchmarks.launching import retry
 from apps.benchmarks.models import QueryResult, Run
@@ -17,9 +17,9 @@ from apps.datasets.records import QueryRecord
 from apps.mappings.models import Mapping
 from apps.operations.leasing import Stopped
 from apps.operations.working import wait
-from apps.results.exporters.strategy import files
+from apps.results.exporters.strategy import build_files
 from apps.results.templatetags.benchbench import page_of
-from apps.results.triage.paths import paths_of
+from apps.results.triage.paths import build_paths
 from apps.retrieval.availability import UnavailableError
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.llms import asking
@@ -113,8 +113,8 @@ def test_a_run_names_the_revision_that_rewrote(shelf, server, settings):
         benchmark = run_matrix(shelf, query=["rewrite"], **LLM)
         runs.append(benchmark.runs.get())
         assert [made["llms"] for made in runs[-1].provenance["made_by"]] == [{f"here:{MODEL}": server.digest}]
-    assert [difference.about for difference in circumstances(runs)] == ["model"]
-    log = "".join(files(benchmark, benchmark.dataset_version)["run.log"])
+    assert [difference.about for difference in find_circumstances(runs)] == ["model"]
+    log = "".join(build_files(benchmark, benchmark.dataset_version)["run.log"])
     assert f"language model here:{MODEL}, revision d2\n" in log
 
 
@@ -205,7 +205,7 @@ def test_pages_show_the_query_text_that_found_a_document(shelf, server, admin_cl
     run_matrix(shelf, search_modes=["hybrid"], query=["multi(2)"], **LLM)
     result = QueryResult.objects.get(query__key="q1")
     pear = shelf.collection.documents.get(external_id="pear")
-    stops = paths_of(result, {}, hits=[pear.pk], limit=1).stops[pear.pk]
+    stops = build_paths(result, {}, hits=[pear.pk], limit=1).stops[pear.pk]
     assert [(stop.stage, stop.rank) for stop in stops if stop.stage.startswith("dense")][1] == ("dense, text 2", 1)
     stages = ["lexical, text 2", "dense variants fused", "lexical variants fused", "fused"]
     assert [stop.stage for stop in stops[3:]] == stages

@@ -12,8 +12,8 @@ from django.core.management import CommandError, call_command
 from apps.benchmarks.launching import cancel, launch
 from apps.benchmarks.measuring.measures import add_measures
 from apps.benchmarks.models import Benchmark, Evaluation
-from apps.benchmarks.repeating.manifests import ManifestError, manifest_of
-from apps.benchmarks.repeating.reproducing import benchmark_from
+from apps.benchmarks.repeating.manifests import ManifestError, build_manifest
+from apps.benchmarks.repeating.reproducing import reproduce
 from apps.benchmarks.repeating.verifying import verify
 from apps.collections.models import Collection
 from apps.datasets.editing.drafts import freeze
@@ -52,18 +52,18 @@ def make_sparse() -> Benchmark:
 @pytest.fixture
 def manifest(transactional_db: None) -> dict[str, Any]:
     """That of a benchmark of one run, by words."""
-    return manifest_of(make_sparse())
+    return build_manifest(make_sparse())
 
 
 def again(manifest: dict[str, Any]) -> Benchmark:
     """Run a manifest as it comes out of a file."""
-    return finish(benchmark_from(json.loads(json.dumps(manifest))))
+    return finish(reproduce(json.loads(json.dumps(manifest))))
 
 
 @pytest.mark.parametrize("execution", ["shared", "isolated"])
 def test_a_second_run_of_a_manifest_reproduces_every_value(transactional_db, execution):
     first = run(make_library(queries=4), execution=execution, runs_per_query=2, seed=5)
-    second = again(manifest_of(first))
+    second = again(build_manifest(first))
     verification = verify(second)
     assert verification.differences == verification.environment == ()
     assert verification.sentence == "Reproduces every figure of “Which?”: 180 means in 12 runs."
@@ -74,7 +74,7 @@ def test_a_second_run_of_a_manifest_reproduces_every_value(transactional_db, exe
 
 def test_manifest_finds_equal_data_under_other_ids_and_names(library):
     """As on another site: everything is imported and built anew, and the first is gone."""
-    manifest = manifest_of(run(library))
+    manifest = build_manifest(run(library))
     for model in (Benchmark, Mapping, Dataset, Index, Collection):
         for row in model.objects.all():
             if model is Index:
@@ -92,7 +92,7 @@ def test_manifest_uses_its_named_version_and_index_despite_newer(library):
     first = run(library, matrix=MATRIX | {"indexes": ["keywords"]})
     wait(build_index(create_index(library.collection, name="keywords", encoder=ENCODER.replace(",peach", ""))))
     revise(library)
-    second = again(manifest_of(first))
+    second = again(build_manifest(first))
     assert second.dataset_version.number == 1
     assert {run.index.version for run in second.runs.select_related("index")} == {1}
     assert verify(second).reproduces
@@ -137,7 +137,7 @@ def test_a_measure_that_was_added_since_differs_from_nothing(manifest):
 
 
 def test_a_run_that_failed_then_is_expected_to_fail(library, tmp_path):
-    manifest = manifest_of(run(library, matrix={"use_reranker": [False, True], "rerankers": [str(tmp_path)]}))
+    manifest = build_manifest(run(library, matrix={"use_reranker": [False, True], "rerankers": [str(tmp_path)]}))
     assert [one["result"] is None for one in manifest["runs"]] == [False, True]
     second = again(manifest)
     assert verify(second).reproduces
@@ -149,7 +149,7 @@ def test_a_run_that_failed_then_is_expected_to_fail(library, tmp_path):
 
 def test_where_nothing_completed_nothing_is_reproduced(library, tmp_path):
     first = run(library, matrix={"use_reranker": [True], "rerankers": [str(tmp_path)]})
-    verification = verify(again(manifest_of(first)))
+    verification = verify(again(build_manifest(first)))
     assert not verification.differences
     assert not verification.reproduces
     assert verification.sentence == "Nothing to compare with “Which?”: no run of it completed, then or now."
@@ -181,34 +181,34 @@ def test_manifest_with_missing_parts_is_rejected_by_name(manifest):
             part = part[int(key) if key.isdigit() else key]
         part |= change
         with pytest.raises(BenchbenchError, match=f"(?i){said}"):
-            benchmark_from(changed)
+            reproduce(changed)
     assert Benchmark.objects.count() == 1, "nothing is made where anything is wrong"
     Mapping.objects.update(collection=Collection.objects.create(name="other"))
     with pytest.raises(ManifestError, match="is not mapped to the collection"):
-        benchmark_from(manifest)
+        reproduce(manifest)
 
 
 def test_manifest_finds_only_data_visible_to_the_owner(manifest, django_user_model):
     mara, ann = (django_user_model.objects.create_user(name, is_staff=True) for name in ("mara", "ann"))
     Dataset.objects.update(owner=ann)
     with pytest.raises(ManifestError, match="The dataset of the experiment was not found"):
-        benchmark_from(manifest, owner=mara)
-    assert benchmark_from(manifest, owner=ann).owner == ann
+        reproduce(manifest, owner=mara)
+    assert reproduce(manifest, owner=ann).owner == ann
 
 
 def test_unfinished_benchmark_has_no_manifest_or_verification(library):
     benchmark = create_benchmark(library, name="b", matrix={})
     with pytest.raises(ManifestError, match="is pending"):
-        manifest_of(benchmark)
+        build_manifest(benchmark)
     with pytest.raises(ManifestError, match="was not run from an experiment file"):
         verify(benchmark)
     finish(benchmark)
     with pytest.raises(ManifestError, match="is pending: wait"):
-        verify(benchmark_from(manifest_of(benchmark)))
+        verify(reproduce(build_manifest(benchmark)))
 
 
 def test_the_provenance_of_a_run_is_complete(library):
-    (index,) = manifest_of(run(library))["indexes"]
+    (index,) = build_manifest(run(library))["indexes"]
     assert (index["encoder"], index["strategy"], index["lexical"]["engine"]) == (ENCODER, "flat", "bm25")
     for one in library.benchmarks.get().runs.all():
         known = one.provenance

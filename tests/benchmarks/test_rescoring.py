@@ -4,7 +4,13 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from apps.benchmarks.launching import retry
-from apps.benchmarks.measuring.again import RescoringError, find_version, newest_version, rescore, scored_versions
+from apps.benchmarks.measuring.again import (
+    RescoringError,
+    find_version,
+    list_scored_versions,
+    load_newest_version,
+    rescore,
+)
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run, StageList
 from apps.datasets.editing.drafts import end_queries, freeze, open_draft
 from apps.datasets.models import DatasetVersion, Query
@@ -72,7 +78,7 @@ def test_edited_judgment_rescores_finished_runs_without_searching(finished):
     assert set(QueryResult.objects.values_list("pk", flat=True)) == searched
     assert StageList.objects.count() == stages
     assert Operation.objects.filter(kind="benchmark").count() == operations
-    assert [one.number for one in scored_versions(finished)] == [1, 2]
+    assert [one.number for one in list_scored_versions(finished)] == [1, 2]
 
 
 def test_rescoring_needs_a_mapping_resolved_for_the_version(finished):
@@ -139,7 +145,7 @@ def test_rescoring_rejects_invalid_requests(finished):
     turn(finished)
     with pytest.raises(RescoringError, match="is not frozen: freeze it first"):
         rescore(finished, version=find_version(finished, 2))
-    assert newest_version(finished).number == 1
+    assert load_newest_version(finished).number == 1
     Benchmark.objects.update(status="running")
     with pytest.raises(RescoringError, match="is running"):
         rescore(finished)

@@ -7,15 +7,15 @@ import pytest
 from django.urls import reverse
 
 from apps.benchmarks.launching import launch, retry
-from apps.benchmarks.measuring.approximations import lists_of
+from apps.benchmarks.measuring.approximations import load_lists
 from apps.datasets.models import Query
 from apps.operations.working import wait
-from apps.results.exporters.documents import text_of
+from apps.results.exporters.documents import render_text
 from apps.retrieval.availability import UnavailableError
 from apps.retrieval.deleting import delete_index
 from apps.retrieval.models import Index
-from apps.retrieval.search.approximate import collections_folder
-from apps.retrieval.search.arms import make_arm, missing_arm
+from apps.retrieval.search.approximate import locate_collections
+from apps.retrieval.search.arms import find_missing_arm, make_arm
 from apps.retrieval.search.open_indexes import open_index
 from apps.retrieval.stores.faiss_store import FaissStore
 from benchbench.errors import UnfitWorkerError
@@ -92,13 +92,13 @@ def test_one_that_is_not_installed_is_refused(library, monkeypatch):
 
 def test_collection_build_is_announced_and_deleted_with_the_index(library):
     index = Index.objects.get()
-    assert missing_arm(index, Ann.parse("faiss:hnsw(m=8)")) == (
+    assert find_missing_arm(index, Ann.parse("faiss:hnsw(m=8)")) == (
         f"{index.pk} faiss_hnsw_8_40",
         f"faiss:hnsw (m=8, ef_construction=40) over {index.chunk_set.chunk_count} vectors of {index}",
     )
     make_arm(index, Ann.parse("faiss:hnsw(m=8)"), 10)
-    assert missing_arm(index, Ann.parse("faiss:hnsw(m=8, ef_search=50)")) is None
-    folder = collections_folder(index)
+    assert find_missing_arm(index, Ann.parse("faiss:hnsw(m=8, ef_search=50)")) is None
+    folder = locate_collections(index)
     assert folder.exists()
     delete_index(index)
     assert not folder.exists()
@@ -120,7 +120,7 @@ def test_collection_damaged_between_batches_is_repaired(library):
     operation = launch(benchmark)
     work_one(operation)
     work_one(operation)
-    (file,) = collections_folder(Index.objects.get()).rglob("*.sqlite")
+    (file,) = locate_collections(Index.objects.get()).rglob("*.sqlite")
     size = file.stat().st_size
     with file.open("r+b") as opened:
         opened.seek(size // 2)
@@ -143,12 +143,12 @@ def test_recall_is_of_the_queries_that_the_store_answered(transactional_db):
     exactly = set(Query.objects.filter(filters={"colour": "green"}).values_list("pk", flat=True))
     facts = run.provenance["ann"]
     assert (run.status, facts["notes"]["searched_exactly"]) == ("completed", len(exactly))
-    found, truth = lists_of(benchmark, f"dense({arm}, 20)"), lists_of(benchmark, "dense(exact)")
+    found, truth = load_lists(benchmark, f"dense({arm}, 20)"), load_lists(benchmark, "dense(exact)")
     answered = found.keys() - exactly - {blue.pk}
     shares = [recall(found[query], truth[query], 10) for query in answered]
     at_ten, _ = facts["recall"]
     assert (at_ten["queries"], at_ten["mean"], at_ten["worst"]) == (7, pytest.approx(fmean(shares)), min(shares))
-    assert f"recall@10 {fmean(shares):.3f} in 7 queries (worst {min(shares):.2f})" in text_of(benchmark)
+    assert f"recall@10 {fmean(shares):.3f} in 7 queries (worst {min(shares):.2f})" in render_text(benchmark)
 
 
 def test_recall_of_no_query_is_none(transactional_db, admin_client):

@@ -13,7 +13,7 @@ from apps.results.exporters.results_json import query_results
 from apps.results.exporters.tables import write_run
 from apps.results.exporting import export_to
 from apps.results.templatetags.benchbench import page_of
-from apps.results.triage.paths import paths_of
+from apps.results.triage.paths import build_paths
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.llms import asking
 from apps.retrieval.search.approximate import ApproximateView
@@ -67,7 +67,7 @@ def test_a_query_that_fell_back_says_so(measured, admin_client):
 def test_documents_skipped_by_a_strategy_are_reported(measured):
     lod = QueryResult.objects.get(run__index__strategy="lod_embed", query__key="q3", repetition=1)
     document = measured.mapping.collection.documents.get(external_id="A")
-    (lost,) = paths_of(lod, {document.pk: 1}, hits=[], limit=5).lost
+    (lost,) = build_paths(lod, {document.pk: 1}, hits=[], limit=5).lost
     assert lost.sentence == "The strategy of the index did not select its document or its section."
     assert lost.remedy.startswith("Raise doc_top_k or section_top_k")
 
@@ -118,12 +118,12 @@ def test_a_model_is_asked_for_each_query(measured, settings, monkeypatch):
     assert results["q2"].fallback_used
     assert {tuple(made["llms"]) for made in three.provenance["made_by"]} == {(f"here:{MODEL}",)}
     assert ("answered 400" in results["q3"].error, results["q3"].total_ms) == (True, None)
-    table = "".join(strategy.files(benchmark, benchmark.dataset_version)["search_results.csv"])
+    table = "".join(strategy.build_files(benchmark, benchmark.dataset_version)["search_results.csv"])
     rows = csv.DictReader(StringIO(table))
     counts = {(row["query_id"], row["llm_calls"], row["search_time_ms"] == "") for row in rows}
     assert counts == {("q1", "2", False), ("q2", "2", False), ("q3", "", True)}
     assert [warning for warning in three.warnings if "1 query the language model chose none of its options" in warning]
-    (stops,) = paths_of(results["q1"], {}, hits=results["q1"].document_ids, limit=1).stops.values()
+    (stops,) = build_paths(results["q1"], {}, hits=results["q1"].document_ids, limit=1).stops.values()
     assert (stops[0].stage, stops[0].rank) == ("by language model", 1)
 
 
@@ -161,7 +161,7 @@ def test_no_measured_query_is_answered_by_the_warm_up(measured, server):
 
 def test_chunks_missed_by_a_store_are_reported(measured, server, monkeypatch):
     require_installed("sqlite_vec:exact")
-    monkeypatch.setattr(ApproximateView, "nearest", finds_no_chunk(ApproximateView.nearest))
+    monkeypatch.setattr(ApproximateView, "find_nearest", finds_no_chunk(ApproximateView.find_nearest))
     server.answer = lambda prompt: "nothing"
     build(create_index(measured.mapping.collection, name="llm", encoder=BAG, strategy="lod_llm", llm=MODEL))
     matrix = matrix_of("llm", ann=["sqlite_vec:exact"])
@@ -173,7 +173,7 @@ def test_chunks_missed_by_a_store_are_reported(measured, server, monkeypatch):
 
 
 def finds_no_chunk(nearest: Any) -> Any:
-    """A search that finds documents and sections as `nearest` does, and no chunk below them."""
+    """A search that finds documents and sections as `find_nearest` does, and no chunk below them."""
 
     def search(self: ApproximateView, queries: Any, depth: int, *, mask: Any = None) -> list[ScoredList]:
         found = nearest(self, queries, depth, mask=mask)
@@ -196,7 +196,7 @@ def test_a_chunk_that_a_summary_brought_says_so(measured, server):
     assert three.source_id == six.source_id
     assert [(run.embed_calls, run.llm_calls, run.failed_queries) for run in (three, six)] == [(3, 0, 0)] * 2
     beta, zeta = (three.query_results.select_related("query").get(query__key=key) for key in ("q1", "q2"))
-    through = paths_of(beta, {}, hits=beta.document_ids, limit=1).stops
+    through = build_paths(beta, {}, hits=beta.document_ids, limit=1).stops
     assert {stops[0].note for stops in through.values()} == {"found through summary “beta beta beta delta”"}
-    alone = paths_of(zeta, {}, hits=zeta.document_ids[:1], limit=1).stops
+    alone = build_paths(zeta, {}, hits=zeta.document_ids[:1], limit=1).stops
     assert [stops[0].note for stops in alone.values()] == [""]

@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 
 from apps.benchmarks.launching import cancel, launch, retry
 from apps.benchmarks.models import Benchmark, Evaluation, PairList, Run, StageList
-from apps.benchmarks.progress import benchmark_event, completions
+from apps.benchmarks.progress import build_event, list_completions
 from apps.collections.importing import import_documents
 from apps.collections.records import DocumentRecord
 from apps.datasets.models import Query
@@ -156,11 +156,11 @@ def test_command_prints_report_and_fails_if_every_run_failed(library, tmp_path):
 def test_event_of_deleted_benchmark_is_complete_with_final_status(library):
     benchmark = create_benchmark(library, name="b", matrix={})
     operation = launch(benchmark)
-    fields = set(benchmark_event(operation))
+    fields = set(build_event(operation))
     cancel(benchmark)
     benchmark.delete()
     operation.refresh_from_db()
-    event = benchmark_event(operation)
+    event = build_event(operation)
     assert (set(event), event["benchmark_id"], event["stage"]) == (fields, None, "completed")
 
 
@@ -170,28 +170,28 @@ def test_ended_operation_stays_ended_after_a_restart(library):
     cancel(benchmark)
     second = launch(benchmark)
     first.refresh_from_db()
-    assert (benchmark_event(first)["status"], benchmark_event(first)["stage"]) == ("cancelled", "completed")
+    assert (build_event(first)["status"], build_event(first)["stage"]) == ("cancelled", "completed")
     wait(second)
-    assert benchmark_event(first)["status"] == "cancelled"
+    assert build_event(first)["status"] == "cancelled"
 
 
 def test_runs_are_announced_once_in_run_order(library):
     benchmark = create_benchmark(library, name="b", matrix={"search_modes": ["dense", "sparse", "hybrid"]})
     operation = launch(benchmark)
     benchmark.runs.filter(run_order=2).update(status=Run.Status.FAILED, error_message="Its index could not be made.")
-    assert completions(operation, 0) == []
+    assert list_completions(operation, 0) == []
     wait(operation)
-    told = completions(operation, 0)
+    told = list_completions(operation, 0)
     assert [order for order, _ in told] == [1, 2, 3]
     assert {(part["status"], part["stage"]) for _, part in told} == {("running", "evaluating")}
     assert [(part["completed_runs"], part["failed_runs"]) for _, part in told] == [(1, 0), (1, 1), (2, 1)]
     operation.refresh_from_db()
-    assert (benchmark_event(operation)["status"], benchmark_event(operation)["stage"]) == ("completed", "completed")
+    assert (build_event(operation)["status"], build_event(operation)["stage"]) == ("completed", "completed")
     cancelled = create_benchmark(library, name="c", matrix={"search_modes": ["dense", "sparse", "hybrid"]})
     operation = launch(cancelled)
     cancelled.runs.filter(run_order=2).update(status=Run.Status.FAILED, error_message="Its index could not be made.")
     cancel(cancelled)
-    (failed,) = completions(operation, 0)
+    (failed,) = list_completions(operation, 0)
     assert failed[1]["last_completed_run"]["error_message"] == "Its index could not be made."
 
 
@@ -260,7 +260,7 @@ def test_a_bad_rerank_score_fails_its_query(library, monkeypatch, execution):
 )
 def test_impossible_result_list_is_an_error(library, monkeypatch, ids, scores, told):
     lists = [ScoredList(np.array(ids), np.array(scores, float))]
-    monkeypatch.setattr(OpenIndex, "nearest", lambda index, queries, *args, **options: lists * len(queries))
+    monkeypatch.setattr(OpenIndex, "find_nearest", lambda index, queries, *args, **options: lists * len(queries))
     benchmark = run_benchmark(library, name="b", matrix={})
     assert benchmark.runs.get().status == "failed"
     found = errors(benchmark).values()

@@ -108,7 +108,7 @@ def test_thirty_grades_by_keyboard_alone(page):
     page.goto(reverse("admin:round_grades", args=[opened.pk]))
     look(page, "grades")
     page.click("text=Withdraw all 22")
-    page.wait_for_selector("text=Taken back: 22 grades.")
+    page.wait_for_selector("text=Withdrawn: 22 grades.")
     assert count(opened) == 0
 
 

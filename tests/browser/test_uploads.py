@@ -21,7 +21,7 @@ def test_a_file_that_is_too_large_is_not_sent(page, tmp_path):
     file.write_text("x" * 2_000_000)
     page.set_input_files("[name=file]", str(file))
     error = page.locator("#error_file")
-    assert "The file has 1.9 MB; the limit is 1000\u00a0bytes. Larger ones" in (error.text_content() or "")
+    assert "The file has 1.9 MB; the limit is 1000\u00a0bytes. Import larger files" in (error.text_content() or "")
     assert page.input_value("[name=file]") == ""
     assert sent == []
     file.write_text("query,document,grade\nWhat?,d1,1\n")

@@ -9,7 +9,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 
-from apps.collections.folders import read_files, read_html, scan, sections_of
+from apps.collections.folders import build_sections, read_files, read_html, scan
 from apps.collections.models import Collection
 from benchbench.errors import BenchbenchError
 
@@ -130,7 +130,7 @@ def test_headings_of_html_begin_sections() -> None:
         ("How to use", 3, "use", "How"),
         ("!", 2, "", "!"),
     ]
-    assert [one.section_id for one in sections_of(headings, len(text))] == ["about-us", "use", "section"]
+    assert [one.section_id for one in build_sections(headings, len(text))] == ["about-us", "use", "section"]
 
 
 @pytest.fixture
@@ -177,7 +177,7 @@ def test_command_updates_a_collection_and_reports_json(
 
 @pytest.mark.django_db
 def test_errors_of_the_command_are_sentences(folder: Path) -> None:
-    with pytest.raises(CommandError, match=r"^No user is called 'nobody': make one with"):
+    with pytest.raises(CommandError, match=r"^The user 'nobody' does not exist: create one with"):
         call_command("import_collection", folder, name="letters", owner="nobody")
     with pytest.raises(CommandError, match="absent does not exist"):
         call_command("import_collection", folder / "absent", name="letters")

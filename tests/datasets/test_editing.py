@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from apps.datasets.editing.drafts import (
-    changes_of,
+    count_changes,
     discard_draft,
-    draft_of,
     end_queries,
+    find_draft,
     freeze,
     open_draft,
     write_version,
@@ -17,7 +17,7 @@ from apps.datasets.editing.judgments import JudgmentEdit, edit_judgments, remove
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset, Judgment, Query
 from apps.datasets.records import DatasetError, DatasetRecord, JudgmentRecord, QueryRecord
-from apps.datasets.versions import stored_hash
+from apps.datasets.versions import hash_stored
 from benchbench.errors import ConflictError
 from tests.datasets.conftest import APPLE, PEAR
 from tests.drafts import set_judgment
@@ -42,7 +42,7 @@ def test_edits_change_the_draft_not_the_frozen_version(fruit):
     assert grades(fruit, 1) == {"apple": 3}
     assert grades(fruit, 2) == {"apple": 0, "pear": 1}
     first = fruit.versions.get(number=1)
-    assert stored_hash(first) == first.content_hash
+    assert hash_stored(first) == first.content_hash
     assert Judgment.objects.count() == 3, "an edit of an edit leaves no row between"
 
 
@@ -51,7 +51,7 @@ def test_freezing_makes_the_next_version(fruit):
     version = freeze(fruit, label="2", note="Late judgments.")
     assert (version.number, version.label, version.note) == (2, "2", "Late judgments.")
     assert (version.query_count, version.judgment_count) == (1, 2)
-    assert version.content_hash == stored_hash(version)
+    assert version.content_hash == hash_stored(version)
     set_judgment(fruit, "red", PEAR, 0)
     assert grades(fruit, 2) == {"apple": 3, "pear": 1}
     assert grades(fruit, 3) == {"apple": 3, "pear": 0}
@@ -59,7 +59,7 @@ def test_freezing_makes_the_next_version(fruit):
 
 def test_stating_the_same_again_changes_nothing(fruit):
     stated = set_judgment(fruit, "red", APPLE, 3, source=Judgment.Source.IMPORT)
-    assert (stated, draft_of(fruit)) == (Judgment.objects.get(), None)
+    assert (stated, find_draft(fruit)) == (Judgment.objects.get(), None)
     first = set_judgment(fruit, "red", PEAR, 2, judge="mara")
     one = set_judgment(fruit, "red", PEAR, 1, judge="mara")
     assert set_judgment(fruit, "red", PEAR, 1, judge="mara") == one
@@ -93,7 +93,7 @@ def test_a_judgment_is_removed_from_the_draft_alone(fruit):
     remove_judgment(fruit, "red", APPLE)
     assert (grades(fruit, 1), grades(fruit, 2)) == ({"apple": 3}, {})
     first = fruit.versions.get(number=1)
-    assert stored_hash(first) == first.content_hash
+    assert hash_stored(first) == first.content_hash
     set_judgment(fruit, "red", APPLE, 1)
     assert (grades(fruit, 1), grades(fruit, 2)) == ({"apple": 3}, {"apple": 1})
     remove_judgment(fruit, "red", APPLE)
@@ -102,7 +102,7 @@ def test_a_judgment_is_removed_from_the_draft_alone(fruit):
     set_judgment(fruit, "red", APPLE, 2)
     freeze(fruit)
     assert [grades(fruit, number) for number in (1, 2, 3)] == [{"apple": 3}, {}, {"apple": 2}]
-    assert all(stored_hash(version) == version.content_hash for version in fruit.versions.all())
+    assert all(hash_stored(version) == version.content_hash for version in fruit.versions.all())
 
 
 def test_removing_a_missing_judgment_fails_without_a_draft(fruit):
@@ -110,7 +110,7 @@ def test_removing_a_missing_judgment_fails_without_a_draft(fruit):
         remove_judgment(fruit, "red", PEAR)
     with pytest.raises(DatasetError, match="has no query 'blue'"):
         remove_judgment(fruit, "blue", APPLE)
-    assert draft_of(fruit) is None
+    assert find_draft(fruit) is None
 
 
 def test_a_discarded_draft_leaves_nothing_behind(fruit):
@@ -135,22 +135,22 @@ def test_discarding_restores_reworded_and_removed_queries(fruit):
     write_version(open_draft(fruit), records)
     discard_draft(fruit)
     assert (list(Query.objects.values()), list(Judgment.objects.order_by("pk").values())) == rows
-    assert {version.number: stored_hash(version) for version in fruit.versions.all()} == frozen
+    assert {version.number: hash_stored(version) for version in fruit.versions.all()} == frozen
 
 
 def test_draft_counts_its_changes(fruit):
     draft = open_draft(fruit)
-    assert (changes_of(draft).total, changes_of(draft).sentence) == (0, "no changes")
+    assert (count_changes(draft).total, count_changes(draft).sentence) == (0, "no changes")
     set_judgment(fruit, "red", PEAR, 1)
     set_judgment(fruit, "red", PEAR, 2)
-    assert changes_of(draft).sentence == "1 change: 1 judgment added"
+    assert count_changes(draft).sentence == "1 change: 1 judgment added"
     set_judgment(fruit, "red", APPLE, 2)
-    assert changes_of(draft).sentence == "2 changes: 1 judgment added, 1 judgment changed"
+    assert count_changes(draft).sentence == "2 changes: 1 judgment added, 1 judgment changed"
     remove_judgment(fruit, "red", PEAR)
     remove_judgment(fruit, "red", APPLE)
-    assert changes_of(draft).sentence == "1 change: 1 judgment removed"
+    assert count_changes(draft).sentence == "1 change: 1 judgment removed"
     end_queries(draft, fruit.queries.filter(key="red"))
-    assert changes_of(draft).sentence == "1 change: 1 query changed"
+    assert count_changes(draft).sentence == "1 change: 1 query changed"
 
 
 def edit(doc_ref: dict[str, Any], grade: int | None, key: str = "red") -> JudgmentEdit:
@@ -171,12 +171,12 @@ def test_it_adds_changes_and_removes_in_the_draft(fruit):
     assert (grades(fruit, 1), grades(fruit, 2)) == ({"apple": 3}, {"pear": 0, "fig": 1})
     assert Judgment.objects.count() == 3, "an edit of an edit leaves no row between"
     freeze(fruit)
-    assert all(stored_hash(version) == version.content_hash for version in fruit.versions.all())
+    assert all(hash_stored(version) == version.content_hash for version in fruit.versions.all())
 
 
 def test_the_same_again_opens_no_draft(fruit):
     assert counts(fruit, edit(APPLE, 3)) == (1, 0, 0, 0, 1)
-    assert draft_of(fruit) is None
+    assert find_draft(fruit) is None
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_one_invalid_edit_is_named_and_none_is_stored(fruit, wrong, field, told)
     with pytest.raises(DatasetError, match=told) as raised:
         edit_judgments(fruit, [edit(PEAR, 1), wrong, edit(APPLE, 0)])
     assert raised.value.field == field
-    assert (draft_of(fruit), Judgment.objects.count()) == (None, 1)
+    assert (find_draft(fruit), Judgment.objects.count()) == (None, 1)
 
 
 def test_bulk_edit_uses_few_database_queries(fruit, django_assert_max_num_queries):

@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.datasets.records import DatasetError, DatasetRecord, JudgmentRecord, QueryRecord
-from apps.datasets.versions import content_hash, ref_hash, stored_hash
+from apps.datasets.versions import hash_content, hash_ref, hash_stored
 from benchbench.errors import BenchbenchError, ConflictError
 
 pytestmark = pytest.mark.django_db
@@ -48,7 +48,7 @@ def test_it_makes_a_dataset_with_a_frozen_first_version(admin_user):
     assert dataset.metadata == {"judges": 2}
     assert (version.number, version.label, version.query_count, version.judgment_count) == (1, "1", 2, 3)
     assert version.frozen_at is not None
-    assert version.content_hash == content_hash([RED, BLUE])
+    assert version.content_hash == hash_content([RED, BLUE])
     assert imported.report.outcome == "created"
     assert (imported.report.queries, imported.report.judgments, imported.report.warnings) == (2, 3, ())
     assert held(version) == {"red: red fruit": {"apple": 3, "shop:plum": 0}, "blue: blue fruit": {"plum": 2}}
@@ -61,17 +61,17 @@ def test_it_makes_a_dataset_with_a_frozen_first_version(admin_user):
         "judge-7",
         "clear",
     )
-    assert judgment.ref_hash == ref_hash({"document_id": "plum"})
+    assert judgment.ref_hash == hash_ref({"document_id": "plum"})
 
 
 def test_references_and_versions_are_hashed_by_content():
-    assert ref_hash({"uri": "ü", "document_id": "a"}) == (
+    assert hash_ref({"uri": "ü", "document_id": "a"}) == (
         "643aea5d0bf0fc5b4ffa303425d8e9f95f5988721c0b7231911c59d882bd342d"
     )
     version = import_dataset(FRUIT).version
-    assert stored_hash(version) == version.content_hash
+    assert hash_stored(version) == version.content_hash
     shuffled = replace(RED, judgments=RED.judgments[::-1])
-    assert content_hash([BLUE, shuffled]) == version.content_hash
+    assert hash_content([BLUE, shuffled]) == version.content_hash
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_references_and_versions_are_hashed_by_content():
     ids=str,
 )  # fmt: skip
 def test_the_hash_covers_all_that_counts(changes):
-    assert content_hash([replace(RED, **changes)]) != content_hash([RED])
+    assert hash_content([replace(RED, **changes)]) != hash_content([RED])
 
 
 def test_it_recognises_equal_content():
@@ -119,8 +119,8 @@ def test_new_version_reuses_equal_rows_and_preserves_old_version():
     assert (imported.report.outcome, second.number, second.label) == ("new version", 2, "2")
     assert held(second) == {"red: red fruit": {"shop:plum": 0, "apple": 1, "new": 2}, "green: green fruit": {}}
     assert held(first) == before
-    assert stored_hash(first) == first.content_hash
-    assert stored_hash(second) == second.content_hash
+    assert hash_stored(first) == first.content_hash
+    assert hash_stored(second) == second.content_hash
     assert (second.query_count, second.judgment_count) == (second.queries.count(), second.judgments.count()) == (2, 3)
     assert second.judgments.filter(pk=kept).exists()
     assert Query.objects.filter(key="red").count() == 1
@@ -202,7 +202,7 @@ def test_unstorable_dataset_is_refused_and_nothing_stored(record, sentence):
 def test_the_longest_text_and_reference_are_kept():
     longest = replace(RED, text="a" * 100_000, judgments=[JudgmentRecord({"uri": "u" * 2_000}, 1, ["s" * 2_000])])
     version = import_dataset(replace(FRUIT, queries=[longest])).version
-    assert stored_hash(version) == version.content_hash
+    assert hash_stored(version) == version.content_hash
 
 
 def test_keys_and_references_that_look_alike_are_kept_apart():

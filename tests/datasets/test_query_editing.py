@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from apps.datasets.editing.differences import Difference
-from apps.datasets.editing.drafts import changes_of, difference_of, discard_draft, draft_of, freeze
+from apps.datasets.editing.drafts import build_difference, count_changes, discard_draft, find_draft, freeze
 from apps.datasets.editing.judgments import remove_judgment
 from apps.datasets.editing.queries import OutdatedError, QueryExistsError, add_query, edit_query, remove_query
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.datasets.records import DatasetError, JudgmentRecord, QueryRecord
-from apps.datasets.versions import stored_hash
+from apps.datasets.versions import hash_stored
 from benchbench.errors import ConflictError
 from tests.datasets.conftest import APPLE, PEAR
 from tests.drafts import set_judgment
@@ -22,7 +22,7 @@ def texts(version: DatasetVersion) -> dict[str, str]:
 
 
 def draft(dataset: Dataset) -> DatasetVersion:
-    found = draft_of(dataset)
+    found = find_draft(dataset)
     assert found is not None
     return found
 
@@ -30,7 +30,7 @@ def draft(dataset: Dataset) -> DatasetVersion:
 def first_stands(dataset: Dataset) -> bool:
     """Whether version 1 is what it was."""
     first = dataset.versions.get(number=1)
-    return stored_hash(first) == first.content_hash and texts(first) == {"red": "red fruit"}
+    return hash_stored(first) == first.content_hash and texts(first) == {"red": "red fruit"}
 
 
 def test_it_adds_a_query_with_its_judgments(fruit):
@@ -38,7 +38,7 @@ def test_it_adds_a_query_with_its_judgments(fruit):
     query = add_query(fruit, record)
     assert (query.since, query.slices, query.judgments.get().doc_ref) == (2, ["late"], PEAR)
     assert texts(draft(fruit)) == {"red": "red fruit", "new": "new fruit"}
-    assert changes_of(draft(fruit)).sentence == "1 change: 1 query changed"
+    assert count_changes(draft(fruit)).sentence == "1 change: 1 query changed"
     version = freeze(fruit)
     assert (version.query_count, version.judgment_count, first_stands(fruit)) == (2, 2, True)
 
@@ -58,7 +58,7 @@ def test_it_adds_a_query_with_its_judgments(fruit):
 def test_invalid_or_existing_queries_are_refused(fruit, record, told):
     with pytest.raises((DatasetError, QueryExistsError), match=told):
         add_query(fruit, record)
-    assert draft_of(fruit) is None
+    assert find_draft(fruit) is None
 
 
 def test_reworded_query_keeps_its_judgments(fruit):
@@ -72,13 +72,13 @@ def test_reworded_query_keeps_its_judgments(fruit):
     assert (again.pk, texts(draft(fruit))) == (new.pk, {"red": "scarlet fruit"}), "only the draft has that row"
     assert first_stands(fruit)
     freeze(fruit)
-    assert [stored_hash(version) == version.content_hash for version in fruit.versions.all()] == [True, True]
+    assert [hash_stored(version) == version.content_hash for version in fruit.versions.all()] == [True, True]
 
 
 def test_the_same_wording_opens_no_draft(fruit):
     query = Query.objects.get()
     assert edit_query(query, {"text": "red fruit", "slices": []}) == query
-    assert draft_of(fruit) is None
+    assert find_draft(fruit) is None
     with pytest.raises(DatasetError, match="needs a key and a text"):
         edit_query(query, {"text": " "})
 
@@ -146,7 +146,7 @@ def told(difference: Difference) -> dict[str, Any]:
 @pytest.mark.django_db
 def test_a_draft_is_held_against_the_version_before_it(dataset):
     edit(dataset)
-    draft = draft_of(dataset)
+    draft = find_draft(dataset)
     assert draft is not None
     expected = {
         "judgments added": [("kept", C)],
@@ -156,8 +156,8 @@ def test_a_draft_is_held_against_the_version_before_it(dataset):
         "queries changed": [("worded", "What is worded?", "Other words?")],
         "queries removed": ["gone"],
     }
-    assert told(difference_of(draft)) == expected
-    counts = difference_of(draft).counts()
+    assert told(build_difference(draft)) == expected
+    counts = build_difference(draft).counts()
     assert (counts.added, counts.changed, counts.removed, counts.queries) == (1, 2, 1, 3)
     version = freeze(dataset)
     set_judgment(dataset, "new", C, 1)
@@ -172,12 +172,12 @@ def test_reverted_edits_are_no_difference(dataset, django_assert_num_queries):
     for grade, words in ((3, "Other?"), (1, "What is kept?")):
         set_judgment(dataset, "kept", A, grade, source="import")
         edit_query(dataset.queries.get(key="kept", until=None), {"text": words})
-    draft = draft_of(dataset)
+    draft = find_draft(dataset)
     assert draft is not None
     with django_assert_num_queries(1):
-        assert difference_of(draft).counts().sentence == "no changes"
+        assert build_difference(draft).counts().sentence == "no changes"
     set_judgment(dataset, "kept", A, 1, source="import", section_refs=["s1"])
-    assert difference_of(draft).counts().sentence == "1 change: 1 judgment changed"
+    assert build_difference(draft).counts().sentence == "1 change: 1 judgment changed"
 
 
 @pytest.mark.django_db
@@ -185,7 +185,7 @@ def test_the_digest_follows_every_edit(dataset):
     seen = set()
     for grade in (2, 3, 2):
         set_judgment(dataset, "kept", A, grade)
-        draft = draft_of(dataset)
+        draft = find_draft(dataset)
         assert draft is not None
-        seen.add(difference_of(draft).digest)
+        seen.add(build_difference(draft).digest)
     assert len(seen) == 2

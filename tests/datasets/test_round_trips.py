@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from apps.datasets.exporting import export_record, record_of
 from apps.datasets.formats.registry import FORMATS, WRITERS, read_dataset
-from apps.datasets.formats.writing import WriteError, losses
+from apps.datasets.formats.writing import WriteError, describe_losses
 from apps.datasets.importing import import_dataset
 from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord, check
-from apps.datasets.versions import content_hash
+from apps.datasets.versions import hash_content
 from benchbench.errors import BenchbenchError
 from tests.damages import EXAMPLES, drawn
 from tests.datasets.samples import SAMPLES, WHOLE, by_id, records
@@ -30,9 +30,9 @@ def again(record: DatasetRecord, format: str, folder: Path, *, split: str = "") 
 def same(one: DatasetRecord, other: DatasetRecord, *, label: str = "A") -> bool:
     """Whether two records are the same but for their names, and what readers say of them."""
     return (
-        content_hash(one.queries) == content_hash(other.queries)
+        hash_content(one.queries) == hash_content(other.queries)
         and [query.key for query in one.queries] == [query.key for query in other.queries]
-        and losses(one, other, label=label) == losses(other, one, label=label) == ()
+        and describe_losses(one, other, label=label) == describe_losses(other, one, label=label) == ()
     )
 
 

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from benchbench.embedded.service import program
+from benchbench.embedded.service import find_program
 from tests.faults.kit import make_nursery, scenarios, survive, until
 
 STATED_SECONDS = 8
@@ -31,7 +31,7 @@ class Server:
         self.path = folder / "redis"
         saved = ("--appendonly", "yes", "--appendfsync", "always") if keeps else ("--appendonly", "no")
         place = ("--port", "0", "--unixsocket", str(self.path), "--dir", str(folder))
-        self.command = [str(program()), "--save", "", *place, *saved]
+        self.command = [str(find_program()), "--save", "", *place, *saved]
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:

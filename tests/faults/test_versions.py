@@ -7,7 +7,7 @@ from django.db import connection
 
 from apps.operations import queueing
 from apps.operations.models import Operation
-from apps.operations.waiting import waiting_for
+from apps.operations.waiting import describe_wait
 from tests.faults.kit import hold, undisturbed, until
 from tests.faults.work import KINDS
 
@@ -48,11 +48,11 @@ def test_a_worker_that_the_tables_do_not_fit_waits(crew, migrations, change, men
     change()
     operation = kind.start()
     crew.start()
-    until(lambda: queueing.waiting_workers("default"), "the worker's sentence")
-    (reason,) = queueing.waiting_workers("default").values()
+    until(lambda: queueing.find_waiting_workers("default"), "the worker's sentence")
+    (reason,) = queueing.find_waiting_workers("default").values()
     assert sentence in reason
-    assert queueing.workers_on("default") == set()
-    assert waiting_for(operation) == f"Waits for a worker. {reason}"
+    assert queueing.find_workers("default") == set()
+    assert describe_wait(operation) == f"Waits for a worker. {reason}"
     assert set(operation.batches.values_list("state", "attempts")) == {("pending", 0)}
     mend()
     crew.slowest = crew.sees_the_end_of(operation)

@@ -78,7 +78,7 @@ def index_figures(operation: Operation) -> Any:
     assert index.chunk_set is not None
     assert index.dimension is not None
     chunks = Chunk.objects.filter(chunk_set=index.chunk_set).order_by("position")
-    positions, vectors = tables.table_vectors(
+    positions, vectors = tables.load_vectors(
         index.vector_table, index.dimension, list(range(index.chunk_set.vector_count))
     )
     pieces = LexicalPiece.objects.filter(lexical_index=index.lexical_index).order_by("ordinal")

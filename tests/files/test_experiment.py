@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from benchbench.errors import BenchbenchError
-from benchbench.files.experiment import PRESETS, experiment_of, read_experiment, select_documents
+from benchbench.files.experiment import PRESETS, parse_experiment, read_experiment, select_documents
 from benchbench.ir.planning.ann import STORES
 from tests.damages import damaged_bytes, damaged_value, fuzz
 from tests.files.samples import write_file
@@ -91,7 +91,7 @@ def test_written_experiments_read_back_equal(tmp_path):
     for stated in (MINIMAL, yaml.safe_dump(FULL)):
         experiment = read(tmp_path, stated)
         assert read(tmp_path, experiment.as_yaml()) == experiment
-        assert experiment_of(json.loads(json.dumps(experiment.as_dict())), location="config") == experiment
+        assert parse_experiment(json.loads(json.dumps(experiment.as_dict())), location="config") == experiment
     assert experiment.as_dict() == FULL
     assert list(yaml.safe_load(experiment.as_yaml())) == list(FULL)
 
@@ -99,12 +99,12 @@ def test_written_experiments_read_back_equal(tmp_path):
 def test_texts_resembling_other_types_are_quoted(tmp_path):
     for text in ("1e5", "1.0e+5", "12e45", "no", "017", "2026-11-22", "null", "~", "0x1F"):
         stated = FULL | {"description": text}
-        assert read(tmp_path, experiment_of(stated, location="config").as_yaml()).description == text
+        assert read(tmp_path, parse_experiment(stated, location="config").as_yaml()).description == text
 
 
 @pytest.mark.parametrize(("name", "documents", "runs"), [("quick_test", 5, 1), ("baseline", 10, 3), ("full", None, 5)])
 def test_a_preset_sets_documents_and_repetitions(tmp_path, name, documents, runs):
-    experiment = read(tmp_path, yaml.safe_dump(FULL)).preset(name)
+    experiment = read(tmp_path, yaml.safe_dump(FULL)).apply_preset(name)
     assert name in PRESETS
     assert (experiment.data.max_documents, experiment.benchmark.runs_per_query) == (documents, runs)
     assert (experiment.data.max_queries, experiment.benchmark.top_k_values) == (7, (10, 1))
@@ -207,7 +207,7 @@ def test_invalid_values_are_named(tmp_path, others, said):
 
 
 def require_same_again(experiment):
-    assert experiment_of(experiment.as_dict(), location="again") == experiment
+    assert parse_experiment(experiment.as_dict(), location="again") == experiment
 
 
 @pytest.mark.fuzz
@@ -223,6 +223,6 @@ def test_it_survives_damaged_bytes(tmp_path):
 @pytest.mark.fuzz
 def test_it_survives_damaged_values():
     fuzz(
-        lambda value: require_same_again(experiment_of(value, location="e.yaml")),
+        lambda value: require_same_again(parse_experiment(value, location="e.yaml")),
         lambda damages: damaged_value(FULL, damages),
     )

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from benchbench.errors import BenchbenchError
-from benchbench.files.flowbaby import rankings, read_dataset, read_qrels, read_run
+from benchbench.files.flowbaby import list_rankings, read_dataset, read_qrels, read_run
 from benchbench.files.flowbaby_results import IncomparableSummariesError, Summary, compare_summaries, read_summary
 from benchbench.reading.objects import read_as
 from tests.files.samples import METADATA, QRELS, TOPICS
@@ -36,10 +36,10 @@ class TestDataset:
 
     def test_it_keeps_the_part_of_a_split(self, flowbaby):
         dataset = read_dataset(flowbaby())
-        assert [topic.key for topic in dataset.of_split("train").topics] == ["q3"]
-        assert list(dataset.of_split("test").qrels) == ["q1", "q2"]
+        assert [topic.key for topic in dataset.select_split("train").topics] == ["q3"]
+        assert list(dataset.select_split("test").qrels) == ["q1", "q2"]
         with pytest.raises(BenchbenchError, match="golden has no topic in the split 'validation'; its topics are in: "):
-            dataset.of_split("validation")
+            dataset.select_split("validation")
 
     def test_metadata_contradicting_the_data_gives_warnings(self, flowbaby):
         metadata = METADATA | {"slice_definitions": {"b": ""}}
@@ -98,22 +98,22 @@ class TestRun:
         with pytest.raises(
             BenchbenchError, match=r"query 'q1', has ranks and scores that disagree.* Use --order-by rank or --order-by"
         ):
-            rankings(run)
-        assert rankings(run, order_by="rank") == {"q1": ["a", "b"]}
-        assert rankings(run, order_by="score") == {"q1": ["b", "a"]}
+            list_rankings(run)
+        assert list_rankings(run, order_by="rank") == {"q1": ["a", "b"]}
+        assert list_rankings(run, order_by="score") == {"q1": ["b", "a"]}
 
     def test_a_rank_twice_needs_the_scores(self, written):
         run = read_run(written(entries(("a", 1, 0.1), ("b", 1, 0.5)), "run.json"))
         for order_by in ("agree", "rank"):
             with pytest.raises(BenchbenchError, match="has the rank 1 twice: use --order-by score"):
-                rankings(run, order_by=order_by)
-        assert rankings(run, order_by="score") == {"q1": ["b", "a"]}
+                list_rankings(run, order_by=order_by)
+        assert list_rankings(run, order_by="score") == {"q1": ["b", "a"]}
 
     def test_an_item_twice_is_refused(self, written):
         run = read_run(written(entries(("a", 1, 0.5), ("a", 2, 0.1)), "run.json"))
         for order_by in ("agree", "rank", "score"):
             with pytest.raises(BenchbenchError, match="ranks the document 'a' more than once"):
-                rankings(run, order_by=order_by)
+                list_rankings(run, order_by=order_by)
 
     @pytest.mark.parametrize(
         ("content", "sentence"),

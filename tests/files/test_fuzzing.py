@@ -14,11 +14,11 @@ from benchbench.files import beir, flowbaby, trec
 from benchbench.files.flowbaby_results import (
     Provenance,
     QueryFigures,
+    build_results,
+    build_summary,
     compare_summaries,
     read_summary,
-    results,
-    summary,
-    written,
+    render_json,
 )
 from benchbench.files.runs import read_run_file
 from benchbench.ir.canonical import Run, RunEntry
@@ -40,13 +40,13 @@ ASKED = {"q1", "q2"}
 
 def read_ranked_trec(path):
     for of_query in trec.read_run(path).values():
-        of_query.ranking()
+        of_query.rank()
 
 
 def read_ranked_flowbaby(path):
     run = flowbaby.read_run(path)
     for order_by in ("rank", "score", "agree"):
-        flowbaby.rankings(run, order_by=order_by)
+        flowbaby.list_rankings(run, order_by=order_by)
 
 
 BYTES = {
@@ -115,7 +115,7 @@ COLUMN = st.text(st.characters(exclude_categories=["Cs", "Zs", "Zl", "Zp", "Cc"]
 @DRAWN
 @given(run_id=FILLED, entries=ENTRIES)
 def test_a_flowbaby_run(run_id, entries, tmp_path):
-    path = write_file(tmp_path / "run.json.gz", "".join(flowbaby.written_run(run_id, entries)))
+    path = write_file(tmp_path / "run.json.gz", "".join(flowbaby.render_run(run_id, entries)))
     assert flowbaby.read_run(path) == Run(run_id, tuple(entries))
 
 
@@ -137,14 +137,14 @@ def test_flowbaby_results_and_summaries(tmp_path):
     about = {"run_id": "one", "timestamp": "2026-03-01T12:00:00Z", "dataset_id": "golden"}
     versions = {"dataset_version": "1.0", "canonicalization_version": "v1"}
     for profile in (FLOWBABY_1_0, FLOWBABY_1_1):
-        content = results(queries, profile=profile, cutoffs=[5], judged=[0, 2])
-        assert read_value(write_file(tmp_path / "results.json", written(content))) == content
+        content = build_results(queries, profile=profile, cutoffs=[5], judged=[0, 2])
+        assert read_value(write_file(tmp_path / "results.json", render_json(content))) == content
         for others in (
             {},
             {"git_sha": "abc", "selection_split": "train", "evaluation_split": "test", "duration_ms": 7},
         ):
-            short = summary(content, Provenance(**about, **versions, **others))
-            read = read_summary(write_file(tmp_path / "summary.json", written(short)))
+            short = build_summary(content, Provenance(**about, **versions, **others))
+            read = read_summary(write_file(tmp_path / "summary.json", render_json(short)))
             known = {key: value for key, value in asdict(read).items() if value is not None}
             assert known.items() <= short.items()
             measures = compare_summaries(read, read)["measures"]

@@ -9,7 +9,7 @@ from hashlib import sha256
 
 import pytest
 
-from benchbench.local_files.packs import OVERHEAD, Packs, packed_bytes, trim_packs, writing
+from benchbench.local_files.packs import OVERHEAD, Packs, count_packed_bytes, trim_packs, writing
 from benchbench.local_files.placing import OutputError
 from tests.files.samples import spoil, ways
 
@@ -40,7 +40,7 @@ def test_records_are_read_by_writer_and_other_readers(folder):
         assert packs.read([*RECORDS, key("unknown")]) == RECORDS
         assert packs.find_keys([*RECORDS, key("unknown")]) == RECORDS.keys()
     assert len(os.listdir(folder)) == 1
-    assert packed_bytes(folder.parent) == sum(OVERHEAD + len(content) for content in RECORDS.values())
+    assert count_packed_bytes(folder.parent) == sum(OVERHEAD + len(content) for content in RECORDS.values())
 
 
 def test_records_added_by_another_instance_are_visible(folder):
@@ -114,7 +114,7 @@ def test_packs_that_went_are_forgotten(folder):
     packs = filled(folder, most=1)
     assert len(os.listdir(folder)) == 6
     kept = trim_packs(folder.parent, 3 * len(RECORDS[key("0")]) + 3 * OVERHEAD)
-    assert kept == packed_bytes(folder.parent) > 0
+    assert kept == count_packed_bytes(folder.parent) > 0
     assert packs.read(list(RECORDS)).keys() == set(list(RECORDS)[3:])
     assert packs.find_keys(list(RECORDS)) == set(list(RECORDS)[3:])
     trim_packs(folder.parent, 0)

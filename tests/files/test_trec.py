@@ -10,7 +10,7 @@ import pytest
 
 from benchbench.errors import BenchbenchError
 from benchbench.files.runs import read_run_file
-from benchbench.files.trec import Topic, as_text, read_qrels, read_run, read_topics, write_topics
+from benchbench.files.trec import Topic, decode_ids, read_qrels, read_run, read_topics, write_topics
 
 CLASSIC = """
 <top>
@@ -78,12 +78,12 @@ class TestRun:
         }
 
     def test_ids_of_any_bytes_rank_but_text_requires_utf8(self, written):
-        ranked = read_run(written(b"q1 Q0 d\xff 1 1 t\nq1 Q0 d 1 1 t"))["q1"].ranking()
+        ranked = read_run(written(b"q1 Q0 d\xff 1 1 t\nq1 Q0 d 1 1 t"))["q1"].rank()
         assert ranked == [b"d\xff", b"d"]
         with pytest.raises(BenchbenchError, match="Query q1 has a document whose id is not UTF-8"):
-            as_text(ranked, location="Query q1")
-        assert as_text(["ü".encode(), b"d"], location="Query q1") == ["ü", "d"]
-        assert as_text([], location="Query q1") == []
+            decode_ids(ranked, location="Query q1")
+        assert decode_ids(["ü".encode(), b"d"], location="Query q1") == ["ü", "d"]
+        assert decode_ids([], location="Query q1") == []
 
     def test_a_broken_archive_is_a_sentence(self, tmp_path):
         path = tmp_path / "run.gz"

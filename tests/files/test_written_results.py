@@ -6,19 +6,27 @@ from datetime import UTC, datetime
 
 import pytest
 
-from benchbench.files.spec002 import MEASURES, Answer, baseline, closing, file_name, opening, query_lines
+from benchbench.files.spec002 import (
+    MEASURES,
+    Answer,
+    build_baseline,
+    name_file,
+    query_lines,
+    render_closing,
+    render_opening,
+)
 from benchbench.files.strategy_results import (
     Configuration,
     Content,
     IndexStats,
     Search,
-    consistency_of,
+    compute_consistency,
     index_stats,
+    render_summary,
     search_header,
     search_line,
     search_rows,
-    summarised,
-    summary,
+    summarise,
 )
 
 WHEN = datetime(2026, 3, 1, 12, 0, 5, tzinfo=UTC)
@@ -30,7 +38,7 @@ def answer(expected, returned, **fields):
 
 
 def test_it_measures_one_query():
-    content = baseline(
+    content = build_baseline(
         [answer(["mod1", "mod3", "mod5"], ["mod1", "mod2", "mod3", "mod4"])],
         when=WHEN,
         search_mode="dense",
@@ -53,7 +61,7 @@ def test_a_query_that_timed_out_is_in_no_mean():
         answer(["a", "b"], ["a", "x", "b"]),
         answer(["a"], [], difficulty="hard", category="late", error="The query timed out."),
     ]
-    content = baseline(answers, when=WHEN, search_mode="hybrid", seconds=None)
+    content = build_baseline(answers, when=WHEN, search_mode="hybrid", seconds=None)
     assert content["aggregate_metrics"]["precision@3"] == pytest.approx(0.416667, abs=1e-6)
     assert content["aggregate_metrics"]["mrr"] == 0.625
     assert (content["metadata"]["valid_queries"], content["metadata"]["failed_queries"]) == (4, 1)
@@ -66,13 +74,13 @@ def test_a_query_that_timed_out_is_in_no_mean():
 
 def test_only_results_within_the_limit_count():
     late = answer(["a"], [f"x{n}" for n in range(10)] + ["a"])
-    content = baseline([late], when=WHEN, search_mode="dense", seconds=None)
+    content = build_baseline([late], when=WHEN, search_mode="dense", seconds=None)
     assert content["aggregate_metrics"]["mrr"] == 0
     assert len(content["detailed_results"][0]["returned_modules"]) == 10
 
 
 def test_the_file_is_named_by_its_time_in_utc():
-    assert file_name(WHEN) == "baseline_20260301_120005.json"
+    assert name_file(WHEN) == "baseline_20260301_120005.json"
 
 
 ANSWERS = [
@@ -161,15 +169,15 @@ Results saved to: out/baseline_20251122_103045.json
 
 def content(answers, **options):
     when = datetime(2025, 11, 22, 10, 30, 45, tzinfo=UTC)
-    return baseline(answers, when=when, search_mode="dense", seconds=45.23, **options)
+    return build_baseline(answers, when=when, search_mode="dense", seconds=45.23, **options)
 
 
 def test_report_shows_each_query_and_the_totals():
     found = content(ANSWERS)
-    lines = opening("Which search?", source="queries.json", queries=3)
+    lines = render_opening("Which search?", source="queries.json", queries=3)
     for place, detail in enumerate(found["detailed_results"], start=1):
         lines += query_lines(detail, place, 3)
-    lines += closing(found, written_to="out/baseline_20251122_103045.json")
+    lines += render_closing(found, written_to="out/baseline_20251122_103045.json")
     assert "\n".join(lines) + "\n" == GOLDEN
     first, second, *_ = query_lines(content(ANSWERS)["detailed_results"][0], 20, 20, noun="document")
     assert first.index("Query:") == second.index("Version:") == 8
@@ -178,7 +186,7 @@ def test_report_shows_each_query_and_the_totals():
 def test_difficulties_come_in_their_order_and_counts_are_aligned():
     many = [Answer(**{field: getattr(ANSWERS[0], field) for field in ANSWERS[0].__slots__} | {"difficulty": name})
             for name in ("hard", "other", *["easy"] * 12)]  # fmt: skip
-    rows = closing(content(many))
+    rows = render_closing(content(many))
     start = rows.index("BY DIFFICULTY:")
     assert [row[:15] for row in rows[start + 1 : start + 4]] == [
         "  Easy  (12):  ",
@@ -188,13 +196,13 @@ def test_difficulties_come_in_their_order_and_counts_are_aligned():
 
 
 def test_totals_report_missing_and_truncated_results():
-    told = closing(content([ANSWERS[2]]))
+    told = render_closing(content([ANSWERS[2]]))
     assert "  Precision@3:      –" in told
     assert "  Mean MRR:         –" in told
     assert "BY DIFFICULTY:" not in told
     said = "Results per Query: 5; measures at greater cutoffs, up to 10, use no more"
-    assert said in closing(content(ANSWERS, limit=5))
-    assert not any(line.startswith("Results per Query") for line in closing(content(ANSWERS)))
+    assert said in render_closing(content(ANSWERS, limit=5))
+    assert not any(line.startswith("Results per Query") for line in render_closing(content(ANSWERS)))
 
 
 FLAT = Configuration("flat", "memory", "mini")
@@ -208,9 +216,9 @@ def search(query="q1", run=1, **others):
 
 def summary_row(searches, cutoffs, **options):
     rows = [row for search in searches for row in search_rows(search, cutoffs)]
-    consistency = consistency_of(searches, max(cutoffs))
-    made = summarised(FLAT, STATS, rows, consistency_score=consistency, runs_per_query=2, **options)
-    return next(csv.DictReader(io.StringIO("".join(summary([made])))))
+    consistency = compute_consistency(searches, max(cutoffs))
+    made = summarise(FLAT, STATS, rows, consistency_score=consistency, runs_per_query=2, **options)
+    return next(csv.DictReader(io.StringIO("".join(render_summary([made])))))
 
 
 def test_the_columns_are_those_of_formats_md():
@@ -221,7 +229,7 @@ def test_the_columns_are_those_of_formats_md():
         f"query_id,run,{told},question,expected_doc,expected_sections,top_k,doc_found,doc_rank,section_found,"
         "section_rank,search_time_ms,embed_calls,llm_calls,evidence_recall,answer_token_overlap,rouge_l,error,execution\r\n"
     )
-    header, *_ = summary([summarised(FLAT, STATS, [], consistency_score=None, runs_per_query=1)])
+    header, *_ = render_summary([summarise(FLAT, STATS, [], consistency_score=None, runs_per_query=1)])
     assert header == (
         f"{told},index_time_sec,num_vectors,doc_recall_at_1,doc_recall_at_3,doc_recall_at_5,doc_recall_at_10,"
         "section_recall_at_1,section_recall_at_3,section_recall_at_5,section_recall_at_10,doc_mrr,section_mrr,"

@@ -7,8 +7,8 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from benchbench.files.flowbaby import rankings, read_run
-from benchbench.ir.canonical import CURRENT, CanonicalizationError, RunEntry, export_retrieval_results_to_run, rules
+from benchbench.files.flowbaby import list_rankings, read_run
+from benchbench.ir.canonical import CURRENT, CanonicalizationError, RunEntry, export_retrieval_results_to_run, get_rules
 
 
 def result(score, **fields):
@@ -27,12 +27,12 @@ def result(score, **fields):
     ],
 )
 def test_it_names_an_item_by_its_topic(topic_id, topic, expected):
-    assert rules(CURRENT)(topic_id, topic) == expected
+    assert get_rules(CURRENT)(topic_id, topic) == expected
 
 
 def test_it_refuses_rules_that_it_does_not_know():
     with pytest.raises(CanonicalizationError, match=r"version 'v2' is not known; choose one of v1\."):
-        rules("v2")
+        get_rules("v2")
 
 
 def test_results_are_exported_in_score_order():
@@ -86,7 +86,7 @@ def test_documented_example_writes_a_scorable_file(tmp_path, monkeypatch):
     documented = (Path(__file__).parents[2] / "docs" / "scoring.md").read_text().split("```python\n")[1].split("```")[0]
     monkeypatch.chdir(tmp_path)
     exec(documented, {"results": {"q1": [result(0.5, topic_id="a")]}})
-    assert rankings(read_run(tmp_path / "run.json")) == {"q1": ["a"]}
+    assert list_rankings(read_run(tmp_path / "run.json")) == {"q1": ["a"]}
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,7 @@ class TestNormal:
         ],
     )
     def test_normal_form_drops_keys_without_effect(self, values, plainest):
-        assert Configuration(**values).normal() == Configuration(**plainest)
+        assert Configuration(**values).normalize() == Configuration(**plainest)
 
     @pytest.mark.parametrize(
         "values",
@@ -138,10 +138,10 @@ class TestNormal:
         ],
     )
     def test_normal_form_keeps_keys_with_effect(self, values):
-        assert Configuration(**values).normal() == Configuration(**values)
+        assert Configuration(**values).normalize() == Configuration(**values)
 
     def test_a_whole_threshold_hashes_as_the_number_it_is(self):
-        assert Configuration(score_threshold=1).normal().hash == Configuration(score_threshold=1.0).hash
+        assert Configuration(score_threshold=1).normalize().hash == Configuration(score_threshold=1.0).hash
 
 
 LLM = {"llms": ["here:llama3"]}
@@ -162,26 +162,26 @@ def test_invalid_query_texts_are_rejected(stated):
 
 
 def test_an_answer_is_read_as_texts():
-    read = QueryText.parse("multi(2)").texts
+    read = QueryText.parse("multi(2)").parse_texts
     assert read('1. "apple  tree"\n\n2) pear\n3. plum') == ("apple tree", "pear")
     assert read("- apple\n* apple\n- 2 pears") == ("apple", "2 pears")
     answer = "Here are two queries:\n1. 1.5 million pears\n\n2. -5 degrees\nNote: both fit."
     assert read(answer) == ("1.5 million pears", "-5 degrees")
     assert read("Here they are:\n1.5 million pears\n1984 by Orwell") == ("1.5 million pears", "1984 by Orwell")
-    assert QueryText.parse("rewrite").texts("Here it is:\n1984: a novel\n\nI added a word.") == ("1984: a novel",)
-    assert QueryText.parse("rewrite").texts("<think>pears?\n</think>\n\npear trees") == ("pear trees",)
-    assert QueryText.parse("hyde").texts("1.5 million\npears") == ("1.5 million pears",)
-    assert QueryText.parse("hyde").texts("An apple\nis a fruit. ") == ("An apple is a fruit.",)
+    assert QueryText.parse("rewrite").parse_texts("Here it is:\n1984: a novel\n\nI added a word.") == ("1984: a novel",)
+    assert QueryText.parse("rewrite").parse_texts("<think>pears?\n</think>\n\npear trees") == ("pear trees",)
+    assert QueryText.parse("hyde").parse_texts("1.5 million\npears") == ("1.5 million pears",)
+    assert QueryText.parse("hyde").parse_texts("An apple\nis a fruit. ") == ("An apple is a fruit.",)
     with pytest.raises(QueryTextError, match=r"returned 1 of the 2 texts that multi\(2\) asks for"):
         read("apple\napple")
     for nothing in (" \n", "<think>cut short"):
         with pytest.raises(QueryTextError, match="returned 0 of the 1"):
-            QueryText.parse("rewrite").texts(nothing)
+            QueryText.parse("rewrite").parse_texts(nothing)
 
 
 def test_a_prompt_holds_the_question_as_it_is():
-    assert "Question: what is {x}?\n" in QueryText.parse("rewrite").prompt("what is {x}?")
-    assert "Write 4 different queries" in QueryText.parse("multi(4)").prompt("?")
+    assert "Question: what is {x}?\n" in QueryText.parse("rewrite").build_prompt("what is {x}?")
+    assert "Write 4 different queries" in QueryText.parse("multi(4)").build_prompt("?")
 
 
 def test_a_way_without_a_model_is_refused():
@@ -197,17 +197,17 @@ def test_a_way_without_a_model_is_refused():
 
 def test_values_without_effect_add_no_runs():
     matrix = Matrix.parse({"search_modes": ["sparse"], "query": ["as_asked", "hyde"], "llms": ["here:a", "here:b"]})
-    assert [run_label(run) for run in matrix.configurations()] == ["lexical · top 100"]
+    assert [run_label(run) for run in matrix.list_configurations()] == ["lexical · top 100"]
     matrix = Matrix.parse({"query": ["as_asked", "rewrite"], "llms": ["here:a", "here:b"]})
     rewriting = "query rewrite by here:{} · dense · top 100"
     labels = ["dense · top 100", rewriting.format("a"), rewriting.format("b")]
-    assert [run_label(run) for run in matrix.configurations()] == labels
+    assert [run_label(run) for run in matrix.list_configurations()] == labels
 
 
 def test_unchanged_query_text_keeps_the_configuration_hash():
     asked = Configuration()
     assert "query" not in asked.as_dict()
-    assert Configuration(llm="here:llama3").normal().hash == asked.hash
+    assert Configuration(llm="here:llama3").normalize().hash == asked.hash
 
 
 def test_hyde_passage_is_encoded_but_not_searched_lexically():
@@ -229,7 +229,7 @@ def test_variants_are_searched_each_and_fused_by_engine():
     ]
     assert len({stage.key for stage in planned.stages}) == len(planned.stages)
     assert all(len(stage.lists) == 2 for stage in planned.stages if isinstance(stage, MergeStage))
-    assert planned.distinct(10)["rewrite"] == 10
+    assert planned.count_work(10)["rewrite"] == 10
     assert planned.runs[1].unit_kind == "hybrid", "thresholds compare shares of reciprocal ranks"
     (stage,) = (stage for stage in planned.stages if isinstance(stage, RewriteStage))
     assert stage.key == "query(multi(2), prompt 1, here:llama3)"

@@ -3,7 +3,13 @@ from functools import cache
 
 import pytest
 
-from benchbench.ir.content import answer_token_overlap, evidence_recall, longest_common_subsequence, rouge_l, words
+from benchbench.ir.content import (
+    answer_token_overlap,
+    evidence_recall,
+    longest_common_subsequence,
+    rouge_l,
+    split_words,
+)
 from benchbench.ir.sections import (
     NOT_FOUND,
     SectionHit,
@@ -17,7 +23,7 @@ from benchbench.ir.sections import (
 
 
 def test_words_are_lowercase_letters_digits_and_underscores():
-    assert words("Émile's  max_k: 42 文書!") == ["émile", "s", "max_k", "42", "文書"]
+    assert split_words("Émile's  max_k: 42 文書!") == ["émile", "s", "max_k", "42", "文書"]
 
 
 class TestEvidence:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from benchbench.ir.bounds import BOUNDS
-from benchbench.ir.coverage import condensed, cover, is_uneven
+from benchbench.ir.coverage import condense, cover, is_uneven
 from benchbench.ir.measures import DEFINITIONS, GradedRankings, Measure, evaluate
 
 MEASURES = [Measure(name, k) for name in DEFINITIONS for k in (0, 1, 3, 5)]
@@ -68,7 +68,7 @@ def test_condensed_value_ignores_unjudged_documents():
     with_unjudged = GradedRankings.from_rankings(rankings, truths)
     without = GradedRankings.from_rankings([list("ab"), [], []], truths)
     measures = [measure for measure in MEASURES if measure.name != "FirstRelevant"]
-    np.testing.assert_array_equal(condensed(with_unjudged).lengths, [2, 0, 0])
+    np.testing.assert_array_equal(condense(with_unjudged).lengths, [2, 0, 0])
     np.testing.assert_array_equal(cover(measures, with_unjudged).condensed, evaluate(measures, without))
 
 

@@ -11,8 +11,8 @@ from benchbench.ir.gate import (
     MustNotFail,
     Outcome,
     Rules,
+    combine,
     judge,
-    overall,
 )
 from benchbench.ir.measures import Measure
 from benchbench.ir.profiles import Mean
@@ -164,6 +164,6 @@ def test_failed_queries_are_counted_and_named():
 
 
 def test_undecided_check_never_passes():
-    assert overall([PASSED, PASSED]) == PASSED
-    assert overall([PASSED, FAILED]) == FAILED
-    assert overall([FAILED, UNDECIDED, PASSED]) == UNDECIDED
+    assert combine([PASSED, PASSED]) == PASSED
+    assert combine([PASSED, FAILED]) == FAILED
+    assert combine([FAILED, UNDECIDED, PASSED]) == UNDECIDED

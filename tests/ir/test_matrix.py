@@ -8,7 +8,7 @@ from benchbench.ir.planning.matrix import Matrix, MatrixError
 
 
 def labels(**data):
-    return [run_label(configuration) for configuration in Matrix.parse(data).configurations()]
+    return [run_label(configuration) for configuration in Matrix.parse(data).list_configurations()]
 
 
 class TestConfigurations:
@@ -23,9 +23,9 @@ class TestConfigurations:
                 "score_thresholds": [None, 0.5],
             }
         )
-        assert len(matrix.configurations()) == 16
-        assert len({configuration.hash for configuration in matrix.configurations()}) == 16
-        assert len({run_label(configuration) for configuration in matrix.configurations()}) == 16
+        assert len(matrix.list_configurations()) == 16
+        assert len({configuration.hash for configuration in matrix.list_configurations()}) == 16
+        assert len({run_label(configuration) for configuration in matrix.list_configurations()}) == 16
 
     def test_axis_without_effect_on_a_mode_adds_no_runs(self):
         hybrid = [f"hybrid · rrf {k} · top 100" for k in (40, 60, 80)]
@@ -52,7 +52,7 @@ class TestConfigurations:
     def test_nothing_given_is_one_run_with_the_defaults(self):
         matrix = Matrix.parse({})
         assert (matrix.primary_k, matrix.k_values_for_metrics) == (10, (5, 10, 20))
-        assert [run_label(configuration) for configuration in matrix.configurations()] == ["dense · top 100"]
+        assert [run_label(configuration) for configuration in matrix.list_configurations()] == ["dense · top 100"]
 
     def test_equal_settings_of_a_search_have_one_name(self):
         stated = [{"method": "hnsw", "ef_search": 100}, "ivfflat( probes = 10, lists=100 )", "exact"]
@@ -172,11 +172,11 @@ class TestErrors:
     def test_a_reranker_that_is_not_named_is_late_interaction(self):
         matrix = Matrix.parse({"use_reranker": [True]})
         assert matrix.as_dict()["rerankers"] == ["late-interaction"]
-        assert [run_label(run) for run in matrix.configurations()] == ["dense · rerank late-interaction · top 100"]
+        assert [run_label(run) for run in matrix.list_configurations()] == ["dense · rerank late-interaction · top 100"]
         named = Matrix.parse({"use_reranker": [True], "rerankers": ["late-interaction", "tiny", None]})
-        assert len(named.configurations()) == 2
-        assert named.configurations()[0].hash == matrix.configurations()[0].hash
-        assert matrix.configurations()[0].as_dict().keys() == {"index", *CLASSIC}
+        assert len(named.list_configurations()) == 2
+        assert named.list_configurations()[0].hash == matrix.list_configurations()[0].hash
+        assert matrix.list_configurations()[0].as_dict().keys() == {"index", *CLASSIC}
 
     def test_values_per_list_and_runs_are_limited(self):
         with pytest.raises(MatrixError, match="top_k_values: 3 values are more than the 2 allowed") as raised:
@@ -188,8 +188,8 @@ class TestErrors:
 
     def test_only_distinct_runs_count_against_the_limit(self):
         ranked = {"rrf_k_values": [1, 2, 3, 4]}
-        assert len(Matrix.parse({"search_modes": ["dense"], **ranked}, max_runs=1).configurations()) == 1
-        assert len(Matrix.parse({"search_modes": ["dense", "hybrid"], **ranked}, max_runs=5).configurations()) == 5
+        assert len(Matrix.parse({"search_modes": ["dense"], **ranked}, max_runs=1).list_configurations()) == 1
+        assert len(Matrix.parse({"search_modes": ["dense", "hybrid"], **ranked}, max_runs=5).list_configurations()) == 5
         with pytest.raises(MatrixError, match="makes 5 runs; at most 4 are allowed"):
             Matrix.parse({"search_modes": ["dense", "hybrid"], **ranked}, max_runs=4)
 

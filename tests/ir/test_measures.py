@@ -171,8 +171,8 @@ def test_heads_have_the_bits_of_rankings_that_end_there():
         heads = whole.heads(np.array(lengths, np.int64))
         assert evaluate(measures, heads).tobytes() == evaluate(measures, cut).tobytes()
         assert cover(measures, heads).condensed.tobytes() == cover(measures, cut).condensed.tobytes()
-        assert heads.heads(cut.lengths // 2).until(heads.sums.hits, None).tobytes() == (
-            cut.heads(cut.lengths // 2).until(cut.sums.hits, None).tobytes()
+        assert heads.heads(cut.lengths // 2).read_until(heads.sums.hits, None).tobytes() == (
+            cut.heads(cut.lengths // 2).read_until(cut.sums.hits, None).tobytes()
         )
 
 

@@ -15,7 +15,7 @@ def plan_of(*configurations):
 
 
 def plan_of_matrix(**data):
-    return plan_of(*Matrix.parse(data).configurations())
+    return plan_of(*Matrix.parse(data).list_configurations())
 
 
 def keys(planned):
@@ -128,14 +128,14 @@ class TestTruth:
         assert keys(planned) == ["encode()", "dense(hnsw, 20)", "dense(ivfflat, 90)", "dense(exact)"]
         assert planned.stages[-1] == DenseStage(None, "exact", 90)
         assert [run.run_key for run in planned.truths] == ["0", "1"]
-        assert planned.distinct(10)["dense"] == 30
+        assert planned.count_work(10)["dense"] == 30
         assert "to check 2 approximate runs" in planned.explain(10)
 
     def test_exact_runs_need_none(self):
         assert plan_of(Configuration(), Configuration(search_mode="sparse", ann="hnsw")).truths == ()
 
     def test_it_may_be_left_out(self):
-        assert keys(plan_of(Configuration(ann="hnsw")).only(["0"], truth=False)) == ["encode()", "dense(hnsw, 100)"]
+        assert keys(plan_of(Configuration(ann="hnsw")).select(["0"], truth=False)) == ["encode()", "dense(hnsw, 100)"]
 
 
 WIDE = [
@@ -183,20 +183,20 @@ class TestAnyRuns:
                 orders[stage.key] = pick.sample(sorted(union), len(union))[: stage.candidates]
             if isinstance(stage, RerankStage):
                 seen.update((stage.reranker, chunk) for chunk in orders[stage.source][: stage.depth])
-        assert len(seen) <= planned.distinct(1)["rerank_pairs_at_most"]
+        assert len(seen) <= planned.count_work(1)["rerank_pairs_at_most"]
 
 
 class TestCounts:
     def test_distinct_work_over_all_queries(self):
         distinct = {"encode": 1000, "dense": 1000, "lexical": 1000, "fuse": 2000, "rerank_pairs_at_most": 200_000}
-        assert plan_of_matrix(**SIXTEEN).distinct(1000) == distinct
+        assert plan_of_matrix(**SIXTEEN).count_work(1000) == distinct
 
     def test_rerank_pairs_are_bounded_by_their_source_lists(self):
         reranked = {"use_reranker": True, "reranker": "tiny", "top_k": 50}
         hybrids = [Configuration(search_mode="hybrid", rrf_k=k, **reranked) for k in (40, 60, 80)]
-        assert plan_of(hybrids[0]).distinct(1)["rerank_pairs_at_most"] == 50
-        assert plan_of(*hybrids).distinct(1)["rerank_pairs_at_most"] == 100
-        assert plan_of(*hybrids, Configuration(**reranked)).distinct(1)["rerank_pairs_at_most"] == 100
+        assert plan_of(hybrids[0]).count_work(1)["rerank_pairs_at_most"] == 50
+        assert plan_of(*hybrids).count_work(1)["rerank_pairs_at_most"] == 100
+        assert plan_of(*hybrids, Configuration(**reranked)).count_work(1)["rerank_pairs_at_most"] == 100
 
     def test_rerankers_and_indexes_share_no_pairs(self):
         runs = [
@@ -204,7 +204,7 @@ class TestCounts:
             for index in ("a", "b")
             for reranker in ("tiny", "large")
         ]
-        assert plan_of(*runs).distinct(1)["rerank_pairs_at_most"] == 200
+        assert plan_of(*runs).count_work(1)["rerank_pairs_at_most"] == 200
 
     def test_it_explains_itself(self):
         assert plan_of_matrix(**SIXTEEN).explain(1000).splitlines() == [
@@ -227,9 +227,9 @@ def test_language_model_indexes_are_searched_per_depth():
     asked = [stage for stage in planned.stages if isinstance(stage, AskStage)]
     assert [(stage.key, stage.depth) for stage in asked] == [("asked(x, 20)", 20), ("asked(x, 30)", 30)]
     assert planned.runs[3].stages[1:] == (asked[0], *planned.runs[3].stages[2:])
-    assert (planned.distinct(10)["ask"], planned.distinct(10)["dense"]) == (20, 10)
+    assert (planned.count_work(10)["ask"], planned.count_work(10)["dense"]) == (20, 10)
     assert "searches that ask a language model" in planned.explain(10)
-    assert "ask" not in plan(runs).distinct(10)
+    assert "ask" not in plan(runs).count_work(10)
 
 
 def test_language_model_indexes_have_their_own_exact_counterpart():

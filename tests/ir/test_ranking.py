@@ -8,13 +8,13 @@ from benchbench.ir.ranking import (
     RankingError,
     collapse,
     cut,
-    flaws,
+    find_flaws,
+    find_shape_flaw,
     nominate,
-    pair_scores,
     rrf,
-    shape_flaw,
+    scale_scores,
+    score_pairs,
     top,
-    unit_scores,
     weighted,
 )
 from benchbench.ir.records import RepeatedDocumentError, ScoredDocuments, ScoredList
@@ -100,7 +100,7 @@ class TestNominating:
         assert not np.array_equal(together, np.array(blocks)) or not np.array_equal(together, folded)
         for number, query in enumerate(queries):
             rankings = [
-                exact_top(similarities[number], 100, lambda positions, q=query: pair_scores(vectors[positions], q))
+                exact_top(similarities[number], 100, lambda positions, q=query: score_pairs(vectors[positions], q))
                 for similarities in (together, blocks, folded)
             ]
             assert rankings[0] == rankings[1] == rankings[2]
@@ -108,27 +108,27 @@ class TestNominating:
     def test_nominating_band_exceeds_the_float32_error(self):
         for dimension in (384, 1024):
             vectors, query = unit_vectors(20_000, dimension), unit_vectors(1, dimension, seed=1)[0]
-            assert np.abs(vectors @ query - pair_scores(vectors, query)).max() < 1e-6
+            assert np.abs(vectors @ query - score_pairs(vectors, query)).max() < 1e-6
 
 
 class TestPairScores:
     @pytest.mark.parametrize("dimension", [1, 3, 8, 127, 128, 129, 384, 1024, 4097, 8192, 9000])
     def test_pair_scores_are_bit_identical_in_any_batch(self, dimension):
         vectors, query = unit_vectors(50, dimension), unit_vectors(1, dimension, seed=1)[0]
-        together = pair_scores(vectors, query)
-        alone = np.concatenate([pair_scores(vectors[row : row + 1], query) for row in range(50)])
-        backwards = pair_scores(vectors[::-1], query)[::-1]
-        in_columns = pair_scores(np.asfortranarray(vectors), query)
-        in_threes = np.concatenate([pair_scores(vectors[row : row + 3], query) for row in range(0, 50, 3)])
+        together = score_pairs(vectors, query)
+        alone = np.concatenate([score_pairs(vectors[row : row + 1], query) for row in range(50)])
+        backwards = score_pairs(vectors[::-1], query)[::-1]
+        in_columns = score_pairs(np.asfortranarray(vectors), query)
+        in_threes = np.concatenate([score_pairs(vectors[row : row + 3], query) for row in range(0, 50, 3)])
         for other in (alone, backwards, in_columns, in_threes):
             assert together.tobytes() == other.tobytes()
 
     def test_it_is_the_inner_product_in_float64(self):
         vectors, query = unit_vectors(50, 384), unit_vectors(1, 384, seed=1)[0]
-        np.testing.assert_allclose(pair_scores(vectors, query), vectors.astype(float) @ query.astype(float), rtol=1e-12)
+        np.testing.assert_allclose(score_pairs(vectors, query), vectors.astype(float) @ query.astype(float), rtol=1e-12)
 
     def test_no_vectors_have_no_scores(self):
-        assert pair_scores(np.empty((0, 4), np.float32), np.ones(4, np.float32)).shape == (0,)
+        assert score_pairs(np.empty((0, 4), np.float32), np.ones(4, np.float32)).shape == (0,)
 
 
 def test_collapse_keeps_first_chunk_per_document_in_order():
@@ -138,25 +138,25 @@ def test_collapse_keeps_first_chunk_per_document_in_order():
 
 class TestUnitScores:
     def test_dense_clips_at_zero_and_one(self):
-        assert unit_scores("dense", np.array([1.0000001, 0.4, -0.2])).tolist() == [1.0, 0.4, 0.0]
+        assert scale_scores("dense", np.array([1.0000001, 0.4, -0.2])).tolist() == [1.0, 0.4, 0.0]
 
     def test_sparse_is_relative_to_the_querys_own_best(self):
-        assert unit_scores("sparse", np.array([8.0, 4.0, 1.0])).tolist() == [1.0, 0.5, 0.125]
+        assert scale_scores("sparse", np.array([8.0, 4.0, 1.0])).tolist() == [1.0, 0.5, 0.125]
 
     def test_hybrid_is_already_there(self):
-        assert unit_scores("hybrid", np.array([0.9, 0.1])).tolist() == [0.9, 0.1]
+        assert scale_scores("hybrid", np.array([0.9, 0.1])).tolist() == [0.9, 0.1]
 
     def test_cross_encoder_is_one_sigmoid_at_any_magnitude(self):
-        values = unit_scores("cross_encoder", np.array([1000.0, 2.0, 0.0, -2.0, -1000.0]))
+        values = scale_scores("cross_encoder", np.array([1000.0, 2.0, 0.0, -2.0, -1000.0]))
         assert values == pytest.approx([1.0, 0.880797078, 0.5, 0.119202922, 0.0])
 
     @pytest.mark.parametrize("kind", ["dense", "sparse", "hybrid", "cross_encoder", "late_interaction"])
     def test_nothing_stays_nothing(self, kind):
-        assert unit_scores(kind, np.empty(0)).shape == (0,)
+        assert scale_scores(kind, np.empty(0)).shape == (0,)
 
     def test_an_unknown_kind_is_a_mistake_of_the_caller(self):
         with pytest.raises(ValueError, match="vector"):
-            unit_scores("vector", np.ones(1))
+            scale_scores("vector", np.ones(1))
 
 
 class TestCut:
@@ -238,22 +238,22 @@ def test_flaws_describe_each_bad_row(dtype):
     vectors[2, 0] = np.inf
     vectors[3] = vectors[5] = 0
     vectors[5, 0] = 0.5
-    assert flaws(vectors) == {1: "not finite", 2: "not finite", 3: "zero", 5: "of length 0.5 instead of 1"}
-    assert flaws(vectors, unit=False) == {1: "not finite", 2: "not finite", 3: "zero"}
+    assert find_flaws(vectors) == {1: "not finite", 2: "not finite", 3: "zero", 5: "of length 0.5 instead of 1"}
+    assert find_flaws(vectors, unit=False) == {1: "not finite", 2: "not finite", 3: "zero"}
 
 
 def test_sound_vectors_have_no_flaw():
-    assert flaws(SOUND) == flaws(SOUND[:0]) == flaws(np.empty((0, 0), np.float16)) == {}
+    assert find_flaws(SOUND) == find_flaws(SOUND[:0]) == find_flaws(np.empty((0, 0), np.float16)) == {}
 
 
 def test_shape_flaw_shows_actual_and_expected_shape():
-    assert shape_flaw(SOUND, 4, 8) == ""
-    assert shape_flaw(SOUND, 5, 8) == "(4, 8), not (5, 8)"
-    assert shape_flaw(SOUND[0], 1, 8) == "(8,), not (1, 8)"
+    assert find_shape_flaw(SOUND, 4, 8) == ""
+    assert find_shape_flaw(SOUND, 5, 8) == "(4, 8), not (5, 8)"
+    assert find_shape_flaw(SOUND[0], 1, 8) == "(8,), not (1, 8)"
 
 
 def by_score(*scored):
-    return ScoredDocuments("run, query 'q1',", [name for name, _ in scored], [score for _, score in scored]).ranking()
+    return ScoredDocuments("run, query 'q1',", [name for name, _ in scored], [score for _, score in scored]).rank()
 
 
 def test_it_ranks_by_score_then_by_id_falling():

@@ -9,8 +9,8 @@ from benchbench.ir.statistics.resampling import (
     Interval,
     MeanInterval,
     bootstrap_means,
-    common_queries,
-    flips,
+    draw_flips,
+    find_common_queries,
     mean_intervals,
 )
 from tests.ir.simulated import benchmark
@@ -20,25 +20,25 @@ NAN = float("nan")
 
 class TestCommonQueries:
     def test_common_queries_are_answered_by_every_run(self):
-        assert common_queries(np.array([[1, NAN, 0, 1], [0, 1, 0, NAN]])).tolist() == [True, False, True, False]
+        assert find_common_queries(np.array([[1, NAN, 0, 1], [0, 1, 0, NAN]])).tolist() == [True, False, True, False]
 
     def test_it_names_the_run_that_leaves_too_few(self):
         with pytest.raises(
             ComparisonError, match="Only 1 of 3 queries has a value in every compared run; run 1 answered"
         ):
-            common_queries(np.array([[1, 0, 1], [NAN, NAN, 1]]))
+            find_common_queries(np.array([[1, 0, 1], [NAN, NAN, 1]]))
 
     def test_it_refuses_other_shapes_and_infinite_values(self):
         with pytest.raises(ComparisonError, match="1 dimensions"):
-            common_queries(np.array([1.0, 2.0]))
+            find_common_queries(np.array([1.0, 2.0]))
         with pytest.raises(ComparisonError, match="run 1 on query 0 is infinite"):
-            common_queries(np.array([[0, 0], [np.inf, 0]]))
+            find_common_queries(np.array([[0, 0], [np.inf, 0]]))
 
 
 class TestFlips:
     @pytest.mark.parametrize("queries", [2, 3, 8])
     def test_it_enumerates_few_queries_up_to_turning_all_signs(self, queries):
-        signs = np.concatenate(list(flips(queries, resamples=2**queries, seed=0))).astype(int).tolist()
+        signs = np.concatenate(list(draw_flips(queries, resamples=2**queries, seed=0))).astype(int).tolist()
         both = {tuple(sign * each for each in row) for row in signs for sign in (1, -1)}
         identity = {(1,) * queries, (-1,) * queries}
         assert both | identity == set(itertools.product((1, -1), repeat=queries))
@@ -46,7 +46,7 @@ class TestFlips:
         assert len(signs) == 2 ** (queries - 1) - 1
 
     def test_it_draws_as_many_fair_signs_as_asked(self):
-        signs = np.concatenate(list(flips(701, resamples=3_000, seed=5)))
+        signs = np.concatenate(list(draw_flips(701, resamples=3_000, seed=5)))
         assert signs.shape == (3_000, 701)
         assert set(np.unique(signs)) == {-1, 1}
         error = 1 / np.sqrt(signs.size)

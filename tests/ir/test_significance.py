@@ -11,7 +11,7 @@ from scipy import stats
 
 from benchbench.ir.statistics.resampling import ComparisonError, Interval
 from benchbench.ir.statistics.significance import compare
-from benchbench.ir.statistics.verdict import verdict
+from benchbench.ir.statistics.verdict import find_verdict
 from tests.ir.simulated import RUNS, benchmark, true_mean
 
 NAN = float("nan")
@@ -85,12 +85,12 @@ class TestByHand:
         assert [(pair.first, pair.second) for pair in against.pairs] == [(0, 2), (1, 2), (3, 2)]
         assert against.critical < every.critical
         for pair in against.pairs:
-            same = every.pair(pair.first, 2)
+            same = every.get_pair(pair.first, 2)
             assert pair.p_adjusted <= same.p_adjusted
             assert pair.p_t == pytest.approx(same.p_t)
             assert pair.interval.low == pytest.approx(same.interval.low)
         with pytest.raises(ComparisonError, match=r"Runs 0 and 1 are not a pair .* with run 2"):
-            against.pair(0, 1)
+            against.get_pair(0, 1)
 
     def test_the_detectable_difference_is_critical_plus_z_standard_errors(self):
         comparison = compare(benchmark(np.random.default_rng(8), [0, 0.3, 0.4]), seed=0, power=0.9)
@@ -104,12 +104,12 @@ class TestByHand:
         for first in range(-1, 6):
             for second in range(-1, 6):
                 if (first, second) in there:
-                    assert found.pair(first, second) is there[first, second]
+                    assert found.get_pair(first, second) is there[first, second]
                 elif (second, first) in there:
-                    assert found.pair(first, second) == there[second, first].reversed
+                    assert found.get_pair(first, second) == there[second, first].reversed
                 else:
                     with pytest.raises(ComparisonError, match="are not a pair"):
-                        found.pair(first, second)
+                        found.get_pair(first, second)
 
     def test_a_reversed_pair_says_the_same(self):
         values = benchmark(np.random.default_rng(8), [0, 0.7])
@@ -123,11 +123,11 @@ class TestByHand:
 class TestNoVariance:
     def test_equal_runs_have_p_1(self):
         comparison = compare(benchmark(np.random.default_rng(8), [0, 1.5])[[0, 0, 1]], seed=0)
-        pair = comparison.pair(0, 1)
+        pair = comparison.get_pair(0, 1)
         assert (pair.p_t, pair.p_adjusted) == (1, 1)
         assert pair.interval == pair.simultaneous == Interval(0, 0)
         assert (pair.effect, pair.detectable, pair.ties) == (None, None, 100)
-        assert comparison.pair(0, 2).significant
+        assert comparison.get_pair(0, 2).significant
 
     def test_a_constant_difference_is_shown_and_not_called_significant(self):
         comparison = compare(np.array([[0.3, 0.2, 0.7] * 10, [0.2, 0.1, 0.6] * 10]), seed=0)
@@ -140,7 +140,7 @@ class TestNoVariance:
     def test_such_a_pair_does_not_change_the_others(self):
         values = benchmark(np.random.default_rng(8), [0, 0.4])
         [pair] = compare(values, seed=0).pairs
-        assert compare(values[[0, 0, 1]], seed=0).pair(0, 2).p_adjusted == pair.p_adjusted
+        assert compare(values[[0, 0, 1]], seed=0).get_pair(0, 2).p_adjusted == pair.p_adjusted
 
 
 class TestInput:
@@ -213,7 +213,7 @@ class TestDraws:
         one, other = compare(values, seed=4), compare(values[order], seed=4)
         assert other.critical == pytest.approx(one.critical, rel=1e-12)
         for pair in other.pairs:
-            same = one.pair(order[pair.first], order[pair.second])
+            same = one.get_pair(order[pair.first], order[pair.second])
             assert pair.p_adjusted == same.p_adjusted
             assert pair.interval.low == pytest.approx(same.interval.low, abs=1e-12)
 
@@ -262,7 +262,7 @@ class TestSimulation:
         found = self.comparisons([0] * RUNS, 200)
         wrong = np.mean([any(pair.significant for pair in one.pairs) for one in found])
         assert wrong <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / 200)
-        assert np.mean([verdict(one).winner is not None for one in found]) <= wrong
+        assert np.mean([find_verdict(one).winner is not None for one in found]) <= wrong
         # Each pair by itself would be wrong somewhere in nearly every benchmark.
         assert np.mean([any(pair.p_t <= 0.05 for pair in one.pairs) for one in found]) > 0.8
 

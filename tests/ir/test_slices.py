@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from benchbench.ir.profiles import FLOWBABY_1_0, FLOWBABY_1_1, PLAIN, PROFILES, Mean, Profile, ProfileError
-from benchbench.ir.slices import LabelShape, QueryFacts, label_shape, reversals, slices_of, weak_slices
+from benchbench.ir.slices import LabelShape, QueryFacts, cut_slices, find_reversals, find_weak_slices, label_shape
 
 
 def facts(n, **given):
@@ -20,19 +20,19 @@ def sizes(slices):
 
 class TestSlices:
     def test_query_counts_in_each_stated_slice_or_in_none(self):
-        slices = slices_of(facts(4, slices=[["new", "hard"], ["new"], [], ["hard"]]), minimum=2)
+        slices = cut_slices(facts(4, slices=[["new", "hard"], ["new"], [], ["hard"]]), minimum=2)
         assert sizes(slices) == {"slice: hard": 2, "slice: new": 2, "slice: (none)": 1}
         assert [one.is_small for one in slices] == [False, False, True]
         assert slices[0].members.tolist() == [True, False, False, True]
 
     def test_metadata_divides_only_where_queries_differ(self):
-        slices = slices_of(facts(3, category=["x", "y", ""], difficulty=["easy"] * 3, version=["3.11", "3.9", "3.9"]))
+        slices = cut_slices(facts(3, category=["x", "y", ""], difficulty=["easy"] * 3, version=["3.11", "3.9", "3.9"]))
         categories = {"category: x": 1, "category: y": 1, "category: (none)": 1}
         assert sizes(slices) == {**categories, "version: 3.11": 1, "version: 3.9": 2}
 
     def test_the_numbers_of_relevant_documents_are_banded(self):
         bands = {f"relevant documents: {band}": n for band, n in (("0", 1), ("1", 2), ("2-4", 2), ("5+", 2))}
-        assert sizes(slices_of(facts(7, n_relevant=[0, 1, 2, 4, 5, 90, 1]))) == bands
+        assert sizes(cut_slices(facts(7, n_relevant=[0, 1, 2, 4, 5, 90, 1]))) == bands
 
     @pytest.mark.parametrize(
         ("lengths", "bands"),
@@ -45,7 +45,7 @@ class TestSlices:
         ],
     )
     def test_query_lengths_are_thirds_and_equal_lengths_stay_together(self, lengths, bands):
-        slices = slices_of(facts(len(lengths), text=["word " * length for length in lengths]))
+        slices = cut_slices(facts(len(lengths), text=["word " * length for length in lengths]))
         assert sizes(slices) == {f"query length: {label}": n for label, n in bands.items()}
 
 
@@ -57,7 +57,7 @@ class TestWeakSlices:
         values[:30] -= 0.2
         values[30:60] -= 0.01
         values[90:] -= 0.5
-        (found,) = weak_slices(values, slices_of(facts(95, category=category)))
+        (found,) = find_weak_slices(values, cut_slices(facts(95, category=category)))
         assert found.slice.name == "category: weak"
         assert found.mean == pytest.approx(values[:30].mean())
         assert found.other_mean == pytest.approx(values[30:].mean())
@@ -65,24 +65,24 @@ class TestWeakSlices:
 
     def test_queries_without_a_value_do_not_count(self):
         values = np.array([0.0] * 10 + [1.0] * 10 + [math.nan] * 10)
-        slices = slices_of(facts(30, category=["a"] * 10 + ["b"] * 10 + ["c"] * 10))
-        assert [found.slice.label for found in weak_slices(values, slices)] == ["a"]
+        slices = cut_slices(facts(30, category=["a"] * 10 + ["b"] * 10 + ["c"] * 10))
+        assert [found.slice.label for found in find_weak_slices(values, slices)] == ["a"]
 
     def test_by_chance_alone_slices_are_rarely_weak(self):
-        slices = slices_of(facts(100, category=[f"c{i % 5}" for i in range(100)]))
+        slices = cut_slices(facts(100, category=[f"c{i % 5}" for i in range(100)]))
         values = np.random.default_rng(1).random((400, 100))
-        assert np.mean([bool(weak_slices(one, slices)) for one in values]) < 0.08
+        assert np.mean([bool(find_weak_slices(one, slices)) for one in values]) < 0.08
 
     def test_slice_with_few_valued_queries_is_small(self):
         category = ["hard"] * 30 + ["easy"] * 30
         values = np.array([0.1, 0.2] * 15 + [0.8, 0.9] * 15)
-        (found,) = weak_slices(values, slices_of(facts(60, category=category)))
+        (found,) = find_weak_slices(values, cut_slices(facts(60, category=category)))
         assert found.slice.n == 30
         values[10:30] = math.nan
-        (found,) = weak_slices(values, slices_of(facts(60, category=category)))
+        (found,) = find_weak_slices(values, cut_slices(facts(60, category=category)))
         assert (found.slice.n, found.slice.is_small) == (10, False)
         values[9] = math.nan
-        assert weak_slices(values, slices_of(facts(60, category=category))) == []
+        assert find_weak_slices(values, cut_slices(facts(60, category=category))) == []
 
 
 class TestReversals:
@@ -90,28 +90,28 @@ class TestReversals:
 
     def test_the_leader_overall_may_be_behind_in_most_slices(self):
         first, second = np.array([0.9] * 30 + [0.4] * 20), np.array([0.5] * 30 + [0.5] * 20)
-        slices = slices_of(facts(50, category=self.CATEGORIES))
-        (found,) = reversals(first, second, slices)
+        slices = cut_slices(facts(50, category=self.CATEGORIES))
+        (found,) = find_reversals(first, second, slices)
         assert (found.partition, found.leader, len(found.slices)) == ("category", 0, 3)
         assert [one.label for one in found.against] == ["b", "c"]
-        (mirrored,) = reversals(second, first, slices)
+        (mirrored,) = find_reversals(second, first, slices)
         assert (mirrored.leader, mirrored.against) == (1, found.against)
 
     def test_reversal_is_complete_only_when_runs_answered_different_queries(self):
         first = np.array([0.9] * 18 + [math.nan] * 12 + [0.2] * 5 + [math.nan] * 15)
         second = np.array([math.nan] * 25 + [0.95] * 5 + [0.3] * 20)
-        (found,) = reversals(first, second, slices_of(facts(50, category=["a"] * 30 + ["b"] * 20)))
+        (found,) = find_reversals(first, second, cut_slices(facts(50, category=["a"] * 30 + ["b"] * 20)))
         assert found.leader == 0
         assert found.against == found.slices
 
     def test_small_slices_equal_means_and_consistent_leads_never_reverse(self):
-        slices = slices_of(facts(50, category=self.CATEGORIES), minimum=11)
+        slices = cut_slices(facts(50, category=self.CATEGORIES), minimum=11)
         first, second = np.array([0.9] * 30 + [0.4] * 20), np.full(50, 0.5)
-        assert reversals(first, second, slices) == []
-        slices = slices_of(facts(50, category=self.CATEGORIES))
-        assert reversals(second, second, slices) == []
-        assert reversals(second + 0.1, second, slices) == []
-        assert reversals(np.full(50, math.nan), second, slices) == []
+        assert find_reversals(first, second, slices) == []
+        slices = cut_slices(facts(50, category=self.CATEGORIES))
+        assert find_reversals(second, second, slices) == []
+        assert find_reversals(second + 0.1, second, slices) == []
+        assert find_reversals(np.full(50, math.nan), second, slices) == []
 
 
 class TestLabelShape:
@@ -128,8 +128,8 @@ class TestLabelShape:
 def test_slice_is_compared_with_the_rest_by_welchs_test(inside, outside):
     draw = np.random.default_rng(inside)
     low, high = draw.random(inside) / 4, draw.random(outside)
-    slices = slices_of(facts(inside + outside, category=["x"] * inside + ["y"] * outside), minimum=2)
-    weak = {one.slice.name: one.p for one in weak_slices(np.concatenate([low, high]), slices)}
+    slices = cut_slices(facts(inside + outside, category=["x"] * inside + ["y"] * outside), minimum=2)
+    weak = {one.slice.name: one.p for one in find_weak_slices(np.concatenate([low, high]), slices)}
     tested = sum(not one.is_small for one in slices)
     expected = stats.ttest_ind(low, high, equal_var=False, alternative="less").pvalue * tested
     assert weak["category: x"] == pytest.approx(expected, rel=1e-9)
@@ -160,5 +160,5 @@ def test_a_query_without_a_value_does_not_weigh():
 
 
 def test_query_counts_in_its_first_or_every_slice():
-    assert FLOWBABY_1_0.slices_of(("a", "b")) == ("a",)
-    assert FLOWBABY_1_1.slices_of(("a", "b")) == PLAIN.slices_of(("a", "b")) == ("a", "b")
+    assert FLOWBABY_1_0.find_slices(("a", "b")) == ("a",)
+    assert FLOWBABY_1_1.find_slices(("a", "b")) == PLAIN.find_slices(("a", "b")) == ("a", "b")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from benchbench.ir import trees
-from benchbench.ir.chunking import ChunkingError, first_sentences, segments, spans
+from benchbench.ir.chunking import ChunkingError, cut_spans, find_first_sentences, list_segments
 from benchbench.ir.ranking import top
 
 THREE = np.repeat([[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]], 12, axis=0)  # three topics of twelve texts
@@ -34,7 +34,7 @@ def lists(parts):
 
 def clustered(vectors, *, length=100, most=10_000, **options):
     lengths = np.full(len(vectors), length)
-    return lists(trees.clusters(vectors, lengths, limit=most, **{"threshold": 0.1, "seed": 42} | options))
+    return lists(trees.find_clusters(vectors, lengths, limit=most, **{"threshold": 0.1, "seed": 42} | options))
 
 
 class TestPrincipalComponents:
@@ -51,25 +51,25 @@ class TestPrincipalComponents:
 
 class TestMixtures:
     def test_points_far_apart_are_as_many_components_as_groups(self):
-        members = trees.mixture_members(trees.principal_components(near_topics(), 3), threshold=0.1, seed=0)
+        members = trees.fit_mixture(trees.principal_components(near_topics(), 3), threshold=0.1, seed=0)
         assert sorted(lists(members)) == [list(range(12)), list(range(12, 24)), list(range(24, 36))]
 
     def test_one_cloud_is_one_component(self):
         cloud = np.random.default_rng(3).normal(size=(200, 4))
-        assert lists(trees.mixture_members(cloud, threshold=0.1, seed=0)) == [list(range(200))]
+        assert lists(trees.fit_mixture(cloud, threshold=0.1, seed=0)) == [list(range(200))]
 
     def test_a_point_between_two_groups_belongs_to_both(self):
         rng = np.random.default_rng(4)
         left, right = rng.normal(-1, 0.25, size=(60, 1)), rng.normal(1, 0.25, size=(60, 1))
         points = np.concatenate([left, right, [[(left.mean() + right.mean()) / 2]]])
-        soft = trees.mixture_members(points, threshold=0.1, seed=0)
+        soft = trees.fit_mixture(points, threshold=0.1, seed=0)
         assert [part.tolist().count(120) for part in soft] == [1, 1]
-        hard = trees.mixture_members(points, threshold=1.0, seed=0)
+        hard = trees.fit_mixture(points, threshold=1.0, seed=0)
         assert sum(part.tolist().count(120) for part in hard) == 1  # the most probable one, whatever the threshold
 
     @pytest.mark.parametrize("count", [0, 1, 2, 3])
     def test_few_or_equal_points_are_one_component(self, count):
-        members = trees.mixture_members(np.ones((count, 2)), threshold=0.1, seed=0)
+        members = trees.fit_mixture(np.ones((count, 2)), threshold=0.1, seed=0)
         assert lists(members) == ([list(range(count))] if count else [])
 
 
@@ -99,19 +99,19 @@ class TestClusters:
 
     def test_texts_too_long_for_a_summary_are_rejected(self):
         with pytest.raises(trees.TreeError, match="A text has 101 characters, but a summary takes at most 100"):
-            trees.clusters(near_topics()[:2], np.array([50, 101]), limit=100, threshold=0.1, seed=42)
+            trees.find_clusters(near_topics()[:2], np.array([50, 101]), limit=100, threshold=0.1, seed=42)
 
     @limits(max_examples=8)
     @given(st.integers(2, 60), st.integers(0, 10**6), st.integers(300, 3000), st.floats(0.01, 1))
     def test_each_text_is_in_a_cluster_that_fits(self, count, seed, most, threshold):
         rng = np.random.default_rng(seed)
         vectors, lengths = unit(rng.normal(size=(count, 16))), rng.integers(1, 300, count)
-        made = trees.clusters(vectors, lengths, limit=most, threshold=threshold, seed=seed)
+        made = trees.find_clusters(vectors, lengths, limit=most, threshold=threshold, seed=seed)
         if made:
             assert set(chain(*lists(made))) == set(range(count))
             assert len(made) < count
             assert all(lengths[part].sum() <= most for part in made)
-        assert lists(made) == lists(trees.clusters(vectors, lengths, limit=most, threshold=threshold, seed=seed))
+        assert lists(made) == lists(trees.find_clusters(vectors, lengths, limit=most, threshold=threshold, seed=seed))
 
     @pytest.mark.thorough
     def test_the_number_of_threads_changes_nothing(self):
@@ -144,7 +144,7 @@ class Grown:
     levels: NDArray[np.int16]
     children: dict[int, list[int]]
 
-    def children_of(self, positions):
+    def find_children(self, positions):
         return np.array(sorted({child for node in positions.tolist() for child in self.children[node]}), np.int64)
 
 
@@ -164,7 +164,7 @@ def found(depth, mask=None):
 
 class TestSearching:
     def test_leaves_below_a_summary(self):
-        assert [trees.leaves_below(TREE, node).tolist() for node in (2, 6, 8, 9)] == [[2], [1, 2, 3], [0, 1, 2, 3], [4]]
+        assert [trees.list_leaves(TREE, node).tolist() for node in (2, 6, 8, 9)] == [[2], [1, 2, 3], [0, 1, 2, 3], [4]]
 
     def test_summary_returns_its_leaves_once_by_own_similarity(self):
         # By similarity: leaf 2, summary 6 (whose leaves are left: 1, then 3), leaf 4, leaf 1, 7, 3, 5 (left: 0).
@@ -184,17 +184,17 @@ class TestSearching:
         assert found(3, TREE.levels == 0) == [(2, 0.8), (4, 0.6), (1, 0.5)]
 
     def test_layer_by_layer_descends_only_below_selected_nodes(self):
-        narrow = trees.layer_by_layer(TREE, near, None, 5, layer_top_k=1)  # 9, then 7, then 4
+        narrow = trees.traverse_tree(TREE, near, None, 5, layer_top_k=1)  # 9, then 7, then 4
         assert (narrow.ids.tolist(), narrow.scores.tolist()) == ([4], [0.6])
-        wide = trees.layer_by_layer(TREE, near, None, 5, layer_top_k=2)  # 9 and 8, then 6 and 7
+        wide = trees.traverse_tree(TREE, near, None, 5, layer_top_k=2)  # 9 and 8, then 6 and 7
         assert wide.ids.tolist() == [2, 4, 1, 3]
         only = np.ones(10, bool)
         only[9] = only[2] = False
-        assert trees.layer_by_layer(TREE, near, only, 5, layer_top_k=1).ids.tolist() == [1, 3]
+        assert trees.traverse_tree(TREE, near, only, 5, layer_top_k=1).ids.tolist() == [1, 3]
 
 
 def lengths_and_starts(characters, **parameters):
-    return spans("x" * characters, **parameters)
+    return cut_spans("x" * characters, **parameters)
 
 
 def test_a_text_that_fits_is_one_chunk():
@@ -209,29 +209,29 @@ def test_windows_overlap_and_stop_at_the_end():
 
 
 def test_trailing_white_space_makes_no_chunk_of_its_own():
-    assert spans("x" * 500 + "\n\n", size=500, overlap=50) == [(0, 500)]
+    assert cut_spans("x" * 500 + "\n\n", size=500, overlap=50) == [(0, 500)]
 
 
 @pytest.mark.parametrize("text", ["", "  \n\t "])
 def test_a_blank_text_has_no_chunks(text):
-    assert spans(text, size=500, overlap=50) == []
+    assert cut_spans(text, size=500, overlap=50) == []
 
 
 def test_a_window_of_white_space_is_left_out():
-    assert spans("aaaa" + " " * 8 + "bbbb", size=4, overlap=0) == [(0, 4), (12, 16)]
+    assert cut_spans("aaaa" + " " * 8 + "bbbb", size=4, overlap=0) == [(0, 4), (12, 16)]
 
 
 @pytest.mark.parametrize(("size", "overlap"), [(500, 250), (500, -1), (0, 0), (10, 12)])
 def test_overlap_of_half_the_size_is_rejected(size, overlap):
     with pytest.raises(ChunkingError, match=rf"overlap {overlap} must be .*, which is {size}"):
-        spans("text", size=size, overlap=overlap)
+        cut_spans("text", size=size, overlap=overlap)
 
 
 @given(st.text(alphabet="ab \n", max_size=200), st.integers(1, 30), st.integers(0, 14))
 def test_chunks_cover_all_and_each_brings_something_new(text, size, overlap):
     overlap = min(overlap, (size - 1) // 2)
     covered = set()
-    for start, end in spans(text, size=size, overlap=overlap):
+    for start, end in cut_spans(text, size=size, overlap=overlap):
         assert 0 < end - start <= size
         new = set(range(start, end)) - covered
         assert new
@@ -252,11 +252,11 @@ def test_chunks_cover_all_and_each_brings_something_new(text, size, overlap):
     ],
 )
 def test_each_part_belongs_to_its_shortest_covering_span(spans, parts):
-    assert segments(10, spans) == parts
+    assert list_segments(10, spans) == parts
 
 
 def test_an_empty_text_has_no_parts():
-    assert segments(0, [(0, 0)]) == []
+    assert list_segments(0, [(0, 0)]) == []
 
 
 @pytest.mark.parametrize(
@@ -272,4 +272,4 @@ def test_an_empty_text_has_no_parts():
     ],
 )
 def test_a_summary_is_the_first_sentences_that_fit(text, summary):
-    assert first_sentences(text, limit=14) == summary
+    assert find_first_sentences(text, limit=14) == summary

@@ -14,7 +14,7 @@ from benchbench.ir.triage import (
     Tally,
     by_difference,
     by_loss,
-    standings_of,
+    find_standings,
     tally,
     triage,
 )
@@ -80,7 +80,7 @@ def test_short_dense_list_reports_missing_documents_as_not_reached():
 
 def test_documents_that_were_found_have_standings_too():
     (run,) = plan([("run", Configuration(top_k=2))]).runs
-    found = standings_of(run, {run.final: ranked(20, 10, 11)}, DOCUMENTS, [1, 2, 3])
+    found = find_standings(run, {run.final: ranked(20, 10, 11)}, DOCUMENTS, [1, 2, 3])
     assert {number: [one.rank for one in path] for number, path in found.items()} == {
         1: [2, 2],
         2: [1, 1],

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from benchbench.ir.statistics.effects import contrast_intervals, contrasts
-from benchbench.ir.statistics.frontier import Choice, Point, cheapest_not_worse, frontier
+from benchbench.ir.statistics.effects import compute_contrasts, contrast_intervals
+from benchbench.ir.statistics.frontier import Choice, Point, find_cheapest, find_frontier
 from benchbench.ir.statistics.resampling import ComparisonError
 from benchbench.ir.statistics.significance import compare
-from benchbench.ir.statistics.verdict import more_queries, verdict
+from benchbench.ir.statistics.verdict import estimate_queries, find_verdict
 from tests.ir.simulated import benchmark
 
 
@@ -15,13 +15,13 @@ def values(abilities, queries=100):
 
 class TestWinner:
     def test_it_beats_every_other_run(self):
-        told = verdict(compare(values([0, 2.5, 0.1, 0.2]), seed=0))
+        told = find_verdict(compare(values([0, 2.5, 0.1, 0.2]), seed=0))
         assert (told.reference, told.winner, told.group) == (1, 1, (1,))
         assert set(told.worse) == {0, 2, 3}
         assert told.settled_by == 0
 
     def test_equal_best_runs_have_no_winner(self):
-        told = verdict(compare(values([0, 2.5, 0.1])[[0, 1, 1, 2]], seed=0))
+        told = find_verdict(compare(values([0, 2.5, 0.1])[[0, 1, 1, 2]], seed=0))
         assert told.winner is None
         assert told.group == (1, 2)
         assert told.more_queries == (None,)
@@ -29,7 +29,7 @@ class TestWinner:
 
     def test_group_holds_runs_indistinguishable_from_the_best(self):
         comparison = compare(values([0, 2.5, 2.4, 2.2, -1]), seed=0)
-        told = verdict(comparison)
+        told = find_verdict(comparison)
         assert told.winner is None
         assert set(told.group) == {1, 2, 3}
         means = [comparison.means[run] for run in told.group]
@@ -39,14 +39,14 @@ class TestWinner:
     def test_runs_are_named_alike_in_any_order(self):
         order = [3, 1, 4, 0, 2]
         found = values([0, 2.5, 2.4, 2.2, -1])
-        one, other = (verdict(compare(rows, seed=0)) for rows in (found, found[order]))
+        one, other = (find_verdict(compare(rows, seed=0)) for rows in (found, found[order]))
         assert [order[run] for run in other.group] == list(one.group)
         assert other.more_queries == one.more_queries
 
 
 class TestBaseline:
     def test_runs_are_sorted_by_comparison_with_the_baseline(self):
-        told = verdict(compare(values([1, 1.05, 3, -1.5, 3.2]), seed=0, baseline=0))
+        told = find_verdict(compare(values([1, 1.05, 3, -1.5, 3.2]), seed=0, baseline=0))
         assert (told.reference, told.winner) == (0, None)
         assert set(told.better) == {2, 4}
         assert told.worse == (3,)
@@ -58,7 +58,7 @@ class TestMoreQueries:
     def test_more_queries_make_the_observed_difference_detectable(self):
         comparison = compare(values([0, 0.3]), seed=0)
         [pair] = comparison.pairs
-        more = more_queries(pair, comparison)
+        more = estimate_queries(pair, comparison)
         exact = 100 * (pair.detectable / pair.difference) ** 2 - 100
         assert exact <= more <= exact * 1.1
         assert more == float(f"{more:.1e}")
@@ -67,7 +67,7 @@ class TestMoreQueries:
         comparison = compare(np.tile([[0.4, 0.5, 0.6, 0.9], [0.2, 0.6, 0.7, 0.7]], 10), seed=0)
         [pair] = comparison.pairs
         assert not pair.significant
-        more = more_queries(pair, comparison)
+        more = estimate_queries(pair, comparison)
         larger = compare(np.tile([[0.4, 0.5, 0.6, 0.9], [0.2, 0.6, 0.7, 0.7]], 10 + more // 4), seed=0)
         assert larger.pairs[0].detectable == pytest.approx(pair.difference, rel=0.1)
 
@@ -75,12 +75,12 @@ class TestMoreQueries:
         d = np.array([1.0, -1.0] * 50)
         for difference in (d, d + 1e-3):
             comparison = compare(np.array([difference, np.zeros(100)]), seed=0)
-            assert more_queries(comparison.pairs[0], comparison) is None
+            assert estimate_queries(comparison.pairs[0], comparison) is None
 
     def test_more_queries_is_known_even_for_tiny_samples(self):
         comparison = compare(np.array([[1, 0.9, 0.3, 0.8], [0.0, 0, 0, 0]]), seed=0)
         assert comparison.critical is None
-        assert 1 <= more_queries(comparison.pairs[0], comparison) < 20
+        assert 1 <= estimate_queries(comparison.pairs[0], comparison) < 20
 
 
 NAN = float("nan")
@@ -89,7 +89,7 @@ MODES = ("dense", "hybrid")
 
 def effects(values, configurations):
     axes = dict.fromkeys(axis for configuration in configurations for axis in configuration)
-    asked = [one for axis in axes for one in contrasts(np.array(values, float), configurations, axis)]
+    asked = [one for axis in axes for one in compute_contrasts(np.array(values, float), configurations, axis)]
     return {(effect.axis, effect.value): effect for effect in asked}
 
 
@@ -123,9 +123,9 @@ class TestContrasts:
     def test_contrast_interval_of_two_runs_matches_their_comparison(self):
         values = benchmark(np.random.default_rng(1), [0, 0.4])
         values[1, 7] = NAN
-        [effect] = contrasts(values, [{"mode": mode} for mode in MODES], "mode")
+        [effect] = compute_contrasts(values, [{"mode": mode} for mode in MODES], "mode")
         [interval] = contrast_intervals([effect], seed=6)
-        pair = compare(values, seed=6).pair(1, 0)
+        pair = compare(values, seed=6).get_pair(1, 0)
         assert effect.differences.mean() == pytest.approx(pair.difference)
         assert len(effect.differences) == 99
         assert interval.low == pytest.approx(pair.interval.low)
@@ -136,7 +136,7 @@ class TestContrasts:
 
     def test_it_refuses_another_number_of_configurations(self):
         with pytest.raises(ComparisonError, match="2 runs need as many configurations, not 1"):
-            contrasts(np.array([[0, 1], [1, 1]]), [{}], "mode")
+            compute_contrasts(np.array([[0, 1], [1, 1]]), [{}], "mode")
 
 
 def points(*figures):
@@ -146,14 +146,14 @@ def points(*figures):
 class TestFrontier:
     def test_frontier_keeps_points_no_other_dominates(self):
         found = points((0.5, 10, 100), (0.6, 20, 100), (0.55, 20, 100), (0.4, 10, 50), (0.5, 11, 100), (0.6, 30, 90))
-        assert frontier(found) == (0, 1, 3, 5)
+        assert find_frontier(found) == (0, 1, 3, 5)
 
     def test_equal_points_stay_together(self):
-        assert frontier(points((0.5, 10, 100), (0.5, 10, 100), (0.5, 10, 101))) == (0, 1)
+        assert find_frontier(points((0.5, 10, 100), (0.5, 10, 100), (0.5, 10, 101))) == (0, 1)
 
     def test_incomplete_points_are_excluded_from_the_frontier(self):
-        assert frontier(points((0.5, 10, 100), (0.9, None, 1), (0.9, 1, None))) == (0,)
-        assert frontier([]) == ()
+        assert find_frontier(points((0.5, 10, 100), (0.9, None, 1), (0.9, 1, None))) == (0,)
+        assert find_frontier([]) == ()
 
 
 class TestCheapestNotWorse:
@@ -162,33 +162,33 @@ class TestCheapestNotWorse:
     POINTS = points((0, 1, 1), (0, 90, 10), (0, 40, 30), (0, 40, 20))
 
     def test_it_takes_the_quickest_then_the_smallest(self):
-        chosen = cheapest_not_worse(self.COMPARISON, self.POINTS)
+        chosen = find_cheapest(self.COMPARISON, self.POINTS)
         best = int(np.argmax(self.COMPARISON.means))
         assert isinstance(chosen, Choice)
         assert (chosen.run, chosen.best, chosen.within) == (3, best, (0, 1, 2, 3))
-        assert chosen.most_lost == self.COMPARISON.pair(best, 3).simultaneous.high
+        assert chosen.most_lost == self.COMPARISON.get_pair(best, 3).simultaneous.high
 
     def test_most_lost_is_the_wider_interval_bound(self):
         """Where one query in twelve differs much, the bootstrap's interval of the pair is the farther one."""
         skewed = np.array([[1.0] + [0.5] * 11, [0.0] + [0.52] * 11])
-        pair = compare(skewed, seed=0).pair(0, 1)
-        chosen = cheapest_not_worse(compare(skewed, seed=0), points((0, 2, 1), (0, 1, 1)))
+        pair = compare(skewed, seed=0).get_pair(0, 1)
+        chosen = find_cheapest(compare(skewed, seed=0), points((0, 2, 1), (0, 1, 1)))
         assert pair.interval.high > pair.simultaneous.high
         assert (chosen.run, chosen.most_lost) == (1, pair.interval.high)
 
     def test_the_best_is_the_best_within_the_bounds(self):
-        chosen = cheapest_not_worse(self.COMPARISON, self.POINTS, max_latency_ms=50, max_index_bytes=10)
+        chosen = find_cheapest(self.COMPARISON, self.POINTS, max_latency_ms=50, max_index_bytes=10)
         assert chosen == Choice(run=0, best=0, within=(0,), most_lost=0.0)
-        assert cheapest_not_worse(self.COMPARISON, self.POINTS, max_latency_ms=0.5) is None
+        assert find_cheapest(self.COMPARISON, self.POINTS, max_latency_ms=0.5) is None
 
     def test_unknown_costs_rank_last_and_exceed_every_bound(self):
         unknown = points((0, 1, 1), (0, 90, 10), (0, None, 30), (0, 50, None))
-        assert cheapest_not_worse(self.COMPARISON, unknown).run == 3
-        assert cheapest_not_worse(self.COMPARISON, unknown, max_latency_ms=100).within == (0, 1, 3)
-        assert cheapest_not_worse(self.COMPARISON, unknown, max_index_bytes=100).within == (0, 1, 2)
+        assert find_cheapest(self.COMPARISON, unknown).run == 3
+        assert find_cheapest(self.COMPARISON, unknown, max_latency_ms=100).within == (0, 1, 3)
+        assert find_cheapest(self.COMPARISON, unknown, max_index_bytes=100).within == (0, 1, 2)
 
     def test_cheapest_needs_all_pairs_and_one_point_per_run(self):
         with pytest.raises(ComparisonError, match="needs a comparison of all pairs"):
-            cheapest_not_worse(compare(self.VALUES, seed=0, baseline=1), self.POINTS)
+            find_cheapest(compare(self.VALUES, seed=0, baseline=1), self.POINTS)
         with pytest.raises(ComparisonError, match="4 runs need as many points, not 3"):
-            cheapest_not_worse(self.COMPARISON, self.POINTS[:3])
+            find_cheapest(self.COMPARISON, self.POINTS[:3])

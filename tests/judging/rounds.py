@@ -12,8 +12,8 @@ from django.utils import timezone
 from apps.benchmarks.models import Benchmark
 from apps.datasets.models import Query
 from apps.judging.grading import grade_item
-from apps.judging.llm.launching import identity_of
-from apps.judging.llm.prompting import prompt_of, read_answer
+from apps.judging.llm.launching import build_judge
+from apps.judging.llm.prompting import build_prompt, read_answer
 from apps.judging.models import Grade, LLMJudge, Round, RoundItem, Slot
 from apps.judging.opening import RoundOptions, open_round
 from apps.judging.settling.deciding import renew
@@ -177,7 +177,7 @@ def grade_sample(opened: Round, judge: User, count: int | None = None) -> None:
 
 def judged_by_model(opened: Round, errors: float = 0.3) -> LLMJudge:
     """Return a model that judged the whole round, without asking its server for each answer."""
-    judge = identity_of(opened, "ollama:llama3")
+    judge = build_judge(opened, "ollama:llama3")
     judge.save()
     answer, graded_at = answering(errors), timezone.now()
     Grade.objects.bulk_create(
@@ -185,7 +185,7 @@ def judged_by_model(opened: Round, errors: float = 0.3) -> LLMJudge:
             item=item,
             source=Grade.Source.LLM,
             judge_name=judge.name,
-            grade=read_answer(answer(prompt_of(opened, item)), opened.scale),
+            grade=read_answer(answer(build_prompt(opened, item)), opened.scale),
             graded_at=graded_at,
         )
         for item in opened.items.select_related("query", "document", "chunk")

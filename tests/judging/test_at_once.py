@@ -13,7 +13,7 @@ from django.urls import reverse
 
 from apps.judging.closing import close_round
 from apps.judging.grading import adjudicate, grade_item, undo, ungrade, withdraw_adjudication
-from apps.judging.handing import hand_out, next_items
+from apps.judging.handing import hand_out, load_next_items
 from apps.judging.judges import RoundStateError
 from apps.judging.llm.launching import start_judging
 from apps.judging.models import Grade, Round, RoundItem, Slot
@@ -44,7 +44,7 @@ ACTS: dict[str, Callable[[Round, int, User], object]] = {
 @pytest.mark.parametrize("act", ACTS)
 def test_round_closed_after_loading_accepts_no_changes(benchmark, ada, grace, act):
     opened = open_for(benchmark, [ada, grace], owner=ada, overlap=1.0, depth=2)
-    item = next_items(opened, ada)[0].pk
+    item = load_next_items(opened, ada)[0].pk
     for judge, grade in ((ada, 0), (grace, 2)):
         grade_item(opened, item, judge, grade=grade)
     if act == "withdraw":
@@ -58,7 +58,7 @@ def test_round_closed_after_loading_accepts_no_changes(benchmark, ada, grace, ac
 
 
 def test_a_round_that_was_deleted_says_so(round_of_ada, ada):
-    (item,) = next_items(round_of_ada, ada)
+    (item,) = load_next_items(round_of_ada, ada)
     Round.objects.filter(pk=round_of_ada.pk).delete()
     with pytest.raises(RoundStateError, match="was deleted"):
         grade_item(round_of_ada, item.pk, ada, grade=1)
@@ -84,7 +84,7 @@ def test_model_stores_nothing_in_a_round_closed_meanwhile(benchmark, ada, server
 @pytest.mark.django_db(transaction=True)
 def test_closing_waits_for_a_grade_and_has_it(benchmark, ada):
     opened = open_for(benchmark, [ada], owner=ada)
-    (item,) = next_items(opened, ada)
+    (item,) = load_next_items(opened, ada)
     with transaction.atomic():
         grade_item(opened, item.pk, ada, grade=2)
         closing = elsewhere(lambda: close_round(loaded(opened), ada))
@@ -95,7 +95,7 @@ def test_closing_waits_for_a_grade_and_has_it(benchmark, ada):
 @pytest.mark.django_db(transaction=True)
 def test_a_grade_waits_for_closing_and_is_refused(benchmark, ada):
     opened = open_for(benchmark, [ada], owner=ada)
-    first, second = next_items(opened, ada, count=2)
+    first, second = load_next_items(opened, ada, count=2)
     grade_item(opened, first.pk, ada, grade=2)
     as_before = loaded(opened)
     with transaction.atomic():
@@ -110,13 +110,13 @@ def test_a_grade_waits_for_closing_and_is_refused(benchmark, ada):
 @pytest.mark.django_db(transaction=True)
 def test_concurrent_judges_and_state_renewal_do_not_block(benchmark, ada, grace):
     opened = open_for(benchmark, [ada, grace], owner=ada, order="decisive", measure="nDCG@3", depth=4, budget=3)
-    of_ada, of_grace = next_items(opened, ada)[0], next_items(opened, grace)[0]
+    of_ada, of_grace = load_next_items(opened, ada)[0], load_next_items(opened, grace)[0]
     with transaction.atomic():
         grade_item(opened, of_ada.pk, ada, grade=2)
         elsewhere(lambda: grade_item(loaded(opened), of_grace.pk, grace, grade=2)).result(SECONDS)
         elsewhere(lambda: renew(loaded(opened))).result(SECONDS)
         elsewhere(lambda: Round.objects.filter(pk=opened.pk).update(settled_at=None)).result(SECONDS)  # as renewing
-        assert len(elsewhere(lambda: next_items(loaded(opened), grace)).result(SECONDS)) == 1
+        assert len(elsewhere(lambda: load_next_items(loaded(opened), grace)).result(SECONDS)) == 1
     with transaction.atomic():
         undo(opened, ada)
         elsewhere(lambda: undo(loaded(opened), grace)).result(SECONDS)

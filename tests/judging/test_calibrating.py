@@ -7,10 +7,10 @@ from apps.benchmarks.models import Evaluation
 from apps.datasets.models import Judgment
 from apps.judging.grading import grade_item
 from apps.judging.judges import NotAJudgeError, RoundError, RoundStateError, change_round
-from apps.judging.llm.board import board_of
-from apps.judging.llm.calibration import CalibrationReport, calibration_of, draw_sample
-from apps.judging.llm.launching import family_of
-from apps.judging.llm.verdicts import CORRECTED, FILLED, HUMAN, PolicyReport, verdicts_of
+from apps.judging.llm.board import load_board
+from apps.judging.llm.calibration import CalibrationReport, compute_calibration, draw_sample
+from apps.judging.llm.launching import find_family
+from apps.judging.llm.verdicts import CORRECTED, FILLED, HUMAN, PolicyReport, compute_verdicts
 from apps.judging.models import Grade, LLMJudge, Round
 from apps.retrieval.llms import asking
 from benchbench.ir.judging.agreement import alpha
@@ -18,7 +18,7 @@ from tests.judging.rounds import SIZE, grade_of, grade_sample, judged_by_model, 
 
 
 def of_policy(judge: LLMJudge, policy: str) -> PolicyReport:
-    return next(told for told in verdicts_of(judge.round, judge).verdicts if told.policy == policy)
+    return next(told for told in compute_verdicts(judge.round, judge).verdicts if told.policy == policy)
 
 
 def test_sample_is_frozen_and_independent_of_grades(opened, ada, simulated):
@@ -51,7 +51,7 @@ def test_figures_are_those_of_the_sample_alone(calibrated, opened, ada):
     rest = opened.items.filter(calibration=None).select_related("query", "document")
     for item in rest[:50]:
         grade_item(opened, item.pk, ada, grade=2 - grade_of(item))  # a person who errs elsewhere
-    told = calibration_of(calibrated)
+    told = compute_calibration(calibrated)
     assert (told.graded_by_both, told.unavailable_reason, told.warnings) == (SIZE, None, [])
     rows = opened.calibration_items.order_by("place").select_related("item__query", "item__document")
     people = [grade_of(row.item) for row in rows]
@@ -75,10 +75,10 @@ def test_uncalibrated_model_shows_no_figures(opened, ada, server):
     judge = judged_by_model(opened)
 
     def refused(why: str) -> CalibrationReport:
-        told = calibration_of(judge)
+        told = compute_calibration(judge)
         assert why in str(told.unavailable_reason)
         assert told.figures is None
-        verdicts = {one.policy: one for one in verdicts_of(judge.round, judge).verdicts}
+        verdicts = {one.policy: one for one in compute_verdicts(judge.round, judge).verdicts}
         assert verdicts[HUMAN].pairs
         for policy in (FILLED, CORRECTED):
             refusal = verdicts[policy]
@@ -96,13 +96,13 @@ def test_uncalibrated_model_shows_no_figures(opened, ada, server):
     grade_item(opened, row.item_id, ada, grade=grade_of(row.item))
     assert refused("29 pairs").graded_by_both == 29, "what comes later in the order waits for those before it"
     grade_sample(opened, ada, 30)
-    assert calibration_of(judge).graded_by_both == 31
+    assert compute_calibration(judge).graded_by_both == 31
 
 
 def test_it_is_stale_when_model_prompt_or_scale_change(calibrated, opened, ada, server, monkeypatch):
     def is_stale(why: str) -> None:
         judge = LLMJudge.objects.select_related("round").get(pk=calibrated.pk)
-        told = calibration_of(judge)
+        told = compute_calibration(judge)
         assert told.is_stale
         assert why in str(told.unavailable_reason)
         assert told.figures is None
@@ -125,14 +125,14 @@ def test_it_is_stale_when_model_prompt_or_scale_change(calibrated, opened, ada, 
     is_stale("ollama:llama3 has another revision (another)")
     server.digest = "d1"
     asking.revisions.clear()
-    assert not calibration_of(LLMJudge.objects.get(pk=calibrated.pk)).is_stale
+    assert not compute_calibration(LLMJudge.objects.get(pk=calibrated.pk)).is_stale
 
 
 def test_unjudgeable_pairs_are_excluded_and_counted(calibrated, opened, ada):
     first, second = opened.calibration_items.order_by("place")[:2]
     grade_item(opened, first.item_id, ada, kind="cannot_judge")
     Grade.objects.filter(item=second.item_id, source="llm").update(kind="cannot_judge", grade=None)
-    told = calibration_of(calibrated)
+    told = compute_calibration(calibrated)
     assert (told.graded_by_both, told.cannot_judge_people, told.cannot_judge_model) == (SIZE - 2, 1, 1)
 
 
@@ -142,13 +142,13 @@ def test_judge_related_to_a_reranker_or_rewriter_triggers_warning(calibrated, op
     second.config |= {"query": "rewrite", "llm": "here:vicuna-7b"}
     for run in (first, second):
         run.save(update_fields=["config"])
-    told = calibration_of(calibrated).warnings
+    told = compute_calibration(calibrated).warnings
     assert len(told) == 2
     assert f'in "{first}" meta-llama/Llama-3-reranker reranks.' in told[0]
     assert f'in "{second}" here:vicuna-7b rewrites queries.' in told[1]
     second.config |= {"llm": "here:qwen2.5:7b"}
     second.save(update_fields=["config"])
-    assert len(calibration_of(calibrated).warnings) == 1
+    assert len(compute_calibration(calibrated).warnings) == 1
 
 
 @pytest.mark.parametrize(
@@ -164,13 +164,13 @@ def test_judge_related_to_a_reranker_or_rewriter_triggers_warning(calibrated, op
     ],
 )
 def test_model_families_are_recognised_by_name(model, family):
-    assert family_of(model) == family
+    assert find_family(model) == family
 
 
 def test_three_verdicts_are_reported_under_their_policies(calibrated, simulated):
     stored = list(Evaluation.objects.order_by("pk").values())
     judgments = Judgment.objects.count()
-    told = verdicts_of(calibrated.round, calibrated)
+    told = compute_verdicts(calibrated.round, calibrated)
     human, filled, corrected = told.verdicts
     assert [one.policy for one in told.verdicts] == ["human", "human + llm", "corrected"]
     assert [len(one.pairs) for one in told.verdicts] == [3, 3, 0]
@@ -185,7 +185,7 @@ def test_three_verdicts_are_reported_under_their_policies(calibrated, simulated)
 
 
 def test_round_without_a_model_has_only_the_human_verdict(opened):
-    human, *others = verdicts_of(opened, None).verdicts
+    human, *others = compute_verdicts(opened, None).verdicts
     assert len(human.pairs) == 3
     assert {one.unavailable_reason for one in others} == {"No model has judged this round."}
 
@@ -202,11 +202,11 @@ def test_perfect_model_fills_the_gaps_with_true_grades(opened, ada, server):
     draw_sample(opened, SIZE, ada)
     grade_sample(opened, ada)
     judge = judged_by_model(opened, errors=0.0)
-    board = board_of(opened, judge)
-    true = board.values(board.truths(board.prior_grades, board.model))
+    board = load_board(opened, judge)
+    true = board.compute_values(board.build_truths(board.prior_grades, board.model))
     wanted = [float((true[a] - true[b]).mean()) for a, b in ((0, 1), (0, 2), (1, 2))]
     assert [pair.difference for pair in of_policy(judge, FILLED).pairs] == pytest.approx(wanted, abs=1e-12)
-    figures = calibration_of(judge).figures
+    figures = compute_calibration(judge).figures
     assert figures.alpha == 1
 
 
@@ -223,10 +223,10 @@ def test_a_correction_that_cannot_be_says_why(calibrated, opened):
 
 def test_where_every_run_was_deleted_nothing_is_compared(calibrated, opened):
     opened.runs.clear()
-    for told in verdicts_of(opened, calibrated).verdicts:
+    for told in compute_verdicts(opened, calibrated).verdicts:
         assert (told.pairs, told.best_run_ids) == ([], [])
         assert told.unavailable_reason
-    figures = calibration_of(calibrated)
+    figures = compute_calibration(calibrated)
     assert figures.figures is not None, "the grades are there"
     assert (figures.figures.tau, figures.figures.mean_absolute_difference) == (None, None)
 

@@ -4,11 +4,11 @@ import pytest
 from django.contrib.auth.models import User
 
 from apps.benchmarks.models import Benchmark, Evaluation, StageList
-from apps.datasets.editing.drafts import draft_of, end_queries, freeze, open_draft
+from apps.datasets.editing.drafts import end_queries, find_draft, freeze, open_draft
 from apps.datasets.models import DatasetVersion, Query
 from apps.judging.closing import close_round
 from apps.judging.grading import adjudicate, grade_item
-from apps.judging.handing import next_items
+from apps.judging.handing import load_next_items
 from apps.judging.judges import NotAJudgeError, RoundStateError
 from apps.judging.models import Round
 from apps.mappings.resolving import resolve
@@ -18,7 +18,7 @@ from tests.judging.rounds import open_for
 
 
 def grade_all(opened: Round, judge: User, grade: int = 1) -> None:
-    while items := next_items(opened, judge, count=20):
+    while items := load_next_items(opened, judge, count=20):
         for item in items:
             grade_item(opened, item.pk, judge, grade=grade, note="Seen.")
 
@@ -26,7 +26,7 @@ def grade_all(opened: Round, judge: User, grade: int = 1) -> None:
 def test_closing_freezes_a_version_and_rescores_without_searching(benchmark, round_of_ada, ada):
     lists = StageList.objects.count()
     grade_all(round_of_ada, ada)
-    assert draft_of(benchmark.mapping.dataset) is None, "grades count nowhere before"
+    assert find_draft(benchmark.mapping.dataset) is None, "grades count nowhere before"
     closed = close_round(round_of_ada, ada)
     assert (closed.version.number, closed.judgments) == (2, 10)
     assert closed.version.judgments.count() == 12
@@ -60,7 +60,7 @@ def test_the_judges_of_an_item_are_all_named(benchmark, ada, grace):
 
 
 def test_round_without_grades_closes_and_keeps_the_dataset(benchmark, round_of_ada, ada):
-    (item,) = next_items(round_of_ada, ada)
+    (item,) = load_next_items(round_of_ada, ada)
     grade_item(round_of_ada, item.pk, ada, kind="cannot_judge")
     closed = close_round(round_of_ada, ada)
     assert closed.version is None

@@ -12,9 +12,9 @@ from django.urls import reverse
 
 from apps.benchmarks.models import Benchmark, QueryResult
 from apps.judging.grading import grade_item
-from apps.judging.llm.board import Board, board_of
+from apps.judging.llm.board import Board, load_board
 from apps.judging.llm.calibration import draw_sample
-from apps.judging.llm.verdicts import CORRECTED, PolicyReport, verdicts_of
+from apps.judging.llm.verdicts import CORRECTED, PolicyReport, compute_verdicts
 from apps.judging.models import Grade, LLMJudge, Round
 from benchbench.ir.judging.orders import query_order
 from tests.judging.rounds import grade_of, judged_by_model, open_for
@@ -52,7 +52,7 @@ def calibrated(opened: Round, ada: User, server: LLMServer) -> LLMJudge:
 
 def told_of(judge: LLMJudge) -> PolicyReport:
     judge = LLMJudge.objects.get(pk=judge.pk)
-    return next(told for told in verdicts_of(judge.round, judge).verdicts if told.policy == CORRECTED)
+    return next(told for told in compute_verdicts(judge.round, judge).verdicts if told.policy == CORRECTED)
 
 
 def sampled_of(board: Board) -> list[int]:
@@ -64,15 +64,15 @@ def sampled_of(board: Board) -> list[int]:
 
 
 def test_correction_over_whole_queries_matches_ppi_python(calibrated):
-    board = board_of(calibrated.round, calibrated)
+    board = load_board(calibrated.round, calibrated)
     sampled = sampled_of(board)
     rest = [place for place in range(len(board.query_ids)) if place not in sampled]
     assert 10 <= len(sampled) < len(board.query_ids) - 10
     told = told_of(calibrated)
     assert (told.unavailable_reason, told.sampled_queries) == (None, len(sampled))
     person, model = (
-        board.values(board.truths(board.prior_grades, board.people)),
-        board.values(board.truths(board.prior_grades, board.model)),
+        board.compute_values(board.build_truths(board.prior_grades, board.people)),
+        board.compute_values(board.build_truths(board.prior_grades, board.model)),
     )
     for pair, (first, second) in zip(told.pairs, combinations(range(3), 2), strict=True):
         y, f = person[first] - person[second], model[first] - model[second]
@@ -92,7 +92,7 @@ def test_report_names_the_sample_and_the_estimand(admin_client, calibrated, open
     assert told.estimand == (
         "mean difference in AP@5 by the person's grades, over the queries from which the sample was drawn"
     )
-    sampled = [board_of(opened, calibrated).query_ids[place] for place in sampled_of(board_of(opened, calibrated))]
+    sampled = [load_board(opened, calibrated).query_ids[place] for place in sampled_of(load_board(opened, calibrated))]
     assert told.judged == opened.items.filter(query__in=sampled).count() < GRADED
     assert told.model_judged == opened.pool_size
     assert "People's grades of the first queries in a random order" in told.meaning
@@ -106,22 +106,22 @@ def test_report_names_the_sample_and_the_estimand(admin_client, calibrated, open
 def test_a_model_that_favours_a_run_is_corrected(simulated, ada, server):
     opened = open_for(simulated, [ada], owner=ada, order="queries", measure="P@5", uniform_share=0.3, seed=3)
     judge = judged(opened, ada, errors=0.0)
-    board = board_of(opened, judge)
-    true = board.values(board.truths(board.prior_grades, board.model))
+    board = load_board(opened, judge)
+    true = board.compute_values(board.build_truths(board.prior_grades, board.model))
     third = board.rankings[2]
     for row in Grade.objects.filter(source="llm").select_related("item"):
         if row.item.document_id in third[row.item.query_id][0]:
             row.grade = 2  # everything that the worst run returns is relevant
             row.save(update_fields=["grade"])
     wanted = float((true[0] - true[2]).mean())
-    filled, corrected = (told.pairs[1] for told in verdicts_of(opened, judge).verdicts[1:])
+    filled, corrected = (told.pairs[1] for told in compute_verdicts(opened, judge).verdicts[1:])
     assert abs(filled.difference - wanted) > 0.15
     assert not filled.low <= wanted <= filled.high
     assert corrected.low <= wanted <= corrected.high
 
 
 def test_grades_after_a_gap_are_not_counted_yet(calibrated, opened, ada):
-    board = board_of(opened, calibrated)
+    board = load_board(opened, calibrated)
     sampled = sampled_of(board)
     gap = opened.items.filter(query=board.query_ids[sampled[11]], calibration=None).order_by("-place")[0]
     Grade.objects.filter(item=gap, source="human").delete()
@@ -144,7 +144,7 @@ def test_in_another_order_whole_queries_are_no_sample(calibrated, opened):
 
 
 def test_a_query_that_a_run_failed_on_ends_nothing(simulated, ada, server):
-    place = query_order(board_of(open_by_queries(simulated, ada), None).pool, seed=3)[2]
+    place = query_order(load_board(open_by_queries(simulated, ada), None).pool, seed=3)[2]
     query = sorted(simulated.dataset_version.queries.values_list("pk", flat=True))[place]
     run = simulated.runs.order_by("run_order")[0]
     change_rankings(QueryResult.objects.filter(run=run, query=query), error="It failed.")

@@ -11,7 +11,7 @@ from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import Judgment, Query
 from apps.judging.closing import close_round
 from apps.judging.grading import grade_item, undo
-from apps.judging.handing import next_items
+from apps.judging.handing import load_next_items
 from apps.judging.judges import RoundError, change_round
 from apps.judging.llm.calibration import draw_sample
 from apps.judging.models import Grade, LLMJudge, Round, RoundState, Slot
@@ -68,7 +68,7 @@ def state_of(opened: Round) -> tuple[State, Sequence[Run]] | None:
 def grade_on(opened: Round, judge: User, most: int) -> int:
     """Grade what is handed out, as if only the first document of the second run were relevant; return how many."""
     graded, relevant = 0, best(opened)
-    while graded < most and (items := next_items(opened, judge, count=5)):
+    while graded < most and (items := load_next_items(opened, judge, count=5)):
         for item in items:
             grade_item(opened, item.pk, judge, grade=2 if item.document_id == relevant else 0)
         graded += len(items)
@@ -87,9 +87,9 @@ def test_settled_round_stops_unless_the_owner_continues_it(apart, ada):
     opened.refresh_from_db()
     state = state_of(opened)
     assert (state[0].is_settled, state[0].winner, opened.settled_at is None) == (True, 1, False)
-    assert next_items(opened, ada) == []
+    assert load_next_items(opened, ada) == []
     Round.objects.update(continue_after_settled=True)
-    assert len(next_items(Round.objects.get(), ada)) == 1
+    assert len(load_next_items(Round.objects.get(), ada)) == 1
 
 
 def test_a_settled_question_that_is_undone_is_open_again(apart, ada):
@@ -99,7 +99,7 @@ def test_a_settled_question_that_is_undone_is_open_again(apart, ada):
         undo(opened, ada, count=10)
     assert state is not None
     assert opened.settled_at is None
-    assert next_items(opened, ada) != []
+    assert load_next_items(opened, ada) != []
 
 
 def test_state_depends_only_on_the_grades(apart, ada):
@@ -140,7 +140,7 @@ def test_single_run_round_has_no_state_or_decisive_order(apart, ada):
 @pytest.mark.parametrize(("grade", "learns"), [(1, False), (0, True)])
 def test_prior_judgments_train_only_if_some_are_irrelevant(grade, learns):
     pool = Pool.from_rankings([[[1, 2, 3], [4, 5]], [[3, 2, 1], [5, 4]]])
-    judging = Question(pool, Measure.parse("nDCG@3"), (0, 1), [{1: 1}, {4: grade}], seed=1).judging()
+    judging = Question(pool, Measure.parse("nDCG@3"), (0, 1), [{1: 1}, {4: grade}], seed=1).build_judging()
     taught = judging.state().reason
     assert taught is not None
     alone = "this round has 0"
@@ -163,7 +163,7 @@ def evident_state(opened: Round) -> State:
 def test_the_calibration_sample_comes_first_in_the_decisive_order(opened, ada):
     evident_state(opened)
     first = set(opened.calibration_items.order_by("place").values_list("item", flat=True))
-    assert {item.pk for item in next_items(opened, ada, count=20)} <= first
+    assert {item.pk for item in load_next_items(opened, ada, count=20)} <= first
 
 
 def test_calibrated_model_is_evidence_but_never_in_the_version(opened, ada, server):

@@ -7,8 +7,8 @@ from django.contrib.auth.models import User
 from django.db.models import Count
 from django.utils import timezone
 
-from apps.judging.grading import adjudicate, grade_item, grades_by, undo, ungrade
-from apps.judging.handing import next_items
+from apps.judging.grading import adjudicate, grade_item, load_grades, undo, ungrade
+from apps.judging.handing import load_next_items
 from apps.judging.judges import NotAJudgeError, RoundError, RoundStateError
 from apps.judging.models import Grade, Round, Slot
 from apps.judging.settling.consensus import compute_consensus, load_consensus
@@ -16,7 +16,7 @@ from tests.judging.rounds import give_back, names_of, open_for
 
 
 def test_repeated_grades_are_stored_once_and_can_be_overwritten(round_of_ada, ada):
-    (item,) = next_items(round_of_ada, ada)
+    (item,) = load_next_items(round_of_ada, ada)
     for _ in range(2):
         grade_item(round_of_ada, item.pk, ada, grade=2, note="Word for word.", seconds=3.5)
     grade_item(round_of_ada, item.pk, ada, grade=1)
@@ -27,9 +27,9 @@ def test_repeated_grades_are_stored_once_and_can_be_overwritten(round_of_ada, ad
 
 def test_grade_is_stored_after_the_lease_moved_on(benchmark, ada, grace):
     opened = open_for(benchmark, [ada, grace])
-    (item,) = next_items(opened, ada)
+    (item,) = load_next_items(opened, ada)
     give_back(opened, ada)
-    assert next_items(opened, grace) == [item]
+    assert load_next_items(opened, grace) == [item]
     grade_item(opened, item.pk, grace, grade=1)
     grade_item(opened, item.pk, ada, grade=1)
     assert load_consensus(opened)[item.pk].grade == 1
@@ -49,7 +49,7 @@ def test_grade_is_stored_after_the_lease_moved_on(benchmark, ada, grace):
     ],
 )
 def test_grades_off_the_scale_are_rejected(round_of_ada, ada, stated, field):
-    (item,) = next_items(round_of_ada, ada)
+    (item,) = load_next_items(round_of_ada, ada)
     with pytest.raises(RoundError) as refused:
         grade_item(round_of_ada, item.pk, ada, **stated)
     assert refused.value.field == field
@@ -57,7 +57,7 @@ def test_grades_off_the_scale_are_rejected(round_of_ada, ada, stated, field):
 
 
 def test_an_item_of_another_round_is_refused(benchmark, round_of_ada, ada, grace):
-    (item,) = next_items(open_for(benchmark, [ada]), ada)
+    (item,) = load_next_items(open_for(benchmark, [ada]), ada)
     with pytest.raises(RoundError, match=f"no item {item.pk}"):
         grade_item(round_of_ada, item.pk, ada, grade=1)
     with pytest.raises(NotAJudgeError):
@@ -65,12 +65,12 @@ def test_an_item_of_another_round_is_refused(benchmark, round_of_ada, ada, grace
 
 
 def test_undo_removes_last_grades_and_returns_items_to_judge(round_of_ada, ada):
-    items = next_items(round_of_ada, ada, count=4)
+    items = load_next_items(round_of_ada, ada, count=4)
     for item in items:
         grade_item(round_of_ada, item.pk, ada, grade=1)
     assert undo(round_of_ada, ada, count=2) == [items[3].pk, items[2].pk]
-    assert next_items(round_of_ada, ada, count=3)[:2] == items[2:]
-    assert [row.item_id for row in grades_by(round_of_ada, ada)] == [items[1].pk, items[0].pk]
+    assert load_next_items(round_of_ada, ada, count=3)[:2] == items[2:]
+    assert [row.item_id for row in load_grades(round_of_ada, ada)] == [items[1].pk, items[0].pk]
     with pytest.raises(RoundError, match="1 to 10"):
         undo(round_of_ada, ada, count=11)
     undo(round_of_ada, ada, count=10)
@@ -80,19 +80,19 @@ def test_undo_removes_last_grades_and_returns_items_to_judge(round_of_ada, ada):
 
 def test_bulk_withdrawal_returns_items_to_any_judge(benchmark, ada, grace):
     opened = open_for(benchmark, [ada, grace])
-    items = next_items(opened, ada, count=3)
+    items = load_next_items(opened, ada, count=3)
     for item in items:
         grade_item(opened, item.pk, ada, grade=0)
     assert ungrade(opened, ada, [item.pk for item in items[:2]]) == 2
     assert ungrade(opened, grace, [items[2].pk]) == 0, "only one's own"
-    assert next_items(opened, grace, count=2) == items[:2]
+    assert load_next_items(opened, grace, count=2) == items[:2]
 
 
 def test_agreed_grade_is_the_median_and_owner_decides_splits(benchmark, ada, grace):
     lead = User.objects.create_user("lead", is_staff=True)
     opened = open_for(benchmark, [ada, grace], owner=lead, overlap=1.0)
-    first, second = next_items(opened, ada, count=2)
-    next_items(opened, grace, count=2)
+    first, second = load_next_items(opened, ada, count=2)
+    load_next_items(opened, grace, count=2)
     for judge, grades in ((ada, (0, 2)), (grace, (2, 2))):
         for item, grade in zip((first, second), grades, strict=True):
             grade_item(opened, item.pk, judge, grade=grade)
@@ -108,7 +108,7 @@ def test_agreed_grade_is_the_median_and_owner_decides_splits(benchmark, ada, gra
     for grade in (2, 1):
         adjudicate(opened, first.pk, lead, grade, note="It is another fruit.")
     assert (load_consensus(opened)[first.pk].grade, load_consensus(opened)[first.pk].split) == (1, False)
-    assert list(grades_by(opened, lead)) == []
+    assert list(load_grades(opened, lead)) == []
 
 
 @pytest.mark.parametrize(
@@ -127,31 +127,31 @@ def test_median_of_an_even_split_is_undefined(grades, wanted):
 
 
 def test_unjudgeable_item_is_done_without_a_grade(round_of_ada, ada):
-    (item,) = next_items(round_of_ada, ada)
+    (item,) = load_next_items(round_of_ada, ada)
     grade_item(round_of_ada, item.pk, ada, kind="cannot_judge")
     assert load_consensus(round_of_ada) == {}
-    assert next_items(round_of_ada, ada) != [item]
+    assert load_next_items(round_of_ada, ada) != [item]
     assert Slot.objects.get(item=item).done
 
 
 def test_next_items_follow_round_order_and_stay_leased(round_of_ada, ada):
-    first = next_items(round_of_ada, ada, count=3)
+    first = load_next_items(round_of_ada, ada, count=3)
     assert [item.place for item in first] == [1, 2, 3]
-    assert next_items(round_of_ada, ada, count=3) == first, "asking again renews"
+    assert load_next_items(round_of_ada, ada, count=3) == first, "asking again renews"
     grade_item(round_of_ada, first[0].pk, ada, grade=1)
-    assert [item.place for item in next_items(round_of_ada, ada, count=3)] == [2, 3, 4]
+    assert [item.place for item in load_next_items(round_of_ada, ada, count=3)] == [2, 3, 4]
 
 
 def test_no_two_judges_get_one_item(benchmark, ada, grace):
     opened = open_for(benchmark, [ada, grace])
-    of_ada, of_grace = (set(names_of(next_items(opened, judge, count=5))) for judge in (ada, grace))
+    of_ada, of_grace = (set(names_of(load_next_items(opened, judge, count=5))) for judge in (ada, grace))
     assert len(of_ada | of_grace) == 10
 
 
 def test_item_needing_two_judges_goes_to_two_different_judges(benchmark, ada, grace):
     opened = open_for(benchmark, [ada, grace], overlap=0.5)
     for judge in (ada, grace, ada, grace):
-        for item in next_items(opened, judge, count=20):
+        for item in load_next_items(opened, judge, count=20):
             grade_item(opened, item.pk, judge, grade=0)
     given = opened.items.annotate(given=Count("grades")).values_list("given", "wanted")
     assert all(count == wanted for count, wanted in given)
@@ -160,34 +160,34 @@ def test_item_needing_two_judges_goes_to_two_different_judges(benchmark, ada, gr
 
 def test_single_judge_gets_a_double_item_once(benchmark, ada, grace):
     opened = open_for(benchmark, [ada, grace], overlap=1.0)
-    places = [item.place for item in next_items(opened, ada, count=20)]
+    places = [item.place for item in load_next_items(opened, ada, count=20)]
     assert places == list(range(1, 11))
 
 
 def test_an_abandoned_item_returns(benchmark, ada, grace):
     opened = open_for(benchmark, [ada, grace])
-    held = next_items(opened, ada, count=10)
-    assert next_items(opened, grace) == []
+    held = load_next_items(opened, ada, count=10)
+    assert load_next_items(opened, grace) == []
     Slot.objects.filter(item__in=held[:2]).update(until=timezone.now() - timedelta(seconds=1))
-    assert next_items(opened, grace, count=5) == held[:2]
+    assert load_next_items(opened, grace, count=5) == held[:2]
     give_back(opened, ada)
-    assert len(next_items(opened, grace, count=20)) == 10
+    assert len(load_next_items(opened, grace, count=20)) == 10
 
 
 def test_skipped_item_goes_only_to_other_judges(benchmark, ada, grace):
     opened = open_for(benchmark, [ada, grace])
-    (item,) = next_items(opened, ada)
+    (item,) = load_next_items(opened, ada)
     grade_item(opened, item.pk, ada, kind="skip")
-    assert item not in next_items(opened, ada, count=20)
+    assert item not in load_next_items(opened, ada, count=20)
     give_back(opened, ada)
-    assert next_items(opened, grace) == [item]
+    assert load_next_items(opened, grace) == [item]
 
 
 def test_non_judges_and_closed_rounds_get_no_items(round_of_ada, ada, grace):
     with pytest.raises(NotAJudgeError, match="grace is not a judge"):
-        next_items(round_of_ada, grace)
+        load_next_items(round_of_ada, grace)
     with pytest.raises(RoundError, match="1 to 20 items"):
-        next_items(round_of_ada, ada, count=21)
+        load_next_items(round_of_ada, ada, count=21)
     round_of_ada.state = Round.State.CLOSED
     with pytest.raises(RoundStateError, match="is closed"):
-        next_items(round_of_ada, ada)
+        load_next_items(round_of_ada, ada)

@@ -10,9 +10,9 @@ from django.urls import reverse
 
 from apps.benchmarks.models import Benchmark
 from apps.judging.grading import grade_item
-from apps.judging.handing import next_items
-from apps.judging.llm.calibration import calibration_of
-from apps.judging.llm.verdicts import verdicts_of
+from apps.judging.handing import load_next_items
+from apps.judging.llm.calibration import compute_calibration
+from apps.judging.llm.verdicts import compute_verdicts
 from apps.judging.models import Grade, Round
 from apps.operations.models import Operation
 from apps.operations.working import wait
@@ -28,7 +28,7 @@ def split(benchmark: Benchmark, ada: User, grace: User) -> Round:
     (olga,) = make_judges("olga")
     opened = open_for(benchmark, [ada, grace], owner=olga, overlap=1.0, guidelines="**Read** it whole.")
     for judge in (ada, grace):
-        items = next_items(opened, judge, count=20)
+        items = load_next_items(opened, judge, count=20)
         for item in items:
             differs = judge == grace and item.place == 1
             grade_item(opened, item.pk, judge, grade=0 if differs else 2, note=f"by {judge}", seconds=4.0)
@@ -227,7 +227,7 @@ def test_the_sample_is_drawn_on_a_page(lead, opened):
 
 
 def test_page_shows_calibration_and_verdicts_unchanged(lead, calibrated, opened):
-    told = calibration_of(calibrated)
+    told = compute_calibration(calibrated)
     assert told.figures
     shown = lead.get(url("round_llm_judges", opened))
     (judge,) = shown.context["judges"]
@@ -236,7 +236,7 @@ def test_page_shows_calibration_and_verdicts_unchanged(lead, calibrated, opened)
     assert f"Graded by people and the model: {SIZE} pairs" in words
     assert "Kendall’s τ" in words
     assert calibrated.name in words
-    report = verdicts_of(calibrated.round, calibrated)
+    report = compute_verdicts(calibrated.round, calibrated)
     words = unescape(text_of(lead.get(url("round_verdicts", opened))))
     for verdict in report.verdicts:
         assert verdict.policy in words

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from apps.judging.grading import grade_item
-from apps.judging.handing import next_items
+from apps.judging.handing import load_next_items
 from apps.judging.models import Grade, Round
 from tests.judging.rounds import make_judges, open_for
 
@@ -101,7 +101,7 @@ def test_an_exchange_takes_twelve_statements_however_many_judge(client_of_ada, b
     others = make_judges(*(f"judge{number}" for number in range(6)))
     opened = open_for(benchmark, [ada, *others], order="decisive", measure="nDCG@3", depth=4, overlap=1.0)
     for judge in others[:2]:
-        for item in next_items(opened, judge):
+        for item in load_next_items(opened, judge):
             grade_item(opened, item.pk, judge, grade=1, seconds=2.0)
     item, *have = data_of(client_of_ada, opened)["held"]
     with CaptureQueriesContext(connection) as captured:

@@ -11,7 +11,7 @@ from django.db import connection
 from apps.benchmarks.models import Benchmark
 from apps.judging import question, tasks
 from apps.judging.grading import adjudicate, grade_item, undo
-from apps.judging.handing import next_items
+from apps.judging.handing import load_next_items
 from apps.judging.models import Round, RoundItem, RoundState
 from apps.judging.settling import deciding
 from apps.judging.settling.renewing import load_round_status
@@ -34,7 +34,7 @@ def decisive(benchmark: Benchmark, ada: User, grace: User) -> Round:
 
 
 def graded(opened: Round, judge: User, most: int, grade: int = 1) -> list[RoundItem]:
-    items = next_items(opened, judge, count=most)
+    items = load_next_items(opened, judge, count=most)
     for item in items:
         grade_item(opened, item.pk, judge, grade=grade)
     return items
@@ -63,7 +63,7 @@ def test_a_worker_is_asked_once_however_often_judges_grade(decisive, ada, quick)
     assert (told.counted_grades, told.is_current) == (10, True)
     assert "updated" not in told.sentence
     graded(decisive, ada, 1)
-    next_items(decisive, ada)
+    load_next_items(decisive, ada)
     assert len(quick.job_ids) == 2, "what comes after a job began wants another"
 
 
@@ -101,7 +101,7 @@ def test_changed_and_adjudicated_grades_make_the_state_stale(decisive, ada, grac
 def test_renewing_a_current_state_computes_nothing(decisive, ada, monkeypatch):
     graded(decisive, ada, 2)
     first = load_round_status(decisive)
-    monkeypatch.setattr(deciding, "_desk", lambda *_: pytest.fail("nothing is to be reckoned"))
+    monkeypatch.setattr(deciding, "_load_desk", lambda *_: pytest.fail("nothing is to be reckoned"))
     renew_state(str(decisive.pk))
     assert load_round_status(decisive).row.computed_at == first.row.computed_at
 
@@ -192,6 +192,6 @@ def test_inclusion_probability_reflects_the_judged_sample(benchmark, ada, order,
 
 def test_unjudgeable_items_belong_to_the_sample(benchmark, ada):
     opened = open_for(benchmark, [ada], owner=ada, order="random")
-    for item in next_items(opened, ada, count=2):
+    for item in load_next_items(opened, ada, count=2):
         grade_item(opened, item.pk, ada, kind="cannot_judge")
     assert load_round_status(opened).row.sample_size == 2

@@ -75,7 +75,7 @@ def test_import_creates_everything_under_one_name_and_indexes_it(fruit, capsys, 
     assert told["index"]["id"] == str(index.pk)
     assert (index.status, index.encoder, index.stats["num_vectors"]) == ("ready", ENCODER, 3)
     opened = open_index(index)
-    assert [opened.document_ids[found.ids[0]] for found in opened.lexical(["apple"], 1)] == [
+    assert [opened.document_ids[found.ids[0]] for found in opened.search_words(["apple"], 1)] == [
         Document.objects.get(external_id="d1").pk
     ]
 

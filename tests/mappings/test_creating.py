@@ -8,7 +8,7 @@ from django.core.management import CommandError, call_command
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset, Judgment
 from apps.datasets.records import DOC_REF_KEYS
-from apps.mappings.creating import MappingExistsError, create_mapping, delete_dataset, delete_mapping, mapping_of
+from apps.mappings.creating import MappingExistsError, create_mapping, delete_dataset, delete_mapping, find_mapping
 from apps.mappings.models import Mapping, Resolution
 from apps.mappings.references import FIELDS, Match, Outcome, Verdict, resolve_reference
 from apps.mappings.resolving import resolve
@@ -49,16 +49,16 @@ def test_private_mappings_do_not_conflict_between_owners(django_user_model):
     alice, bob = (django_user_model.objects.create_user(name, is_staff=True) for name in ("alice", "bob"))
     dataset, collection = make_dataset(), make_collection()
     his = create_mapping(dataset, collection, owner=bob)
-    assert mapping_of(dataset, collection, owner=alice) is None
+    assert find_mapping(dataset, collection, owner=alice) is None
     hers = create_mapping(dataset, collection, owner=alice)
-    assert (hers.name, mapping_of(dataset, collection, owner=alice)) == (his.name, hers)
-    assert mapping_of(dataset, collection) == his, "a command that names no owner finds everybody's"
+    assert (hers.name, find_mapping(dataset, collection, owner=alice)) == (his.name, hers)
+    assert find_mapping(dataset, collection) == his, "a command that names no owner finds everybody's"
     shared = create_mapping(dataset, collection)
-    assert mapping_of(dataset, collection) == shared
+    assert find_mapping(dataset, collection) == shared
     with pytest.raises(MappingExistsError, match="resolve that one again"):
         create_mapping(dataset, collection)
     hers.delete()
-    assert mapping_of(dataset, collection, owner=alice) == shared
+    assert find_mapping(dataset, collection, owner=alice) == shared
     with pytest.raises(MappingExistsError, match="resolve that one again"):
         create_mapping(dataset, collection, owner=alice)
 

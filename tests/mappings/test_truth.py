@@ -3,14 +3,14 @@
 import pytest
 from django.contrib.auth.models import User
 
-from apps.datasets.editing.drafts import draft_of, end_queries, freeze, open_draft
+from apps.datasets.editing.drafts import end_queries, find_draft, freeze, open_draft
 from apps.datasets.models import Judgment, Query
-from apps.datasets.versions import stored_hash
+from apps.datasets.versions import hash_stored
 from apps.mappings.creating import create_mapping
 from apps.mappings.models import Mapping
 from apps.mappings.repairing import JudgingError, find_judgments, judge_document, unjudge_document
 from apps.mappings.resolving import resolve
-from apps.mappings.truth import TruthError, truth
+from apps.mappings.truth import TruthError, read_truth
 from tests.drafts import set_judgment
 from tests.factories import add_judgment, add_version, make_collection, make_dataset, make_mapping
 
@@ -23,7 +23,7 @@ def library():
 def truth_of(queries, collection, **options):
     """The truth with external ids for documents and "?" + reference for unresolved judgments."""
     mapping = resolve(create_mapping(make_dataset(queries), collection)).mapping
-    found = truth(mapping, mapping.dataset_version, **options)
+    found = read_truth(mapping, mapping.dataset_version, **options)
     names = dict(collection.documents.values_list("id", "external_id"))
     names |= {-pk: f"?{next(iter(ref.values()))}" for pk, ref in Judgment.objects.values_list("id", "doc_ref")}
     keys = dict(mapping.dataset_version.queries.values_list("id", "key"))
@@ -87,8 +87,8 @@ def test_an_older_version_keeps_its_own_truth(library):
     first.queries.filter(key="q2").update(until=2)
     second = add_version(dataset)
     mapping = resolve(create_mapping(dataset, library)).mapping
-    assert [sorted(graded.values()) for graded in truth(mapping, first).grades.values()] == [[1, 1], []]
-    assert [sorted(graded.values()) for graded in truth(mapping, second).grades.values()] == [[1, 3]]
+    assert [sorted(graded.values()) for graded in read_truth(mapping, first).grades.values()] == [[1, 1], []]
+    assert [sorted(graded.values()) for graded in read_truth(mapping, second).grades.values()] == [[1, 3]]
 
 
 @pytest.mark.django_db
@@ -96,12 +96,12 @@ def test_versions_unknown_to_the_mapping_are_refused(library):
     dataset = make_dataset({"q1": [({"document_id": "a"}, 1)]})
     mapping = create_mapping(dataset, library)
     with pytest.raises(TruthError, match="is pending: resolve it first"):
-        truth(mapping, dataset.versions.get())
+        read_truth(mapping, dataset.versions.get())
     mapping = resolve(mapping).mapping
     with pytest.raises(TruthError, match="is newer: resolve it again"):
-        truth(mapping, add_version(dataset))
+        read_truth(mapping, add_version(dataset))
     with pytest.raises(TruthError, match="belongs to another dataset"):
-        truth(mapping, make_dataset(name="others").versions.get())
+        read_truth(mapping, make_dataset(name="others").versions.get())
 
 
 @pytest.mark.django_db
@@ -109,15 +109,15 @@ def test_it_takes_two_queries(library, django_assert_num_queries):
     queries = {f"q{n}": [({"document_id": "a"}, 1), ({"document_id": "x"}, 1)] for n in range(20)}
     mapping = resolve(create_mapping(make_dataset(queries), library)).mapping
     with django_assert_num_queries(2):
-        truth(mapping, mapping.dataset_version)
+        read_truth(mapping, mapping.dataset_version)
 
 
 @pytest.mark.django_db
 def test_truth_can_be_limited_to_some_queries(library):
     mapping = resolve(create_mapping(make_dataset({"q1": [({"document_id": "a"}, 2)], "q2": []}), library)).mapping
-    whole = truth(mapping, mapping.dataset_version)
+    whole = read_truth(mapping, mapping.dataset_version)
     for query_id, graded in whole.grades.items():
-        assert truth(mapping, mapping.dataset_version, query_ids=[query_id]).grades == {query_id: graded}
+        assert read_truth(mapping, mapping.dataset_version, query_ids=[query_id]).grades == {query_id: graded}
 
 
 @pytest.fixture
@@ -158,7 +158,7 @@ def test_new_grade_replaces_all_earlier_grades(judged_mapping, ada):
     judge(judged_mapping, "d3", 3, ada)
     assert grades(judged_mapping, 2) == {"d1": [0], "d2": [1], "d3": [3]}
     assert grades(judged_mapping, 1) == {"d1": [3, 1], "d2": [2]}, "the frozen version stays"
-    references = [one.doc_ref for one in draft_of(judged_mapping.dataset).judgments.order_by("ref_hash")]
+    references = [one.doc_ref for one in find_draft(judged_mapping.dataset).judgments.order_by("ref_hash")]
     assert {"uri": "lib:2"} in references, "the reference that the dataset has is kept"
     assert {"document_id": "d3"} in references
 
@@ -175,7 +175,7 @@ def test_sections_stay_with_the_judgment(judged_mapping, ada):
     set_judgment(judged_mapping.dataset, "q", {"uri": "lib:2"}, 2, section_refs=["s1"])
     version = freeze(judged_mapping.dataset)
     assert judge(judged_mapping, "d2", 3, ada).section_refs == ["s1"]
-    assert stored_hash(version) == version.content_hash
+    assert hash_stored(version) == version.content_hash
 
 
 def test_judging_removed_documents_or_queries_is_refused(judged_mapping, ada):
@@ -193,4 +193,4 @@ def test_a_grade_that_is_stated_already_opens_no_draft(judged_mapping, ada):
     judged = judge(judged_mapping, "d3", 1, ada)
     freeze(judged_mapping.dataset)
     assert judge(judged_mapping, "d3", 1, ada) == judged
-    assert draft_of(judged_mapping.dataset) is None
+    assert find_draft(judged_mapping.dataset) is None

@@ -39,7 +39,7 @@ class Adding(Handler):
     def stop(self, operation: Operation) -> None:
         self.stopped.append(operation.status)
 
-    def event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
+    def build_event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
         numbers = [result["number"] for result in operation.batches.values_list("result", flat=True) if result]
         return "adding_progress", {"operation_id": str(operation.pk), "sum": sum(numbers), "status": operation.status}
 

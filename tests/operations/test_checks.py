@@ -10,7 +10,7 @@ from django.db import connection
 from django.db.utils import OperationalError
 
 from benchbench.database import tables
-from benchbench.database.tables import not_applied, why_not_usable
+from benchbench.database.tables import describe_missing, explain_unusable
 
 pytestmark = pytest.mark.thorough
 
@@ -54,19 +54,19 @@ def test_it_counts_missing_migrations(process_environment):
                     "INSERT INTO django_migrations (app, name, applied) VALUES (%s, %s, %s)",
                     ["benchmarks", name, applied],
                 )
-    assert f"{not_applied(len(removed))}." in output
+    assert f"{describe_missing(len(removed))}." in output
     assert "HINT: Run: python manage.py migrate" in output
 
 
 def test_command_explains_why_the_database_is_unusable(db, monkeypatch):
-    assert why_not_usable("benchbench") == ""
+    assert explain_unusable("benchbench") == ""
     with connection.cursor() as cursor:  # tables of an older version
         cursor.execute("DELETE FROM django_migrations WHERE app = 'mappings' AND name = '0001_initial'")
-    assert why_not_usable("benchbench") == (
+    assert explain_unusable("benchbench") == (
         "The tables of the database are not up to date: 1 migration is not applied. Run `benchbench migrate`."
     )
     monkeypatch.setattr(tables, "MigrationExecutor", Mock(side_effect=OperationalError("no route to host")))
-    assert "PostgreSQL does not answer: no route to host" in why_not_usable("benchbench")
+    assert "PostgreSQL does not answer: no route to host" in explain_unusable("benchbench")
 
 
 def test_it_names_the_extension_that_a_server_lacks(monkeypatch, db):

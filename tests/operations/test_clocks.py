@@ -61,7 +61,7 @@ def test_sweep_ends_transactions_of_expired_leases(handler, set_clock, settings)
     batch = claim(batches(start_adding({"number": 1}))[0].pk, "frozen")
     name = f"{limits.AT_WORK}{batch.pk}.{batch.attempts}"
     with psycopg.connect(
-        embedded.current_paths().database_url(connection.settings_dict["NAME"]), application_name=name
+        embedded.find_places().database_url(connection.settings_dict["NAME"]), application_name=name
     ) as frozen:
         frozen.execute("SELECT 1")
         set_clock(5)

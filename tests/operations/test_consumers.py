@@ -88,14 +88,14 @@ class TestTelling:
     @in_loop
     async def test_hints_are_coalesced(self, handler, staff, monkeypatch):
         operation = await begin(staff)
-        event = handler.event
+        event = handler.build_event
 
         def slow(operation: Operation) -> Any:
             time.sleep(0.2)
             return event(operation)
 
         async with watching(path_of(operation), staff) as (watcher, _):
-            monkeypatch.setattr(handler, "event", slow)
+            monkeypatch.setattr(handler, "build_event", slow)
             for _ in range(20):
                 await events._send({"type": events.HINT, "operation": str(operation.pk)})
             assert 0 < len(await read_all(watcher, 1)) < 20
@@ -117,5 +117,5 @@ class TestTelling:
             raise OSError("The database is away.")
 
         async with watching(path_of(await begin(staff)), staff) as (watcher, _):
-            monkeypatch.setattr(handler, "event", broken)
+            monkeypatch.setattr(handler, "build_event", broken)
             assert await closed(watcher) == ("", 1011)

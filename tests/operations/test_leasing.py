@@ -203,7 +203,7 @@ def test_sweep_requeues_batches_lost_by_workers_or_redis(handler):
     django_rq.get_queue("default").empty()
     assert sweep() == 2
     assert sweep() == 0
-    assert queueing.queued_job_ids("default") == {f"batch-{lost.pk}-1", f"batch-{waiting.pk}-0"}
+    assert queueing.list_job_ids("default") == {f"batch-{lost.pk}-1", f"batch-{waiting.pk}-0"}
 
 
 def test_conclude_does_not_wait_for_a_locked_operation(handler, settings):

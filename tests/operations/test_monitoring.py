@@ -168,7 +168,7 @@ def test_a_batch_is_counted_and_named_in_the_log(lines, transactional_db, monkey
         def perform(*_: Any) -> None:
             raise BenchbenchError("The shelf is empty.")
 
-    monkeypatch.setattr(working, "handler_for", lambda operation: Handler)
+    monkeypatch.setattr(working, "load_handler", lambda operation: Handler)
     operation = start_adding({})
     batch = operation.batches.get()
     assert working.perform_batch(batch.pk, owner="me")
@@ -176,7 +176,7 @@ def test_a_batch_is_counted_and_named_in_the_log(lines, transactional_db, monkey
     (line,) = [json.loads(line) for line in lines.getvalue().splitlines() if "shelf" in line]
     assert (line["operation"], line["batch"], line["worker"]) == (str(operation.pk), batch.ordinal, "me")
     assert line["level"] == "ERROR"
-    assert counters.counts()["benchbench_batches", operation.kind, "failed"] == 1
+    assert counters.load_counts()["benchbench_batches", operation.kind, "failed"] == 1
 
 
 @pytest.mark.parametrize("installed", [True, False])
@@ -191,7 +191,7 @@ def test_a_batch_is_a_span_of_opentelemetry(installed, transactional_db, monkeyp
 
     trace = SimpleNamespace(get_tracer=lambda _: SimpleNamespace(start_as_current_span=span))
     monkeypatch.setitem(sys.modules, "opentelemetry", SimpleNamespace(trace=trace) if installed else None)
-    monkeypatch.setattr(working, "handler_for", lambda _: SimpleNamespace(perform=lambda *_: None))
+    monkeypatch.setattr(working, "load_handler", lambda _: SimpleNamespace(perform=lambda *_: None))
     operation = start_adding({})
     batch = operation.batches.get()
     assert working.perform_batch(batch.pk, owner="me")

@@ -28,7 +28,7 @@ from apps.operations import working
 from apps.operations.launching import cancel_operation, start_operation
 from apps.operations.models import Operation
 from apps.retrieval.models import Index
-from benchbench.embedded.service import program
+from benchbench.embedded.service import find_program
 from tests.factories import make_collection, make_dataset, make_mapping
 from tests.operations.conftest import start_adding, until
 from tests.results.exported import make_exported
@@ -48,7 +48,7 @@ def redis_of_its_own() -> Iterator[tuple[str, Callable[[], "subprocess.Popen[byt
 
         def start() -> "subprocess.Popen[bytes]":
             path.unlink(missing_ok=True)
-            command = [str(program()), "--port", "0", "--unixsocket", str(path), "--save", "", "--dir", folder]
+            command = [str(find_program()), "--port", "0", "--unixsocket", str(path), "--save", "", "--dir", folder]
             started.append(subprocess.Popen(command, stdout=subprocess.DEVNULL))
             until(path.exists)
             return started[-1]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from apps.operations.admission import _sockets_key
+from apps.operations.admission import _build_key
 from tests.conftest import kept_redis
 from tests.damages import EXAMPLES, drawn
 from tests.operations.watched import ALL
@@ -115,4 +115,4 @@ def test_every_frame_is_answered_or_closes_the_socket(site):
     check()
     assert counts() == before
     assert conversation(address, cookie, [(PING, True, 1)]) == ["pong"], "places of closed sockets are free"
-    assert kept_redis().zcard(_sockets_key(user.pk)) <= 1
+    assert kept_redis().zcard(_build_key(user.pk)) <= 1

@@ -20,7 +20,7 @@ from apps.retrieval.deleting import delete_index
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
 from benchbench.models import OwnedModel
-from benchbench.site.panels import change_url, changelist_url
+from benchbench.site.panels import build_list_url, change_url
 from tests.admin.conftest import MakeStaff, make_staff  # noqa: F401 (a fixture)
 from tests.benchmarks.conftest import make_library
 from tests.created import create_benchmark
@@ -84,7 +84,7 @@ def told(client: Client, user: User, operation: Operation) -> list[Any]:
 def shown(client: Client, user: User, operation: Operation) -> list[Any]:
     """Ask for it in the admin: in the list, by its page and by the bar of its progress."""
     client.force_login(user)
-    listed = str(operation.pk) in client.get(changelist_url(Operation)).content.decode()
+    listed = str(operation.pk) in client.get(build_list_url(Operation)).content.decode()
     page = change_url(operation)
     progress = reverse("admin:operation_progress", args=[operation.pk])
     return [listed, *(client.get(address).status_code for address in (page, progress))]

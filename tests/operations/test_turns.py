@@ -12,7 +12,7 @@ from django.db import connection
 
 from apps.operations import queueing
 from apps.operations.ending import sweep
-from apps.operations.leasing import claim, this_worker
+from apps.operations.leasing import claim, get_this_worker
 from apps.operations.management.commands.worker import Command
 from apps.operations.models import Batch, Operation
 from apps.operations.workers.turns import take_turn
@@ -32,7 +32,7 @@ def empty(transactional_db: None) -> None:
 @contextmanager
 def other_session() -> Iterator[psycopg.Connection[Any]]:
     with psycopg.connect(
-        embedded.current_paths().database_url(str(connection.settings_dict["NAME"])), autocommit=True
+        embedded.find_places().database_url(str(connection.settings_dict["NAME"])), autocommit=True
     ) as session:
         yield session
 
@@ -43,7 +43,7 @@ def start(user: User | None = None, batches: int = 4, queue: str = "default") ->
 
 def do(batch: Batch) -> None:
     """Do what RQ does with the job of a batch."""
-    django_rq.get_queue("default").remove(queueing.job_id(batch))
+    django_rq.get_queue("default").remove(queueing.name_job(batch))
     work_batch(batch.pk)
 
 
@@ -100,7 +100,7 @@ def test_locked_batch_does_not_block_others(handler):
     with other_session() as session:
         session.execute("BEGIN")
         session.execute("SELECT 1 FROM operations_batch WHERE id = %s FOR UPDATE", [locked.pk])
-        assert take_turn(second.batches.get().pk, this_worker()) == free.pk
+        assert take_turn(second.batches.get().pk, get_this_worker()) == free.pk
         session.execute("ROLLBACK")
 
 
@@ -108,12 +108,12 @@ def test_each_batch_that_waits_keeps_one_job(handler):
     first, second = start(), start()
     do(first.batches.all()[0])
     given = first.batches.all()[1]
-    django_rq.get_queue("default").remove(queueing.job_id(given))
-    chosen = take_turn(given.pk, this_worker())
+    django_rq.get_queue("default").remove(queueing.name_job(given))
+    chosen = take_turn(given.pk, get_this_worker())
     assert chosen == second.batches.all()[0].pk
-    waiting = {queueing.job_id(batch) for batch in Batch.objects.filter(state="pending").exclude(pk=chosen)}
-    assert queueing.queued_job_ids("default") == waiting
-    assert claim(chosen, this_worker()) is not None
+    waiting = {queueing.name_job(batch) for batch in Batch.objects.filter(state="pending").exclude(pk=chosen)}
+    assert queueing.list_job_ids("default") == waiting
+    assert claim(chosen, get_this_worker()) is not None
     assert sweep() == 0
 
 
@@ -123,4 +123,4 @@ def test_job_of_a_finished_batch_runs_another_batch(handler):
     second = start(batches=1)
     work_batch(batch.pk)
     assert second.batches.get().state == "done"
-    assert queueing.queued_job_ids("default") == set()
+    assert queueing.list_job_ids("default") == set()

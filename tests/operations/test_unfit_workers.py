@@ -13,7 +13,7 @@ from apps.operations import leasing, queueing, working
 from apps.operations.ending import sweep
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation, Status
-from apps.operations.waiting import waiting_for
+from apps.operations.waiting import describe_wait
 from apps.operations.workers.limits import HeldError
 from apps.operations.working import OperationFailedError, perform_batch, wait
 from benchbench.errors import UnfitWorkerError
@@ -54,7 +54,7 @@ def test_returned_batch_is_done_elsewhere_without_losing_an_attempt(operation):
     assert take(operation, "unfit") == [True, False]
     assert set(operation.batches.values_list("state", "attempts")) == {("pending", 0)}
     operation.refresh_from_db()
-    assert waiting_for(operation) == f"Waits for another worker. {SENTENCE}"
+    assert describe_wait(operation) == f"Waits for another worker. {SENTENCE}"
     assert take(operation, "fit") == [True, True]
     operation.refresh_from_db()
     assert (operation.status, set(operation.batches.values_list("attempts", "error"))) == ("completed", {(1, "")})
@@ -63,7 +63,7 @@ def test_returned_batch_is_done_elsewhere_without_losing_an_attempt(operation):
 def test_a_job_goes_on_to_the_other_workers(operation, monkeypatch):
     pauses: list[float] = []
     monkeypatch.setattr(working.time, "sleep", pauses.append)
-    monkeypatch.setattr(working, "this_worker", lambda: "unfit")
+    monkeypatch.setattr(working, "get_this_worker", lambda: "unfit")
     first, second = operation.batches.order_by("ordinal")
     queue = django_rq.get_queue("default")
     queue.empty()
@@ -142,7 +142,7 @@ def test_waiting_command_runs_batches_despite_unfit_workers(operation):
 
 
 def test_an_unfit_command_fails_at_once(operation, unfit, monkeypatch):
-    monkeypatch.setattr("apps.operations.working.new_owner", lambda: "unfit")
+    monkeypatch.setattr("apps.operations.working.make_owner", lambda: "unfit")
     with pytest.raises(
         OperationFailedError, match=r"No worker can run this operation\. The model m is wanted in revision 1"
     ):

@@ -20,12 +20,12 @@ from django.utils import timezone
 
 from apps.collections.models import Collection
 from apps.operations import queueing
-from apps.operations.hosts import holders, lock_host
+from apps.operations.hosts import list_holders, lock_host
 from apps.operations.launching import cancel_operation, start_operation
 from apps.operations.leasing import claim
 from apps.operations.models import Batch, Operation, Status
-from apps.operations.progress import common_fields, progress_of
-from apps.operations.waiting import waiting_for
+from apps.operations.progress import build_common_fields, compute_progress
+from apps.operations.waiting import describe_wait
 from apps.operations.working import perform_batch
 from tests.operations.conftest import Adding, start_adding, until
 
@@ -86,32 +86,32 @@ def assert_waits(other: Operation, timed: Operation, begun: threading.Event, wor
     work(timed)
     assert begun.wait(30)
     work(other)
-    until(lambda: waiting_for(other))
+    until(lambda: describe_wait(other))
     expected = rf"Waits for the host {HOST}: {holder} has run alone on it since {MOMENT}\."
-    assert re.fullmatch(expected, waiting_for(other) or "")
+    assert re.fullmatch(expected, describe_wait(other) or "")
 
 
 def test_it_names_the_isolated_work_until_its_end(held, begun, work):
     timed, other = start(alone=True, holds=True), start()
     assert_waits(other, timed, begun, work, f"the isolated {timed}")
-    assert waiting_for(timed) is None
+    assert describe_wait(timed) is None
     held.set()
     until(lambda: other.batches.get().state == "done")
     other.refresh_from_db()
-    assert waiting_for(other) is None
+    assert describe_wait(other) is None
     assert other.batches.get().waits_for == ""
 
 
 def test_operation_without_a_worker_reports_it(db):
     operation = start()
     nobody = "Waits for a worker. No worker serves the queue default: start one with `benchbench worker`."
-    assert waiting_for(operation) == nobody
+    assert describe_wait(operation) == nobody
     queueing.announce_worker("me", ["default"])
     try:
-        assert waiting_for(operation) is None
+        assert describe_wait(operation) is None
     finally:
         queueing.retire_worker("me", ["default"])
-    assert waiting_for(operation) == nobody
+    assert describe_wait(operation) == nobody
 
 
 def test_isolated_operation_reports_waiting_for_an_idle_host(held, begun, work):
@@ -119,11 +119,11 @@ def test_isolated_operation_reports_waiting_for_an_idle_host(held, begun, work):
     work(other)
     assert begun.wait(30)
     work(timed)
-    until(lambda: waiting_for(timed))
+    until(lambda: describe_wait(timed))
     assert re.fullmatch(
         rf"Waits until the host {HOST} is free: times are measured without other work on it\. "
         rf"Running on it: the resolve operation {other.pk}, since {MOMENT}\.",
-        waiting_for(timed) or "",
+        describe_wait(timed) or "",
     )
     held.set()
 
@@ -165,25 +165,25 @@ def test_wait_reason_names_the_other_sites_operation(handler, work, other_site, 
     other = start()
     with caplog.at_level("INFO", "apps.operations.waiting"):
         work(other)
-        until(lambda: waiting_for(other))
-        said = waiting_for(other)
+        until(lambda: describe_wait(other))
+        said = describe_wait(other)
     assert said == (
         f"Waits for the host {HOST}: the isolated benchmark operation 5f0d of the site bench.example.com (database "
         "other), process 4242, has run alone on it since 2026-01-19T12:00:00Z."
     )
     assert said in caplog.text
-    assert common_fields(other)["waiting_for"] == said
+    assert build_common_fields(other)["waiting_for"] == said
     other_site.kill()
     until(lambda: other.batches.get().state == "done")
-    until(lambda: not holders())  # the batch is done before its process lets go of the host
+    until(lambda: not list_holders())  # the batch is done before its process lets go of the host
     assert not list(Path(settings.BENCHBENCH_LOCK_DIR).glob("benchbench-holder-*")), "what the killed process left"
 
 
 @pytest.mark.parametrize("signal", [signal.SIGKILL, signal.SIGSTOP])
 def test_notes_of_dead_processes_are_ignored(other_site, signal):
-    assert [holder.process for holder in holders()] == [4242]
+    assert [holder.process for holder in list_holders()] == [4242]
     other_site.send_signal(signal)
-    until(lambda: holders() == [])
+    until(lambda: list_holders() == [])
 
 
 @pytest.mark.parametrize("note", ["", "{}", "[]", '{"site": 1, "kind": 2, "operation": 3, "since": "x", "process": 4}'])
@@ -192,7 +192,7 @@ def test_a_note_that_cannot_be_read_is_passed_over(settings, note):
     path.write_text(note)
     with path.open() as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        assert holders() == []
+        assert list_holders() == []
     path.unlink()
 
 
@@ -207,9 +207,9 @@ def test_deleted_operation_does_not_block_others(handler, monkeypatch, work):
     Collection.objects.filter(pk=gone.subject_id).delete()
     with lock_host(alone=True, wait=time.sleep):
         work(other)
-        until(lambda: waiting_for(other) or other.batches.get().error)
+        until(lambda: describe_wait(other) or other.batches.get().error)
         told = f"Waits for the host {HOST}: an isolated benchmark of another site runs alone on it."
-        assert waiting_for(other) == told
+        assert describe_wait(other) == told
     until(lambda: other.batches.get().state == "done")
 
 
@@ -220,9 +220,9 @@ def test_operation_with_a_running_batch_is_not_waiting(handler):
     claim(second.pk, "two")
     operation.refresh_from_db()
     operation.batches.filter(pk=first.pk).update(waits_for="Waits.")
-    assert waiting_for(operation) is None
+    assert describe_wait(operation) is None
     operation.batches.update(waits_for="Waits.")
-    assert waiting_for(operation) == "Waits."
+    assert describe_wait(operation) == "Waits."
 
 
 @pytest.mark.parametrize(
@@ -240,5 +240,5 @@ def test_it_estimates_the_time_from_the_pace(db, done, seconds, eta):
     operation = Operation.objects.create(**running, total_units=1000)
     begun = timezone.now() - timedelta(seconds=seconds)
     Batch.objects.create(operation=operation, ordinal=0, units=1000, done_units=done, started_at=begun)
-    found = progress_of(operation).eta_seconds
+    found = compute_progress(operation).eta_seconds
     assert found is None if eta is None else found == pytest.approx(eta, rel=0.01)

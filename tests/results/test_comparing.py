@@ -11,7 +11,7 @@ from apps.datasets.models import Judgment
 from apps.mappings.models import Mapping, Resolution
 from apps.results.comparison.comparing import ComparingError, IncomparableError, compare_runs, read_values
 from apps.results.comparison.describing import summarise_measures
-from apps.results.comparison.page import choices
+from apps.results.comparison.page import list_choices
 from apps.results.exporting import export_to
 from benchbench.ir.statistics.resampling import mean_intervals
 from benchbench.ir.statistics.significance import compare
@@ -165,7 +165,7 @@ def test_measure_that_decreases_with_quality_has_no_best_run(runs):
         compare_runs(runs, measure="FirstRelevant@10")
     found = compare_runs(runs)
     assert "FirstRelevant@10" in {one.measure for one in summarise_measures(found)}
-    assert "FirstRelevant@10" not in choices(found)["measures"]
+    assert "FirstRelevant@10" not in list_choices(found)["measures"]
 
 
 def test_runs_without_a_common_primary_measure_are_described(db):
@@ -179,7 +179,7 @@ def test_runs_without_a_common_primary_measure_are_described(db):
     found = compare_runs([*first.runs.all(), *other.runs.all()], measure="P@5")
     assert not found.is_tested
     assert "nDCG@10" not in {one.measure for one in summarise_measures(found)}
-    assert "nDCG@10" not in choices(found)["measures"]
+    assert "nDCG@10" not in list_choices(found)["measures"]
 
 
 def test_too_few_common_queries_are_no_comparison(db):

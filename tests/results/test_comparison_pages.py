@@ -13,10 +13,10 @@ from django.urls import reverse
 from apps.benchmarks.models import Benchmark, Run
 from apps.judging.models import Round
 from apps.results.comparison.comparing import compare_runs
-from apps.results.comparison.sentences import disorder_sentence, verdict_sentence
+from apps.results.comparison.sentences import describe_disorder, describe_verdict
 from apps.results.templatetags.benchbench import interval, signed
-from benchbench.decimals import p_text
-from benchbench.site.panels import change_url, changelist_url
+from benchbench.decimals import format_p
+from benchbench.site.panels import build_list_url, change_url
 from tests.benchmarks.gated import GOOD, POOR, make_gated, search
 from tests.factories import make_round
 from tests.results.compared import make_compared, make_queries, noisy
@@ -41,7 +41,7 @@ def test_verdict_is_shown_above_the_leaderboard(admin_client, benchmark):
     assert f'hx-get="{results_url(benchmark, "verdict")}?version=1"' in board
     response = admin_client.get(results_url(benchmark, "verdict"))
     found = compare_runs(benchmark.runs.all())
-    assert verdict_sentence(found) in text_of(response)
+    assert describe_verdict(found) in text_of(response)
     assert response.content.decode().count("hx-swap-oob") == 2
     for place, standing in ((1, "best"), (2, "not distinguishable")):
         assert f'id="standing-{found.runs[place].pk}"' in board
@@ -92,12 +92,12 @@ def test_verdict_counts_failed_runs_as_missing(admin_client, benchmark):
 def test_page_shows_the_numbers_of_the_comparison(admin_client, benchmark):
     text = text_of(page(admin_client, benchmark=benchmark.pk))
     found = compare_runs(benchmark.runs.all())
-    assert verdict_sentence(found) in text
-    for pair in (found.comparison.pair(0, 1), found.comparison.pair(2, 1), found.comparison.pair(2, 0)):
+    assert describe_verdict(found) in text
+    for pair in (found.comparison.get_pair(0, 1), found.comparison.get_pair(2, 1), found.comparison.get_pair(2, 0)):
         assert signed(pair.difference) in text
         assert interval(pair.simultaneous) in text
         assert interval(pair.interval) in text
-        assert p_text(pair.p_adjusted).replace("<", "&lt;") in text
+        assert format_p(pair.p_adjusted).replace("<", "&lt;") in text
         assert f"{pair.wins} / {pair.ties} / {pair.losses}" in text
     assert "seed 42" in text
     assert "3 pairs" in text
@@ -109,7 +109,7 @@ def test_many_pairs_come_on_demand(admin_client, benchmark, monkeypatch):
     whole = text_of(page(admin_client, benchmark=benchmark.pk))
     monkeypatch.setattr("apps.results.comparison.page.MOST_PAIRS", 2)
     first = page(admin_client, benchmark=benchmark.pk).content.decode()
-    pair = compare_runs(benchmark.runs.all()).comparison.pair(2, 0)
+    pair = compare_runs(benchmark.runs.all()).comparison.get_pair(2, 0)
     assert interval(pair.simultaneous) in whole
     assert "The other pair" in first
     assert interval(pair.simultaneous) not in first
@@ -127,7 +127,7 @@ def test_a_slice_and_a_baseline_can_be_asked_for(admin_client, benchmark):
     runs = list(benchmark.runs.order_by("run_order"))
     asked = {"run": [run.pk for run in runs], "slice": "category: a", "baseline": runs[0].pk}
     text = text_of(page(admin_client, **asked))
-    assert verdict_sentence(compare_runs(runs, slice="category: a", baseline=runs[0])) in text
+    assert describe_verdict(compare_runs(runs, slice="category: a", baseline=runs[0])) in text
     assert "This baseline is not pinned." in text
     assert ". The error rate holds for this slice" in text
 
@@ -158,7 +158,7 @@ def test_out_of_order_runs_are_explained_on_both_pages(admin_client, db):
     odd = np.arange(50) % 2
     erratic = best - 0.06 + np.where(odd, 0.5, -0.5)
     benchmark = make_compared(make_queries(50), [best, best - 0.05 + 0.01 * odd, erratic])
-    said = disorder_sentence(compare_runs(benchmark.runs.all()))
+    said = describe_disorder(compare_runs(benchmark.runs.all()))
     assert said
     for shown in (page(admin_client, benchmark=benchmark.pk), admin_client.get(results_url(benchmark, "verdict"))):
         assert said in text_of(shown)
@@ -185,12 +185,12 @@ def test_runs_of_two_benchmarks_are_compared(admin_client, benchmark):
     assert response.context["verdict"].startswith('top 10 of "another" beats every other run')
     assert response.context["verdict"] in html.unescape(text_of(response))
     chosen = [str(run.pk) for run in Run.objects.all()]
-    posted = admin_client.post(changelist_url(Run), {"action": "compare_selected", "_selected_action": chosen})
+    posted = admin_client.post(build_list_url(Run), {"action": "compare_selected", "_selected_action": chosen})
     assert posted.status_code == 302
     assert len(admin_client.get(posted["Location"]).context["rows"]) == 4
     alone = {"action": "compare_selected", "_selected_action": [str(benchmark.runs.all()[0].pk)]}
-    told = admin_client.post(changelist_url(Run), alone, follow=True)
-    assert told.redirect_chain[-1][0].partition("?")[0] == changelist_url(Run)
+    told = admin_client.post(build_list_url(Run), alone, follow=True)
+    assert told.redirect_chain[-1][0].partition("?")[0] == build_list_url(Run)
     assert "needs at least two runs" in told.content.decode()
 
 

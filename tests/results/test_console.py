@@ -15,7 +15,7 @@ from apps.benchmarks.models import Benchmark, QueryResult, Run, StageList
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.models import Collection
 from apps.collections.records import DocumentRecord
-from apps.mappings.filters import MissingModulesError, missing_modules
+from apps.mappings.filters import MissingModulesError, find_missing_modules
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
 from apps.results.exporters.spec002 import Console, write_baselines
@@ -162,7 +162,7 @@ def test_missing_modules_stop_a_run_until_they_are_allowed(odoo, tmp_path):
         run("--queries", queries, "--collection", "odoo", "--wait")
     assert not Benchmark.objects.exists()
     mapping = Mapping.objects.get()
-    assert missing_modules(mapping) == {"gone": []}
+    assert find_missing_modules(mapping) == {"gone": []}
     with pytest.raises(MissingModulesError):
         preview(mapping, {"search_modes": ["sparse"]})
     assert preview(mapping, {"search_modes": ["sparse"]}, allow_missing=True).labels

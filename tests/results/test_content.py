@@ -10,7 +10,7 @@ from apps.collections.records import DocumentRecord, SectionRecord
 from apps.datasets.models import Query
 from apps.datasets.records import JudgmentRecord, QueryRecord
 from apps.results.triage import sections as content
-from apps.results.triage.sections import Content, ContentError, content_of, section_at, section_means
+from apps.results.triage.sections import Content, ContentError, find_section, load_content, load_section_means
 from benchbench.site.panels import change_url
 from tests.benchmarks.conftest import import_all
 from tests.created import run_benchmark
@@ -50,7 +50,7 @@ def fragment_of(run: Run) -> str:
 
 
 def test_the_values_are_those_worked_out_by_hand(benchmark):
-    found = content_of(Evaluation.objects.get())
+    found = load_content(Evaluation.objects.get())
     keys = dict(Query.objects.values_list("pk", "key"))
     values = {keys[query.query_id]: query.values for query in found.queries}
     assert list(values) == ["zebra", "pear", "both", "sugar"], "the least evidence recall first"
@@ -69,7 +69,7 @@ def test_the_values_are_those_worked_out_by_hand(benchmark):
 
 def test_a_query_that_failed_is_left_out_and_counted(admin_client, benchmark):
     change_rankings(QueryResult.objects.filter(query__key="zebra"), error="It timed out.")
-    found = content_of(Evaluation.objects.get())
+    found = load_content(Evaluation.objects.get())
     assert (found.means[0], found.unanswered) == (("Evidence recall", 3 / 4, 2), 1)
     shown = text_of(admin_client.get(fragment_of(benchmark.runs.get())))
     assert "3 have evidence or an expected answer; 1 more failed or was not searched, and is left out." in shown
@@ -91,26 +91,26 @@ def test_the_page_of_a_run_shows_and_defines_them(admin_client, benchmark):
 def test_where_nothing_is_stated_nothing_is_offered(admin_client, mapping):
     run = make_benchmark(mapping, [0.5]).runs.get()
     assert fragment_of(run) not in admin_client.get(change_url(run)).content.decode()
-    assert content_of(Evaluation.objects.get()) == Content(10, [], 0)
+    assert load_content(Evaluation.objects.get()) == Content(10, [], 0)
     assert "No query with evidence or an expected answer has results." in text_of(admin_client.get(fragment_of(run)))
 
 
 def test_it_is_computed_once_for_each_state(benchmark, monkeypatch):
     evaluation = Evaluation.objects.get()
-    known = content_of(evaluation)
+    known = load_content(evaluation)
     monkeypatch.setattr(content, "rouge_l", None)
-    assert content_of(evaluation) == known
+    assert load_content(evaluation) == known
     evaluation.failed_queries += 1
     with pytest.raises(TypeError):
-        content_of(evaluation)
+        load_content(evaluation)
 
 
 def test_batch_size_does_not_change_content_values(benchmark, monkeypatch):
     evaluation = Evaluation.objects.get()
-    known = content_of(evaluation)
+    known = load_content(evaluation)
     cache.clear()
     monkeypatch.setattr(content, "QUERIES_AT_ONCE", 1)
-    assert content_of(evaluation) == known
+    assert load_content(evaluation) == known
 
 
 def test_statement_count_is_independent_of_query_count(admin_client, benchmark):
@@ -127,13 +127,13 @@ def test_unavailable_content_values_are_explained(admin_client, benchmark):
     run, evaluation = benchmark.runs.get(), Evaluation.objects.get()
     Query.objects.filter(key="both").update(evidence=[{"page": 3}])
     with pytest.raises(ContentError, match="evidence of the query 'both' must be a list of texts"):
-        content_of(evaluation)
+        load_content(evaluation)
     assert "write each passage as a text" in text_of(admin_client.get(fragment_of(run)))
     Query.objects.filter(key="both").update(evidence=[])
     own_rankings(run.benchmark)
     change_rankings(QueryResult.objects.filter(query__key="pear"), document_ids=[], chunk_ids=[], scores=[])
     with pytest.raises(CutError, match="do not match this run's rankings"):
-        content_of(evaluation)
+        load_content(evaluation)
     StageList.objects.filter(lengths=None).delete()
     assert "run the benchmark again" in text_of(admin_client.get(fragment_of(run)))
     Run.objects.update(is_external=True, index=None)
@@ -164,7 +164,7 @@ def make_sectioned() -> Benchmark:
 
 
 def test_the_means_are_those_worked_out_by_hand(sectioned):
-    means = section_means(Evaluation.objects.get())
+    means = load_section_means(Evaluation.objects.get())
     assert means.n == 2, "the third judgment names no section"
     told = [(row.k, row.doc_recall, row.section_recall, row.section_share) for row in means.rows]
     assert told == [(1, 0.0, 0.0, 0.0), (2, 0.5, 0.5, 0.25)]
@@ -183,21 +183,21 @@ def test_the_page_of_the_run_shows_them(admin_client, sectioned):
 def test_values_measured_before_resolving_again_are_rejected(sectioned):
     Evaluation.objects.update(truth_hash="of another resolution")
     with pytest.raises(CutError, match="resolved again after this run was measured"):
-        section_means(Evaluation.objects.get())
+        load_section_means(Evaluation.objects.get())
 
 
 def test_without_its_lists_it_says_so(admin_client, sectioned):
     own_rankings(sectioned)
     StageList.objects.filter(lengths=None).delete()
     with pytest.raises(CutError, match="not stored"):
-        section_means(Evaluation.objects.get())
+        load_section_means(Evaluation.objects.get())
     shown = text_of(admin_client.get(reverse("admin:run_sections", args=[sectioned.runs.get().pk])))
     assert "run the benchmark again" in shown
 
 
 def test_a_chunk_belongs_to_the_section_it_overlaps_most():
     spans = [(0, 100, "whole"), (0, 40, "first"), (40, 100, "second")]
-    assert section_at(30, 60, spans[1:]) == "second"
-    assert section_at(10, 30, spans) == "first", "of spans that overlap alike, the shortest"
-    assert section_at(200, 300, spans) is None
-    assert section_at(0, 10, []) is None
+    assert find_section(30, 60, spans[1:]) == "second"
+    assert find_section(10, 30, spans) == "first", "of spans that overlap alike, the shortest"
+    assert find_section(200, 300, spans) is None
+    assert find_section(0, 10, []) is None

@@ -4,16 +4,16 @@ import pytest
 from django.core.cache import cache
 from django.urls import reverse
 
-from apps.benchmarks.measuring.evaluating import evaluate_runs, truth_of
-from apps.benchmarks.measuring.slicing import SlicingError, slicing_of
+from apps.benchmarks.measuring.evaluating import evaluate_runs, load_truth
+from apps.benchmarks.measuring.slicing import SlicingError, load_slicing
 from apps.benchmarks.models import Benchmark, Evaluation
 from apps.datasets.models import Query
 from apps.mappings.models import Mapping, Resolution
-from apps.mappings.truth import truth_hash
+from apps.mappings.truth import hash_truth
 from apps.results.comparison.comparing import compare_runs
 from apps.results.leaderboard import coverage
-from apps.results.leaderboard.coverage import CoverageError, coverage_of, uneven_warning
-from apps.results.leaderboard.runs import leaderboard
+from apps.results.leaderboard.coverage import CoverageError, describe_uneven, load_coverage
+from apps.results.leaderboard.runs import load_leaderboard
 from apps.results.triage.by_slice import slice_groups
 from benchbench.site.panels import change_url
 from tests.factories import add_judgment, make_benchmark, make_collection, make_dataset, make_mapping
@@ -46,7 +46,7 @@ def first(mapping: Mapping) -> Benchmark:
 
 
 def test_its_numbers_are_those_worked_out_by_hand(first):
-    rows = {row.name: row for row in coverage_of(Evaluation.objects.get())}
+    rows = {row.name: row for row in load_coverage(Evaluation.objects.get())}
     assert "Judged@2" not in rows
     precision = rows["P@2"]
     assert precision.value == (1 / 2 + 1 / 2) / 2
@@ -63,7 +63,7 @@ def test_its_numbers_are_those_worked_out_by_hand(first):
 
 def test_measure_undefined_for_a_query_has_no_bounds(mapping):
     measured(mapping, {"pear": ["d3", "d1"], "plum": ["d3"]})
-    row = {row.name: row for row in coverage_of(Evaluation.objects.get())}["FirstRelevant"]
+    row = {row.name: row for row in load_coverage(Evaluation.objects.get())}["FirstRelevant"]
     assert (row.value, row.condensed, row.lower_bound, row.upper_bound) == (2.0, 1.0, None, None)
 
 
@@ -80,18 +80,18 @@ def test_page_shows_bounds_and_unresolved_judgments(admin_client, mapping):
 
 def test_it_is_computed_once(first, monkeypatch):
     evaluation = Evaluation.objects.get()
-    known = coverage_of(evaluation)
+    known = load_coverage(evaluation)
     monkeypatch.setattr(coverage, "cover", None)
-    assert coverage_of(evaluation) == known
+    assert load_coverage(evaluation) == known
     cache.clear()
     with pytest.raises(TypeError):
-        coverage_of(evaluation)
+        load_coverage(evaluation)
 
 
 def test_values_of_another_truth_have_no_bounds(first):
     Resolution.objects.filter(judgment__query__key="pear").update(document=None, outcome="not_found")
     with pytest.raises(CoverageError, match="re-score"):
-        coverage_of(Evaluation.objects.get())
+        load_coverage(Evaluation.objects.get())
 
 
 def test_the_leaderboard_shows_how_much_is_judged(admin_client, mapping):
@@ -104,8 +104,8 @@ def test_the_leaderboard_shows_how_much_is_judged(admin_client, mapping):
 
 
 def test_runs_that_are_judged_alike_need_no_sentence(admin_client, first):
-    assert uneven_warning({"a": 0.5, "b": 0.54, "c": None}) == ""
-    assert uneven_warning({}) == ""
+    assert describe_uneven({"a": 0.5, "b": 0.54, "c": None}) == ""
+    assert describe_uneven({}) == ""
     assert "Judgment coverage differs" not in text_of(admin_client.get(results_url(first)))
 
 
@@ -153,7 +153,7 @@ def benchmark(db: None) -> Benchmark:
 
 def test_slice_table_marks_small_and_weak_slices(benchmark):
     evaluation = Evaluation.objects.get(run__run_order=1)
-    groups = slice_groups(evaluation, slicing_of(benchmark, evaluation), ["nDCG@10", "RR"])
+    groups = slice_groups(evaluation, load_slicing(benchmark, evaluation), ["nDCG@10", "RR"])
     rows = {row.slice.name: row for group in groups for row in group.rows}
     hard, rare = rows["difficulty: hard"], rows["category: rare"]
     assert [group.partition for group in groups] == ["category", "difficulty"]
@@ -170,7 +170,7 @@ def test_queries_without_a_value_make_a_slice_small(benchmark):
     evaluation.values = [
         [None if 5 <= i < HARD else one for i, one in enumerate(column)] for column in evaluation.values
     ]
-    groups = slice_groups(evaluation, slicing_of(benchmark, evaluation), ["nDCG@10", "RR"])
+    groups = slice_groups(evaluation, load_slicing(benchmark, evaluation), ["nDCG@10", "RR"])
     hard = next(row for group in groups for row in group.rows if row.slice.name == "difficulty: hard")
     assert (hard.slice.n, hard.slice.is_small, hard.weak) == (5, True, None)
 
@@ -183,8 +183,8 @@ def test_the_pages_show_them(admin_client, benchmark):
 
 
 def test_the_leaderboard_of_a_slice_is_over_its_queries(admin_client, benchmark):
-    assert [row.run.run_order for row in leaderboard(benchmark).rows] == [1, 2]
-    board = leaderboard(benchmark, within="difficulty: hard")
+    assert [row.run.run_order for row in load_leaderboard(benchmark).rows] == [1, 2]
+    board = load_leaderboard(benchmark, within="difficulty: hard")
     assert [row.run.run_order for row in board.rows] == [2, 1]
     assert board.rows[0].values["nDCG@10"] == pytest.approx(0.9 + 0.01 * 7 / HARD)
     page = text_of(admin_client.get(results_url(benchmark), {"slice": "difficulty: hard"}))
@@ -212,7 +212,7 @@ def test_the_queries_of_a_run_are_filtered_by_slice(admin_client, benchmark):
 def test_slice_values_for_an_outdated_truth_are_rejected(admin_client, benchmark):
     Evaluation.objects.update(truth_hash="another")
     with pytest.raises(SlicingError, match="resolved again since these values were measured"):
-        slicing_of(benchmark, Evaluation.objects.get(run__run_order=1))
+        load_slicing(benchmark, Evaluation.objects.get(run__run_order=1))
     with pytest.raises(SlicingError, match="re-score the benchmark"):
         compare_runs(benchmark.runs.all())
     board = admin_client.get(results_url(benchmark), {"slice": "difficulty: hard"})
@@ -228,7 +228,7 @@ def test_slice_page_cost_is_independent_of_run_count(admin_client, benchmark):
     more = make_benchmark(benchmark.mapping, [0.5] * 30, name="many")
     costs = []
     for one in (benchmark, more):
-        Evaluation.objects.update(truth_hash=truth_hash(truth_of(one, one.dataset_version)))
+        Evaluation.objects.update(truth_hash=hash_truth(load_truth(one, one.dataset_version)))
         page = f"{results_url(one)}?slice=difficulty%3A+hard"
         costs.append(count_statements(lambda page=page: admin_client.get(page)))
     assert costs[1] <= costs[0]

@@ -7,12 +7,12 @@ import plotly.graph_objects as go
 import pytest
 from django.urls import reverse
 
-from apps.results.comparison.axes import effects_of
+from apps.results.comparison.axes import compute_effects
 from apps.results.comparison.comparing import compare_runs
-from apps.results.comparison.describing import Bounds, by_slice, query_differences, reversed_runs
-from apps.results.comparison.figures import difference_figure, pair_figure, query_figure, slice_figure
-from apps.results.comparison.page import comparison_context
-from apps.results.comparison.sentences import reversal_sentence
+from apps.results.comparison.describing import Bounds, compare_slices, find_reversed_runs, query_differences
+from apps.results.comparison.figures import plot_differences, plot_pairs, query_figure, slice_figure
+from apps.results.comparison.page import build_context
+from apps.results.comparison.sentences import describe_reversal
 from benchbench.decimals import short_signed
 from tests.rankings import added_ranking
 from tests.results.compared import make_compared, make_queries, noisy
@@ -25,7 +25,7 @@ MODES = [{**SAME, "search_mode": "dense"}, {**HYBRID, "rrf_k": 20}, {**HYBRID, "
 
 def test_run_unaffected_by_an_axis_represents_all_its_values():
     values = noisy([0.3, 0.5, 0.6], 30)
-    found = effects_of(compare_runs(make_compared(make_queries(30), values, configs=MODES).runs.all()))
+    found = compute_effects(compare_runs(make_compared(make_queries(30), values, configs=MODES).runs.all()))
     told = [(one.axis, one.value, one.reference, one.pairs) for one in found]
     assert told == [("search mode", "hybrid", "dense", 2), ("RRF k", "RRF k 40", "RRF k 20", 1)]
     assert found[0].difference == pytest.approx(((values[1] + values[2]) / 2 - values[0]).mean())
@@ -37,7 +37,7 @@ def test_pair_unaffected_by_another_axis_counts_once_per_value(admin_client):
     strict = [{**config, "score_threshold": 0.5} for config in MODES]
     values = noisy([0.3, 0.5, 0.6, 0.2, 0.1, 0.1], 30)
     runs = make_compared(make_queries(30), values, configs=[*MODES, *strict]).runs.all()
-    (threshold,) = [one for one in effects_of(compare_runs(runs)) if one.axis == "threshold"]
+    (threshold,) = [one for one in compute_effects(compare_runs(runs)) if one.axis == "threshold"]
     assert (threshold.pairs, threshold.sets) == (3, 4), "the dense pair stands for both RRF k"
     lost = (values[3:] - values[:3]).mean(axis=1)
     assert threshold.difference == pytest.approx((2 * lost[0] + lost[1] + lost[2]) / 4)
@@ -50,7 +50,7 @@ def test_effects_are_of_the_queries_that_every_run_answered(admin_client):
     values = noisy([0.3, 0.5, 0.6], 30)
     values[0, 4] = np.nan  # of the dense run, which RRF k does not touch
     runs = make_compared(make_queries(30), values, configs=MODES).runs.all()
-    mode, rrf_k = effects_of(compare_runs(runs))
+    mode, rrf_k = compute_effects(compare_runs(runs))
     answered = np.delete(values, 4, axis=1)
     assert mode.difference == pytest.approx(((answered[1] + answered[2]) / 2 - answered[0]).mean())
     assert rrf_k.difference == pytest.approx((answered[2] - answered[1]).mean())
@@ -60,20 +60,20 @@ def test_effects_are_of_the_queries_that_every_run_answered(admin_client):
 def test_an_axis_without_matched_runs_has_no_effect():
     configs = [{"search_mode": "dense", "top_k": 10}, {"search_mode": "sparse", "top_k": 20}]
     runs = make_compared(make_queries(30), noisy([0.3, 0.5], 30), configs=configs).runs.all()
-    assert effects_of(compare_runs(runs)) == []
+    assert compute_effects(compare_runs(runs)) == []
 
 
 def test_values_that_are_not_stated_have_words():
     configs: list[dict[str, Any]] = [{"top_k": 10}, {"top_k": 10, "candidates": 50}]
     runs = make_compared(make_queries(30), noisy([0.3, 0.5], 30), configs=configs).runs.all()
-    (effect,) = effects_of(compare_runs(runs))
+    (effect,) = compute_effects(compare_runs(runs))
     assert (effect.value, effect.reference) == ("50 candidates", "as many candidates as top k")
 
 
 def test_slices_show_means_and_differences_and_flag_small_ones():
     values = noisy([0.5, 0.3, 0.4], 40)
     found = compare_runs(make_compared(make_queries(40, category=["billing"] * 35 + ["search"] * 5), values).runs.all())
-    billing, search = by_slice(found)
+    billing, search = compare_slices(found)
     assert (billing.slice.n, billing.slice.is_small, search.slice.is_small) == (35, False, True)
     assert billing.means == pytest.approx(values[:, :35].mean(axis=1).tolist())
     expected = (values[:, :35] - values[0, :35]).mean(axis=1).tolist()
@@ -92,8 +92,8 @@ def test_slices_contradicting_the_overall_order_are_reported():
     second = np.concatenate([np.full(10, 0.2), np.full(10, 0.2), np.full(20, 0.5)])
     mapping = make_queries(40, category=["a"] * 10 + ["b"] * 10 + ["c"] * 20)
     found = compare_runs(make_compared(mapping, [first, second]).runs.all())
-    ((run, reversal),) = reversed_runs(found)
-    assert reversal_sentence(found, run, reversal) == (
+    ((run, reversal),) = find_reversed_runs(found)
+    assert describe_reversal(found, run, reversal) == (
         "top 10 leads top 20 over all queries, but by category it is behind in 2 of 3 slices: a and b."
     )
 
@@ -103,7 +103,7 @@ def test_a_slice_that_both_runs_hardly_answered_contradicts_nothing():
     second = np.concatenate([[0.2], np.full(9, np.nan), np.full(10, 0.2), np.full(20, 0.5)])
     mapping = make_queries(40, category=["a"] * 10 + ["b"] * 10 + ["c"] * 20)
     found = compare_runs(make_compared(mapping, [first, second]).runs.all())
-    assert reversed_runs(found) == [], "of the slices that are not small one is for the leader and one against it"
+    assert find_reversed_runs(found) == [], "of the slices that are not small one is for the leader and one against it"
 
 
 def test_slice_size_counts_queries_answered_by_both_runs():
@@ -112,12 +112,15 @@ def test_slice_size_counts_queries_answered_by_both_runs():
     mapping = make_queries(40, category=["billing"] * 20 + ["search"] * 20)
     runs = list(make_compared(mapping, values).runs.order_by("run_order"))
     three = compare_runs(runs)
-    billing, search = by_slice(three)
+    billing, search = compare_slices(three)
     assert [billing.is_small(run) for run in range(3)] == [False, True, False]
     assert not any(search.is_small(run) for run in range(3))
     shown = slice_figure(three, [billing, search])["data"][0]["z"]
     assert [[cell is None for cell in row] for row in shown] == [[False, True], [False, False]], "without a colour"
-    assert [(one.slice.n, one.slice.is_small) for one in by_slice(compare_runs(runs[:2]))] == [(3, True), (20, False)]
+    assert [(one.slice.n, one.slice.is_small) for one in compare_slices(compare_runs(runs[:2]))] == [
+        (3, True),
+        (20, False),
+    ]
 
 
 def test_two_runs_are_shown_query_by_query():
@@ -141,23 +144,23 @@ def test_two_runs_are_shown_query_by_query():
 
 def test_the_figures_hold_the_numbers_of_the_comparison():
     found = compare_runs(make_compared(make_queries(30), noisy([0.3, 0.5, 0.9], 30)).runs.all())
-    trace = difference_figure(found)["data"][0]
-    pairs = [found.comparison.pair(run, 2) for run in (0, 1)]
+    trace = plot_differences(found)["data"][0]
+    pairs = [found.comparison.get_pair(run, 2) for run in (0, 1)]
     assert trace["x"] == [pair.difference for pair in pairs]
     assert [tuple(ends) for ends in trace["customdata"]] == [
         (pair.simultaneous.low, pair.simultaneous.high) for pair in pairs if pair.simultaneous
     ]
-    matrix = pair_figure(found)
-    first = [found.comparison.pair(2, 1).difference, found.comparison.pair(2, 0).difference]
+    matrix = plot_pairs(found)
+    first = [found.comparison.get_pair(2, 1).difference, found.comparison.get_pair(2, 0).difference]
     assert matrix["data"][0]["z"][0][1:] == first
     assert matrix["data"][0]["text"][0][1:] == ["< .001", "< .001"]
-    assert pair_figure(compare_runs(found.runs, baseline=found.runs[0])) is None
+    assert plot_pairs(compare_runs(found.runs, baseline=found.runs[0])) is None
 
 
 def test_plotly_takes_every_figure():
     runs = make_compared(make_queries(30), noisy([0.3, 0.5, 0.9], 30), configs=MODES).runs.all()
     for found in (compare_runs(runs), compare_runs(runs[:2])):
-        figures = comparison_context(found, Bounds())["figures"]
+        figures = build_context(found, Bounds())["figures"]
         assert len(figures) >= 3
         for figure in figures.values():
             go.Figure(figure)  # which refuses a key or a value that Plotly does not know

@@ -14,14 +14,14 @@ from asgiref.sync import async_to_sync
 from django.test import AsyncClient
 from django.urls import reverse
 
-from apps.benchmarks.measuring.reading import rankings_of
+from apps.benchmarks.measuring.reading import load_rankings
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.datasets.models import Query
 from apps.mappings.truth import TruthError
 from apps.results.exporters.outcomes import ExportError
-from apps.results.exporters.tables import strictly_falling
+from apps.results.exporters.tables import format_scores
 from apps.results.exporting import EXPORTERS, export, export_to
-from apps.results.triage.queries import evaluation_of
+from apps.results.triage.queries import load_evaluation
 from benchbench.files.runs import read_run_file
 from benchbench.files.tables import cell
 from benchbench.files.trec import read_run
@@ -89,11 +89,11 @@ def test_trec_eval_finds_our_values_in_our_files(library, measured, tmp_path):
     names = dict(library.collection.documents.values_list("pk", "external_id"))
     for run in benchmark.runs.all():
         (tmp_path / "a.run").write_text(whole(run, "trec-run"))
-        read = {key: scored.ranking() for key, scored in read_run(tmp_path / "a.run").items()}
-        stored = {keys[query]: [names[one].encode() for one in ranked] for query, ranked in rankings_of(run).items()}
+        read = {key: scored.rank() for key, scored in read_run(tmp_path / "a.run").items()}
+        stored = {keys[query]: [names[one].encode() for one in ranked] for query, ranked in load_rankings(run).items()}
         assert read == {key: ranked for key, ranked in stored.items() if ranked}, "a round trip"
         found = evaluator.evaluate(pytrec_eval.parse_run(io.StringIO(whole(run, "trec-run"))))
-        evaluation: Any = evaluation_of(run)
+        evaluation: Any = load_evaluation(run)
         for name, theirs in measured.items():
             ours = evaluation.values[evaluation.measures.index(name)]
             for query_id, value in zip(evaluation.query_ids, ours, strict=True):
@@ -104,10 +104,10 @@ def test_scores_fall_strictly_in_single_precision_for_trec_eval():
     import numpy as np
 
     for scores in ([0.5] * 1000, [1.0, 1 - 1e-12, 0.0, 0.0, -1e-300, -5.0], [1e300, 1e299, 3.0], [-1e300, -1e300], []):
-        singles = np.array(strictly_falling(scores), np.float64).astype(np.float32)
+        singles = np.array(format_scores(scores), np.float64).astype(np.float32)
         assert (singles[1:] < singles[:-1]).all()
         assert np.isfinite(singles).all()
-    assert strictly_falling([0.75, 0.5]) == ["0.75", "0.5"]
+    assert format_scores([0.75, 0.5]) == ["0.75", "0.5"]
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1", "＋1", "－1", "＠A1"])

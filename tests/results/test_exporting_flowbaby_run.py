@@ -19,7 +19,7 @@ from apps.mappings.creating import create_mapping
 from apps.mappings.resolving import resolve
 from apps.operations.working import wait
 from apps.results.exporting import export_to
-from apps.results.triage.queries import evaluation_of
+from apps.results.triage.queries import load_evaluation
 from apps.retrieval.indexing import build_index, create_index
 from benchbench.files.flowbaby import read_run
 from benchbench.files.flowbaby_results import compare_summaries, read_summary
@@ -77,7 +77,7 @@ def test_scores_are_the_stored_values(transactional_db, directory, tmp_path, cap
         assert main([*arguments, "--output", str(tmp_path / "results.json"), "--json", "--by-query"]) == 0
         assert json.loads((tmp_path / "results.json").read_text()) == json.loads(whole(run, "flowbaby-results-1.1"))
         scored = json.loads(capsys.readouterr().out)["by_query"]
-        evaluation: Any = evaluation_of(run)
+        evaluation: Any = load_evaluation(run)
         keys = dict(run.benchmark.dataset_version.queries.values_list("pk", "key"))
         for name in ("P@5", "R@10", "nDCG@10", "AP@10", "RR"):
             column = evaluation.values[evaluation.measures.index(name)] if name in evaluation.measures else []
@@ -89,7 +89,7 @@ def test_each_mean_is_named_and_usable_in_gates(transactional_db, directory, tmp
     """One topic has no judgment: it is in the benchmark's mean alone."""
     run = make_benchmark(directory).runs.get(run_order=1)
     results = json.loads(whole(run, "flowbaby-results-1.1"))
-    evaluation: Any = evaluation_of(run)
+    evaluation: Any = load_evaluation(run)
     figures = {
         "benchmark": evaluation.means["R@5"],
         results["means"]["macro_metrics"]: results["macro_metrics"]["recall@5"],

@@ -19,8 +19,8 @@ from apps.collections.models import Collection
 from apps.datasets.models import Dataset
 from apps.operations.models import Batch
 from apps.results.exporting import export, export_to
-from apps.results.triage.sections import section_means
-from benchbench.files.experiment import experiment_of
+from apps.results.triage.sections import load_section_means
+from benchbench.files.experiment import parse_experiment
 from tests.kept import made_once
 from tests.rankings import change_rankings, own_rankings
 from tests.results.sectioned import make_sectioned, searching
@@ -80,7 +80,7 @@ def test_documents_and_sections_have_their_known_ranks(benchmark, tmp_path):
 def test_the_summary_is_that_of_the_page(benchmark, tmp_path):
     built, _ = rows_of(export_to(benchmark, "strategy", tmp_path), "summary.csv")
     evaluation = searching(benchmark).evaluations.get()
-    means = section_means(evaluation)
+    means = load_section_means(evaluation)
     assert float(built["section_recall_at_3"]) == means.rows[1].section_recall
     assert float(built["section_mrr"]) == means.section_mrr
     assert float(built["doc_recall_at_3"]) == evaluation.means["R@3"]
@@ -165,7 +165,7 @@ def test_experiment_settings_become_the_config_and_id_the_directory(benchmark, t
         "backends": [{"name": "pgvector"}],
         "strategies": [{"name": "flat", "chunk_size": 20, "chunk_overlap": 0}],
     }
-    experiment = experiment_of(stated, location="quick.yaml")
+    experiment = parse_experiment(stated, location="quick.yaml")
     Origin.objects.create(benchmark=benchmark, experiment={"id": "quick", "config": experiment.as_dict()})
     directory = export_to(benchmark, "strategy", tmp_path)
     assert directory.name == "quick"
@@ -173,7 +173,7 @@ def test_experiment_settings_become_the_config_and_id_the_directory(benchmark, t
     if os.environ.get("BENCHBENCH_WRITE_GOLDEN"):
         EXPERIMENT.write_text(text)
     assert text == EXPERIMENT.read_text(), "with every key, in the order of the format"
-    assert experiment_of(yaml.safe_load(text), location="config.yaml") == experiment
+    assert parse_experiment(yaml.safe_load(text), location="config.yaml") == experiment
 
 
 def test_without_its_lists_the_sections_are_not_guessed(benchmark, tmp_path):

@@ -11,9 +11,9 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, StageList
-from apps.datasets.editing.drafts import draft_of
+from apps.datasets.editing.drafts import find_draft
 from apps.datasets.models import Dataset, Judgment
-from apps.datasets.versions import stored_hash
+from apps.datasets.versions import hash_stored
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
 from benchbench.site.panels import change_url
@@ -89,7 +89,7 @@ def test_edited_judgment_changes_only_the_value_it_affects(admin_client, finishe
     assert [key for key in old if old[key] != new[key]] == [query.pk]
     assert list(QueryResult.objects.order_by("pk").values()) == searched
     assert (StageList.objects.count(), Operation.objects.count()) == (stages, operations)
-    assert stored_hash(finished.dataset_version) == finished.dataset_version.content_hash
+    assert hash_stored(finished.dataset_version) == finished.dataset_version.content_hash
 
 
 def test_run_and_query_pages_follow_the_version(admin_client, finished):
@@ -168,7 +168,7 @@ def test_unknown_document_is_judged_only_after_confirmation(admin_client, rankin
         assert response.context["form"].errors["reference"] == [
             "No document of \"library\" has the uri 'lib:9': correct it, or state the judgment without a document."
         ]
-    assert draft_of(ranking.query.dataset) is None
+    assert find_draft(ranking.query.dataset) is None
     assert "No document that you may see has this reference" in text_of(
         admin_client.get(f"{nowhere}&without_document=on")
     )
@@ -198,19 +198,19 @@ def test_invalid_judgment_shows_the_error_at_its_field(admin_client, ranking):
     response = admin_client.post(f"{url}?key=uri&reference=lib:9&without_document=on", {"grade": "40000"})
     assert "32767" in str(response.context["form"].errors["grade"])
     assert "grade" in admin_client.post(judge_url(ranking), {"grade": ""}).context["form"].errors
-    assert draft_of(ranking.query.dataset) is None
+    assert find_draft(ranking.query.dataset) is None
 
 
 def test_a_draft_is_discarded_after_a_question(admin_client, ranking):
     dataset = ranking.query.dataset
     frozen = dataset.versions.get()
     set_judgment(dataset, "q1", {"document_id": "d1"}, 0)
-    url = reverse("admin:datasets_datasetversion_delete", args=[draft_of(dataset).pk])
+    url = reverse("admin:datasets_datasetversion_delete", args=[find_draft(dataset).pk])
     assert url in admin_client.get(change_url(ranking)).content.decode()
     assert "1 change: 1 judgment changed" in text_of(admin_client.get(url))
     assert "Discarded questions v2 (draft)" in messages_of(admin_client.post(url, {"post": "yes"}, follow=True))
     assert [one.grade for one in frozen.judgments.order_by("id")] == [3, 1]
-    assert draft_of(dataset) is None
+    assert find_draft(dataset) is None
     refused = admin_client.post(reverse("admin:datasets_datasetversion_delete", args=[frozen.pk]), {"post": "yes"})
     assert refused.status_code == 403, "a frozen version stays"
 
@@ -228,8 +228,10 @@ def test_user_without_change_permission_can_only_read(client, make_staff, rankin
         assert client.post(url, {"grade": "1", "key": "uri", "reference": "x"}).status_code == 403
     assert client.get(freeze_url(dataset)).status_code == 403
     assert client.post(freeze_url(dataset), {"digest": "x"}).status_code == 403
-    assert client.post(reverse("admin:datasets_datasetversion_delete", args=[draft_of(dataset).pk])).status_code == 403
-    assert draft_of(dataset).judgments.get(doc_ref={"document_id": "d1"}).grade == 0
+    assert (
+        client.post(reverse("admin:datasets_datasetversion_delete", args=[find_draft(dataset).pk])).status_code == 403
+    )
+    assert find_draft(dataset).judgments.get(doc_ref={"document_id": "d1"}).grade == 0
 
 
 def test_datasets_of_other_owners_cannot_be_judged(client, make_staff, ranking):
@@ -245,7 +247,7 @@ def test_datasets_of_other_owners_cannot_be_judged(client, make_staff, ranking):
     Dataset.objects.update(owner=None)
     Benchmark.objects.update(owner=grace)
     assert client.post(judge_url(ranking), {"grade": "1"}).status_code == 404
-    assert draft_of(ranking.query.dataset) is None
+    assert find_draft(ranking.query.dataset) is None
 
 
 def test_it_goes_on_to_no_other_site(admin_client, ranking):

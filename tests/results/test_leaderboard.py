@@ -17,10 +17,10 @@ from apps.benchmarks.runs import find_run
 from apps.mappings.models import Mapping
 from apps.operations.launching import cancel_operation
 from apps.operations.working import perform_batch
-from apps.results.charts import quality_and_cost
-from apps.results.comparison.history import history, history_figure
-from apps.results.exporters.documents import text_of
-from apps.results.leaderboard.runs import leaderboard, measures_at
+from apps.results.charts import plot_quality
+from apps.results.comparison.history import load_history, plot_history
+from apps.results.exporters.documents import render_text
+from apps.results.leaderboard.runs import load_leaderboard, select_measures
 from tests.benchmarks.conftest import make_library
 from tests.created import create_benchmark, finish
 from tests.factories import add_version, make_benchmark
@@ -32,7 +32,7 @@ Place = tuple[int, int | None, bool]
 
 def places(mapping: Mapping, values: list[float | None]) -> list[Place]:
     """Return (run order, rank, tied) of every row of a benchmark whose runs have these means."""
-    board = leaderboard(make_benchmark(mapping, values))
+    board = load_leaderboard(make_benchmark(mapping, values))
     return [(row.run.run_order, row.rank, row.tied) for row in board.rows]
 
 
@@ -53,7 +53,7 @@ def test_equal_runs_share_a_rank(mapping, values, expected):
 
 
 def test_rows_show_the_distance_to_the_best(mapping):
-    board = leaderboard(make_benchmark(mapping, [0.25, 0.75, None]))
+    board = load_leaderboard(make_benchmark(mapping, [0.25, 0.75, None]))
     assert board.primary == "nDCG@10"
     assert [row.behind for row in board.rows] == [0.0, -0.5, None]
     assert board.best.run.run_order == 2
@@ -64,14 +64,14 @@ def test_warning_common_to_all_runs_is_shown_once(mapping, admin_client):
     benchmark.runs.update(warnings=["Short lists."])
     benchmark.runs.filter(run_order=3).update(warnings=["Short lists.", "Slow."])
     page = admin_client.get(results_url(benchmark)).content.decode()
-    for told in (text_of(benchmark), page):
+    for told in (render_text(benchmark), page):
         assert told.count("Short lists.") == told.count("All runs: Short lists.") == 1
         assert told.count("Slow.") == 1
 
 
 def test_text_shows_the_run_number_next_to_the_rank(mapping):
     benchmark = make_benchmark(mapping, [0.25, None, 0.75])
-    about, head, *rows = text_of(benchmark).splitlines()
+    about, head, *rows = render_text(benchmark).splitlines()
     assert about.endswith("; benchmark means")
     assert head.split()[:3] == ["rank", "run", "label"]
     assert [row.split()[:2] for row in rows] == [["1", "3"], ["2", "1"], ["–", "2"]]
@@ -82,7 +82,7 @@ def test_text_shows_the_run_number_next_to_the_rank(mapping):
 
 
 def test_text_gives_equal_means_the_same_rank(mapping):
-    _, _, *rows = text_of(make_benchmark(mapping, [0.2, 0.3, 0.2, 0.1])).splitlines()
+    _, _, *rows = render_text(make_benchmark(mapping, [0.2, 0.3, 0.2, 0.1])).splitlines()
     assert [row.split()[:2] for row in rows] == [["1", "2"], ["2=", "1"], ["2=", "3"], ["4", "4"]]
 
 
@@ -95,22 +95,22 @@ def test_page_shows_the_run_number_next_to_the_rank(admin_client, mapping):
 
 
 def test_leaderboard_without_values_has_no_best_and_no_figure(mapping):
-    board = leaderboard(make_benchmark(mapping, [None]))
+    board = load_leaderboard(make_benchmark(mapping, [None]))
     assert board.best is None
-    assert quality_and_cost(board) is None
+    assert plot_quality(board) is None
 
 
 def test_a_run_that_did_not_complete_shows_no_means(mapping):
     benchmark = make_benchmark(mapping, [0.5], status="cancelled")
     benchmark.runs.update(status=Run.Status.CANCELLED)
-    row = leaderboard(benchmark).rows[0]
+    row = load_leaderboard(benchmark).rows[0]
     assert (row.values, row.rank, row.provisional) == ({}, None, False)
 
 
 def test_the_other_measures_follow_the_cutoff(mapping):
     benchmark = make_benchmark(mapping, [0.5])
-    assert measures_at(benchmark, 10) == ["P@10", "R@10", "RR", "AP"]
-    assert measures_at(benchmark, 5) == ["nDCG@5", "P@5", "R@5", "RR", "AP"]
+    assert select_measures(benchmark, 10) == ["P@10", "R@10", "RR", "AP"]
+    assert select_measures(benchmark, 5) == ["nDCG@5", "P@5", "R@5", "RR", "AP"]
 
 
 def test_running_means_are_provisional_and_removed_when_cancelled(transactional_db, settings):
@@ -118,22 +118,22 @@ def test_running_means_are_provisional_and_removed_when_cancelled(transactional_
     library = make_library(documents=12, queries=16)
     benchmark = create_benchmark(library, name="both", matrix={"search_modes": ["dense", "sparse"]})
     operation = launch(benchmark)
-    before = leaderboard(benchmark)
+    before = load_leaderboard(benchmark)
     assert [row.so_far for row in before.rows] == [0, 0]
     perform_batch(operation.batches.order_by("ordinal").first().pk, owner="test")
-    during = leaderboard(benchmark)
+    during = load_leaderboard(benchmark)
     assert all(row.provisional and row.so_far and row.so_far < 16 for row in during.rows)
     assert all(row.rank and row.values["nDCG@10"] is not None for row in during.rows)
     cancel_operation(operation)
     benchmark.refresh_from_db()
-    assert all(row.values == {} and not row.provisional for row in leaderboard(benchmark).rows)
+    assert all(row.values == {} and not row.provisional for row in load_leaderboard(benchmark).rows)
     finish(benchmark)
-    after = leaderboard(benchmark)
+    after = load_leaderboard(benchmark)
     assert all(row.rank and not row.provisional for row in after.rows)
 
 
 def test_figure_has_a_point_for_each_run_with_values(mapping):
-    figure = quality_and_cost(leaderboard(make_benchmark(mapping, [0.25, None, 0.75])))
+    figure = plot_quality(load_leaderboard(make_benchmark(mapping, [0.25, None, 0.75])))
     (trace,) = figure["data"]
     assert trace["name"] == "dense"
     assert list(zip(trace["x"], trace["y"], strict=True)) == [(30.0, 0.75), (10.0, 0.25)]
@@ -147,7 +147,7 @@ def test_figure_has_a_point_for_each_run_with_values(mapping):
 def test_far_apart_times_get_a_logarithmic_axis(mapping):
     benchmark = make_benchmark(mapping, [0.25, 0.75])
     benchmark.runs.filter(run_order=2).update(timing={"total_ms": 5000.0})
-    axis = quality_and_cost(leaderboard(benchmark))["layout"]["xaxis"]
+    axis = plot_quality(load_leaderboard(benchmark))["layout"]["xaxis"]
     assert axis["type"] == "log"
     assert {"10", "5000"} <= set(axis["ticktext"])
 
@@ -172,20 +172,20 @@ def test_history_holds_best_finished_runs_with_their_truth(mapping, root):
     mapping.dataset_version = add_version(mapping.dataset)
     mapping.save()
     finished(mapping, "third", 0.3, days_ago=1)
-    shown = history(mapping.dataset, root)
+    shown = load_history(mapping.dataset, root)
     found = [(point.benchmark.name, point.value, point.truth) for point in shown.points]
     assert found == [("first", 0.5, "v1"), ("second", 0.6, "v1"), ("third", 0.3, "v2")]
     assert shown.points[1].run.run_order == 2
-    by_rr = history(mapping.dataset, root, measure="RR")
+    by_rr = load_history(mapping.dataset, root, measure="RR")
     assert [point.value for point in by_rr.points] == [0.25, 0.3, 0.15]
-    assert history(mapping.dataset, root, measure="nonsense").measure == "nDCG@10"
+    assert load_history(mapping.dataset, root, measure="nonsense").measure == "nDCG@10"
 
 
 def test_resolving_the_mapping_again_starts_another_truth(mapping, root):
     for name, mark, days_ago in (("old", "a1b2c3d4", 2), ("new", "0f0f0f0f", 1)):
         benchmark = finished(mapping, name, 0.5, days_ago=days_ago)
         Evaluation.objects.filter(run__benchmark=benchmark).update(truth_hash=mark)
-    points = history(mapping.dataset, root).points
+    points = load_history(mapping.dataset, root).points
     assert [point.truth for point in points] == ["v1, resolved as a1b2c3", "v1, resolved as 0f0f0f"]
 
 
@@ -193,7 +193,7 @@ def test_history_ignores_measures_that_decrease_with_quality(mapping, root):
     benchmark = finished(mapping, "one", 0.5, days_ago=1)
     benchmark.measures = [*benchmark.measures, "FirstRelevant@10"]
     benchmark.save()
-    shown = history(mapping.dataset, root, measure="FirstRelevant@10")
+    shown = load_history(mapping.dataset, root, measure="FirstRelevant@10")
     assert shown.measure == "nDCG@10"
     assert "FirstRelevant@10" not in shown.measures
 
@@ -202,10 +202,10 @@ def test_history_figure_links_benchmarks_and_draws_current_baselines(mapping, ro
     old, new = finished(mapping, "old", 0.5, days_ago=3), finished(mapping, "new", 0.7, days_ago=1)
     for benchmark, name in ((old, "main"), (new, "main"), (old, "lexical")):
         approve(benchmark.runs.get(), name=name, reason="Because.", by=root)
-    shown = history(mapping.dataset, root)
+    shown = load_history(mapping.dataset, root)
     assert [(line.baseline.name, line.value) for line in shown.lines] == [("lexical", 0.5), ("main", 0.7)]
     assert [point.baselines for point in shown.points] == [["lexical"], ["main"]]
-    figure = history_figure(shown)
+    figure = plot_history(shown)
     [trace] = figure["data"]
     assert list(trace["customdata"]) == [results_url(old), results_url(new)]
     assert [note["text"] for note in figure["layout"]["annotations"]] == ["lexical (v1) .5000", "main (v1) .7000"]
@@ -214,7 +214,7 @@ def test_history_figure_links_benchmarks_and_draws_current_baselines(mapping, ro
 def test_values_through_other_mappings_and_policies_have_another_colour(mapping, root):
     finished(mapping, "one", 0.5, days_ago=2)
     make_benchmark(mapping, [0.6], name="two", empty_queries="skip", completed_at=timezone.now())
-    figure = history_figure(history(mapping.dataset, root))
+    figure = plot_history(load_history(mapping.dataset, root))
     assert [trace["name"] for trace in figure["data"]] == ["v1", "v1, empty queries skipped"]
     assert len({trace["marker"]["color"] for trace in figure["data"]}) == 2
 
@@ -237,5 +237,5 @@ def test_history_page_shows_points_and_baselines_at_constant_cost(admin_client, 
 def test_history_excludes_objects_hidden_from_the_user(client, mapping, root):
     approve(finished(mapping, "hidden", 0.9, days_ago=1).runs.get(), name="secret", reason="Because.", by=root)
     Benchmark.objects.update(owner=root)
-    shown = history(mapping.dataset, User.objects.create_user("ada", is_staff=True))
+    shown = load_history(mapping.dataset, User.objects.create_user("ada", is_staff=True))
     assert (shown.points, shown.lines) == ([], [])

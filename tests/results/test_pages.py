@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run
 from apps.mappings.models import Resolution
 from apps.operations.models import Operation
-from benchbench.markup import EXCERPT, excerpt, marked
-from benchbench.site.panels import change_url, changelist_url
+from benchbench.markup import EXCERPT, excerpt, mark_words
+from benchbench.site.panels import build_list_url, change_url
 from tests.benchmarks.conftest import make_library
 from tests.created import run_benchmark
 from tests.factories import add_judgment, add_version, make_benchmark, make_collection, make_dataset, make_mapping
@@ -151,7 +151,7 @@ def test_page_shows_the_share_of_unresolved_judgments(admin_client, mapping, pol
 def test_benchmark_waiting_for_a_worker_is_shown_as_queued(admin_client, mapping):
     operation = Operation.objects.create(kind="benchmark", subject_id=mapping.pk, parameters={"run_ids": []})
     benchmark = make_benchmark(mapping, [None], status="running", operation=operation)
-    for path in (results_url(benchmark), change_url(benchmark), changelist_url(Benchmark), reverse("admin:index")):
+    for path in (results_url(benchmark), change_url(benchmark), build_list_url(Benchmark), reverse("admin:index")):
         for status, said in (("pending", "queued"), ("running", "running")):
             Operation.objects.update(status=status)
             assert re.search(rf">\s*{said}\s*<", admin_client.get(path).content.decode()), (path, said)
@@ -162,7 +162,7 @@ def test_shared_times_are_marked(admin_client, mapping, execution, marked):
     run = make_benchmark(mapping, [0.5], execution=execution).runs.get()
     Run.objects.update(timing={**run.timing, "execution": execution})
     result = added_ranking(run, mapping.dataset.queries.get(key="pear"), total_ms=5.0)
-    for path in (results_url(run.benchmark), change_url(run), change_url(result), changelist_url(QueryResult)):
+    for path in (results_url(run.benchmark), change_url(run), change_url(result), build_list_url(QueryResult)):
         assert ("shared" in text_of(admin_client.get(path)).split()) is marked, path
 
 
@@ -238,7 +238,7 @@ def test_the_start_page_leads_through_five_steps(admin_client, db):
 def test_start_page_and_operation_list_name_the_subject(admin_client, mapping):
     Operation.objects.create(kind="resolve", subject_id=mapping.pk, status="running")
     assert f"Resolve {mapping.name} running" in text_of(admin_client.get(reverse("admin:index")))
-    assert mapping.name in text_of(admin_client.get(changelist_url(Operation)))
+    assert mapping.name in text_of(admin_client.get(build_list_url(Operation)))
 
 
 def test_the_start_page_shows_the_latest_benchmarks(admin_client, mapping):
@@ -249,7 +249,7 @@ def test_the_start_page_shows_the_latest_benchmarks(admin_client, mapping):
 
 
 def hits(text: str, query: str) -> list[str]:
-    return [piece.text for piece in marked(text, query) if piece.hit]
+    return [piece.text for piece in mark_words(text, query) if piece.hit]
 
 
 @pytest.mark.parametrize(
@@ -285,4 +285,4 @@ def test_without_a_hit_it_is_the_beginning():
 @settings(max_examples=50)
 @given(st.text(max_size=600), st.text(max_size=60))
 def test_no_character_is_lost_or_made_up(text, query):
-    assert "".join(piece.text for piece in marked(text, query)) == text
+    assert "".join(piece.text for piece in mark_words(text, query)) == text

@@ -6,8 +6,8 @@ import pytest
 from django.contrib.auth.models import Permission, User
 
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run, StageList
-from apps.results.triage.queries import evaluation_of
-from apps.results.triage.triaging import losses_of
+from apps.results.triage.queries import load_evaluation
+from apps.results.triage.triaging import load_losses
 from benchbench.ir.triage import Loss
 from benchbench.site.panels import change_url
 from tests.benchmarks.conftest import make_library
@@ -41,7 +41,7 @@ def values_of(run: Run) -> dict[int, Any]:
 
 def test_pages_lead_from_cause_to_query_to_lost_document(admin_client, finished):
     run = run_of(finished, "dense", reranked=True)
-    counted = losses_of(run, evaluation_of(run)).tally[Loss.DEMOTED_BY_RERANKER]
+    counted = load_losses(run, load_evaluation(run)).tally[Loss.DEMOTED_BY_RERANKER]
     answer = admin_client.get(change_url(run))
     assert f"Demoted by the reranker {counted.documents} {counted.queries} " in text_of(answer)
     assert "?cause=demoted+by+reranker" in answer.content.decode()

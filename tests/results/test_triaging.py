@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from apps.benchmarks.measuring.evaluating import truth_of
-from apps.benchmarks.measuring.reading import documents_of, list_keys, read_lists, stored_plan
+from apps.benchmarks.measuring.evaluating import load_truth
+from apps.benchmarks.measuring.reading import build_stored_plan, list_keys, load_documents, read_lists
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run, StageList
 from apps.collections.importing import import_documents
 from apps.collections.models import Collection, Document
@@ -15,9 +15,9 @@ from apps.collections.records import DocumentRecord
 from apps.datasets.records import JudgmentRecord, QueryRecord
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
-from apps.results.triage.queries import evaluation_of
-from apps.results.triage.triaging import RunLosses, judged_of, losses_of, lost_documents
-from benchbench.ir.triage import Loss, standings_of
+from apps.results.triage.queries import load_evaluation
+from apps.results.triage.triaging import RunLosses, find_lost_documents, load_judgments, load_losses
+from benchbench.ir.triage import Loss, find_standings
 from tests.benchmarks.conftest import ENCODER, import_all, make_library
 from tests.created import run_benchmark
 from tests.kept import made_once
@@ -32,19 +32,19 @@ def finish(mapping: Mapping, matrix: dict[str, Any], **options: Any) -> Benchmar
 
 
 def losses(run: Run) -> RunLosses:
-    return losses_of(run, evaluation_of(run))
+    return load_losses(run, load_evaluation(run))
 
 
 def documents_lost(run: Run) -> dict[tuple[str, str], Loss]:
     """Return the cause of every lost document, by query key and external id (or −judgment id, where it has none)."""
     benchmark = run.benchmark
-    plan = stored_plan(run)
-    judged = judged_of(run, benchmark.dataset_version)
+    plan = build_stored_plan(run)
+    judged = load_judgments(run, benchmark.dataset_version)
     keys = dict(benchmark.dataset_version.queries.values_list("pk", "key"))
     names = dict(benchmark.mapping.collection.documents.values_list("pk", "external_id"))
     return {
         (keys[query], names.get(one.document, "unresolved")): one.loss
-        for query, lost in lost_documents(run, plan, judged, k=benchmark.primary_k)
+        for query, lost in find_lost_documents(run, plan, judged, k=benchmark.primary_k)
         for one in lost or ()
     }
 
@@ -106,11 +106,11 @@ class TestEveryCause:
         reranked = {"use_reranker": [True], "rerankers": [cross_encoder], "top_k_values": [7], "candidates": [7]}
         mapping = shelf(dict.fromkeys(self.TEXTS, 1))
         (run,) = finish(mapping, {"search_modes": ["dense"], **reranked, "rerank_depths": [5]}).runs.all()
-        plan = stored_plan(run)
+        plan = build_stored_plan(run)
         dense, rerank = list_keys(plan)
         ((_, lists),) = read_lists(run.benchmark, [dense, rerank]).items()
         names = dict(Document.objects.values_list("pk", "external_id"))
-        documents = documents_of(lists.values())
+        documents = load_documents(lists.values())
         before, after = ([names[documents[chunk]] for chunk in lists[key].ids] for key in (dense, rerank))
         lost = {document: loss for (_, document), loss in documents_lost(run).items()}
         assert sorted(lost) == sorted(set(before) - set(after[:3])), "all that is relevant and not in the first three"
@@ -161,16 +161,16 @@ ALONE = MATRIX | {"search_modes": ["hybrid"], "top_k_values": [20]}  # each run 
 def test_the_stages_add_up_to_the_stored_rankings(library, matrix, execution):
     """Over modes, depths, thresholds and late interaction, whose thresholds compare other scores than it ranks by."""
     benchmark = finish(library, matrix, execution=execution)
-    grades = truth_of(benchmark, benchmark.dataset_version).grades
+    grades = load_truth(benchmark, benchmark.dataset_version).grades
     met: set[Loss] = set()
     for run in benchmark.runs.all():
-        plan = stored_plan(run)
-        lost = dict(lost_documents(run, plan, judged_of(run, benchmark.dataset_version), k=3))
+        plan = build_stored_plan(run)
+        lost = dict(find_lost_documents(run, plan, load_judgments(run, benchmark.dataset_version), k=3))
         stored = read_lists(benchmark, list_keys(plan))
         for result in run.query_results.all():
             lists = stored[result.query_id]
-            documents = documents_of(lists.values())
-            found = standings_of(plan, lists, documents, set(documents.values()))
+            documents = load_documents(lists.values())
+            found = find_standings(plan, lists, documents, set(documents.values()))
             ranked = {path[-1].rank: document for document, path in found.items() if path[-1].rank}
             assert [ranked[rank] for rank in sorted(ranked)] == result.document_ids
             assert [found[document][-1].score for document in result.document_ids] == result.scores
@@ -233,7 +233,7 @@ def test_failed_and_untraced_queries_are_not_triaged(run):
 def test_of_an_external_run_no_stages_are_known(run):
     Run.objects.filter(pk=run.pk).update(is_external=True, config={})
     run = Run.objects.get(pk=run.pk)
-    evaluation = evaluation_of(run)
+    evaluation = load_evaluation(run)
     assert evaluation is not None
-    assert losses_of(run, evaluation) is None
+    assert load_losses(run, evaluation) is None
     assert QueryResult.objects.filter(run=run).exists()

@@ -11,16 +11,16 @@ from apps.benchmarks.gates.baselines import BaselineError, approve
 from apps.benchmarks.gates.gating import gate
 from apps.benchmarks.gates.rules import read_rules
 from apps.benchmarks.models import Baseline, Benchmark, Evaluation, Run
-from apps.demo.management.commands.demo import reranking_verdict
+from apps.demo.management.commands.demo import describe_reranking
 from apps.judging.judges import RoundError
 from apps.judging.opening import RoundOptions, open_round
 from apps.results.comparison.comparing import ComparingError, compare_runs
-from apps.results.comparison.history import history
-from apps.results.exporters.documents import text_of
-from apps.results.exporters.results_json import results
-from apps.results.exporting import EXPORTERS, export, lost_failures
+from apps.results.comparison.history import load_history
+from apps.results.exporters.documents import render_text
+from apps.results.exporters.results_json import build_results
+from apps.results.exporting import EXPORTERS, describe_failures, export
 from apps.results.leaderboard.page import start_context
-from apps.results.leaderboard.runs import leaderboard
+from apps.results.leaderboard.runs import load_leaderboard
 from benchbench.ir.gate import Outcome
 from benchbench.ir.measures.means import unranked_reason
 from benchbench.site.panels import change_url
@@ -52,11 +52,11 @@ def test_the_database_says_the_same(benchmark):
     for counted in (18, 19, 20):
         Evaluation.objects.update(query_count=counted, failed_queries=1, unsearched_queries=0)
         row = Evaluation.objects.first()
-        assert Evaluation.objects.filter(Evaluation.ranked()).exists() == (not row.unranked)
+        assert Evaluation.objects.filter(Evaluation.filter_ranked()).exists() == (not row.unranked)
 
 
 def test_unranked_run_is_listed_last_without_a_rank(benchmark):
-    board = leaderboard(benchmark)
+    board = load_leaderboard(benchmark)
     assert [(row.run.run_order, row.rank) for row in board.rows] == [(2, 1), (4, 2), (3, 3), (1, None)]
     assert board.rows[-1].unranked == WHY
     assert board.rows[-1].values["nDCG@10"] == pytest.approx(8 / 9)
@@ -64,21 +64,21 @@ def test_unranked_run_is_listed_last_without_a_rank(benchmark):
 
 
 def test_every_view_shows_the_unranked_reason(benchmark, admin_client, admin_user):
-    lines = text_of(benchmark).splitlines()
+    lines = render_text(benchmark).splitlines()
     assert [line.split()[:2] for line in lines[2:] if line.split()[1].isdigit()] == [
         *(["1", "2"], ["2", "4"], ["3", "3"], ["–", "1"])
     ]
-    assert WHY in text_of(benchmark)
+    assert WHY in render_text(benchmark)
     assert WHY in admin_client.get(results_url(benchmark)).text
     assert WHY in admin_client.get(change_url(benchmark.runs.get(run_order=1))).text
-    told = results(benchmark)
+    told = build_results(benchmark)
     assert [run.unranked for run in told.runs] == [WHY, None, None, None]
     assert told.summary.best_run == benchmark.runs.get(run_order=2).pk
     rows = list(csv.DictReader(io.StringIO("".join(map(str, export(benchmark, "csv"))))))
     assert [row["unranked"] for row in rows] == [WHY, "", "", ""]
     [(_, best, value)] = start_context(admin_user)["benchmarks"]
     assert (best.run.run_order, value) == (2, best.values["nDCG@10"])
-    [point] = history(benchmark.mapping.dataset, admin_user).points
+    [point] = load_history(benchmark.mapping.dataset, admin_user).points
     assert point.run.run_order == 2
 
 
@@ -123,7 +123,7 @@ def test_nothing_is_held_against_it_as_a_baseline(benchmark):
     baseline = Baseline.objects.create(  # as one that lost them on a version that came later
         dataset=benchmark.mapping.dataset, run=run, name="main", reason="Because.", approved_by=by
     )
-    assert not history(benchmark.mapping.dataset, by).lines, "no line to be above or below of"
+    assert not load_history(benchmark.mapping.dataset, by).lines, "no line to be above or below of"
     rules = read_rules("against_baseline: {mrr: {may_lose: 0.9}}\n")
     result = gate(benchmark.runs.get(run_order=4), rules=rules, baseline=baseline)
     assert result.outcome == Outcome.UNDECIDED
@@ -143,7 +143,7 @@ def test_each_format_says_why_or_which_queries_failed(benchmark, format):
     if format in RANKS:
         assert WHY.replace("%", "\\%" if format == "latex" else "%") in written.replace("&nbsp;", " ")
     elif not exporter.marks_failures:
-        assert lost_failures(subject, exporter).startswith(
+        assert describe_failures(subject, exporter).startswith(
             "12 queries of the run failed and are missing from this file"
         )
     elif format not in NO_RUNS:
@@ -193,7 +193,7 @@ def test_demo_reports_no_gain_for_an_unranked_run(benchmark):
     benchmark.runs.exclude(pk__in=[first.pk, second.pk]).delete()
     for run, reranks in ((first, True), (second, False)):
         Run.objects.filter(pk=run.pk).update(config=first.config | {"use_reranker": reranks})
-    told = reranking_verdict(benchmark)
+    told = describe_reranking(benchmark)
     assert WHY in told
     assert "→" not in told
 
@@ -203,9 +203,9 @@ HALF_A_SLICE = [0, 1, *[1] * 18]  # the best mean of all; of the two hard querie
 
 def test_run_missing_half_a_slice_is_unranked_only_there(db):
     benchmark = search(make_gated(), HALF_A_SLICE, GOOD, POOR)
-    assert [(row.run.run_order, row.rank) for row in leaderboard(benchmark).rows] == [(1, 1), (2, 2), (3, 3)]
-    (hard,) = (name for name in ("slice: hard", "slices: hard") if leaderboard(benchmark, within=name).slice)
-    board = leaderboard(benchmark, within=hard)
+    assert [(row.run.run_order, row.rank) for row in load_leaderboard(benchmark).rows] == [(1, 1), (2, 2), (3, 3)]
+    (hard,) = (name for name in ("slice: hard", "slices: hard") if load_leaderboard(benchmark, within=name).slice)
+    board = load_leaderboard(benchmark, within=hard)
     assert [(row.run.run_order, row.rank) for row in board.rows] == [(2, 1), (3, 1), (1, None)]
     assert board.rows[-1].unranked == (
         "In this slice: Not ranked: 1 of 2 queries has no value, more than 5 %; 1 failed: retry the run."

@@ -7,15 +7,15 @@ import pytest
 
 from apps.datasets.models import Dataset
 from apps.results.comparison.comparing import RunComparison, compare_runs
-from apps.results.comparison.describing import Bounds, costs_of, index_bytes
+from apps.results.comparison.describing import Bounds, compute_costs, index_bytes
 from apps.results.comparison.sentences import (
-    choice_sentence,
-    disorder_sentence,
-    family_sentence,
-    left_out_sentence,
-    verdict_sentence,
+    describe_choice,
+    describe_disorder,
+    describe_family,
+    describe_left_out,
+    describe_verdict,
 )
-from apps.results.configurations import phrases, shared, varying
+from apps.results.configurations import find_varying, list_phrases, list_shared
 from apps.retrieval.models import Index
 from benchbench.ir.planning.matrix import Configuration
 from tests.results.compared import make_compared, make_queries, noisy
@@ -33,13 +33,13 @@ def compared(values: Any, **asked: Any) -> RunComparison:
 def test_a_winner_beats_every_other_run():
     found = compared(noisy([0.2, 0.9, 0.3], 50))
     told = "top 20 beats every other run: the difference is significant."
-    assert verdict_sentence(found) == told
-    assert verdict_sentence(compared(noisy([0.2, 0.9], 50))).startswith("top 20 beats top 10:")
+    assert describe_verdict(found) == told
+    assert describe_verdict(compared(noisy([0.2, 0.9], 50))).startswith("top 20 beats top 10:")
 
 
 def test_verdict_counts_indistinguishable_runs_and_the_queries_needed():
     found = compared(noisy([0.5, 0.52, 0.51, 0.1], 50))
-    assert verdict_sentence(found) == (
+    assert describe_verdict(found) == (
         f"{found.labels[found.reference]} beats 1 of the other runs but is not distinguishable from the other 2. "
         f"About {found.verdict.settled_by:,} more queries would settle it."
     )
@@ -47,49 +47,51 @@ def test_verdict_counts_indistinguishable_runs_and_the_queries_needed():
 
 def test_equal_runs_are_settled_by_no_number_of_queries():
     values = noisy([0.5], 50)[0]
-    assert verdict_sentence(compared([values, values])) == (
+    assert describe_verdict(compared([values, values])) == (
         "top 10 and top 20 are not distinguishable. No realistic number of queries would settle it."
     )
 
 
 def test_verdict_against_a_baseline_names_no_best_run():
     found = compared(noisy([0.5, 0.9, 0.1, 0.8], 50), baseline=0)
-    assert verdict_sentence(found) == "Against the baseline top 10: top 20 and top 40 are better; top 30 is worse."
+    assert describe_verdict(found) == "Against the baseline top 10: top 20 and top 40 are better; top 30 is worse."
 
 
 def test_sentences_name_the_tests_and_the_omitted_queries():
     values = noisy([0.5, 0.6, 0.7], 50)
     values[0, :2] = np.nan
     found = compared(values)
-    assert family_sentence(found) == (
+    assert describe_family(found) == (
         "nDCG@10 of all 3 pairs of 3 runs, paired by query over 48 queries; 10,000 sign flips, seed 42, family-wise "
         "error at most 5% by max-|t|, power 80%."
     )
-    assert left_out_sentence(found) == "Queries left out: 2 without an answer from every run."
+    assert describe_left_out(found) == "Queries left out: 2 without an answer from every run."
     few = compared(noisy([0.5, 0.6], 8), baseline=1)
-    assert "of 1 run against the baseline" in family_sentence(few)
-    assert "all 128 sign patterns" in family_sentence(few)
+    assert "of 1 run against the baseline" in describe_family(few)
+    assert "all 128 sign patterns" in describe_family(few)
 
 
 def test_cheapest_good_run_is_named_with_its_possible_loss():
     found = compared(noisy([0.1, 0.5, 0.51], 50))  # in order of latency: 10, 20 and 30 ms
-    costs = costs_of(found, Bounds())
+    costs = compute_costs(found, Bounds())
     assert (costs.choice.run, costs.choice.best) == (1, 2)
-    pair = found.comparison.pair(2, 1)
-    assert choice_sentence(found, costs) == (
+    pair = found.comparison.get_pair(2, 1)
+    assert describe_choice(found, costs) == (
         "top 20 is the cheapest run that is not significantly worse than the best, top 30; it loses at most "
         f"{f'{pair.simultaneous.high:.4f}'.removeprefix('0')} nDCG@10, with 95 % confidence."
     )
-    within = costs_of(found, Bounds(latency_ms=15))
-    assert choice_sentence(found, within) == "top 10 is the best within the bounds, and also the cheapest."
-    assert choice_sentence(found, costs_of(found, Bounds(latency_ms=1))) == "No run is within these bounds."
+    within = compute_costs(found, Bounds(latency_ms=15))
+    assert describe_choice(found, within) == "top 10 is the best within the bounds, and also the cheapest."
+    assert describe_choice(found, compute_costs(found, Bounds(latency_ms=1))) == "No run is within these bounds."
     dear = compared(noisy([0.1, 0.9], 50))
-    assert choice_sentence(dear, costs_of(dear, Bounds())).endswith("and every cheaper run is significantly worse.")
+    assert describe_choice(dear, compute_costs(dear, Bounds())).endswith(
+        "and every cheaper run is significantly worse."
+    )
 
 
 def test_against_a_baseline_no_cheapest_run_is_chosen():
     found = compared(noisy([0.1, 0.5], 50), baseline=0)
-    assert "choose no baseline" in choice_sentence(found, costs_of(found, Bounds()))
+    assert "choose no baseline" in describe_choice(found, compute_costs(found, Bounds()))
 
 
 def test_index_size_includes_the_approximate_index():
@@ -103,9 +105,9 @@ def test_worse_run_above_an_indistinguishable_one_is_explained():
     best = noisy([0.6], 50)[0]
     odd = np.arange(50) % 2
     steady, erratic = best - 0.05 + 0.01 * odd, best - 0.06 + np.where(odd, 0.5, -0.5)
-    said = disorder_sentence(compared([best, steady, erratic]))
+    said = describe_disorder(compared([best, steady, erratic]))
     assert said.startswith("top 20 is significantly worse, but top 30, whose mean is lower, is not: significance")
-    assert disorder_sentence(compared([best, steady])) == ""
+    assert describe_disorder(compared([best, steady])) == ""
 
 
 DENSE = Configuration(search_mode="dense").as_dict()
@@ -113,15 +115,15 @@ HYBRID = Configuration(search_mode="hybrid", rrf_k=20, top_k=50).as_dict()
 
 
 def test_varying_keys_have_a_fixed_order():
-    assert varying([DENSE, HYBRID]) == ["search_mode", "top_k"]
-    assert varying([HYBRID, {**HYBRID, "rrf_k": 40}]) == ["rrf_k"]
-    assert varying([DENSE]) == []
-    assert varying([DENSE, {**DENSE, "candidates": 500}]) == ["candidates"]
+    assert find_varying([DENSE, HYBRID]) == ["search_mode", "top_k"]
+    assert find_varying([HYBRID, {**HYBRID, "rrf_k": 40}]) == ["rrf_k"]
+    assert find_varying([DENSE]) == []
+    assert find_varying([DENSE, {**DENSE, "candidates": 500}]) == ["candidates"]
 
 
 def test_key_that_does_not_affect_a_run_is_ignored():
-    assert varying([DENSE, {**DENSE, "rrf_k": 40}]) == []
-    assert phrases(DENSE, ["search_mode", "rrf_k", "reranker"]) == ["dense"]
+    assert find_varying([DENSE, {**DENSE, "rrf_k": 40}]) == []
+    assert list_phrases(DENSE, ["search_mode", "rrf_k", "reranker"]) == ["dense"]
 
 
 def test_it_says_configurations_in_words():
@@ -129,27 +131,31 @@ def test_it_says_configurations_in_words():
         index="minilm", search_mode="sparse", use_reranker=True, reranker="models/tiny", score_threshold=0.5
     ).as_dict()
     keys = ["index", "search_mode", "use_reranker", "reranker", "top_k", "score_threshold"]
-    assert phrases(config, keys) == ["index minilm", "lexical", "reranked", "tiny", "top 100", "score ≥ 0.5"]
+    assert list_phrases(config, keys) == ["index minilm", "lexical", "reranked", "tiny", "top 100", "score ≥ 0.5"]
     stated = {**DENSE, "ann": "hnsw", "query_prefix": "a"}
-    assert phrases(stated, ["ann", "query_prefix", "score_threshold"]) == ["hnsw", "query prefix a", "no threshold"]
+    assert list_phrases(stated, ["ann", "query_prefix", "score_threshold"]) == [
+        "hnsw",
+        "query prefix a",
+        "no threshold",
+    ]
     weighted = Configuration(search_mode="hybrid", fusion="weighted", weights=(0.7, 0.3), lexical="fts").as_dict()
     keys = ["lexical", "fusion", "weights", "rrf_k"]
-    assert phrases(weighted, keys) == ["full text", "weighted fusion", "weights 0.7 + 0.3"]
+    assert list_phrases(weighted, keys) == ["full text", "weighted fusion", "weights 0.7 + 0.3"]
 
 
 def test_shared_settings_do_not_depend_on_run_order():
     short = Configuration(search_mode="dense", dimensions=64).as_dict()
     lexical = Configuration(search_mode="sparse").as_dict()
     fused = Configuration(search_mode="hybrid", rrf_k=20).as_dict()
-    assert "RRF k 20 where it applies" in shared([DENSE, fused])
-    assert sorted(shared([fused, DENSE])) == sorted(shared([DENSE, fused]))
-    assert "64 dimensions where it applies" in shared([short, lexical])
-    assert sorted(shared([lexical, short])) == sorted(shared([short, lexical]))
-    assert "top 100" in shared([short, lexical])
-    assert not any("RRF" in one for one in shared([short, lexical]))
-    assert "RRF k 20" in shared([fused, {**fused, "top_k": 50}])
-    assert not any("RRF" in one for one in shared([fused, HYBRID, {**HYBRID, "rrf_k": 7}, DENSE]))
+    assert "RRF k 20 where it applies" in list_shared([DENSE, fused])
+    assert sorted(list_shared([fused, DENSE])) == sorted(list_shared([DENSE, fused]))
+    assert "64 dimensions where it applies" in list_shared([short, lexical])
+    assert sorted(list_shared([lexical, short])) == sorted(list_shared([short, lexical]))
+    assert "top 100" in list_shared([short, lexical])
+    assert not any("RRF" in one for one in list_shared([short, lexical]))
+    assert "RRF k 20" in list_shared([fused, {**fused, "top_k": 50}])
+    assert not any("RRF" in one for one in list_shared([fused, HYBRID, {**HYBRID, "rrf_k": 7}, DENSE]))
 
 
 def test_run_without_configuration_shares_no_settings():
-    assert shared([DENSE, {}]) == shared([]) == []
+    assert list_shared([DENSE, {}]) == list_shared([]) == []

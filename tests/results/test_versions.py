@@ -8,7 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.benchmarks.models import Benchmark, Evaluation
-from apps.datasets.editing.drafts import draft_of
+from apps.datasets.editing.drafts import find_draft
 from apps.datasets.editing.judgments import remove_judgment
 from apps.datasets.editing.queries import edit_query
 from apps.datasets.models import Dataset
@@ -195,13 +195,13 @@ def test_freeze_page_previews_the_changes(admin_client, ranking):
         late = admin_client.post(page, {"digest": told})
         assert "was edited after you viewed it" in text_of(late)
         assert "Judgments added 2" in text_of(late), "what it holds now"
-        assert draft_of(dataset) is not None
+        assert find_draft(dataset) is not None
     seen = late.context["difference"].digest
     fields = {"digest": seen, "label": "2026-11", "note": "Second look.", "next": change_url(query)}
     answer = admin_client.post(page, fields)
     assert answer["Location"] == change_url(query)
     version = dataset.versions.get(number=2)
-    assert (version.label, version.note, draft_of(dataset)) == ("2026-11", "Second look.", None)
+    assert (version.label, version.note, find_draft(dataset)) == ("2026-11", "Second look.", None)
     set_judgment(dataset, "q1", {"document_id": "d3"}, 2)
     taken = {"digest": admin_client.get(page).context["difference"].digest, "label": "2026-11"}
     assert "choose another label" in str(admin_client.post(page, taken).context["form"].errors["label"])

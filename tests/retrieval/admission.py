@@ -63,7 +63,7 @@ queries = np.load(sys.argv[1])
 for line in sys.stdin:
     text, folder = json.loads(line)
     setting = Ann.parse(text)
-    nominate = STORES[setting.store].open(Path(folder), setting).nominator(setting, None)
+    nominate = STORES[setting.store].open(Path(folder), setting).build_nominator(setting, None)
     print(json.dumps([nominate(query, 10).tolist() for query in queries]), flush=True)
 """
 
@@ -92,14 +92,14 @@ def queries() -> Vectors:
 def share(text: str, depth: int = 10) -> float:
     """The mean recall of a setting."""
     lists = arm(text).search(queries(), depth)
-    truth = exact.nearest(arm(text).vectors, queries(), depth)
+    truth = exact.find_nearest(arm(text).vectors, queries(), depth)
     return float(np.mean([recall(one, other, depth) for one, other in zip(lists, truth, strict=True)]))
 
 
 def looking_everywhere_finds_what_exact_search_finds(text: str) -> str:
     """To the bit. What keeps rounded vectors nominates everything for it."""
     depth = COUNT if any(text.startswith(name) for name in LEARNS) else 20
-    assert arm(text).search(queries(), depth) == exact.nearest(arm(text).vectors, queries(), depth)
+    assert arm(text).search(queries(), depth) == exact.find_nearest(arm(text).vectors, queries(), depth)
     assert not arm(text).view.notes
     return "yes"
 
@@ -115,7 +115,7 @@ def a_narrow_filter_returns_every_match(text: str) -> str:
         assert [len(one) for one in lists] == [min(depth, 10)] * QUERIES
         assert all(red[one.ids].all() for one in lists)
         if depth == 20:
-            assert lists == exact.nearest(arm(usual).vectors, queries(), depth, mask=red)
+            assert lists == exact.find_nearest(arm(usual).vectors, queries(), depth, mask=red)
     missed = len(arm(usual).view.notes["searched_exactly"])
     assert not missed or f"{setting.store}:{setting.method}" in FALLS_BACK, f"it missed some in {missed} of {QUERIES}"
     return f"{missed} of {QUERIES} exactly" if missed else "yes"
@@ -141,7 +141,7 @@ def a_handful_of_vectors_is_enough(text: str) -> str:
             return "refused"
         with tempfile.TemporaryDirectory() as place:
             few = Arm(Path(place), text, unit(count, DIMENSION, 3))
-            assert few.search(queries(), 5) == exact.nearest(few.vectors, queries(), 5)
+            assert few.search(queries(), 5) == exact.find_nearest(few.vectors, queries(), 5)
             few.remove()
             del few
     return "yes"
@@ -153,7 +153,7 @@ def more_than_4096_are_returned(text: str) -> str:
     with tempfile.TemporaryDirectory() as place:
         many = Arm(Path(place), text, unit(5000, 8, 4))
         (found,) = many.search(unit(1, 8, 5), 4500)
-        (truth,) = exact.nearest(many.vectors, unit(1, 8, 5), 4500)
+        (truth,) = exact.find_nearest(many.vectors, unit(1, 8, 5), 4500)
         many.remove()
         del many
     assert len(found) > 4096
@@ -170,7 +170,9 @@ def a_restart_changes_nothing(text: str) -> str:
         connection.close()
         assert arm(text).search(queries(), 10) == before
         return "yes"
-    first = [arm(text).kept.collection.nominator(Ann.parse(text), None)(query, 10).tolist() for query in queries()]
+    first = [
+        arm(text).kept.collection.build_nominator(Ann.parse(text), None)(query, 10).tolist() for query in queries()
+    ]
     assert reopened()[text] == first
     return "yes"
 

@@ -8,14 +8,14 @@ import pytest
 from django.db import connection
 from numpy.typing import NDArray
 
-from apps.retrieval.availability import missing_requirements
+from apps.retrieval.availability import describe_missing
 from apps.retrieval.filters import Filter
 from apps.retrieval.models import ChunkSet, Index
 from apps.retrieval.search import vectors as tables
 from apps.retrieval.search.approximate import ApproximateView, SearchFault
 from apps.retrieval.search.pgvector import make_ann_index
 from apps.retrieval.stores import STORES
-from apps.retrieval.stores.filling import OpenCollection, collection_name, installed_version, open_collection
+from apps.retrieval.stores.filling import OpenCollection, find_version, name_collection, open_collection
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.records import ScoredList
 
@@ -40,7 +40,7 @@ LEARNS = ("faiss:ivfpq", "lancedb:ivfpq")  # from some hundred vectors; and nomi
 def require_installed(*texts: str) -> None:
     """Skip the test where the store of one of the settings is not installed, by the sentence that mends it."""
     for text in texts:
-        if lacking := missing_requirements({"store": Ann.parse(text).store}):
+        if lacking := describe_missing({"store": Ann.parse(text).store}):
             pytest.skip(f"{lacking[0].upper()}{lacking[1:]}.")
 
 
@@ -55,7 +55,7 @@ def admits(metadata: Mapping[str, object], filter: Filter) -> bool:
 
 def keep(folder: Path, text: str, vectors: Vectors, *, holds: str = "") -> OpenCollection:
     setting = Ann.parse(text)
-    return open_collection(folder / collection_name(setting), STORES[setting.store], setting, vectors, holds=holds)
+    return open_collection(folder / name_collection(setting), STORES[setting.store], setting, vectors, holds=holds)
 
 
 def index_of(vectors: Vectors, metadata: Sequence[dict[str, object]] | None) -> Index:
@@ -70,7 +70,7 @@ def version_of(name: str) -> str:
     """The version of the store of an arm: of the package, or of PostgreSQL's extension."""
     store = name.partition(":")[0]
     if store in STORES:
-        return installed_version(STORES[store])
+        return find_version(STORES[store])
     with connection.cursor() as cursor:
         cursor.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
         return str(cursor.fetchone()[0])
@@ -79,7 +79,7 @@ def version_of(name: str) -> str:
 def lack_of(text: str, count: int, dimension: int) -> str:
     """Why the store of a setting could not hold so many vectors; "" where it could. pgvector holds any."""
     setting = Ann.parse(text)
-    return STORES[setting.store].missing_requirement(setting, count, dimension) if setting.store in STORES else ""
+    return STORES[setting.store].describe_obstacle(setting, count, dimension) if setting.store in STORES else ""
 
 
 class Arm:
@@ -91,7 +91,7 @@ class Arm:
         self.metadata = metadata or [{}] * len(vectors)
         self.index: Index | None = None
         if self.setting.store in STORES:
-            self.folder = folder / collection_name(self.setting)
+            self.folder = folder / name_collection(self.setting)
             self.kept = keep(folder, text, vectors)
         else:
             self.index = index_of(vectors, metadata)
@@ -107,6 +107,6 @@ class Arm:
         self.view = ApproximateView(self.index, self.vectors, self.setting, filter or {}, collection)
         mask = np.array([admits(one, filter) for one in self.metadata], bool) if filter else None
         try:
-            return self.view.nearest(queries, depth, mask=mask)
+            return self.view.find_nearest(queries, depth, mask=mask)
         except SearchFault as fault:
             raise fault.error from None

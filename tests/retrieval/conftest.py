@@ -13,7 +13,7 @@ KEYWORDS = "keyword:apple,pear,plum"
 
 def dense(opened, queries, depth, filters=None):
     """What the strategy of an open index finds, without its calls."""
-    return [answer.ranked for answer in opened.answers(queries, depth, filters)]
+    return [answer.ranked for answer in opened.find_answers(queries, depth, filters)]
 
 
 @pytest.fixture(autouse=True)

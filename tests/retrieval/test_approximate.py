@@ -17,11 +17,11 @@ from apps.retrieval.search.arms import make_arm
 from apps.retrieval.search.open_indexes import open_index
 from apps.retrieval.search.pgvector import (
     AnnIndexError,
-    ann_index_name,
     check_ann,
     explain,
     find_ann_index,
     make_ann_index,
+    name_ann_index,
 )
 from apps.retrieval.search.vectors import VectorsError
 from benchbench.ir.planning.ann import Ann, recall
@@ -151,10 +151,10 @@ class TestFilters:
 
 class TestTheIndexes:
     def test_settings_that_differ_in_searching_only_share_one(self, index):
-        name = ann_index_name(index, Ann.parse("hnsw"))
-        assert ann_index_name(index, Ann.parse("hnsw(ef_search=7, iterative=strict)")) == name
+        name = name_ann_index(index, Ann.parse("hnsw"))
+        assert name_ann_index(index, Ann.parse("hnsw(ef_search=7, iterative=strict)")) == name
         assert name == f"{index.vector_table}_hnsw_16_64_vector"
-        assert len(ann_index_name(index, Ann.parse("hnsw(m=100, ef_construction=1000, storage=halfvec)"))) <= 63
+        assert len(name_ann_index(index, Ann.parse("hnsw(m=100, ef_construction=1000, storage=halfvec)"))) <= 63
 
     def test_it_is_built_once(self, index):
         first = make_ann_index(index, Ann.parse("hnsw"))
@@ -180,7 +180,7 @@ class TestTheIndexes:
         for setting in settings:
             told = explain(index, setting, 10)
             assert told["index_used"]
-            assert f"Index Scan using {ann_index_name(index, setting)} on" in told["plan"]
+            assert f"Index Scan using {name_ann_index(index, setting)} on" in told["plan"]
 
     def test_the_plan_comes_with_the_settings_read_back(self, index):
         setting = Ann.parse("hnsw(ef_search=77, iterative=strict, storage=binary)")
@@ -217,4 +217,4 @@ def test_table_with_more_vectors_than_its_index_is_rejected(index, queries):
     make_ann_index(index, setting)
     fewer = np.zeros((COUNT // 2, DIMENSION), np.float32)
     with pytest.raises(VectorsError, match=r'The table of the index "random" does not hold one vector for each'):
-        ApproximateView(index, fewer, setting, {}).nearest(queries, COUNT)
+        ApproximateView(index, fewer, setting, {}).find_nearest(queries, COUNT)

@@ -5,7 +5,7 @@ from django.db import connection, transaction
 
 from apps.operations.ending import sweep
 from apps.operations.launching import cancel_operation
-from apps.operations.leasing import Lease, Stopped, claim, new_owner
+from apps.operations.leasing import Lease, Stopped, claim, make_owner
 from apps.operations.working import perform_batch, wait
 from apps.retrieval.building import assign_chunk_set
 from apps.retrieval.chunking import make_chunk_set
@@ -33,7 +33,7 @@ def begun(collection, name="begun", encoder=""):
     """An index that has its chunks, and waits for its words."""
     index = create_index(collection, name=name, encoder=encoder)
     operation = build_index(index)
-    perform_batch(operation.batches.get().pk, owner=new_owner())
+    perform_batch(operation.batches.get().pk, owner=make_owner())
     index.refresh_from_db()
     return index, operation
 
@@ -53,7 +53,7 @@ def test_words_of_a_cancelled_build_go_too(few, make):
 
 def test_a_cancelled_build_leaves_no_words(few):
     index, operation = begun(few)
-    batch = claim(operation.batches.get(payload__part="lexical").pk, new_owner())
+    batch = claim(operation.batches.get(payload__part="lexical").pk, make_owner())
     assert batch
     cancel_operation(operation)
     with pytest.raises(Stopped):
@@ -149,12 +149,12 @@ def test_tree_level_does_not_wait_for_the_lexical_index(transactional_db):
     texts = [f"{topic} {topic}. Number {place}." for topic in ("apple", "pear", "plum") for place in range(12)]
     orchard = make_collection("orchard", [{"external_id": f"{n:02}", "text": text} for n, text in enumerate(texts)])
     operation = build_index(create_index(orchard, name="tree", encoder=KEYWORDS, strategy="raptor_extractive"))
-    perform_batch(operation.batches.get().pk, owner=new_owner())
+    perform_batch(operation.batches.get().pk, owner=make_owner())
     level = operation.batches.get(payload__part="grow")
     chunk_set = ChunkSet.objects.get()
     with transaction.atomic():
         make_lexical_index(chunk_set)
-        assert elsewhere(lambda: perform_batch(level.pk, owner=new_owner())).result(timeout=60)
+        assert elsewhere(lambda: perform_batch(level.pk, owner=make_owner())).result(timeout=60)
     assert chunk_set.chunks.filter(level=1).exists()
 
 

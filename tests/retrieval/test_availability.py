@@ -7,11 +7,11 @@ import pytest
 
 from apps.operations.models import Operation
 from apps.operations.working import OperationFailedError, wait
-from apps.retrieval.availability import UnavailableError, encoder_name
+from apps.retrieval.availability import UnavailableError, name_encoder
 from apps.retrieval.building import IndexingError
 from apps.retrieval.grids import Grid, make_grid, plan_grid
 from apps.retrieval.importing_vectors import import_vectors
-from apps.retrieval.indexing import build_index, create_index, get_or_create_index, unavailable_index
+from apps.retrieval.indexing import build_index, create_failed_index, create_index, get_or_create_index
 from apps.retrieval.models import Index, Ingredients
 from apps.retrieval.strategies import StrategyError, get_strategy
 from tests.factories import make_collection
@@ -30,7 +30,7 @@ def test_it_is_neither_declared_nor_built(fruit, absent, said):
     with pytest.raises(UnavailableError, match=said):
         create_index(fruit, name="index", **absent)
     assert not Index.objects.exists()
-    failed = unavailable_index(fruit, replace(MADE_OF, **absent), name="index", reason="It is not here.")
+    failed = create_failed_index(fruit, replace(MADE_OF, **absent), name="index", reason="It is not here.")
     with pytest.raises(UnavailableError, match=said):
         build_index(failed)
     failed.refresh_from_db()
@@ -83,9 +83,11 @@ def test_imported_vectors_make_it_not_ready(fruit, tmp_path):
 
 def test_models_of_other_providers_are_distinct_from_local_ones(fruit):
     kinds = ("sbert", "sentence-transformers", "openai")
-    assert [encoder_name("ada", kind) for kind in kinds] == ["ada", "ada", "openai:ada"]
+    assert [name_encoder("ada", kind) for kind in kinds] == ["ada", "ada", "openai:ada"]
     ours = get_or_create_index(fruit, replace(MADE_OF, encoder="ada"), name="ada")
-    theirs = unavailable_index(fruit, replace(MADE_OF, encoder=encoder_name("ada", "openai")), name="ada", reason="No.")
+    theirs = create_failed_index(
+        fruit, replace(MADE_OF, encoder=name_encoder("ada", "openai")), name="ada", reason="No."
+    )
     assert theirs != ours
 
 
@@ -113,9 +115,9 @@ def test_ready_index_stays_ready_when_its_rebuild_is_unavailable(fruit):
     ready = get_or_create_index(fruit, MADE_OF, name="words")
     wait(build_index(ready))
     complete = replace(MADE_OF, chunk_parameters=get_strategy("flat").check({}))
-    failed = unavailable_index(fruit, complete, name="words", reason="The backend is gone.")
+    failed = create_failed_index(fruit, complete, name="words", reason="The backend is gone.")
     assert (failed.status, failed.error, failed.version) == (Index.Status.FAILED, "The backend is gone.", 2)
-    assert unavailable_index(fruit, complete, name="words", reason="Still.") == failed
+    assert create_failed_index(fruit, complete, name="words", reason="Still.") == failed
     ready.refresh_from_db()
     assert ready.status == Index.Status.READY
     assert get_or_create_index(fruit, MADE_OF, name="words") == ready

@@ -7,7 +7,7 @@ from apps.retrieval.deleting import delete_index
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Chunk, ChunkSet, Index, LexicalIndex, LexicalPiece
 from apps.retrieval.search import vectors as tables
-from apps.retrieval.search.vectors import local_vectors, vectors_file
+from apps.retrieval.search.vectors import locate_vectors, map_vectors
 from benchbench.errors import ConflictError
 from tests.benchmarks.conftest import make_library
 from tests.created import create_benchmark
@@ -19,8 +19,8 @@ pytestmark = pytest.mark.django_db
 
 def test_everything_that_only_it_used_goes(fruit, built, django_capture_on_commit_callbacks):
     index = built(fruit)
-    local_vectors(index)
-    table, file = index.vector_table, vectors_file(index)
+    map_vectors(index)
+    table, file = index.vector_table, locate_vectors(index)
     with django_capture_on_commit_callbacks(execute=True):
         delete_index(index)
     assert tables.count_rows(table) == 0

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from apps.retrieval.encoders import EncoderError, load_encoder
-from apps.retrieval.encoders.base import BATCH, length_batches
-from apps.retrieval.encoders.model_files import ModelError, find_model, revision_of
+from apps.retrieval.encoders.base import BATCH, batch_by_length
+from apps.retrieval.encoders.model_files import ModelError, find_model, read_revision
 from apps.retrieval.encoders.registry import RESIDENT_ENCODERS
 
 KEYWORDS = "keyword:apple,pear"
@@ -99,7 +99,7 @@ class TestFindModel:
         (cached / "refs").mkdir()
         (cached / "refs" / "main").write_text(commit)
         assert find_model("all-MiniLM-L6-v2") == find_model("sentence-transformers/all-MiniLM-L6-v2") == snapshot
-        assert revision_of(snapshot) == commit
+        assert read_revision(snapshot) == commit
 
     @pytest.mark.parametrize("name", ["/no/such/folder", "a name with spaces", "nobody/nothing"])
     def test_model_found_nowhere_is_none(self, name):
@@ -110,19 +110,19 @@ class TestRevisionOf:
     def test_revision_depends_on_weights_and_configuration_only(self, tmp_path):
         (tmp_path / "model.safetensors").write_bytes(b"weights")
         (tmp_path / "config.json").write_text("{}")
-        first = revision_of(tmp_path)
+        first = read_revision(tmp_path)
         (tmp_path / "README.md").write_text("notes")
-        assert revision_of(tmp_path) == first
+        assert read_revision(tmp_path) == first
         (tmp_path / "config.json").write_text('{"layers": 2}')
-        second = revision_of(tmp_path)
+        second = read_revision(tmp_path)
         (tmp_path / "model.safetensors").write_bytes(b"other weights")
-        assert len({first, second, revision_of(tmp_path)}) == 3
+        assert len({first, second, read_revision(tmp_path)}) == 3
 
 
 class TestLengthBatches:
     def test_they_hold_every_text_once_longest_first(self):
         texts = ["x" * (n * 37 % 101) for n in range(100)]
-        batches = list(length_batches(texts))
+        batches = list(batch_by_length(texts))
         assert sorted(index for batch in batches for index in batch) == list(range(100))
         lengths = [len(texts[index]) for batch in batches for index in batch]
         assert lengths == sorted(lengths, reverse=True)
@@ -130,6 +130,6 @@ class TestLengthBatches:
 
     def test_long_untruncated_texts_get_smaller_batches(self):
         texts = ["x" * 20_000] * 40
-        assert {len(batch) for batch in length_batches(texts)} == {3, 1}
-        assert {len(batch) for batch in length_batches(texts, window=256)} == {32, 8}
-        assert [len(batch) for batch in length_batches(["x" * 10**6] * 2)] == [1, 1]
+        assert {len(batch) for batch in batch_by_length(texts)} == {3, 1}
+        assert {len(batch) for batch in batch_by_length(texts, window=256)} == {32, 8}
+        assert [len(batch) for batch in batch_by_length(["x" * 10**6] * 2)] == [1, 1]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from apps.retrieval.search import exact
-from apps.retrieval.search.exact import TruncatedView, TruncationError, nearest, truncate
+from apps.retrieval.search.exact import TruncatedView, TruncationError, find_nearest, truncate
 from benchbench.ir.ranking import RankingError
 
 
@@ -15,7 +15,7 @@ def unit(count, dimension=16, seed=0):
 
 def test_it_orders_as_float64_products_do():
     vectors, queries = unit(500), unit(5, seed=1)
-    for query, found in zip(queries, nearest(vectors, queries, 20), strict=True):
+    for query, found in zip(queries, find_nearest(vectors, queries, 20), strict=True):
         products = vectors.astype(float) @ query.astype(float)
         assert found.ids.tolist() == np.argsort(-products, kind="stable")[:20].tolist()
         assert found.scores == pytest.approx(products[found.ids], abs=1e-12)
@@ -25,21 +25,21 @@ def test_it_orders_as_float64_products_do():
 def test_blocks_and_batches_do_not_show_in_a_ranking(monkeypatch, bytes_at_once):
     vectors, queries = unit(500), unit(40, seed=1)
     vectors[250:] = vectors[:250]  # ties at every rank
-    alone = [nearest(vectors, query[None], 30)[0] for query in queries]
+    alone = [find_nearest(vectors, query[None], 30)[0] for query in queries]
     monkeypatch.setattr(exact, "SIMILARITY_BYTES", bytes_at_once)
-    assert nearest(vectors, queries, 30) == alone
+    assert find_nearest(vectors, queries, 30) == alone
 
 
 def test_a_mask_admits_rows_before_they_are_ranked():
     vectors, queries = unit(100), unit(3, seed=1)
-    whole = nearest(vectors, queries, 100)
+    whole = find_nearest(vectors, queries, 100)
     for mask in (np.arange(100) % 7 == 3, np.arange(100) > 60):  # apart, and side by side
-        for masked, ranked in zip(nearest(vectors, queries, 5, mask=mask), whole, strict=True):
+        for masked, ranked in zip(find_nearest(vectors, queries, 5, mask=mask), whole, strict=True):
             assert masked.ids.tolist() == [row for row in ranked.ids if mask[row]][:5]
 
 
 def test_a_mask_that_admits_nothing_finds_nothing():
-    assert [len(found) for found in nearest(unit(10), unit(2), 5, mask=np.zeros(10, bool))] == [0, 0]
+    assert [len(found) for found in find_nearest(unit(10), unit(2), 5, mask=np.zeros(10, bool))] == [0, 0]
 
 
 @pytest.mark.parametrize("bytes_at_once", [4 * 500 * 7, 2**26])
@@ -47,9 +47,9 @@ def test_ranking_does_not_depend_on_the_product_backend(monkeypatch, bytes_at_on
     monkeypatch.setattr(exact, "SIMILARITY_BYTES", bytes_at_once)
     vectors, queries = unit(500), unit(40, seed=1)
     vectors[250:] = vectors[:250]  # ties at every rank
-    assert nearest(vectors, queries, 30, device="cpu") == nearest(vectors, queries, 30)
-    assert nearest(vectors, queries, 600, device="cpu") == nearest(vectors, queries, 600)
-    assert nearest(vectors[:0], queries, 5, device="cpu") == nearest(vectors[:0], queries, 5)
+    assert find_nearest(vectors, queries, 30, device="cpu") == find_nearest(vectors, queries, 30)
+    assert find_nearest(vectors, queries, 600, device="cpu") == find_nearest(vectors, queries, 600)
+    assert find_nearest(vectors[:0], queries, 5, device="cpu") == find_nearest(vectors[:0], queries, 5)
 
 
 @pytest.mark.parametrize("device", [None, "cpu"])
@@ -57,7 +57,7 @@ def test_nan_vectors_are_rejected(device):
     vectors = unit(50)
     vectors[7] = np.nan
     with pytest.raises(RankingError, match="not a number"):
-        nearest(vectors, unit(2, seed=1), 5, device=device)
+        find_nearest(vectors, unit(2, seed=1), 5, device=device)
 
 
 def test_it_ranks_by_the_cosine_of_the_first_dimensions():
@@ -66,14 +66,14 @@ def test_it_ranks_by_the_cosine_of_the_first_dimensions():
         [float(v[:5] @ q[:5] / (np.linalg.norm(v[:5]) * np.linalg.norm(q[:5]))) for v in vectors.astype(float)]
         for q in queries.astype(float)
     ]
-    for ranked, expected in zip(TruncatedView(vectors, 5).nearest(queries, 7), cosines, strict=True):
+    for ranked, expected in zip(TruncatedView(vectors, 5).find_nearest(queries, 7), cosines, strict=True):
         assert ranked.ids.tolist() == np.argsort(expected)[::-1][:7].tolist()
         assert ranked.scores == pytest.approx(sorted(expected)[::-1][:7], abs=1e-6)
 
 
 def test_a_mask_admits_chunks_before_they_are_ranked():
     vectors = unit(50, 8, 3)
-    found = TruncatedView(vectors, 4).nearest(vectors[:1], 3, mask=np.arange(50) > 20)
+    found = TruncatedView(vectors, 4).find_nearest(vectors[:1], 3, mask=np.arange(50) > 20)
     assert len(found[0]) == 3
     assert found[0].ids.min() > 20
 

@@ -8,7 +8,7 @@ from apps.retrieval.encoders import load_encoder
 from apps.retrieval.encoders.model_files import load_model
 from apps.retrieval.rerankers.cross_encoder import CrossEncoderReranker
 from apps.retrieval.search import exact
-from apps.retrieval.search.exact import nearest
+from apps.retrieval.search.exact import find_nearest
 from benchbench.ir.ranking import RankingError
 from tests.retrieval.test_exact import unit
 from tests.tiny_models import save_cross_encoder
@@ -32,25 +32,25 @@ def test_exact_rankings_on_gpu_and_cpu_are_bit_identical(monkeypatch, bytes_at_o
     vectors[10_000:15_000] = vectors[:5_000]  # ties
     vectors[15_000:] = vectors[:5_000] + 1e-8 * unit(5_000, 384, seed=2)  # nearly ties
     mask = np.arange(len(vectors)) % 3 > 0
-    assert exact._gpu() == "cuda"
+    assert exact._find_gpu() == "cuda"
     for options in ({}, {"mask": mask}):
-        on_gpu = nearest(vectors, queries, 100, **options)
+        on_gpu = find_nearest(vectors, queries, 100, **options)
         with monkeypatch.context() as without:
-            without.setattr(exact, "_gpu", lambda: None)
-            assert on_gpu == nearest(vectors, queries, 100, **options)
+            without.setattr(exact, "_find_gpu", lambda: None)
+            assert on_gpu == find_nearest(vectors, queries, 100, **options)
 
 
 @pytest.mark.parametrize("reduced", ["high", "medium"])
 def test_a_gpu_that_rounds_its_products_searches_nothing(precision, reduced):
     precision(reduced)
-    assert exact._gpu() is None
+    assert exact._find_gpu() is None
 
 
 def test_nan_vectors_are_rejected():
     vectors = unit(50)
     vectors[7] = np.nan
     with pytest.raises(RankingError, match="not a number"):
-        nearest(vectors, unit(2, seed=1), 5, device="cuda")
+        find_nearest(vectors, unit(2, seed=1), 5, device="cuda")
 
 
 def test_encoder_vectors_nearly_match_those_of_the_cpu():

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from apps.retrieval.describing import identity_of
+from apps.retrieval.describing import describe_identity
 from apps.retrieval.encoders import EncoderError
 from apps.retrieval.importing_vectors import VectorFileError, VectorImport, import_vectors, read_vector_file
 from apps.retrieval.indexing import create_index
@@ -48,7 +48,7 @@ class TestImporting:
         lists = dense(opened, opened.encode(["pear", "apple"]), 2)
         assert [found.ids.tolist() for found in lists] == [[2, 1], [0, 1]]
         assert lists[0].scores == pytest.approx([1, 0.5**0.5])
-        assert opened.lexical(["plum"], 5)[0].ids.tolist() == [3]
+        assert opened.search_words(["plum"], 5)[0].ids.tolist() == [3]
 
     def test_its_query_vectors_are_kept_for_good(self, fruit, write):
         import_vectors(create_index(fruit, name="index"), write(), queries=QUERIES)
@@ -76,7 +76,7 @@ class TestImporting:
         assert index.encoder == KEYWORDS
         revision = f"imported:{index.vector_source[:16]}"
         assert index.encoder_revision == (f"{revision} (7)" if named == "by the file" else revision)
-        assert identity_of(index)["query_encoder_revision"] == "unknown", "as a manifest says"
+        assert describe_identity(index)["query_encoder_revision"] == "unknown", "as a manifest says"
         assert dense(opened, opened.encode(["plum"]), 1)[0].ids.tolist() == [3]
 
     def test_model_of_another_dimension_is_rejected_on_first_use(self, fruit, write):

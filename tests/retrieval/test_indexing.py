@@ -3,13 +3,13 @@ import pytest
 
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.records import DocumentRecord
-from apps.operations.handlers import handler_for
+from apps.operations.handlers import load_handler
 from apps.operations.launching import OperationActiveError, cancel_operation
-from apps.operations.leasing import Stopped, new_owner
+from apps.operations.leasing import Stopped, make_owner
 from apps.operations.models import Batch, Operation
 from apps.operations.working import OperationFailedError, perform_batch, wait
 from apps.retrieval import tasks
-from apps.retrieval.building import ranges
+from apps.retrieval.building import cut_ranges
 from apps.retrieval.encoders import load_encoder, registry
 from apps.retrieval.encoders.registry import KeywordEncoder
 from apps.retrieval.indexing import build_index, create_index
@@ -144,8 +144,8 @@ class TestABuildThatIsBrokenOff:
         """Do the chunk batch and one of the encoding batches."""
         index = create_index(collection, name="index", encoder="counting:apple")
         operation = build_index(index)
-        perform_batch(operation.batches.get().pk, owner=new_owner())
-        perform_batch(operation.batches.filter(payload__part="encode").last().pk, owner=new_owner())
+        perform_batch(operation.batches.get().pk, owner=make_owner())
+        perform_batch(operation.batches.filter(payload__part="encode").last().pk, owner=make_owner())
         return index, operation
 
     def test_it_goes_on_and_encodes_nothing_twice(self, counting):
@@ -190,11 +190,11 @@ class TestABuildThatIsBrokenOff:
         if batches_done == 0:
             with monkeypatch.context() as patched:
                 patched.setattr(tasks, "encode_chunks", cancelled)
-                perform_batch(operation.batches.get().pk, owner=new_owner())
+                perform_batch(operation.batches.get().pk, owner=make_owner())
         else:
-            perform_batch(operation.batches.get().pk, owner=new_owner())
+            perform_batch(operation.batches.get().pk, owner=make_owner())
             for batch in operation.batches.all()[1:batches_done]:
-                perform_batch(batch.pk, owner=new_owner())
+                perform_batch(batch.pk, owner=make_owner())
             cancel_operation(operation)
         assert ChunkSet.objects.get().chunk_count == 70
         import_documents(collection, [DocumentRecord(f"{n:03}", "", f"apple pear {n}") for n in range(80)])
@@ -226,7 +226,7 @@ class TestProgress:
         wait(operation, on_progress=lambda data: seen.append((data["stage"], data["processed_documents"])))
         assert list(dict.fromkeys(stage for stage, _ in seen)) == ["starting", "encoding", "completed"]
         assert [done for _, done in seen] == sorted(done for _, done in seen)
-        kind, data = handler_for(operation).event(operation)
+        kind, data = load_handler(operation).build_event(operation)
         assert kind == "index_progress"
         assert data == {
             "operation_id": str(operation.pk),
@@ -246,18 +246,18 @@ class TestProgress:
     def test_progress_shows_the_queue_position(self):
         collection = many(1)
         first, second = (build_index(create_index(collection, name=name, encoder=KEYWORDS)) for name in ("a", "b"))
-        assert [handler_for(one).event(one)[1]["queue_position"] for one in (first, second)] == [0, 1]
+        assert [load_handler(one).build_event(one)[1]["queue_position"] for one in (first, second)] == [0, 1]
 
 
 def test_ranges_have_no_gaps_and_respect_their_size():
-    assert ranges(np.array([0, 1, 2, 3, 4, 7, 9, 10]), np.ones(8, bool), 3) == [(0, 3), (3, 5), (7, 8), (9, 11)]
-    assert ranges(np.array([], int), np.array([], bool), 3) == []
+    assert cut_ranges(np.array([0, 1, 2, 3, 4, 7, 9, 10]), np.ones(8, bool), 3) == [(0, 3), (3, 5), (7, 8), (9, 11)]
+    assert cut_ranges(np.array([], int), np.array([], bool), 3) == []
 
 
 def test_cached_texts_do_not_count_towards_range_size():
     new = np.array([False, True, False, True, False, True, False])
-    assert ranges(np.arange(7), new, 1) == [(0, 3), (3, 5), (5, 7)]
-    assert ranges(np.arange(15_000), np.zeros(15_000, bool), 1) == [(0, 10_000), (10_000, 15_000)]
+    assert cut_ranges(np.arange(7), new, 1) == [(0, 3), (3, 5), (5, 7)]
+    assert cut_ranges(np.arange(15_000), np.zeros(15_000, bool), 1) == [(0, 10_000), (10_000, 15_000)]
 
 
 @pytest.mark.parametrize(("status", "word"), [("pending", "queued"), ("running", "indexing"), (None, "queued")])

@@ -140,7 +140,7 @@ def opened(fruit, built):
 
 def found(opened, *texts, depth=10, filters=None):
     names = np.array(list("abcde"))
-    return ["".join(names[one.ids]) for one in opened.lexical(texts, depth, filters, engine="fts")]
+    return ["".join(names[one.ids]) for one in opened.search_words(texts, depth, filters, engine="fts")]
 
 
 class TestSearching:
@@ -168,8 +168,8 @@ class TestSearching:
 
     def test_lists_do_not_depend_on_the_batch(self, opened):
         texts = ["apple", "pear plum", "nothing of the kind", ""]
-        alone = [opened.lexical([text], 5, engine="fts")[0] for text in texts]
-        assert opened.lexical(texts, 5, engine="fts") == alone
+        alone = [opened.search_words([text], 5, engine="fts")[0] for text in texts]
+        assert opened.search_words(texts, 5, engine="fts") == alone
 
     def test_one_that_is_not_made_says_so(self, fruit, built):
         with pytest.raises(SearchError, match="are not indexed for full-text search"):

@@ -17,7 +17,7 @@ from apps.retrieval.llms import asking
 from apps.retrieval.llms.answers import bypass_answers, trim_answers
 from apps.retrieval.llms.asking import BACKOFF_SECONDS  # the seconds before fixtures set them to zero
 from apps.retrieval.llms.clients import LLMError
-from apps.retrieval.llms.servers import checked_llm, servers
+from apps.retrieval.llms.servers import complete_llm, load_servers
 from apps.retrieval.models import Index, LLMAnswer
 from tests.retrieval.llm_server import MODEL
 
@@ -44,7 +44,7 @@ class TestAServer:
 
     @pytest.fixture(autouse=True)
     def _of_kind(self, index, kind):
-        index.llm_parameters = checked_llm({"provider": kind})
+        index.llm_parameters = complete_llm({"provider": kind})
 
     def test_it_answers_by_temperature_and_seed(self, index, server, kind):
         server.answer = lambda prompt: f"{prompt}!"
@@ -84,7 +84,7 @@ class TestAServer:
             patch.setattr(watchdog._watch, "board", board)
             ask(index, "Which?")
             assert board.read()[1] == watchdog.NEVER
-        assert 0 < seen[0] <= 2 * servers()[kind].timeout + watchdog.GRACE_SECONDS
+        assert 0 < seen[0] <= 2 * load_servers()[kind].timeout + watchdog.GRACE_SECONDS
 
     def test_permanent_failure_is_an_error_naming_the_server(self, index, server, kind):
         server.answer = lambda prompt: 500
@@ -153,7 +153,7 @@ def later(clock, seconds):
 class TestSettingsOfOneServer:
     @pytest.fixture(autouse=True)
     def _of_ollama(self, index):
-        index.llm_parameters = checked_llm({"provider": "ollama"})
+        index.llm_parameters = complete_llm({"provider": "ollama"})
 
     def test_a_server_may_take_longer_than_others(self, index, server, settings):
         settings.BENCHBENCH_LLM_TIMEOUT_SECONDS = 0.05
@@ -179,7 +179,7 @@ class TestSettingsOfOneServer:
     def test_bad_settings_fail(self, server, settings, setting, stated, said):
         setattr(settings, f"BENCHBENCH_LLM_{setting}", [stated])
         with pytest.raises(ImproperlyConfigured, match=said):
-            servers()
+            load_servers()
 
 
 @pytest.mark.django_db
@@ -193,13 +193,13 @@ class TestKeptAnswers:
         assert (len(server.asked), LLMAnswer.objects.count()) == (3, 3)
 
     def test_another_address_is_asked_again(self, index, server, settings):
-        index.llm_parameters = checked_llm({"provider": "openai"})
+        index.llm_parameters = complete_llm({"provider": "openai"})
         assert [ask(index, "Which?").is_cached for _ in range(2)] == [False, True]
         settings.BENCHBENCH_LLM_SERVERS = [f"openai=openai+{server.url}/v1/"]
         assert not ask(index, "Which?").is_cached
 
     def test_a_new_revision_is_asked(self, index, server, monkeypatch):
-        index.llm_parameters = checked_llm({"provider": "ollama"})
+        index.llm_parameters = complete_llm({"provider": "ollama"})
         ask(index, "Which?")
         server.digest = "d2"
         assert ask(index, "Which?").is_cached, "the server is asked for it once a minute"
@@ -243,10 +243,10 @@ class TestKeptAnswers:
 @pytest.mark.django_db
 class TestNaming:
     def test_servers_are_those_of_the_settings(self, server, settings):
-        assert list(servers()) == ["ollama", "openai"]
+        assert list(load_servers()) == ["ollama", "openai"]
         settings.BENCHBENCH_LLM_SERVERS = ["http://somewhere"]
         with pytest.raises(ImproperlyConfigured, match="must be NAME=KIND"):
-            servers()
+            load_servers()
 
     @pytest.mark.parametrize(
         ("stated", "said"),
@@ -268,7 +268,7 @@ class TestNaming:
         assert made.llm_parameters == complete
         for wrong in ({"temperature": "0"}, {"seed": True}, {"stop": "."}):
             with pytest.raises(LLMError, match="Parameters of a language model must be"):
-                checked_llm({"provider": "ollama", **wrong})
+                complete_llm({"provider": "ollama", **wrong})
 
     def test_a_strategy_that_asks_none_is_given_none(self, fruit, server):
         with pytest.raises(IndexingError, match="The strategy flat uses no language model"):

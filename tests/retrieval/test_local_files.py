@@ -15,7 +15,7 @@ from apps.retrieval.encoders.token_store import TokenStore, _packs_in
 from apps.retrieval.rerankers import load_reranker
 from apps.retrieval.search import vectors as tables
 from apps.retrieval.search.open_indexes import close_indexes, open_index
-from apps.retrieval.search.vectors import VectorsError, local_vectors, vectors_file
+from apps.retrieval.search.vectors import VectorsError, locate_vectors, map_vectors
 from benchbench.local_files import sealed
 from benchbench.local_files.packs import OVERHEAD
 from benchbench.local_files.sealed import SEAL_BYTES
@@ -37,7 +37,7 @@ def index(built):
 def new_process():
     """Forget what a process has open and knows of files."""
     close_indexes()
-    rerankers._for_index.cache_clear()
+    rerankers._build_reranker.cache_clear()
     _packs_in.cache_clear()
     sealed._checked_files.clear()
 
@@ -46,7 +46,7 @@ def figures(index):
     """Return the ranking of a query with its scores, and what the reranker makes of it."""
     opened = open_index(index)
     (found,) = dense(opened, opened.encode([QUERY]), 10)
-    scores = load_reranker("late-interaction", index).score(QUERY, opened.texts(found.ids))
+    scores = load_reranker("late-interaction", index).score(QUERY, opened.load_texts(found.ids))
     return (*map(np.ndarray.tolist, (found.ids, found.scores, scores.scores, scores.threshold_scores)),)
 
 
@@ -114,30 +114,30 @@ def test_document_tokens_are_synced_to_disk_but_queries_not(index, settings, mon
 
     monkeypatch.setattr(os, "fsync", noted)
     store = TokenStore(load_encoder(KEYWORDS), "document")
-    store.tokens(["apple", "pear", "plum"])
+    store.load_tokens(["apple", "pear", "plum"])
     assert synced == [*store.folder.glob("*.pack"), store.folder]
-    store.tokens(["apple", "pear"])
-    TokenStore(load_encoder(KEYWORDS), "query").tokens(["apple"])
+    store.load_tokens(["apple", "pear"])
+    TokenStore(load_encoder(KEYWORDS), "query").load_tokens(["apple"])
     assert len(synced) == 2
 
 
 def test_open_index_keeps_mapping_the_checked_file(index):
     """Another in this process has found the damage, and made the file anew: what is open still maps the old one."""
     right = figures(index)
-    damaged = vectors_file(index)
+    damaged = locate_vectors(index)
     content = bytearray(damaged.read_bytes())
     content[: len(content) // 2] = bytes(len(content) // 2)
     damaged.write_bytes(content)
-    assert np.array_equal(local_vectors(index), local_vectors(index))
+    assert np.array_equal(map_vectors(index), map_vectors(index))
     assert figures(index) == right
 
 
 def test_valid_file_of_another_index_is_replaced(index, built):
     right = figures(index)
     other = built(index.collection, name="other", encoder="keyword:plum,pear,apple")
-    file = vectors_file(index)
-    assert local_vectors(other).shape == local_vectors(index).shape
-    file.write_bytes(vectors_file(other).read_bytes())
+    file = locate_vectors(index)
+    assert map_vectors(other).shape == map_vectors(index).shape
+    file.write_bytes(locate_vectors(other).read_bytes())
     new_process()
     assert figures(index) == right
 
@@ -149,7 +149,7 @@ def test_packs_of_another_model_are_not_read(index):
     theirs.folder.mkdir()
     pack.rename(theirs.folder / pack.name)
     assert theirs.find_missing(["pear apple"]) == ["pear apple"]
-    assert theirs.tokens(["pear apple"])[0].ids.tolist() == [1, 0]
+    assert theirs.load_tokens(["pear apple"])[0].ids.tolist() == [1, 0]
 
 
 def test_stored_text_tokens_are_never_overwritten(index):
@@ -160,7 +160,7 @@ def test_stored_text_tokens_are_never_overwritten(index):
     _packs_in.cache_clear()
     assert TokenStore(stores[0].encoder, "query").store_tokens(["apple"], second, make_room=True)
     for store in stores:
-        assert np.array_equal(store.tokens(["apple"])[0].vectors, first[0].vectors)
+        assert np.array_equal(store.load_tokens(["apple"])[0].vectors, first[0].vectors)
 
 
 @pytest.mark.parametrize(
@@ -194,4 +194,4 @@ def test_invalid_vector_in_the_database_is_an_error(fruit, built, vector, flaw):
     index = built(fruit)
     tables._execute(f"UPDATE {index.vector_table} SET embedding = '{vector}' WHERE id = 3")
     with pytest.raises(VectorsError, match=f'the index "index" has a vector for chunk 3 that is {flaw}: delete'):
-        local_vectors(index)
+        map_vectors(index)

@@ -8,7 +8,7 @@ from apps.retrieval.encoders.registry import ENCODERS
 from apps.retrieval.llms import asking
 from apps.retrieval.models import LLMAnswer
 from apps.retrieval.search.open_indexes import open_index
-from apps.retrieval.strategies.lod import labels, parse_picks
+from apps.retrieval.strategies.lod import build_labels, parse_picks
 from tests.retrieval.llm_server import MODEL
 from tests.retrieval.test_strategies import hits
 from tests.retrieval.words import BAG, BagOfWords, import_words
@@ -32,9 +32,9 @@ def test_names_count_as_whole_tokens(answer, places):
 
 def test_sections_with_equal_names_get_distinct_labels():
     ids = [("A", "s1"), ("B", "s1"), ("B", "s2"), ("C", "")]
-    assert labels(ids, with_sections=True) == ["A/s1", "B/s1", "s2", "C"]
-    assert parse_picks("A/s1, B", labels(ids, with_sections=True)) == [0]
-    assert labels([("A", ""), ("B", "")], with_sections=False) == ["A", "B"]
+    assert build_labels(ids, with_sections=True) == ["A/s1", "B/s1", "s2", "C"]
+    assert parse_picks("A/s1, B", build_labels(ids, with_sections=True)) == [0]
+    assert build_labels([("A", ""), ("B", "")], with_sections=False) == ["A", "B"]
 
 
 @pytest.mark.django_db
@@ -91,4 +91,4 @@ class TestKnownAnswers:
 
 def asked(index):
     opened = open_index(index)
-    return opened.answers(opened.encode(["beta"]), 3, texts=["beta"])[0]
+    return opened.find_answers(opened.encode(["beta"]), 3, texts=["beta"])[0]

@@ -18,9 +18,9 @@ from apps.retrieval.encoders.model_files import (
     ModelError,
     fetch_model,
     find_model,
+    list_unneeded,
     load_model,
-    revision_of,
-    unneeded_files,
+    read_revision,
 )
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -143,7 +143,7 @@ def test_download_ignores_an_unrelated_folder_of_that_name(asked, name):
     fetched = fetch_model(name)
     there = {file.name: file.read_bytes() for file in fetched.iterdir()}
     assert there == {"config.json": b"{}", "model.safetensors": b"weights"}
-    assert (find_model(name), revision_of(fetched)) == (fetched, COMMIT)
+    assert (find_model(name), read_revision(fetched)) == (fetched, COMMIT)
     assert find_model(f"./{name}") == folder
     assert find_model(str(folder.resolve())) == folder.resolve()
 
@@ -191,7 +191,7 @@ def test_folder_with_code_is_rejected_before_loading(tmp_path, monkeypatch, file
 
 def test_weights_for_others_are_not_needed():
     files = ["2_Dense/pytorch_model.bin", "tf_model.h5", "openvino/a.bin", "1_Pooling/config.json", *FILES]
-    assert unneeded_files(files) == ["onnx/model.onnx", "openvino/a.bin", "pytorch_model.bin", "tf_model.h5"]
+    assert list_unneeded(files) == ["onnx/model.onnx", "openvino/a.bin", "pytorch_model.bin", "tf_model.h5"]
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from apps.retrieval.stores import filling, sharing
-from apps.retrieval.stores.filling import collection_name
+from apps.retrieval.stores.filling import name_collection
 from apps.retrieval.stores.sharing import LEFT_SECONDS
 from benchbench.ir.planning.ann import Ann
 from tests.retrieval.arms import keep, require_installed, unit
@@ -62,7 +62,7 @@ def test_a_worker_s_own_folder_goes_with_it(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("begins", [".", "own."])
 def test_leftovers_of_killed_processes_are_removed_on_next_use(tmp_path, begins):
-    name = collection_name(Ann.parse(TEXT))
+    name = name_collection(Ann.parse(TEXT))
     keep(tmp_path, TEXT, unit(5, 8, 0))
     old = make_left(tmp_path, f"{begins}{name}.old", seconds=LEFT_SECONDS + 60)
     new = make_left(tmp_path, f"{begins}{name}.new", seconds=LEFT_SECONDS / 2)
@@ -88,18 +88,18 @@ def test_two_versions_of_a_store_live_apart(text, tmp_path, monkeypatch):
     require_installed(text)
     rows, setting = unit(50, 8, 0), Ann.parse(text)
     versions = iter("121")
-    monkeypatch.setattr(filling, "installed_version", lambda _: next(versions))
+    monkeypatch.setattr(filling, "find_version", lambda _: next(versions))
     first, second = keep(tmp_path, text, rows), keep(tmp_path, text, rows)
     assert (first.version, second.version) == ("1", "2")
     for kept in (first, second):
-        assert kept.collection.nominator(setting, None)(rows[7], 1).tolist() == [7]
+        assert kept.collection.build_nominator(setting, None)(rows[7], 1).tolist() == [7]
     again = keep(tmp_path, text, rows)  # by a third process, of the first version
     assert (again.version, again.build_seconds) == ("1", first.build_seconds)
 
 
 def test_a_closed_collection_is_filled_in_its_place(tmp_path, monkeypatch):
     versions = iter("12")
-    monkeypatch.setattr(filling, "installed_version", lambda _: next(versions))
+    monkeypatch.setattr(filling, "find_version", lambda _: next(versions))
     keep(tmp_path, TEXT, unit(50, 8, 0))
     assert keep(tmp_path, TEXT, unit(50, 8, 0)).version == "2"
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["lock", collection_name(Ann.parse(TEXT))])
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["lock", name_collection(Ann.parse(TEXT))])

@@ -12,10 +12,10 @@ from apps.retrieval import growing
 from apps.retrieval.encoders.registry import ENCODERS
 from apps.retrieval.indexing import IndexingError, build_index, create_index
 from apps.retrieval.models import Chunk, ChunkSet, Index, LLMAnswer
-from apps.retrieval.search.crediting import summaries_behind
+from apps.retrieval.search.crediting import find_summaries
 from apps.retrieval.search.open_indexes import open_index
 from apps.retrieval.strategies import StrategyError, get_strategy
-from apps.retrieval.tasks import progress
+from apps.retrieval.tasks import describe_progress
 from tests.created import build
 from tests.factories import make_collection
 from tests.retrieval.conftest import dense
@@ -88,7 +88,7 @@ class TestGrowing:
         assert len(server.asked) == 5, "those that were answered are not asked again"
 
     def test_first_of_two_concurrent_growers_stores_a_level(self, orchard, built, monkeypatch):
-        summaries, others = growing._summaries, []
+        summaries, others = growing._build_summaries, []
 
         def overtaken(index, *given):
             made = summaries(index, *given)
@@ -97,7 +97,7 @@ class TestGrowing:
                 built(orchard, name="other", **EXTRACTIVE)
             return made
 
-        monkeypatch.setattr(growing, "_summaries", overtaken)
+        monkeypatch.setattr(growing, "_build_summaries", overtaken)
         assert levels(built(orchard, **EXTRACTIVE)) == levels(Index.objects.get(name="other")) == [36, 3, 1]
 
     def test_slow_tree_level_continues_in_another_batch(self, orchard, settings, server, monkeypatch):
@@ -112,7 +112,7 @@ class TestGrowing:
         operation = build_index(create_index(orchard, name="i", encoder="keyword:apple,pear,plum", **LLM))
         assert perform_batch(operation.batches.get().pk, owner="me")
         operation.refresh_from_db()
-        assert progress(operation)["stage"] == "chunking"
+        assert describe_progress(operation)["stage"] == "chunking"
         for _ in range(20):
             grow = operation.batches.filter(payload__part="grow", state="pending").first()
             if grow is None or levels(Index.objects.get()) != [36]:
@@ -226,10 +226,10 @@ class TestSearching:
             return {leaves[position]: score for position, score in zip(ranked.ids, ranked.scores, strict=True)}
 
         scores = scores_of(index)
-        through = summaries_behind(index, "beta", scores)
+        through = find_summaries(index, "beta", scores)
         assert {chunk: summary.position for chunk, summary in through.items()} == dict.fromkeys(scores, 6)
-        assert summaries_behind(index, "beta", scores_of(stated(credit="none"))) == {}
-        assert summaries_behind(index, "never asked", scores) == {}
+        assert find_summaries(index, "beta", scores_of(stated(credit="none"))) == {}
+        assert find_summaries(index, "never asked", scores) == {}
 
     def test_without_credit_it_is_the_search_of_flat(self, stated, words, built):
         index = stated(credit="none")

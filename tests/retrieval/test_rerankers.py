@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 
 from apps.retrieval.encoders import load_encoder
-from apps.retrieval.encoders.encoding import encoder_for
+from apps.retrieval.encoders.encoding import load_index_encoder
 from apps.retrieval.encoders.model_files import ModelError
 from apps.retrieval.encoders.token_store import TokenStore, delete_tokens
 from apps.retrieval.models import Index
 from apps.retrieval.rerankers import RerankerError, load_reranker
 from apps.retrieval.rerankers.cross_encoder import CrossEncoderReranker
-from apps.retrieval.rerankers.late_interaction import greatest_similarities
+from apps.retrieval.rerankers.late_interaction import find_max_similarities
 from apps.retrieval.search.open_indexes import open_index
 from benchbench.ir.measures import GradedRankings, Measure, evaluate
 from benchbench.ir.planning.configuration import Configuration
@@ -168,7 +168,7 @@ class TestLateInteraction:
 
     def test_an_encoder_without_token_vectors_is_a_sentence(self, fruit, built, monkeypatch):
         index = built(fruit)
-        monkeypatch.delattr(type(encoder_for(index)), "embed_tokens")
+        monkeypatch.delattr(type(load_index_encoder(index)), "embed_tokens")
         with pytest.raises(RerankerError, match="does not make: use an index with another encoder"):
             load_reranker("late-interaction", index)
 
@@ -176,14 +176,14 @@ class TestLateInteraction:
         draw = np.random.default_rng(5)
         query, text = (draw.normal(size=(n, 16)).astype(np.float32) for n in (7, 40))
         expected = (query.astype(float) @ text.T.astype(float)).max(axis=1)
-        assert greatest_similarities(query, text) == pytest.approx(expected, abs=1e-12)
-        assert greatest_similarities(query, text[:0]).tolist() == [0] * 7
+        assert find_max_similarities(query, text) == pytest.approx(expected, abs=1e-12)
+        assert find_max_similarities(query, text[:0]).tolist() == [0] * 7
 
 
 class TestTokenVectors:
     def test_encoding_a_chunk_also_stores_its_tokens(self, fruit, built, models):
         index = built(fruit, encoder=str(models["encoder"]))
-        store = TokenStore(encoder_for(index), "document")
+        store = TokenStore(load_index_encoder(index), "document")
         assert store.find_missing(list(index.chunk_set.chunks.values_list("text", flat=True))) == []
 
     def test_one_pass_makes_the_same_vectors_as_two(self, models):
@@ -191,7 +191,7 @@ class TestTokenVectors:
             encoder = load_encoder(name)
             vectors, tokens = encoder.embed_tokens(TEXTS)
             assert vectors == pytest.approx(encoder.embed_batch(TEXTS), abs=1e-6)
-            assert [one.ids.tolist() for one in tokens] == [ids.tolist() for ids in encoder.token_ids(TEXTS)]
+            assert [one.ids.tolist() for one in tokens] == [ids.tolist() for ids in encoder.tokenize(TEXTS)]
             assert [len(one.vectors) for one in tokens] == [len(one.ids) for one in tokens]
             lengths = np.concatenate([np.linalg.norm(one.vectors.astype(float), axis=1) for one in tokens])
             assert lengths == pytest.approx(1, abs=2e-3)
@@ -199,17 +199,19 @@ class TestTokenVectors:
 
     def test_stored_tokens_are_read_back_unchanged(self, models):
         store = TokenStore(load_encoder(str(models["encoder"])), "document")
-        for one, other in zip(store.tokens(TEXTS), TokenStore(store.encoder, "document").tokens(TEXTS), strict=True):
+        for one, other in zip(
+            store.load_tokens(TEXTS), TokenStore(store.encoder, "document").load_tokens(TEXTS), strict=True
+        ):
             assert np.array_equal(one.ids, other.ids)
             assert np.array_equal(one.vectors, other.vectors)
 
     def test_those_unused_for_longest_make_room(self, models, settings):
         store = TokenStore(load_encoder(str(models["encoder"])), "document")
         texts = [f"{'apple ' * 20}{'pear ' * n}" for n in range(20)]
-        size = sum(4 * len(one.ids) + one.vectors.nbytes for one in store.tokens(texts))
+        size = sum(4 * len(one.ids) + one.vectors.nbytes for one in store.load_tokens(texts))
         settings.BENCHBENCH_TOKEN_BYTES = size // 2
         delete_tokens(store.encoder.model_name, store.encoder.revision, "document")
-        assert len(store.tokens(texts)) == 20
+        assert len(store.load_tokens(texts)) == 20
         assert size // 4 < sum([file.stat().st_size for file in store.folder.rglob("*") if file.is_file()]) <= size // 2
 
     def test_a_build_keeps_none_where_there_is_no_room(self, fruit, built, settings):
@@ -217,7 +219,7 @@ class TestTokenVectors:
         delete_tokens("", "", "")
         index = built(fruit)
         assert (index.status, index.stats["num_vectors"]) == ("ready", 5)
-        assert TokenStore(encoder_for(index), "document").find_missing(["pear"]) == ["pear"]
+        assert TokenStore(load_index_encoder(index), "document").find_missing(["pear"]) == ["pear"]
         assert load_reranker("late-interaction", index).score("pear", ["pear"]).scores.tolist() == [1]
 
 
@@ -235,7 +237,7 @@ class TestPrompts:
 
     def test_its_tokens_are_not_the_texts(self, encoder):
         for kind in ("query", "document"):
-            (ids,) = encoder.token_ids(["apple red"], kind=kind)
+            (ids,) = encoder.tokenize(["apple red"], kind=kind)
             _, (tokens,) = encoder.embed_tokens(["apple red"], kind=kind)
             assert len(ids) == len(tokens.ids) == len(tokens.vectors) == 2
 
@@ -267,7 +269,11 @@ def test_late_interaction_beats_its_first_stage_on_cranfield(shared_data, built)
     asked = [texts[query] for query in chosen]
     first = dense(opened, opened.encode(asked), 50)
     second = [
-        top(reranker.combine(found.scores, reranker.score(query, opened.texts(found.ids)).scores), 50, ids=found.ids)
+        top(
+            reranker.combine(found.scores, reranker.score(query, opened.load_texts(found.ids)).scores),
+            50,
+            ids=found.ids,
+        )
         for query, found in zip(asked, first, strict=True)
     ]
     before, after = (

@@ -8,13 +8,13 @@ from psycopg import sql
 
 from apps.retrieval.encoders import EncoderError, load_encoder
 from apps.retrieval.encoders.registry import KeywordEncoder
-from apps.retrieval.filters import condition, describe_filter, excludes, filter_rows
-from apps.retrieval.fingerprints import text_hash
+from apps.retrieval.filters import build_condition, describe_filter, excludes, filter_rows
+from apps.retrieval.fingerprints import hash_text
 from apps.retrieval.indexing import create_index
 from apps.retrieval.models import CachedVector, VectorSpace
 from apps.retrieval.search import vectors as tables
 from apps.retrieval.search.open_indexes import SearchError, open_index
-from apps.retrieval.search.vectors import VectorsError, local_vectors, vectors_file
+from apps.retrieval.search.vectors import VectorsError, locate_vectors, map_vectors
 from tests.factories import make_collection
 from tests.retrieval.conftest import KEYWORDS, dense
 
@@ -39,18 +39,18 @@ class TestAnOpenIndex:
         chunks = opened.index.chunk_set.chunks.order_by("position")
         assert opened.chunk_ids.tolist() == [chunk.pk for chunk in chunks]
         assert opened.document_ids.tolist() == list(fruit.documents.values_list("pk", flat=True))
-        assert opened.texts([3, 0]) == ["plum", "Apples apple apple"]
+        assert opened.load_texts([3, 0]) == ["plum", "Apples apple apple"]
 
     def test_dense_search_ranks_by_meaning(self, opened):
         assert names(dense(opened, opened.encode(["apple", "a pear", "apple pear"]), 3)) == ["abe", "cbe", "bca"]
 
     def test_lexical_search_ranks_by_words(self, opened):
-        assert names(opened.lexical(["plums", "pears", "fig"], 10)) == ["d", "cb", ""]
+        assert names(opened.search_words(["plums", "pears", "fig"], 10)) == ["d", "cb", ""]
 
     def test_filters_apply_to_each_query_before_ranking(self, opened):
         filters = [{"colour": "red"}, {}, {"colour": "green", "size": 2}, {"colour": "blue"}, {"size": None}]
         assert names(dense(opened, opened.encode(["pear"] * 5), 1, filters)) == ["b", "c", "c", "", ""]
-        assert names(opened.lexical(["pear"] * 5, 1, filters)) == ["b", "c", "c", "", ""]
+        assert names(opened.search_words(["pear"] * 5, 1, filters)) == ["b", "c", "c", "", ""]
 
     def test_lists_do_not_depend_on_the_batch(self, opened):
         texts = ["apple", "pear plum", "nothing of the kind", ""]
@@ -58,12 +58,12 @@ class TestAnOpenIndex:
         filters = [{}, {"size": 2}, {}, {}]
         alone = [dense(opened, vectors[n : n + 1], 5, filters[n : n + 1])[0] for n in range(4)]
         assert dense(opened, vectors, 5, filters) == alone
-        alone = [opened.lexical(texts[n : n + 1], 5, filters[n : n + 1])[0] for n in range(4)]
-        assert opened.lexical(texts, 5, filters) == alone
+        alone = [opened.search_words(texts[n : n + 1], 5, filters[n : n + 1])[0] for n in range(4)]
+        assert opened.search_words(texts, 5, filters) == alone
 
     def test_no_queries_find_nothing(self, opened):
         assert opened.encode([]).shape == (0, 4)
-        assert dense(opened, opened.encode([]), 5) == opened.lexical([], 5) == []
+        assert dense(opened, opened.encode([]), 5) == opened.search_words([], 5) == []
 
     def test_without_vectors_or_words_it_says_so(self, fruit, built):
         words_only = open_index(built(fruit, encoder=""))
@@ -71,7 +71,7 @@ class TestAnOpenIndex:
             dense(words_only, np.ones((1, 4), np.float32), 5)
         vectors_only = open_index(built(fruit, lexical=False))
         with pytest.raises(SearchError, match="has no BM25 index"):
-            vectors_only.lexical(["apple"], 5)
+            vectors_only.search_words(["apple"], 5)
 
     def test_an_index_that_is_not_ready_is_not_opened(self, fruit):
         with pytest.raises(SearchError, match="is pending: build it"):
@@ -93,7 +93,7 @@ class TestQueryVectors:
 
         def overtaken(encoder, texts, **options):
             space = VectorSpace.objects.get(encoder=KEYWORDS, revision="1", kind="query")
-            CachedVector.objects.create(space=space, text_hash=text_hash(texts[0]), vector=theirs.tobytes())
+            CachedVector.objects.create(space=space, text_hash=hash_text(texts[0]), vector=theirs.tobytes())
             return embed(encoder, texts, **options)
 
         monkeypatch.setattr(KeywordEncoder, "embed_batch", overtaken)
@@ -141,7 +141,7 @@ class TestQueryVectors:
     def test_invalid_stored_query_vector_is_encoded_again(self, fruit, built, stored):
         opened = open_index(built(fruit))
         sound = opened.encode(["apple", "pear"])
-        kept = CachedVector.objects.filter(text_hash=text_hash("apple"), space__kind="query")
+        kept = CachedVector.objects.filter(text_hash=hash_text("apple"), space__kind="query")
         kept.update(vector=np.array(stored, "<f4").tobytes())
         assert np.array_equal(opened.encode(["apple", "pear"]), sound)
         assert np.array_equal(np.frombuffer(kept.get().vector, "<f4"), sound[0])
@@ -176,20 +176,20 @@ class TestResidence:
 class TestLocalVectors:
     def test_the_file_is_written_once_and_mapped_by_all(self, fruit, built):
         index = built(fruit)
-        first = local_vectors(index)
+        first = map_vectors(index)
         assert first.shape == (5, 4)
-        written = vectors_file(index).stat()
-        assert np.array_equal(local_vectors(index), first)
-        assert vectors_file(index).stat() == written
-        folder = vectors_file(index).parent
-        assert [file.name for file in folder.iterdir() if file.is_file()] == [vectors_file(index).name]
+        written = locate_vectors(index).stat()
+        assert np.array_equal(map_vectors(index), first)
+        assert locate_vectors(index).stat() == written
+        folder = locate_vectors(index).parent
+        assert [file.name for file in folder.iterdir() if file.is_file()] == [locate_vectors(index).name]
 
     def test_vectors_missing_from_the_database_are_an_error(self, fruit, built):
         index = built(fruit)
         tables._execute(f"DELETE FROM {index.vector_table} WHERE id = 2")
         with pytest.raises(VectorsError, match="does not hold one vector for each"):
-            local_vectors(index)
-        assert not [file for file in vectors_file(index).parent.iterdir() if file.is_file()]
+            map_vectors(index)
+        assert not [file for file in locate_vectors(index).parent.iterdir() if file.is_file()]
 
 
 STATED = [
@@ -221,7 +221,7 @@ def test_a_list_asks_for_any_of_its_values(db, filter, expected):
     assert {places[one.pk] for one in filter_rows(documents, filter)} == expected
     kept = documents.annotate(asked=Value(filter, output_field=JSONField())).exclude(excludes("asked", "metadata"))
     assert {places[one.pk] for one in kept} == expected
-    where, parameters = condition(filter)
+    where, parameters = build_condition(filter)
     with connection.cursor() as cursor:
         table = sql.Identifier(documents.model._meta.db_table)
         cursor.execute(sql.SQL("SELECT id FROM {table} WHERE {where}").format(table=table, where=where), parameters)

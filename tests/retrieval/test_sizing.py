@@ -7,9 +7,9 @@ from django.urls import reverse
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.models import Collection
 from apps.collections.records import DocumentRecord, SectionRecord
-from apps.retrieval.building import IndexingError, max_piece_count
+from apps.retrieval.building import IndexingError, count_max_pieces
 from apps.retrieval.chunking import make_chunk_set
-from apps.retrieval.fingerprints import text_hash
+from apps.retrieval.fingerprints import hash_text
 from apps.retrieval.grids import Grid, plan_grid
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import ChunkSet, Index
@@ -42,7 +42,7 @@ def test_no_strategy_makes_more_pieces_than_foreseen(texts, strategy, cut):
     """Nor many less: the bound counts blank windows, and each section's edges as windows of their own."""
     for stated in (cut, cut | {"sections": True}) if strategy == "flat" else (cut,):
         parameters = get_strategy(strategy).check(stated)
-        foreseen = max_piece_count(texts, strategy, parameters)
+        foreseen = count_max_pieces(texts, strategy, parameters)
         made = make_chunk_set(texts, strategy=strategy, parameters=parameters, tree_models={"test": str(stated)})
         pieces = made.chunk_count + (0 if strategy in TREES else made.summary_count)
         assert pieces <= foreseen <= 2 * pieces + 20, (strategy, stated)
@@ -124,7 +124,7 @@ class TestMakingAChunkSet:
         texts = [("a", 0, "Title text", 0, 4), ("b", 0, "untitled", 0, 10)]
         assert rows == [*texts, ("c", 0, "empty", 0, 0), ("d", 0, "", 0, 0)]
         assert (chunk_set.chunk_count, chunk_set.completed_at is not None) == (4, True)
-        assert [chunk.text_hash for chunk in chunk_set.chunks.all()] == [text_hash(row[2]) for row in rows]
+        assert [chunk.text_hash for chunk in chunk_set.chunks.all()] == [hash_text(row[2]) for row in rows]
 
     def test_windows_overlap_and_may_carry_the_title(self):
         collection = make_collection(

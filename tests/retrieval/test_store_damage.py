@@ -8,10 +8,10 @@ import sys
 import numpy as np
 import pytest
 
-from apps.retrieval.search.approximate import collections_folder
+from apps.retrieval.search.approximate import locate_collections
 from apps.retrieval.search.open_indexes import close_indexes, open_index
 from apps.retrieval.stores import STORES
-from apps.retrieval.stores.filling import SEAL, collection_name
+from apps.retrieval.stores.filling import SEAL, name_collection
 from benchbench.ir.planning.ann import Ann
 from tests.files.samples import spoil, ways
 from tests.retrieval.arms import keep, require_installed, unit
@@ -26,11 +26,11 @@ import os, signal, sys
 from pathlib import Path
 import numpy as np
 from apps.retrieval.stores import STORES
-from apps.retrieval.stores.filling import collection_name, open_collection
+from apps.retrieval.stores.filling import name_collection, open_collection
 from benchbench.ir.planning.ann import Ann
 folder, setting = Path(sys.argv[1]), Ann.parse(sys.argv[2])
 rows = np.load(folder / "rows.npy")
-opened = open_collection(folder / collection_name(setting), STORES[setting.store], setting, rows, holds="")
+opened = open_collection(folder / name_collection(setting), STORES[setting.store], setting, rows, holds="")
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -59,7 +59,7 @@ def fills(monkeypatch):
 
 def found(folder, text):
     opened = keep(folder, text, ROWS)  # open as long as it is referred to
-    nominate = opened.collection.nominator(Ann.parse(text), None)
+    nominate = opened.collection.build_nominator(Ann.parse(text), None)
     return [sorted(nominate(query, 10).tolist()) for query in QUERIES]
 
 
@@ -74,7 +74,7 @@ class TestAFolder:
     def folder(self, text, tmp_path):
         """The folder of a collection that was filled and closed."""
         self.before = found(tmp_path, text)
-        return tmp_path / collection_name(Ann.parse(text))
+        return tmp_path / name_collection(Ann.parse(text))
 
     @pytest.mark.parametrize("way", ["cut to half", "second half zeroed", "bits flipped", "emptied"])
     def test_damage_of_the_largest_file_is_mended(self, text, way, folder, fills):
@@ -134,7 +134,7 @@ class TestAProcessThatDies:
     def test_others_keep_theirs_open(self, tmp_path, fills):
         text = "sqlite_vec:exact"
         require_installed(text)
-        folder = tmp_path / collection_name(Ann.parse(text))
+        folder = tmp_path / name_collection(Ann.parse(text))
         living = keep(tmp_path, text, ROWS)
         sealed = {path: path.stat().st_ino for path in files_of(folder)}
         self.kill_one(tmp_path, text)
@@ -142,7 +142,7 @@ class TestAProcessThatDies:
         assert len(fills) == 2
         assert {path: path.stat().st_ino for path in files_of(folder)} == sealed
         for kept in (living, third):
-            assert kept.collection.nominator(Ann.parse(text), None)(ROWS[7], 1).tolist() == [7]
+            assert kept.collection.build_nominator(Ann.parse(text), None)(ROWS[7], 1).tolist() == [7]
         del kept, living, third
         keep(tmp_path, text, ROWS)
         assert len(fills) == 3
@@ -163,7 +163,7 @@ class TestAnOpenCollection:
 
     def damage(self, index):
         """Zero the second half of every file of the stores, in place."""
-        for path in collections_folder(index).rglob("*"):
+        for path in locate_collections(index).rglob("*"):
             if path.is_file() and path.name != SEAL and (size := path.stat().st_size):
                 with path.open("r+b") as file:
                     file.seek(size // 2)
@@ -177,13 +177,13 @@ class TestAnOpenCollection:
 
     def test_a_deleted_folder_is_mended_at_the_next_search(self, text, index, fills):
         before = self.found(index, text)
-        shutil.rmtree(collections_folder(index))
+        shutil.rmtree(locate_collections(index))
         assert (self.found(index, text), len(fills)) == (before, 2)
 
     def test_damage_during_a_search_is_repaired(self, text, index, fills, monkeypatch):
         before, asked = self.found(index, text), []
         collection = open_index(index).collections.ensure_filled(Ann.parse(text)).collection
-        nominator = collection.nominator
+        nominator = collection.build_nominator
 
         def damaging(*given):
             nominate = nominator(*given)
@@ -196,18 +196,18 @@ class TestAnOpenCollection:
 
             return damaged
 
-        monkeypatch.setattr(collection, "nominator", damaging)
+        monkeypatch.setattr(collection, "build_nominator", damaging)
         assert (self.found(index, text), len(fills)) == (before, 2)
 
     def test_a_passing_error_is_no_query_s(self, text, index, fills):
         before = self.found(index, text)
-        open_index(index).collections.ensure_filled(Ann.parse(text)).collection.nominator = lambda *_: 1 / 0
+        open_index(index).collections.ensure_filled(Ann.parse(text)).collection.build_nominator = lambda *_: 1 / 0
         assert (self.found(index, text), len(fills)) == (before, 1), "its files were sound"
 
     def test_a_repeated_error_is_the_query_s(self, text, index, monkeypatch):
         kind = type(open_index(index).collections.ensure_filled(Ann.parse(text)).collection)
         tried = []
-        monkeypatch.setattr(kind, "nominator", lambda *_: tried.append(1) or 1 / 0)
+        monkeypatch.setattr(kind, "build_nominator", lambda *_: tried.append(1) or 1 / 0)
         with pytest.raises(ZeroDivisionError):
             self.found(index, text)
         assert tried == [1, 1]

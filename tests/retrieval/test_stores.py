@@ -10,7 +10,7 @@ from apps.retrieval.search import exact
 from apps.retrieval.search import vectors as tables
 from apps.retrieval.stores import STORES
 from apps.retrieval.stores.base import StoreError
-from apps.retrieval.stores.filling import SEAL, installed_version, read_seal, seal_folder
+from apps.retrieval.stores.filling import SEAL, find_version, read_seal, seal_folder
 from benchbench.ir.planning import ann
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.records import ScoredList
@@ -73,12 +73,12 @@ class TestACollection:
     def test_a_filter_applies_inside_its_search(self, arm):
         """What the store itself names, before anything is done about what is missing or should not be there."""
         mask = np.arange(300) % 3 == 1
-        nominate = arm.kept.collection.nominator(arm.setting, mask)
+        nominate = arm.kept.collection.build_nominator(arm.setting, mask)
         for query in unit(10, 8, 1):
             assert sorted(nominate(query, 100).tolist()) == np.flatnonzero(mask).tolist()
             few = nominate(query, 7)
             assert (len(set(few.tolist())), len(few), mask[few].all()) == (7, 7, True)
-        assert len(arm.kept.collection.nominator(arm.setting, np.zeros(300, bool))(query, 5)) == 0
+        assert len(arm.kept.collection.build_nominator(arm.setting, np.zeros(300, bool))(query, 5)) == 0
 
     def test_collection_reports_its_actual_options(self, arm):
         told = arm.kept.collection.read_back(arm.setting)
@@ -149,7 +149,7 @@ class TestAStoreThatBreaksItsWord:
     def search(self, tmp_path, *given):
         arm = Arm(tmp_path, "faiss:exact", unit(20, 4, 0))
         answers = iter(given)
-        arm.kept.collection.nominator = lambda setting, mask: lambda query, depth: np.array(next(answers))
+        arm.kept.collection.build_nominator = lambda setting, mask: lambda query, depth: np.array(next(answers))
         return arm.search(unit(1, 4, 1), 5)
 
     def test_one_that_gives_too_few_is_an_error(self, tmp_path):
@@ -164,9 +164,9 @@ class TestAStoreThatBreaksItsWord:
     def test_nomination_order_does_not_affect_the_ranking(self, text, tmp_path):
         arm = Arm(tmp_path, text, np.repeat(unit(4, 4, 0), 5, axis=0))
         shuffled = np.random.default_rng(0).permutation(20)
-        arm.kept.collection.nominator = lambda setting, mask: lambda query, depth: shuffled
+        arm.kept.collection.build_nominator = lambda setting, mask: lambda query, depth: shuffled
         queries = unit(3, 4, 1)
-        assert arm.search(queries, 7) == exact.nearest(arm.vectors, queries, 7)
+        assert arm.search(queries, 7) == exact.find_nearest(arm.vectors, queries, 7)
 
     def test_store_is_asked_for_more_on_possible_ties(self, tmp_path):
         best = Arm(tmp_path, "faiss:exact", np.repeat(unit(2, 4, 0), [40, 3], axis=0)).search(unit(2, 4, 0)[:1], 5)[0]
@@ -185,7 +185,7 @@ class TestAFolder:
         monkeypatch.setattr(STORES[Ann.parse(text).store], "fill", None)
         again = keep(tmp_path, text, unit(50, 8, 0))
         assert (again.bytes, again.build_seconds, again.version) == (first.bytes, first.build_seconds, first.version)
-        assert again.version == installed_version(STORES[Ann.parse(text).store])
+        assert again.version == find_version(STORES[Ann.parse(text).store])
         assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
     @pytest.mark.parametrize("harm", ["seal", "content", "version", "shape", "folder"])
@@ -239,7 +239,7 @@ class TestTheTableOfVectors:
         parts = list(tables.read_table(COLLECTION, 7))
         assert np.concatenate([ids for ids, _ in parts]).tolist() == list(range(5000))
         assert np.array_equal(np.concatenate([rows for _, rows in parts]), random)
-        assert tables.stored_ids(COLLECTION).tolist() == list(range(5000))
+        assert tables.load_ids(COLLECTION).tolist() == list(range(5000))
 
     def test_it_says_how_many_dimensions_fit(self):
         with pytest.raises(StoreError, match="1 to 16,000 dimensions, not 20,000"):

@@ -41,14 +41,14 @@ class TestAStrategy:
     def test_pieces_are_repeatable_and_lie_within_the_text(self, name):
         strategy = get_strategy(name)
         parameters = strategy.check({"size": 20, "overlap": 5})
-        pieces = list(strategy.chunks(DOCUMENT, parameters))
-        assert pieces == list(strategy.chunks(DOCUMENT, parameters))
+        pieces = list(strategy.cut_chunks(DOCUMENT, parameters))
+        assert pieces == list(strategy.cut_chunks(DOCUMENT, parameters))
         assert all(0 <= piece.start <= piece.end <= len(TEXT) and piece.text for piece in pieces)
         assert {piece.level for piece in pieces} == set(range(strategy.levels))
 
     def test_every_chunk_is_below_every_level_above_it(self, name):
         strategy = get_strategy(name)
-        pieces = list(strategy.chunks(DOCUMENT, strategy.check({"size": 20, "overlap": 5})))
+        pieces = list(strategy.cut_chunks(DOCUMENT, strategy.check({"size": 20, "overlap": 5})))
         on = [[piece for piece in pieces if piece.level == level] for level in range(strategy.levels)]
         assert not any(piece.children for piece in on[0])
         for below, above in pairwise(on):
@@ -57,8 +57,10 @@ class TestAStrategy:
     def test_a_blank_document_has_its_title_or_nothing(self, name):
         strategy = get_strategy(name)
         parameters = strategy.check({"size": 20, "overlap": 5})
-        assert {piece.text for piece in strategy.chunks(DocumentRecord("d", "Title", " \n"), parameters)} <= {"Title"}
-        assert list(strategy.chunks(DocumentRecord("d", "", " \n"), parameters)) == []
+        assert {piece.text for piece in strategy.cut_chunks(DocumentRecord("d", "Title", " \n"), parameters)} <= {
+            "Title"
+        }
+        assert list(strategy.cut_chunks(DocumentRecord("d", "", " \n"), parameters)) == []
 
 
 @pytest.mark.django_db
@@ -74,8 +76,8 @@ class TestASearchByAStrategy:
 
     def test_chunks_are_found_best_first_in_any_batch(self, opened):
         vectors = opened.encode(["apple", "pear", "plum pear"])
-        answers = opened.answers(vectors, 10, texts=["apple", "pear", "plum pear"])
-        again = opened.answers(vectors, 10, texts=["apple", "pear", "plum pear"])
+        answers = opened.find_answers(vectors, 10, texts=["apple", "pear", "plum pear"])
+        again = opened.find_answers(vectors, 10, texts=["apple", "pear", "plum pear"])
         assert [answer.ranked for answer in answers] == [answer.ranked for answer in again]
         for number, answer in enumerate(answers):
             assert answer.ranked == dense(opened, vectors[number : number + 1], 10)[0]
@@ -89,7 +91,7 @@ class TestASearchByAStrategy:
         texts, filters = ["apple", "pear", "plum pear"], [{"colour": "green"}, {}, {}]
         vectors = opened.encode(texts)
         found = opened.approximate(vectors, 10, Ann.parse("sqlite_vec:exact"), filters, texts=texts)
-        answers = opened.answers(vectors, 10, filters, texts=texts)
+        answers = opened.find_answers(vectors, 10, filters, texts=texts)
         assert [answer.ranked for answer in found.answers] == [answer.ranked for answer in answers]
         assert [answer.calls.llm for answer in found.answers] == [answer.calls.llm for answer in answers]
         assert all(cost > 0 for cost in found.costs)
@@ -98,16 +100,16 @@ class TestASearchByAStrategy:
         vectors = opened.encode(["apple"])
         (deep,), (shallow,) = dense(opened, vectors, 10), dense(opened, vectors, 1)
         assert shallow == deep.head(1)
-        assert opened.answers(vectors[:0], 10) == []
+        assert opened.find_answers(vectors[:0], 10) == []
 
     def test_each_query_finds_only_documents_matching_its_filter(self, opened):
         vectors = opened.encode(["apple", "apple", "apple"])
         filters = [{"colour": "green"}, {}, {"colour": "red", "size": 2}]
-        found = [documents(opened, answer) for answer in opened.answers(vectors, 10, filters)]
+        found = [documents(opened, answer) for answer in opened.find_answers(vectors, 10, filters)]
         assert (found[0], found[1][0], found[2]) == (["c"], "a", ["b"])
 
     def test_words_find_chunks_alone(self, opened):
-        (ranked,) = opened.lexical(["apple"], 10)
+        (ranked,) = opened.search_words(["apple"], 10)
         assert sorted(opened.document_ids[ranked.ids].tolist()) == sorted(
             Chunk.objects.filter(level=0, text__icontains="apple").values_list("document_id", flat=True)
         )
@@ -149,7 +151,7 @@ class TestFlat:
 
     def test_no_window_reaches_from_one_section_into_another(self):
         flat = get_strategy("flat")
-        pieces = flat.chunks(DOCUMENT, flat.check({"size": 50, "overlap": 0, "sections": True}))
+        pieces = flat.cut_chunks(DOCUMENT, flat.check({"size": 50, "overlap": 0, "sections": True}))
         assert [(piece.start, piece.end, piece.section) for piece in pieces] == [
             *[(0, 50, 0), (50, 60, 0), (60, 74, None)],
             *[(75, 125, 1), (125, 175, 1), (175, 199, 1), (200, 224, None)],
@@ -159,7 +161,7 @@ class TestFlat:
 class TestLevelOfDetail:
     def test_sections_and_documents_are_parents_of_their_chunks(self):
         lod = get_strategy("lod_embed")
-        pieces = list(lod.chunks(DOCUMENT, lod.check({"size": 100, "overlap": 0})))
+        pieces = list(lod.cut_chunks(DOCUMENT, lod.check({"size": 100, "overlap": 0})))
         sections = [piece for piece in pieces if piece.level == 1]
         assert [(piece.section, piece.children) for piece in sections] == [(0, (0,)), (None, (1, 4)), (1, (2, 3))]
         assert sections[0].text == "Some words that are cut. Some words that are cut. Some words"
@@ -169,7 +171,7 @@ class TestLevelOfDetail:
     def test_given_summary_represents_its_document(self):
         lod = get_strategy("lod_embed")
         document = DocumentRecord("d", "Title", TEXT, metadata={"summary": " About cutting. "})
-        assert list(lod.chunks(document, lod.check({})))[-1].text == "Title About cutting."
+        assert list(lod.cut_chunks(document, lod.check({})))[-1].text == "Title About cutting."
 
     @pytest.mark.parametrize(
         ("parameters", "said"),
@@ -206,7 +208,7 @@ class TestKnownAnswers:
     def test_queries_missed_by_a_store_are_reported(self, words, built, monkeypatch):
         opened = open_index(built(words, encoder=BAG, strategy="lod_embed"))
         queries = opened.encode(["beta", "zeta"])
-        monkeypatch.setattr(ApproximateView, "_nominated", lambda *given: np.empty(0, np.int64))
+        monkeypatch.setattr(ApproximateView, "_find_nominees", lambda *given: np.empty(0, np.int64))
         found = opened.approximate(queries, 3, Ann.parse("pgvector:exact"))
         assert (found.lists, found.notes) == (dense(opened, queries, 3), {"searched_exactly": [0, 1]})
 
@@ -227,7 +229,7 @@ class TestKnownAnswers:
 
 def asked(index, depth):
     opened = open_index(index)
-    return opened.answers(opened.encode(["beta"]), depth, texts=["beta"])[0]
+    return opened.find_answers(opened.encode(["beta"]), depth, texts=["beta"])[0]
 
 
 def hits(index, answer):

@@ -14,7 +14,7 @@ from apps.retrieval import tasks
 from apps.retrieval.deleting import clear_vectors
 from apps.retrieval.encoders import load_encoder, vector_cache
 from apps.retrieval.encoders.registry import KeywordEncoder
-from apps.retrieval.fingerprints import text_hash
+from apps.retrieval.fingerprints import hash_text
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import CachedVector, ChunkSet, LexicalIndex, LLMAnswer, VectorSpace
 from apps.retrieval.search.open_indexes import open_index
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def space():
-    return vector_cache.document_space(load_encoder(KEYWORDS))
+    return vector_cache.load_document_space(load_encoder(KEYWORDS))
 
 
 def import_apples(collection, count=300, changed=()):
@@ -40,7 +40,7 @@ def import_apples(collection, count=300, changed=()):
 
 
 def vectors_of(count):
-    angles = {text_hash(str(n)): n / count for n in range(count)}
+    angles = {hash_text(str(n)): n / count for n in range(count)}
     return {
         key: vector_cache.TextVector(np.array([np.sin(angle), 0, 0, np.cos(angle)], np.float32), 1.0)
         for key, angle in angles.items()
@@ -94,7 +94,7 @@ class TestBuilding:
         sound = stored_vectors(built(fruit))
         bad = {"plum": np.zeros(4), "pear": np.full(4, np.nan), "apple pear": np.ones(3)}
         for text, vector in bad.items():
-            changed = CachedVector.objects.filter(text_hash=text_hash(text)).update(
+            changed = CachedVector.objects.filter(text_hash=hash_text(text)).update(
                 vector=vector.astype("<f4").tobytes()
             )
             assert changed == 1
@@ -114,7 +114,7 @@ class TestTheBound:
     def test_eviction_is_least_recently_used_sparing_pinned_and_queries(self, space, settings):
         vector_cache.add_vectors(space, vectors_of(100))
         old = timezone.now() - timedelta(days=9)
-        aged = [text_hash(str(n)) for n in range(60)]
+        aged = [hash_text(str(n)) for n in range(60)]
         CachedVector.objects.filter(text_hash__in=aged).update(used_at=old)
         CachedVector.objects.filter(text_hash=aged[0]).update(pinned=True)
         queries = VectorSpace.objects.create(encoder="e", revision="1", kind="query", dimension=4)
@@ -124,7 +124,7 @@ class TestTheBound:
         assert vector_cache.trim_cache() == 49
         kept = set(CachedVector.objects.values_list("text_hash", flat=True))
         assert len(kept) == 52
-        assert kept == {"q", *aged[:11], *(text_hash(str(n)) for n in range(60, 100))}
+        assert kept == {"q", *aged[:11], *(hash_text(str(n)) for n in range(60, 100))}
         assert vector_cache.trim_cache() == 0
 
     def test_a_build_larger_than_the_cache_is_whole(self, built, settings):

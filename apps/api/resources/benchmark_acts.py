@@ -15,10 +15,10 @@ from apps.api.resource import find_visible, get, post
 from apps.api.resources.benchmarks import KEYS, BenchmarkAnswer, BenchmarkResource, reload_benchmark
 from apps.benchmarks.defining.creating import clone, require_published
 from apps.benchmarks.measuring.again import find_version, rescore
-from apps.benchmarks.measuring.measures import MAX_MEASURES, MAX_NAME_LENGTH, add_measures, extra_measures
+from apps.benchmarks.measuring.measures import MAX_MEASURES, MAX_NAME_LENGTH, add_measures, list_extra_measures
 from apps.benchmarks.models import Benchmark
-from apps.benchmarks.repeating.manifests import manifest_of
-from apps.benchmarks.repeating.reproducing import benchmark_from
+from apps.benchmarks.repeating.manifests import build_manifest
+from apps.benchmarks.repeating.reproducing import reproduce
 from apps.benchmarks.repeating.verifying import Verification, verify
 from apps.mappings.models import Mapping
 from benchbench.names import MAX_LENGTH
@@ -114,7 +114,7 @@ class Acts(BenchmarkResource):
 
         202 if there are too many for one request: the queue computes them, and the answer has the operation to watch.
         """
-        added = add_measures(benchmark, extra_measures(data["metrics_to_compute"]), by=self.user)
+        added = add_measures(benchmark, list_extra_measures(data["metrics_to_compute"]), by=self.user)
         return present(MeasuresAnswer, added, 202 if added.operation else 200)
 
     @post("/<id:benchmark_id>/rescore", RescoredAnswer, Rescoring, statuses=(200, 202))
@@ -141,7 +141,7 @@ class Acts(BenchmarkResource):
     @get("/<id:benchmark_id>/manifest", OpenApiTypes.OBJECT)
     def get_manifest(self, benchmark: Benchmark) -> Response:
         """Get the manifest of a benchmark, with which it can be run again; 409 before it has ended."""
-        return Response(manifest_of(benchmark))
+        return Response(build_manifest(benchmark))
 
     @post("/manifest", BenchmarkAnswer, ManifestToRun, act="add", status=201)
     def run_manifest(self, data: dict[str, Any]) -> Benchmark:
@@ -151,7 +151,7 @@ class Acts(BenchmarkResource):
         """
         if isinstance(data["manifest"], dict):
             require_published(data["manifest"].get("matrix"))
-        return reload_benchmark(benchmark_from(data["manifest"], owner=self.user, name=data["name"]))
+        return reload_benchmark(reproduce(data["manifest"], owner=self.user, name=data["name"]))
 
     @get("/<id:benchmark_id>/verification", VerificationAnswer)
     def verify_benchmark(self, benchmark: Benchmark) -> Verification:

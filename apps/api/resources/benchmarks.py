@@ -8,11 +8,11 @@ from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from apps.api.answers import Answer, ModelAnswer, page_of
+from apps.api.answers import Answer, ModelAnswer, build_page
 from apps.api.errors import prefix_matrix_fields
 from apps.api.fields import Flag, Identifier, Int, PageQuery, StrictSerializer, Text, as_int
 from apps.api.resource import Resource, delete, find_visible, get, post
-from apps.benchmarks.defining.choosing import with_modes
+from apps.benchmarks.defining.choosing import add_modes
 from apps.benchmarks.defining.creating import (
     CHOICES,
     MAX_REPETITIONS,
@@ -24,9 +24,9 @@ from apps.benchmarks.defining.creating import (
 from apps.benchmarks.defining.previewing import Preview as Plan
 from apps.benchmarks.defining.previewing import preview
 from apps.benchmarks.launching import cancel, delete_benchmark, launch, retry
-from apps.benchmarks.measuring.measures import MAX_MEASURES, MAX_NAME_LENGTH, extra_measures
+from apps.benchmarks.measuring.measures import MAX_MEASURES, MAX_NAME_LENGTH, list_extra_measures
 from apps.benchmarks.models import Benchmark
-from apps.benchmarks.runs import with_run_counts
+from apps.benchmarks.runs import add_run_counts
 from apps.mappings.models import Mapping
 from apps.operations.models import Status
 from apps.retrieval.encoders.admitting import PUBLISHED
@@ -85,7 +85,7 @@ def add_defaults(matrix: MappingType[str, Any], top_k: int | None) -> dict[str, 
     return axes
 
 
-def choice(name: str, help_text: str) -> Any:
+def build_choice(name: str, help_text: str) -> Any:
     """Return a field for one of a benchmark's options, whose first value is the default."""
     return serializers.ChoiceField(CHOICES[name], default=CHOICES[name][0], help_text=help_text)
 
@@ -120,11 +120,11 @@ class NewBenchmark(MatrixRequest):
 
     name = Text(max_length=MAX_LENGTH)
     description = Text(default="", allow_blank=True, allow_null=True, max_length=10_000)
-    execution = choice("execution", "shared does once what runs have in common; isolated gives honest latencies.")
+    execution = build_choice("execution", "shared does once what runs have in common; isolated gives honest latencies.")
     runs_per_query = Int(default=1, min_value=1, max_value=MAX_REPETITIONS)
     seed = Int(default=42, min_value=0, max_value=MAX_SEED)
-    unresolved = choice("unresolved", "Judgments without a document: count them as not found, or drop them.")
-    empty_queries = choice("empty_queries", "Queries with nothing relevant: count them as zero, or skip them.")
+    unresolved = build_choice("unresolved", "Judgments without a document: count them as not found, or drop them.")
+    empty_queries = build_choice("empty_queries", "Queries with nothing relevant: count them as zero, or skip them.")
 
 
 class BenchmarkQuery(PageQuery):
@@ -148,7 +148,7 @@ class BenchmarkAnswer(ModelAnswer):
         ]
 
 
-BenchmarkPage = page_of("benchmarks", BenchmarkAnswer)
+BenchmarkPage = build_page("benchmarks", BenchmarkAnswer)
 
 
 class StartedAnswer(ModelAnswer):
@@ -189,7 +189,7 @@ class Benchmarks(BenchmarkResource):
     @get("", BenchmarkPage, BenchmarkQuery)
     def list_benchmarks(self, query: dict[str, Any]) -> QuerySet[Benchmark]:
         """List benchmarks, newest first."""
-        rows = with_run_counts(self.newest().select_related(None))
+        rows = add_run_counts(self.newest().select_related(None))
         return rows.filter(status=query["status_filter"]) if "status_filter" in query else rows
 
     @post("", BenchmarkAnswer, NewBenchmark, act="add", status=201, names=KEYS, refuses=[404])
@@ -249,15 +249,15 @@ class Benchmarks(BenchmarkResource):
         rows = Mapping.objects.select_related("collection", "dataset", "dataset_version")
         mapping = find_visible(rows, data["mapping_id"], self.user)
         require_published(data["config_matrix"])
-        measures = extra_measures(data["metrics_to_compute"])
+        measures = list_extra_measures(data["metrics_to_compute"])
         axes = add_defaults(data["config_matrix"], data.get("top_k"))
-        matrix = with_modes(mapping, axes, owner=self.user)
+        matrix = add_modes(mapping, axes, owner=self.user)
         return mapping, {"matrix": matrix, "measures": measures, "allow_missing": data["allow_missing"]}
 
 
 def reload_benchmark(benchmark: Benchmark) -> Benchmark:
     """Return the current benchmark with the fields of its answer."""
-    return read_again(with_run_counts(Benchmark.objects.all()), benchmark.pk)
+    return read_again(add_run_counts(Benchmark.objects.all()), benchmark.pk)
 
 
 def add_message(benchmark: Benchmark, message: str) -> Benchmark:

@@ -7,12 +7,12 @@ from django.db.models import QuerySet
 from rest_framework import serializers
 from rest_framework.exceptions import NotFound
 
-from apps.api.answers import TIMES, Answer, ModelAnswer, page_of
+from apps.api.answers import TIMES, Answer, ModelAnswer, build_page
 from apps.api.fields import Flag, Int, PageQuery, StrictSerializer, Text
 from apps.api.parsers import CorpusParser
 from apps.api.resource import Resource, delete, get, patch, post
 from apps.collections import importing
-from apps.collections.models import Collection, Document, Section, live
+from apps.collections.models import Collection, Document, Section, list_live
 from apps.collections.records import LIMITS, SECTION_ID_LENGTH, URI_BYTES, DocumentRecord, SectionRecord
 from apps.collections.uploading import upload_collection, upload_documents
 from benchbench.names import MAX_LENGTH
@@ -59,7 +59,7 @@ class CollectionAnswer(ModelAnswer):
         }
 
 
-CollectionPage = page_of("collections", CollectionAnswer)
+CollectionPage = build_page("collections", CollectionAnswer)
 
 
 class NewSection(StrictSerializer):
@@ -130,7 +130,7 @@ class DocumentSummary(ModelAnswer):
         fields = ["id", "external_id", "uri", "content_hash", "file_name", "title", *TIMES]
 
 
-DocumentPage = page_of("documents", DocumentSummary)
+DocumentPage = build_page("documents", DocumentSummary)
 
 
 class SectionAnswer(ModelAnswer):
@@ -189,7 +189,7 @@ class Collections(Resource):
     @get("/<id:collection_id>/documents", DocumentPage, DocumentQuery)
     def list_documents(self, collection: Collection, query: dict[str, Any]) -> QuerySet[Document]:
         """List the documents of a collection, or the one of an `external_id`, without their texts."""
-        rows = live(collection).order_by("external_id").defer("text", "metadata")
+        rows = list_live(collection).order_by("external_id").defer("text", "metadata")
         return rows.filter(external_id=query["external_id"]) if "external_id" in query else rows
 
     @post("/<id:collection_id>/documents", ImportAnswer, DocumentRecords, form=DocumentsUpload, parser=CorpusParser)

@@ -9,7 +9,7 @@ from uuid import UUID
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from apps.api.answers import Answer, answer_page, page_of
+from apps.api.answers import Answer, answer_page, build_page
 from apps.api.fields import GREATEST, Identifier, Int, PageQuery, StrictSerializer, Text, VersionNumber
 from apps.api.resource import Resource, find_visible, get
 from apps.api.resources.results import RunResource, VersionQuery
@@ -18,10 +18,10 @@ from apps.benchmarks.measuring.measures import MAX_NAME_LENGTH
 from apps.benchmarks.models import Run
 from apps.datasets.versions import find_version
 from apps.results.comparison.comparing import MOST_RUNS, RunComparison, compare_runs
-from apps.results.comparison.describing import every_difference, with_queries
-from apps.results.comparison_report import ComparisonReport, comparison_report
+from apps.results.comparison.describing import add_queries, list_differences
+from apps.results.comparison_report import ComparisonReport, build_report
 from apps.results.triage.by_slice import RunSlices, run_slices
-from apps.results.triage.causes import CAUSES, CauseRow, cause_rows
+from apps.results.triage.causes import CAUSES, CauseRow, count_causes
 from apps.results.triage.lost_documents import LostRow, triage_of
 from benchbench.access import visible
 from benchbench.ir.triage import Loss
@@ -70,7 +70,7 @@ class QueryDifferenceAnswer(serializers.Serializer):
     difference = serializers.FloatField()
 
 
-QueryDifferencePage = page_of("results", QueryDifferenceAnswer)
+QueryDifferencePage = build_page("results", QueryDifferenceAnswer)
 
 
 class Comparisons(Resource):
@@ -84,14 +84,14 @@ class Comparisons(Resource):
         409 (`incomparable`) if they were measured against different judgments: `detail` says how they differ and
         what to do. A comparison does not judge: a gate does.
         """
-        return comparison_report(self.load_comparison(query, query["run"]))
+        return build_report(self.load_comparison(query, query["run"]))
 
     @get("/queries", QueryDifferencePage, QueryDifferenceQuery, refuses=[404, 409])
     def list_query_differences(self, query: dict[str, Any]) -> Response:
         """List the queries that two runs answered, largest difference first."""
         comparison = self.load_comparison(query, [query["run"]])
         index = next(index for index, run in enumerate(comparison.runs) if run.pk == query["run"])
-        return answer_page(QueryDifferencePage, every_difference(comparison, index), query, prepare=with_queries)
+        return answer_page(QueryDifferencePage, list_differences(comparison, index), query, prepare=add_queries)
 
     def load_comparison(self, query: dict[str, Any], run_ids: Sequence[UUID]) -> RunComparison:
         """Return the comparison that a query string asks for."""
@@ -153,7 +153,7 @@ class LostDocumentAnswer(Answer):
         exclude = ["document", "loss"]
 
 
-LostDocumentPage = page_of("documents", LostDocumentAnswer)
+LostDocumentPage = build_page("documents", LostDocumentAnswer)
 
 
 class Triage(RunResource):
@@ -174,7 +174,7 @@ class Triage(RunResource):
             lost_documents=triage.count(),
             untraced_queries=losses.untraced,
             is_current=losses.is_current,
-            causes=cause_rows(losses),
+            causes=count_causes(losses),
         )
 
     @get("/triage/documents", LostDocumentPage, LostDocumentQuery, refuses=[409])
@@ -182,7 +182,7 @@ class Triage(RunResource):
         """List the relevant documents that a run lost, worst query first, with the cause for each."""
         cause = query.get("cause")
         triage = triage_of(run, version=query.get("version"))
-        prepare = partial(triage.documents, cause=cause)
+        prepare = partial(triage.list_documents, cause=cause)
         return answer_page(LostDocumentPage, range(triage.count(cause)), query, prepare=prepare)
 
     @get("/slices", RunSlices, VersionQuery, refuses=[409])

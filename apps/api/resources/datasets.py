@@ -12,9 +12,9 @@ from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.response import Response
 
-from apps.api.answers import TIMES, ModelAnswer, page_of, present
+from apps.api.answers import TIMES, ModelAnswer, build_page, present
 from apps.api.fields import Identifier, PageQuery, StrictSerializer, Text, VersionNumber
-from apps.api.openapi import WARNINGS, file_headers
+from apps.api.openapi import WARNINGS, list_file_headers
 from apps.api.parsers import DatasetParser
 from apps.api.resource import Resource, delete, find_visible, get, post
 from apps.datasets.formats.registry import FORMATS, JSON, SOURCES, WRITERS
@@ -22,7 +22,7 @@ from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset
 from apps.datasets.records import LABEL_LENGTH
 from apps.datasets.uploading import read_upload, upload_turn
-from apps.datasets.versions import find_version, with_query_count
+from apps.datasets.versions import add_query_count, find_version
 from apps.mappings.creating import delete_dataset
 from apps.mappings.exporting import export_dataset
 from benchbench.access import may_view
@@ -62,7 +62,7 @@ class DatasetAnswer(ModelAnswer):
         fields = ["id", "name", "description", "owner_id", "query_count", "schema_version", *TIMES]
 
 
-DatasetPage = page_of("datasets", DatasetAnswer)
+DatasetPage = build_page("datasets", DatasetAnswer)
 
 
 class UploadedAnswer(DatasetAnswer):
@@ -110,7 +110,7 @@ class DatasetFormats:
 
 FILES: dict[Any, Any] = {(200, writer.content_type): OpenApiTypes.BINARY for writer in WRITERS.values()}
 FILES[200, JSON] = OpenApiTypes.ANY
-HEADERS = file_headers("what the format cannot hold of the dataset.")
+HEADERS = list_file_headers("what the format cannot hold of the dataset.")
 
 
 class Datasets(Resource):
@@ -187,7 +187,7 @@ class Datasets(Resource):
         return answer
 
     def rows(self) -> QuerySet[Dataset]:
-        return with_query_count(Dataset.objects.all())
+        return add_query_count(Dataset.objects.all())
 
 
 class DatasetPart(Resource):

@@ -8,29 +8,29 @@ from drf_spectacular.types import OpenApiTypes
 from rest_framework import serializers
 
 from apps.api.answers import Answer
-from apps.api.openapi import WARNINGS, file_headers
+from apps.api.openapi import WARNINGS, list_file_headers
 from apps.api.resource import Resource, get
 from apps.api.resources.results import BenchmarkRuns, VersionQuery
 from apps.benchmarks.models import Benchmark, Run
-from apps.results.exporting import EXPORTERS, Exporter, export, file_name, lost_failures
+from apps.results.exporting import EXPORTERS, Exporter, describe_failures, export, name_file
 from benchbench.local_files.placing import write_pieces
 from benchbench.site.downloads import attachment
 
 
-def formats_of(kind: str) -> list[str]:
+def list_formats(kind: str) -> list[str]:
     return [exporter.name for exporter in EXPORTERS.values() if exporter.exports == kind]
 
 
 class BenchmarkExportQuery(VersionQuery):
     """Query parameters for exporting a benchmark."""
 
-    format = serializers.ChoiceField(formats_of("benchmark"))
+    format = serializers.ChoiceField(list_formats("benchmark"))
 
 
 class RunExportQuery(VersionQuery):
     """Query parameters for exporting a run."""
 
-    format = serializers.ChoiceField(formats_of("run"))
+    format = serializers.ChoiceField(list_formats("run"))
 
 
 class ResultsFormat(Answer):
@@ -49,7 +49,7 @@ class ResultsFormats(serializers.Serializer):
     formats = ResultsFormat(many=True)
 
 
-def files_of(kind: str) -> dict[Any, Any]:
+def list_responses(kind: str) -> dict[Any, Any]:
     """Return the responses of an export for the schema: a file of each format's type, or a conflict."""
     types = sorted({exporter.content_type for exporter in EXPORTERS.values() if exporter.exports == kind})
     shapes = {"application/json": OpenApiTypes.ANY}
@@ -57,7 +57,7 @@ def files_of(kind: str) -> dict[Any, Any]:
 
 
 TAGS = ["exports"]
-HEADERS = file_headers("what the format cannot say, such as that a query failed.")
+HEADERS = list_file_headers("what the format cannot say, such as that a query failed.")
 
 
 class Formats(Resource):
@@ -73,27 +73,27 @@ class BenchmarkExports(Resource):
     model = Benchmark
     route = "benchmarks/<id:benchmark_id>"
 
-    @get("/export", files_of("benchmark"), BenchmarkExportQuery, parameters=HEADERS, tags=TAGS)
+    @get("/export", list_responses("benchmark"), BenchmarkExportQuery, parameters=HEADERS, tags=TAGS)
     def export_benchmark(self, benchmark: Benchmark, query: dict[str, Any]) -> HttpResponseBase:
         """Download the results of a benchmark; 409 before it has ended."""
-        return file_of(benchmark, **query)
+        return build_file(benchmark, **query)
 
 
 class RunExports(BenchmarkRuns):
-    @get("/export", files_of("run"), RunExportQuery, parameters=HEADERS, tags=TAGS)
+    @get("/export", list_responses("run"), RunExportQuery, parameters=HEADERS, tags=TAGS)
     def export_run(self, run: Run, query: dict[str, Any]) -> HttpResponseBase:
         """Download the results of a run; 409 before it has any."""
-        return file_of(run, **query)
+        return build_file(run, **query)
 
 
-def file_of(subject: Benchmark | Run, *, format: str, version: int | None = None) -> HttpResponseBase:
+def build_file(subject: Benchmark | Run, *, format: str, version: int | None = None) -> HttpResponseBase:
     """Answer with a file, complete before the answer begins, so that no error truncates it."""
     exporter = EXPORTERS[format]
     answer = attachment(
         lambda file: write_pieces(export(subject, format, version=version), file),
-        file_name(subject, exporter, version=version),
+        name_file(subject, exporter, version=version),
         exporter.content_type,
     )
-    lost = lost_failures(subject, exporter, version=version)
+    lost = describe_failures(subject, exporter, version=version)
     answer[WARNINGS] = json.dumps([lost] if lost else [])  # in ASCII, as a header must be
     return answer

@@ -13,7 +13,7 @@ from apps.api.resources.datasets import DatasetPart
 from apps.benchmarks.external.importing import LONGEST_LABEL, NewBenchmark, import_runs
 from apps.benchmarks.external.reports import RunReport, stored_run
 from apps.benchmarks.gates.reports import BenchmarkReference
-from apps.benchmarks.measuring.measures import MAX_CUTOFF, MAX_MEASURES, MAX_NAME_LENGTH, extra_measures
+from apps.benchmarks.measuring.measures import MAX_CUTOFF, MAX_MEASURES, MAX_NAME_LENGTH, list_extra_measures
 from apps.benchmarks.models import Benchmark
 from apps.datasets.models import Dataset
 from apps.datasets.versions import find_version
@@ -63,7 +63,7 @@ class RunReportAnswer(Answer):
 
     format = serializers.ChoiceField(list(FORMATS))
     notes = serializers.ListField(
-        child=serializers.CharField(), help_text="A sentence for each thing that affects the values."
+        source="list_notes", child=serializers.CharField(), help_text="One sentence per fact that affects the values."
     )
 
     class Meta:
@@ -114,7 +114,7 @@ class ExternalRuns(DatasetPart):
                     owner=self.user,
                     name=data["name"],
                     k=data["k"],
-                    measures=extra_measures(data["measures"]),
+                    measures=list_extra_measures(data["measures"]),
                 ),
                 order_by=data.get("order_by"),
                 format=data.get("format", ""),

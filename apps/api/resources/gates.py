@@ -7,12 +7,12 @@ from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from apps.api.answers import Answer, ModelAnswer, Moment, page_of
+from apps.api.answers import Answer, ModelAnswer, Moment, build_page
 from apps.api.fields import Flag, Identifier, PageQuery, StrictSerializer, Text, as_int
 from apps.api.resource import Resource, delete, find_visible, get, post
 from apps.benchmarks.gates.baselines import approve, delete_baseline, find_baseline, retire
 from apps.benchmarks.gates.gating import gate
-from apps.benchmarks.gates.reports import GateReport, markdown_of, report_of
+from apps.benchmarks.gates.reports import GateReport, render_markdown, report_of
 from apps.benchmarks.gates.rules import read_rules
 from apps.benchmarks.models import Baseline, Benchmark, Run
 from apps.benchmarks.runs import find_run
@@ -59,7 +59,7 @@ class BaselineAnswer(ModelAnswer):
         ]
 
 
-BaselinePage = page_of("baselines", BaselineAnswer)
+BaselinePage = build_page("baselines", BaselineAnswer)
 OUTCOMES = list(Outcome)
 
 
@@ -183,4 +183,4 @@ def run_gate(user: Any, subject: Run | Benchmark, data: dict[str, Any], *, every
     name = data["baseline"]
     baseline = find_baseline(name, benchmark.dataset_version.dataset, user=user) if name else None
     result = gate(subject, rules=rules, baseline=baseline, every_run=every_run)
-    return vars(report_of(result)) | {"markdown": markdown_of(result)}
+    return vars(report_of(result)) | {"markdown": render_markdown(result)}

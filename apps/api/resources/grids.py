@@ -10,7 +10,7 @@ from apps.api.fields import Flag, StrictSerializer, Text
 from apps.api.resource import post
 from apps.api.resources.indexes import ENCODER, NO_NAME, CollectionIndexes, IndexAnswer
 from apps.collections.models import Collection
-from apps.retrieval.describing import with_operation
+from apps.retrieval.describing import annotate_operation
 from apps.retrieval.grids import Grid, make_grid, plan_grid
 from apps.retrieval.models import Index, Ingredients
 from benchbench.ir.planning.strategies import STRATEGIES
@@ -72,7 +72,7 @@ class GridIndexes(serializers.Serializer):
     indexes = IndexAnswer(many=True)
 
 
-def grid_of(data: dict[str, Any]) -> Grid:
+def build_grid(data: dict[str, Any]) -> Grid:
     return Grid(
         strategies=[(entry["strategy"], entry["chunk_parameters"]) for entry in data["strategies"]],
         encoders=data["encoders"],
@@ -91,12 +91,12 @@ class Grids(CollectionIndexes):
         An existing index with the same settings is reused. 409 if the collection has no documents, a model or package
         is missing, or you would exceed your limit of builds (`quota`).
         """
-        cells = make_grid(collection, grid_of(data), owner=self.user, by=self.user)
-        rows = with_operation(Index.objects.all()).in_bulk([cell.index.pk for cell in cells])
+        cells = make_grid(collection, build_grid(data), owner=self.user, by=self.user)
+        rows = annotate_operation(Index.objects.all()).in_bulk([cell.index.pk for cell in cells])
         return {"indexes": [rows[cell.index.pk] for cell in cells]}
 
     @post("/preview", GridPlan, NewGrid, act="view", tags=["indexes"])
     def preview_indexes(self, collection: Collection, data: dict[str, Any]) -> dict[str, Any]:
         """Show which indexes of a grid exist and which would be created, without creating any."""
-        cells = plan_grid(collection, grid_of(data), owner=self.user)
+        cells = plan_grid(collection, build_grid(data), owner=self.user)
         return {"indexes": [cell.as_dict() for cell in cells]}

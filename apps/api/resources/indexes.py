@@ -11,13 +11,13 @@ from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from apps.api.answers import ModelAnswer, TextOrNull, page_of
+from apps.api.answers import ModelAnswer, TextOrNull, build_page
 from apps.api.fields import Flag, PageQuery, StrictSerializer, Text
 from apps.api.resource import Resource, delete, get, post
 from apps.collections.models import Collection
-from apps.retrieval.availability import missing_requirements
+from apps.retrieval.availability import describe_missing
 from apps.retrieval.deleting import delete_index
-from apps.retrieval.describing import list_encoders, with_operation
+from apps.retrieval.describing import annotate_operation, list_encoders
 from apps.retrieval.encoders.admitting import PUBLISHED
 from apps.retrieval.encoders.registry import ENCODERS
 from apps.retrieval.indexing import build_index, create_index
@@ -130,7 +130,7 @@ class IndexAnswer(ModelAnswer):
         return IndexStats(index.stats).data if index.status == Index.Status.READY else None
 
 
-IndexPage = page_of("indexes", IndexAnswer)
+IndexPage = build_page("indexes", IndexAnswer)
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ class CollectionIndexes(Resource):
     @get("", IndexPage, PageQuery, tags=["indexes"])
     def list_indexes(self, collection: Collection, query: dict[str, Any]) -> QuerySet[Index]:
         """List the indexes of a collection, newest first."""
-        return with_operation(visible(collection.indexes.order_by("-created_at", "id"), self.user))
+        return annotate_operation(visible(collection.indexes.order_by("-created_at", "id"), self.user))
 
     @post("", IndexAnswer, NewIndex, act="add", status=201, tags=["indexes"])
     def create_index(self, collection: Collection, data: dict[str, Any]) -> Index:
@@ -175,7 +175,7 @@ class CollectionIndexes(Resource):
         409 if the collection has no documents.
         """
         index = create_index(collection, owner=self.user, **data)
-        return read_again(with_operation(Index.objects.all()), index.pk)
+        return read_again(annotate_operation(Index.objects.all()), index.pk)
 
     def rows(self) -> QuerySet[Collection]:
         return Collection.objects.all()
@@ -191,7 +191,7 @@ class Indexes(Resource):
         return IndexOptions(
             encoders=list_encoders(visible(Index.objects.all(), self.user)),
             strategies=list(STRATEGIES),
-            stores=[store for store in STORES if not missing_requirements({"store": store})],
+            stores=[store for store in STORES if not describe_missing({"store": store})],
             search_modes=list(SEARCH_MODES),
             lexical=list(LEXICAL),
             fusions=list(FUSIONS),
@@ -218,4 +218,4 @@ class Indexes(Resource):
         return BuildStarted(index.pk, Index.Status(index.status), operation.pk)
 
     def rows(self) -> QuerySet[Index]:
-        return with_operation(Index.objects.all())
+        return annotate_operation(Index.objects.all())

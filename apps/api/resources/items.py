@@ -8,11 +8,11 @@ from django.db.models import QuerySet
 from rest_framework import serializers
 from rest_framework.exceptions import NotFound
 
-from apps.api.answers import ModelAnswer, Moment, page_of
+from apps.api.answers import ModelAnswer, Moment, build_page
 from apps.api.fields import Int, Number, PageQuery, StrictSerializer, Text
 from apps.api.resource import Resource, delete, find_visible, get, post
 from apps.judging import grading
-from apps.judging.handing import MOST_AHEAD, ItemView, load_items, next_items, view_items, view_ungraded_items
+from apps.judging.handing import MOST_AHEAD, ItemView, load_items, load_next_items, view_items, view_ungraded_items
 from apps.judging.judges import require_lead, require_part
 from apps.judging.models import Grade, Round, RoundItem
 from apps.judging.settling.consensus import load_consensus
@@ -47,7 +47,7 @@ class MyGrade(GradeAnswer):
         fields = [*GradeAnswer.Meta.fields, "query_text", "document_title", "document_external_id"]
 
 
-MyGradePage = page_of("grades", MyGrade)
+MyGradePage = build_page("grades", MyGrade)
 
 
 class ItemAnswer(serializers.Serializer):
@@ -161,12 +161,12 @@ class Grades(RoundPart):
         You hold them for ten minutes after your last request; ungraded items then go to others. 409 if you are not a
         judge of the round, or it is closed.
         """
-        return describe_items(round, next_items(round, self.user, **data))
+        return describe_items(round, load_next_items(round, self.user, **data))
 
     @get("/grades", MyGradePage, PageQuery)
     def list_my_grades(self, round: Round, query: dict[str, Any]) -> QuerySet[Grade]:
         """List your answers in a round, latest first."""
-        return grading.grades_by(round, self.user).select_related("item__query", "item__document")
+        return grading.load_grades(round, self.user).select_related("item__query", "item__document")
 
     @post("/grades", GradesAnswer, NewGrades, act="add")
     def grade_items(self, round: Round, data: dict[str, Any]) -> dict[str, Any]:

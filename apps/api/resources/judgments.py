@@ -8,7 +8,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from apps.api.answers import Answer, ModelAnswer, page_of, present
+from apps.api.answers import Answer, ModelAnswer, build_page, present
 from apps.api.fields import Int, StrictSerializer, Text
 from apps.api.resource import delete, find_visible, get, post, put
 from apps.api.resources.datasets import DatasetPart, StateQuery
@@ -16,7 +16,7 @@ from apps.datasets import records
 from apps.datasets.editing.judgments import EditResult, JudgmentEdit, edit_judgments, remove_judgment, set_judgment
 from apps.datasets.editing.queries import require_current
 from apps.datasets.models import Dataset, Judgment, Query
-from apps.datasets.versions import find_version, ref_hash
+from apps.datasets.versions import find_version, hash_ref
 
 MOST_EDITS = 5000
 FILLED = {"type": "string", "pattern": r"\S"}
@@ -40,8 +40,8 @@ class DocRefField(serializers.Field):
     """The reference of a judgment to its document."""
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
-        doc_ref = records.as_doc_ref(data)
-        fault, key = records.doc_ref_fault(doc_ref)
+        doc_ref = records.normalise_doc_ref(data)
+        fault, key = records.find_doc_ref_fault(doc_ref)
         if fault:
             messages = [f"doc_ref {fault}."]
             raise serializers.ValidationError({key: messages} if key and isinstance(data, dict) else messages)
@@ -109,7 +109,7 @@ class JudgmentsQuery(StateQuery):
     query_key = Text(required=False, trim_whitespace=False)
 
 
-JudgmentPage = page_of("judgments", JudgmentAnswer)
+JudgmentPage = build_page("judgments", JudgmentAnswer)
 
 
 class BulkAnswer(Answer):
@@ -158,7 +158,7 @@ class Judgments(DatasetPart):
         201 for a new reference; 200 if this replaces or repeats a judgment.
         """
         require_current(query)
-        is_judged = query.judgments.filter(ref_hash=ref_hash(data["doc_ref"]), until__isnull=True).exists()
+        is_judged = query.judgments.filter(ref_hash=hash_ref(data["doc_ref"]), until__isnull=True).exists()
         judgment = self.judge(query, data)
         return present(JudgmentAnswer, judgment, 200 if is_judged else 201)
 

@@ -6,7 +6,7 @@ from uuid import UUID
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from apps.api.answers import Answer, ModelAnswer, answer_page, page_of, present
+from apps.api.answers import Answer, ModelAnswer, answer_page, build_page, present
 from apps.api.fields import Identifier, PageQuery, StrictSerializer, Text, VersionNumber, require_empty
 from apps.api.resource import delete, find_visible, get, post
 from apps.api.resources.datasets import DatasetPart
@@ -16,7 +16,7 @@ from apps.datasets.versions import find_version
 from apps.mappings.checking import References, check_version
 from apps.mappings.creating import create_mapping, delete_mapping
 from apps.mappings.models import Mapping, Resolution
-from apps.mappings.repairing import CANDIDATE_FIELDS, MOST_CANDIDATES, unresolved_of, with_candidates
+from apps.mappings.repairing import CANDIDATE_FIELDS, MOST_CANDIDATES, add_candidates, load_unresolved
 from apps.mappings.resolving import resolve
 from benchbench.access import visible
 from benchbench.names import MAX_LENGTH
@@ -88,7 +88,7 @@ class Unresolved(ModelAnswer):
         ]
 
 
-UnresolvedPage = page_of("unresolved", Unresolved)
+UnresolvedPage = build_page("unresolved", Unresolved)
 
 
 class ResolvedAnswer(MappingAnswer):
@@ -160,17 +160,17 @@ class Mappings(DatasetPart):
         """
         resolved = resolve(mapping, by=self.user)
         mapping, operation = resolved.mapping, resolved.operation
-        lost = () if operation else with_candidates(mapping, list(unresolved_of(mapping)[:SAMPLES]))
+        lost = () if operation else add_candidates(mapping, list(load_unresolved(mapping)[:SAMPLES]))
         vars(mapping).update(operation_uuid=operation and operation.pk, unresolved=lost)
         return present(ResolvedAnswer, mapping, 202 if operation else 200)
 
     @get("/<id:mapping_id>/unresolved", UnresolvedPage, UnresolvedQuery)
     def list_unresolved(self, mapping: Mapping, query: dict[str, Any]) -> Response:
         """List the judgments without a document, with the reason and the candidates of ambiguous ones."""
-        rows = unresolved_of(mapping)
+        rows = load_unresolved(mapping)
         if "outcome" in query:
             rows = rows.filter(outcome=query["outcome"])
-        return answer_page(UnresolvedPage, rows, query, prepare=lambda page_rows: with_candidates(mapping, page_rows))
+        return answer_page(UnresolvedPage, rows, query, prepare=lambda page_rows: add_candidates(mapping, page_rows))
 
     @post("/<id:mapping_id>/check", CheckedAnswer, CheckRequest, act="view")
     def check_mapping(self, mapping: Mapping, data: dict[str, Any]) -> dict[str, Any]:

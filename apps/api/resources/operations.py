@@ -5,7 +5,7 @@ from typing import Any
 from django.db.models import QuerySet
 from rest_framework import serializers
 
-from apps.api.answers import ModelAnswer, TextOrNull, page_of
+from apps.api.answers import ModelAnswer, TextOrNull, build_page
 from apps.api.fields import PageQuery
 from apps.api.resource import Resource, get, post
 from apps.operations.handlers import HANDLERS
@@ -47,7 +47,7 @@ class OperationAnswer(ModelAnswer):
         extra_kwargs = {"started_at": {"help_text": "When a worker started it."}}
 
 
-OperationPage = page_of("operations", OperationAnswer)
+OperationPage = build_page("operations", OperationAnswer)
 
 
 class OperationState(OperationAnswer):
@@ -73,19 +73,19 @@ class Operations(Resource):
     @get("/<id:operation_id>", OperationState)
     def get_operation(self, operation: Operation) -> Operation:
         """Show an operation, with its whole progress."""
-        return with_progress(operation)
+        return add_progress(operation)
 
     @post("/<id:operation_id>/cancel", OperationState)
     def cancel_operation(self, operation: Operation) -> Operation:
         """Cancel an operation: workers stop after their batch, whose results stay. 409 after its end."""
         cancel_operation(operation)
-        return with_progress(operation)
+        return add_progress(operation)
 
     def rows(self) -> QuerySet[Operation]:
         return Operation.objects.select_related("started_by").annotate(owner_id=of_subject("owner"))
 
 
-def with_progress(operation: Operation) -> Operation:
+def add_progress(operation: Operation) -> Operation:
     state = snapshot(operation)
     vars(operation).update(event=state["event"], progress=state["progress"])
     return operation

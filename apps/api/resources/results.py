@@ -13,12 +13,12 @@ from apps.api.answers import Answer, Moment, Page, answer_page
 from apps.api.fields import PageQuery, StrictSerializer, VersionNumber
 from apps.api.resource import Resource, find_visible, get
 from apps.benchmarks.models import Benchmark, Evaluation, Run
-from apps.results.exporters.results_json import QueryOutcome, RunResult, query_results, results, run_results
+from apps.results.exporters.results_json import QueryOutcome, RunResult, build_results, query_results, run_results
 from apps.results.exporters.results_json import Results as Outcome
-from apps.results.exporting import version_of
-from apps.results.leaderboard.coverage import CoverageRow, coverage_of
-from apps.results.triage.queries import values_on
-from apps.results.triage.sections import NAMES, SectionRow, content_of, section_means
+from apps.results.exporting import load_version
+from apps.results.leaderboard.coverage import CoverageRow, load_coverage
+from apps.results.triage.queries import require_values
+from apps.results.triage.sections import NAMES, SectionRow, load_content, load_section_means
 from benchbench.ir.measures import Measure
 
 MEAN = {"type": ["number", "null"]}
@@ -141,7 +141,7 @@ class Results(Resource):
     @get("/<id:benchmark_id>/results", ResultsAnswer, VersionQuery)
     def get_results(self, benchmark: Benchmark, query: dict[str, Any]) -> Outcome:
         """Show the runs of a benchmark in order, with their final means, at any status."""
-        return results(benchmark, version=version_of(benchmark, query.get("version")))
+        return build_results(benchmark, version=load_version(benchmark, query.get("version")))
 
     def rows(self) -> QuerySet[Benchmark]:
         return Benchmark.objects.select_related("dataset_version")
@@ -157,12 +157,12 @@ class BenchmarkRuns(Resource):
     def get_run(self, run: Run, query: dict[str, Any]) -> dict[str, Any]:
         """Show a run with its means and provenance."""
         run_fields = {name: getattr(run, name) for name in set(WholeRunAnswer().fields) if hasattr(run, name)}
-        return run_fields | vars(run_results(run, version=version_of(run, query.get("version"))))
+        return run_fields | vars(run_results(run, version=load_version(run, query.get("version"))))
 
     @get("/queries", AnswerPage, RunQueryQuery)
     def list_run_queries(self, run: Run, query: dict[str, Any]) -> Response:
         """List the rankings of a run for the queries searched so far."""
-        version = version_of(run, query.get("version"))
+        version = load_version(run, query.get("version"))
         rows = run.query_results.order_by("query_id").values_list("query_id", flat=True).distinct()
         return answer_page(
             AnswerPage,
@@ -198,26 +198,26 @@ class RunMeasures(RunResource):
     @get("/coverage", CoverageAnswer, VersionQuery, refuses=[409])
     def get_run_coverage(self, run: Run, query: dict[str, Any]) -> CoverageAnswer:
         """Show the shares of judged documents in a run."""
-        evaluation = values_on(run, **query)
-        rows = [replace(row, name=Measure.parse(row.name).wire) for row in coverage_of(evaluation)]
-        return CoverageAnswer(*about(evaluation), rows)
+        evaluation = require_values(run, **query)
+        rows = [replace(row, name=Measure.parse(row.name).wire) for row in load_coverage(evaluation)]
+        return CoverageAnswer(*get_run_version(evaluation), rows)
 
     @get("/sections", SectionMeansAnswer, VersionQuery, refuses=[409])
     def get_run_sections(self, run: Run, query: dict[str, Any]) -> SectionMeansAnswer:
         """Show the means of a run for the sections that judgments name."""
-        evaluation = values_on(run, **query)
-        means = section_means(evaluation)
+        evaluation = require_values(run, **query)
+        means = load_section_means(evaluation)
         rows = (means.n, means.rows, means.doc_mrr, means.section_mrr) if means else (0, [], None, None)
-        return SectionMeansAnswer(*about(evaluation), *rows)
+        return SectionMeansAnswer(*get_run_version(evaluation), *rows)
 
     @get("/content", ContentAnswer, VersionQuery, refuses=[409])
     def get_run_content(self, run: Run, query: dict[str, Any]) -> ContentAnswer:
         """Show how far the first chunks of a run cover the evidence and answers of queries."""
-        evaluation = values_on(run, **query)
-        content = content_of(evaluation)
+        evaluation = require_values(run, **query)
+        content = load_content(evaluation)
         means = [ContentMean(name, mean, n) for name, (_, mean, n) in zip(NAMES, content.means, strict=True)]
-        return ContentAnswer(*about(evaluation), content.k, len(content.queries), content.unanswered, means)
+        return ContentAnswer(*get_run_version(evaluation), content.k, len(content.queries), content.unanswered, means)
 
 
-def about(evaluation: Evaluation) -> tuple[UUID, int]:
+def get_run_version(evaluation: Evaluation) -> tuple[UUID, int]:
     return evaluation.run_id, evaluation.dataset_version.number

@@ -5,16 +5,16 @@ from typing import Any
 from django.db.models import QuerySet
 from rest_framework import serializers
 
-from apps.api.answers import Answer, ModelAnswer, page_of
+from apps.api.answers import Answer, ModelAnswer, build_page
 from apps.api.fields import Flag, Identifier, Int, Number, PageQuery, StrictSerializer, Text
 from apps.api.resource import Resource, delete, find_visible, get, patch, post
 from apps.benchmarks.models import Run
 from apps.judging.closing import Closed, close_round
-from apps.judging.judges import change_round, eligible_judges, find_judges, require_lead
+from apps.judging.judges import change_round, find_judges, list_eligible_judges, require_lead
 from apps.judging.models import Round
 from apps.judging.opening import MOST_DEPTH, MOST_SEED, RoundOptions, open_round
 from apps.judging.scales import LONGEST_DESCRIPTION, LONGEST_NAME
-from apps.judging.settling.agreement import AgreementReport, agreement_of
+from apps.judging.settling.agreement import AgreementReport, compute_agreement
 from apps.judging.settling.renewing import load_round_status
 from apps.judging.settling.report import RoundReport, round_report
 from benchbench.database.failures import read_again
@@ -119,7 +119,7 @@ class RoundAnswer(ModelAnswer):
         return sorted(judge.username for judge in row.judges.all())
 
 
-RoundPage = page_of("rounds", RoundAnswer)
+RoundPage = build_page("rounds", RoundAnswer)
 
 
 class CloseRequest(StrictSerializer):
@@ -161,7 +161,7 @@ class Rounds(Resource):
         """
         rows = Run.objects.select_related("benchmark__mapping")
         runs = [find_visible(rows, pk, self.user, through="benchmark") for pk in data.pop("run_ids")]
-        judges = find_judges(data.pop("judges"), eligible_judges(self.user))
+        judges = find_judges(data.pop("judges"), list_eligible_judges(self.user))
         new_round = open_round(runs, RoundOptions(**data), judges=judges, owner=self.user)
         return read_again(self.rows(), new_round.pk)
 
@@ -177,7 +177,7 @@ class Rounds(Resource):
         409 if the round is closed, or you judge in it and do not lead it.
         """
         if "judges" in data:
-            data["judges"] = find_judges(data["judges"], eligible_judges(self.user, round))
+            data["judges"] = find_judges(data["judges"], list_eligible_judges(self.user, round))
         change_round(round, self.user, **data)
         return read_again(self.rows(), round.pk)
 
@@ -209,7 +209,7 @@ class Rounds(Resource):
         """
         if round.blind and round.is_open:
             require_lead(round, self.user)
-        return agreement_of(round)
+        return compute_agreement(round)
 
     def rows(self) -> QuerySet[Round]:
         return Round.objects.select_related("dataset_version", "closed_version", "mapping")

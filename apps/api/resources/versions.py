@@ -9,17 +9,17 @@ from rest_framework import serializers
 from rest_framework.exceptions import NotFound
 from rest_framework.response import Response
 
-from apps.api.answers import Answer, ModelAnswer, answer_page, page_of
+from apps.api.answers import Answer, ModelAnswer, answer_page, build_page
 from apps.api.fields import Int, PageQuery, StrictSerializer, Text
 from apps.api.resource import delete, get, patch, post
 from apps.api.resources.datasets import DatasetPart, StateQuery
 from apps.api.resources.judgments import JudgmentAnswer
 from apps.datasets.editing.differences import KINDS, Changes
-from apps.datasets.editing.drafts import changes_of, difference_of, discard_draft, freeze, require_draft
+from apps.datasets.editing.drafts import build_difference, count_changes, discard_draft, freeze, require_draft
 from apps.datasets.editing.queries import add_query, edit_query, remove_query
 from apps.datasets.models import Dataset, DatasetVersion, Query
 from apps.datasets.records import LABEL_LENGTH, LENGTHS, SLICE_LENGTH, QueryRecord
-from apps.datasets.versions import counted, find_version
+from apps.datasets.versions import add_counts, find_version
 
 BLANK: dict[str, Any] = {"required": False, "allow_blank": True}
 
@@ -69,7 +69,7 @@ class QueryAnswer(ModelAnswer):
         extra_kwargs = {"id": {"help_text": "Of this wording: a reworded query has another id."}}
 
 
-QueryPage = page_of("queries", QueryAnswer)
+QueryPage = build_page("queries", QueryAnswer)
 
 
 class Queries(DatasetPart):
@@ -133,7 +133,7 @@ class VersionAnswer(ModelAnswer):
         return version.frozen_at is None
 
 
-VersionPage = page_of("versions", VersionAnswer)
+VersionPage = build_page("versions", VersionAnswer)
 
 
 class ChangesAnswer(Answer):
@@ -202,7 +202,7 @@ class Versions(DatasetPart):
     def list_versions(self, dataset: Dataset, query: dict[str, Any]) -> Response:
         """List the versions of a dataset, newest first, beginning with the draft."""
         rows = dataset.versions.order_by("-number")
-        return answer_page(VersionPage, rows, query, prepare=lambda page_rows: [counted(row) for row in page_rows])
+        return answer_page(VersionPage, rows, query, prepare=lambda page_rows: [add_counts(row) for row in page_rows])
 
     @post("/versions", VersionAnswer, FreezeRequest, status=201)
     def freeze_draft(self, dataset: Dataset, data: dict[str, Any]) -> DatasetVersion:
@@ -215,8 +215,8 @@ class Versions(DatasetPart):
     @get("/versions/<int:number>", VersionDetail)
     def get_version(self, version: DatasetVersion) -> DatasetVersion:
         """Show a version; for a draft also its changes."""
-        vars(version)["changes"] = changes_of(version) if version.frozen_at is None else None
-        return counted(version)
+        vars(version)["changes"] = count_changes(version) if version.frozen_at is None else None
+        return add_counts(version)
 
     @delete("/versions/<int:number>", act="change")
     def discard_draft(self, version: DatasetVersion) -> None:
@@ -227,7 +227,7 @@ class Versions(DatasetPart):
     @get("/versions/<int:number>/difference", DifferenceAnswer, DifferenceQuery)
     def get_difference(self, version: DatasetVersion, query: dict[str, Any]) -> dict[str, Any]:
         """Show the changes of a version or draft row by row."""
-        difference = difference_of(version)
+        difference = build_difference(version)
         rows = {kind: getattr(difference, kind)[: query["limit"]] for kind in KINDS}
         names = ("version", "since", "counts", "digest", "totals")
         return {name: getattr(difference, name) for name in names} | rows

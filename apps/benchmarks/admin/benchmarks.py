@@ -12,7 +12,7 @@ from django.utils.html import format_html
 from unfold.decorators import action, display
 
 from apps.benchmarks.launching import cancel, delete_benchmark, launch, retry
-from apps.benchmarks.measuring.again import is_scored, newest_version, rescore
+from apps.benchmarks.measuring.again import is_scored, load_newest_version, rescore
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.views import benchmarks as views
 from apps.benchmarks.views import runs as run_views
@@ -22,7 +22,7 @@ from apps.operations.models import Operation, Status
 from benchbench.access import visible
 from benchbench.site.admin import OwnedAdmin, VisibleFilter
 from benchbench.site.pages import staff
-from benchbench.site.panels import Button, Page, Panel, add_to, change_url, changelist_url
+from benchbench.site.panels import Button, Page, Panel, add_to, build_list_url, change_url
 
 
 def act_on_each(description: str, act: Callable[..., Any], message: str) -> Any:
@@ -34,7 +34,7 @@ def act_on_each(description: str, act: Callable[..., Any], message: str) -> Any:
             act(benchmark, by=staff(request))
             return message.format(benchmark)
 
-        return self.each(request, queryset, act_on)
+        return self.apply_each(request, queryset, act_on)
 
     return action
 
@@ -105,7 +105,7 @@ class BenchmarkAdmin(OwnedAdmin):
     def rescore_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
         scored: list[str] = []
 
-        def again(benchmark: Benchmark) -> str:
+        def rescore_one(benchmark: Benchmark) -> str:
             rescored = rescore(benchmark, by=staff(request))
             if rescored.operation:
                 return rescored.sentence
@@ -113,7 +113,7 @@ class BenchmarkAdmin(OwnedAdmin):
             scored.append(f"{page}?version={rescored.version.number}")
             return rescored.sentence
 
-        answer = self.each(request, queryset, again)
+        answer = self.apply_each(request, queryset, rescore_one)
         return redirect(scored[0]) if len(scored) == 1 == len(queryset) else answer
 
     @display(description="benchmark", ordering="name")
@@ -124,20 +124,20 @@ class BenchmarkAdmin(OwnedAdmin):
     def collection(self, benchmark: Benchmark) -> str:
         return str(benchmark.mapping.collection)
 
-    def trail(self, obj: Benchmark) -> list[Any]:
+    def list_trail(self, obj: Benchmark) -> list[Any]:
         return [obj.mapping.collection, obj.mapping.dataset, obj.mapping]
 
-    def operation(self, obj: Benchmark) -> Operation | None:
+    def find_operation(self, obj: Benchmark) -> Operation | None:
         return Operation.active_on(obj)
 
-    def buttons(self, request: HttpRequest, obj: Benchmark) -> list[Button]:
+    def list_buttons(self, request: HttpRequest, obj: Benchmark) -> list[Button]:
         results_url = reverse("admin:benchmark_results", args=[obj.pk])
-        return [Button("Open results", "leaderboard", href=results_url), *self._acts(obj)]
+        return [Button("Open results", "leaderboard", href=results_url), *self._list_actions(obj)]
 
-    def _acts(self, obj: Benchmark) -> list[Button]:
+    def _list_actions(self, obj: Benchmark) -> list[Button]:
         if obj.status == Status.RUNNING:
             return [Button("Cancel", "stop_circle", "cancel_selected")]
-        if measuring := self.operation(obj):
+        if measuring := self.find_operation(obj):
             needs = "operations.view_operation"
             return [Button("Measuring: view or cancel", "rule", href=change_url(measuring), needs=needs)]
         runs = obj.runs.aggregate(
@@ -148,31 +148,31 @@ class BenchmarkAdmin(OwnedAdmin):
         if runs["unfinished"]:
             label = "Start" if obj.status == Status.PENDING else "Resume"
             acts.append(Button(label, "play_circle", "start_selected", primary=True))
-        newest = newest_version(obj)
+        newest = load_newest_version(obj)
         if newest.number > obj.dataset_version.number and not is_scored(obj, newest):
-            acts.append(self._rescoring(obj.mapping, newest))
+            acts.append(self._offer_rescoring(obj.mapping, newest))
         return acts
 
-    def _rescoring(self, mapping: Mapping, newest: DatasetVersion) -> Button:
+    def _offer_rescoring(self, mapping: Mapping, newest: DatasetVersion) -> Button:
         """Return the button that re-scores, or a link to the step that must come first."""
         if mapping.dataset_version_id == newest.pk:
             return Button(f"Re-score on v{newest.number}", "rule", "rescore_selected")
         label, needs = f"Resolve the mapping for v{newest.number}", "mappings.change_mapping"
         return Button(label, "join_inner", href=change_url(mapping), needs=needs)
 
-    def panels(self, request: HttpRequest, obj: Benchmark) -> list[Panel]:
+    def list_panels(self, request: HttpRequest, obj: Benchmark) -> list[Panel]:
         operations = Operation.objects.filter(subject_id=obj.pk).order_by("-created_at")
-        every = changelist_url(Run, benchmark__id__exact=obj.pk)
+        every = build_list_url(Run, benchmark__id__exact=obj.pk)
         return [
             Panel("Runs", obj.runs.order_by("run_order"), ("label", "status_label"), total=obj.total_runs, every=every),
             Panel("Operations", operations, ("__str__", "status_label", "created_at", "finished_at")),
         ]
 
 
-def benchmarks_of(request: HttpRequest, mapping: Mapping) -> list[Panel]:
+def show_benchmarks(request: HttpRequest, mapping: Mapping) -> list[Panel]:
     benchmarks = Benchmark.objects.filter(mapping=mapping).select_related("operation").order_by("-created_at")
     columns = ("__str__", "total_runs", "status_label", "created_at")
     return [Panel("Benchmarks", visible(benchmarks, request.user), columns)]
 
 
-add_to(Mapping, panels=benchmarks_of)
+add_to(Mapping, panels=show_benchmarks)

@@ -12,14 +12,14 @@ from unfold.decorators import display
 
 from apps.benchmarks.gates.baselines import retire
 from apps.benchmarks.models import Baseline, Benchmark, Evaluation, QueryResult, Run
-from apps.benchmarks.running.timing import execution_of
+from apps.benchmarks.running.timing import find_execution
 from apps.benchmarks.views import gates as gate_views
 from apps.datasets.models import Dataset
 from apps.retrieval.models import Index
 from benchbench.access import visible
 from benchbench.site.admin import FactAdmin, LargeAdmin, VisibleFilter
 from benchbench.site.pages import staff
-from benchbench.site.panels import Button, Page, Panel, add_to, change_url, changelist_url
+from benchbench.site.panels import Button, Page, Panel, add_to, build_list_url, change_url
 
 
 @admin.register(Run)
@@ -43,7 +43,7 @@ class RunAdmin(FactAdmin):
         parameters = urlencode({"run": list(queryset.values_list("pk", flat=True))}, doseq=True)
         return redirect(f"{reverse('admin:run_compare')}?{parameters}")
 
-    def buttons(self, request: HttpRequest, obj: Run) -> list[Button]:
+    def list_buttons(self, request: HttpRequest, obj: Run) -> list[Button]:
         if obj.status != Run.Status.COMPLETED:
             return []
         pin = f"{reverse('admin:benchmarks_baseline_add')}?run={obj.pk}"
@@ -52,7 +52,7 @@ class RunAdmin(FactAdmin):
             Button("Pin as baseline", "keep", href=pin, needs="benchmarks.add_baseline"),
         ]
 
-    def trail(self, obj: Run) -> list[Any]:
+    def list_trail(self, obj: Run) -> list[Any]:
         mapping = obj.benchmark.mapping
         return [mapping.collection, mapping.dataset, mapping, obj.benchmark]
 
@@ -79,16 +79,16 @@ class QueryResultAdmin(LargeAdmin):
     def time(self, obj: QueryResult) -> str:
         if obj.total_ms is None:
             return "–"
-        shared = execution_of(obj.run.benchmark, obj.total_ms) == Benchmark.Execution.SHARED
+        shared = find_execution(obj.run.benchmark, obj.total_ms) == Benchmark.Execution.SHARED
         return f"{obj.total_ms:.1f} ms{', shared' if shared else ''}"
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
-        result = self.get_queryset(request).filter(QueryResult.numbered(int(object_id))).first()
+        result = self.get_queryset(request).filter(QueryResult.filter_number(int(object_id))).first()
         if result is None:
             raise Http404(f"The ranking {object_id} does not exist, or you may not see it.")
         return result
 
-    def trail(self, obj: QueryResult) -> list[Any]:
+    def list_trail(self, obj: QueryResult) -> list[Any]:
         return [obj.run.benchmark.mapping, obj.run.benchmark, obj.run]
 
 
@@ -106,17 +106,17 @@ class EvaluationAdmin(FactAdmin):
     def get_queryset(self, request: HttpRequest) -> Any:
         return super().get_queryset(request).defer("values", "query_ids")
 
-    def trail(self, obj: Evaluation) -> list[Any]:
+    def list_trail(self, obj: Evaluation) -> list[Any]:
         return [obj.run.benchmark, obj.run]
 
 
-def runs_of(request: HttpRequest, index: Index) -> list[Panel]:
+def show_runs(request: HttpRequest, index: Index) -> list[Panel]:
     runs = visible(Run.objects.filter(index=index).select_related("benchmark"), request.user, through="benchmark")
     columns = ("label", "benchmark", "status_label")
     return [Panel("Runs", runs.order_by("-benchmark__created_at", "run_order"), columns)]
 
 
-add_to(Index, panels=runs_of)
+add_to(Index, panels=show_runs)
 
 
 @admin.register(Baseline)
@@ -145,7 +145,7 @@ class BaselineAdmin(FactAdmin):
             retire(baseline, by=staff(request))
             return f'"{baseline.name}" of {baseline.dataset} is retired: gates no longer use it.'
 
-        return self.each(request, queryset, end)
+        return self.apply_each(request, queryset, end)
 
     @display(description="run", ordering="run__label")
     def run_link(self, baseline: Baseline) -> str:
@@ -155,18 +155,18 @@ class BaselineAdmin(FactAdmin):
     def state(self, baseline: Baseline) -> str:
         return "retired" if baseline.retired_at else "current"
 
-    def trail(self, obj: Baseline) -> list[Any]:
+    def list_trail(self, obj: Baseline) -> list[Any]:
         return [obj.dataset, obj.run.benchmark, obj.run]
 
-    def buttons(self, request: HttpRequest, obj: Baseline) -> list[Button]:
+    def list_buttons(self, request: HttpRequest, obj: Baseline) -> list[Button]:
         return [] if obj.retired_at else [Button("Retire", "history_toggle_off", "retire_selected")]
 
 
-def baselines_of(request: HttpRequest, dataset: Dataset) -> list[Panel]:
+def show_baselines(request: HttpRequest, dataset: Dataset) -> list[Panel]:
     baselines = Baseline.objects.filter(dataset=dataset).select_related("run", "approved_by")
     rows = visible(baselines, request.user, through="run__benchmark")
     columns = ("name", "run_link", "state", "approved_by", "created_at", "reason")
-    return [Panel("Baselines", rows, columns, every=changelist_url(Baseline, dataset__id__exact=dataset.pk))]
+    return [Panel("Baselines", rows, columns, every=build_list_url(Baseline, dataset__id__exact=dataset.pk))]
 
 
-add_to(Dataset, panels=baselines_of)
+add_to(Dataset, panels=show_baselines)

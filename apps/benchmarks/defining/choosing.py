@@ -32,19 +32,19 @@ def choose_indexes(
     name and for a mode that the index cannot search. Raises UnavailableError if a part that a configuration needs is
     not installed. With `index_only` only those of the index are checked; `find_ann_problem` explains others per run.
     """
-    by_name = newest_indexes(mapping, owner) if indexes is None else dict(indexes)
+    by_name = load_newest_indexes(mapping, owner) if indexes is None else dict(indexes)
     for configuration in configurations:
         if configuration.index not in by_name:
-            raise _no_index(mapping, configuration.index, owner)
+            raise _build_index_error(mapping, configuration.index, owner)
         index = by_name[configuration.index]
         if index.status != Index.Status.FAILED:  # the run reports why
             require_available(index, None if index_only else configuration)
-        for key, sentence in _refusals(index, configuration, index_only=index_only):
+        for key, sentence in _find_refusals(index, configuration, index_only=index_only):
             raise MatrixError(f"{key}: {sentence}", field=key)
     return by_name
 
 
-def ready_indexes(mapping: Mapping, owner: User | None) -> QuerySet[Index]:
+def list_ready_indexes(mapping: Mapping, owner: User | None) -> QuerySet[Index]:
     """Return the ready indexes that a benchmark of `owner` over `mapping` may search, newest first.
 
     Without an owner, as in a command, use the owner of the mapping.
@@ -53,13 +53,13 @@ def ready_indexes(mapping: Mapping, owner: User | None) -> QuerySet[Index]:
     return usable(ready, owner or mapping.owner).order_by("-ready_at", "-version")
 
 
-def newest_indexes(mapping: Mapping, owner: User | None) -> dict[str | None, Index]:
+def load_newest_indexes(mapping: Mapping, owner: User | None) -> dict[str | None, Index]:
     """Return the newest index of each name for a matrix of `owner`, and under None the newest of all.
 
     Only ready indexes of the collection's current documents count. The newest is the index that became ready last.
     """
     by_name: dict[str | None, Index] = {}
-    for index in filter(is_current, ready_indexes(mapping, owner)):
+    for index in filter(is_current, list_ready_indexes(mapping, owner)):
         by_name.setdefault(index.name, index)
         by_name.setdefault(None, index)
     return by_name
@@ -70,8 +70,8 @@ def is_current(index: Index) -> bool:
     return index.chunk_set is not None and index.chunk_set.collection_fingerprint == index.collection.fingerprint
 
 
-def _no_index(mapping: Mapping, name: str | None, owner: User | None) -> MatrixError:
-    available = sorted(set(ready_indexes(mapping, owner).values_list("name", flat=True)))
+def _build_index_error(mapping: Mapping, name: str | None, owner: User | None) -> MatrixError:
+    available = sorted(set(list_ready_indexes(mapping, owner).values_list("name", flat=True)))
     collection = repr(mapping.collection.name)
     if owner is None and not available and mapping.collection.indexes.filter(status=Index.Status.READY).exists():
         seen_by = mapping.owner or "the whole staff"
@@ -91,7 +91,7 @@ def _no_index(mapping: Mapping, name: str | None, owner: User | None) -> MatrixE
     return MatrixError(sentence, field="indexes")
 
 
-def _refusals(index: Index, configuration: Configuration, *, index_only: bool) -> Iterator[tuple[str, str]]:
+def _find_refusals(index: Index, configuration: Configuration, *, index_only: bool) -> Iterator[tuple[str, str]]:
     """Yield the reasons why a configuration cannot search an index: (key of the matrix at fault, sentence)."""
     mode, name = configuration.search_mode, repr(index.name)
     requirement = f"{mode} search cannot use the index {name}: it has no"
@@ -139,14 +139,14 @@ def find_ann_problem(index: Index, configuration: Configuration) -> str:
     return ""
 
 
-def with_modes(mapping: Mapping, matrix: MappingType[str, Any], *, owner: User | None = None) -> dict[str, Any]:
+def add_modes(mapping: Mapping, matrix: MappingType[str, Any], *, owner: User | None = None) -> dict[str, Any]:
     """Return `matrix` with search_modes; by default all modes that every index it names, for `owner`, can search.
 
     Other faults of the matrix are left to `create_benchmark` and `preview`. Raises MatrixError if the indexes have no
     mode in common.
     """
     names = matrix.get("indexes", (None,))
-    by_name = newest_indexes(mapping, owner)
+    by_name = load_newest_indexes(mapping, owner)
     if "search_modes" in matrix or not isinstance(names, list | tuple):
         return dict(matrix)
     indexes = [by_name[name] for name in names if (name is None or isinstance(name, str)) and name in by_name]

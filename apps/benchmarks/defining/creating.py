@@ -10,15 +10,15 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from apps.benchmarks.defining.choosing import choose_indexes, find_ann_problem
-from apps.benchmarks.measuring.measures import measures_of
+from apps.benchmarks.measuring.measures import list_measures
 from apps.benchmarks.models import Benchmark, Origin, Run
 from apps.collections.models import Collection
 from apps.datasets.models import DatasetVersion
 from apps.mappings.filters import require_modules
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import is_stale
-from apps.operations.handlers import traceback_of
-from apps.retrieval.availability import UnavailableError, missing_requirements, run_requirements
+from apps.operations.handlers import render_traceback
+from apps.retrieval.availability import UnavailableError, describe_missing, run_requirements
 from apps.retrieval.encoders.admitting import PUBLISHED
 from apps.retrieval.models import Index
 from benchbench.deleting import referring
@@ -135,9 +135,9 @@ def create_benchmark(
     stores = options.matrix.get("ann", ()) if experiment else ()
     max_values = max(settings.BENCHMARK_MAX_VALUES_PER_AXIS, len(indexes or ()), len(stores))
     parsed = Matrix.parse(options.matrix, max_runs=settings.BENCHMARK_MAX_RUNS, max_values=max_values)
-    configurations = parsed.configurations()
+    configurations = parsed.list_configurations()
     by_name = choose_indexes(mapping, configurations, owner, indexes=indexes, index_only="config" in (experiment or {}))
-    measure_names = measures_of(parsed.k_values_for_metrics, options.measures, version or newest)
+    measure_names = list_measures(parsed.k_values_for_metrics, options.measures, version or newest)
     overrides = {"name": options.name.strip(), "matrix": parsed.as_dict(), "measures": measure_names}
     with referring("The benchmark"):
         benchmark = Benchmark.objects.create(
@@ -177,7 +177,7 @@ def run_of(benchmark: Benchmark, order: int, configuration: Configuration, index
     try:
         _require_searchable(index, configuration)
     except UnavailableError as refusal:
-        error, traceback = refusal.message, traceback_of(refusal)
+        error, traceback = refusal.message, render_traceback(refusal)
     return Run(
         benchmark=benchmark,
         run_order=order,
@@ -195,7 +195,7 @@ def _require_searchable(index: Index, configuration: Configuration) -> None:
     """Raise UnavailableError if a configuration cannot search an index in this installation."""
     if index.status == Index.Status.FAILED:
         raise UnavailableError(f"Its index could not be built. {index.error}")
-    if missing := missing_requirements(run_requirements(index, configuration)):
+    if missing := describe_missing(run_requirements(index, configuration)):
         raise UnavailableError(f"{missing[0].upper()}{missing[1:]}.")
     if reason := find_ann_problem(index, configuration):
         raise UnavailableError(f"{reason[0].upper()}{reason[1:]}")
@@ -262,11 +262,11 @@ def clone(
         )
     except MatrixError as error:
         raise CloneError(f"The benchmark {benchmark.name!r} cannot be cloned. {error.message}") from None
-    if benchmark.experiment and _basis(copy) == _basis(benchmark):
+    if benchmark.experiment and _load_basis(copy) == _load_basis(benchmark):
         Origin.objects.create(benchmark=copy, experiment=benchmark.experiment)
     return copy
 
 
-def _basis(benchmark: Benchmark) -> list[Any]:
+def _load_basis(benchmark: Benchmark) -> list[Any]:
     """Return the ids of the dataset version and of the runs' indexes."""
     return [benchmark.dataset_version_id, *benchmark.runs.order_by("run_order").values_list("index", flat=True)]

@@ -6,12 +6,12 @@ from typing import Any
 
 from django import forms
 
-from apps.benchmarks.defining.choosing import ready_indexes
+from apps.benchmarks.defining.choosing import list_ready_indexes
 from apps.benchmarks.defining.creating import BenchmarkOptions, require_published
 from apps.mappings.models import Mapping
 from benchbench.access import visible
 from benchbench.errors import BenchbenchError
-from benchbench.ir.planning.axes import SWITCH, Axis, whole_numbers
+from benchbench.ir.planning.axes import SWITCH, Axis, parse_integers
 from benchbench.ir.planning.configuration import SEARCH_MODES
 from benchbench.ir.planning.labels import AXIS_WORDS, METHODS, RERANKING, REWRITING, SEARCH
 from benchbench.ir.planning.matrix import BY_KEY, KEYS, MatrixError
@@ -46,7 +46,7 @@ class SwitchField(forms.ChoiceField):
         return self.read(super().clean(value))
 
 
-def field_of(axis: Axis) -> forms.Field:
+def build_field(axis: Axis) -> forms.Field:
     """Return the form field for the values of an axis: checkboxes, a switch, or comma-separated text."""
     words = AXIS_WORDS[axis.field]
     options: dict[str, Any] = {"label": words.label, "help_text": words.help}
@@ -58,10 +58,10 @@ def field_of(axis: Axis) -> forms.Field:
     return ListField(axis.read, axis.reader.expects, initial=axis.default_text, **options)
 
 
-MatrixFields: Any = type("MatrixFields", (forms.Form,), {key: field_of(axis) for key, axis in BY_KEY.items()})
+MatrixFields: Any = type("MatrixFields", (forms.Form,), {key: build_field(axis) for key, axis in BY_KEY.items()})
 
 
-def keys_of_section(section: str) -> tuple[str, ...]:
+def list_section_keys(section: str) -> tuple[str, ...]:
     return tuple(key for key, axis in BY_KEY.items() if AXIS_WORDS[axis.field].section == section)
 
 
@@ -107,7 +107,7 @@ class BenchmarkForm(PageForm, MatrixFields):
         help_text="Select several to compare them. None selected: the newest ready index.",
     )
     k_values_for_metrics = ListField(
-        whole_numbers,
+        parse_integers,
         "a whole number",
         initial="5, 10, 20",
         label="Measured at k",
@@ -154,14 +154,14 @@ class BenchmarkForm(PageForm, MatrixFields):
         (
             SEARCH,
             "Every combination is one run. A value multiplies only the runs of modes that use it.",
-            keys_of_section(SEARCH),
+            list_section_keys(SEARCH),
         ),
-        (METHODS, "", keys_of_section(METHODS)),
-        (RERANKING, "", keys_of_section(RERANKING)),
+        (METHODS, "", list_section_keys(METHODS)),
+        (RERANKING, "", list_section_keys(RERANKING)),
         (
             REWRITING,
             "Queries as asked, or as rewritten by a language model.",
-            keys_of_section(REWRITING),
+            list_section_keys(REWRITING),
         ),
         (
             "Measures",
@@ -198,18 +198,18 @@ class BenchmarkForm(PageForm, MatrixFields):
             mapping = None
         if mapping is None:
             return []
-        return sorted(set(ready_indexes(mapping, self.user).values_list("name", flat=True)))
+        return sorted(set(list_ready_indexes(mapping, self.user).values_list("name", flat=True)))
 
     def present(self, error: BenchbenchError) -> None:
         """Show an error about the matrix at its field, in the form's words: without the key, and `none` for null."""
         error.message = re.sub(r"\bnull\b", "none", error.message.removeprefix(f"{error.field}: "))
         super().present(error)
 
-    def matrix(self) -> dict[str, Any]:
+    def build_matrix(self) -> dict[str, Any]:
         """Return the matrix that the valid fields describe; empty fields mean the default."""
         values = self.cleaned_data
         return {name: values[name] for name in KEYS if values.get(name)}
 
-    def options(self) -> BenchmarkOptions:
+    def build_options(self) -> BenchmarkOptions:
         """Return the options of the benchmark that the valid fields describe."""
-        return BenchmarkOptions.from_values(self.cleaned_data, matrix=self.matrix())
+        return BenchmarkOptions.from_values(self.cleaned_data, matrix=self.build_matrix())

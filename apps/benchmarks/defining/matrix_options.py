@@ -8,10 +8,10 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from apps.benchmarks.defining.choosing import with_modes
+from apps.benchmarks.defining.choosing import add_modes
 from apps.mappings.filters import MissingModulesError
 from apps.mappings.models import Mapping
-from benchbench.ir.planning.axes import SWITCH, Axis, whole_numbers
+from benchbench.ir.planning.axes import SWITCH, Axis, parse_integers
 from benchbench.ir.planning.labels import AXIS_WORDS
 from benchbench.ir.planning.matrix import BY_KEY, MatrixError
 from benchbench.reading.kinds import split_calls
@@ -23,20 +23,20 @@ OPTIONS = {key: AXIS_WORDS[axis.field].option for key, axis in BY_KEY.items()} |
 
 
 def add_matrix_arguments(parser: CommandParser) -> None:
-    """Add the options that `matrix_of` reads, and the measures. Defaults are None; that of `--measures` is empty."""
+    """Add the options that `build_matrix` reads, and the measures. Defaults are None; that of `--measures` is empty."""
     matrix = parser.add_argument_group("matrix", "Each list multiplies the runs of the modes that use it.")
     for key, axis in BY_KEY.items():
         letter = OPTIONS[key].strip("-")[0].upper()
         matrix.add_argument(
             OPTIONS[key],
-            type=reader_of(axis.read, axis.reader.expects),
+            type=build_reader(axis.read, axis.reader.expects),
             metavar=f"{letter},{letter}",
-            help=help_of(axis),
+            help=render_help(axis),
         )
     _add_measures(parser.add_argument_group("measures"))
 
 
-def reader_of(read: Callable[[str], list[Any]], expects: str) -> Callable[[str], list[Any]]:
+def build_reader(read: Callable[[str], list[Any]], expects: str) -> Callable[[str], list[Any]]:
     """Return a function that parses the text of an option and raises errors that argparse prints."""
 
     def read_option(text: str) -> list[Any]:
@@ -48,7 +48,7 @@ def reader_of(read: Callable[[str], list[Any]], expects: str) -> Callable[[str],
     return read_option
 
 
-def help_of(axis: Axis) -> str:
+def render_help(axis: Axis) -> str:
     """Return the help of an axis's option: its sentence, its choices and its default."""
     words = AXIS_WORDS[axis.field]
     choices = f" {', '.join(words.choices)}." if words.choices else " on, off, both." if axis.kind is SWITCH else ""
@@ -59,7 +59,7 @@ def help_of(axis: Axis) -> str:
 def _add_measures(measures: ArgumentGroup) -> None:
     measures.add_argument(
         "--k",
-        type=reader_of(whole_numbers, "a whole number"),
+        type=build_reader(parse_integers, "a whole number"),
         metavar="K,K",
         help="Cutoffs of nDCG, P and R (default: 5,10,20).",
     )
@@ -86,14 +86,14 @@ def _add_measures(measures: ArgumentGroup) -> None:
     )
 
 
-def matrix_of(mapping: Mapping, options: dict[str, Any]) -> dict[str, Any]:
+def build_matrix(mapping: Mapping, options: dict[str, Any]) -> dict[str, Any]:
     """Return the configuration matrix that the options describe; missing options mean the default.
 
     Raises MatrixError if the indexes have no mode in common.
     """
     values = {key: options[name_of(option)] for key, option in OPTIONS.items()}
     axes = {key: value for key, value in values.items() if value is not None}
-    return with_modes(mapping, axes, owner=options["owner"])
+    return add_modes(mapping, axes, owner=options["owner"])
 
 
 def name_of(option: str) -> str:
@@ -114,7 +114,7 @@ def in_options() -> Iterator[None]:
         raise MatrixError(names, field=error.field) from error
 
 
-def whole_number(text: str) -> int:
+def parse_number(text: str) -> int:
     if not text.isdecimal() or not int(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
     return int(text)

@@ -11,12 +11,12 @@ from django.template.defaultfilters import filesizeformat
 
 from apps.benchmarks.defining.choosing import choose_indexes
 from apps.benchmarks.defining.creating import require_current, require_found
-from apps.benchmarks.measuring.measures import measures_of
-from apps.benchmarks.planning import asking_of, costs_of, is_prepared
+from apps.benchmarks.measuring.measures import list_measures
+from apps.benchmarks.planning import estimate_costs, is_prepared, list_llm_indexes
 from apps.mappings.filters import filter_warnings, require_modules
 from apps.mappings.models import Mapping
 from apps.retrieval.models import Index
-from apps.retrieval.search.arms import missing_arm
+from apps.retrieval.search.arms import find_missing_arm
 from apps.retrieval.search.full_text import find_full_text
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.configuration import Configuration
@@ -70,27 +70,27 @@ def preview(
     parsed = Matrix.parse(
         matrix, max_runs=settings.BENCHMARK_MAX_RUNS, max_values=settings.BENCHMARK_MAX_VALUES_PER_AXIS
     )
-    configurations = parsed.configurations()
+    configurations = parsed.list_configurations()
     indexes = choose_indexes(mapping, configurations, owner)
-    measures_of(parsed.k_values_for_metrics, measures, version)  # only for its errors
+    list_measures(parsed.k_values_for_metrics, measures, version)  # only for its errors
     queries = version.query_count
     used = {configuration.index: indexes[configuration.index] for configuration in configurations}
     numbered = [(str(number), configuration) for number, configuration in enumerate(configurations)]
-    planned: Plan = plan(numbered, asking=asking_of(used))
+    planned: Plan = plan(numbered, asking=list_llm_indexes(used))
     return Preview(
         labels=[run_label(configuration) for configuration in configurations],
         queries=queries,
-        distinct=planned.distinct(queries),
-        estimate_seconds=round(sum(costs_of(planned, used).values()) * queries, 3),
-        builds=_builds(planned, used),
+        distinct=planned.count_work(queries),
+        estimate_seconds=round(sum(estimate_costs(planned, used).values()) * queries, 3),
+        builds=_list_builds(planned, used),
         indexes=sorted({str(index) for index in used.values()}),
-        resident_bytes=_resident_bytes(planned, used),
-        warnings=_warnings(configurations, max(parsed.k_values_for_metrics)) + filter_warnings(mapping, version),
+        resident_bytes=_count_bytes(planned, used),
+        warnings=_list_warnings(configurations, max(parsed.k_values_for_metrics)) + filter_warnings(mapping, version),
         explanation=planned.explain(queries),
     )
 
 
-def _resident_bytes(planned: Plan, indexes: MappingType[str | None, Index]) -> int:
+def _count_bytes(planned: Plan, indexes: MappingType[str | None, Index]) -> int:
     """Return the bytes of the indexes and of the copies of their vectors with fewer dimensions."""
     dense = [stage for stage in planned.stages if isinstance(stage, DenseStage)]
     shortened = {(indexes[stage.index], stage.dimensions) for stage in dense if stage.dimensions is not None}
@@ -98,7 +98,7 @@ def _resident_bytes(planned: Plan, indexes: MappingType[str | None, Index]) -> i
     return index_bytes + sum(4 * dimensions * int(index.stats.get("num_vectors", 0)) for index, dimensions in shortened)
 
 
-def _warnings(configurations: Sequence[Configuration], max_k: int) -> list[str]:
+def _list_warnings(configurations: Sequence[Configuration], max_k: int) -> list[str]:
     depths = [configuration.effective_rerank_depth for configuration in configurations if configuration.use_reranker]
     shallow = sorted({depth for depth in depths if depth < max_k})
     if not shallow:
@@ -111,7 +111,7 @@ def _warnings(configurations: Sequence[Configuration], max_k: int) -> list[str]:
     ]
 
 
-def _builds(planned: Plan, indexes: MappingType[str | None, Index]) -> list[str]:
+def _list_builds(planned: Plan, indexes: MappingType[str | None, Index]) -> list[str]:
     """Return the names of the indexes that the first batch must make; settings that share an index count once."""
     missing: dict[str, str] = {}
     for stage in planned.stages:
@@ -120,7 +120,7 @@ def _builds(planned: Plan, indexes: MappingType[str | None, Index]) -> list[str]
         index = indexes[stage.index]
         assert index.chunk_set is not None
         if isinstance(stage, DenseStage):
-            if arm := missing_arm(index, Ann.parse(stage.ann)):
+            if arm := find_missing_arm(index, Ann.parse(stage.ann)):
                 missing.setdefault(*arm)
         elif find_full_text(index.chunk_set) is None:
             missing[str(index.chunk_set_id)] = f"full text of {index.chunk_set.chunk_count:,} chunks of {index}"

@@ -13,17 +13,17 @@ from django.utils import timezone
 
 from apps.benchmarks.defining.creating import check_policies
 from apps.benchmarks.external.reports import RunImportError, RunReport, read_for
-from apps.benchmarks.measuring.again import scored_versions
+from apps.benchmarks.measuring.again import list_scored_versions
 from apps.benchmarks.measuring.evaluating import evaluate_runs
-from apps.benchmarks.measuring.measures import measures_of
+from apps.benchmarks.measuring.measures import list_measures
 from apps.benchmarks.measuring.reading import FinalList
 from apps.benchmarks.models import Benchmark, ListSource, Run
-from apps.benchmarks.planning import own_key
-from apps.benchmarks.provenance import code_version, provenance_of
+from apps.benchmarks.planning import build_own_key
+from apps.benchmarks.provenance import build_provenance, read_code_version
 from apps.benchmarks.running.rankings import store_final_lists
 from apps.collections.stubs import add_ids
 from apps.datasets.models import Dataset, DatasetVersion
-from apps.mappings.creating import external_mapping
+from apps.mappings.creating import ensure_external
 from apps.operations.models import Status
 from benchbench.database.failures import read_again, refresh
 from benchbench.deleting import referring
@@ -86,9 +86,9 @@ def import_runs(
     if not paths:
         raise RunImportError("Name at least one file of rankings.", field="file")
     if benchmark is None:
-        benchmark = _new_benchmark(dataset, version, new)
+        benchmark = _create_benchmark(dataset, version, new)
     else:
-        benchmark = _existing(benchmark, dataset, version, has_values=bool(new.name or new.measures or new.k))
+        benchmark = _lock_benchmark(benchmark, dataset, version, has_values=bool(new.name or new.measures or new.k))
     imported = []
     for path in paths:
         run_file, report = read_for(benchmark.dataset_version, path, format=format, order_by=order_by)
@@ -96,7 +96,7 @@ def import_runs(
         imported.append((run, report))
         _store_rankings(run, run_file)
     runs = [run for run, _ in imported]
-    for each in {benchmark.dataset_version, *scored_versions(benchmark)}:
+    for each in {benchmark.dataset_version, *list_scored_versions(benchmark)}:
         evaluate_runs(benchmark, runs, version=each)
     benchmark.total_runs = benchmark.runs.count()
     benchmark.status, benchmark.completed_at = Status.COMPLETED, timezone.now()
@@ -104,7 +104,7 @@ def import_runs(
     return ImportedRuns(benchmark, imported)
 
 
-def version_for(
+def choose_version(
     dataset: Dataset, *, version: DatasetVersion | None = None, benchmark: Benchmark | None = None
 ) -> DatasetVersion:
     """Return the version to measure runs on: the benchmark's, else `version`, else the newest frozen one.
@@ -129,8 +129,8 @@ def version_for(
     return newest
 
 
-def _new_benchmark(dataset: Dataset, version: DatasetVersion | None, new: NewBenchmark) -> Benchmark:
-    version = version_for(dataset, version=version)
+def _create_benchmark(dataset: Dataset, version: DatasetVersion | None, new: NewBenchmark) -> Benchmark:
+    version = choose_version(dataset, version=version)
     name = new.name.strip()
     if len(name) > LONGEST_LABEL:
         raise RunImportError(
@@ -143,17 +143,19 @@ def _new_benchmark(dataset: Dataset, version: DatasetVersion | None, new: NewBen
     return Benchmark.objects.create(
         name=name,  # if blank, the label of the first run follows
         owner=new.owner,
-        mapping=external_mapping(dataset),
+        mapping=ensure_external(dataset),
         dataset_version=version,
         matrix={},
-        measures=measures_of(cutoffs, new.measures, version),
+        measures=list_measures(cutoffs, new.measures, version),
         primary_k=PRIMARY_K,
         k_values=cutoffs,
         empty_queries=new.empty_queries,
     )
 
 
-def _existing(benchmark: Benchmark, dataset: Dataset, version: DatasetVersion | None, *, has_values: bool) -> Benchmark:
+def _lock_benchmark(
+    benchmark: Benchmark, dataset: Dataset, version: DatasetVersion | None, *, has_values: bool
+) -> Benchmark:
     """Return the benchmark, locked. Raises ConflictError or RunImportError if it cannot take the runs."""
     rows = Benchmark.objects.select_for_update(of=("self",)).select_related("mapping__collection", "dataset_version")
     benchmark = read_again(rows, benchmark.pk)
@@ -163,17 +165,17 @@ def _existing(benchmark: Benchmark, dataset: Dataset, version: DatasetVersion | 
             "of both.",
             field="benchmark",
         )
-    version_for(dataset, version=version, benchmark=benchmark)
+    choose_version(dataset, version=version, benchmark=benchmark)
     if has_values:
         raise RunImportError(
             f"The benchmark {benchmark.name!r} already has a name and measures: leave them out.", field="benchmark"
         )
-    external_mapping(dataset)
+    ensure_external(dataset)
     refresh(benchmark.mapping)
     return benchmark
 
 
-def _rankings_hash(run_file: RunFile, keys: Iterable[str]) -> str:
+def _hash_rankings(run_file: RunFile, keys: Iterable[str]) -> str:
     """Return the SHA-256 of the rankings: query keys, documents and scores."""
     digest = sha256()
     for key in keys:
@@ -186,7 +188,7 @@ def _rankings_hash(run_file: RunFile, keys: Iterable[str]) -> str:
 def _store_run(benchmark: Benchmark, run_file: RunFile, order_by: OrderBy | None) -> Run:
     """Store the run of a file. Raises RunImportedError if the benchmark already has its rankings."""
     keys = sorted(benchmark.dataset_version.queries.values_list("key", flat=True))
-    rankings = _rankings_hash(run_file, keys)
+    rankings = _hash_rankings(run_file, keys)
     same = benchmark.runs.filter(config_hash=rankings[:16]).first()
     if same is not None:
         raise RunImportedError(
@@ -207,7 +209,7 @@ def _store_run(benchmark: Benchmark, run_file: RunFile, order_by: OrderBy | None
         status=Run.Status.COMPLETED,
         completed_at=now,  # its times are unknown
     )
-    run.provenance = provenance_of(run, made_by=[]) | {
+    run.provenance = build_provenance(run, made_by=[]) | {
         "file": {
             "name": run_file.name,
             "sha256": run_file.sha256,
@@ -215,10 +217,10 @@ def _store_run(benchmark: Benchmark, run_file: RunFile, order_by: OrderBy | None
             "tags": list(run_file.tags[:20]),
             "order_by": order_by,
             "imported_at": timestamp(now),
-            "imported_by": code_version(),
+            "imported_by": read_code_version(),
         }
     }
-    run.source = ListSource.objects.create(benchmark=benchmark, key=own_key(run))
+    run.source = ListSource.objects.create(benchmark=benchmark, key=build_own_key(run))
     run.save(force_insert=True)
     return run
 

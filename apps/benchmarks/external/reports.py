@@ -11,7 +11,7 @@ from django.core.files.uploadedfile import UploadedFile
 
 from apps.collections.stubs import LONGEST_ID
 from apps.datasets.models import DatasetVersion
-from apps.mappings.references import judged_ids
+from apps.mappings.references import load_judged_ids
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 from benchbench.files.archives import require_unpacked_size
@@ -65,7 +65,7 @@ class RunReport:
             f"{counted(self.documents, 'document')}, for {self.answered:,} of {counted(self.queries, 'query')}."
         )
 
-    def notes(self) -> Iterator[str]:
+    def list_notes(self) -> Iterator[str]:
         """Yield a sentence for each finding that changes the values or may be a mistake."""
         if self.missing:
             yield f"Judged queries that {self.file} lacks, counted as 0: {self.missing:,}."
@@ -129,7 +129,7 @@ def read_for(
             "such an id cannot be stored."
         )
     judged = set(version.judgments.order_by().values_list("query__key", flat=True).distinct())
-    unjudged = sorted(documents - judged_ids(version))
+    unjudged = sorted(documents - load_judged_ids(version))
     report = RunReport(
         file=path.name,
         format=run_file.format,

@@ -12,7 +12,7 @@ from benchbench.access import visible
 from benchbench.database.failures import refresh
 from benchbench.deleting import referring
 from benchbench.errors import BenchbenchError, ConflictError
-from benchbench.names import named_rows
+from benchbench.names import find_rows
 
 
 class BaselineError(ConflictError):
@@ -40,11 +40,11 @@ def approve(run: Run, *, name: str, reason: str, by: Any) -> Baseline:
         raise BaselineError(f'The run "{run}" cannot be a baseline. {evaluation.unranked}')
     # Lock the dataset, so that the later of two concurrent approvals retires the earlier.
     dataset = Dataset.objects.select_for_update().get(versions=run.benchmark.dataset_version_id)
-    previous = current_baselines(dataset).filter(name=name).first()
+    previous = list_baselines(dataset).filter(name=name).first()
     if previous is not None and previous.run_id == run.pk:
         raise BaselineError(f'The run "{run}" is already the baseline "{name}" of {dataset}.', field="name")
     if previous is not None:
-        if not visible(current_baselines(dataset).filter(pk=previous.pk), by, through="run__benchmark").exists():
+        if not visible(list_baselines(dataset).filter(pk=previous.pk), by, through="run__benchmark").exists():
             raise BaselineError("A baseline that you may not see has this name: choose another name.", field="name")
         retire(previous, by=by)
     return Baseline.objects.create(dataset=dataset, run=run, name=name, reason=reason, approved_by=by)
@@ -71,12 +71,12 @@ def delete_baseline(baseline: Baseline) -> None:
         raise BaselineError(f'The baseline "{baseline.name}" of {baseline.dataset} is current: retire it first.')
 
 
-def current_baselines(dataset: Dataset) -> QuerySet[Baseline]:
+def list_baselines(dataset: Dataset) -> QuerySet[Baseline]:
     """Return the baselines of a dataset that are not retired, by name."""
     return Baseline.objects.filter(dataset=dataset, retired_at=None).select_related("run__benchmark").order_by("name")
 
 
-def baseline_names(benchmark: Benchmark) -> dict[UUID, list[str]]:
+def load_baseline_names(benchmark: Benchmark) -> dict[UUID, list[str]]:
     """Return the names under which runs of a benchmark are current baselines, by run id."""
     names: dict[UUID, list[str]] = {}
     current = Baseline.objects.filter(run__benchmark=benchmark, retired_at=None).order_by("name")
@@ -90,10 +90,10 @@ def find_baseline(name_or_id: str, dataset: Dataset, *, user: Any = None) -> Bas
 
     With `user`, ignore baselines that they may not see.
     """
-    current = current_baselines(dataset)
+    current = list_baselines(dataset)
     if user is not None:
         current = visible(current, user, through="run__benchmark")
-    matching = named_rows(current, name_or_id)
+    matching = find_rows(current, name_or_id)
     if matching:
         return matching[0]
     names = ", ".join(current.values_list("name", flat=True))

@@ -6,12 +6,12 @@ from uuid import UUID
 
 import numpy as np
 
-from apps.benchmarks.measuring.evaluating import truth_of
-from apps.benchmarks.measuring.reading import rankings_of, values_of
-from apps.benchmarks.measuring.slicing import slicing_of_truth
+from apps.benchmarks.measuring.evaluating import load_truth
+from apps.benchmarks.measuring.reading import load_rankings, load_values
+from apps.benchmarks.measuring.slicing import slice_truth
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.datasets.models import DatasetVersion
-from apps.mappings.truth import truth
+from apps.mappings.truth import read_truth
 from benchbench.ir.gate import Change, Difference, Evidence, Mask, Rules, Values
 from benchbench.ir.measures import Measure, Truths, evaluate
 from benchbench.ir.statistics.resampling import ComparisonError
@@ -26,7 +26,7 @@ class Ground:
     def __init__(self, benchmark: Benchmark, version: DatasetVersion) -> None:
         self.benchmark = benchmark
         self.version = version
-        self.truth = truth_of(benchmark, version)
+        self.truth = load_truth(benchmark, version)
         self.grades = self.truth.grades
         self.query_ids = list(self.grades)
         self.truths = Truths.from_grades(list(self.grades.values()))
@@ -42,13 +42,13 @@ class Ground:
         """Return the mask of the queries without a relevant judgment, resolved or not."""
         if self.benchmark.unresolved == "count":
             return self.truths.n_relevant == 0
-        grades = truth(self.benchmark.mapping, self.version, unresolved="count").grades
+        grades = read_truth(self.benchmark.mapping, self.version, unresolved="count").grades
         return np.array([max(grades[query_id].values(), default=0) <= 0 for query_id in self.query_ids], bool)
 
     @cached_property
     def slices(self) -> dict[str, Mask]:
         """Return the mask of each slice, by its name; a slice that the dataset states has its label too."""
-        slices = slicing_of_truth(self.version, self.truth).slices
+        slices = slice_truth(self.version, self.truth).slices
         by_label = {slice_.label: slice_.members for slice_ in slices if slice_.partition == "slice"}
         return by_label | {slice_.name: slice_.members for slice_ in slices}
 
@@ -63,13 +63,13 @@ class MeasuredRun:
 
     @cached_property
     def rankings(self) -> dict[int, list[int]]:
-        return rankings_of(self.run)
+        return load_rankings(self.run)
 
-    def values(self, measures: Iterable[Measure]) -> dict[Measure, Values]:
+    def load_values(self, measures: Iterable[Measure]) -> dict[Measure, Values]:
         """Return the value of each measure for each query, in the order of the ground; NaN for failed queries."""
         requested, query_ids = list(measures), self.ground.query_ids
         present = [measure for measure in requested if str(measure) in self.evaluation.measures]
-        stored = dict(zip(present, values_of([self.evaluation], list(map(str, present)), query_ids)[0], strict=True))
+        stored = dict(zip(present, load_values([self.evaluation], list(map(str, present)), query_ids)[0], strict=True))
         missing = [measure for measure in requested if measure not in stored]
         if not missing:
             return stored
@@ -85,7 +85,7 @@ class MeasuredRun:
         return dict(answered.order_by("query_id", "-repetition").values_list("query_id", "document_ids__len"))
 
 
-def evidence(rules: Rules, measured: MeasuredRun, differences: Differences) -> Evidence:
+def build_evidence(rules: Rules, measured: MeasuredRun, differences: Differences) -> Evidence:
     """Return the evidence that the rules need about a run."""
     ground = measured.ground
     answered = np.array([query_id in measured.lengths for query_id in ground.query_ids], bool)
@@ -96,7 +96,7 @@ def evidence(rules: Rules, measured: MeasuredRun, differences: Differences) -> E
         failed=~answered,
         counted=answered & ground.in_means,
         n_judgments=np.array([len(judged) for judged in ground.grades.values()], np.int64),
-        values=measured.values(rules.measures),
+        values=measured.load_values(rules.measures),
         slices=ground.slices if any(floor.slice for floor in rules.floors) else {},
         unanswerable=ground.unanswerable,
         returned=np.array([measured.lengths.get(query_id, 0) > 0 for query_id in ground.query_ids], bool),
@@ -107,7 +107,7 @@ def evidence(rules: Rules, measured: MeasuredRun, differences: Differences) -> E
     )
 
 
-def differences(
+def compute_differences(
     changes: Sequence[Change], runs: Sequence[MeasuredRun], baseline: MeasuredRun, *, alpha: float, seed: int
 ) -> dict[UUID, Differences]:
     """Return the differences of each run from the baseline in the measures of `changes`, by run id.
@@ -119,7 +119,7 @@ def differences(
     by_run: dict[UUID, Differences] = {run.run.pk: {} for run in runs}
     for change in changes:
         rows = [
-            np.where(run.ground.in_means, run.values([change.measure])[change.measure], np.nan)
+            np.where(run.ground.in_means, run.load_values([change.measure])[change.measure], np.nan)
             for run in [*candidates, baseline]
         ]
         no_difference = Difference(0.0, (0.0, 0.0), False, int((~np.isnan(rows[-1])).sum()))
@@ -150,10 +150,10 @@ def _compare_with_last(rows: Values, alpha: float, seed: int) -> Sequence[Differ
         comparison = compare(rows, baseline=last, alpha=alpha, seed=seed)
     except ComparisonError as error:
         return [error.message] * last
-    pairs = [comparison.pair(row, last) for row in range(last)]
-    return [Difference(pair.difference, _ends(pair), pair.significant, comparison.n) for pair in pairs]
+    pairs = [comparison.get_pair(row, last) for row in range(last)]
+    return [Difference(pair.difference, _find_interval(pair), pair.significant, comparison.n) for pair in pairs]
 
 
-def _ends(pair: Pair) -> tuple[float, float] | None:
+def _find_interval(pair: Pair) -> tuple[float, float] | None:
     """Return the simultaneous confidence interval of the family."""
     return (pair.simultaneous.low, pair.simultaneous.high) if pair.simultaneous else None

@@ -9,12 +9,12 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from apps.benchmarks import comparability
-from apps.benchmarks.gates.evidence import Differences, Ground, MeasuredRun, differences, evidence
+from apps.benchmarks.gates.evidence import Differences, Ground, MeasuredRun, build_evidence, compute_differences
 from apps.benchmarks.models import Baseline, Benchmark, Evaluation, Run
-from apps.mappings.truth import truth_hash
+from apps.mappings.truth import hash_truth
 from apps.operations.models import Status
 from benchbench.errors import BenchbenchError, ConflictError
-from benchbench.ir.gate import CheckReport, Outcome, Rules, judge, overall
+from benchbench.ir.gate import CheckReport, Outcome, Rules, combine, judge
 from benchbench.ir.measures import Measure
 from benchbench.ir.measures.means import MAX_LOST_PERCENT
 
@@ -38,7 +38,7 @@ class RunVerdict:
 
     @property
     def outcome(self) -> Outcome:
-        return overall([check.outcome for check in self.checks])
+        return combine([check.outcome for check in self.checks])
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class GateResult:
 
     @property
     def outcome(self) -> Outcome:
-        return overall([verdict.outcome for verdict in self.verdicts])
+        return combine([verdict.outcome for verdict in self.verdicts])
 
 
 def gate(
@@ -83,15 +83,18 @@ def gate(
     by_run: dict[UUID, Differences] = {}
     if baseline is not None and rules.changes:
         by_run, warnings = _compare_with_baseline(baseline, ground, judged, family, rules)
-    missing = [] if isinstance(subject, Run) or rules.runs_may_fail else _missing(benchmark)
-    doubts = [_incomplete(benchmark, missing)] if missing and not every_run else []
-    doubts += [_unranked_check(unranked)] if unranked and not rules.runs_may_fail else []
+    missing = [] if isinstance(subject, Run) or rules.runs_may_fail else _list_missing(benchmark)
+    doubts = [_report_incomplete(benchmark, missing)] if missing and not every_run else []
+    doubts += [_report_unranked(unranked)] if unranked and not rules.runs_may_fail else []
     verdicts = [
-        RunVerdict(run.run, (*judge(rules, evidence(rules, run, by_run.get(run.run.pk, {}))), *_losses(run), *doubts))
+        RunVerdict(
+            run.run,
+            (*judge(rules, build_evidence(rules, run, by_run.get(run.run.pk, {}))), *_check_losses(run), *doubts),
+        )
         for run in judged
     ]
     if every_run:
-        verdicts += [_not_completed(run) for run in missing]
+        verdicts += [_fail_run(run) for run in missing]
     return GateResult(benchmark, baseline, rules, selection, warnings, tuple(verdicts))
 
 
@@ -115,31 +118,31 @@ def _choose(
     if isinstance(subject, Run):
         if subject.status != Run.Status.COMPLETED:
             raise GateStateError(f'The run "{subject}" is {subject.status}: only a completed run can be judged.')
-        runs = _measured(subject.benchmark.runs.filter(pk=subject.pk), ground)
+        runs = _load_measured(subject.benchmark.runs.filter(pk=subject.pk), ground)
         return runs, runs, "the given run"
-    completed = _measured(subject.runs.filter(status=Run.Status.COMPLETED), ground)
+    completed = _load_measured(subject.runs.filter(status=Run.Status.COMPLETED), ground)
     if not completed:
         raise GateStateError(f'No run of the benchmark "{subject}" has completed: run it before you judge it.')
-    missing = f" ({statuses})" if (statuses := _describe_statuses(_missing(subject))) else ""
+    missing = f" ({statuses})" if (statuses := _describe_statuses(_list_missing(subject))) else ""
     if every_run:
         return completed, completed, f"every run of the benchmark, {subject.total_runs}{missing}"
     primary = str(Measure("nDCG", subject.primary_k))
     ranked = [run for run in completed if not run.evaluation.unranked] or completed
-    best = max(ranked, key=lambda run: (_mean(run, primary), -run.run.run_order))
+    best = max(ranked, key=lambda run: (_get_mean(run, primary), -run.run.run_order))
     choice = f"the best of {len(ranked)} completed runs by {primary}" if len(ranked) > 1 else "the only completed run"
     return [best], completed, f"{choice}{missing}"
 
 
-def _mean(run: MeasuredRun, name: str) -> float:
+def _get_mean(run: MeasuredRun, name: str) -> float:
     mean = run.evaluation.means.get(name)
     return -math.inf if mean is None else float(mean)
 
 
-def _measured(runs: QuerySet[Run], ground: Ground) -> list[MeasuredRun]:
+def _load_measured(runs: QuerySet[Run], ground: Ground) -> list[MeasuredRun]:
     """Return the runs with values on the ground's version, in run order. Raises GateStateError if they are outdated."""
     evaluations = Evaluation.objects.filter(run__in=runs, dataset_version=ground.version)
     ordered = list(evaluations.select_related("run__benchmark").defer("values").order_by("run__run_order"))
-    if {evaluation.truth_hash for evaluation in ordered} - {truth_hash(ground.truth)}:
+    if {evaluation.truth_hash for evaluation in ordered} - {hash_truth(ground.truth)}:
         raise GateStateError(
             f'The mapping "{ground.benchmark.mapping}" was resolved again since "{ground.benchmark}" was measured: '
             f"re-score it on version {ground.version.number} first."
@@ -151,15 +154,15 @@ def _compare_with_baseline(
     baseline: Baseline, ground: Ground, judged: Sequence[MeasuredRun], family: Sequence[MeasuredRun], rules: Rules
 ) -> tuple[dict[UUID, Differences], tuple[str, ...]]:
     """Return the differences of the family from the baseline, or the reason without any; and warnings."""
-    comparison = comparability.differences([*(run.run for run in judged), baseline.run], version=ground.version)
+    comparison = comparability.find_differences([*(run.run for run in judged), baseline.run], version=ground.version)
     if not comparison.comparable:
-        return _undecidable(family, rules, " ".join(comparison.refusals)), ()
+        return _mark_undecidable(family, rules, " ".join(comparison.refusals)), ()
     benchmark = baseline.run.benchmark
     baseline_ground = ground if benchmark.pk == ground.benchmark.pk else Ground(benchmark, ground.version)
-    [measured] = _measured(benchmark.runs.filter(pk=baseline.run_id), baseline_ground)
+    [measured] = _load_measured(benchmark.runs.filter(pk=baseline.run_id), baseline_ground)
     if refusal := measured.evaluation.unranked:
-        return _undecidable(family, rules, f'The baseline "{baseline.name}": {refusal}'), ()
-    by_run = differences(rules.changes, family, measured, alpha=rules.alpha, seed=ground.benchmark.seed)
+        return _mark_undecidable(family, rules, f'The baseline "{baseline.name}": {refusal}'), ()
+    by_run = compute_differences(rules.changes, family, measured, alpha=rules.alpha, seed=ground.benchmark.seed)
     notes = [
         f'The run "{run.run.label}" is the baseline itself, so it shows no difference.'
         for run in judged
@@ -168,11 +171,11 @@ def _compare_with_baseline(
     return by_run, (*comparison.warnings, *notes)
 
 
-def _undecidable(family: Sequence[MeasuredRun], rules: Rules, reason: str) -> dict[UUID, Differences]:
+def _mark_undecidable(family: Sequence[MeasuredRun], rules: Rules, reason: str) -> dict[UUID, Differences]:
     return {run.run.pk: {change.measure: reason for change in rules.changes} for run in family}
 
 
-def _missing(benchmark: Benchmark) -> list[Run]:
+def _list_missing(benchmark: Benchmark) -> list[Run]:
     """Return the runs that did not complete, in run order."""
     return list(benchmark.runs.exclude(status=Run.Status.COMPLETED).order_by("run_order"))
 
@@ -183,20 +186,20 @@ def _describe_statuses(runs: Sequence[Run]) -> str:
     return ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
 
 
-def _incomplete(benchmark: Benchmark, missing: Sequence[Run]) -> CheckReport:
+def _report_incomplete(benchmark: Benchmark, missing: Sequence[Run]) -> CheckReport:
     runs = benchmark.runs.count()
     note = f"{_describe_statuses(missing)}: the best run may be among them. Retry them, or set runs_may_fail: true."
     return CheckReport("completed runs", "all", f"{runs - len(missing)} of {runs}", Outcome.UNDECIDED, note=note)
 
 
-def _unranked_check(runs: Sequence[MeasuredRun]) -> CheckReport:
+def _report_unranked(runs: Sequence[MeasuredRun]) -> CheckReport:
     numbers = ", ".join(str(run.run.run_order) for run in runs)
     note = f"Run {numbers}: too many queries have no value, so the best run may be among these. "
     note += "Retry, or set runs_may_fail: true."
     return CheckReport("ranked runs", "all", f"{len(runs)} not ranked", Outcome.UNDECIDED, note=note)
 
 
-def _losses(run: MeasuredRun) -> list[CheckReport]:
+def _check_losses(run: MeasuredRun) -> list[CheckReport]:
     """Return an undecided check if too few queries of the run have a value; else nothing."""
     row = run.evaluation
     if not row.unranked:
@@ -207,6 +210,6 @@ def _losses(run: MeasuredRun) -> list[CheckReport]:
     return [CheckReport("queries with a value", required, observed, Outcome.UNDECIDED, note=row.unranked)]
 
 
-def _not_completed(run: Run) -> RunVerdict:
+def _fail_run(run: Run) -> RunVerdict:
     check = CheckReport("the run", "completed", run.status, Outcome.FAILED, note=run.error_message)
     return RunVerdict(run, (check,))

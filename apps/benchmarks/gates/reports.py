@@ -12,7 +12,7 @@ from benchbench.markup import code, text
 HEADLINES = {Outcome.PASSED: "Gate passed", Outcome.FAILED: "Gate failed", Outcome.UNDECIDED: "Gate not decided"}
 
 
-def headline(result: GateResult) -> str:
+def render_headline(result: GateResult) -> str:
     """Return the verdict in one line: "Gate failed: 2 of 7 checks failed"."""
     checks = [check for verdict in result.verdicts for check in verdict.checks]
     counts = {outcome: sum(check.outcome == outcome for check in checks) for outcome in Outcome}
@@ -95,10 +95,10 @@ def describe_means(result: GateResult) -> str:
     return f"Values are benchmark means unless named otherwise: {Mean.BENCHMARK.words}."
 
 
-def markdown_of(result: GateResult) -> str:
+def render_markdown(result: GateResult) -> str:
     """Return a comment for a pull request in Markdown: the verdict, then a table for each run."""
     benchmark, baseline = result.benchmark, result.baseline
-    lines = [f"## {text(headline(result))}", ""]
+    lines = [f"## {text(render_headline(result))}", ""]
     lines.append(f"Benchmark {code(benchmark.name)} on {text(str(benchmark.dataset_version))}; {result.run_selection}.")
     if baseline is not None:
         lines.append(
@@ -112,11 +112,11 @@ def markdown_of(result: GateResult) -> str:
     for verdict in result.verdicts:
         lines += ["", f"### {text(verdict.run.label)}: {verdict.outcome.phrase}", ""]
         lines += ["| check | outcome | wanted | found | queries |", "|---|---|---|---|---:|"]
-        lines += [_row(check) for check in verdict.checks]
+        lines += [_render_row(check) for check in verdict.checks]
     return "\n".join(lines) + "\n"
 
 
-def _row(check: CheckReport) -> str:
+def _render_row(check: CheckReport) -> str:
     result = (
         check.observed if not check.note else f"{check.observed}. {check.note}" if check.observed != "–" else check.note
     )

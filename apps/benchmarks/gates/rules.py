@@ -14,7 +14,7 @@ from benchbench.ir.slices import MINIMUM
 from benchbench.reading import strict_yaml
 from benchbench.reading.kinds import Kind, int_between, one_of
 from benchbench.reading.objects import Identifier, InvalidKeyError, Listed, StrictRecord, read_as, refuse
-from benchbench.reading.strict_json import MalformedFileError, canonical
+from benchbench.reading.strict_json import MalformedFileError, dump_canonical
 from benchbench.reading.strict_yaml import MAX_CHARACTERS
 
 RULES = ("floors", "slices", "against_baseline", "must_not_fail", "false_answers", "latency_ms", "coverage")
@@ -43,9 +43,9 @@ class _Limit(StrictRecord):
     mean: Annotated[str, one_of(*Mean)] = Mean.BENCHMARK
 
     @classmethod
-    def as_object(cls, value: Any, allowed_keys: Mapping[str, Any]) -> Any:
+    def parse_object(cls, value: Any, allowed_keys: Mapping[str, Any]) -> Any:
         """Read a bare number as the limit on the benchmark mean."""
-        return super(_Limit, cls).as_object(value if isinstance(value, dict) else {"at_least": value}, allowed_keys)
+        return super(_Limit, cls).parse_object(value if isinstance(value, dict) else {"at_least": value}, allowed_keys)
 
 
 Limits = dict[str, _Limit]  # by the name of a measure
@@ -103,25 +103,25 @@ def read_rules(rules: str | dict[str, Any], *, location: str = "gate.yaml") -> R
     without rules.
     """
     try:
-        if not isinstance(rules, str) and (size := len(canonical(rules))) > MAX_CHARACTERS:
+        if not isinstance(rules, str) and (size := len(dump_canonical(rules))) > MAX_CHARACTERS:
             refuse(location, f"has {size:,} characters; rules have at most {MAX_CHARACTERS:,}")
         document = strict_yaml.parse(rules, location=location) if isinstance(rules, str) else rules
-        return _rules(read_as(_Rules, document or {}, prefix=f"{location}, "), f"{location}, ")
+        return _build_rules(read_as(_Rules, document or {}, prefix=f"{location}, "), f"{location}, ")
     except (InvalidKeyError, MalformedFileError) as error:
         raise RulesError(error.message, field="rules") from None
 
 
-def _rules(parsed: _Rules, location: str) -> Rules:
+def _build_rules(parsed: _Rules, location: str) -> Rules:
     """Convert the rules of a file; `location` is the prefix of keys in errors."""
     coverage = parsed.coverage.__pydantic_extra__ if parsed.coverage else {}
     failed = parsed.coverage.failed_queries if parsed.coverage else None
     rules = Rules(
         floors=(
-            *_floors(parsed.floors, f"{location}floors"),
+            *_build_floors(parsed.floors, f"{location}floors"),
             *_slice_floors(parsed.slices, f"{location}slices"),
-            *_floors(coverage, f"{location}coverage"),
+            *_build_floors(coverage, f"{location}coverage"),
         ),
-        changes=tuple(_changes(parsed.against_baseline, f"{location}against_baseline")),
+        changes=tuple(_build_changes(parsed.against_baseline, f"{location}against_baseline")),
         must_not_fail=tuple(
             _must_not_fail(rule, f"{location}must_not_fail[{index}]") for index, rule in enumerate(parsed.must_not_fail)
         ),
@@ -139,7 +139,7 @@ def _rules(parsed: _Rules, location: str) -> Rules:
     return rules
 
 
-def _floors(limits: Limits, location: str) -> Iterator[Floor]:
+def _build_floors(limits: Limits, location: str) -> Iterator[Floor]:
     for name, limit in limits.items():
         measure = _measure(name, location)
         yield Floor(measure, _check_limit(limit.at_least, measure, f"{location}.{name}"), mean=Mean(limit.mean))
@@ -149,11 +149,11 @@ def _slice_floors(slices: Mapping[str, _Slice], location: str) -> Iterator[Floor
     for name, slice_rules in slices.items():
         if not slice_rules.__pydantic_extra__:
             refuse(f"{location}.{name}", "must have at least one measure")
-        for floor in _floors(slice_rules.__pydantic_extra__, f"{location}.{name}"):
+        for floor in _build_floors(slice_rules.__pydantic_extra__, f"{location}.{name}"):
             yield replace(floor, slice=name, minimum_queries=slice_rules.minimum_queries)
 
 
-def _changes(changes: Mapping[str, _Change], location: str) -> Iterator[Change]:
+def _build_changes(changes: Mapping[str, _Change], location: str) -> Iterator[Change]:
     for name, change in changes.items():
         key, measure = f"{location}.{name}", _measure(name, location)
         if (change.may_lose is None) == (change.must_gain is None):

@@ -16,15 +16,15 @@ from django.db.models import Exists, OuterRef
 
 from apps.benchmarks.measuring.approximations import store_losses
 from apps.benchmarks.measuring.batch_values import MeasuredValues, delete_values, measure_runs, store_values
-from apps.benchmarks.measuring.evaluating import evaluate_runs, truth_of
-from apps.benchmarks.measuring.reading import by_source, documents_by_query
+from apps.benchmarks.measuring.evaluating import evaluate_runs, load_truth
+from apps.benchmarks.measuring.reading import group_by_source, load_ranked_documents
 from apps.benchmarks.models import Benchmark, Evaluation, Run, StageList
 from apps.datasets.models import DatasetVersion
-from apps.mappings.truth import truth_hash
+from apps.mappings.truth import hash_truth
 from apps.operations.launching import OperationActiveError, start_operation
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation, Status
-from apps.operations.progress import common_fields, progress_of
+from apps.operations.progress import build_common_fields, compute_progress
 from benchbench.database.failures import read_again
 from benchbench.decimals import counted
 from benchbench.errors import ConflictError
@@ -39,7 +39,7 @@ class RescoringError(ConflictError):
     code = "cannot_rescore"
 
 
-def locked_benchmark(benchmark: Benchmark, *, refusal: type[ConflictError] = ConflictError) -> Benchmark:
+def lock_benchmark(benchmark: Benchmark, *, refusal: type[ConflictError] = ConflictError) -> Benchmark:
     """Lock a benchmark to measure it again. Raises `refusal` while it is running, and OperationActiveError."""
     rows = Benchmark.objects.select_for_update(of=("self",)).select_related("mapping", "dataset_version")
     locked = read_again(rows, benchmark.pk)
@@ -57,7 +57,7 @@ def require_unmeasured(benchmark: Benchmark) -> None:
         )
 
 
-def completed_runs(benchmark: Benchmark) -> list[Run]:
+def list_completed_runs(benchmark: Benchmark) -> list[Run]:
     """Return the completed runs of a benchmark in order; these are measured again."""
     return list(benchmark.runs.filter(status=Run.Status.COMPLETED).order_by("run_order"))
 
@@ -70,15 +70,15 @@ def measure_or_queue(
     More rankings than BENCHBENCH_MEASURE_AT_ONCE are queued unless `at_once`; then return the operation. Raises
     RescoringError, TruthError and QuotaError.
     """
-    runs = completed_runs(benchmark)
+    runs = list_completed_runs(benchmark)
     rankings = len(runs) * sum(version.query_count for version in versions)
     if at_once or rankings <= settings.BENCHBENCH_MEASURE_AT_ONCE:
         return measure_again(benchmark, versions, measures)
     for version in versions:  # raise now what would fail only at the end
-        truth_of(benchmark, version)
+        load_truth(benchmark, version)
         lists = StageList.objects.filter(source__in={run.source_id for run in runs}, lengths__isnull=False)
         if not lists.filter(query__in=version.queries).exists():
-            raise _not_searched(benchmark, version)
+            raise _build_error(benchmark, version)
     return start_operation(
         Operation.Kind.MEASURE,
         subject_id=benchmark.pk,
@@ -98,39 +98,39 @@ def measure_again(
     if list(measures) != benchmark.measures:
         benchmark.measures = list(measures)
         benchmark.save(update_fields=["measures", "updated_at"])
-    runs = completed_runs(benchmark)
+    runs = list_completed_runs(benchmark)
     evaluations: list[Evaluation] = []
     for version in versions:
         evaluations = evaluate_runs(benchmark, runs, version=version)
         if any(row.unsearched_queries for row in evaluations) and not any(row.query_count for row in evaluations):
-            raise _not_searched(benchmark, version)
+            raise _build_error(benchmark, version)
         store_losses(benchmark, runs, evaluations, version)
     return evaluations
 
 
 def measure_part(batch: Batch, lease: Lease) -> None:
     """Process a batch of the queue: measure its runs on its version, and store their values for the end."""
-    benchmark, (version,) = _subject(batch.operation, [batch.payload["version"]])
+    benchmark, (version,) = _load_subject(batch.operation, [batch.payload["version"]])
     names = batch.operation.parameters["measures"]
-    truth = truth_of(benchmark, version)
+    truth = load_truth(benchmark, version)
     truths, query_ids = Truths.from_grades(list(truth.grades.values())), list(truth.grades)
     parsed = [Measure.parse(name) for name in names]
     runs = benchmark.runs.filter(pk__in=batch.payload["runs"], status=Run.Status.COMPLETED)
     values_by_run: dict[UUID, MeasuredValues] = {}
-    for source_id, sharing in by_source(runs).items():
+    for source_id, sharing in group_by_source(runs).items():
         lease.check()
-        values_by_run |= measure_runs(parsed, query_ids, truths, documents_by_query(source_id), sharing)
+        values_by_run |= measure_runs(parsed, query_ids, truths, load_ranked_documents(source_id), sharing)
         lease.report(len(values_by_run) * len(query_ids))
     with lease.commit():
-        store_values(batch, names, query_ids, values_by_run, truth_hash(truth), was_searched=False)
+        store_values(batch, names, query_ids, values_by_run, hash_truth(truth), was_searched=False)
 
 
 def finish_measuring(operation: Operation) -> None:
     """Store the values that the batches of an operation measured; measure new and outdated ones here."""
     Benchmark.objects.select_for_update().get(pk=operation.subject_id)  # a launch waits for the end
-    benchmark, versions = _subject(operation, operation.parameters["versions"])
+    benchmark, versions = _load_subject(operation, operation.parameters["versions"])
     measure_again(benchmark, versions, operation.parameters["measures"])
-    delete_values(completed_runs(benchmark))
+    delete_values(list_completed_runs(benchmark))
 
 
 def stop_measuring(operation: Operation) -> None:
@@ -138,12 +138,12 @@ def stop_measuring(operation: Operation) -> None:
     delete_values(Run.objects.filter(benchmark=operation.subject_id, status=Run.Status.COMPLETED))
 
 
-def measuring_event(operation: Operation) -> dict[str, Any]:
+def build_event(operation: Operation) -> dict[str, Any]:
     """Return the data of a `measuring_progress` event."""
-    progress = progress_of(operation)
+    progress = compute_progress(operation)
     stage = "starting" if operation.status == Status.PENDING else "measuring"
     return {
-        **common_fields(operation),
+        **build_common_fields(operation),
         "benchmark_id": str(operation.subject_id),
         "versions": operation.parameters["versions"],
         "stage": stage if operation.is_active else operation.status,
@@ -153,13 +153,13 @@ def measuring_event(operation: Operation) -> dict[str, Any]:
     }
 
 
-def _not_searched(benchmark: Benchmark, version: DatasetVersion) -> RescoringError:
+def _build_error(benchmark: Benchmark, version: DatasetVersion) -> RescoringError:
     return RescoringError(f"{benchmark.name!r} searched no query of {version}: create a new benchmark.")
 
 
 def _split_batches(runs: Sequence[Run], versions: Sequence[DatasetVersion]) -> Iterator[tuple[dict[str, Any], int]]:
     """Yield the runs of each version in batches of at most RANKINGS; runs that share a source are adjacent."""
-    ordered = [str(run.pk) for sharing in by_source(runs).values() for run in sharing]
+    ordered = [str(run.pk) for sharing in group_by_source(runs).values() for run in sharing]
     for version in versions:
         size = max(1, RANKINGS // max(1, version.query_count))
         for start in range(0, len(ordered), size):
@@ -167,7 +167,7 @@ def _split_batches(runs: Sequence[Run], versions: Sequence[DatasetVersion]) -> I
             yield {"version": version.number, "runs": run_ids}, len(run_ids) * version.query_count
 
 
-def _subject(operation: Operation, numbers: Sequence[int]) -> tuple[Benchmark, list[DatasetVersion]]:
+def _load_subject(operation: Operation, numbers: Sequence[int]) -> tuple[Benchmark, list[DatasetVersion]]:
     """Return the benchmark of an operation, and the versions of its dataset with these numbers."""
     rows = Benchmark.objects.select_related("mapping", "dataset_version")
     benchmark = rows.get(pk=operation.subject_id)
@@ -224,11 +224,11 @@ def rescore(
     mapping is not resolved for the version.
     """
     with transaction.atomic():
-        benchmark = locked_benchmark(benchmark, refusal=RescoringError)
-        version = version or newest_version(benchmark)
+        benchmark = lock_benchmark(benchmark, refusal=RescoringError)
+        version = version or load_newest_version(benchmark)
         if version.frozen_at is None:
             raise RescoringError(f"{version} is not frozen: freeze it first.", field="version")
-        if not completed_runs(benchmark):
+        if not list_completed_runs(benchmark):
             raise RescoringError(f"No run of {benchmark.name!r} has completed: run it before you measure it.")
         result = measure_or_queue(benchmark, [version], benchmark.measures, by=by, at_once=at_once)
     if isinstance(result, Operation):
@@ -238,7 +238,7 @@ def rescore(
     return RescoringResult(version, result, unsearched, dropped=len(query_ids - set(result[0].query_ids)))
 
 
-def newest_version(benchmark: Benchmark) -> DatasetVersion:
+def load_newest_version(benchmark: Benchmark) -> DatasetVersion:
     """Return the newest frozen version of the benchmark's dataset."""
     frozen = DatasetVersion.objects.filter(dataset=benchmark.dataset_version.dataset_id, frozen_at__isnull=False)
     return frozen.select_related("dataset").latest("number")
@@ -264,7 +264,7 @@ def find_version(benchmark: Benchmark, number: int) -> DatasetVersion:
     return version
 
 
-def scored_versions(benchmark: Benchmark) -> list[DatasetVersion]:
+def list_scored_versions(benchmark: Benchmark) -> list[DatasetVersion]:
     """Return the versions on which runs of the benchmark have values, oldest first."""
     scored = Evaluation.objects.filter(run__benchmark=benchmark)
     versions = DatasetVersion.objects.filter(pk__in=scored.values("dataset_version"))

@@ -7,13 +7,13 @@ from uuid import UUID
 
 import numpy as np
 
-from apps.benchmarks.measuring.evaluating import truth_of
-from apps.benchmarks.measuring.reading import cut_for_run, documents_of, read_lists
+from apps.benchmarks.measuring.evaluating import load_truth
+from apps.benchmarks.measuring.reading import cut_for_run, load_documents, read_lists
 from apps.benchmarks.models import Benchmark, Evaluation, Run
-from apps.benchmarks.models.values import unpacked
+from apps.benchmarks.models.values import unpack
 from apps.benchmarks.planning import plan_of
 from apps.datasets.models import DatasetVersion, Query
-from apps.mappings.truth import Truth, truth_hash
+from apps.mappings.truth import Truth, hash_truth
 from apps.operations.models import Operation
 from apps.retrieval.strategies import get_strategy
 from benchbench.decimals import counted, signed
@@ -29,7 +29,7 @@ Facts = dict[str, Any]
 COMPARED_ALL = ("searched_exactly", "without_index")  # notes on queries that an exact search answered instead
 
 
-def approximations_of(
+def measure_approximations(
     operation: Operation,
     runs: Mapping[UUID, Run],
     benchmark: Benchmark,
@@ -63,14 +63,14 @@ def approximations_of(
             **prepared.get(stage.key, {}),
             "notes": {name: len(queries) for name, queries in notes.items()},
             # A strategy that narrows the chunks or asks a model compares other chunks than exact search.
-            "recall": _recalls(
+            "recall": _compute_recalls(
                 *(benchmark, stage, truth.dense, instead), of_same_set=not (strategy.has_summaries or strategy.asks)
             ),
         }
     return facts
 
 
-def ann_warnings(facts: Facts | None) -> list[str]:
+def list_ann_warnings(facts: Facts | None) -> list[str]:
     """Return warnings about facts that make the run's values and times unreliable."""
     if facts is None:
         return []
@@ -88,7 +88,7 @@ def ann_warnings(facts: Facts | None) -> list[str]:
         )
     setting = Ann.parse(facts["setting"])
     scanning = ", or set iterative=relaxed" if setting.store == "pgvector" else ""
-    if shortfall := setting.shortfall(facts["depth"]):
+    if shortfall := setting.find_shortfall(facts["depth"]):
         warnings.append(shortfall)
     elif notes.get("short"):
         warnings.append(
@@ -103,7 +103,7 @@ def ann_warnings(facts: Facts | None) -> list[str]:
     return warnings
 
 
-def not_itself(facts: Facts | None, queries: int) -> str:
+def explain_exact(facts: Facts | None, queries: int) -> str:
     """Return a sentence if the figures of a run would be those of exact search, else "".
 
     That is the case if more than half of its `queries` were searched exactly, because the store found fewer chunks than
@@ -119,7 +119,7 @@ def not_itself(facts: Facts | None, queries: int) -> str:
     )
 
 
-def ann_text(facts: Facts | None) -> str:
+def render_ann(facts: Facts | None) -> str:
     """Return the recall and loss of the approximation in one line; "" for a run that searched exactly."""
     if not facts:
         return ""
@@ -135,7 +135,7 @@ def ann_text(facts: Facts | None) -> str:
     return "against exact search: " + ", ".join(shares) if shares else ""
 
 
-def _recalls(
+def _compute_recalls(
     benchmark: Benchmark, approximate: DenseStage, exact: DenseStage, instead: Set[int], *, of_same_set: bool
 ) -> list[Facts]:
     """Return mean and worst recall and the number of `queries` at primary_k and, if different, at the depth.
@@ -143,7 +143,7 @@ def _recalls(
     Leaves out queries in `instead`, which were searched exactly, and queries without any chunk to find. Without queries
     the recalls are None.
     """
-    lists, truth = lists_of(benchmark, approximate.key), lists_of(benchmark, exact.key)
+    lists, truth = load_lists(benchmark, approximate.key), load_lists(benchmark, exact.key)
     queries = sorted(lists.keys() & truth.keys())
     if not queries:
         return []
@@ -182,17 +182,17 @@ def store_losses(
     approximate = {str(run.pk): run for run in runs if run.provenance.get("ann")}
     if not approximate:
         return
-    truth, of_run = truth_of(benchmark, version), {str(evaluation.run_id): evaluation for evaluation in evaluations}
+    truth, of_run = load_truth(benchmark, version), {str(evaluation.run_id): evaluation for evaluation in evaluations}
     for exact in plan_of([*approximate.values()]).truths:
         run = approximate[exact.run_key]
-        facts, loss = run.provenance["ann"], _loss(benchmark, of_run[exact.run_key], exact, truth)
-        facts["losses"] = {**facts.get("losses", {}), truth_hash(truth): loss}
+        facts, loss = run.provenance["ann"], _compute_loss(benchmark, of_run[exact.run_key], exact, truth)
+        facts["losses"] = {**facts.get("losses", {}), hash_truth(truth): loss}
         if version == benchmark.dataset_version:
             facts["ndcg"] = loss
         run.save(update_fields=["provenance", "updated_at"])
 
 
-def ann_of(run: Run, truth: str) -> Facts | None:
+def build_ann(run: Run, truth: str) -> Facts | None:
     """Return the facts about an approximate run, with its loss by the truth with this hash; None for an exact run.
 
     The values of `ndcg` are None if the run was not measured by that truth.
@@ -200,24 +200,24 @@ def ann_of(run: Run, truth: str) -> Facts | None:
     facts = run.provenance.get("ann")
     if not facts:
         return None
-    ndcg = facts["losses"].get(truth) or _none(facts["ndcg"]["measure"])
+    ndcg = facts["losses"].get(truth) or _build_empty(facts["ndcg"]["measure"])
     return {name: value for name, value in facts.items() if name != "losses"} | {"ndcg": ndcg}
 
 
-def _none(measure: str) -> Facts:
+def _build_empty(measure: str) -> Facts:
     return {"measure": measure, "approximate": None, "exact": None, "cost": None}
 
 
-def _loss(benchmark: Benchmark, evaluation: Evaluation, exact: RunPlan, truth: Truth) -> Facts:
+def _compute_loss(benchmark: Benchmark, evaluation: Evaluation, exact: RunPlan, truth: Truth) -> Facts:
     """Return the mean nDCG at primary_k of a run and of its exact counterpart, over the queries that both answered.
 
     `cost` is the loss of the approximation. All values are None without such queries.
     """
     measure = Measure("nDCG", benchmark.primary_k)
-    approximate = unpacked(cast(bytes, evaluation.values))[evaluation.measures.index(str(measure))]
-    lists = lists_of(benchmark, exact.final)
+    approximate = unpack(cast(bytes, evaluation.values))[evaluation.measures.index(str(measure))]
+    lists = load_lists(benchmark, exact.final)
     heads = {query: cut_for_run(exact, scored, top_k=exact.top_k) for query, scored in lists.items()}
-    documents = documents_of(heads.values())
+    documents = load_documents(heads.values())
     ranked = {
         query: np.array([documents[chunk] for chunk in head.ids.tolist()], np.int64) for query, head in heads.items()
     }
@@ -235,11 +235,11 @@ def _loss(benchmark: Benchmark, evaluation: Evaluation, exact: RunPlan, truth: T
         empty=cast(EmptyQueries, benchmark.empty_queries),
     )
     if not means.counted:
-        return _none(str(measure))
+        return _build_empty(str(measure))
     own_mean, exact_mean = means.values.tolist()
     return {"measure": str(measure), "approximate": own_mean, "exact": exact_mean, "cost": exact_mean - own_mean}
 
 
-def lists_of(benchmark: Benchmark, stage_key: str) -> Lists:
+def load_lists(benchmark: Benchmark, stage_key: str) -> Lists:
     """Return the stored lists of a stage, by query."""
     return {query: lists[stage_key] for query, lists in read_lists(benchmark, [stage_key]).items()}

@@ -9,9 +9,9 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.benchmarks.measuring.reading import NO_IDS, FinalList, by_source, rows_of
+from apps.benchmarks.measuring.reading import NO_IDS, FinalList, group_by_source, read_rows
 from apps.benchmarks.models import BatchValues, Benchmark, Run
-from apps.mappings.truth import Truth, truth_hash
+from apps.mappings.truth import Truth, hash_truth
 from apps.operations.models import Batch
 from benchbench.database import binary
 from benchbench.ir.measures import Measure, Truths, Values, evaluate
@@ -63,15 +63,15 @@ class SearchedValues:
     short: Mapping[UUID, list[int]]
     in_means: NDArray[np.bool_]
 
-    def sums(self) -> dict[str, dict[str, Any]]:
+    def compute_sums(self) -> dict[str, dict[str, Any]]:
         """Return the share of the batch in the provisional means, by run id.
 
         It has the numbers of queries completed, failed and counted, and the queries cut short. For each measure it has
         the sum and the number of values: a query that counts may have no value (`FirstRelevant`).
         """
-        return {str(run_id): self._sums(run_id, *valued) for run_id, valued in self.values_by_run.items()}
+        return {str(run_id): self._sum_run(run_id, *valued) for run_id, valued in self.values_by_run.items()}
 
-    def _sums(self, run_id: UUID, values: Values, missing: NDArray[np.bool_]) -> dict[str, Any]:
+    def _sum_run(self, run_id: UUID, values: Values, missing: NDArray[np.bool_]) -> dict[str, Any]:
         counted = self.in_means & ~missing
         return {
             "completed": len(missing),
@@ -98,7 +98,7 @@ def measure_lists(
     measures = [Measure.parse(name) for name in benchmark.measures]
     values_by_run: dict[UUID, MeasuredValues] = {}
     short = {}
-    for source, sharing in by_source(runs).items():
+    for source, sharing in group_by_source(runs).items():
         answered = {key: final for key, final in by_source_and_query.get(source, {}).items() if not final.error}
         ranked = {query_id: (final.document_ids, final.lengths) for query_id, final in answered.items()}
         values_by_run |= measure_runs(measures, query_ids, truths, ranked, sharing)
@@ -123,7 +123,7 @@ def store_values(
     rows = (
         (
             *(binary.uuid(run_id), binary.int8(batch.pk), binary.text_array(measures)),
-            *binary.int8_arrays([ids[~missing], ids[missing]]),
+            *binary.parse_int8_arrays([ids[~missing], ids[missing]]),
             *(binary.field(values[:, ~missing].astype("<f8").tobytes()), binary.text(truth_hash)),
             binary.boolean(was_searched),
         )
@@ -144,14 +144,14 @@ def load_values(run_ids: Collection[UUID], measures: Sequence[str], truth: Truth
     no values here, or was measured by other measures or against other grades.
     """
     columns = {query_id: column for column, query_id in enumerate(truth.grades)}
-    hash_of = cache(lambda queries: truth_hash(truth, queries))
+    hash_of = cache(lambda queries: hash_truth(truth, queries))
     by_run: dict[UUID, tuple[MeasuredValues, NDArray[np.bool_]]] = {}
     rows = (
         BatchValues.objects.filter(run__in=run_ids)
         .order_by("pk")
         .values_list("run_id", "measures", "query_ids", "failed_query_ids", "truth_hash", "values", "was_searched")
     )
-    for run_id, names, answered, failed, digest, values, was_searched in rows_of(rows):
+    for run_id, names, answered, failed, digest, values, was_searched in read_rows(rows):
         if run_id not in by_run:
             empty = np.full((len(measures), len(columns)), np.nan)
             by_run[run_id] = MeasuredValues(empty, np.ones(len(columns), bool)), np.zeros(len(columns), bool)

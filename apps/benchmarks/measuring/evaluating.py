@@ -11,11 +11,11 @@ from django.db import connection
 from psycopg.types.json import Jsonb
 
 from apps.benchmarks.measuring.batch_values import MeasuredValues, load_values, measure_runs
-from apps.benchmarks.measuring.reading import by_source, documents_by_query
+from apps.benchmarks.measuring.reading import group_by_source, load_ranked_documents
 from apps.benchmarks.models import Benchmark, Evaluation, Run
-from apps.benchmarks.models.values import packed
+from apps.benchmarks.models.values import pack
 from apps.datasets.models import DatasetVersion
-from apps.mappings.truth import Truth, truth, truth_hash, truths
+from apps.mappings.truth import Truth, hash_truth, read_truth, read_truths
 from benchbench.database.binary import binary_cursor
 from benchbench.ir.measures import EmptyQueries, Measure, Truths, mean
 
@@ -51,10 +51,10 @@ def evaluate_runs(
     their rankings are the same. The returned evaluations have no id, and their values are bytes. Raises TruthError if
     the mapping is not resolved for `version`.
     """
-    ground_truth = truth_of(benchmark, version)
+    ground_truth = load_truth(benchmark, version)
     truths = Truths.from_grades(list(ground_truth.grades.values()))
     truth_row = {
-        "truth_hash": truth_hash(ground_truth),
+        "truth_hash": hash_truth(ground_truth),
         "unresolved_count": ground_truth.unresolved_count,
         "unresolved_share": ground_truth.unresolved_share,
     }
@@ -62,34 +62,38 @@ def evaluate_runs(
     measures = [Measure.parse(name) for name in benchmark.measures]
     runs = list(runs)
     by_run = load_values([run.pk for run in runs], benchmark.measures, ground_truth)
-    for source_id, sharing in by_source(run for run in runs if run.pk not in by_run).items():
-        by_run |= measure_runs(measures, query_ids, truths, documents_by_query(source_id), sharing)
-    evaluations = [_evaluation(benchmark, run, version, query_ids, truths, by_run[run.pk], truth_row) for run in runs]
+    for source_id, sharing in group_by_source(run for run in runs if run.pk not in by_run).items():
+        by_run |= measure_runs(measures, query_ids, truths, load_ranked_documents(source_id), sharing)
+    evaluations = [
+        _build_evaluation(benchmark, run, version, query_ids, truths, by_run[run.pk], truth_row) for run in runs
+    ]
     _store(evaluations)
     return evaluations
 
 
-def policies_of(benchmark: Benchmark) -> dict[str, str]:
+def get_policies(benchmark: Benchmark) -> dict[str, str]:
     """Return the policies under which the benchmark's runs are measured, as stored in evaluations."""
     return {"unresolved": benchmark.unresolved, "empty_queries": benchmark.empty_queries}
 
 
-def truth_of(benchmark: Benchmark, version: DatasetVersion, *, query_ids: Collection[int] | None = None) -> Truth:
+def load_truth(benchmark: Benchmark, version: DatasetVersion, *, query_ids: Collection[int] | None = None) -> Truth:
     """Load the truth that the benchmark's runs are measured against, under its policy for unresolved judgments."""
-    return truth(benchmark.mapping, version, unresolved=policy_of(benchmark), query_ids=query_ids)
+    return read_truth(benchmark.mapping, version, unresolved=get_policy(benchmark), query_ids=query_ids)
 
 
-def truths_of(benchmarks: Sequence[Benchmark], version: DatasetVersion, keys: dict[int, str]) -> list[Truth]:
+def load_truths(benchmarks: Sequence[Benchmark], version: DatasetVersion, keys: dict[int, str]) -> list[Truth]:
     """Load the truths of benchmarks with the same policy, in one query. `keys` has the version's query keys by id."""
-    return truths([benchmark.mapping for benchmark in benchmarks], version, keys, unresolved=policy_of(benchmarks[0]))
+    return read_truths(
+        [benchmark.mapping for benchmark in benchmarks], version, keys, unresolved=get_policy(benchmarks[0])
+    )
 
 
-def policy_of(benchmark: Benchmark) -> Literal["count", "drop"]:
+def get_policy(benchmark: Benchmark) -> Literal["count", "drop"]:
     """Return the benchmark's policy for unresolved judgments."""
     return cast(Literal["count", "drop"], benchmark.unresolved)  # the database allows no other value
 
 
-def _evaluation(
+def _build_evaluation(
     benchmark: Benchmark,
     run: Run,
     version: DatasetVersion,
@@ -105,7 +109,7 @@ def _evaluation(
     missing_ids = [query_id for query_id, is_missing in zip(query_ids, missing.tolist(), strict=True) if is_missing]
     # Queries without a ranking failed if the run searched them.
     failed = run.query_results.filter(query__in=missing_ids).values("query").distinct().count() if missing_ids else 0
-    policies = policies_of(benchmark)
+    policies = get_policies(benchmark)
     return Evaluation(
         run=run,
         dataset_version=version,
@@ -117,7 +121,7 @@ def _evaluation(
         },
         measures=benchmark.measures,
         query_ids=query_ids,
-        values=packed(values),
+        values=pack(values),
         query_count=means.counted,
         failed_queries=failed,
         unsearched_queries=means.failed - failed,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from apps.benchmarks.measuring.again import locked_benchmark, measure_or_queue, scored_versions
+from apps.benchmarks.measuring.again import list_scored_versions, lock_benchmark, measure_or_queue
 from apps.benchmarks.models import Benchmark
 from apps.datasets.models import DatasetVersion
 from apps.operations.models import Operation
@@ -26,7 +26,7 @@ class MeasuresError(BenchbenchError):
     code = "invalid_measure"
 
 
-def measures_of(k_values: Iterable[int], more: Sequence[str], version: DatasetVersion) -> list[str]:
+def list_measures(k_values: Iterable[int], more: Sequence[str], version: DatasetVersion) -> list[str]:
     """Return the names of all measures: nDCG, P and R at each k, RR and AP, `more`, and `Judged` at each cutoff.
 
     `more` may have any names that `Measure` parses. Raises MeasuresError, which names an invalid measure.
@@ -40,7 +40,7 @@ def extend_measures(current: Sequence[str], additions: Sequence[str], version: D
 
     Raises MeasuresError.
     """
-    names = list(dict.fromkeys([*current, *(str(_parsed(text)) for text in additions)]))
+    names = list(dict.fromkeys([*current, *(str(_parse(text)) for text in additions)]))
     judged = [str(Measure("Judged", Measure.parse(name).cutoff)) for name in names]
     complete = list(dict.fromkeys([*names, *judged]))
     if len(complete) > MAX_MEASURES:
@@ -51,14 +51,14 @@ def extend_measures(current: Sequence[str], additions: Sequence[str], version: D
     return complete
 
 
-def extra_measures(names: Iterable[str]) -> list[str]:
+def list_extra_measures(names: Iterable[str]) -> list[str]:
     """Return the measures in `names`, wire names or ours, that are not in every benchmark.
 
     `ndcg` means nDCG at every cutoff and is left out; `ndcg@3`, `map@10` and `ERR@20` are further measures. Raises
     MeasuresError for an unknown name.
     """
     stripped = [name.strip() for name in names]
-    return [str(_parsed(name)) for name in stripped if name.lower() not in USUAL]
+    return [str(_parse(name)) for name in stripped if name.lower() not in USUAL]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +87,16 @@ def add_measures(
     new. Raises ConflictError while the benchmark is running or being measured again, and QuotaError.
     """
     with transaction.atomic():
-        benchmark = locked_benchmark(benchmark)
+        benchmark = lock_benchmark(benchmark)
         complete = extend_measures(benchmark.measures, additions, benchmark.dataset_version)
         added = [name for name in complete if name not in benchmark.measures]
         if not added:
             raise MeasuresError("The benchmark already has these measures.", field="measures")
-        result = measure_or_queue(benchmark, scored_versions(benchmark), complete, by=by, at_once=at_once)
+        result = measure_or_queue(benchmark, list_scored_versions(benchmark), complete, by=by, at_once=at_once)
     return AddedMeasures(added, complete, result if isinstance(result, Operation) else None)
 
 
-def _parsed(text: str) -> Measure:
+def _parse(text: str) -> Measure:
     try:
         measure = Measure.from_wire(text.strip())
     except MeasureError as error:

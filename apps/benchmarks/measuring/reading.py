@@ -13,7 +13,7 @@ from django.db.models import BinaryField, Func, QuerySet
 from numpy.typing import NDArray
 
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run, StageList
-from apps.benchmarks.models.values import unpacked
+from apps.benchmarks.models.values import unpack
 from apps.benchmarks.planning import plan_of
 from apps.retrieval.models import Chunk
 from benchbench.database.binary import binary_cursor
@@ -21,7 +21,7 @@ from benchbench.errors import ConflictError
 from benchbench.ir.measures import Values
 from benchbench.ir.planning.plan import RunPlan
 from benchbench.ir.planning.stages import Searching
-from benchbench.ir.ranking import cut, unit_scores
+from benchbench.ir.ranking import cut, scale_scores
 from benchbench.ir.records import Calls, ScoredList
 
 ARRAY_HEAD = 20  # bytes: dimensions, null flag, type, length, lower bound
@@ -29,19 +29,19 @@ NOTHING = np.empty(0)
 Rankings = dict[int, list[int]]  # document ids, best first, by query
 
 
-def rows_of(values: QuerySet[Any, Any], *, streamed: bool = False) -> Iterator[Any]:
+def read_rows(values: QuerySet[Any, Any], *, streamed: bool = False) -> Iterator[Any]:
     """Yield the rows of a `values_list` of numbers, texts and arrays of them, in PostgreSQL's binary format.
 
     Django uses the text format, which takes five times as long for an array of scores. Values that Django converts
     (JSON, fields with a converter) are returned as psycopg reads them. `streamed` holds one row in memory at a time;
     run no other query before the last row.
     """
-    sql = _statement(values)
+    sql = _build_statement(values)
     with binary_cursor() as cursor:
         yield from cursor.stream(sql, binary=True) if streamed else cursor.execute(sql, binary=True)
 
 
-def _statement(values: QuerySet[Any, Any]) -> bytes:
+def _build_statement(values: QuerySet[Any, Any]) -> bytes:
     try:
         statement, parameters = values.query.sql_with_params()
     except EmptyResultSet:  # Django raises it for an empty list of ids
@@ -51,7 +51,7 @@ def _statement(values: QuerySet[Any, Any]) -> bytes:
     return sql.encode()
 
 
-def by_source(runs: Iterable[Run]) -> dict[int | None, list[Run]]:
+def group_by_source(runs: Iterable[Run]) -> dict[int | None, list[Run]]:
     """Return the runs by the source of their lists."""
     sources: dict[int | None, list[Run]] = {}
     for run in runs:
@@ -59,29 +59,29 @@ def by_source(runs: Iterable[Run]) -> dict[int | None, list[Run]]:
     return sources
 
 
-def documents_by_query(source_id: int | None) -> dict[int, tuple[NDArray[np.int64], list[int]]]:
+def load_ranked_documents(source_id: int | None) -> dict[int, tuple[NDArray[np.int64], list[int]]]:
     """Load the documents and lengths of each query that did not fail; of several repetitions the first."""
     lists = StageList.objects.filter(source=source_id, lengths__isnull=False, error="")
-    rows = lists.order_by("query_id", "repetition").values_list("query_id", _as_binary("document_ids"), "lengths")
+    rows = lists.order_by("query_id", "repetition").values_list("query_id", _encode_column("document_ids"), "lengths")
     by_query: dict[int, tuple[NDArray[np.int64], list[int]]] = {}
-    for query_id, documents, lengths in rows_of(rows):
-        by_query.setdefault(query_id, (_array(documents, ">i8").astype(np.int64), lengths))
+    for query_id, documents, lengths in read_rows(rows):
+        by_query.setdefault(query_id, (_read_array(documents, ">i8").astype(np.int64), lengths))
     return by_query
 
 
-def _as_binary(column: str) -> Func:
+def _encode_column(column: str) -> Func:
     """Return the expression for an array in binary, which NumPy reads faster than one Python object per number."""
     return Func(column, function="array_send", output_field=BinaryField())
 
 
-def _array(data: bytes, kind: str) -> NDArray[Any]:
+def _read_array(data: bytes, kind: str) -> NDArray[Any]:
     """Read a one-dimensional array without nulls; see `benchbench.database.binary`."""
     cells = np.dtype([("size", ">i4"), ("value", kind)])
     array: NDArray[Any] = np.frombuffer(data, cells, offset=ARRAY_HEAD)["value"] if len(data) > ARRAY_HEAD else NOTHING
     return array
 
 
-def in_order(values: Values, stored_ids: Sequence[int], query_ids: Sequence[int]) -> Values:
+def reorder(values: Values, stored_ids: Sequence[int], query_ids: Sequence[int]) -> Values:
     """Reorder values (measures, queries) from `stored_ids` to `query_ids`, with NaN for missing queries."""
     if stored_ids == query_ids:
         return values
@@ -90,7 +90,7 @@ def in_order(values: Values, stored_ids: Sequence[int], query_ids: Sequence[int]
     return np.column_stack([values, np.full(len(values), np.nan)])[:, columns]
 
 
-def values_of(
+def load_values(
     evaluations: Sequence[Evaluation], names: Sequence[str], query_ids: Sequence[int] | None = None
 ) -> NDArray[np.float64]:
     """Load values of measures that all evaluations have, (evaluations, measures, queries), in one database query.
@@ -99,7 +99,7 @@ def values_of(
     the evaluations, which may be deferred.
     """
     rows = Evaluation.objects.filter(pk__in=[evaluation.pk for evaluation in evaluations]).order_by()
-    stored = {key: row for key, *row in rows_of(rows.values_list("pk", "query_ids", "values"))}
+    stored = {key: row for key, *row in read_rows(rows.values_list("pk", "query_ids", "values"))}
     for evaluation in evaluations:
         evaluation.query_ids = stored[evaluation.pk][0]
     requested = evaluations[0].query_ids if query_ids is None else query_ids
@@ -107,15 +107,15 @@ def values_of(
     for index, evaluation in enumerate(evaluations):
         if evaluation.query_ids:
             columns = [evaluation.measures.index(name) for name in names]
-            values[index] = in_order(unpacked(stored[evaluation.pk][1])[columns], evaluation.query_ids, requested)
+            values[index] = reorder(unpack(stored[evaluation.pk][1])[columns], evaluation.query_ids, requested)
     return values
 
 
-def rankings_of(run: Run) -> Rankings:
+def load_rankings(run: Run) -> Rankings:
     """Load the ranked document ids of each query that did not fail; of several repetitions the first."""
     rows = run.query_results.filter(error="").order_by("query_id", "repetition").values_list("query_id", "document_ids")
     rankings: Rankings = {}
-    for query_id, document_ids in rows_of(rows):
+    for query_id, document_ids in read_rows(rows):
         rankings.setdefault(query_id, document_ids)
     return rankings
 
@@ -124,7 +124,7 @@ Lists = dict[str, ScoredList]  # by stage key; chunks by primary key
 STORED = ("source__key", "chunk_ids", "scores", "threshold_scores")
 
 
-def stored_plan(run: Run) -> RunPlan | None:
+def build_stored_plan(run: Run) -> RunPlan | None:
     """Return the stages of a run at the depth at which its benchmark stored their lists; None for an external run."""
     if run.is_external:
         return None
@@ -144,9 +144,9 @@ def read_lists(
 
     A stage that failed for a query has no list.
     """
-    rows = _lists(benchmark, stage_keys, query_ids).values_list("query_id", *STORED)
+    rows = _select_lists(benchmark, stage_keys, query_ids).values_list("query_id", *STORED)
     lists: dict[int, Lists] = {}
-    for query_id, key, *stored in rows_of(rows):
+    for query_id, key, *stored in read_rows(rows):
         lists.setdefault(query_id, {})[key] = _list(*stored)
     return lists
 
@@ -159,18 +159,20 @@ def stream_lists(
     Costs two database queries and holds the lists of one query in memory. Queries without lists are left out. Run no
     other query before the last is yielded.
     """
-    rows = _lists(benchmark, stage_keys, query_ids)
+    rows = _select_lists(benchmark, stage_keys, query_ids)
     listed = Chunk.objects.filter(pk__in=rows.annotate(chunk=Func("chunk_ids", function="unnest")).values("chunk"))
-    table = np.array(list(rows_of(listed.order_by("pk").values_list("pk", "document_id"))), np.int64).reshape(-1, 2)
+    table = np.array(list(read_rows(listed.order_by("pk").values_list("pk", "document_id"))), np.int64).reshape(-1, 2)
     values = rows.order_by("query_id").values_list("query_id", *STORED)
-    for query_id, rows_of_query in groupby(rows_of(values, streamed=True), key=lambda row: row[0]):
+    for query_id, rows_of_query in groupby(read_rows(values, streamed=True), key=lambda row: row[0]):
         lists = {key: _list(*stored) for _, key, *stored in rows_of_query}
         chunks = np.concatenate([list_.ids for list_ in lists.values()])
         documents = table[np.searchsorted(table[:, 0], chunks), 1]
         yield query_id, lists, dict(zip(chunks.tolist(), documents.tolist(), strict=True))
 
 
-def _lists(benchmark: Benchmark, stage_keys: Collection[str], query_ids: Collection[int] | None) -> QuerySet[StageList]:
+def _select_lists(
+    benchmark: Benchmark, stage_keys: Collection[str], query_ids: Collection[int] | None
+) -> QuerySet[StageList]:
     lists = StageList.objects.filter(source__benchmark=benchmark, source__key__in=stage_keys, chunk_ids__isnull=False)
     return lists if query_ids is None else lists.filter(query__in=query_ids)
 
@@ -183,7 +185,7 @@ def _list(chunks: list[int], scores: list[float], compared: list[float] | None) 
     )
 
 
-def documents_of(lists: Iterable[ScoredList]) -> dict[int, int]:
+def load_documents(lists: Iterable[ScoredList]) -> dict[int, int]:
     """Load the document of each chunk in the lists, in one query."""
     chunks = np.unique(np.concatenate([np.empty(0, np.int64), *(scored.ids for scored in lists)]))
     return dict(Chunk.objects.filter(pk__in=chunks.tolist()).values_list("pk", "document_id"))
@@ -201,14 +203,14 @@ def find_kept_chunks(run: Run, rankings: Mapping[int, Sequence[int]]) -> dict[in
     `rankings` has the documents that the run ranked, by query. Raises CutError if no lists are stored or if the chunks
     belong to other documents.
     """
-    plan = stored_plan(run)
+    plan = build_stored_plan(run)
     if plan is None:
         raise CutError("This external run names only documents, so the parts of them that it found are unknown.")
     lists = read_lists(run.benchmark, [plan.final], query_ids=rankings.keys())
     if lists.keys() != rankings.keys():
         raise CutError("The lists of this run's last stage are not stored: run the benchmark again.")
     cut_lists = {query: cut_for_run(plan, stages[plan.final], top_k=plan.top_k) for query, stages in lists.items()}
-    documents = documents_of(cut_lists.values())
+    documents = load_documents(cut_lists.values())
     chunks: dict[int, list[int]] = {query: ranked.ids.tolist() for query, ranked in cut_lists.items()}
     for query, ids in chunks.items():
         if list(dict.fromkeys(map(documents.get, ids))) != list(rankings[query]):
@@ -219,7 +221,7 @@ def find_kept_chunks(run: Run, rankings: Mapping[int, Sequence[int]]) -> dict[in
 def cut_for_run(plan: RunPlan, ranked: ScoredList, *, top_k: int) -> ScoredList:
     """Return the part of a list that a run keeps: at most `top_k` of its candidates, above its threshold."""
     head = ranked.head(plan.candidates)
-    compared = unit_scores(plan.unit_kind, head.compared_scores)
+    compared = scale_scores(plan.unit_kind, head.compared_scores)
     return cut(head, unit_scores=compared, threshold=plan.threshold, top_k=top_k)
 
 
@@ -255,7 +257,7 @@ class FinalList:
     error: str = ""
 
 
-def results_by_query(run: Run, query_ids: list[int], *, rankings: bool = False) -> dict[int, QueryResult]:
+def load_results(run: Run, query_ids: list[int], *, rankings: bool = False) -> dict[int, QueryResult]:
     """Load the measured result of each query: of several repetitions the first that did not fail.
 
     Ranked documents, chunks and scores are deferred unless `rankings`.

@@ -7,14 +7,14 @@ import numpy as np
 from django.core.cache import cache
 from numpy.typing import NDArray
 
-from apps.benchmarks.measuring.evaluating import truths_of
+from apps.benchmarks.measuring.evaluating import load_truths
 from apps.benchmarks.models import Benchmark, Evaluation
 from apps.datasets.models import DatasetVersion, Query
-from apps.datasets.versions import FIELDS, facts_of
-from apps.mappings.truth import Truth, truth_hash
+from apps.datasets.versions import FIELDS, build_facts
+from apps.mappings.truth import Truth, hash_truth
 from benchbench.errors import ConflictError
 from benchbench.ir.measures import mean
-from benchbench.ir.slices import LabelShape, Slice, label_shape, slices_of
+from benchbench.ir.slices import LabelShape, Slice, cut_slices, label_shape
 
 CACHE_SECONDS = 24 * 3600
 
@@ -37,16 +37,16 @@ class Slicing:
         """Return the slice called `name`, such as `category: billing`."""
         return next((slice_ for slice_ in self.slices if slice_.name == name), None)
 
-    def ids_in(self, chosen: Slice) -> frozenset[int]:
+    def list_ids(self, chosen: Slice) -> frozenset[int]:
         return frozenset(query for query, inside in zip(self.query_ids, chosen.members.tolist(), strict=True) if inside)
 
 
-def slicing_of(benchmark: Benchmark, evaluation: Evaluation) -> Slicing:
-    """Return the slices of the queries of `evaluation`, in its order. Raises the same errors as `slicings_of`."""
-    return slicings_of([(benchmark, evaluation)])[0]
+def load_slicing(benchmark: Benchmark, evaluation: Evaluation) -> Slicing:
+    """Return the slices of the queries of `evaluation`, in its order. Raises the same errors as `load_slicings`."""
+    return load_slicings([(benchmark, evaluation)])[0]
 
 
-def slicings_of(measured: Sequence[tuple[Benchmark, Evaluation]]) -> list[Slicing]:
+def load_slicings(measured: Sequence[tuple[Benchmark, Evaluation]]) -> list[Slicing]:
     """Return the slices of the queries of each evaluation; all are on one version and under one policy.
 
     Relevant documents are counted in the truth that the benchmark is measured against. Results are cached by version
@@ -61,60 +61,60 @@ def slicings_of(measured: Sequence[tuple[Benchmark, Evaluation]]) -> list[Slicin
     return [slicing or next(computed) for slicing in slicings]
 
 
-def _key(benchmark: Benchmark, evaluation: Evaluation) -> str:
+def _build_key(benchmark: Benchmark, evaluation: Evaluation) -> str:
     return f"slicing:{evaluation.dataset_version_id}:{evaluation.truth_hash}:{benchmark.unresolved}"
 
 
 def _load_cached(benchmark: Benchmark, evaluation: Evaluation) -> Slicing | None:
-    cached = cache.get(_key(benchmark, evaluation)) if evaluation.truth_hash else None
+    cached = cache.get(_build_key(benchmark, evaluation)) if evaluation.truth_hash else None
     return cached if isinstance(cached, Slicing) and list(cached.query_ids) == evaluation.query_ids else None
 
 
 def _compute_slicings(measured: Sequence[tuple[Benchmark, Evaluation]]) -> Iterator[Slicing]:
     version = measured[0][1].dataset_version
     rows = {row.pk: row for row in version.queries.only("key", *FIELDS)}
-    truths = truths_of([benchmark for benchmark, _ in measured], version, {pk: row.key for pk, row in rows.items()})
+    truths = load_truths([benchmark for benchmark, _ in measured], version, {pk: row.key for pk, row in rows.items()})
     for (benchmark, evaluation), truth in zip(measured, truths, strict=True):
-        if evaluation.truth_hash and evaluation.truth_hash != truth_hash(truth):
+        if evaluation.truth_hash and evaluation.truth_hash != hash_truth(truth):
             raise SlicingError(
                 "The mapping was resolved again since these values were measured, so they cannot be shown by slice: "
                 "re-score the benchmark."
             )
-        slicing = slicing_by(rows, evaluation.query_ids, _relevant(truth))
+        slicing = build_slicing(rows, evaluation.query_ids, _count_relevant(truth))
         if evaluation.truth_hash:
-            cache.set(_key(benchmark, evaluation), slicing, CACHE_SECONDS)
+            cache.set(_build_key(benchmark, evaluation), slicing, CACHE_SECONDS)
         yield slicing
 
 
-def slicing_or_reason(benchmark: Benchmark, evaluation: Evaluation | None) -> tuple[Slicing | None, str]:
+def try_slicing(benchmark: Benchmark, evaluation: Evaluation | None) -> tuple[Slicing | None, str]:
     """Return the slices of an evaluation and "", or None and the reason ("" without an evaluation)."""
     try:
-        return (slicing_of(benchmark, evaluation) if evaluation else None), ""
+        return (load_slicing(benchmark, evaluation) if evaluation else None), ""
     except SlicingError as error:
         return None, error.message
 
 
-def slicing_of_truth(version: DatasetVersion, truth: Truth) -> Slicing:
+def slice_truth(version: DatasetVersion, truth: Truth) -> Slicing:
     """Return the slices of a version's queries, in the order of its `truth`. One query."""
     rows = {row.pk: row for row in version.queries.only("key", *FIELDS)}
-    return slicing_by(rows, list(truth.grades), _relevant(truth))
+    return build_slicing(rows, list(truth.grades), _count_relevant(truth))
 
 
-def _relevant(truth: Truth) -> dict[int, int]:
+def _count_relevant(truth: Truth) -> dict[int, int]:
     return {query: sum(grade > 0 for grade in grades.values()) for query, grades in truth.grades.items()}
 
 
-def slicing_of_version(version: DatasetVersion) -> tuple[Slicing, LabelShape]:
+def slice_version(version: DatasetVersion) -> tuple[Slicing, LabelShape]:
     """Return the slices of a version's queries, and its label shape, from its judgments without a mapping."""
     relevant = version.judgments.filter(grade__gt=0).order_by()
     rows = {row.pk: row for row in version.queries.order_by("id").only(*FIELDS)}
     counts = dict.fromkeys(rows, 0)
     for query_id in relevant.values_list("query_id", flat=True):
         counts[query_id] += 1
-    return slicing_by(rows, list(counts), counts), label_shape(list(counts.values()))
+    return build_slicing(rows, list(counts), counts), label_shape(list(counts.values()))
 
 
-def means_in(
+def compute_means(
     evaluation: Evaluation, slicing: Slicing, chosen: Slice, names: Sequence[str]
 ) -> Mapping[str, float | None]:
     """Return the means of the measures `names` over the queries of a slice, under the evaluation's policies.
@@ -124,7 +124,7 @@ def means_in(
     measured = [name for name in names if name in evaluation.measures]
     if not measured:
         return {}
-    values = np.stack([evaluation.column(name) for name in measured])
+    values = np.stack([evaluation.get_column(name) for name in measured])
     skip = evaluation.policies.get("empty_queries") == "skip"
     means = mean(
         values[:, chosen.members],
@@ -134,8 +134,8 @@ def means_in(
     return {name: None if np.isnan(value) else float(value) for name, value in zip(measured, means.values, strict=True)}
 
 
-def slicing_by(rows: Mapping[int, Query], query_ids: Sequence[int], counts: Mapping[int, int]) -> Slicing:
+def build_slicing(rows: Mapping[int, Query], query_ids: Sequence[int], counts: Mapping[int, int]) -> Slicing:
     """Return the slices of the queries in `rows`; `counts` has their numbers of relevant documents by id."""
-    facts = [facts_of(rows[query_id], counts.get(query_id, 0)) for query_id in query_ids]
+    facts = [build_facts(rows[query_id], counts.get(query_id, 0)) for query_id in query_ids]
     has_relevant = np.array([counts.get(query_id, 0) > 0 for query_id in query_ids], bool)
-    return Slicing(tuple(query_ids), tuple(slices_of(facts)), has_relevant)
+    return Slicing(tuple(query_ids), tuple(cut_slices(facts)), has_relevant)

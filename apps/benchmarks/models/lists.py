@@ -133,6 +133,6 @@ class QueryResult(Costs):
         return f"{self.run} / {self.query}"
 
     @classmethod
-    def numbered(cls, number: int) -> Q:
+    def filter_number(cls, number: int) -> Q:
         """Return the condition for a primary key, on columns that have an index."""
         return Q(stage_list=number // cls.PLACES, place=number % cls.PLACES)

@@ -48,10 +48,10 @@ class ValuesField(models.BinaryField):
     _pyi_private_get_type: list[list[float | None]]  # type: ignore[assignment]
 
     def from_db_value(self, packed: bytes | None, *_: Any) -> list[list[float | None]] | None:
-        return None if packed is None else with_none(unpacked(packed))
+        return None if packed is None else replace_nan(unpack(packed))
 
     def get_prep_value(self, value: Any) -> Any:
-        return value if value is None or isinstance(value, bytes) else packed(np.array(value, np.float64))
+        return value if value is None or isinstance(value, bytes) else pack(np.array(value, np.float64))
 
     def value_to_string(self, obj: models.Model) -> str:
         text: str = json.dumps(self.value_from_object(obj))
@@ -61,18 +61,18 @@ class ValuesField(models.BinaryField):
         return json.loads(value) if isinstance(value, str) else value
 
 
-def packed(values: Values) -> bytes:
+def pack(values: Values) -> bytes:
     """Pack values (measures, queries) into bytes: the number of measures, then float64; both big-endian."""
     return HEAD.pack(len(values)) + values.astype(">f8").tobytes()
 
 
-def unpacked(packed: bytes) -> Values:
+def unpack(packed: bytes) -> Values:
     """Unpack values (measures, queries); NaN means no value."""
     rows, flat = HEAD.unpack_from(packed)[0], np.frombuffer(packed, ">f8", offset=HEAD.size)
     return flat.astype(np.float64).reshape(rows, len(flat) // max(rows, 1))
 
 
-def with_none(values: Values) -> list[list[float | None]]:
+def replace_nan(values: Values) -> list[list[float | None]]:
     """Return values as lists, with None instead of NaN."""
     rows = values.astype(object)
     rows[np.isnan(values)] = None
@@ -80,7 +80,7 @@ def with_none(values: Values) -> list[list[float | None]]:
     return lists
 
 
-def packed_value(measure: str, query_id: int) -> RawSQL:
+def select_value(measure: str, query_id: int) -> RawSQL:
     """Return the expression for one packed value of an evaluation; `read_value` unpacks it."""
     row, column = "array_position(measures, %s::varchar) - 1", "array_position(query_ids, %s::bigint) - 1"
     start = f"{HEAD.size + 1} + {FLOAT.size} * (({row}) * cardinality(query_ids) + {column})"
@@ -129,11 +129,11 @@ class Evaluation(models.Model):
     def __str__(self) -> str:
         return f"{self.run} on {self.dataset_version}"
 
-    def column(self, measure: str) -> Values:
+    def get_column(self, measure: str) -> Values:
         """Return the values of a measure in the order of `query_ids`; NaN means no value."""
         return np.array(self.values[self.measures.index(measure)], np.float64)  # None becomes NaN
 
-    def by_query(self, measure: str) -> dict[int, float | None]:
+    def get_by_query(self, measure: str) -> dict[int, float | None]:
         """Return the values of a measure by query id; None means no value."""
         return dict(zip(self.query_ids, self.values[self.measures.index(measure)], strict=True))
 
@@ -143,7 +143,7 @@ class Evaluation(models.Model):
         return unranked_reason(counted=self.query_count, failed=self.failed_queries, unsearched=self.unsearched_queries)
 
     @classmethod
-    def ranked(cls) -> Q:
+    def filter_ranked(cls) -> Q:
         """Return the database condition for evaluations that are not `unranked`."""
         lost = F("failed_queries") + F("unsearched_queries")
         return Q(GreaterThanOrEqual((F("query_count") + lost) * MAX_LOST_PERCENT, lost * 100))

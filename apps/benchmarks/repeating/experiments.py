@@ -15,24 +15,24 @@ from django.db import transaction
 from apps.benchmarks.defining.creating import BenchmarkOptions, create_benchmark
 from apps.benchmarks.models import Benchmark
 from apps.collections.folders import FolderError
-from apps.collections.importing import collection_with
-from apps.collections.sources import documents_in
+from apps.collections.importing import ensure_collection
+from apps.collections.sources import open_directory
 from apps.datasets.formats.sectioned import read_sectioned as read_questions
-from apps.datasets.importing import DatasetImport, dataset_with
-from apps.mappings.creating import resolved_mapping
+from apps.datasets.importing import DatasetImport, ensure_dataset
+from apps.mappings.creating import ensure_mapping
 from apps.mappings.models import Mapping
 from apps.operations.working import OperationFailedError, wait
-from apps.retrieval.availability import encoder_name, index_requirements, missing_requirements
+from apps.retrieval.availability import describe_missing, index_requirements, name_encoder
 from apps.retrieval.grids import Cell, Grid, declare_indexes
 from apps.retrieval.indexing import find_or_start_build
 from apps.retrieval.models import Index, Ingredients
-from apps.retrieval.naming import SIZES, model_words, size_words
+from apps.retrieval.naming import SIZES, name_models, name_size
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 from benchbench.files.experiment import Experiment, Strategy, read_experiment, select_documents
-from benchbench.ir.planning.ann import arm_of
+from benchbench.ir.planning.ann import find_arm
 from benchbench.ir.planning.strategies import STRATEGIES
-from benchbench.names import free_name
+from benchbench.names import find_free_name
 from benchbench.reading.strict_json import attributes
 
 LLM_PARAMETERS = ("provider", "base_url", "temperature", "max_tokens")  # that an index stores
@@ -96,7 +96,7 @@ class ExperimentPlan:
                     "backend": cell.store,
                     "embedding_model": cell.ingredients.encoder,
                     "llm_model": cell.ingredients.llm or None,
-                    "parameters": _file_parameters(cell.ingredients),
+                    "parameters": _select_parameters(cell.ingredients),
                     "error": cell.missing or None,
                 }
                 for cell in self.combinations
@@ -112,11 +112,11 @@ def plan_experiment(path: Path, *, preset: str | None = None) -> ExperimentPlan:
     Raises an error that names file and key for invalid values, and ExperimentError for more combinations than
     BENCHMARK_MAX_RUNS.
     """
-    experiment = _with_absolute_paths(read_experiment(path), path.parent)
+    experiment = _resolve_paths(read_experiment(path), path.parent)
     if preset:
-        experiment = experiment.preset(preset)
-    grid = _grid_of(experiment)
-    combined = grid.combinations()
+        experiment = experiment.apply_preset(preset)
+    grid = _build_grid(experiment)
+    combined = grid.list_combinations()
     if len(combined) > settings.BENCHMARK_MAX_RUNS:
         raise ExperimentError(
             f"{path.name} combines into {len(combined)} runs; at most {settings.BENCHMARK_MAX_RUNS} are allowed "
@@ -124,43 +124,44 @@ def plan_experiment(path: Path, *, preset: str | None = None) -> ExperimentPlan:
         )
     cells: list[Cell] = []
     for ingredients, store in combined:
-        chunks = f"{ingredients.strategy} {size_words(ingredients.chunk_parameters)}"
-        name = free_name(" · ".join([chunks, store, *model_words(ingredients)]), [cell.name for cell in cells])
-        missing = missing_requirements({**index_requirements(ingredients, to_build=True), "store": store})
+        chunks = f"{ingredients.strategy} {name_size(ingredients.chunk_parameters)}"
+        name = find_free_name(" · ".join([chunks, store, *name_models(ingredients)]), [cell.name for cell in cells])
+        missing = describe_missing({**index_requirements(ingredients, to_build=True), "store": store})
         cells.append(Cell(name, ingredients, missing=missing, store=store))
     return ExperimentPlan(path, experiment, grid, cells)
 
 
-def _with_absolute_paths(experiment: Experiment, directory: Path) -> Experiment:
+def _resolve_paths(experiment: Experiment, directory: Path) -> Experiment:
     """Return the experiment with absolute paths; relative ones start at `directory`."""
 
-    def absolute(path: str) -> str:
+    def resolve_path(path: str) -> str:
         return str((directory / path).resolve())
 
     data = replace(
         experiment.data,
-        documents_dir=absolute(experiment.data.documents_dir),
-        ground_truth_path=absolute(experiment.data.ground_truth_path),
+        documents_dir=resolve_path(experiment.data.documents_dir),
+        ground_truth_path=resolve_path(experiment.data.ground_truth_path),
     )
     backends = [
-        replace(backend, path=absolute(backend.path)) if backend.path else backend for backend in experiment.backends
+        replace(backend, path=resolve_path(backend.path)) if backend.path else backend
+        for backend in experiment.backends
     ]
     return replace(experiment, data=data, backends=tuple(backends))
 
 
-def _grid_of(experiment: Experiment) -> Grid:
+def _build_grid(experiment: Experiment) -> Grid:
     """Return the axes of an experiment. Its seed applies to the clusters of trees and to language models."""
     seed = experiment.benchmark.random_seed % SEEDS
     return Grid(
-        strategies=[(strategy.name, _parameters(strategy, seed)) for strategy in experiment.strategies],
-        encoders=[encoder_name(embedding.model, embedding.provider) for embedding in experiment.embeddings],
+        strategies=[(strategy.name, _build_parameters(strategy, seed)) for strategy in experiment.strategies],
+        encoders=[name_encoder(embedding.model, embedding.provider) for embedding in experiment.embeddings],
         llms=[(llm.model, attributes(llm, *LLM_PARAMETERS) | {"seed": seed}) for llm in experiment.llms],
         lexical=False,
         stores=[backend.name for backend in experiment.backends],
     )
 
 
-def _parameters(strategy: Strategy, seed: int) -> dict[str, Any]:
+def _build_parameters(strategy: Strategy, seed: int) -> dict[str, Any]:
     """Return the parameters of a strategy, without the prefix `chunk_` of size and overlap in the file.
 
     Chunks of `flat` are cut section by section like those of the other strategies, so that sections can be compared.
@@ -170,7 +171,7 @@ def _parameters(strategy: Strategy, seed: int) -> dict[str, Any]:
     return {name: value for name, value in parameters.items() if name in STRATEGIES[strategy.name].parameters}
 
 
-def _file_parameters(ingredients: Ingredients) -> dict[str, Any]:
+def _select_parameters(ingredients: Ingredients) -> dict[str, Any]:
     """Return the parameters that affect a strategy, by their names in the file. Others in the file have no effect."""
     parameters = ((name, value) for name, value in ingredients.chunk_parameters.items() if name not in FIXED_PARAMETERS)
     return {f"chunk_{name}" if name in SIZES else name: value for name, value in parameters}
@@ -208,7 +209,7 @@ def prepare_experiment(
         raise ExperimentError(f"No index of {plan.path.name} could be built. {reasons}")
     benchmark = create_benchmark(
         mapping,
-        _options(plan.experiment, indexes, name),
+        _build_options(plan.experiment, indexes, name),
         owner=owner,
         version=imported.version,
         indexes=dict(indexes.items()),
@@ -226,7 +227,7 @@ def _import(plan: ExperimentPlan, owner: User | None) -> tuple[Mapping, DatasetI
         problem = f"{plan.path.name}, data.ground_truth_path: the file {truth} does not exist."
         raise ExperimentError(problem, field="data.ground_truth_path")
     try:
-        documents = documents_in(directory, ignored_file=truth)
+        documents = open_directory(directory, ignored_file=truth)
     except FolderError as error:
         problem = f"{directory} has no JSON files of documents; {error.message.rstrip('.')}."
         raise ExperimentError(f"{plan.path.name}, data.documents_dir: {problem}", field="data.documents_dir") from None
@@ -235,10 +236,10 @@ def _import(plan: ExperimentPlan, owner: User | None) -> tuple[Mapping, DatasetI
         expected = {str(judgment.doc_ref["document_id"]) for query in record.queries for judgment in query.judgments}
         documents = documents.only(select_documents(documents.ids, expected, data.max_documents))
     dataset_name = f"{id} ({data.max_queries} queries)" if data.max_queries else id
-    imported = dataset_with(record, name=dataset_name, source=f"experiment {dataset_name}", owner=owner)
+    imported = ensure_dataset(record, name=dataset_name, source=f"experiment {dataset_name}", owner=owner)
     collection_name = f"{id} ({len(documents.files)} documents)" if data.max_documents else id
-    collection, _ = collection_with(documents.read(), name=collection_name, owner=owner)
-    return resolved_mapping(imported.version.dataset, collection, owner=owner), imported
+    collection, _ = ensure_collection(documents.read(), name=collection_name, owner=owner)
+    return ensure_mapping(imported.version.dataset, collection, owner=owner), imported
 
 
 def _build_all(indexes: list[Index], documents: int, owner: User | None, on_progress: OnProgress | None) -> None:
@@ -251,7 +252,7 @@ def _build_all(indexes: list[Index], documents: int, owner: User | None, on_prog
     unbuilt = [
         index
         for index in indexes
-        if index.status != Index.Status.READY and not missing_requirements(index_requirements(index, to_build=True))
+        if index.status != Index.Status.READY and not describe_missing(index_requirements(index, to_build=True))
     ]
 
     def report(built: int, event: dict[str, Any]) -> None:
@@ -267,7 +268,7 @@ def _build_all(indexes: list[Index], documents: int, owner: User | None, on_prog
             raise ExperimentError(f'Building the index "{index}" was cancelled: run the experiment again to continue.')
 
 
-def _options(experiment: Experiment, indexes: Iterable[str], name: str) -> BenchmarkOptions:
+def _build_options(experiment: Experiment, indexes: Iterable[str], name: str) -> BenchmarkOptions:
     cutoffs = sorted(experiment.benchmark.top_k_values)
     return BenchmarkOptions(
         name=name or f"{experiment.id} {time.strftime('%Y-%m-%d %H:%M:%S')}",
@@ -275,7 +276,7 @@ def _options(experiment: Experiment, indexes: Iterable[str], name: str) -> Bench
         matrix={
             "indexes": list(indexes),
             "search_modes": ["dense"],
-            "ann": list(dict.fromkeys(arm_of(backend.name) for backend in experiment.backends)),
+            "ann": list(dict.fromkeys(find_arm(backend.name) for backend in experiment.backends)),
             "top_k_values": cutoffs[-1:],
             "k_values_for_metrics": cutoffs,
             "primary_k": 10 if 10 in cutoffs else cutoffs[-1],

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict
 
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.operations.models import Status
-from apps.retrieval.describing import identity_of
+from apps.retrieval.describing import describe_identity
 from apps.retrieval.models import Index
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.matrix import KEYS
@@ -109,7 +109,7 @@ class ManifestStateError(ManifestError):
     status = 409
 
 
-def manifest_of(benchmark: Benchmark) -> dict[str, Any]:
+def build_manifest(benchmark: Benchmark) -> dict[str, Any]:
     """Return the experiment file of `benchmark` as JSON: its definition and its figures (docs/reproducing.md).
 
     Hashes identify the data; names and ids are for human readers. Raises ManifestStateError if the benchmark has not
@@ -125,21 +125,21 @@ def manifest_of(benchmark: Benchmark) -> dict[str, Any]:
             f"The benchmark {benchmark.name!r} is {benchmark.status}: its experiment file is available once it has "
             "completed."
         )
-    evaluations = own_evaluations(benchmark)
-    definition = definition_of(benchmark, evaluations)
+    evaluations = load_own_evaluations(benchmark)
+    definition = build_definition(benchmark, evaluations)
     definition["benchmark"] |= {
         "id": str(benchmark.pk),
         "completed_at": benchmark.completed_at and timestamp(benchmark.completed_at),
     }
-    return definition | {"runs": [_run(run, evaluations.get(run.pk)) for run in _searched_runs(benchmark)]}
+    return definition | {"runs": [_run(run, evaluations.get(run.pk)) for run in _list_searched_runs(benchmark)]}
 
 
-def definition_of(benchmark: Benchmark, evaluations: Mapping[Any, Evaluation]) -> dict[str, Any]:
+def build_definition(benchmark: Benchmark, evaluations: Mapping[Any, Evaluation]) -> dict[str, Any]:
     """Return the definition of `benchmark`: an experiment file without `runs`.
 
-    `evaluations` are those of `own_evaluations`. Indexes that were not built are left out.
+    `evaluations` are those of `load_own_evaluations`. Indexes that were not built are left out.
     """
-    runs, version = _searched_runs(benchmark), benchmark.dataset_version
+    runs, version = _list_searched_runs(benchmark), benchmark.dataset_version
     truth_hash = next((evaluation.truth_hash for evaluation in evaluations.values()), "")
     return {
         "schema": SCHEMA,
@@ -153,11 +153,11 @@ def definition_of(benchmark: Benchmark, evaluations: Mapping[Any, Evaluation]) -
             "queries": version.query_count,
             "judgments": version.judgment_count,
         },
-        "collection": _collection(benchmark, runs),
+        "collection": _describe_collection(benchmark, runs),
         "mapping": {"name": benchmark.mapping.name, "truth_hash": truth_hash},
         # Each index once, under its name in the matrix, or null for the newest of all.
-        "indexes": [{"alias": name, **identity_of(index)} for name, index in _indexes_by_name(runs).items()],
-        "matrix": _matrix(benchmark, runs),
+        "indexes": [{"alias": name, **describe_identity(index)} for name, index in _map_indexes(runs).items()],
+        "matrix": _build_matrix(benchmark, runs),
         "measures": benchmark.measures,
         "primary_k": benchmark.primary_k,
         "k_values": benchmark.k_values,
@@ -165,18 +165,18 @@ def definition_of(benchmark: Benchmark, evaluations: Mapping[Any, Evaluation]) -
     }
 
 
-def _searched_runs(benchmark: Benchmark) -> list[Run]:
+def _list_searched_runs(benchmark: Benchmark) -> list[Run]:
     runs = benchmark.runs.filter(is_external=False)
     return list(runs.select_related("index__chunk_set", "index__lexical_index", "index__collection"))
 
 
-def own_evaluations(benchmark: Benchmark) -> dict[Any, Evaluation]:
+def load_own_evaluations(benchmark: Benchmark) -> dict[Any, Evaluation]:
     """Load each run's evaluation, with all values, on the benchmark's own version, by run id."""
     evaluations = Evaluation.objects.filter(run__benchmark=benchmark, dataset_version=benchmark.dataset_version)
     return {evaluation.run_id: evaluation for evaluation in evaluations}
 
 
-def result_of(evaluation: Evaluation, measures: Collection[str]) -> dict[str, Any]:
+def build_result(evaluation: Evaluation, measures: Collection[str]) -> dict[str, Any]:
     """Return the figures of a run by `measures`, for the comparison with a second run."""
     return {
         "means": {name: mean for name, mean in evaluation.means.items() if name in measures},
@@ -193,13 +193,13 @@ def _run(run: Run, evaluation: Evaluation | None) -> dict[str, Any]:
         "config": run.config,
         "config_hash": run.config_hash,
         "status": run.status,
-        "result": result_of(evaluation, evaluation.measures) if completed and evaluation else None,
+        "result": build_result(evaluation, evaluation.measures) if completed and evaluation else None,
         "error": run.error_message,
         "made_by": run.provenance.get("made_by", []),
     }
 
 
-def _collection(benchmark: Benchmark, runs: list[Run]) -> dict[str, Any]:
+def _describe_collection(benchmark: Benchmark, runs: list[Run]) -> dict[str, Any]:
     """Return the state of the collection that was searched; the collection may have changed since."""
     searched = next((run.index.chunk_set for run in runs if run.index and run.index.chunk_set), None)
     collection = benchmark.mapping.collection
@@ -210,14 +210,14 @@ def _collection(benchmark: Benchmark, runs: list[Run]) -> dict[str, Any]:
     }
 
 
-def _matrix(benchmark: Benchmark, runs: list[Run]) -> dict[str, Any]:
+def _build_matrix(benchmark: Benchmark, runs: list[Run]) -> dict[str, Any]:
     """Return the matrix without indexes that were not built, which cannot be searched again."""
-    built = _indexes_by_name(runs)
+    built = _map_indexes(runs)
     lost = {run.config.get("index") for run in runs if run.index} - built.keys()
     names = [name for name in benchmark.matrix.get("indexes", ()) if name not in lost]
     matrix = {**benchmark.matrix, "indexes": names} if lost else benchmark.matrix
     return {key: matrix[key] for key in KEYS if key in matrix}  # PostgreSQL does not preserve the order of keys
 
 
-def _indexes_by_name(runs: list[Run]) -> dict[str | None, Index]:
+def _map_indexes(runs: list[Run]) -> dict[str | None, Index]:
     return {run.config.get("index"): run.index for run in runs if run.index and run.index.chunk_set}

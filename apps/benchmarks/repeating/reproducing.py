@@ -8,21 +8,21 @@ from typing import Any, TypeVar
 from django.contrib.auth.models import User
 from django.db.models import Model, QuerySet
 
-from apps.benchmarks.defining.choosing import is_current, ready_indexes
+from apps.benchmarks.defining.choosing import is_current, list_ready_indexes
 from apps.benchmarks.defining.creating import BenchmarkOptions, create_benchmark
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.repeating.manifests import SCHEMA, ExperimentFile, ManifestError
 from apps.collections.models import Collection
 from apps.datasets.models import DatasetVersion
 from apps.mappings.models import Mapping
-from apps.mappings.truth import TruthError, truth, truth_hash
-from apps.retrieval.describing import content_of, identity_of
+from apps.mappings.truth import TruthError, hash_truth, read_truth
+from apps.retrieval.describing import describe_identity, hash_content
 from apps.retrieval.models import Index
 from benchbench.access import usable
 from benchbench.files.experiment import NAME
 from benchbench.reading import strict_yaml
 from benchbench.reading.objects import InvalidKeyError, read_as
-from benchbench.reading.strict_json import read_text, same
+from benchbench.reading.strict_json import is_same, read_text
 
 M = TypeVar("M", bound=Model)
 SAME_OF_AN_INDEX = (
@@ -31,7 +31,7 @@ SAME_OF_AN_INDEX = (
 )
 
 
-def benchmark_from(experiment: Any, *, owner: User | None = None, name: str = "") -> Benchmark:
+def reproduce(experiment: Any, *, owner: User | None = None, name: str = "") -> Benchmark:
     """Create the pending benchmark that an experiment file describes, on the same data, and store the file with it.
 
     Finds dataset version, collection, mapping and indexes by the hashes of their content, under any id and name, among
@@ -85,7 +85,7 @@ def _require_readable(experiment: Any) -> None:
         raise ManifestError(f"The experiment file is damaged: {error.message}", field=error.field) from None
 
 
-def _usable_rows(rows: QuerySet[M], owner: User | None, *, through: str = "") -> QuerySet[M]:
+def _filter_usable(rows: QuerySet[M], owner: User | None, *, through: str = "") -> QuerySet[M]:
     return rows if owner is None else usable(rows, owner, through=through)
 
 
@@ -93,37 +93,37 @@ def _find_mapping(manifest: dict[str, Any], owner: User | None) -> tuple[Mapping
     """Return the mapping of the same queries and judgments to the same documents, and their dataset version."""
     dataset, collection = manifest["dataset"], manifest["collection"]
     frozen = DatasetVersion.objects.filter(content_hash=dataset["content_hash"], frozen_at__isnull=False)
-    versions = list(_usable_rows(frozen.select_related("dataset"), owner, through="dataset"))
-    collections = list(_usable_rows(Collection.objects.filter(fingerprint=collection["fingerprint"]), owner))
+    versions = list(_filter_usable(frozen.select_related("dataset"), owner, through="dataset"))
+    collections = list(_filter_usable(Collection.objects.filter(fingerprint=collection["fingerprint"]), owner))
     if not versions:
-        raise _missing_dataset(dataset, owner)
+        raise _build_dataset_error(dataset, owner)
     if not collections:
-        raise _missing_collection(collection, owner)
+        raise _build_collection_error(collection, owner)
     candidates = Mapping.objects.filter(
         dataset__in=[version.dataset_id for version in versions], collection__in=collections
     ).select_related("dataset", "collection", "dataset_version")
-    mappings = _by_name(_usable_rows(candidates, owner), manifest["mapping"].get("name", ""))
+    mappings = _order_by_name(_filter_usable(candidates, owner), manifest["mapping"].get("name", ""))
     if not mappings:
         raise ManifestError(
             f'The dataset "{versions[0].dataset}" is not mapped to the collection "{collections[0]}": map it, resolve '
             "the mapping, and run the experiment again."
         )
     by_dataset = {version.dataset_id: version for version in versions}
-    faults = {mapping: _fault_of_truth(manifest, mapping, by_dataset[mapping.dataset_id]) for mapping in mappings}
+    faults = {mapping: _find_truth_fault(manifest, mapping, by_dataset[mapping.dataset_id]) for mapping in mappings}
     mapping = next((mapping for mapping, fault in faults.items() if not fault), None)
     if mapping is None:
         raise ManifestError(faults[mappings[0]])
     return mapping, by_dataset[mapping.dataset_id]
 
 
-def _by_name(rows: Iterable[Any], name: str) -> list[Any]:
+def _order_by_name(rows: Iterable[Any], name: str) -> list[Any]:
     """Return the rows, those called `name` first."""
     return sorted(rows, key=lambda row: row.name != name)
 
 
-def _missing_dataset(facts: dict[str, Any], owner: User | None) -> ManifestError:
+def _build_dataset_error(facts: dict[str, Any], owner: User | None) -> ManifestError:
     namesakes = DatasetVersion.objects.filter(dataset__name=facts["name"], frozen_at__isnull=False)
-    local = _usable_rows(namesakes.select_related("dataset"), owner, through="dataset").first()
+    local = _filter_usable(namesakes.select_related("dataset"), owner, through="dataset").first()
     detail = f'the experiment was run on "{facts["name"]}" v{facts.get("version")}, hash {facts["content_hash"][:12]}'
     if local is None:
         return ManifestError(f"The dataset of the experiment was not found ({detail}): import it first.")
@@ -133,8 +133,8 @@ def _missing_dataset(facts: dict[str, Any], owner: User | None) -> ManifestError
     )
 
 
-def _missing_collection(facts: dict[str, Any], owner: User | None) -> ManifestError:
-    local = _usable_rows(Collection.objects.filter(name=facts["name"]), owner).first()
+def _build_collection_error(facts: dict[str, Any], owner: User | None) -> ManifestError:
+    local = _filter_usable(Collection.objects.filter(name=facts["name"]), owner).first()
     detail = f'the experiment was run on "{facts["name"]}", fingerprint {facts["fingerprint"][:12]}'
     if local is None:
         return ManifestError(f"The collection of the experiment was not found ({detail}): import it first.")
@@ -145,14 +145,14 @@ def _missing_collection(facts: dict[str, Any], owner: User | None) -> ManifestEr
     )
 
 
-def _fault_of_truth(manifest: dict[str, Any], mapping: Mapping, version: DatasetVersion) -> str:
+def _find_truth_fault(manifest: dict[str, Any], mapping: Mapping, version: DatasetVersion) -> str:
     """Return why a mapping has another truth than the experiment, or "" if it has the same."""
     try:
-        actual = truth(mapping, version, unresolved=manifest["unresolved"])
+        actual = read_truth(mapping, version, unresolved=manifest["unresolved"])
     except TruthError as error:
         return error.message
     expected_hash = manifest["mapping"].get("truth_hash")
-    if not expected_hash or truth_hash(actual) == expected_hash:
+    if not expected_hash or hash_truth(actual) == expected_hash:
         return ""
     return (
         f'The mapping "{mapping}" resolves the judgments of {version} to other documents than in the experiment: '
@@ -163,9 +163,9 @@ def _fault_of_truth(manifest: dict[str, Any], mapping: Mapping, version: Dataset
 def _find_index(facts: dict[str, Any], mapping: Mapping, owner: User | None) -> Index:
     """Return the ready index with the same chunks and vectors that `owner` may search. Raises ManifestError without."""
     collection = mapping.collection
-    ready = list(ready_indexes(mapping, owner).select_related("lexical_index"))
-    for index in _by_name(ready, facts["name"]):
-        if is_current(index) and content_of(index) == facts["content"]:
+    ready = list(list_ready_indexes(mapping, owner).select_related("lexical_index"))
+    for index in _order_by_name(ready, facts["name"]):
+        if is_current(index) and hash_content(index) == facts["content"]:
             return index
     local = next((index for index in ready if index.name == facts["name"]), None)
     detail = f'"{facts["name"]}": {_describe(facts)}'
@@ -173,8 +173,8 @@ def _find_index(facts: dict[str, Any], mapping: Mapping, owner: User | None) -> 
         raise ManifestError(
             f'The collection "{collection}" has no index like {detail}. Build one, and run the experiment again.'
         )
-    actual = identity_of(local)
-    differing = [key for key in SAME_OF_AN_INDEX if not same(actual.get(key), facts.get(key))]
+    actual = describe_identity(local)
+    differing = [key for key in SAME_OF_AN_INDEX if not is_same(actual.get(key), facts.get(key))]
     changes = "; ".join(f"{key} is {_shorten(actual.get(key))}, was {_shorten(facts.get(key))}" for key in differing)
     raise ManifestError(
         f'No index of the collection "{collection}" matches the index of the experiment. The index "{local}" differs: '

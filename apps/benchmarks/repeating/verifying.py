@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from apps.benchmarks.models import Benchmark, Run
-from apps.benchmarks.provenance import differing_environments
-from apps.benchmarks.repeating.manifests import ManifestStateError, own_evaluations, result_of
+from apps.benchmarks.provenance import compare_environments
+from apps.benchmarks.repeating.manifests import ManifestStateError, build_result, load_own_evaluations
 from apps.operations.models import Status
 from benchbench.decimals import counted
 
@@ -62,16 +62,18 @@ def verify(benchmark: Benchmark) -> Verification:
             f"The benchmark {benchmark.name!r} is {benchmark.status}: wait until it has completed."
         )
     runs = {run.config_hash: run for run in benchmark.runs.all()}
-    evaluations = own_evaluations(benchmark)
+    evaluations = load_own_evaluations(benchmark)
     file_runs = benchmark.manifest["runs"]
     measures = {run["config_hash"]: (run["result"] or {}).get("means") for run in file_runs}
     results = {
-        run.config_hash: result_of(evaluations[run.pk], measures.get(run.config_hash) or evaluations[run.pk].measures)
+        run.config_hash: build_result(
+            evaluations[run.pk], measures.get(run.config_hash) or evaluations[run.pk].measures
+        )
         for run in runs.values()
         if run.status == Run.Status.COMPLETED and run.pk in evaluations
     }
     expected = {run["config_hash"] for run in file_runs}
-    differences = [text for run in file_runs if (text := _difference(run, runs, results))]
+    differences = [text for run in file_runs if (text := _compare_run(run, runs, results))]
     differences += [
         f"{run.label}: the experiment file has no such run." for key, run in runs.items() if key not in expected
     ]
@@ -84,11 +86,11 @@ def verify(benchmark: Benchmark) -> Verification:
         compared=len(compared),
         values=sum(len(result["means"]) for result in compared),
         differences=tuple(differences),
-        environment=tuple(differing_environments(then, now)),
+        environment=tuple(compare_environments(then, now)),
     )
 
 
-def _difference(file_run: dict[str, Any], runs: dict[str, Run], results: dict[str, dict[str, Any]]) -> str:
+def _compare_run(file_run: dict[str, Any], runs: dict[str, Run], results: dict[str, dict[str, Any]]) -> str:
     """Return a sentence on the differences of one run, or "" if it repeats the first."""
     run = runs.get(file_run["config_hash"])
     if run is None:

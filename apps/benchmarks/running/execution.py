@@ -14,23 +14,23 @@ from django.db.models.functions import Now
 
 from apps.benchmarks.launching import UNFINISHED
 from apps.benchmarks.measuring.batch_values import measure_lists, store_values
-from apps.benchmarks.measuring.evaluating import truth_of
+from apps.benchmarks.measuring.evaluating import load_truth
 from apps.benchmarks.measuring.reading import FinalList
 from apps.benchmarks.models import Benchmark, Run
-from apps.benchmarks.planning import SharedList, plan_of, query_units, shared_lists, source_ids, stage_units
-from apps.benchmarks.provenance import environment
+from apps.benchmarks.planning import SharedList, build_shared_lists, count_units, load_source_ids, plan_of, query_units
+from apps.benchmarks.provenance import build_environment
 from apps.benchmarks.running.open_indexes import OpenIndexes, prepare
 from apps.benchmarks.running.outcomes import BatchNotes, Outcome, note
 from apps.benchmarks.running.pairs import Pairs, PinnedRerankers
-from apps.benchmarks.running.rankings import final_lists, store_final_lists, store_stage_lists
+from apps.benchmarks.running.rankings import build_final_lists, store_final_lists, store_stage_lists
 from apps.benchmarks.running.stages import Stages
 from apps.datasets.models import Query
-from apps.mappings.truth import Truth, truth_hash
+from apps.mappings.truth import Truth, hash_truth
 from apps.operations.handlers import Faults
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch
 from apps.retrieval.llms.answers import bypass_answers, store_no_answers
-from apps.retrieval.llms.servers import checked_llm, full_name
+from apps.retrieval.llms.servers import complete_llm, name_llm
 from benchbench.ir.planning.plan import Plan
 from benchbench.ir.planning.stages import AskStage, RerankStage, RewriteStage, Stage
 
@@ -68,7 +68,7 @@ class Work:
     def max_k(self) -> int:
         return int(max(self.benchmark.k_values))
 
-    def stages(self, queries: Sequence[Query], **options: Any) -> Stages:
+    def build_stages(self, queries: Sequence[Query], **options: Any) -> Stages:
         """Return the `Stages` for some of the queries; `options` override its defaults."""
         defaults: dict[str, Any] = {
             "tolerant": self.tolerant,
@@ -89,21 +89,21 @@ def execute(batch: Batch, lease: Lease) -> None:
         return
     work = _work(batch, lease)
     benchmark, query_ids = work.benchmark, work.query_ids
-    truth = truth_of(benchmark, benchmark.dataset_version, query_ids=query_ids)
+    truth = load_truth(benchmark, benchmark.dataset_version, query_ids=query_ids)
     if benchmark.execution == Benchmark.Execution.ISOLATED:
-        lists, outcomes, notes = isolated_queries(work, truth)
+        lists, outcomes, notes = run_isolated(work, truth)
     else:
-        lists, outcomes, notes = shared_queries(work)
+        lists, outcomes, notes = run_shared(work)
     lease.check()
-    made_by = _environment_of(work, outcomes)
+    made_by = _build_environment(work, outcomes)
     values = measure_lists(benchmark, work.runs, truth, lists)
-    hash_of_truth = truth_hash(truth)
-    with lease.commit({"made_by": made_by, "runs": values.sums(), "notes": notes, **work.faults.as_result()}):
+    hash_of_truth = hash_truth(truth)
+    with lease.commit({"made_by": made_by, "runs": values.compute_sums(), "notes": notes, **work.faults.as_result()}):
         store_final_lists(lists)
         store_values(
             batch, benchmark.measures, values.query_ids, values.values_by_run, hash_of_truth, was_searched=True
         )
-        store_stage_lists(work.plan, outcomes, query_ids, work.indexes, source_ids(benchmark), lists)
+        store_stage_lists(work.plan, outcomes, query_ids, work.indexes, load_source_ids(benchmark), lists)
 
 
 def _work(batch: Batch, lease: Lease) -> Work:
@@ -122,8 +122,8 @@ def _work(batch: Batch, lease: Lease) -> Work:
         benchmark,
         runs,
         # Lists must be deep enough for all runs, also finished ones, because they replace the stored lists.
-        plan=full_plan.only(keys),
-        lists=shared_lists([run for run in internal_runs if run.source_id in sources], full_plan),
+        plan=full_plan.select(keys),
+        lists=build_shared_lists([run for run in internal_runs if run.source_id in sources], full_plan),
         queries=list(Query.objects.filter(pk__in=batch.payload["query_ids"]).order_by("pk")),
         indexes=OpenIndexes({run.config.get("index"): run.index for run in runs if run.index}),
         rerankers=PinnedRerankers(benchmark),
@@ -135,33 +135,33 @@ def _work(batch: Batch, lease: Lease) -> Work:
     )
 
 
-def _environment_of(work: Work, outcomes: dict[str, list[Outcome]]) -> dict[str, Any]:
+def _build_environment(work: Work, outcomes: dict[str, list[Outcome]]) -> dict[str, Any]:
     """Return the environment of this process, with the rerankers that worked and the language models of the plan."""
     reranks = [stage for stage in work.plan.stages if isinstance(stage, RerankStage)]
     worked = [stage for stage in reranks if any(not outcome.error for outcome in outcomes[stage.key])]
     llms = [stage.llm for stage in work.plan.stages if isinstance(stage, RewriteStage)]
     llm_indexes = (work.indexes[stage.index].index for stage in work.plan.stages if isinstance(stage, AskStage))
-    llms += [full_name(index.llm, checked_llm(index.llm_parameters)) for index in llm_indexes]
+    llms += [name_llm(index.llm, complete_llm(index.llm_parameters)) for index in llm_indexes]
     rerankers = (work.rerankers.load(stage.reranker, work.indexes[stage.index].index) for stage in worked)
-    return environment(rerankers, llms)
+    return build_environment(rerankers, llms)
 
 
-def shared_queries(work: Work) -> tuple[list[FinalList], dict[str, list[Outcome]], BatchNotes]:
+def run_shared(work: Work) -> tuple[list[FinalList], dict[str, list[Outcome]], BatchNotes]:
     """Run every distinct stage of the runs once for all queries."""
     done_units = 0
 
     def report(stage: Stage) -> None:
         nonlocal done_units
-        done_units += stage_units(stage) * len(work.queries)
+        done_units += count_units(stage) * len(work.queries)
         work.lease.report(done_units)
 
-    stages = work.stages(work.queries, pairs=Pairs(work.benchmark))
+    stages = work.build_stages(work.queries, pairs=Pairs(work.benchmark))
     outcomes = stages.run(work.plan, on_stage=report)
-    lists = final_lists(work.lists, outcomes, work.query_ids, work.indexes, max_k=work.max_k)
+    lists = build_final_lists(work.lists, outcomes, work.query_ids, work.indexes, max_k=work.max_k)
     return list(lists), outcomes, stages.notes
 
 
-def isolated_queries(work: Work, truth: Truth) -> tuple[list[FinalList], dict[str, list[Outcome]], BatchNotes]:
+def run_isolated(work: Work, truth: Truth) -> tuple[list[FinalList], dict[str, list[Outcome]], BatchNotes]:
     """Run each (repetition, query, run) alone, with runs shuffled per query by the benchmark's seed.
 
     The first query runs once untimed, to warm up models and caches. The payload `alone` keeps other batches off the
@@ -171,7 +171,7 @@ def isolated_queries(work: Work, truth: Truth) -> tuple[list[FinalList], dict[st
     """
     benchmark, queries, lease = work.benchmark, work.queries, work.lease
     plans = {str(run.pk): plan_of([run]) for run in work.runs}
-    shared = {str(run.pk): shared_lists([run], plans[str(run.pk)])[0] for run in work.runs}
+    shared = {str(run.pk): build_shared_lists([run], plans[str(run.pk)])[0] for run in work.runs}
     lists: list[FinalList] = []
     outcomes: dict[str, list[Outcome]] = {}
     notes: BatchNotes = {}
@@ -182,10 +182,12 @@ def isolated_queries(work: Work, truth: Truth) -> tuple[list[FinalList], dict[st
         keys = list(plans)
         random.Random(f"{benchmark.seed}:{query.key}:{repetition}").shuffle(keys)
         for key in keys:
-            stages = work.stages([query], encode_afresh=True)
+            stages = work.build_stages([query], encode_afresh=True)
             with bypass_answers() if repetition > 1 else nullcontext():  # a cached answer would repeat the first
-                new = stages.run(plans[key].only([key], truth=repetition == 1))
-            lists += final_lists([shared[key]], new, [query.pk], work.indexes, max_k=work.max_k, repetition=repetition)
+                new = stages.run(plans[key].select([key], truth=repetition == 1))
+            lists += build_final_lists(
+                [shared[key]], new, [query.pk], work.indexes, max_k=work.max_k, repetition=repetition
+            )
             done_units += query_units(plans[key])
             lease.report(done_units)
             _merge(outcomes, new, number, repetition)
@@ -193,7 +195,9 @@ def isolated_queries(work: Work, truth: Truth) -> tuple[list[FinalList], dict[st
                 for name, addition in stage_notes.items():
                     note(notes, stage_key, name, addition)
         if (started := time.monotonic()) >= report_at:
-            lease.report(done_units, {"runs": measure_lists(benchmark, work.runs, truth, lists).sums()}, always=True)
+            lease.report(
+                done_units, {"runs": measure_lists(benchmark, work.runs, truth, lists).compute_sums()}, always=True
+            )
             ended = time.monotonic()
             report_at = ended + max(REPORT_SECONDS, (ended - started) / REPORTING_SHARE)
     return lists, outcomes, notes
@@ -205,7 +209,7 @@ def _warm_up(work: Work, plans: Mapping[str, Plan]) -> None:
         for key, plan in plans.items():
             if key in _warm_runs:
                 continue
-            work.stages(work.queries[:1], tolerant=True, faults=Faults()).run(plan.only([key], truth=False))
+            work.build_stages(work.queries[:1], tolerant=True, faults=Faults()).run(plan.select([key], truth=False))
             if any(isinstance(stage, AskStage | RewriteStage) for stage in plan.stages):
                 _warm_runs.append(key)
 

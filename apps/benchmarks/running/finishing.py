@@ -7,15 +7,20 @@ from typing import Any
 from django.db.models.functions import Now
 
 from apps.benchmarks.launching import UNFINISHED
-from apps.benchmarks.measuring.again import scored_versions
-from apps.benchmarks.measuring.approximations import ann_warnings, approximations_of, not_itself, store_losses
+from apps.benchmarks.measuring.again import list_scored_versions
+from apps.benchmarks.measuring.approximations import (
+    explain_exact,
+    list_ann_warnings,
+    measure_approximations,
+    store_losses,
+)
 from apps.benchmarks.measuring.batch_values import delete_values
 from apps.benchmarks.measuring.evaluating import evaluate_runs
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.planning import plan_of
-from apps.benchmarks.provenance import provenance_of
+from apps.benchmarks.provenance import build_provenance
 from apps.benchmarks.running.outcomes import STALLS, NotedQueries
-from apps.benchmarks.running.timing import calls_of, timings_of
+from apps.benchmarks.running.timing import compute_timings, count_calls
 from apps.mappings.filters import filter_warnings
 from apps.operations.models import Batch, Operation, Status
 from benchbench.decimals import counted
@@ -28,31 +33,31 @@ RESULT_FIELDS = (
 
 def finish(operation: Operation) -> None:
     """Evaluate the operation's runs and complete the benchmark, or fail it if no run completed."""
-    benchmark = benchmark_of(operation)
+    benchmark = load_benchmark(operation)
     unfinished = benchmark.runs.filter(pk__in=operation.parameters["run_ids"], status__in=UNFINISHED)
     runs = list(unfinished.select_related("index__chunk_set", "index__lexical_index"))
     # Evaluate all completed runs on every version, so that a page compares equal truths: the mapping may have been
     # resolved again since, and a retry adds runs to a benchmark that was re-scored.
     all_runs = [*runs, *benchmark.runs.filter(status=Run.Status.COMPLETED)]
-    versions = dict.fromkeys([benchmark.dataset_version, *scored_versions(benchmark)])
+    versions = dict.fromkeys([benchmark.dataset_version, *list_scored_versions(benchmark)])
     by_version = {version: evaluate_runs(benchmark, all_runs, version=version) for version in versions}
     evaluations = {evaluation.run_id: evaluation for evaluation in by_version[benchmark.dataset_version]}
-    notes = notes_of(benchmark)
+    notes = load_notes(benchmark)
     plan = plan_of(runs)
     stalls = {run.run_key: sum(notes.stalls[stage.key] for stage in run.stages) for run in plan.runs}
-    approximations = approximations_of(operation, {run.pk: run for run in runs}, benchmark, plan, notes.queries)
-    timings, calls = timings_of(runs), calls_of(runs)
+    approximations = measure_approximations(operation, {run.pk: run for run in runs}, benchmark, plan, notes.queries)
+    timings, calls = compute_timings(runs), count_calls(runs)
     filter_notes = filter_warnings(benchmark.mapping, benchmark.dataset_version) if runs else []
     for run in runs:
         run.timing, run.failed_queries = timings[run.pk], evaluations[run.pk].failed_queries
         key, approximation = str(run.pk), approximations.get(run.pk)
-        run.provenance = provenance_of(run, made_by=notes.environments[key])
+        run.provenance = build_provenance(run, made_by=notes.environments[key])
         if approximation:
             run.provenance["ann"] = approximation
         run.embed_calls, run.llm_calls = calls[run.pk].embed, calls[run.pk].llm
-        run_warnings = _warnings(benchmark, run, len(notes.short[key]), stalls[key], calls[run.pk].fallbacks)
-        run.warnings = run_warnings + filter_notes + ann_warnings(approximation)
-        run.error_message = _failure_reason(run, evaluations[run.pk], approximation)
+        run_warnings = _list_warnings(benchmark, run, len(notes.short[key]), stalls[key], calls[run.pk].fallbacks)
+        run.warnings = run_warnings + filter_notes + list_ann_warnings(approximation)
+        run.error_message = _explain_failure(run, evaluations[run.pk], approximation)
         run.status = Run.Status.FAILED if run.error_message else Run.Status.COMPLETED
         run.completed_at = operation.finished_at
         run.save(update_fields=[*RESULT_FIELDS, "updated_at"])
@@ -63,7 +68,7 @@ def finish(operation: Operation) -> None:
     _end(benchmark, Status.COMPLETED if completed else Status.FAILED)
 
 
-def _failure_reason(run: Run, evaluation: Evaluation, approximation: dict[str, Any] | None) -> str:
+def _explain_failure(run: Run, evaluation: Evaluation, approximation: dict[str, Any] | None) -> str:
     """Return why a run has no figures, as a sentence, or "" if it has.
 
     A run whose times have no samples had no successful search. A run without queries did not fail.
@@ -71,19 +76,19 @@ def _failure_reason(run: Run, evaluation: Evaluation, approximation: dict[str, A
     if evaluation.query_ids and not run.timing["samples"]:
         first = run.query_results.exclude(error="").values_list("error", flat=True).first()
         return f"Every query failed; the first: {first}"
-    return not_itself(approximation, len(evaluation.query_ids))
+    return explain_exact(approximation, len(evaluation.query_ids))
 
 
 def stop(operation: Operation) -> None:
     """Cancel or fail the unfinished runs with the operation's error. Launching the benchmark again resumes them."""
-    benchmark = benchmark_of(operation)
+    benchmark = load_benchmark(operation)
     status = Run.Status.CANCELLED if operation.status == Status.CANCELLED else Run.Status.FAILED
     unfinished = benchmark.runs.filter(pk__in=operation.parameters["run_ids"], status__in=UNFINISHED)
     unfinished.update(status=status, error_message=operation.error, completed_at=Now())
     _end(benchmark, Status(operation.status))
 
 
-def benchmark_of(operation: Operation) -> Benchmark:
+def load_benchmark(operation: Operation) -> Benchmark:
     benchmarks = Benchmark.objects.select_related("mapping__collection", "dataset_version__dataset")
     return benchmarks.get(pk=operation.subject_id)
 
@@ -102,7 +107,7 @@ class Notes:
     stalls: Counter[str]
 
 
-def notes_of(benchmark: Benchmark) -> Notes:
+def load_notes(benchmark: Benchmark) -> Notes:
     notes = Notes(defaultdict(set), defaultdict(list), {}, Counter())
     batches = Batch.objects.filter(
         operation__subject_id=benchmark.pk, state=Batch.State.DONE, result__has_key="made_by"
@@ -120,7 +125,7 @@ def notes_of(benchmark: Benchmark) -> Notes:
     return notes
 
 
-def _warnings(benchmark: Benchmark, run: Run, short: int, stalls: int, fallbacks: int) -> list[str]:
+def _list_warnings(benchmark: Benchmark, run: Run, short: int, stalls: int, fallbacks: int) -> list[str]:
     warnings = []
     if short:
         warnings.append(

@@ -15,8 +15,8 @@ from apps.benchmarks.planning import is_prepared, plan_of
 from apps.operations.handlers import Faults
 from apps.operations.leasing import Lease, Stopped
 from apps.operations.models import Batch
-from apps.retrieval.encoders.base import Kind, flawed_vector_error, vector_flaws
-from apps.retrieval.encoders.encoding import embed_queries, encoder_for
+from apps.retrieval.encoders.base import Kind, build_vector_error, find_vector_flaws
+from apps.retrieval.encoders.encoding import embed_queries, load_index_encoder
 from apps.retrieval.models import Index
 from apps.retrieval.search.arms import make_arm
 from apps.retrieval.search.full_text import make_full_text
@@ -37,7 +37,7 @@ class OpenIndexes(dict[str | None, Any]):
         return open_index(super().__getitem__(name))
 
 
-def opened_for(stage: DenseStage | LexicalStage, indexes: Mapping[str | None, OpenIndex]) -> OpenIndex:
+def prepare_index(stage: DenseStage | LexicalStage, indexes: Mapping[str | None, OpenIndex]) -> OpenIndex:
     """Open and prepare the index that a stage searches, so that this is not part of a query's cost."""
     index = indexes[stage.index]
     if isinstance(stage, DenseStage):
@@ -60,10 +60,10 @@ def time_encoding_afresh(index: OpenIndex, texts: list[str], stored_vectors: NDA
     The `stored_vectors` vectors (n, d) rank the results, so they must come from the same model. Raises StageError
     if they do not, and EncoderError.
     """
-    encoder = encoder_for(index.index)
+    encoder = load_index_encoder(index.index)
     vectors, ms = embed_queries(encoder, texts, kind)
-    for row, flaw in vector_flaws(encoder, vectors, len(texts)).items():
-        raise flawed_vector_error(encoder.model_name, f"the query {texts[row][:80]!r}", flaw)
+    for row, flaw in find_vector_flaws(encoder, vectors, len(texts)).items():
+        raise build_vector_error(encoder.model_name, f"the query {texts[row][:80]!r}", flaw)
     if not index.index.vector_source and (np.einsum("qd,qd->q", vectors, stored_vectors) < MIN_COSINE).any():
         raise StageError(
             f"Encoding a query again with {index.index.encoder} gave a vector other than the stored one: the model's "
@@ -84,7 +84,7 @@ def prepare(batch: Batch, lease: Lease) -> None:
         benchmark.runs.filter(pk__in=operation.parameters["run_ids"], status__in=UNFINISHED).select_related("index")
     )
     plan = plan_of(runs)
-    preparations = _preparations(plan, runs)
+    preparations = _find_preparations(plan, runs)
     waiting = {run.pk for _, affected in preparations.values() for run in affected}
     benchmark.runs.filter(pk__in=waiting, status=Run.Status.PENDING).update(
         status=Run.Status.INDEXING, started_at=Now()
@@ -107,7 +107,7 @@ def prepare(batch: Batch, lease: Lease) -> None:
             faults.add(message, error)
             failed |= dict.fromkeys(affected, message)
     remaining = [run for run in runs if run not in failed]
-    remaining_plan = plan.only([str(run.pk) for run in remaining])
+    remaining_plan = plan.select([str(run.pk) for run in remaining])
     result = {"prepared": prepared, **faults.as_result()}
     with lease.commit(result, batches=query_batches(benchmark, remaining, remaining_plan) if remaining else ()):
         for run, message in failed.items():
@@ -116,7 +116,7 @@ def prepare(batch: Batch, lease: Lease) -> None:
             )
 
 
-def _preparations(plan: Plan, runs: Sequence[Run]) -> dict[str, tuple[Stage, list[Run]]]:
+def _find_preparations(plan: Plan, runs: Sequence[Run]) -> dict[str, tuple[Stage, list[Run]]]:
     """Return the stages whose index must be made, by key, each with the runs that need it."""
     by_key = {str(run.pk): run for run in runs}
     preparations: dict[str, tuple[Stage, list[Run]]] = {}

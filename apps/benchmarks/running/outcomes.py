@@ -73,14 +73,14 @@ def settle(
             for key in keys:
                 stage_outcomes = outcomes[key]
                 if stage_outcomes[number].time is not None:
-                    stage_outcomes[number] = attempt(partial(_timed, stage_outcomes[number]))
+                    stage_outcomes[number] = attempt(partial(_measure_time, stage_outcomes[number]))
                     retimed_keys.add(key)
     for key in retimed_keys:
         alone = sum(outcome.ms or 0.0 for outcome in outcomes[key])
         note(notes, key, STALLS, int(together[key] > 2 * alone))
 
 
-def _timed(outcome: Outcome) -> Outcome:
+def _measure_time(outcome: Outcome) -> Outcome:
     assert outcome.time is not None
     return replace(outcome, ms=outcome.time(), together_ms=None, time=None)
 
@@ -101,7 +101,7 @@ def check_lists(stage: OfIndex, index: OpenIndex, lists: Sequence[ScoredList]) -
         )
 
 
-def earlier_hang(hung: Mapping[str, str], query_id: int) -> Outcome | None:
+def find_earlier_hang(hung: Mapping[str, str], query_id: int) -> Outcome | None:
     """Return the error of a query at which a model hung in an earlier attempt, or of any query if it hung at two.
 
     `hung` has the sentences by query. The key "" is a call for several queries and is ignored.

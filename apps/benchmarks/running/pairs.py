@@ -50,7 +50,7 @@ class Pairs:
         on_part: Callable[[], None] = lambda: None,
     ) -> tuple[PairScores, float]:
         """Return the scores of chunks for a query, in the order of `positions`, and the cost of scoring them in ms."""
-        key = _key(reranker, index, query)
+        key = _build_key(reranker, index, query)
         if key not in self._pairs_by_key:
             self._pairs_by_key[key] = self._load_pairs(key)
             self._stored_before |= {key} if self._pairs_by_key[key] else set()
@@ -66,12 +66,12 @@ class Pairs:
 
     def is_stored(self, reranker: Reranker, index: OpenIndex, query: Query) -> bool:
         """Check whether some of a query's pairs, with their cost, were stored before."""
-        return _key(reranker, index, query) in self._stored_before
+        return _build_key(reranker, index, query) in self._stored_before
 
     def time(self, reranker: Reranker, index: OpenIndex, query: Query, positions: Positions) -> float:
         """Score pairs again, store the time as their cost, and return it in milliseconds. The old scores stay."""
-        key = _key(reranker, index, query)
-        texts = index.texts(positions.tolist())
+        key = _build_key(reranker, index, query)
+        texts = index.load_texts(positions.tolist())
         reranker.prepare(texts)
         with calling(f"The reranker {reranker.name}"):
             started = time.perf_counter()
@@ -79,7 +79,7 @@ class Pairs:
         ms = (time.perf_counter() - started) * 1000
         pairs = self._pairs_by_key[key]
         pairs |= {position: pairs[position]._replace(ms=ms / len(texts)) for position in positions.tolist()}
-        for scored in self._lists(key):
+        for scored in self._select_lists(key):
             scored.duration_ms = sum(pairs[position].ms for position in scored.positions if position in pairs)
             scored.save(update_fields=["duration_ms"])
         return ms
@@ -93,7 +93,7 @@ class Pairs:
         positions: list[int],
         on_part: Callable[[], None],
     ) -> dict[int, Scored]:
-        texts = index.texts(positions)
+        texts = index.load_texts(positions)
         reranker.prepare(texts, on_part=on_part)
         with calling(f"The reranker {reranker.name}"):
             started = time.perf_counter()
@@ -114,16 +114,16 @@ class Pairs:
                 threshold_scores=pair_scores.threshold_scores.tolist(),
                 duration_ms=ms,
             )
-        return _pairs(positions, pair_scores.scores.tolist(), pair_scores.threshold_scores.tolist(), ms)
+        return _build_pairs(positions, pair_scores.scores.tolist(), pair_scores.threshold_scores.tolist(), ms)
 
     def _load_pairs(self, key: Key) -> dict[int, Scored]:
         by_position: dict[int, Scored] = {}
-        for scored in self._lists(key).order_by("-pk"):  # if two workers scored a pair, the first one counts
-            pairs = _pairs(scored.positions, scored.scores, scored.threshold_scores, scored.duration_ms)
+        for scored in self._select_lists(key).order_by("-pk"):  # if two workers scored a pair, the first one counts
+            pairs = _build_pairs(scored.positions, scored.scores, scored.threshold_scores, scored.duration_ms)
             by_position |= {position: pair for position, pair in pairs.items() if np.isfinite(pair).all()}
         return by_position
 
-    def _lists(self, key: Key) -> QuerySet[PairList]:
+    def _select_lists(self, key: Key) -> QuerySet[PairList]:
         if self._benchmark is None:
             return PairList.objects.none()
         name, revision, chunk_set_id, query_id = key
@@ -132,7 +132,7 @@ class Pairs:
         )
 
 
-def _key(reranker: Reranker, index: OpenIndex, query: Query) -> Key:
+def _build_key(reranker: Reranker, index: OpenIndex, query: Query) -> Key:
     return reranker.name, reranker.revision, index.chunk_set_id, query.pk
 
 
@@ -146,7 +146,7 @@ def _check(reranker: Reranker, pair_scores: PairScores, count: int) -> None:
             )
 
 
-def _pairs(
+def _build_pairs(
     positions: list[int], scores: list[float], threshold_scores: list[float], total_ms: float
 ) -> dict[int, Scored]:
     ms = total_ms / len(positions)

@@ -18,7 +18,7 @@ from apps.retrieval.search.open_indexes import OpenIndex
 from benchbench.database import binary
 from benchbench.ir.planning import stages as planned
 from benchbench.ir.planning.plan import Plan, RunPlan
-from benchbench.ir.ranking import UnitKind, collapse, unit_scores
+from benchbench.ir.ranking import UnitKind, collapse, scale_scores
 from benchbench.ir.records import NO_CALLS, Calls, ScoredList
 
 TIMING_NAMES = {
@@ -34,7 +34,7 @@ TIMING_NAMES = {
 TimedOutcome = tuple[str, Outcome]  # the name of the timing that a stage counts in, and the outcome for a query
 
 
-def final_lists(
+def build_final_lists(
     shared: Iterable[SharedList],
     outcomes: Mapping[str, Sequence[Outcome]],
     query_ids: Sequence[int],
@@ -56,7 +56,9 @@ def final_lists(
         index_of = cache(lambda name: indexes[name])  # opened once per list, if a query needs it
         for query_id, *results in zip(query_ids, *columns, strict=True):
             query_key = query_id, repetition
-            yield _final_list(shared_list, cuts, list(zip(names, results, strict=True)), query_key, index_of, max_k)
+            yield _build_final_list(
+                shared_list, cuts, list(zip(names, results, strict=True)), query_key, index_of, max_k
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ class Cuts:
         counts = np.minimum(self.max_chunks, len(scored))
         thresholds = {threshold for threshold in self.thresholds if threshold is not None}
         if thresholds:
-            units = unit_scores(self.kind, scored.compared_scores)
+            units = scale_scores(self.kind, scored.compared_scores)
             passing: dict[float | None, int] = {
                 threshold: int(np.count_nonzero(units >= threshold)) for threshold in thresholds
             }
@@ -93,7 +95,7 @@ class Cuts:
         return counts
 
 
-def _final_list(
+def _build_final_list(
     shared: SharedList,
     cuts: Cuts,
     row: Sequence[TimedOutcome],
@@ -102,9 +104,11 @@ def _final_list(
     max_k: int,
 ) -> FinalList:
     run, final = shared.plans[0], row[-1][1]
-    timings = _timings(row)
+    timings = _sum_timings(row)
     calls = sum((outcome.calls for _, outcome in row), NO_CALLS)
-    error = next((outcome.error for _, outcome in row if outcome.error), "") or _too_slow(timings.get("total_ms", 0.0))
+    error = next((outcome.error for _, outcome in row if outcome.error), "") or _check_time(
+        timings.get("total_ms", 0.0)
+    )
     key = shared.source, shared.run_ids, *query_key
     nothing = (0,) * len(shared.plans)
     if final.error or final.value is None:
@@ -141,7 +145,7 @@ def _limit(run: RunPlan) -> int:
     return min(run.top_k, run.candidates, *reranked)
 
 
-def _timings(row: Sequence[TimedOutcome]) -> dict[str, float]:
+def _sum_timings(row: Sequence[TimedOutcome]) -> dict[str, float]:
     """Return the sum of the costs of the stages by timing, and the total unless a stage failed without a time."""
     timings: dict[str, float] = {}
     for name, outcome in row:
@@ -152,7 +156,7 @@ def _timings(row: Sequence[TimedOutcome]) -> dict[str, float]:
     return {**timings, "total_ms": sum(timings.values())}
 
 
-def _too_slow(total_ms: float) -> str:
+def _check_time(total_ms: float) -> str:
     limit = settings.BENCHBENCH_QUERY_TIMEOUT_MS
     if total_ms <= limit:
         return ""
@@ -167,14 +171,14 @@ FINAL = ("document_ids", "chunk_ranks", "lengths", *TIMINGS, *CALLS)
 
 def store_final_lists(lists: Sequence[FinalList]) -> None:
     """Store final lists, with the number of documents that each run returns."""
-    _lists({final.source for final in lists}, {final.query_id for final in lists}).delete()
+    _select_lists({final.source for final in lists}, {final.query_id for final in lists}).delete()
     rows = zip(
         *_list_columns(lists),
-        binary.int8_arrays(final.document_ids for final in lists),
-        _optional(binary.int4_arrays, [final.chunk_ranks for final in lists]),
-        binary.int4_arrays(final.lengths for final in lists),
+        binary.parse_int8_arrays(final.document_ids for final in lists),
+        _encode_optional(binary.parse_int4_arrays, [final.chunk_ranks for final in lists]),
+        binary.parse_int4_arrays(final.lengths for final in lists),
         *([binary.float8((final.timings or {}).get(name)) for final in lists] for name in TIMINGS),
-        *zip(*(_calls(final.calls) for final in lists), strict=True) if lists else [[]] * len(CALLS),
+        *zip(*(_encode_calls(final.calls) for final in lists), strict=True) if lists else [[]] * len(CALLS),
         strict=True,
     )
     binary.copy_rows(StageList._meta.db_table, (*LIST, *FINAL), rows)
@@ -196,7 +200,7 @@ def store_stage_lists(
     stages = [
         stage for stage in plan.stages if isinstance(stage, planned.Searching) and sources[stage.key] not in stored
     ]
-    existing = _lists({sources[stage.key] for stage in stages}, set(query_ids))
+    existing = _select_lists({sources[stage.key] for stage in stages}, set(query_ids))
     existing.filter(lengths__isnull=True).delete()
     final_keys = set(existing.values_list("source_id", "query_id"))
     # Build all lists before the COPY: an index that left the cache is loaded again, on the same connection.
@@ -227,27 +231,27 @@ def _list_columns(lists: Sequence[FinalList]) -> Iterator[Iterable[bytes]]:
     yield (binary.int8(final.source) for final in lists)
     yield (binary.int8(final.query_id) for final in lists)
     yield (binary.int2(final.repetition) for final in lists)
-    yield _optional(binary.int8_arrays, [final.chunk_ids for final in lists])
-    yield binary.float8_arrays(final.scores for final in lists)
+    yield _encode_optional(binary.parse_int8_arrays, [final.chunk_ids for final in lists])
+    yield binary.parse_float8_arrays(final.scores for final in lists)
     pairs = [(final.scores, final.threshold_scores) for final in lists]
     thresholds = [None if values is None or np.array_equal(values, scores) else values for scores, values in pairs]
-    yield _optional(binary.float8_arrays, thresholds)
+    yield _encode_optional(binary.parse_float8_arrays, thresholds)
     yield (binary.float8(final.duration_ms) for final in lists)
     yield (binary.text(final.error.replace("\0", "")) for final in lists)
 
 
-def _calls(calls: Calls | None) -> tuple[bytes, ...]:
+def _encode_calls(calls: Calls | None) -> tuple[bytes, ...]:
     if calls is None:
         return (binary.NULL,) * len(CALLS)
     counts = (binary.int4(count) for count in (calls.embed, calls.llm, calls.llm_cached))
     return (*counts, binary.boolean(calls.fallback_used))
 
 
-def _lists(sources: set[int], query_ids: set[int]) -> QuerySet[StageList]:
+def _select_lists(sources: set[int], query_ids: set[int]) -> QuerySet[StageList]:
     return StageList.objects.filter(source__in=sources, query__in=query_ids)
 
 
-def _optional(encode: Callable[[Iterable[Any]], Iterator[bytes]], column: Sequence[Any]) -> Iterator[bytes]:
+def _encode_optional(encode: Callable[[Iterable[Any]], Iterator[bytes]], column: Sequence[Any]) -> Iterator[bytes]:
     """Encode arrays, with None as null."""
     encoded = encode(NO_IDS if values is None else values for values in column)
     return (binary.NULL if values is None else packed for values, packed in zip(column, encoded, strict=True))

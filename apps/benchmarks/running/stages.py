@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.benchmarks.running.open_indexes import StageError, opened_for, time_encoding_afresh
-from apps.benchmarks.running.outcomes import BatchNotes, Outcome, check_lists, earlier_hang, fuse, note, settle
+from apps.benchmarks.running.open_indexes import StageError, prepare_index, time_encoding_afresh
+from apps.benchmarks.running.outcomes import BatchNotes, Outcome, check_lists, find_earlier_hang, fuse, note, settle
 from apps.benchmarks.running.pairs import Pairs, PinnedRerankers
 from apps.datasets.models import Query
 from apps.operations.handlers import Faults
@@ -77,7 +77,7 @@ class Stages:
         `on_stage` is called with each stage after it ends.
         """
         for stage in plan.stages:
-            self.outcomes[stage.key] = self._each(stage, self._work_of(stage))
+            self.outcomes[stage.key] = self._run_each(stage, self._work_of(stage))
             on_stage(stage)
         settle(plan.runs, self.outcomes, self.notes, attempt=self._attempt)
         return self.outcomes
@@ -91,25 +91,27 @@ class Stages:
             case AskStage():
                 return lambda numbers: [self._attempt(partial(self._ask, stage, number)) for number in numbers]
             case DenseStage(ann="exact"):
-                return partial(self._timed, stage, partial(self._answers, stage))
+                return partial(self._time_search, stage, partial(self._search_index, stage))
             case DenseStage():
                 return partial(self._approximate, stage)
             case LexicalStage():
-                return partial(self._lexical, stage)
+                return partial(self._search_lexical, stage)
             case MergeStage() | FuseStage():
-                return lambda numbers: [fuse(stage, self._values(stage, number)) for number in numbers]
+                return lambda numbers: [fuse(stage, self._get_values(stage, number)) for number in numbers]
             case RerankStage():
                 return lambda numbers: [self._rerank(stage, number) for number in numbers]
         raise TypeError(f"No engine can run the stage {stage!r}.")
 
-    def _each(self, stage: Stage, work: Callable[[list[int]], list[Outcome]]) -> list[Outcome]:
+    def _run_each(self, stage: Stage, work: Callable[[list[int]], list[Outcome]]) -> list[Outcome]:
         """Call `work` for all queries whose earlier stages succeeded, or for one at a time if that fails."""
         hung = self.hung.get(stage.key, {})
         keys = [query.pk for query in self.queries]
-        outcomes = [self._inherited_error(stage, number) or earlier_hang(hung, key) for number, key in enumerate(keys)]
+        outcomes = [
+            self._inherit_error(stage, number) or find_earlier_hang(hung, key) for number, key in enumerate(keys)
+        ]
         ready = [number for number, outcome in enumerate(outcomes) if outcome is None]
 
-        def checked(numbers: list[int]) -> list[Outcome]:
+        def run_checked(numbers: list[int]) -> list[Outcome]:
             with about(stage.key, [keys[number] for number in numbers]), closing_cursors():
                 results = work(numbers)
             lists = [outcome.value for outcome in results if isinstance(outcome.value, ScoredList)]
@@ -118,27 +120,35 @@ class Stages:
             return results
 
         try:
-            results = [self._alone(checked, number) for number in ready] if hung else checked(ready) if ready else []
+            results = (
+                [self._run_alone(run_checked, number) for number in ready]
+                if hung
+                else run_checked(ready)
+                if ready
+                else []
+            )
         except Exception as error:
             self._raise_if_passing(error)
-            results = self._apart(checked, ready, error)
+            results = self._run_apart(run_checked, ready, error)
         for number, outcome in zip(ready, results, strict=True):
             outcomes[number] = outcome
         self.on_part()
         return [outcome for outcome in outcomes if outcome is not None]
 
-    def _inherited_error(self, stage: Stage, number: int) -> Outcome | None:
+    def _inherit_error(self, stage: Stage, number: int) -> Outcome | None:
         errors = [self.outcomes[key][number].error for key in stage.needs]
         return next((Outcome(error=error) for error in errors if error), None)
 
-    def _apart(self, work: Callable[[list[int]], list[Outcome]], ready: list[int], error: Exception) -> list[Outcome]:
+    def _run_apart(
+        self, work: Callable[[list[int]], list[Outcome]], ready: list[int], error: Exception
+    ) -> list[Outcome]:
         """Run the queries one by one to find those that fail, unless the error must affect all of them."""
         if isinstance(error, BenchbenchError) and not isinstance(error, QUERY_ERRORS):
             self.faults.add(str(error), error)
             return [Outcome(error=str(error))] * len(ready)  # a missing model or index
-        return [self._alone(work, number) for number in ready]
+        return [self._run_alone(work, number) for number in ready]
 
-    def _alone(self, work: Callable[[list[int]], list[Outcome]], number: int) -> Outcome:
+    def _run_alone(self, work: Callable[[list[int]], list[Outcome]], number: int) -> Outcome:
         return self._attempt(lambda: work([number])[0])
 
     def _attempt(self, work: Callable[[], Outcome]) -> Outcome:
@@ -156,20 +166,20 @@ class Stages:
         if isinstance(error, (Stopped, UnfitWorkerError)) or not (self.tolerant or isinstance(error, BenchbenchError)):
             raise error
 
-    def _values(self, stage: Stage, number: int) -> list[Any]:
+    def _get_values(self, stage: Stage, number: int) -> list[Any]:
         return [self.outcomes[key][number].value for key in stage.needs]
 
-    def _texts(self, wording: Wording | None, numbers: list[int]) -> list[str]:
+    def _get_texts(self, wording: Wording | None, numbers: list[int]) -> list[str]:
         if wording is None:
             return [self.queries[number].text for number in numbers]
         return [self.outcomes[wording.stage][number].value[wording.position] for number in numbers]
 
-    def _questions(self, stage: DenseStage, numbers: list[int]) -> list[str]:
+    def _get_questions(self, stage: DenseStage, numbers: list[int]) -> list[str]:
         """Return the texts of the queries for a strategy; instead of a generated passage, the query itself."""
         is_passage = stage.wording is not None and stage.wording.is_passage
-        return self._texts(None if is_passage else stage.wording, numbers)
+        return self._get_texts(None if is_passage else stage.wording, numbers)
 
-    def _filters(self, numbers: list[int]) -> list[dict[str, Any]]:
+    def _get_filters(self, numbers: list[int]) -> list[dict[str, Any]]:
         return [self.queries[number].filters for number in numbers]
 
     def _rewrite(self, stage: RewriteStage, number: int) -> Outcome:
@@ -179,7 +189,7 @@ class Stages:
         return Outcome(texts, reply.ms, calls=Calls(llm=1, llm_cached=int(reply.is_cached)))
 
     def _encode(self, stage: EncodeStage, numbers: list[int]) -> list[Outcome]:
-        index, texts = self.indexes[stage.index], self._texts(stage.wording, numbers)
+        index, texts = self.indexes[stage.index], self._get_texts(stage.wording, numbers)
         kind: Kind = "document" if stage.wording and stage.wording.is_passage else "query"
         vectors = query_vectors(index.index, texts, kind=kind)
         new = {text for text, one in zip(texts, vectors, strict=True) if one.is_new}
@@ -188,35 +198,35 @@ class Stages:
             ms = time_encoding_afresh(index, texts, np.stack([encoded.vector for encoded in vectors]), kind)
             return [Outcome(encoded.vector, ms) for encoded in vectors]
 
-        def timed(text: str, encoded: TextVector) -> Outcome:
+        def build_outcome(text: str, encoded: TextVector) -> Outcome:
             again = None if encoded.encode_ms is None else partial(time_encoding, index.index, text, kind=kind)
             return Outcome(encoded.vector, encoded.encode_ms, together_ms=encoded.together_ms, time=again)
 
-        return [timed(text, encoded) for text, encoded in zip(texts, vectors, strict=True)]
+        return [build_outcome(text, encoded) for text, encoded in zip(texts, vectors, strict=True)]
 
     def _approximate(self, stage: DenseStage, numbers: list[int]) -> list[Outcome]:
-        result = opened_for(stage, self.indexes).approximate(
-            self._vectors(stage, numbers),
+        result = prepare_index(stage, self.indexes).approximate(
+            self._stack_vectors(stage, numbers),
             stage.depth,
             Ann.parse(stage.ann),
-            self._filters(numbers),
-            texts=self._questions(stage, numbers),
+            self._get_filters(numbers),
+            texts=self._get_questions(stage, numbers),
         )
         for name, positions in result.notes.items():
             note(self.notes, stage.key, name, [self.queries[numbers[position]].pk for position in positions])
         costed = zip(result.answers, result.costs, strict=True)
         return [Outcome(answer.ranked, ms, calls=answer.calls) for answer, ms in costed]
 
-    def _answers(self, stage: DenseStage, index: OpenIndex, numbers: list[int]) -> list[Answer]:
-        return index.answers(
-            self._vectors(stage, numbers),
+    def _search_index(self, stage: DenseStage, index: OpenIndex, numbers: list[int]) -> list[Answer]:
+        return index.find_answers(
+            self._stack_vectors(stage, numbers),
             stage.depth,
-            self._filters(numbers),
-            texts=self._questions(stage, numbers),
+            self._get_filters(numbers),
+            texts=self._get_questions(stage, numbers),
             dimensions=stage.dimensions,
         )
 
-    def _vectors(self, stage: DenseStage, numbers: list[int]) -> NDArray[np.float32]:
+    def _stack_vectors(self, stage: DenseStage, numbers: list[int]) -> NDArray[np.float32]:
         return np.stack([self.outcomes[stage.needs[0]][number].value for number in numbers])
 
     def _ask(self, stage: AskStage, number: int) -> Outcome:
@@ -224,22 +234,22 @@ class Stages:
         with about(stage.key, [self.queries[number].pk]):
             if stage.ann != "exact":
                 return self._approximate(stage, [number])[0]
-            index = opened_for(stage, self.indexes)
+            index = prepare_index(stage, self.indexes)
             started = time.perf_counter()
-            (answer,) = self._answers(stage, index, [number])
+            (answer,) = self._search_index(stage, index, [number])
         ms = (time.perf_counter() - started) * 1000 if answer.ms is None else answer.ms
         return Outcome(answer.ranked, ms, calls=answer.calls)
 
-    def _lexical(self, stage: LexicalStage, numbers: list[int]) -> list[Outcome]:
+    def _search_lexical(self, stage: LexicalStage, numbers: list[int]) -> list[Outcome]:
         def search(index: OpenIndex, some: list[int]) -> list[Answer]:
-            lists = index.lexical(
-                self._texts(stage.wording, some), stage.depth, self._filters(some), engine=stage.engine
+            lists = index.search_words(
+                self._get_texts(stage.wording, some), stage.depth, self._get_filters(some), engine=stage.engine
             )
             return [Answer(ranked) for ranked in lists]
 
-        return self._timed(stage, search, numbers, apart=stage.engine == full_text.ENGINE)
+        return self._time_search(stage, search, numbers, apart=stage.engine == full_text.ENGINE)
 
-    def _timed(
+    def _time_search(
         self, stage: DenseStage | LexicalStage, search: Search, numbers: list[int], *, apart: bool = False
     ) -> list[Outcome]:
         """Search for queries together, each with an equal share of the time, or `apart`, each with its own time.
@@ -250,9 +260,9 @@ class Stages:
             alone = []
             for number in numbers:
                 self.on_part()
-                alone += self._timed(stage, search, [number])
+                alone += self._time_search(stage, search, [number])
             return alone
-        index = opened_for(stage, self.indexes)
+        index = prepare_index(stage, self.indexes)
         started = time.perf_counter()
         answers = search(index, numbers)
         ms = (time.perf_counter() - started) * 1000
@@ -261,11 +271,11 @@ class Stages:
         if len(numbers) == 1:
             return outcomes
 
-        def timed(number: int) -> Callable[[], float]:
-            return lambda: self._timed(stage, search, [number])[0].ms or 0.0
+        def build_timer(number: int) -> Callable[[], float]:
+            return lambda: self._time_search(stage, search, [number])[0].ms or 0.0
 
         return [
-            replace(outcome, together_ms=ms, time=timed(number))
+            replace(outcome, together_ms=ms, time=build_timer(number))
             for number, outcome in zip(numbers, outcomes, strict=True)
         ]
 

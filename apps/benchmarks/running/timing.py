@@ -10,7 +10,7 @@ from django.contrib.postgres.aggregates import ArrayAgg
 from django.db.models import Count, Q, Sum
 from numpy.typing import NDArray
 
-from apps.benchmarks.measuring.reading import rows_of
+from apps.benchmarks.measuring.reading import read_rows
 from apps.benchmarks.models import Benchmark, Run, StageList
 from apps.benchmarks.running.rankings import TIMINGS
 
@@ -18,20 +18,20 @@ Samples = NDArray[np.float64]  # (timings, searches); NaN means not timed
 LEAST_FOR_P99 = 100  # with fewer samples the 99th percentile is about the maximum
 
 
-def timings_of(runs: Sequence[Run]) -> dict[UUID, dict[str, Any]]:
+def compute_timings(runs: Sequence[Run]) -> dict[UUID, dict[str, Any]]:
     """Return each run's latencies over the queries that did not fail, in milliseconds per query.
 
     `<stage>_ms` are means. Isolated execution, whose samples are single searches, also has `percentiles`:
     {"total_ms": {"p50": …, "p95": …, "p99": …}, …}, with p99 from LEAST_FOR_P99 samples on. With repetitions it has
-    `consistency_score`, the share of queries with the same answer in all of them.
+    `compute_consistency`, the share of queries with the same answer in all of them.
     """
     sources = {run.source_id for run in runs}  # runs of one source share their times
     answered = StageList.objects.filter(source__in=sources, lengths__isnull=False, error="").order_by()
     columns = {f"{name}_samples": ArrayAgg(name) for name in TIMINGS}
-    rows = rows_of(answered.values_list("source_id").annotate(**columns))
+    rows = read_rows(answered.values_list("source_id").annotate(**columns))
     by_source = {source_id: np.array(samples, np.float64) for source_id, *samples in rows}
     nothing = np.empty((len(TIMINGS), 0))
-    return {run.pk: _timing(run, by_source.get(run.source_id, nothing)) for run in runs}
+    return {run.pk: _build_timing(run, by_source.get(run.source_id, nothing)) for run in runs}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class CallTotals:
     fallbacks: int = 0
 
 
-def calls_of(runs: Sequence[Run]) -> dict[UUID, CallTotals]:
+def count_calls(runs: Sequence[Run]) -> dict[UUID, CallTotals]:
     """Return the calls of each run."""
     lists = StageList.objects.filter(source__in={run.source_id for run in runs}, lengths__isnull=False).order_by()
     fell_back = Count("query", filter=Q(fallback_used=True), distinct=True)
@@ -54,7 +54,7 @@ def calls_of(runs: Sequence[Run]) -> dict[UUID, CallTotals]:
     return {run.pk: totals.get(run.source_id, CallTotals()) for run in runs}
 
 
-def cost_ms(run: Run) -> int | None:
+def sum_cost_ms(run: Run) -> int | None:
     """Return the total time of a run's successful searches, as if it were alone, in whole milliseconds.
 
     None if no search was timed. A run has no wall-clock time, because the runs of a benchmark work together.
@@ -63,7 +63,7 @@ def cost_ms(run: Run) -> int | None:
     return None if mean is None or samples is None else round(mean * samples)
 
 
-def execution_of(benchmark: Benchmark, ms: float | None) -> str | None:
+def find_execution(benchmark: Benchmark, ms: float | None) -> str | None:
     """Return the execution in which a time was taken, "shared" or "isolated"; None without a time.
 
     A shared time is a share of the time of a stage for several queries and all runs that need it.
@@ -71,19 +71,19 @@ def execution_of(benchmark: Benchmark, ms: float | None) -> str | None:
     return None if ms is None else str(benchmark.execution)
 
 
-def shared_mark(runs: Iterable[Run]) -> str:
+def mark_shared(runs: Iterable[Run]) -> str:
     """Return the suffix for the unit of these runs' times: " (shared)" if one of them is shared, else ""."""
     return " (shared)" if any(run.timing.get("execution") == Benchmark.Execution.SHARED for run in runs) else ""
 
 
-def _timing(run: Run, samples: Samples) -> dict[str, Any]:
+def _build_timing(run: Run, samples: Samples) -> dict[str, Any]:
     timing: dict[str, Any] = {"samples": samples.shape[1], "execution": run.benchmark.execution}
     measured = {name: column[~np.isnan(column)] for name, column in zip(TIMINGS, samples, strict=True)}
     timing |= {name: round(float(column.mean()), 4) for name, column in measured.items() if len(column)}
     if run.benchmark.execution == Benchmark.Execution.ISOLATED:
         timing["percentiles"] = {name: percentiles(column) for name, column in measured.items() if len(column)}
         if run.benchmark.runs_per_query > 1:
-            timing["consistency_score"] = consistency_score(run)
+            timing["consistency_score"] = compute_consistency(run)
     return timing
 
 
@@ -94,7 +94,7 @@ def percentiles(samples: np.ndarray[Any, np.dtype[np.float64]]) -> dict[str, flo
     return {name: round(float(ordered[min(int(len(ordered) * p), len(ordered) - 1)]), 4) for name, p in shares.items()}
 
 
-def consistency_score(run: Run) -> float:
+def compute_consistency(run: Run) -> float:
     """Return the share of queries with equal ranked documents in all repetitions; a failed query is not consistent."""
     by_query: dict[int, list[tuple[str, list[int]]]] = {}
     for query_id, error, documents in run.query_results.values_list("query_id", "error", "document_ids"):

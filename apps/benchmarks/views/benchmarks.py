@@ -19,13 +19,13 @@ from apps.benchmarks.defining.previewing import preview
 from apps.benchmarks.launching import launch
 from apps.benchmarks.measuring.measures import add_measures
 from apps.benchmarks.models import Benchmark
-from apps.benchmarks.repeating.manifests import manifest_of
-from apps.benchmarks.repeating.reproducing import benchmark_from
+from apps.benchmarks.repeating.manifests import build_manifest
+from apps.benchmarks.repeating.reproducing import reproduce
 from benchbench.errors import BenchbenchError
 from benchbench.reading import strict_yaml
 from benchbench.reading.strict_json import read_text
 from benchbench.site.admin import SiteAdmin
-from benchbench.site.pages import choices_page, form_page, preview_page, sent_form, staff, stored
+from benchbench.site.pages import preview_page, read_form, render_choices, show_form, staff, stored
 from benchbench.site.panels import change_url
 
 SHOWN_RUNS = 12
@@ -34,12 +34,12 @@ AWAITED = ("mapping", "name")
 
 def add_benchmark(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
     def act(form: BenchmarkForm) -> HttpResponse:
-        benchmark = create_benchmark(form.cleaned_data["mapping"], form.options(), owner=staff(request))
+        benchmark = create_benchmark(form.cleaned_data["mapping"], form.build_options(), owner=staff(request))
         if "start" in request.POST:
             start(request, benchmark)
         return redirect("admin:benchmark_results", benchmark.pk)
 
-    return form_page(
+    return show_form(
         request,
         model_admin,
         BenchmarkForm,
@@ -66,7 +66,7 @@ def more_measures(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.
             return redirect(change_url(added.operation))
         return redirect("admin:benchmark_results", benchmark.pk)
 
-    return form_page(
+    return show_form(
         request,
         model_admin,
         MeasuresForm,
@@ -83,7 +83,7 @@ def more_measures(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.
 @require_POST
 def preview_benchmark(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
     """Return the preview of the form: the runs that it would create, or its errors."""
-    form = sent_form(request, model_admin, BenchmarkForm)
+    form = read_form(request, model_admin, BenchmarkForm)
 
     def look() -> dict[str, Any]:
         values = form.cleaned_data
@@ -91,7 +91,7 @@ def preview_benchmark(request: HttpRequest, model_admin: ModelAdmin) -> HttpResp
             return {}
         options = {"measures": values["measures"], "allow_missing": values["allow_missing"]}
         return {
-            "preview": preview(values["mapping"], form.matrix(), owner=staff(request), **options),
+            "preview": preview(values["mapping"], form.build_matrix(), owner=staff(request), **options),
             "isolated": values["execution"] == Benchmark.Execution.ISOLATED,
         }
 
@@ -100,7 +100,7 @@ def preview_benchmark(request: HttpRequest, model_admin: ModelAdmin) -> HttpResp
 
 def benchmark_choices(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
     """Return the form's choice of indexes for the chosen mapping."""
-    return choices_page(request, model_admin, BenchmarkForm, "mapping", ["indexes"])
+    return render_choices(request, model_admin, BenchmarkForm, "mapping", ["indexes"])
 
 
 def start(request: HttpRequest, benchmark: Benchmark) -> None:
@@ -118,11 +118,11 @@ def run_manifest(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
         with form.content(), stored(form.cleaned_data["file"]) as path:
             experiment = strict_yaml.parse(read_text(path), location=form.cleaned_data["file"].name)
             require_published(experiment.get("matrix") if isinstance(experiment, dict) else None)
-        benchmark = benchmark_from(experiment, owner=staff(request), name=form.cleaned_data["name"])
+        benchmark = reproduce(experiment, owner=staff(request), name=form.cleaned_data["name"])
         start(request, benchmark)
         return redirect("admin:benchmark_results", benchmark.pk)
 
-    return form_page(
+    return show_form(
         request,
         model_admin,
         ManifestForm,
@@ -138,9 +138,9 @@ def run_manifest(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
 
 def download_manifest(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
     """Return a benchmark as an experiment file."""
-    benchmark: Benchmark = model_admin.viewed(request, object_id)
+    benchmark: Benchmark = model_admin.load_viewed(request, object_id)
     try:
-        experiment = manifest_of(benchmark)
+        experiment = build_manifest(benchmark)
     except BenchbenchError as error:
         messages.error(request, error.message)
         return redirect("admin:benchmark_results", benchmark.pk)

@@ -9,16 +9,16 @@ from django.contrib.admin import ModelAdmin
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
-from apps.benchmarks.gates.baselines import approve, current_baselines
+from apps.benchmarks.gates.baselines import approve, list_baselines
 from apps.benchmarks.gates.gating import gate
-from apps.benchmarks.gates.reports import describe_means, headline, markdown_of
+from apps.benchmarks.gates.reports import describe_means, render_headline, render_markdown
 from apps.benchmarks.gates.rules import MAX_CHARACTERS, read_rules
 from apps.benchmarks.models import Baseline, Benchmark, Run
 from benchbench.access import visible
 from benchbench.errors import BenchbenchError
 from benchbench.ir.gate import Rules
 from benchbench.site.admin import SiteAdmin
-from benchbench.site.pages import PageForm, SizedFileField, form_page, staff
+from benchbench.site.pages import PageForm, SizedFileField, show_form, staff
 from benchbench.site.panels import change_url
 
 EXAMPLE = """\
@@ -53,7 +53,7 @@ class BaselineForm(PageForm):
 
 
 class GateForm(PageForm):
-    """Form of a gate. `rules()` returns the rules of a valid form, those of the file if one is given."""
+    """Form of a gate. `parse_rules()` returns the rules of a valid form, those of the file if one is given."""
 
     content_field = "rules_text"
 
@@ -85,13 +85,13 @@ class GateForm(PageForm):
 
     def __init__(self, *args: Any, benchmark: Benchmark, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        baselines = current_baselines(benchmark.dataset_version.dataset)
+        baselines = list_baselines(benchmark.dataset_version.dataset)
         field: Any = self.fields["baseline"]
         field.queryset = visible(baselines, self.user, through="run__benchmark")
         field.initial = field.queryset.first()
         self.fields["rules_text"].initial = EXAMPLE.format(k=benchmark.primary_k)
 
-    def rules(self) -> Rules:
+    def parse_rules(self) -> Rules:
         """Return the rules. Raises RulesError; an error in a file names the field of the file."""
         upload = self.cleaned_data["file"]
         if not upload:
@@ -116,7 +116,7 @@ def add_baseline(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
         )
         return redirect(change_url(baseline.run))
 
-    return form_page(
+    return show_form(
         request,
         model_admin,
         BaselineForm,
@@ -132,34 +132,34 @@ def add_baseline(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
 
 def gate_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
     """Judge a run by rules and a baseline, and show the result without storing it."""
-    run: Run = model_admin.viewed(request, object_id)
+    run: Run = model_admin.load_viewed(request, object_id)
     posted = request.method == "POST"
     form = GateForm(
         request.POST if posted else None, request.FILES if posted else None, user=request.user, benchmark=run.benchmark
     )
     base_context = {
         "run": run,
-        "trail": [*model_admin.trail(run), run],
+        "trail": [*model_admin.list_trail(run), run],
         "title": "Judge the run by rules",
         "form": form,
         "submit": "Judge the run",
         "media": form.media,
         "intro": "A gate checks a run against written rules. The same rules work in a pipeline: manage.py gate.",
     }
-    context = verdict_context(run, form) if form.is_valid() else {}
-    return model_admin.page(request, "benchmarks/gate.html", base_context | context, original=run)
+    context = build_context(run, form) if form.is_valid() else {}
+    return model_admin.render_page(request, "benchmarks/gate.html", base_context | context, original=run)
 
 
-def verdict_context(run: Run, form: GateForm) -> dict[str, Any]:
+def build_context(run: Run, form: GateForm) -> dict[str, Any]:
     """Return the page's context for the verdict; add an error of the use case to the form."""
     try:
-        result = gate(run, rules=form.rules(), baseline=form.cleaned_data["baseline"])
+        result = gate(run, rules=form.parse_rules(), baseline=form.cleaned_data["baseline"])
     except BenchbenchError as error:
         form.present(error)
         return {}
     return {
         "result": result,
-        "headline": headline(result),
+        "headline": render_headline(result),
         "means": describe_means(result),
-        "markdown": markdown_of(result),
+        "markdown": render_markdown(result),
     }

@@ -12,7 +12,7 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
 from apps.benchmarks.defining.forms import ListField
-from apps.benchmarks.external.importing import NewBenchmark, import_runs, version_for
+from apps.benchmarks.external.importing import NewBenchmark, choose_version, import_runs
 from apps.benchmarks.external.reports import read_for, stored_run
 from apps.benchmarks.models import Benchmark
 from apps.collections.models import Collection
@@ -21,16 +21,16 @@ from apps.datasets.models import Dataset, DatasetVersion
 from apps.mappings.models import Mapping
 from benchbench.access import may_change, visible
 from benchbench.files.runs import FORMATS
-from benchbench.ir.planning.axes import whole_numbers
+from benchbench.ir.planning.axes import parse_integers
 from benchbench.reading.kinds import split_calls
 from benchbench.site.pages import (
     PageForm,
     Sections,
     SizedFileField,
-    choices_page,
-    form_page,
     preview_page,
-    sent_form,
+    read_form,
+    render_choices,
+    show_form,
     staff,
 )
 
@@ -77,7 +77,7 @@ class RunForm(PageForm):
         help_text="For a Flowbaby run. A TREC run is ordered by its scores; its ranks are not read.",
     )
     k = ListField(
-        whole_numbers,
+        parse_integers,
         "a whole number",
         label="Measured at k",
         help_text="Empty: 5, 10, 20. nDCG@10 decides the order, and is always included.",
@@ -98,17 +98,17 @@ class RunForm(PageForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.choose(Mapping, "dataset")
-        dataset = self._dataset()
+        dataset = self._find_dataset()
         versions = DatasetVersion.objects.filter(dataset=dataset, frozen_at__isnull=False)
         benchmarks = visible(Benchmark.objects.filter(mapping__dataset=dataset), self.user)
         self._offer("version", versions.select_related("dataset"))
         self._offer("benchmark", benchmarks.filter(mapping__collection__kind=Collection.Kind.EXTERNAL))
 
-    def reading(self) -> dict[str, Any]:
+    def get_options(self) -> dict[str, Any]:
         """Return the options for reading the file."""
         return {"format": self.cleaned_data["format"], "order_by": self.cleaned_data["order_by"] or None}
 
-    def _dataset(self) -> Dataset | None:
+    def _find_dataset(self) -> Dataset | None:
         """Return the dataset chosen so far, on which the other choices depend."""
         field: Any = self.fields["dataset"]
         try:
@@ -135,15 +135,15 @@ def import_run(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
                     **{name: values[name] for name in ("name", "k", "measures")},
                 ),
                 **{name: values[name] for name in ("dataset", "version", "benchmark")},
-                **form.reading(),
+                **form.get_options(),
             )
         ((run, report),) = imported.runs
         messages.success(request, f"Imported {report.sentence} It is the run “{run.label}”.")
-        for note in report.notes():
+        for note in report.list_notes():
             messages.warning(request, note)
         return redirect("admin:benchmark_results", imported.benchmark.pk)
 
-    return form_page(
+    return show_form(
         request,
         model_admin,
         RunForm,
@@ -161,15 +161,15 @@ def import_run(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
 @require_POST
 def preview_run_file(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
     """Return the preview of the form: a report on its file for the dataset, or its errors. Nothing is stored."""
-    form = sent_form(request, model_admin, RunForm)
+    form = read_form(request, model_admin, RunForm)
 
     def look() -> dict[str, Any]:
         if not form.is_valid():
             return {}
         values = form.cleaned_data
-        version = version_for(values["dataset"], version=values["version"], benchmark=values["benchmark"])
+        version = choose_version(values["dataset"], version=values["version"], benchmark=values["benchmark"])
         with stored_run(values["file"]) as path:
-            _, report = read_for(version, path, **form.reading())
+            _, report = read_for(version, path, **form.get_options())
         return {"report": report, "version": version, "format": FORMATS[report.format]}
 
     awaited = () if "file" in request.FILES else ("file", "dataset")
@@ -178,4 +178,4 @@ def preview_run_file(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespo
 
 def run_choices(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
     """Return the form's choice of benchmarks and versions of the chosen dataset that a run can be imported into."""
-    return choices_page(request, model_admin, RunForm, "dataset", ["benchmark", "version"])
+    return render_choices(request, model_admin, RunForm, "dataset", ["benchmark", "version"])

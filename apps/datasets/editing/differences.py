@@ -9,9 +9,9 @@ from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery, Val
 from django.db.models.functions import Coalesce
 from django.db.models.lookups import IsNull
 
-from apps.datasets.models import DatasetVersion, Judgment, Query, alive_in
+from apps.datasets.models import DatasetVersion, Judgment, Query, filter_alive
 from apps.datasets.records import QUERY_FIELDS
-from apps.datasets.versions import judgment_content, query_content
+from apps.datasets.versions import encode_judgment, encode_query
 from benchbench.decimals import counted
 
 KINDS = {  # of differences, with their titles
@@ -90,11 +90,11 @@ class Difference:
 
     @property
     def judgments_added(self) -> QuerySet[Judgment]:
-        return self._of_kept(self._begun).filter(~Exists(self._ended.filter(SAME_DOCUMENT)))
+        return self._select_common(self._begun).filter(~Exists(self._ended.filter(SAME_DOCUMENT)))
 
     @property
     def judgments_removed(self) -> QuerySet[Judgment]:
-        return self._of_kept(self._ended).filter(~Exists(self._begun.filter(SAME_DOCUMENT)))
+        return self._select_common(self._ended).filter(~Exists(self._begun.filter(SAME_DOCUMENT)))
 
     @property
     def judgments_changed(self) -> QuerySet[Judgment]:
@@ -124,41 +124,41 @@ class Difference:
         """Return a hash of all differences: it stays the same until the next edit."""
         digest = sha256()
         for query in [*self._begun_queries, *self._ended_queries]:
-            digest.update(f"{query.since} {query.until} {query_content(query)}\n".encode())
+            digest.update(f"{query.since} {query.until} {encode_query(query)}\n".encode())
         for judgment in [*self._begun, *self._ended]:
-            line = f"{judgment.query_id} {judgment.since} {judgment.until} {judgment_content(judgment)}\n"
+            line = f"{judgment.query_id} {judgment.since} {judgment.until} {encode_judgment(judgment)}\n"
             digest.update(line.encode())
         return digest.hexdigest()
 
     @property
     def _begun_queries(self) -> QuerySet[Query]:
-        return self.version.queries.exclude(alive_in(self.since)).order_by("key")
+        return self.version.queries.exclude(filter_alive(self.since)).order_by("key")
 
     @property
     def _ended_queries(self) -> QuerySet[Query]:
-        older = Query.objects.filter(alive_in(self.since), dataset=self.version.dataset_id)
-        return older.exclude(alive_in(self.version.number)).order_by("key")
+        older = Query.objects.filter(filter_alive(self.since), dataset=self.version.dataset_id)
+        return older.exclude(filter_alive(self.version.number)).order_by("key")
 
     @property
     def _begun(self) -> QuerySet[Judgment]:
-        return _listed(self.version.judgments.exclude(_alive(self.since)))
+        return _sort_rows(self.version.judgments.exclude(_filter_alive(self.since)))
 
     @property
     def _ended(self) -> QuerySet[Judgment]:
-        older = Judgment.objects.filter(_alive(self.since), query__dataset=self.version.dataset_id)
-        return _listed(older.exclude(_alive(self.version.number)))
+        older = Judgment.objects.filter(_filter_alive(self.since), query__dataset=self.version.dataset_id)
+        return _sort_rows(older.exclude(_filter_alive(self.version.number)))
 
-    def _of_kept(self, judgments: QuerySet[Judgment]) -> QuerySet[Judgment]:
+    def _select_common(self, judgments: QuerySet[Judgment]) -> QuerySet[Judgment]:
         """Return the judgments of queries that both versions have."""
         one_sided = self.queries_added, self.queries_removed
         return judgments.filter(*(~Exists(rows.filter(key=OuterRef("query__key"))) for rows in one_sided))
 
 
-def _alive(number: int) -> Q:
-    return alive_in(number) & alive_in(number, "query__")
+def _filter_alive(number: int) -> Q:
+    return filter_alive(number) & filter_alive(number, "query__")
 
 
-def _listed(judgments: QuerySet[Judgment]) -> QuerySet[Judgment]:
+def _sort_rows(judgments: QuerySet[Judgment]) -> QuerySet[Judgment]:
     return judgments.select_related("query", "judged_by").order_by("query__key", "id")
 
 

@@ -8,13 +8,13 @@ from django.utils import timezone
 from apps.datasets.editing.differences import Changes, Difference
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.datasets.records import JUDGMENT_FIELDS, QUERY_FIELDS, JudgmentRecord, QueryRecord
-from apps.datasets.versions import judgment_content, query_content, ref_hash, stored_hash
+from apps.datasets.versions import encode_judgment, encode_query, hash_ref, hash_stored
 from benchbench.database.failures import read_again
 from benchbench.errors import ConflictError
 from benchbench.reading.strict_json import attributes
 
 
-def draft_of(dataset: Dataset) -> DatasetVersion | None:
+def find_draft(dataset: Dataset) -> DatasetVersion | None:
     """Return the draft of a dataset, if it was edited since the newest frozen version."""
     return DatasetVersion.objects.select_related("dataset").filter(dataset=dataset, frozen_at__isnull=True).first()
 
@@ -35,14 +35,14 @@ def require_draft(version: DatasetVersion) -> None:
         raise ConflictError(f"{version} is frozen: it never changes, and is deleted only with its dataset.")
 
 
-def difference_of(version: DatasetVersion) -> Difference:
+def build_difference(version: DatasetVersion) -> Difference:
     """Return the difference of a version from the one before it; for the draft, from the newest frozen version."""
     return Difference(version, since=version.number - 1)
 
 
-def changes_of(draft: DatasetVersion) -> Changes:
+def count_changes(draft: DatasetVersion) -> Changes:
     """Count the draft's changes, in one statement."""
-    return difference_of(draft).counts()
+    return build_difference(draft).counts()
 
 
 @transaction.atomic
@@ -55,7 +55,7 @@ def freeze(dataset: Dataset, *, label: str = "", note: str = "", digest: str = "
     draft = dataset.versions.filter(frozen_at__isnull=True).first()
     if draft is None:
         raise ConflictError(f'The dataset "{dataset}" has no draft to freeze: nothing was edited since.')
-    if digest and difference_of(draft).digest != digest:
+    if digest and build_difference(draft).digest != digest:
         raise ConflictError("The draft was edited after you viewed it: review its changes, then freeze it.")
     if label and dataset.versions.filter(label=label).exists():
         raise ConflictError(
@@ -67,7 +67,7 @@ def freeze(dataset: Dataset, *, label: str = "", note: str = "", digest: str = "
     if not draft.query_count:
         raise ConflictError(f'The draft of "{dataset}" has no queries: add one, or discard the draft.')
     draft.judgment_count = draft.judgments.count()
-    draft.content_hash = stored_hash(draft)
+    draft.content_hash = hash_stored(draft)
     draft.frozen_at = timezone.now()
     draft.save()
     return draft
@@ -98,7 +98,7 @@ def write_version(version: DatasetVersion, records: Sequence[QueryRecord]) -> No
     unchanged, new = [], []
     for record in records:
         query = current.get(record.key)
-        if query and query_content(query) == query_content(record):
+        if query and encode_query(query) == encode_query(record):
             unchanged.append((current.pop(record.key), record))
         else:
             new.append(record)
@@ -109,7 +109,7 @@ def write_version(version: DatasetVersion, records: Sequence[QueryRecord]) -> No
     added += _change_judgments(version, unchanged)
     for start in range(0, len(added), BATCH):  # a row is many times its record, and Django makes all at once
         chunk = added[start : start + BATCH]
-        Judgment.objects.bulk_create(judgment_row(version, query, judgment) for query, judgment in chunk)
+        Judgment.objects.bulk_create(build_judgment(version, query, judgment) for query, judgment in chunk)
 
 
 def end_queries(version: DatasetVersion, queries: Iterable[Query]) -> None:
@@ -120,9 +120,9 @@ def end_queries(version: DatasetVersion, queries: Iterable[Query]) -> None:
         rows.filter(until__isnull=True).update(until=version.number)
 
 
-def judgment_row(version: DatasetVersion, query: Query, record: JudgmentRecord) -> Judgment:
+def build_judgment(version: DatasetVersion, query: Query, record: JudgmentRecord) -> Judgment:
     values = attributes(record, *JUDGMENT_FIELDS)
-    return Judgment(query=query, ref_hash=ref_hash(record.doc_ref), since=version.number, **values)
+    return Judgment(query=query, ref_hash=hash_ref(record.doc_ref), since=version.number, **values)
 
 
 def query_row(version: DatasetVersion, record: QueryRecord) -> Query:
@@ -142,8 +142,8 @@ def _change_judgments(
     added = []
     for query, record in unchanged:
         for judgment in record.judgments:
-            key = (query.pk, ref_hash(judgment.doc_ref))
-            if key in ending and judgment_content(ending[key]) == judgment_content(judgment):
+            key = (query.pk, hash_ref(judgment.doc_ref))
+            if key in ending and encode_judgment(ending[key]) == encode_judgment(judgment):
                 del ending[key]
             else:
                 added.append((query, judgment))

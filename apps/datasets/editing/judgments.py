@@ -6,10 +6,10 @@ from typing import Any
 
 from django.db import transaction
 
-from apps.datasets.editing.drafts import BATCH, judgment_row, open_draft
+from apps.datasets.editing.drafts import BATCH, build_judgment, open_draft
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
-from apps.datasets.records import GRADES, JUDGMENT_FIELDS, DatasetError, JudgmentRecord, doc_ref_fault
-from apps.datasets.versions import find_version, judgment_content, ref_hash
+from apps.datasets.records import GRADES, JUDGMENT_FIELDS, DatasetError, JudgmentRecord, find_doc_ref_fault
+from apps.datasets.versions import encode_judgment, find_version, hash_ref
 from benchbench.database.failures import read_again
 
 
@@ -49,7 +49,7 @@ def edit_judgments(
     read_again(Dataset.objects.select_for_update(), dataset.pk)
     version = find_version(dataset, edited=True)
     queries = {query.key: query for query in version.queries.filter(key__in={edit.query_key for edit in edits})}
-    before = _current(version, queries, edits, listed)
+    before = _load_current(version, queries, edits, listed)
     changing = [
         index
         for index, (edit, row) in enumerate(zip(edits, before, strict=True))
@@ -80,11 +80,11 @@ def remove_judgment(dataset: Dataset, query_key: str, doc_ref: dict[str, Any]) -
     edit_judgments(dataset, [JudgmentEdit(query_key, doc_ref, None)], listed="")
 
 
-def _current(
+def _load_current(
     version: DatasetVersion, queries: dict[str, Query], edits: Sequence[JudgmentEdit], listed: str
 ) -> list[Judgment | None]:
     """Return the current judgment of each edit. Raises DatasetError for an invalid or repeated edit."""
-    keys = [(edit.query_key, ref_hash(edit.doc_ref)) for edit in edits]
+    keys = [(edit.query_key, hash_ref(edit.doc_ref)) for edit in edits]
     first = {key: index for index, key in reversed(list(enumerate(keys)))}
     rows = Judgment.objects.filter(
         query__in=queries.values(), ref_hash__in={digest for _, digest in keys}, until__isnull=True
@@ -92,7 +92,7 @@ def _current(
     current = {(row.query.key, row.ref_hash): row for row in rows.select_related("query__dataset")}
     for index, (edit, key) in enumerate(zip(edits, keys, strict=True)):
         path = f"{listed}[{index}]"
-        if problem := _problem(version.dataset, edit, edit.query_key in queries, current.get(key)):
+        if problem := _find_problem(version.dataset, edit, edit.query_key in queries, current.get(key)):
             field, sentence = problem
             if not listed:
                 raise DatasetError(sentence, field=field)
@@ -103,12 +103,14 @@ def _current(
     return [current.get(key) for key in keys]
 
 
-def _problem(dataset: Dataset, edit: JudgmentEdit, has_query: bool, row: Judgment | None) -> tuple[str, str] | None:
+def _find_problem(
+    dataset: Dataset, edit: JudgmentEdit, has_query: bool, row: Judgment | None
+) -> tuple[str, str] | None:
     """Return field and message of an error in a single edit, or None. `row` is the current judgment."""
     query = f"{edit.query_key[:60]!a}"
     if not has_query:
         return "query_key", f'The dataset "{dataset}" has no query {query}.'
-    problem, _ = doc_ref_fault(edit.doc_ref)
+    problem, _ = find_doc_ref_fault(edit.doc_ref)
     if problem and (edit.judgment or row is None):
         return "doc_ref", f"The reference to the document {problem}."
     if edit.judgment is None and row is None:
@@ -121,7 +123,7 @@ def _problem(dataset: Dataset, edit: JudgmentEdit, has_query: bool, row: Judgmen
 def _is_unchanged(judgment: Judgment, record: JudgmentRecord, judged_by: Any) -> bool:
     """Return whether `judgment` equals `record` already and is by the same user."""
     judge_id = getattr(judged_by, "pk", None)
-    return judgment_content(judgment) == judgment_content(record) and judgment.judged_by_id == judge_id
+    return encode_judgment(judgment) == encode_judgment(record) and judgment.judged_by_id == judge_id
 
 
 def _write(
@@ -137,7 +139,7 @@ def _write(
     new_rows: list[Judgment | None] = []
     overwritten, ended_ids = [], []
     for edit, before in changes:
-        row = judgment_row(draft, queries[edit.query_key], edit.judgment) if edit.judgment else None
+        row = build_judgment(draft, queries[edit.query_key], edit.judgment) if edit.judgment else None
         if row:
             row.judged_by = judged_by
         if row and before and before.since == draft.number:

@@ -4,10 +4,10 @@ from typing import Any
 
 from django.db import transaction
 
-from apps.datasets.editing.drafts import end_queries, judgment_row, open_draft, query_row
+from apps.datasets.editing.drafts import build_judgment, end_queries, open_draft, query_row
 from apps.datasets.models import Dataset, Judgment, Query
-from apps.datasets.records import QUERY_FIELDS, DatasetError, QueryRecord, check_query, doc_ref_fault
-from apps.datasets.versions import query_content
+from apps.datasets.records import QUERY_FIELDS, DatasetError, QueryRecord, check_query, find_doc_ref_fault
+from apps.datasets.versions import encode_query
 from benchbench.database.failures import read_again
 from benchbench.errors import ConflictError
 
@@ -29,7 +29,7 @@ def add_query(dataset: Dataset, record: QueryRecord, *, judged_by: Any = None) -
     """Add a query with its judgments to the draft; return the row."""
     check_query(record)
     for index, judgment in enumerate(record.judgments):
-        problem, _ = doc_ref_fault(judgment.doc_ref)
+        problem, _ = find_doc_ref_fault(judgment.doc_ref)
         if problem:
             raise DatasetError(f"The reference to the document {problem}.", field=f"judgments[{index}].doc_ref")
     draft = open_draft(dataset)
@@ -40,7 +40,7 @@ def add_query(dataset: Dataset, record: QueryRecord, *, judged_by: Any = None) -
         )
     query = query_row(draft, record)
     query.save()
-    rows = [judgment_row(draft, query, judgment) for judgment in record.judgments]
+    rows = [build_judgment(draft, query, judgment) for judgment in record.judgments]
     for row in rows:
         row.judged_by = judged_by
     Judgment.objects.bulk_create(rows)
@@ -58,7 +58,7 @@ def edit_query(query: Query, changes: dict[str, Any]) -> Query:
     values = {name: getattr(current, name) for name in QUERY_FIELDS} | changes | {"key": current.key}
     record = QueryRecord(**values)
     check_query(record)
-    if query_content(record) == query_content(current):
+    if encode_query(record) == encode_query(current):
         return current
     draft = open_draft(current.dataset)
     if current.since == draft.number:

@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from apps.datasets.formats.writing import WriteError, by_document, rows_of, trim_query
-from apps.datasets.records import DatasetError, DatasetRecord, QueryRecord, judged
+from apps.datasets.formats.writing import WriteError, list_rows, merge_judgments, trim_query
+from apps.datasets.records import DatasetError, DatasetRecord, QueryRecord, build_judgments
 from benchbench.files import beir
 from benchbench.local_files.placing import Files
 
@@ -23,7 +23,7 @@ def read_beir(directory: Path, *, split: str = "test") -> DatasetRecord:
             text=query.text,
             split=split,
             metadata=query.metadata,
-            judgments=judged(qrels.grades[query.key]),
+            judgments=build_judgments(qrels.grades[query.key]),
         )
         for query in beir.read_queries(beir.find_queries(directory))
         if query.key in qrels.grades
@@ -57,12 +57,12 @@ def fit(record: DatasetRecord) -> DatasetRecord:
     )
 
 
-def files(record: DatasetRecord) -> Files:
+def build_files(record: DatasetRecord) -> Files:
     splits: dict[str, list[QueryRecord]] = {}
     for query in record.queries:
         splits.setdefault(query.split, []).append(query)
     queries = (beir.Query(query.key, query.text, query.metadata) for query in record.queries)
-    qrels = {f"qrels/{split}.tsv": beir.write_qrels(rows_of(of_split)) for split, of_split in splits.items()}
+    qrels = {f"qrels/{split}.tsv": beir.write_qrels(list_rows(of_split)) for split, of_split in splits.items()}
     return {"queries.jsonl": beir.write_queries(queries), **qrels}
 
 
@@ -74,4 +74,4 @@ def _fit(query: QueryRecord) -> QueryRecord:
             "splits are: choose another format.",
             field="format",
         )
-    return trim_query(query, by_document(query, label="BEIR"), "metadata", split=split)
+    return trim_query(query, merge_judgments(query, label="BEIR"), "metadata", split=split)

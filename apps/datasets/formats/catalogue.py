@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from apps.datasets.formats.trec import left_out
-from apps.datasets.records import DatasetError, DatasetRecord, QueryRecord, judged
+from apps.datasets.formats.trec import warn_of_unjudged
+from apps.datasets.records import DatasetError, DatasetRecord, QueryRecord, build_judgments
 from benchbench.catalogue import load, read, require
 from benchbench.reading.strict_json import fault
 
@@ -40,7 +40,7 @@ def read_catalogue(id: str) -> DatasetRecord:
         source_format="ir_datasets",
         metadata={"ir_datasets": id},
         duplicates=duplicates - sum(map(len, grades.values())),
-        warnings=left_out([query.query_id for query in topics if query.query_id not in grades]),
+        warnings=warn_of_unjudged([query.query_id for query in topics if query.query_id not in grades]),
     )
 
 
@@ -51,6 +51,6 @@ def _query(query: Any, grades: dict[str, int], split: str) -> QueryRecord:
         key=query.query_id,
         text=text,
         split=split if split in SPLITS else "",
-        judgments=judged(grades),
+        judgments=build_judgments(grades),
         metadata={name: value for name, value in fields.items() if isinstance(value, str | int) and not fault(value)},
     )

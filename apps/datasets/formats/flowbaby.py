@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from apps.datasets.formats.writing import by_document, trim_query
-from apps.datasets.records import DatasetRecord, QueryRecord, judged
+from apps.datasets.formats.writing import merge_judgments, trim_query
+from apps.datasets.records import DatasetRecord, QueryRecord, build_judgments
 from benchbench.files import flowbaby
 from benchbench.ir import canonical
 from benchbench.local_files.placing import Files
@@ -20,7 +20,7 @@ def read_flowbaby(directory: Path, *, split: str = "") -> DatasetRecord:
     """
     dataset = flowbaby.read_dataset(directory)
     if split:
-        dataset = dataset.of_split(split)
+        dataset = dataset.select_split(split)
     about = dataset.metadata
     return DatasetRecord(
         name=about.dataset_id,
@@ -40,7 +40,7 @@ def _query(topic: flowbaby.Topic, dataset: flowbaby.Dataset) -> QueryRecord:
     return QueryRecord(
         key=topic.key,
         text=topic.text,
-        judgments=judged(dataset.qrels.get(topic.key, {})),
+        judgments=build_judgments(dataset.qrels.get(topic.key, {})),
         slices=topic.slices,
         split=topic.split,
         notes=topic.notes,
@@ -57,7 +57,7 @@ def fit(record: DatasetRecord) -> DatasetRecord:
     about["canonicalization_version"] = about["canonicalization_version"] or canonical.CURRENT
     stated_id = about["dataset_id"]
     about["dataset_id"] = stated_id if isinstance(stated_id, str) and stated_id.strip() else record.name
-    canonical.rules(str(about["canonicalization_version"]))
+    canonical.get_rules(str(about["canonicalization_version"]))
     return DatasetRecord(
         record.name,
         [_fit(query) for query in record.queries],
@@ -69,7 +69,7 @@ def fit(record: DatasetRecord) -> DatasetRecord:
     )
 
 
-def files(record: DatasetRecord) -> Files:
+def build_files(record: DatasetRecord) -> Files:
     about: dict[str, Any] = record.metadata
     metadata = flowbaby.Metadata(
         version=record.label,
@@ -82,7 +82,7 @@ def files(record: DatasetRecord) -> Files:
         for query in record.queries
         if query.judgments
     }
-    return flowbaby.write_dataset(flowbaby.Dataset(metadata, tuple(map(_topic, record.queries)), qrels))
+    return flowbaby.write_dataset(flowbaby.Dataset(metadata, tuple(map(_build_topic, record.queries)), qrels))
 
 
 def _fit(query: QueryRecord) -> QueryRecord:
@@ -90,7 +90,7 @@ def _fit(query: QueryRecord) -> QueryRecord:
     states = type(expected) is int and expected >= 0
     return trim_query(
         query,
-        by_document(query, grades=flowbaby.GRADES, label="Flowbaby"),
+        merge_judgments(query, grades=flowbaby.GRADES, label="Flowbaby"),
         "notes",
         slices=list(dict.fromkeys(query.slices)) or [flowbaby.DEFAULT_SLICE],
         split=query.split if query.split in flowbaby.SPLITS else "",
@@ -98,7 +98,7 @@ def _fit(query: QueryRecord) -> QueryRecord:
     )
 
 
-def _topic(query: QueryRecord) -> flowbaby.Topic:
+def _build_topic(query: QueryRecord) -> flowbaby.Topic:
     return flowbaby.Topic(
         key=query.key,
         text=query.text,

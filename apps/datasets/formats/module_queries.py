@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-from apps.datasets.records import DatasetRecord, QueryRecord, judged
+from apps.datasets.records import DatasetRecord, QueryRecord, build_judgments
 from benchbench.decimals import counted
 from benchbench.reading import objects
 from benchbench.reading.strict_json import read_value
@@ -18,17 +18,17 @@ GRADE = 1
 TOTALS = ("total_queries", "query_count", "total")
 
 
-def _modules(value: Any) -> Any:
-    modules = objects.different_strings(value)
+def _check_modules(value: Any) -> Any:
+    modules = objects.check_strings(value)
     if len(modules) not in MODULES or len(modules) < len(value):
         raise objects.fault("must be a list of one to five modules, each of them once")
     return modules
 
 
-def _version(value: Any) -> Any:
+def _check_version(value: Any) -> Any:
     if not isinstance(value, list):
-        return objects.filled(value)
-    versions = objects.different_strings(value)
+        return objects.check_filled(value)
+    versions = objects.check_strings(value)
     if not versions or len(versions) < len(value):
         raise objects.fault("must be a version, or a list of versions, each of them once")
     return versions
@@ -40,8 +40,8 @@ class ModuleQuery(objects.StrictRecord):
 
     id: int
     query: objects.Filled
-    version: Annotated[str | tuple[str, ...], objects.Checked(_version, before=True)]
-    expected_modules: Annotated[tuple[str, ...], objects.Checked(_modules, before=True)]
+    version: Annotated[str | tuple[str, ...], objects.Checked(_check_version, before=True)]
+    expected_modules: Annotated[tuple[str, ...], objects.Checked(_check_modules, before=True)]
     category: objects.Filled
     difficulty: Annotated[str, objects.Must("easy, medium or hard", DIFFICULTIES.__contains__)]
     notes: str = ""
@@ -81,7 +81,7 @@ def read_module_queries(path: Path) -> DatasetRecord:
         queries=[_record(query) for query in queries],
         source_format="module-queries",
         metadata=file.metadata,
-        warnings=tuple(_contradictions(file.metadata, queries)),
+        warnings=tuple(_compare_counts(file.metadata, queries)),
     )
 
 
@@ -89,7 +89,7 @@ def _record(query: ModuleQuery) -> QueryRecord:
     return QueryRecord(
         key=str(query.id),
         text=query.query,
-        judgments=judged(dict.fromkeys(query.expected_modules, GRADE)),
+        judgments=build_judgments(dict.fromkeys(query.expected_modules, GRADE)),
         category=query.category,
         difficulty=query.difficulty,
         filters={"version": query.version if isinstance(query.version, str) else list(query.version)},
@@ -97,12 +97,12 @@ def _record(query: ModuleQuery) -> QueryRecord:
     )
 
 
-def _contradictions(metadata: dict[str, Any], queries: Sequence[ModuleQuery]) -> Iterator[str]:
+def _compare_counts(metadata: dict[str, Any], queries: Sequence[ModuleQuery]) -> Iterator[str]:
     """Compare the total, and counts by category, difficulty or version, with the queries."""
     for key in TOTALS:
         count = metadata.get(key)
         if type(count) is int and count != len(queries):
-            yield f"metadata.{key} says {count}, but there {_are(len(queries))}."
+            yield f"metadata.{key} says {count}, but there {_render_count(len(queries))}."
     for key, counts in metadata.items():
         name = next((name for stem, name in KEY_STEMS.items() if stem in key.lower()), "")
         if name and isinstance(counts, dict):
@@ -110,18 +110,18 @@ def _contradictions(metadata: dict[str, Any], queries: Sequence[ModuleQuery]) ->
             label_counts = Counter(
                 label for value in values for label in ([value] if isinstance(value, str) else value)
             )
-            yield from _wrong_counts(f"metadata.{key}", counts, label_counts)
+            yield from _check_counts(f"metadata.{key}", counts, label_counts)
 
 
-def _wrong_counts(path: str, counts: dict[str, Any], counted: Counter[str]) -> Iterator[str]:
+def _check_counts(path: str, counts: dict[str, Any], counted: Counter[str]) -> Iterator[str]:
     numbers = {name: count for name, count in counts.items() if type(count) is int}
     if not numbers:
         return
     for name in dict.fromkeys([*numbers, *counted]):
         if numbers.get(name, 0) != counted[name]:
             claim = f"says {numbers[name]}" if name in numbers else "says nothing"
-            yield f"{path} {claim} of {name[:60]!a}, but there {_are(counted[name])} of it."
+            yield f"{path} {claim} of {name[:60]!a}, but there {_render_count(counted[name])} of it."
 
 
-def _are(queries: int) -> str:
+def _render_count(queries: int) -> str:
     return f"{'is' if queries == 1 else 'are'} {counted(queries, 'query')}"

@@ -15,7 +15,7 @@ from apps.datasets.records import DatasetError, DatasetRecord
 from benchbench.files.archives import unpacked
 from benchbench.files.sniffing import Kind, sniff
 from benchbench.local_files.placing import Files
-from benchbench.reading.strict_json import raw_chunks
+from benchbench.reading.strict_json import read_chunks
 
 JSON, ZIP = "application/json", "application/zip"
 
@@ -56,8 +56,8 @@ FORMATS = {
         content_type=JSON,
         extension="json",
         fit=schema1_writing.fit,
-        files=schema1_writing.files,
-        cautions=schema1_writing.cautions,
+        files=schema1_writing.build_files,
+        cautions=schema1_writing.list_cautions,
     ),
     "beir": Format(
         label="BEIR directory",
@@ -67,7 +67,7 @@ FORMATS = {
         options=("split",),
         content_type=ZIP,
         fit=beir.fit,
-        files=beir.files,
+        files=beir.build_files,
     ),
     "trec": Format(
         label="TREC judgments and topics",
@@ -77,7 +77,7 @@ FORMATS = {
         options=("topics",),
         content_type=ZIP,
         fit=trec.fit,
-        files=trec.files,
+        files=trec.build_files,
     ),
     "flowbaby": Format(
         label="Flowbaby directory",
@@ -87,7 +87,7 @@ FORMATS = {
         options=("split",),
         content_type=ZIP,
         fit=flowbaby.fit,
-        files=flowbaby.files,
+        files=flowbaby.build_files,
     ),
     "sectioned": Format(
         label="Sectioned ground truth",
@@ -133,7 +133,7 @@ PARTIAL_KINDS: dict[Kind, str] = {
 def detect(path: Path) -> str:
     """Return the format of the dataset at `path`. Raises an error if it holds only a part of a dataset, or none."""
     if path.is_dir():
-        return _of_directory(path)
+        return _detect_directory(path)
     kind = sniff(path)
     if format_name := next((name for name, format in FORMATS.items() if kind and format.kind == kind), ""):
         return format_name
@@ -141,7 +141,7 @@ def detect(path: Path) -> str:
         raise DatasetError(f"{path.name} {PARTIAL_KINDS[kind]}.", field="format")
     if path.name.removesuffix(".gz").endswith(".json"):
         return "benchbench-json"
-    if not any(chunk.strip() for chunk in raw_chunks(path)):
+    if not any(chunk.strip() for chunk in read_chunks(path)):
         raise DatasetError(f"{path.name} is empty.")
     raise DatasetError(
         f"{path.name} has no known format: name its format, one of "
@@ -150,7 +150,7 @@ def detect(path: Path) -> str:
     )
 
 
-def _of_directory(directory: Path) -> str:
+def _detect_directory(directory: Path) -> str:
     marks = {name: format.mark for name, format in FORMATS.items() if format.mark}
     for name, mark in marks.items():
         if any((directory / f"{mark}{ending}").is_file() for ending in ("", ".gz")):
@@ -207,7 +207,7 @@ def _require_rows(path: Path, cap: int) -> None:
     """Raise an error if the files at `path`, except JSON, have more than `cap` lines."""
     rows = 0
     for file in [path] if path.is_file() else filter(Path.is_file, path.rglob("*")):
-        chunks = raw_chunks(file)
+        chunks = read_chunks(file)
         first = next(chunks, b"")
         if first.lstrip()[:1] in (b"{", b"["):
             continue

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 from django.conf import settings
 
 from apps.datasets import records
-from benchbench.decimals import some_of
+from benchbench.decimals import list_some
 from benchbench.reading.objects import Checked, Filled, Listed, StrictRecord, fault, read_as, refuse
-from benchbench.reading.strict_json import canonical, decode, kind, parse, raw_chunks
+from benchbench.reading.strict_json import decode, dump_canonical, kind, parse, read_chunks
 
 SCHEMA_VERSION = "1.0"
 GRADES = {grade: grade for grade in range(4)} | {str(grade): grade for grade in range(4)}
@@ -28,21 +28,21 @@ ABOUT: dict[str, type | tuple[type, ...]] = {
 }
 
 
-def _version(version: str) -> str:
+def _check_version(version: str) -> str:
     if version != SCHEMA_VERSION:
         raise fault(f'is {version[:40]!a}: this reader knows "{SCHEMA_VERSION}"')
     return version
 
 
-def _key(key: str) -> str:
+def _check_key(key: str) -> str:
     if len(key) > records.LENGTHS["key"]:
         raise fault(f"has more than {records.LENGTHS['key']} characters")
     return key
 
 
-def _doc_ref(value: Any) -> dict[str, str]:
-    doc_ref = records.as_doc_ref(value)
-    problem, key = records.doc_ref_fault(doc_ref)
+def _parse_doc_ref(value: Any) -> dict[str, str]:
+    doc_ref = records.normalise_doc_ref(value)
+    problem, key = records.find_doc_ref_fault(doc_ref)
     if problem:
         raise fault(problem, key if isinstance(value, dict) else "")
     return dict(doc_ref)
@@ -61,12 +61,12 @@ Metadata = Annotated[dict[str, Any], Checked(lambda value: {} if value is None e
 class _Judgment(StrictRecord):
     NULL_IS_A_VALUE = True
 
-    doc_ref: Annotated[dict[str, str], Checked(_doc_ref, before=True)]
+    doc_ref: Annotated[dict[str, str], Checked(_parse_doc_ref, before=True)]
     relevance_grade: Annotated[int, Checked(_grade, before=True)] = DEFAULT_GRADE
 
     @classmethod
-    def as_object(cls, value: Any, allowed_keys: Mapping[str, Any]) -> Any:
-        return super(_Judgment, cls).as_object({"doc_ref": value} if isinstance(value, str) else value, allowed_keys)
+    def parse_object(cls, value: Any, allowed_keys: Mapping[str, Any]) -> Any:
+        return super(_Judgment, cls).parse_object({"doc_ref": value} if isinstance(value, str) else value, allowed_keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class _Query(StrictRecord):
     ALIASES = {"query_key": "query_id", "query_text": "query", "relevant_docs": "relevant_doc_refs"}
     NULL_IS_A_VALUE = True
 
-    query_key: Annotated[Filled, Checked(_key)]
+    query_key: Annotated[Filled, Checked(_check_key)]
     query_text: Filled
     metadata: Metadata = field(default_factory=dict)
     relevant_docs: Listed[_Judgment] = ()
@@ -84,7 +84,7 @@ class _Query(StrictRecord):
 class _File(StrictRecord):
     NULL_IS_A_VALUE = True
 
-    schema_version: Annotated[str, Checked(_version)] = SCHEMA_VERSION
+    schema_version: Annotated[str, Checked(_check_version)] = SCHEMA_VERSION
     metadata: Metadata = field(default_factory=dict)
     queries: list[Any] = field(kw_only=True)
 
@@ -99,7 +99,7 @@ class DatasetTooLargeError(records.DatasetError):
 def read_schema1(path: Path) -> records.DatasetRecord:
     """Return the dataset of a JSON file, `.gz` unpacked; see `parse_schema1`. The default name is that of the file."""
     content = bytearray()
-    for chunk in raw_chunks(path):
+    for chunk in read_chunks(path):
         content += chunk
         if len(content) > settings.BENCHMARK_DATASET_MAX_UPLOAD_BYTES:
             break
@@ -132,10 +132,12 @@ def parse_schema1(content: bytes, *, location: str = "The file") -> records.Data
         refuse("queries", f"has {len(file.queries):,} queries: at most {limit:,} are allowed")
     read = [_query(item, f"queries[{index}]") for index, item in enumerate(file.queries)]
     _refuse_repeated_keys([query for query, _ in read])
-    return _dataset(dict(file.metadata), [query for query, _ in read], sum(duplicates for _, duplicates in read))
+    return _build_dataset(dict(file.metadata), [query for query, _ in read], sum(duplicates for _, duplicates in read))
 
 
-def _dataset(metadata: dict[str, Any], queries: list[records.QueryRecord], duplicates: int) -> records.DatasetRecord:
+def _build_dataset(
+    metadata: dict[str, Any], queries: list[records.QueryRecord], duplicates: int
+) -> records.DatasetRecord:
     candidates = {key: metadata[key] for key in ABOUT if not isinstance(metadata.get(key), bool | None)}
     about = {key: metadata.pop(key) for key, value in candidates.items() if isinstance(value, ABOUT[key])}
     return records.DatasetRecord(
@@ -148,7 +150,7 @@ def _dataset(metadata: dict[str, Any], queries: list[records.QueryRecord], dupli
         metadata=metadata,
         queries=queries,
         duplicates=duplicates,
-        warnings=[*_plain(metadata, queries), *_restricted(queries)],
+        warnings=[*_warn_of_plain(metadata, queries), *_warn_of_filters(queries)],
     )
 
 
@@ -161,7 +163,7 @@ def is_own(name: str, value: Any) -> bool:
     return isinstance(value, dict if name == "filters" else list)
 
 
-def _plain(about: dict[str, Any], queries: list[records.QueryRecord]) -> Iterator[str]:
+def _warn_of_plain(about: dict[str, Any], queries: list[records.QueryRecord]) -> Iterator[str]:
     """Yield warnings about metadata keys that have the name of our field but an unsuitable value."""
     for key in ABOUT:
         if about.get(key) is not None:
@@ -170,22 +172,22 @@ def _plain(about: dict[str, Any], queries: list[records.QueryRecord]) -> Iterato
         if keys := [query.key for query in queries if query.metadata.get(name) is not None]:
             yield (
                 f"metadata.{name} is not what the {name} of a query {'are' if name.endswith('s') else 'is'}, in "
-                f"{some_of(keys)}: it stays plain metadata, and is not used."
+                f"{list_some(keys)}: it stays plain metadata, and is not used."
             )
 
 
-def _restricted(queries: list[records.QueryRecord]) -> Iterator[str]:
+def _warn_of_filters(queries: list[records.QueryRecord]) -> Iterator[str]:
     if filtered := [query for query in queries if query.filters]:
         filter_names = sorted({name for query in filtered for name in query.filters})
         yield (
-            f"metadata.filters restricts the search: for {some_of([query.key for query in filtered])} only documents "
-            f"are searched whose metadata has the {some_of(filter_names)} that the query states."
+            f"metadata.filters restricts the search: for {list_some([query.key for query in filtered])} only documents "
+            f"are searched whose metadata has the {list_some(filter_names)} that the query states."
         )
 
 
 def _query(item: Any, path: str) -> tuple[records.QueryRecord, int]:
     """Return a query and the number of its repeated judgments."""
-    query = read_as(_Query, item, prefix=f"{path}.", suffix=_suffix(item))
+    query = read_as(_Query, item, prefix=f"{path}.", suffix=_name_query(item))
     docs, suffix = query.relevant_docs, _describe_query(query.query_key)
     if len(docs) > (limit := settings.BENCHMARK_DATASET_MAX_JUDGMENTS_PER_QUERY):
         problem = f"has {len(docs):,} judgments: at most {limit:,} a query are allowed"
@@ -196,7 +198,7 @@ def _query(item: Any, path: str) -> tuple[records.QueryRecord, int]:
     judgments: dict[str, records.JudgmentRecord] = {}
     for index, doc in enumerate(docs):
         judgment = records.JudgmentRecord(doc_ref=dict(doc.doc_ref), grade=doc.relevance_grade)
-        before = judgments.setdefault(canonical(judgment.doc_ref), judgment)
+        before = judgments.setdefault(dump_canonical(judgment.doc_ref), judgment)
         if before.grade != judgment.grade:
             problem = f"is {judgment.grade}, but the same document was graded {before.grade} before"
             refuse(f"{path}.relevant_docs[{index}].relevance_grade", problem, suffix=suffix)
@@ -206,7 +208,7 @@ def _query(item: Any, path: str) -> tuple[records.QueryRecord, int]:
     return record, len(docs) - len(judgments)
 
 
-def _suffix(item: Any) -> str:
+def _name_query(item: Any) -> str:
     """Return the name of a query in error messages, if its key is valid."""
     key = item.get("query_key", item.get("query_id")) if isinstance(item, dict) else None
     return _describe_query(key) if isinstance(key, str) and key.strip() and item.get("query_id", key) == key else ""

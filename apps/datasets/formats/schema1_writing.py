@@ -9,9 +9,9 @@ from django.conf import settings
 
 from apps.datasets.formats.schema1 import GRADES, OWN_FIELDS, SCHEMA_VERSION, is_own
 from apps.datasets.formats.writing import WriteError, check_grade, trim_query
-from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord, doc_ref_fault
+from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord, find_doc_ref_fault
 from benchbench.local_files.placing import Files
-from benchbench.reading.strict_json import json_array, json_text
+from benchbench.reading.strict_json import dump_array, dump_json
 
 LABEL = "BenchBench JSON"
 ABOUT = ("name", "description", "version", "slice_definitions")
@@ -28,11 +28,11 @@ def fit(record: DatasetRecord) -> DatasetRecord:
     )
 
 
-def files(record: DatasetRecord) -> Files:
-    return {"dataset.json": _pieces(record)}
+def build_files(record: DatasetRecord) -> Files:
+    return {"dataset.json": _write_pieces(record)}
 
 
-def cautions(record: DatasetRecord) -> Iterator[str]:
+def list_cautions(record: DatasetRecord) -> Iterator[str]:
     """Yield sentences about parts above the reader's limits. Stops writing bytes at their limit."""
     beyond = []
     if len(record.queries) > (limit := settings.BENCHMARK_DATASET_MAX_QUERIES):
@@ -41,7 +41,7 @@ def cautions(record: DatasetRecord) -> Iterator[str]:
     if greatest > (limit := settings.BENCHMARK_DATASET_MAX_JUDGMENTS_PER_QUERY):
         beyond.append(f"{greatest:,} judgments of one query, at most {limit:,} are allowed")
     limit = settings.BENCHMARK_DATASET_MAX_UPLOAD_BYTES
-    if any(size > limit for size in accumulate(len(piece.encode()) for piece in _pieces(record))):
+    if any(size > limit for size in accumulate(len(piece.encode()) for piece in _write_pieces(record))):
         beyond.append(f"more than {limit:,} bytes, which is the most that is allowed")
     if beyond:
         yield (
@@ -50,7 +50,7 @@ def cautions(record: DatasetRecord) -> Iterator[str]:
         )
 
 
-def _pieces(record: DatasetRecord) -> Iterator[str]:
+def _write_pieces(record: DatasetRecord) -> Iterator[str]:
     about = {
         "name": record.name,
         "description": record.description,
@@ -58,12 +58,12 @@ def _pieces(record: DatasetRecord) -> Iterator[str]:
         "slice_definitions": record.slice_definitions,
     }
     metadata = {key: value for key, value in about.items() if value} | record.metadata
-    yield f'{{"schema_version": {json_text(SCHEMA_VERSION)},\n"metadata": {json_text(metadata)},\n"queries": '
-    yield from json_array(map(_item, record.queries))
+    yield f'{{"schema_version": {dump_json(SCHEMA_VERSION)},\n"metadata": {dump_json(metadata)},\n"queries": '
+    yield from dump_array(map(_build_item, record.queries))
     yield "}\n"
 
 
-def _item(query: QueryRecord) -> dict[str, Any]:
+def _build_item(query: QueryRecord) -> dict[str, Any]:
     own_fields = {name: value for name in OWN_FIELDS if (value := getattr(query, name))}
     return {
         "query_key": query.key,
@@ -77,7 +77,7 @@ def _item(query: QueryRecord) -> dict[str, Any]:
 
 def _fit(query: QueryRecord) -> QueryRecord:
     for judgment in query.judgments:
-        problem, _ = doc_ref_fault(judgment.doc_ref)
+        problem, _ = find_doc_ref_fault(judgment.doc_ref)
         if problem:
             raise WriteError(f"The query {query.key[:60]!a} has a judgment whose doc_ref {problem}.", field="format")
     grades = sorted(set(GRADES.values()))

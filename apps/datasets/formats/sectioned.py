@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from apps.collections.folders import FolderError
-from apps.collections.sources import documents_in
+from apps.collections.sources import open_directory
 from apps.datasets.records import DatasetError, DatasetRecord, JudgmentRecord, QueryRecord
-from benchbench.decimals import some_of
+from benchbench.decimals import list_some
 from benchbench.errors import FileFormatError
 from benchbench.reading.objects import Filled, Identifier, Listed, StrictRecord, Strings, read_list
 from benchbench.reading.strict_json import kind, read_value
@@ -42,7 +42,7 @@ def read_sectioned(path: Path, *, directory: Path | None = None, limit: int | No
     if file is None:
         raise DatasetError(f"{path} holds no ground_truth.json.")
     questions = read_ground_truth(file)[:limit]
-    dangling, warnings = _dangling(questions, directory or file.parent / "documents", file)
+    dangling, warnings = _find_dangling(questions, directory or file.parent / "documents", file)
     return DatasetRecord(
         name=file.resolve().parent.name if path.is_dir() else file.name.removesuffix(".gz").removesuffix(".json"),
         queries=[_query(question) for question in questions],
@@ -78,9 +78,9 @@ def read_ground_truth(path: Path) -> Sequence[Question]:
     return questions
 
 
-def _dangling(questions: Sequence[Question], directory: Path, ignored_file: Path) -> tuple[int | None, list[str]]:
+def _find_dangling(questions: Sequence[Question], directory: Path, ignored_file: Path) -> tuple[int | None, list[str]]:
     try:
-        read = documents_in(directory, ignored_file=ignored_file).read()
+        read = open_directory(directory, ignored_file=ignored_file).read()
     except FolderError:  # there are none
         return None, []
     documents = {document.external_id: {section.section_id for section in document.sections} for document in read}
@@ -93,10 +93,10 @@ def _dangling(questions: Sequence[Question], directory: Path, ignored_file: Path
     ]
     warnings = []
     if lost_documents:
-        names = some_of([f"{question.document_id!a} of {question.id!a}" for question in lost_documents])
+        names = list_some([f"{question.document_id!a} of {question.id!a}" for question in lost_documents])
         warnings.append(f"Documents that documents/ does not have: {names}.")
     if lost_sections:
-        names = some_of(
+        names = list_some(
             [f"{section!a} of {question.document_id!a} ({question.id})" for question, section in lost_sections]
         )
         warnings.append(f"Sections that their document does not have: {names}.")

@@ -7,10 +7,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from apps.datasets.records import DOC_REF_KEYS, DatasetError, DatasetRecord, JudgmentRecord, QueryRecord, doc_ref_fault
+from apps.datasets.records import (
+    DOC_REF_KEYS,
+    DatasetError,
+    DatasetRecord,
+    JudgmentRecord,
+    QueryRecord,
+    find_doc_ref_fault,
+)
 from benchbench.files.tables import read_table
-from benchbench.reading.objects import without_nulls
-from benchbench.reading.strict_json import canonical, kind, parse
+from benchbench.reading.objects import drop_nulls
+from benchbench.reading.strict_json import dump_canonical, kind, parse
 
 REQUIRED = ("query_key", "query_text", "grade")
 REFERENCES = ("doc_ref", *DOC_REF_KEYS)
@@ -48,7 +55,7 @@ def read_table_of_judgments(
     for location, row in rows:
         _refuse_unknown(location, row, allowed_columns)
         cells = {name: row.get(column) for name, column in column_by_field.items()}
-        key = _text(location, "query_key", cells.get("query_key"))
+        key = _parse_text(location, "query_key", cells.get("query_key"))
         if not key:
             raise DatasetError(f"{location} has no query_key.", field="query_key")
         query = queries.setdefault(key, _Query(location))
@@ -101,7 +108,7 @@ def _refuse_unknown(location: str, names: Iterable[str], allowed_columns: Collec
 
 
 def _describe(query: _Query, location: str, cells: Mapping[str, Any]) -> None:
-    texts = {name: _text(location, name, cells.get(name)) for name in ("query_text", *OPTIONAL)}
+    texts = {name: _parse_text(location, name, cells.get(name)) for name in ("query_text", *OPTIONAL)}
     for name, text in texts.items():
         before = query.texts.get(name, "")
         if text and before and text != before:
@@ -114,16 +121,16 @@ def _describe(query: _Query, location: str, cells: Mapping[str, Any]) -> None:
 
 def _judge(query: _Query, location: str, cells: Mapping[str, Any]) -> int:
     """Add the judgment of a row; return 1 for an equal repetition, else 0."""
-    doc_ref, grade = _doc_ref(location, cells), cells.get("grade")
+    doc_ref, grade = _parse_doc_ref(location, cells), cells.get("grade")
     if not doc_ref and grade in (None, ""):
         return 0
-    problem, _ = doc_ref_fault(doc_ref)
+    problem, _ = find_doc_ref_fault(doc_ref)
     if problem:
         raise DatasetError(f"{location} doc_ref {problem}.", field="doc_ref")
     judgment = JudgmentRecord(doc_ref, _grade(location, grade))
-    before = query.judgments.get(canonical(doc_ref))
+    before = query.judgments.get(dump_canonical(doc_ref))
     if before is None:
-        query.judgments[canonical(doc_ref)] = judgment
+        query.judgments[dump_canonical(doc_ref)] = judgment
     elif before.grade != judgment.grade:
         raise DatasetError(
             f"{location} gives the grade {judgment.grade}, but the document had {before.grade} before.", field="grade"
@@ -131,14 +138,14 @@ def _judge(query: _Query, location: str, cells: Mapping[str, Any]) -> int:
     return 0 if before is None else 1
 
 
-def _doc_ref(location: str, cells: Mapping[str, Any]) -> Any:
+def _parse_doc_ref(location: str, cells: Mapping[str, Any]) -> Any:
     doc_ref = cells.get("doc_ref")
     if isinstance(doc_ref, str) and doc_ref.lstrip().startswith("{"):
         doc_ref = parse(doc_ref, location=f"{location} doc_ref")
     if isinstance(doc_ref, str):
         doc_ref = {"uri": doc_ref} if doc_ref.strip() else None
-    doc_ref = without_nulls(doc_ref)
-    key_texts = {name: text for name in DOC_REF_KEYS if (text := _text(location, name, cells.get(name)))}
+    doc_ref = drop_nulls(doc_ref)
+    key_texts = {name: text for name in DOC_REF_KEYS if (text := _parse_text(location, name, cells.get(name)))}
     if doc_ref is None or not key_texts:
         return key_texts if doc_ref is None else doc_ref
     if not isinstance(doc_ref, dict):
@@ -154,7 +161,7 @@ def _grade(location: str, value: Any) -> int:
     raise DatasetError(f"{location} has the grade {json.dumps(value)[:40]}, which is not an integer.", field="grade")
 
 
-def _text(location: str, name: str, value: Any) -> str:
+def _parse_text(location: str, name: str, value: Any) -> str:
     """Return a cell as text without surrounding spaces; an integer as its digits, null as ""."""
     if value is None:
         return ""

@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from apps.datasets.formats.writing import by_document, rows_of
-from apps.datasets.records import DatasetError, DatasetRecord, QueryRecord, judged
-from benchbench.decimals import some_of
+from apps.datasets.formats.writing import list_rows, merge_judgments
+from apps.datasets.records import DatasetError, DatasetRecord, QueryRecord, build_judgments
+from benchbench.decimals import list_some
 from benchbench.files.sniffing import sniff
-from benchbench.files.trec import Topic, as_text, read_qrels, read_topics, write_qrels, write_topics
+from benchbench.files.trec import Topic, decode_ids, read_qrels, read_topics, write_qrels, write_topics
 from benchbench.local_files.placing import Files
 
 
@@ -34,17 +34,17 @@ def read_trec(path: Path, *, topics: Path | None = None) -> DatasetRecord:
         name=path.resolve().name.removesuffix(".gz").removesuffix(".txt"),
         queries=[_query(topic, grades[topic.key], qrels) for topic in all_topics if topic.key in grades],
         source_format="trec",
-        warnings=left_out([topic.key for topic in all_topics if topic.key not in grades]),
+        warnings=warn_of_unjudged([topic.key for topic in all_topics if topic.key not in grades]),
     )
 
 
 def _query(topic: Topic, grades: dict[bytes, int], qrels: Path) -> QueryRecord:
-    documents = as_text(list(grades), location=f"{qrels.name}, query {topic.key[:60]!a},")
+    documents = decode_ids(list(grades), location=f"{qrels.name}, query {topic.key[:60]!a},")
     about = {"description": topic.description, "narrative": topic.narrative}
     return QueryRecord(
         key=topic.key,
         text=topic.text,
-        judgments=judged(dict(zip(documents, grades.values(), strict=True))),
+        judgments=build_judgments(dict(zip(documents, grades.values(), strict=True))),
         metadata={name: text for name, text in about.items() if text},
     )
 
@@ -59,10 +59,10 @@ def _find_only_file(directory: Path, kind: str) -> Path:
     return files[0]
 
 
-def left_out(keys: Iterable[str]) -> list[str]:
+def warn_of_unjudged(keys: Iterable[str]) -> list[str]:
     """Return a warning that names the unjudged topics, if any."""
     keys = list(keys)
-    return [f"Topics without a judgment, left out: {some_of(keys)}."] if keys else []
+    return [f"Topics without a judgment, left out: {list_some(keys)}."] if keys else []
 
 
 BREAK = re.compile(r"\s*[\r\n]+\s*")
@@ -71,15 +71,15 @@ BREAK = re.compile(r"\s*[\r\n]+\s*")
 def fit(record: DatasetRecord) -> DatasetRecord:
     """Return the judged queries, with texts on one line; judgments use document_id, grades are any integers."""
     queries = [
-        QueryRecord(query.key, BREAK.sub(" ", query.text).strip(), by_document(query, label="TREC"))
+        QueryRecord(query.key, BREAK.sub(" ", query.text).strip(), merge_judgments(query, label="TREC"))
         for query in record.queries
         if query.judgments
     ]
     return DatasetRecord(record.name, queries, source_format="trec")
 
 
-def files(record: DatasetRecord) -> Files:
+def build_files(record: DatasetRecord) -> Files:
     return {
         "topics.tsv": write_topics(Topic(query.key, query.text) for query in record.queries),
-        "qrels.txt": write_qrels(rows_of(record.queries)),
+        "qrels.txt": write_qrels(list_rows(record.queries)),
     }

@@ -13,8 +13,8 @@ from apps.datasets.records import (
     JudgmentRecord,
     QueryRecord,
 )
-from benchbench.decimals import some_of
-from benchbench.reading.strict_json import canonical
+from benchbench.decimals import list_some
+from benchbench.reading.strict_json import dump_canonical
 
 
 class WriteError(DatasetError):
@@ -29,14 +29,14 @@ def trim_query(query: QueryRecord, judgments: list[JudgmentRecord], *names: str,
     return QueryRecord(query.key, query.text, judgments, **values)
 
 
-def rows_of(queries: Iterable[QueryRecord]) -> Iterator[tuple[str, str, int]]:
+def list_rows(queries: Iterable[QueryRecord]) -> Iterator[tuple[str, str, int]]:
     """Yield query, document and grade of each judgment by document_id."""
     for query in queries:
         for judgment in query.judgments:
             yield query.key, judgment.doc_ref["document_id"], judgment.grade
 
 
-def by_document(query: QueryRecord, *, grades: Collection[int] | None = None, label: str) -> list[JudgmentRecord]:
+def merge_judgments(query: QueryRecord, *, grades: Collection[int] | None = None, label: str) -> list[JudgmentRecord]:
     """Return the judgments of a query by their `document_id` alone.
 
     Raises WriteError for a judgment without a document_id, a repeated document_id, and a grade that is not in `grades`.
@@ -86,23 +86,23 @@ DEFAULTS = {field.name: field.default for field in fields(JudgmentRecord)}
 Count = Counter[tuple[str, str]]  # of fields, by whose they are
 
 
-def losses(record: DatasetRecord, fitted_record: DatasetRecord, *, label: str) -> tuple[str, ...]:
+def describe_losses(record: DatasetRecord, fitted_record: DatasetRecord, *, label: str) -> tuple[str, ...]:
     """Return sentences about losses: differences of `fitted_record`, the part that a format can hold, from `record`."""
     by_key = {query.key: query for query in fitted_record.queries}
     missing = [query.key for query in record.queries if query.key not in by_key]
     left_out: Count = Counter()
     changed: Count = Counter()
-    for noun, names, original, fitted in _pairs(record, fitted_record, by_key):
+    for noun, names, original, fitted in _pair_objects(record, fitted_record, by_key):
         for name in names:
             value, fitted_value = getattr(original, name), getattr(fitted, name)
-            if value == fitted_value or canonical(value) == canonical(fitted_value):
+            if value == fitted_value or dump_canonical(value) == dump_canonical(fitted_value):
                 continue
             is_gone = fitted_value in BLANK or (noun == "judgment" and fitted_value == DEFAULTS.get(name))
             (left_out if is_gone else changed)[noun, name] += 1
-    return tuple(_sentences(label, missing, left_out, changed))
+    return tuple(_render_losses(label, missing, left_out, changed))
 
 
-def _pairs(
+def _pair_objects(
     record: DatasetRecord, fitted_record: DatasetRecord, by_key: Mapping[str, QueryRecord]
 ) -> Iterator[tuple[str, Sequence[str], object, object]]:
     """Yield the pairs to compare: the kind of object, its fields, and the two objects."""
@@ -114,16 +114,16 @@ def _pairs(
                 yield "judgment", JUDGMENT_FIELDS, *judgments
 
 
-def _sentences(label: str, missing: list[str], left_out: Count, changed: Count) -> Iterator[str]:
+def _render_losses(label: str, missing: list[str], left_out: Count, changed: Count) -> Iterator[str]:
     if missing:
-        yield f"{label} cannot hold queries without a judgment: {some_of(missing)}."
+        yield f"{label} cannot hold queries without a judgment: {list_some(missing)}."
     if left_out:
-        yield f"{label} cannot hold {'; '.join(_fields(left_out))}."
+        yield f"{label} cannot hold {'; '.join(_count_fields(left_out))}."
     if changed:
-        yield f"{label} changes, or holds only in part, {'; '.join(_fields(changed))}."
+        yield f"{label} changes, or holds only in part, {'; '.join(_count_fields(changed))}."
 
 
-def _fields(count: Count) -> Iterator[str]:
+def _count_fields(count: Count) -> Iterator[str]:
     for (noun, name), number in count.items():
         ending = {"quer": ("y", "ies")}.get(noun, ("", "s"))[number != 1]
         yield f"{name} of {number:,} {noun}{ending}" if noun else f"the {name} of the dataset"

@@ -15,11 +15,11 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
 from apps.datasets.editing.differences import KINDS
-from apps.datasets.editing.drafts import difference_of, draft_of, freeze
+from apps.datasets.editing.drafts import build_difference, find_draft, freeze
 from apps.datasets.exporting import DatasetExport, export_record, record_of
 from apps.datasets.formats.registry import FORMATS, WRITERS
 from apps.datasets.forms import DatasetForm, FreezeForm
-from apps.datasets.importing import DatasetImport, foresee, import_dataset, warnings_of
+from apps.datasets.importing import DatasetImport, foresee, import_dataset, list_warnings
 from apps.datasets.models import DatasetVersion, Judgment, Query
 from apps.datasets.uploading import upload_turn
 from benchbench.access import may_change
@@ -27,19 +27,19 @@ from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 from benchbench.site.admin import SiteAdmin
 from benchbench.site.downloads import attachment
-from benchbench.site.pages import form_page, next_page, preview_page, sent_form, staff
-from benchbench.site.panels import change_url, changelist_url
+from benchbench.site.pages import find_next_page, preview_page, read_form, show_form, staff
+from benchbench.site.panels import build_list_url, change_url
 
 SHOWN_JUDGMENTS = 50
 FIRST = 5  # queries of a file that a preview shows
 
 
-def judgments_shown(query: Query) -> dict[str, Any]:
+def list_judgments(query: Query) -> dict[str, Any]:
     """Return the judgments for the page of a query, highest grade first.
 
     They are those of the newest version, drafts included; `removed` are those that the draft removes without replacing.
     """
-    draft = draft_of(query.dataset)
+    draft = find_draft(query.dataset)
     newest = query.judgments.filter(until=query.until).select_related("judged_by").order_by("-grade", "id")
     removed = query.judgments.filter(until=draft.number) if draft and query.until is None else query.judgments.none()
     rows = list(newest[: SHOWN_JUDGMENTS + 1])
@@ -48,7 +48,7 @@ def judgments_shown(query: Query) -> dict[str, Any]:
         "removed": list(removed.exclude(ref_hash__in=newest.values("ref_hash"))[:SHOWN_JUDGMENTS]),
         "draft": draft,
         "has_more": len(rows) > SHOWN_JUDGMENTS,
-        "every": changelist_url(Judgment, query__id__exact=query.pk, **({"of": "all"} if query.until else {})),
+        "every": build_list_url(Judgment, query__id__exact=query.pk, **({"of": "all"} if query.until else {})),
     }
 
 
@@ -72,7 +72,7 @@ def download_version(
     request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID, format: str
 ) -> HttpResponseBase:
     """Answer with a version in one of the formats, or redirect to its page with the error."""
-    version: DatasetVersion = model_admin.viewed(request, object_id)
+    version: DatasetVersion = model_admin.load_viewed(request, object_id)
     if format not in WRITERS:
         raise Http404
     name = f"{version.dataset.name}-v{version.number}"
@@ -86,7 +86,7 @@ def freeze_draft(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) 
     """Show the draft's changes and freeze it; if it was edited since, show the changes again."""
     dataset: Any = model_admin.get_object(request, str(object_id))
     permitted = may_change(dataset, staff(request))
-    draft = draft_of(dataset)
+    draft = find_draft(dataset)
     if draft is None and permitted:
         messages.info(request, f'"{dataset}" has no draft to freeze: nothing was edited since its newest version.')
         return redirect(change_url(dataset))
@@ -96,10 +96,10 @@ def freeze_draft(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) 
         digest = request.POST.get("digest", "") or "nothing"
         version = freeze(dataset, label=values["label"], note=values["note"], digest=digest)
         messages.success(request, f"{version} is frozen and never changes again.")
-        return redirect(next_page(request, values["next"]) or change_url(dataset))
+        return redirect(find_next_page(request, values["next"]) or change_url(dataset))
 
-    difference = difference_of(draft) if draft and permitted else None
-    return form_page(
+    difference = build_difference(draft) if draft and permitted else None
+    return show_form(
         request,
         model_admin,
         FreezeForm,
@@ -126,14 +126,14 @@ def upload_dataset(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespons
         values = form.cleaned_data
         with upload_turn():
             imported = import_dataset(
-                form.record(), description=values["description"], owner=staff(request), **form.target()
+                form.record(), description=values["description"], owner=staff(request), **form.get_target()
             )
-        messages.success(request, _sentence(imported))
+        messages.success(request, _describe_import(imported))
         for warning in imported.report.warnings:
             messages.warning(request, warning)
         return redirect(change_url(imported.version.dataset))
 
-    return form_page(
+    return show_form(
         request,
         model_admin,
         DatasetForm,
@@ -149,7 +149,7 @@ def upload_dataset(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespons
 @require_POST
 def preview_dataset(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
     """Answer the unsaved form with the content of its file, or with its errors; nothing is stored."""
-    form = sent_form(request, model_admin, DatasetForm)
+    form = read_form(request, model_admin, DatasetForm)
 
     def look() -> dict[str, Any]:
         if not form.is_valid():
@@ -158,20 +158,20 @@ def preview_dataset(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespon
             record = form.record()
             grades = Counter(judgment.grade for query in record.queries for judgment in query.judgments)
             return {
-                "becomes": foresee(record, owner=staff(request), **form.target()),
+                "becomes": foresee(record, owner=staff(request), **form.get_target()),
                 "record": replace(record, queries=record.queries[:FIRST]),  # the others go with the turn
                 "format": FORMATS[record.source_format].label,
                 "queries": len(record.queries),
                 "judgments": grades.total(),
                 "grades": dict(sorted(grades.items(), reverse=True)),
-                "warnings": warnings_of(record),
+                "warnings": list_warnings(record),
             }
 
     awaited = () if "file" in request.FILES else ("file",)
     return preview_page(request, "datasets/preview.html", form, look, awaited=awaited)
 
 
-def _sentence(imported: DatasetImport) -> str:
+def _describe_import(imported: DatasetImport) -> str:
     """Return the result of an import and the next step, in a sentence."""
     version, report = imported.version, imported.report
     if report.outcome == "unchanged":

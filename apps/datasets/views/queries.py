@@ -9,7 +9,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
-from apps.datasets.editing.drafts import draft_of
+from apps.datasets.editing.drafts import find_draft
 from apps.datasets.editing.queries import OutdatedError, add_query, edit_query, remove_query, require_current
 from apps.datasets.forms import RemovableForm
 from apps.datasets.models import Query
@@ -18,7 +18,7 @@ from benchbench.access import may_change
 from benchbench.errors import BenchbenchError
 from benchbench.reading import strict_json
 from benchbench.site.admin import SiteAdmin
-from benchbench.site.pages import Sections, form_page, staff
+from benchbench.site.pages import Sections, show_form, staff
 from benchbench.site.panels import change_url
 
 FACTS = ("category", "difficulty", "query_type", "split")
@@ -78,7 +78,7 @@ class JSONText(Prose):
         return parsed
 
 
-def _short(name: str, help_text: str, **kwargs: Any) -> forms.CharField:
+def _build_field(name: str, help_text: str, **kwargs: Any) -> forms.CharField:
     return forms.CharField(
         max_length=LENGTHS[name],
         help_text=help_text,
@@ -100,26 +100,26 @@ class QueryForm(RemovableForm):
     expected_answer = Prose(rows=2, required=False, help_text="A good answer; retrieved texts are compared with it.")
     notes = Prose(rows=2, required=False, help_text="For later readers of the dataset.")
     slices = Lines(rows=3, required=False, help_text="Names of groups that it belongs to, each on a line of its own.")
-    category = _short("category", "Such as how-to.")
-    difficulty = _short("difficulty", "Such as easy.")
-    query_type = _short("query_type", "Such as factual.")
-    split = _short("split", "Such as test.")
+    category = _build_field("category", "Such as how-to.")
+    difficulty = _build_field("difficulty", "Such as easy.")
+    query_type = _build_field("query_type", "Such as factual.")
+    split = _build_field("split", "Such as test.")
     filters = JSONText(
         dict, help_text="Metadata that a document must have to be found: {&quot;version&quot;: &quot;3.11&quot;}."
     )
     evidence = JSONText(list, help_text="Passages that hold the answer: [&quot;It is free.&quot;].")
     metadata = JSONText(dict, help_text="Anything else, kept as it is.")
 
-    def values(self) -> dict[str, Any]:
+    def get_values(self) -> dict[str, Any]:
         """Return the form's values, under the names of a record."""
         return {RECORDED.get(name, name): value for name, value in self.cleaned_data.items() if name in self.data}
 
-    def changes(self, query: Query) -> dict[str, Any]:
+    def find_changes(self, query: Query) -> dict[str, Any]:
         """Return the form's values that differ from the query's."""
         names = {RECORDED.get(name, name): name for name in self.fields}
         return {
             name: value
-            for name, value in self.values().items()
+            for name, value in self.get_values().items()
             if self.fields[names[name]].has_changed(getattr(query, name), self.data[names[name]])
         }
 
@@ -129,10 +129,12 @@ class NewQueryForm(QueryForm):
 
     sections: ClassVar[Sections] = (("", "", ("query_key", *QueryForm.sections[0][2])), *QueryForm.sections[1:])
 
-    query_key = _short("key", "Names the query in all versions, in files and in runs. It never changes.", required=True)
+    query_key = _build_field(
+        "key", "Names the query in all versions, in files and in runs. It never changes.", required=True
+    )
 
     def record(self) -> QueryRecord:
-        return QueryRecord(**self.values())
+        return QueryRecord(**self.get_values())
 
 
 TEMPLATE = "datasets/query_form.html"
@@ -147,7 +149,7 @@ def add_to_dataset(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID
         messages.success(request, f"Added {query.key} to the draft. Next: judge documents for it.")
         return redirect(change_url(query))
 
-    return form_page(
+    return show_form(
         request,
         model_admin,
         NewQueryForm,
@@ -156,7 +158,7 @@ def add_to_dataset(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID
         title="Add a query",
         submit="Add to the draft",
         template=TEMPLATE,
-        draft=draft_of(dataset),
+        draft=find_draft(dataset),
         trail=[dataset],
     )
 
@@ -175,10 +177,10 @@ def edit(request: HttpRequest, model_admin: SiteAdmin, query_id: int) -> HttpRes
             remove_query(query)
             messages.success(request, f"Removed {query.key} from the draft; earlier versions keep it.")
             return redirect(change_url(query.dataset))
-        now = edit_query(query, form.changes(query))
+        now = edit_query(query, form.find_changes(query))
         return redirect(change_url(now))
 
-    return form_page(
+    return show_form(
         request,
         model_admin,
         QueryForm,
@@ -189,6 +191,6 @@ def edit(request: HttpRequest, model_admin: SiteAdmin, query_id: int) -> HttpRes
         template=TEMPLATE,
         initial={name: getattr(query, RECORDED.get(name, name)) for name in QueryForm.base_fields},
         query=query,
-        draft=draft_of(query.dataset),
+        draft=find_draft(query.dataset),
         trail=[query.dataset, query],
     )

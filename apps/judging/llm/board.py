@@ -9,9 +9,9 @@ import numpy as np
 
 from apps.benchmarks.models import Run
 from apps.judging.models import Grade, LLMJudge, Round, RoundItem
-from apps.judging.question import Rankings, pool_of, read_rankings
+from apps.judging.question import Rankings, build_pool, read_rankings
 from apps.judging.settling.consensus import load_human_grades
-from apps.mappings.truth import truth
+from apps.mappings.truth import read_truth
 from benchbench.ir.judging.pool import Pool
 from benchbench.ir.measures import Measure, Truths, Values, evaluate
 
@@ -39,21 +39,21 @@ class Board:
     @cached_property
     def pool(self) -> Pool:
         """The pool of the round, to its depth."""
-        return pool_of(self.rankings, self.query_ids, self.round.depth)
+        return build_pool(self.rankings, self.query_ids, self.round.depth)
 
     @property
     def draw(self) -> int:
         """Seed of the random draws that compare its runs."""
         return self.round.seed & 0xFFFF_FFFF
 
-    def truths(self, *grades: Grades) -> list[dict[int, int]]:
+    def build_truths(self, *grades: Grades) -> list[dict[int, int]]:
         """Return a truth for each query; if several `grades` have a pair, the first counts."""
         return [
             {document: grade for by_query in reversed(grades) for document, grade in by_query.get(query, {}).items()}
             for query in self.query_ids
         ]
 
-    def values(self, truths: Sequence[Mapping[int, float]]) -> Values:
+    def compute_values(self, truths: Sequence[Mapping[int, float]]) -> Values:
         """Return the values of the measure, (runs, queries): NaN where a run did not answer."""
         prepared = Truths.from_grades(truths)
         rows = []
@@ -65,11 +65,11 @@ class Board:
         return np.array(rows, np.float64).reshape(len(rows), len(self.query_ids))  # keeps the shape without runs
 
 
-def board_of(round: Round, judge: LLMJudge | None) -> Board:
+def load_board(round: Round, judge: LLMJudge | None) -> Board:
     """Return the board of a round and a model. Reads rankings to the measure's cutoff and the round's depth."""
     measure = Measure.parse(round.measure)
     runs = list(round.runs.select_related("benchmark").order_by("benchmark", "run_order"))
-    prior_grades = truth(round.mapping, round.dataset_version).grades
+    prior_grades = read_truth(round.mapping, round.dataset_version).grades
     rows = RoundItem.objects.filter(round=round).values_list("pk", "query_id", "document_id")
     pairs = {pk: (query, document) for pk, query, document in rows}
     model_rows = Grade.objects.filter(
@@ -84,14 +84,14 @@ def board_of(round: Round, judge: LLMJudge | None) -> Board:
         sorted(prior_grades),
         read_rankings(runs, max(measure.cutoff or FULL_DEPTH, round.depth)),
         prior_grades,
-        _by_query(pairs, human_grades.grades),
-        _by_query(pairs, model_grades),
-        _by_query(pairs, {item: 0 for item, grade in model_grades.items() if grade is None}),
-        _by_query(pairs, dict.fromkeys(human_grades.unsure, 0)),
+        _group_by_query(pairs, human_grades.grades),
+        _group_by_query(pairs, model_grades),
+        _group_by_query(pairs, {item: 0 for item, grade in model_grades.items() if grade is None}),
+        _group_by_query(pairs, dict.fromkeys(human_grades.unsure, 0)),
     )
 
 
-def _by_query(pairs: Mapping[int, tuple[int, int]], grades: Mapping[int, Any]) -> Grades:
+def _group_by_query(pairs: Mapping[int, tuple[int, int]], grades: Mapping[int, Any]) -> Grades:
     by_query: Grades = {}
     for item, grade in grades.items():
         if grade is not None:

@@ -13,11 +13,11 @@ import numpy as np
 from django.db import transaction
 
 from apps.judging.judges import RoundError, RoundStateError, require_lead, require_open
-from apps.judging.llm.board import Board, Grades, board_of
-from apps.judging.llm.launching import changes_of, kinship
+from apps.judging.llm.board import Board, Grades, load_board
+from apps.judging.llm.launching import check_kinship, list_changes
 from apps.judging.models import CalibrationItem, LLMJudge, Round, RoundItem
-from apps.judging.question import question_of
-from apps.judging.scales import grades_of
+from apps.judging.question import load_question
+from apps.judging.scales import list_grades
 from apps.judging.settling.consensus import load_human_grades
 from benchbench.database.failures import read_again
 from benchbench.decimals import counted
@@ -109,20 +109,20 @@ def draw_sample(round: Round, size: int, by: Any) -> int:
         )
     if not MIN_PAIRS <= size <= MAX_PAIRS:
         raise RoundError(f"A calibration sample has {MIN_PAIRS} to {MAX_PAIRS} pairs, not {size:,}.", field="size")
-    items = _first_items(round, size)
+    items = _load_first_items(round, size)
     CalibrationItem.objects.bulk_create(
         CalibrationItem(round=round, item_id=item, place=position) for position, item in enumerate(items, start=1)
     )
     return len(items)
 
 
-def _first_items(round: Round, size: int) -> Sequence[int]:
+def _load_first_items(round: Round, size: int) -> Sequence[int]:
     """Return the items of the first pairs of the random order. Raises RoundError for a pair without an item."""
-    question, query_ids = question_of(round, list(round.runs.order_by("benchmark", "run_order")))
-    order = question.sample_order(question.holes())
+    question, query_ids = load_question(round, list(round.runs.order_by("benchmark", "run_order")))
+    order = question.sample_order(question.find_holes())
     rows = RoundItem.objects.filter(round=round).values_list("query_id", "document_id", "pk")
     ids = {(query, document): pk for query, document, pk in rows}
-    pairs = [question.pool.item(number) for number in order[:size].tolist()]
+    pairs = [question.pool.get_item(number) for number in order[:size].tolist()]
     items = [ids.get((query_ids[pair.query], int(str(pair.document)))) for pair in pairs]
     if None in items:
         raise RoundError(
@@ -148,9 +148,9 @@ def sample_of(round: Round) -> Sample:
     return Sample(len(rows), judged_pairs)
 
 
-def calibration_of(judge: LLMJudge, sample: Sample | None = None, board: Board | None = None) -> CalibrationReport:
+def compute_calibration(judge: LLMJudge, sample: Sample | None = None, board: Board | None = None) -> CalibrationReport:
     """Return the calibration of a model. Asks the model's server for its revision."""
-    sample, changes = sample or sample_of(judge.round), changes_of(judge)
+    sample, changes = sample or sample_of(judge.round), list_changes(judge)
     runs = list(judge.round.runs.select_related("benchmark").order_by("benchmark", "run_order"))
     report = CalibrationReport(
         size=sample.size,
@@ -160,7 +160,7 @@ def calibration_of(judge: LLMJudge, sample: Sample | None = None, board: Board |
         cannot_judge_model=0,
         is_stale=bool(changes),
         unavailable_reason=None,
-        warnings=kinship(judge, runs),
+        warnings=check_kinship(judge, runs),
         figures=None,
     )
     if changes:
@@ -168,8 +168,8 @@ def calibration_of(judge: LLMJudge, sample: Sample | None = None, board: Board |
         return replace(report, unavailable_reason=reason)
     if not sample.size:
         return replace(report, unavailable_reason="The round has no calibration sample: draw one.")
-    board = board or board_of(judge.round, judge)
-    shared = _shared(board, sample)
+    board = board or load_board(judge.round, judge)
+    shared = _find_shared(board, sample)
     used = sum(map(len, shared.people.values()))
     report = replace(
         report, graded_by_both=used, cannot_judge_people=shared.unsure_people, cannot_judge_model=shared.unsure_model
@@ -177,17 +177,17 @@ def calibration_of(judge: LLMJudge, sample: Sample | None = None, board: Board |
     if used < MIN_PAIRS:
         reason = (
             f"{counted(used, 'pair')} of the calibration sample {'is' if used == 1 else 'are'} judged by people and by "
-            f"the model, but at least {MIN_PAIRS} are needed: {_missing(report.waiting_pairs, shared.unasked)}."
+            f"the model, but at least {MIN_PAIRS} are needed: {_name_missing(report.waiting_pairs, shared.unasked)}."
         )
         return replace(report, unavailable_reason=reason)
     pairs = [(query, document) for query in shared.people for document in shared.people[query]]
     figures = calibrate(
         [shared.people[query][document] for query, document in pairs],
         [shared.model[query][document] for query, document in pairs],
-        grades_of(judge.round.scale),
+        list_grades(judge.round.scale),
         seed=judge.round.seed & 0xFFFF_FFFF,
     )
-    return replace(report, figures=_figures(figures, _effect(board, shared)))
+    return replace(report, figures=_build_figures(figures, _compute_effect(board, shared)))
 
 
 @dataclass(slots=True)
@@ -204,7 +204,7 @@ class _Shared:
     unasked: int = 0
 
 
-def _shared(board: Board, sample: Sample) -> _Shared:
+def _find_shared(board: Board, sample: Sample) -> _Shared:
     """Return the grades that both gave, up to the first pair that the model has not judged, which ends the sample."""
     shared = _Shared()
     for index, pair in enumerate(sample.judged_pairs):
@@ -221,7 +221,7 @@ def _shared(board: Board, sample: Sample) -> _Shared:
     return shared
 
 
-def _missing(for_people: int, for_model: int) -> str:
+def _name_missing(for_people: int, for_model: int) -> str:
     reasons = [(for_people, "people's grades"), (for_model, "the model's")]
     waiting = [f"{counted(count, 'pair')} wait for {source}" for count, source in reasons if count]
     return (
@@ -230,24 +230,24 @@ def _missing(for_people: int, for_model: int) -> str:
     )
 
 
-def _effect(board: Board, shared: _Shared) -> OrderEffect | None:
+def _compute_effect(board: Board, shared: _Shared) -> OrderEffect | None:
     """Return how the runs change with the model's grades in place of people's, on the queries with a sampled pair."""
     columns = [index for index, query in enumerate(board.query_ids) if query in shared.people]
-    by_people = board.values(board.truths(board.prior_grades, shared.people))[:, columns]
-    by_model = board.values(board.truths(board.prior_grades, shared.model))[:, columns]
+    by_people = board.compute_values(board.build_truths(board.prior_grades, shared.people))[:, columns]
+    by_model = board.compute_values(board.build_truths(board.prior_grades, shared.model))[:, columns]
     if not board.runs or np.isnan(by_people).any(axis=0).all():
         return None
     return order_effect(by_people, by_model)
 
 
-def _figures(figures: Calibration, effect: OrderEffect | None) -> CalibrationFigures:
-    bias = [BiasReport(int(one.grade), one.items, one.mean, **ends("mean", one.interval)) for one in figures.bias]
+def _build_figures(figures: Calibration, effect: OrderEffect | None) -> CalibrationFigures:
+    bias = [BiasReport(int(one.grade), one.items, one.mean, **name_ends("mean", one.interval)) for one in figures.bias]
     return CalibrationFigures(
         alpha=figures.alpha.value,
-        **ends("alpha", figures.alpha.interval),
+        **name_ends("alpha", figures.alpha.interval),
         bias=bias,
         overall_bias=figures.overall.mean,
-        **ends("overall_bias", figures.overall.interval),
+        **name_ends("overall_bias", figures.overall.interval),
         kappa=figures.confusion.kappa,
         scale=[int(grade) for grade in figures.confusion.scale],
         counts=figures.confusion.counts.tolist(),
@@ -258,6 +258,6 @@ def _figures(figures: Calibration, effect: OrderEffect | None) -> CalibrationFig
     )
 
 
-def ends(name: str, interval: Interval | None) -> dict[str, Any]:
+def name_ends(name: str, interval: Interval | None) -> dict[str, Any]:
     """Return the ends of an interval as the fields of an answer."""
     return {f"{name}_low": interval.low if interval else None, f"{name}_high": interval.high if interval else None}

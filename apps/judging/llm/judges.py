@@ -7,8 +7,8 @@ from uuid import UUID
 from django.db.models import Count, Q
 
 from apps.judging.judges import RoundError
-from apps.judging.llm.calibration import CalibrationReport, calibration_of
-from apps.judging.llm.launching import items_left
+from apps.judging.llm.calibration import CalibrationReport, compute_calibration
+from apps.judging.llm.launching import list_unjudged
 from apps.judging.models import Grade, LLMJudge, Round
 from apps.operations.models import Operation
 from benchbench.decimals import counted
@@ -32,7 +32,7 @@ class LLMJudgeReport:
     calibration: CalibrationReport
 
 
-def judges_of(round: Round) -> list[LLMJudge]:
+def load_judges(round: Round) -> list[LLMJudge]:
     """Return the models that judge a round, the latest started first."""
     return list(round.llm_judges.select_related("round__mapping", "round__dataset_version"))
 
@@ -42,7 +42,7 @@ def find_llm_judge(round: Round, llm: str = "") -> LLMJudge | None:
 
     Raises RoundError if `llm` has judged nothing here.
     """
-    judges = [judge for judge in judges_of(round) if not llm or judge.llm == llm]
+    judges = [judge for judge in load_judges(round) if not llm or judge.llm == llm]
     if llm and not judges:
         raise RoundError(f'{llm} has judged nothing in the round "{round}": start it first.', field="llm")
     return next(iter(judges), None)
@@ -51,13 +51,13 @@ def find_llm_judge(round: Round, llm: str = "") -> LLMJudge | None:
 def judge_report(judge: LLMJudge) -> LLMJudgeReport:
     """Return the report on a model as a judge, with its calibration."""
     counts = grade_counts(judge)
-    left = items_left(judge.round, judge.name).count()
+    left = list_unjudged(judge.round, judge.name).count()
     return LLMJudgeReport(
         **attributes(judge, "id", "name", "llm", "revision", "prompt_version", "item_limit"),
         **counts,
         remaining_items=left,
-        sentence=_sentence(judge, counts, left),
-        calibration=calibration_of(judge),
+        sentence=_describe_work(judge, counts, left),
+        calibration=compute_calibration(judge),
     )
 
 
@@ -68,7 +68,7 @@ def grade_counts(judge: LLMJudge) -> dict[str, Any]:
     return rows.aggregate(**{name: Count("pk", filter=Q(kind=kind)) for name, kind in kinds.items()})
 
 
-def _sentence(judge: LLMJudge, counts: dict[str, int], left: int) -> str:
+def _describe_work(judge: LLMJudge, counts: dict[str, int], left: int) -> str:
     judged_count = counts["graded"] + counts["cannot_judge"]
     sentence = f"It judged {judged_count:,} of {counted(judged_count + left, 'item')}"
     if counts["cannot_judge"]:

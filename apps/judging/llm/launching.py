@@ -8,14 +8,14 @@ from django.db import transaction
 from django.db.models import Avg, F, QuerySet
 
 from apps.benchmarks.models import Run
-from apps.benchmarks.provenance import llms_of
+from apps.benchmarks.provenance import list_llms
 from apps.judging.handing import load_items
 from apps.judging.judges import RoundError, RoundStateError, require_lead, require_open
 from apps.judging.llm import prompting
 from apps.judging.models import Grade, LLMJudge, Round, RoundItem
 from apps.operations.launching import cancel_operation, start_operation
 from apps.operations.models import Operation
-from apps.retrieval.llms.asking import UNKNOWN, llm_revision
+from apps.retrieval.llms.asking import UNKNOWN, find_llm_revision
 from apps.retrieval.llms.servers import require_model
 from apps.retrieval.models import LLMAnswer
 from benchbench.decimals import counted
@@ -53,7 +53,11 @@ class Cost:
         """The cost, as a sentence for the reader."""
         if not self.answers:
             return f"{self.judge} has judged every item of the round: nothing is left to ask."
-        takes = "the time is unknown because it has not answered yet" if self.seconds is None else _about(self.seconds)
+        takes = (
+            "the time is unknown because it has not answered yet"
+            if self.seconds is None
+            else _render_time(self.seconds)
+        )
         left_out = self.remaining_items - self.answers
         capped = f" The cap leaves {counted(left_out, 'item')} out." if left_out else ""
         return (
@@ -68,12 +72,12 @@ def preview(round: Round, llm: str, *, item_limit: int | None = None) -> Cost:
     `llm` is like ollama:llama3. Raises RoundError, RoundStateError, LLMError.
     """
     identity = _check_judge(round, llm, item_limit)
-    items = list(items_left(round, identity.name).values_list("pk", flat=True))
+    items = list(list_unjudged(round, identity.name).values_list("pk", flat=True))
     selection = items[:item_limit]
     priced = load_items(selection[:: max(1, len(selection) // PRICED)][:PRICED])
-    tokens = [-(-len(prompting.prompt_of(round, item)) // CHARACTERS_PER_TOKEN) for item in priced]
+    tokens = [-(-len(prompting.build_prompt(round, item)) // CHARACTERS_PER_TOKEN) for item in priced]
     mean = sum(tokens) / len(tokens) if tokens else 0.0
-    each = seconds_each(llm)
+    each = estimate_seconds(llm)
     return Cost(
         identity.name,
         len(items),
@@ -99,7 +103,7 @@ def start_judging(round: Round, llm: str, by: Any, *, item_limit: int | None = N
         name=candidate.name,
         defaults={"llm": llm, "prompt_hash": candidate.prompt_hash, "item_limit": item_limit, **identity},
     )
-    items = list(items_left(round, judge.name).values_list("pk", flat=True))
+    items = list(list_unjudged(round, judge.name).values_list("pk", flat=True))
     selection = items[:item_limit]
     if not selection:
         raise RoundError(f"{judge} has judged every item of the round: nothing is left to ask.", field="llm")
@@ -123,25 +127,25 @@ def cancel_judging(round: Round, by: Any) -> None:
     cancel_operation(operation)
 
 
-def identity_of(round: Round, llm: str) -> LLMJudge:
+def build_judge(round: Round, llm: str) -> LLMJudge:
     """Return the unsaved judge that a model would be now, with its revision and the prompt.
 
     Its revision is `asking.UNKNOWN` if its server reports none or does not answer.
     """
     server, _, model = llm.partition(":")
-    revision, prompt = llm_revision(server, model), prompting.prompt_hash(round)
+    revision, prompt = find_llm_revision(server, model), prompting.hash_prompt(round)
     name = f"{llm}@{revision[:12]} prompt {prompting.VERSION}-{prompt[:8]}"
     return LLMJudge(
         round=round, name=name, llm=llm, revision=revision, prompt_version=prompting.VERSION, prompt_hash=prompt
     )
 
 
-def changes_of(judge: LLMJudge) -> list[str]:
+def list_changes(judge: LLMJudge) -> list[str]:
     """Return the changes since a judge was started, as clauses; empty if its grades are still valid for it.
 
     A server that does not answer, or no longer reports a revision, does not count as a change.
     """
-    now = identity_of(judge.round, judge.llm)
+    now = build_judge(judge.round, judge.llm)
     changes = []
     if now.revision not in (judge.revision, UNKNOWN):
         changes.append(f"{judge.llm} has another revision ({now.revision[:12]})")
@@ -152,14 +156,14 @@ def changes_of(judge: LLMJudge) -> list[str]:
     return changes
 
 
-def items_left(round: Round, judge_name: str) -> QuerySet[RoundItem]:
+def list_unjudged(round: Round, judge_name: str) -> QuerySet[RoundItem]:
     """Return the items that a model has not judged: the calibration sample first, then in the order of the round."""
     judged = Grade.objects.filter(source=Grade.Source.LLM, judge_name=judge_name, item__round=round).values("item")
     left = RoundItem.objects.filter(round=round).exclude(pk__in=judged)
     return left.order_by(F("calibration__place").asc(nulls_last=True), "place")
 
 
-def seconds_each(llm: str) -> float | None:
+def estimate_seconds(llm: str) -> float | None:
     """Return the mean seconds of a model's latest answers as a judge, or of any of its answers if it has not judged."""
     server, _, model = llm.partition(":")
     answers = LLMAnswer.objects.filter(provider=server, model=model).order_by("-id")
@@ -188,14 +192,14 @@ def _check_judge(round: Round, llm: str, item_limit: int | None) -> LLMJudge:
         )
     server, _, model = llm.partition(":")
     require_model(server, model)
-    return identity_of(round, llm)
+    return build_judge(round, llm)
 
 
-def _about(seconds: float) -> str:
+def _render_time(seconds: float) -> str:
     return f"about {seconds:,.0f} s" if seconds < 120 else f"about {seconds / 60:,.0f} min"
 
 
-def family_of(model: str) -> str:
+def find_family(model: str) -> str:
     """Return the family of a model by its name: qwen for `ollama:qwen2.5:7b` and for `Qwen/Qwen3-Reranker-0.6B`."""
     name = model.partition(":")[2] if re.match(r"[\w-]+:", model) else model
     name = name.rpartition("/")[2].lower()
@@ -206,16 +210,16 @@ def family_of(model: str) -> str:
     return letters[0] if letters else name
 
 
-def kinship(judge: LLMJudge, runs: list[Run]) -> list[str]:
+def check_kinship(judge: LLMJudge, runs: list[Run]) -> list[str]:
     """Return a warning for each run that a model of the judge's own family reranked or rewrote queries for.
 
     LLM judges favour results of their own family (Panickssery, Bowman and Feng, NeurIPS 2024), so such a run may look
     better than it is.
     """
-    family = family_of(judge.llm)
+    family = find_family(judge.llm)
     warnings = []
     for run in runs:
-        acts = [f"{model} {act}" for model, act in _models_of(run) if family_of(model) == family]
+        acts = [f"{model} {act}" for model, act in _list_models(run) if find_family(model) == family]
         if acts:
             warnings.append(
                 f'{judge.llm} judges a run that used its own model family, {family}: in "{run}" {" and ".join(acts)}.'
@@ -223,12 +227,12 @@ def kinship(judge: LLMJudge, runs: list[Run]) -> list[str]:
     return warnings
 
 
-def _models_of(run: Run) -> list[tuple[str, str]]:
+def _list_models(run: Run) -> list[tuple[str, str]]:
     """Return (model, act) for the models that took part in a run's rankings."""
     if run.benchmark.is_external:
         return []
     config = Configuration.from_dict(run.config)
-    acts = [(model, "is asked in its search") for model in llms_of(run)]
+    acts = [(model, "is asked in its search") for model in list_llms(run)]
     if config.rewrites and config.llm:
         acts = [(model, act) for model, act in acts if model != config.llm] + [(config.llm, "rewrites queries")]
     if config.use_reranker and config.reranker:

@@ -11,16 +11,16 @@ from uuid import UUID
 import numpy as np
 
 from apps.judging.judges import RoundStateError
-from apps.judging.llm.board import Board, board_of
-from apps.judging.llm.calibration import CalibrationReport, Sample, calibration_of, ends, sample_of
+from apps.judging.llm.board import Board, load_board
+from apps.judging.llm.calibration import CalibrationReport, Sample, compute_calibration, name_ends, sample_of
 from apps.judging.models import LLMJudge, Round
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
-from benchbench.ir.judging.corrected import FEWEST_QUERIES, corrected_by_queries
+from benchbench.ir.judging.corrected import FEWEST_QUERIES, correct_by_queries
 from benchbench.ir.judging.orders import query_order, whole_queries
 from benchbench.ir.judging.pool import Item, JudgingError
 from benchbench.ir.statistics.significance import compare
-from benchbench.ir.statistics.verdict import verdict
+from benchbench.ir.statistics.verdict import find_verdict
 from benchbench.reading.strict_json import attributes
 
 Policy = Literal["human", "human + llm", "corrected"]
@@ -84,35 +84,35 @@ class VerdictsReport:
     verdicts: list[PolicyReport]
 
 
-def verdicts_of(round: Round, judge: LLMJudge | None) -> VerdictsReport:
+def compute_verdicts(round: Round, judge: LLMJudge | None) -> VerdictsReport:
     """Return the verdicts of a round's runs under the three policies, at 95 % for all pairs together.
 
     The policies with the model's grades need its calibration and say so if it is missing or stale. The compared queries
     are those that every run answered.
     """
-    board, sample = board_of(round, judge), sample_of(round)
-    calibration = calibration_of(judge, sample, board) if judge else None
+    board, sample = load_board(round, judge), sample_of(round)
+    calibration = compute_calibration(judge, sample, board) if judge else None
     return VerdictsReport(
         judge=judge.name if judge else None,
         measure=str(board.measure),
         warnings=calibration.warnings if calibration else [],
-        verdicts=[_verdict(policy, board, judge, calibration, sample) for policy in POLICIES],
+        verdicts=[_compute_verdict(policy, board, judge, calibration, sample) for policy in POLICIES],
     )
 
 
-def _verdict(
+def _compute_verdict(
     policy: Policy, board: Board, judge: LLMJudge | None, calibration: CalibrationReport | None, sample: Sample
 ) -> PolicyReport:
     try:
         if policy == HUMAN:
-            return _compared(board, HUMAN, board.truths(board.people, board.prior_grades))
+            return _compare_runs(board, HUMAN, board.build_truths(board.people, board.prior_grades))
         if calibration is None:
             raise RoundStateError("No model has judged this round.")
         if calibration.unavailable_reason:
             raise RoundStateError(f"{judge} has no calibration. {calibration.unavailable_reason}")
         if policy == FILLED:
-            return _compared(board, FILLED, board.truths(board.people, board.prior_grades, board.model))
-        return _corrected(board, sample)
+            return _compare_runs(board, FILLED, board.build_truths(board.people, board.prior_grades, board.model))
+        return _compare_corrected(board, sample)
     except BenchbenchError as error:
         return _report(board, policy, unavailable_reason=error.message)
 
@@ -131,7 +131,7 @@ def _report(
     """Return the report of a verdict on pairs of runs, which are numbered by their order on the board."""
     runs = [run.pk for run in board.runs]
     names = ", ".join(f'"{board.runs[index]}"' for index in group)
-    best = f"Best is {names}." if len(group) == 1 else f"The best cannot be told apart: {names}."
+    best = f"Best is {names}." if len(group) == 1 else f"The best are not distinguishable: {names}."
     worth = "" if gain is None else f" The model's grades are worth about {gain:+,.0f} judged queries."
     return PolicyReport(
         policy=policy,
@@ -148,7 +148,7 @@ def _report(
                 second_run_id=runs[pair.second],
                 low=pair.interval.low,
                 high=pair.interval.high,
-                **ends("simultaneous", pair.simultaneous),
+                **name_ends("simultaneous", pair.simultaneous),
                 **attributes(pair, "difference", "p_adjusted", "significant"),
             )
             for pair in pairs
@@ -156,17 +156,17 @@ def _report(
     )
 
 
-def _compared(board: Board, policy: Policy, truths: Sequence[Mapping[int, int]]) -> PolicyReport:
-    comparison = compare(board.values(truths), seed=board.draw)
-    by_people = board.truths(board.people, board.prior_grades)
+def _compare_runs(board: Board, policy: Policy, truths: Sequence[Mapping[int, int]]) -> PolicyReport:
+    comparison = compare(board.compute_values(truths), seed=board.draw)
+    by_people = board.build_truths(board.people, board.prior_grades)
     cells = board.pool.has_document
-    judged = int((~np.isnan(board.pool.grades(by_people)) & cells).sum())
-    graded = int((~np.isnan(board.pool.grades(truths)) & cells).sum())
+    judged = int((~np.isnan(board.pool.get_grades(by_people)) & cells).sum())
+    graded = int((~np.isnan(board.pool.get_grades(truths)) & cells).sum())
     return _report(
         board,
         policy,
         pairs=comparison.pairs,
-        group=sorted(verdict(comparison).group),
+        group=sorted(find_verdict(comparison).group),
         queries=comparison.n,
         judged=judged,
         model_judged=graded - judged,
@@ -175,27 +175,27 @@ def _compared(board: Board, policy: Policy, truths: Sequence[Mapping[int, int]])
     )
 
 
-def _corrected(board: Board, sample: Sample) -> PolicyReport:
+def _compare_corrected(board: Board, sample: Sample) -> PolicyReport:
     """Return the comparison by the model's grades, corrected with people's grades of a random sample of whole queries.
 
     The sample is the first queries of the round's random order that people have judged whole. Raises JudgingError for a
     round in another order, fewer than FEWEST_QUERIES such queries, or grades of the model that do not cover the pool.
     """
-    pairs = map(board.pool.item, range(board.pool.size))
+    pairs = map(board.pool.get_item, range(board.pool.size))
     holes = [item for item in pairs if item.document not in board.prior_grades.get(board.query_ids[item.query], {})]
     _require_sampled_pool(board, sample, holes)
     # A pair that the model was unsure of counts as not relevant: any prediction works, as its errors are corrected.
-    predicted = board.truths(board.prior_grades, board.model, board.unsure)
+    predicted = board.build_truths(board.prior_grades, board.model, board.unsure)
     _require_correctable(board, holes, sum(item.document in predicted[item.query] for item in holes))
-    queries = _sampled_queries(board, holes)
+    queries = _find_sampled_queries(board, holes)
     if len(queries) < FEWEST_QUERIES:
         raise JudgingError(
             f"People have judged the first {counted(len(queries), 'query')} of the round's random order completely, "
             f"but a correction needs {FEWEST_QUERIES}. Finish the next queries in that order."
         )
-    by_people = board.values(board.truths(board.people, board.prior_grades))
+    by_people = board.compute_values(board.build_truths(board.people, board.prior_grades))
     by_people[:, [index not in queries for index in range(len(board.query_ids))]] = np.nan
-    corrected = corrected_by_queries(board.values(predicted), by_people, seed=board.draw)
+    corrected = correct_by_queries(board.compute_values(predicted), by_people, seed=board.draw)
     over = "over the queries from which the sample was drawn"
     return _report(
         board,
@@ -244,12 +244,12 @@ def _require_correctable(board: Board, holes: Sequence[Item], judged: int) -> No
         )
 
 
-def _sampled_queries(board: Board, holes: Sequence[Item]) -> set[int]:
+def _find_sampled_queries(board: Board, holes: Sequence[Item]) -> set[int]:
     """Return the first queries of the round's query order that people are done with, by their order on the board.
 
     Queries that some run failed on are not compared; they do not end the sample.
     """
     order = query_order(board.pool, seed=board.round.seed)
-    judged = board.truths(board.people, board.unsure_people)
+    judged = board.build_truths(board.people, board.unsure_people)
     waiting = {item.query for item in holes if item.document not in judged[item.query]}
     return set(whole_queries(order[board.pool.answered[order]], waiting).tolist())

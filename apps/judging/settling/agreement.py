@@ -8,7 +8,7 @@ from typing import Annotated
 import numpy as np
 
 from apps.judging.models import Grade, Round
-from apps.judging.scales import grades_of
+from apps.judging.scales import list_grades
 from benchbench.ir.judging.agreement import alpha, confusion, shifts
 
 
@@ -46,7 +46,7 @@ class AgreementReport:
     pairs: list[PairAgreementReport]
 
 
-def agreement_of(round: Round) -> AgreementReport:
+def compute_agreement(round: Round) -> AgreementReport:
     """Return the agreement of the human judges of a round. One query."""
     rows = Grade.objects.filter(
         item__round=round, source=Grade.Source.HUMAN, kind=Grade.Kind.GRADE, adjudicates=False
@@ -58,7 +58,7 @@ def agreement_of(round: Round) -> AgreementReport:
     row_of, column_of = ({key: index for index, key in enumerate(keys)} for keys in (judges, items))
     for name, item, grade in grades:
         matrix[row_of[name], column_of[item]] = grade
-    scale = grades_of(round.scale)
+    scale = list_grades(round.scale)
     of_all = alpha(matrix, seed=round.seed & 0xFFFF_FFFF)
     return AgreementReport(
         alpha=of_all.value,
@@ -68,11 +68,11 @@ def agreement_of(round: Round) -> AgreementReport:
         shifts=[
             ShiftReport(judge, shift.mean, shift.items) for judge, shift in zip(judges, shifts(matrix), strict=True)
         ],
-        pairs=[_pair(judges, matrix, items, scale, *pair) for pair in combinations(range(len(judges)), 2)],
+        pairs=[_compare_pair(judges, matrix, items, scale, *pair) for pair in combinations(range(len(judges)), 2)],
     )
 
 
-def _pair(
+def _compare_pair(
     judges: Sequence[str],
     matrix: np.ndarray,
     items: Sequence[int],

@@ -36,7 +36,7 @@ def load_consensus(round: Round) -> dict[int, Consensus]:
 
 def compute_consensus(item_id: int, grades: Sequence[Grade]) -> Consensus:
     """Return the consensus of the human grades of one item."""
-    grade, split = _truth([(row.grade, row.adjudicates) for row in grades if row.grade is not None])
+    grade, split = _compute_truth([(row.grade, row.adjudicates) for row in grades if row.grade is not None])
     return Consensus(item_id, grade, split, tuple(grades))
 
 
@@ -75,7 +75,7 @@ def load_human_grades(round: Round) -> HumanGrades:
         else:
             pairs_by_item[item_id].append((grade, adjudicates))
             count += 1
-    truths = {item_id: _truth(grades) for item_id, grades in pairs_by_item.items()}
+    truths = {item_id: _compute_truth(grades) for item_id, grades in pairs_by_item.items()}
     return HumanGrades(
         {item_id: grade for item_id, (grade, _) in truths.items() if grade is not None},
         [item_id for item_id, (_, split) in truths.items() if split],
@@ -84,7 +84,7 @@ def load_human_grades(round: Round) -> HumanGrades:
     )
 
 
-def _truth(pairs: Sequence[tuple[int, bool]]) -> tuple[int | None, bool]:
+def _compute_truth(pairs: Sequence[tuple[int, bool]]) -> tuple[int | None, bool]:
     """Return the median of an item's (grade, adjudicates) pairs, and whether they are split.
 
     An adjudication decides. For an even number of grades the two in the middle must be equal, because their mean may be

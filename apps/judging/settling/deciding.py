@@ -18,12 +18,12 @@ from django.utils import timezone
 
 from apps.benchmarks.models import Run
 from apps.judging.models import Round, RoundItem, RoundState, Slot
-from apps.judging.question import Numbers, Question, pack, question_of, unpack
+from apps.judging.question import Numbers, Question, load_question, pack, unpack
 from apps.judging.settling import evidence
 from apps.judging.settling.consensus import load_human_grades
 from apps.judging.settling.evidence import ModelEvidence
 from benchbench.ir.judging.judging import Judging
-from benchbench.ir.judging.orders import sample_of, upcoming, weight_order
+from benchbench.ir.judging.orders import order_by_weight, sample_of, upcoming
 from benchbench.ir.judging.pool import Item, JudgingError
 from benchbench.ir.judging.state import State
 
@@ -47,8 +47,8 @@ class Desk:
     taken: dict[int, int] = field(default_factory=dict)
     model: ModelEvidence = field(default_factory=ModelEvidence)  # the model whose grades the judging uses as evidence
 
-    def pair(self, item: int) -> Item:
-        return self.question.pool.item(self.items[item])
+    def find_pair(self, item: int) -> Item:
+        return self.question.pool.get_item(self.items[item])
 
 
 _desks: "OrderedDict[UUID, Desk]" = OrderedDict()
@@ -65,12 +65,12 @@ def renew(round: Round, *, runs: Sequence[Run] | None = None, model: ModelEviden
     """
     row, _ = RoundState.objects.select_for_update().defer("board").get_or_create(round=round)
     round.refresh_from_db(fields=["state", "settled_at", "continue_after_settled"])
-    runs = runs_of(round) if runs is None else runs
-    basis, human_grades = basis_of(round, runs), load_human_grades(round)
-    model = model or evidence.model_evidence(round, human_grades)
+    runs = load_runs(round) if runs is None else runs
+    basis, human_grades = hash_basis(round, runs), load_human_grades(round)
+    model = model or evidence.load_evidence(round, human_grades)
     if row.mark == (mark := human_grades.mark(basis + model.mark)):
         return row
-    desk = _desk(round, row, basis, runs)
+    desk = _load_desk(round, row, basis, runs)
     changed = ["state", "grades", "mark", "evidence", "sample_size", "sampled_from", "front", "computed_at"]
     if row.basis != basis:
         items = np.array([desk.ids.get(number, 0) for number in range(desk.question.pool.size)], np.int64)
@@ -96,19 +96,19 @@ def renew(round: Round, *, runs: Sequence[Run] | None = None, model: ModelEviden
     return row
 
 
-def runs_of(round: Round) -> list[Run]:
+def load_runs(round: Round) -> list[Run]:
     """Return the runs of a round, in the order in which its state numbers them."""
     runs = round.runs.select_related("benchmark", "index__chunk_set").order_by("benchmark", "run_order")
     return list(runs.defer("config", "provenance", "timing", "warnings"))
 
 
-def basis_of(round: Round, runs: Sequence[Run]) -> str:
+def hash_basis(round: Round, runs: Sequence[Run]) -> str:
     """Return a hash that changes when the rankings or the existing judgments of a round change."""
     of_runs = [(str(run.pk), run.status, run.failed_queries, str(run.completed_at)) for run in runs]
     return sha256(f"{round.mapping.resolved_at} {of_runs}".encode()).hexdigest()
 
 
-def _desk(round: Round, row: RoundState, basis: str, runs: Sequence[Run]) -> Desk:
+def _load_desk(round: Round, row: RoundState, basis: str, runs: Sequence[Run]) -> Desk:
     """Return the desk of a round from this process's cache, which drops the least recently used beyond MAX_CACHED."""
     with _guard:
         desk = _desks.get(round.pk)
@@ -127,16 +127,16 @@ def _build_desk(round: Round, row: RoundState, basis: str, runs: Sequence[Run]) 
     judging = None
     if question.pool.runs >= 2:
         with suppress(JudgingError):  # fewer than two queries that every run answered
-            judging = question.judging()
+            judging = question.build_judging()
     ids = {number: item for number, item in enumerate(items.tolist()) if item}
     numbers = {item: number for number, item in ids.items()}
-    return Desk(basis, question, judging, numbers, ids, question.sample_order(question.holes()))
+    return Desk(basis, question, judging, numbers, ids, question.sample_order(question.find_holes()))
 
 
 def _read(round: Round, runs: Sequence[Run]) -> tuple[Question, Numbers]:
     """Return the question of a round and the item id of each pair of its pool, 0 without one."""
-    question, query_ids = question_of(round, runs)
-    question = replace(question, axes=evidence.text_axes(question.pool, runs))
+    question, query_ids = load_question(round, runs)
+    question = replace(question, axes=evidence.load_text_axes(question.pool, runs))
     rows = RoundItem.objects.filter(round=round).values_list("query_id", "document_id", "pk")
     index_of = {query: index for index, query in enumerate(query_ids)}
     numbers = question.pool.numbers
@@ -153,7 +153,7 @@ def _inform(desk: Desk, judging: Judging, round: Round, model: ModelEvidence) ->
     if model == desk.model:
         return
     model_grades = np.full(desk.question.pool.size, np.nan)
-    for item, grade in evidence.model_grades(round, model.name).items() if model.name else ():
+    for item, grade in evidence.load_model_grades(round, model.name).items() if model.name else ():
         if item in desk.items:
             model_grades[desk.items[item]] = grade
     judging.inform(model_grades if model.name else None)
@@ -164,11 +164,11 @@ def _apply_grades(desk: Desk, judging: Judging, grades: dict[int, int]) -> None:
     """Apply added, changed and removed grades to the model."""
     grades = {item: grade for item, grade in grades.items() if item in desk.items}
     for item in desk.taken.keys() - grades.keys():
-        judging.grade(desk.pair(item), None)
+        judging.grade(desk.find_pair(item), None)
         del desk.taken[item]
     for item, grade in grades.items():
         if desk.taken.get(item) != grade:
-            judging.grade(desk.pair(item), grade)
+            judging.grade(desk.find_pair(item), grade)
             desk.taken[item] = grade
 
 
@@ -189,8 +189,8 @@ def _reorder_front(round: Round, desk: Desk, judging: Judging, before: list[int]
     slots = Slot.objects.filter(round=round)
     claimed_items = slots.filter(Q(done=True) | Q(until__gte=Now())).values_list("item_id", flat=True)
     claimed_numbers = {desk.items[item] for item in claimed_items if item in desk.items}
-    calibrating = [desk.items[item] for item in evidence.calibration_sample(round) if item in desk.items]
-    primary = np.concatenate([np.array(calibrating, np.int64), weight_order(judging.weights())])
+    calibrating = [desk.items[item] for item in evidence.load_sample(round) if item in desk.items]
+    primary = np.concatenate([np.array(calibrating, np.int64), order_by_weight(judging.compute_weights())])
     coming = upcoming(primary, desk.sample, claimed_numbers, share=round.uniform_share)
     front = [desk.ids[number] for number in islice((number for number in coming if number in desk.ids), FRONT_SIZE)]
     if front == before:

@@ -16,9 +16,9 @@ from apps.judging.llm import prompting
 from apps.judging.models import CalibrationItem, Grade, LLMJudge, Round
 from apps.judging.settling.consensus import HumanGrades
 from apps.retrieval.models import Chunk, Index
-from apps.retrieval.search.vectors import table_vectors
+from apps.retrieval.search.vectors import load_vectors
 from benchbench.ir.judging.calibration import MIN_PAIRS
-from benchbench.ir.judging.evidence import Axes, axes_of
+from benchbench.ir.judging.evidence import Axes, compute_axes
 from benchbench.ir.judging.pool import Pool
 from benchbench.ir.records import Vectors
 
@@ -31,25 +31,25 @@ def index_of(runs: Sequence[Run]) -> Index | None:
     return next((index for index in indexes if index and index.dimension and index.chunk_set), None)
 
 
-def text_axes(pool: Pool, runs: Sequence[Run]) -> Axes | None:
-    """Return the coordinates of a pool's documents (`axes_of`); None without vectors or beyond MOST_PAIRS pairs."""
+def load_text_axes(pool: Pool, runs: Sequence[Run]) -> Axes | None:
+    """Return the axes of a pool's documents by `compute_axes`; None without vectors or beyond MOST_PAIRS pairs."""
     index = index_of(runs)
     if index is None or pool.size > MOST_PAIRS:
         return None
-    vectors = document_vectors(index, {document for ids in pool.documents for document in ids})
+    vectors = load_document_vectors(index, {document for ids in pool.documents for document in ids})
     if not vectors:
         return None
     row_of = {document: row for row, document in enumerate(vectors)}
     rows = [row_of.get(int(str(document)), -1) for ids in pool.documents for document in ids]
-    return axes_of(pool, np.stack(list(vectors.values())), np.array(rows, np.int64))
+    return compute_axes(pool, np.stack(list(vectors.values())), np.array(rows, np.int64))
 
 
-def document_vectors(index: Index, documents: Collection[Any]) -> dict[int, Vectors]:
+def load_document_vectors(index: Index, documents: Collection[Any]) -> dict[int, Vectors]:
     """Return the sum of the chunk vectors of each document that has any in an index."""
     assert index.dimension is not None
     leaves = Chunk.objects.filter(chunk_set=index.chunk_set, level=0, document__in=list(documents))
     document_of = dict(leaves.values_list("position", "document_id"))
-    ids, vectors = table_vectors(index.vector_table, index.dimension, sorted(document_of))
+    ids, vectors = load_vectors(index.vector_table, index.dimension, sorted(document_of))
     sums: dict[int, Vectors] = defaultdict(lambda: np.zeros(index.dimension or 0, np.float32))
     for position, vector in zip(ids.tolist(), vectors, strict=True):
         sums[document_of[position]] += vector
@@ -64,40 +64,43 @@ class ModelEvidence:
     mark: str = ""
 
 
-def model_evidence(round: Round, human_grades: HumanGrades) -> ModelEvidence:
+def load_evidence(round: Round, human_grades: HumanGrades) -> ModelEvidence:
     """Return the latest started of the models calibrated on a round. One query if no model judged the round.
 
     A calibrated model has the current prompt and shares MIN_PAIRS grades with people at the beginning of the
     calibration sample, as far as both are done. Its server is not asked: the stored grades are the calibrated ones.
     """
     judges = list(LLMJudge.objects.filter(round=round))
-    sample = calibration_sample(round) if judges else []
+    sample = load_sample(round) if judges else []
     for judge in judges:
-        if (judge.prompt_version, judge.prompt_hash) != (prompting.VERSION, prompting.prompt_hash(round)):
+        if (judge.prompt_version, judge.prompt_hash) != (prompting.VERSION, prompting.hash_prompt(round)):
             continue
-        rows = _graded_by(round, judge.name)
-        if _shared(sample, human_grades, dict(rows.filter(item__in=sample).values_list("item", "grade"))) >= MIN_PAIRS:
+        rows = _list_grades(round, judge.name)
+        if (
+            _count_shared(sample, human_grades, dict(rows.filter(item__in=sample).values_list("item", "grade")))
+            >= MIN_PAIRS
+        ):
             counted = rows.aggregate(grades=Count("pk"), last=Max("pk"), at=Max("graded_at"))
             return ModelEvidence(judge.name, f"{judge.name} {sorted(counted.items())}")
     return ModelEvidence()
 
 
-def calibration_sample(round: Round) -> list[int]:
+def load_sample(round: Round) -> list[int]:
     """Return the items of the calibration sample of a round, in its order."""
     return list(CalibrationItem.objects.filter(round=round).order_by("place").values_list("item", flat=True))
 
 
-def model_grades(round: Round, name: str) -> dict[int, int]:
+def load_model_grades(round: Round, name: str) -> dict[int, int]:
     """Return the grades that a model gave in a round, by item, without those that it was unsure of."""
-    rows: Any = _graded_by(round, name).filter(grade__isnull=False).values_list("item", "grade")
+    rows: Any = _list_grades(round, name).filter(grade__isnull=False).values_list("item", "grade")
     return dict(rows)
 
 
-def _graded_by(round: Round, name: str) -> QuerySet[Grade]:
+def _list_grades(round: Round, name: str) -> QuerySet[Grade]:
     return Grade.objects.filter(item__round=round, source=Grade.Source.LLM, judge_name=name).order_by()
 
 
-def _shared(sample: Sequence[int], human_grades: HumanGrades, grades_by_item: dict[int, int | None]) -> int:
+def _count_shared(sample: Sequence[int], human_grades: HumanGrades, grades_by_item: dict[int, int | None]) -> int:
     """Return how many grades people and a model share before the first item that either is not done with."""
     shared = 0
     for item in sample:

@@ -59,7 +59,7 @@ SELECT
 """
 
 
-def own_progress(round: Round, judge: Any) -> dict[str, Any]:
+def count_progress(round: Round, judge: Any) -> dict[str, Any]:
     """Return the progress of a round and of one judge: `mine` counts the judge's grades without skips. One query."""
     values = {"round": round.pk, "judge": judge.pk, "pace_of": PACE_OF, "active": timezone.now() - ACTIVE}
     with connection.cursor() as cursor:
@@ -72,7 +72,7 @@ def own_progress(round: Round, judge: Any) -> dict[str, Any]:
         "wanted": total,
         "mine": mine,
         "pace": pace,
-        "left": _left(pace, total - completed, at_work),
+        "left": _estimate_left(pace, total - completed, at_work),
     }
 
 
@@ -81,11 +81,11 @@ def _compute_target(round: Round, completed: int) -> int:
     return round.gradings if is_whole else max(completed, round.budget or 0)
 
 
-def _left(pace: float | None, gradings: int, at_work: int) -> float | None:
+def _estimate_left(pace: float | None, gradings: int, at_work: int) -> float | None:
     return None if pace is None else pace * -(-gradings // max(at_work, 1))
 
 
-def progress_of(round: Round) -> Progress:
+def compute_progress(round: Round) -> Progress:
     """Return the progress of a round. Three queries, plus one for each judge who graded."""
     completed = Slot.objects.filter(round=round, done=True).count()
     total = _compute_target(round, completed)
@@ -98,13 +98,15 @@ def progress_of(round: Round) -> Progress:
     judges = []
     for user in round.judges.order_by("username"):
         row = counted.get(user.pk, {"graded": 0, "skipped": 0, "cannot_judge": 0, "last": None})
-        pace = _pace(round, user) if user.pk in counted else None
+        pace = _compute_pace(round, user) if user.pk in counted else None
         numbers = row["graded"], row["skipped"], row["cannot_judge"]
-        judges.append(JudgeReport(user.username, *numbers, pace, _left(pace, total - completed, at_work), row["last"]))
+        judges.append(
+            JudgeReport(user.username, *numbers, pace, _estimate_left(pace, total - completed, at_work), row["last"])
+        )
     return Progress(completed, total, judges)
 
 
-def _pace(round: Round, user: Any) -> float | None:
+def _compute_pace(round: Round, user: Any) -> float | None:
     rows = Grade.objects.filter(item__round=round, judge=user, adjudicates=False, seconds__isnull=False)
     seconds: list[Any] = list(
         rows.exclude(kind=Grade.Kind.SKIP).order_by("-graded_at").values_list("seconds", flat=True)[:PACE_OF]

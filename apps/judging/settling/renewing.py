@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from apps.benchmarks.models import Run
 from apps.judging.models import Grade, Round, RoundState
 from apps.judging.settling.consensus import HumanGrades, load_human_grades
-from apps.judging.settling.deciding import basis_of, renew, runs_of
-from apps.judging.settling.evidence import model_evidence
+from apps.judging.settling.deciding import hash_basis, load_runs, renew
+from apps.judging.settling.evidence import load_evidence
 from apps.operations.queueing import RENEW_STATE, enqueue_once
 from benchbench.ir.judging.state import State
 
@@ -33,7 +33,7 @@ class RoundStatus:
     @property
     def state(self) -> State | None:
         """The state; None for a round that compares no runs."""
-        return State.of_record(self.row.state) if self.row.state else None
+        return State.from_record(self.row.state) if self.row.state else None
 
     @property
     def inclusion_probability(self) -> float:
@@ -43,10 +43,10 @@ class RoundStatus:
 
 def load_round_status(round: Round) -> RoundStatus:
     """Return the state of a round: the current one, or the last one while a worker computes the next."""
-    runs = runs_of(round)
-    basis, human_grades = basis_of(round, runs), load_human_grades(round)
+    runs = load_runs(round)
+    basis, human_grades = hash_basis(round, runs), load_human_grades(round)
     row = RoundState.objects.filter(round=round, computed_at__isnull=False).defer("board").first()
-    model = model_evidence(round, human_grades)
+    model = load_evidence(round, human_grades)
     mark = human_grades.mark(basis + model.mark)
     if row is None or row.basis != basis or (row.mark != mark and not _enqueue_renewal(round)):
         row = renew(round, runs=runs, model=model)

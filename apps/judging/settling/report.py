@@ -8,7 +8,7 @@ from uuid import UUID
 
 from apps.benchmarks.models import Run
 from apps.judging.models import Round
-from apps.judging.settling.progress import JudgeReport, Progress, progress_of
+from apps.judging.settling.progress import JudgeReport, Progress, compute_progress
 from apps.judging.settling.renewing import RoundStatus
 from benchbench.decimals import counted
 from benchbench.ir.judging.state import State
@@ -76,21 +76,21 @@ class RoundReport:
 
 def round_report(round: Round, status: RoundStatus) -> RoundReport:
     """Return the report of a round from its status."""
-    progress = progress_of(round)
+    progress = compute_progress(round)
     return RoundReport(
         **attributes(progress, "completed_gradings", "total_gradings", "judges"),
         waiting_for_adjudication=len(status.human_grades.split),
         **attributes(round, "is_open", "offers_items", "settled_at"),
-        sentence=_sentence(progress, status),
+        sentence=_describe_progress(progress, status),
         grades=status.human_grades.count,
         counted_grades=status.row.grades,
         **attributes(status, "is_current", "inclusion_probability"),
         **attributes(status.row, "computed_at", "sample_size"),
-        question=_question(state, [run.pk for run in status.runs]) if (state := status.state) else None,
+        question=_build_question(state, [run.pk for run in status.runs]) if (state := status.state) else None,
     )
 
 
-def _question(state: State, runs: list[UUID]) -> QuestionReport:
+def _build_question(state: State, runs: list[UUID]) -> QuestionReport:
     return QuestionReport(
         **attributes(state, "is_settled", "is_certain", "probability", "judged", "unjudged", "queries", "reason"),
         best_run_ids=[runs[row] for row in state.verdict],
@@ -109,7 +109,7 @@ def _question(state: State, runs: list[UUID]) -> QuestionReport:
     )
 
 
-def evidence_sentence(evidence: Mapping[str, str]) -> str:
+def describe_evidence(evidence: Mapping[str, str]) -> str:
     """Return a sentence on what the probability of relevance is based on."""
     index, model = evidence.get("index"), evidence.get("model")
     sources = ["how the runs rank a document"]
@@ -121,12 +121,12 @@ def evidence_sentence(evidence: Mapping[str, str]) -> str:
     return f"{', '.join(sources[:-1])} and {sources[-1]}.{caveat}" if len(sources) > 1 else f"{sources[0]}.{caveat}"
 
 
-def _sentence(progress: Progress, status: RoundStatus) -> str:
+def _describe_progress(progress: Progress, status: RoundStatus) -> str:
     sentences = [f"{progress.completed_gradings:,} of {counted(progress.total_gradings, 'grading')} done."]
     if status.human_grades.split:
         sentences.append(f"{counted(len(status.human_grades.split), 'item')} to adjudicate.")
     if (state := status.state) is not None:
-        sentences.append(_verdict(state, status.runs))
+        sentences.append(_describe_verdict(state, status.runs))
         if not status.is_current and status.row.grades == status.human_grades.count:
             sentences.append("A grade changed; the state is being updated.")
         elif not status.is_current:
@@ -135,13 +135,13 @@ def _sentence(progress: Progress, status: RoundStatus) -> str:
     return " ".join(sentences)
 
 
-def _verdict(state: State, runs: Sequence[Run]) -> str:
+def _describe_verdict(state: State, runs: Sequence[Run]) -> str:
     if state.reason is not None:
         return state.reason
     best = ", ".join(f'"{runs[row]}"' for row in state.verdict)
     if state.is_settled:
         basis = "for all possible grades" if state.is_certain else "at 95 %"
-        conclusion = f"best is {best}" if len(state.verdict) == 1 else f"the best cannot be told apart: {best}"
+        conclusion = f"best is {best}" if len(state.verdict) == 1 else f"the best are not distinguishable: {best}"
         return f"Settled {basis}: {conclusion}."
     if state.grades_needed.median is None:
         return "Not settled; the number of grades still needed is not known yet."

@@ -17,7 +17,7 @@ from apps.judging.handing import MOST_AHEAD, MOST_TEXT, ItemView
 from apps.judging.judges import RoundError
 from apps.judging.models import Grade, Round
 from benchbench.errors import BenchbenchError
-from benchbench.markup import Piece, marked, rendered
+from benchbench.markup import Piece, mark_words, render_markdown
 from benchbench.reading.kinds import int_between, one_of
 from benchbench.reading.objects import Listed, StrictRecord, read_as
 from benchbench.reading.strict_json import decode, parse
@@ -51,24 +51,24 @@ class Sheet:
         return [(name.capitalize(), words) for name, words in texts.items() if isinstance(words, str) and words]
 
 
-def sheet(
+def build_sheet(
     query: Query, document: Document, passage: str, *, grades: Sequence[Grade] = (), is_full: bool = False
 ) -> Sheet:
     """Return the sheet of a pair; without a `passage` it begins with the document's text."""
     text = document.text
-    first = _head(passage, MOST_PASSAGE) or _head(text, HEAD)
+    first = _cut_text(passage, MOST_PASSAGE) or _cut_text(text, HEAD)
     visible_text = text if is_full else text[:MOST_TEXT]
     return Sheet(
         query,
         document,
-        passage=marked(first.strip(), query.text),
-        full=marked(visible_text, query.text) if visible_text.strip() != first.strip() else [],
+        passage=mark_words(first.strip(), query.text),
+        full=mark_words(visible_text, query.text) if visible_text.strip() != first.strip() else [],
         cut=len(text) - len(visible_text),
         grades=grades,
     )
 
 
-def _head(text: str, max_length: int) -> str:
+def _cut_text(text: str, max_length: int) -> str:
     """Return the beginning of a text, cut between two words."""
     if len(text) <= max_length:
         return text
@@ -79,7 +79,7 @@ def pack_item(round: Round, view: ItemView, grades: Sequence[Grade] = ()) -> dic
     """Return an item for the script of the page: its id, its HTML, and its text for screen readers."""
     item = view.item
     context = {
-        "sheet": sheet(item.query, item.document, view.passage, grades=grades),
+        "sheet": build_sheet(item.query, item.document, view.passage, grades=grades),
         "text_url": reverse("admin:round_text", args=[round.pk, item.pk]),
     }
     return {
@@ -112,7 +112,7 @@ class Message(StrictRecord):
     count: Annotated[int, int_between(1, MOST_AHEAD)] = 1
 
 
-def desk_page(
+def render_desk(
     request: HttpRequest,
     model_admin: SiteAdmin,
     round: Round,
@@ -134,9 +134,9 @@ def desk_page(
         "data": data,
         "adjudicates": adjudicates,
         "most_undone": MOST_UNDONE,
-        "guidelines": mark_safe(rendered(round.guidelines)),  # nosec # rendered() escapes HTML
+        "guidelines": mark_safe(render_markdown(round.guidelines)),  # nosec # rendered() escapes HTML
     }
-    return model_admin.page(request, "judging/judge.html", context, original=round)
+    return model_admin.render_page(request, "judging/judge.html", context, original=round)
 
 
 def store_entries(

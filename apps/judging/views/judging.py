@@ -12,13 +12,22 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from apps.judging.grading import MOST_UNDONE, adjudicate, grade_item, grades_by, ungrade, withdraw_adjudication
+from apps.judging.grading import MOST_UNDONE, adjudicate, grade_item, load_grades, ungrade, withdraw_adjudication
 from apps.judging.handing import hand_out, load_items, view_items, view_ungraded_items
 from apps.judging.judges import is_judge, require_judge, require_lead, require_part
 from apps.judging.models import Grade, Round
 from apps.judging.settling.consensus import load_consensus
-from apps.judging.settling.progress import own_progress
-from apps.judging.views.desk import AHEAD, UNDO, JudgeEntry, desk_page, label_of, pack_item, sheet, store_entries
+from apps.judging.settling.progress import count_progress
+from apps.judging.views.desk import (
+    AHEAD,
+    UNDO,
+    JudgeEntry,
+    build_sheet,
+    label_of,
+    pack_item,
+    render_desk,
+    store_entries,
+)
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 from benchbench.reading.strict_json import attributes
@@ -33,12 +42,12 @@ TURNS = {UNDO: 0, Grade.Kind.SKIP: 2}  # order of adjudicated items; 1 by defaul
 
 def judge_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
     """Render the page on which a judge grades the items of a round, with the first ones."""
-    round = permitted(request, model_admin, object_id, "judging.add_grade")
+    round = load_permitted(request, model_admin, object_id, "judging.add_grade")
     if not is_judge(round, request.user):
         messages.error(request, f'You are not a judge of "{round}": its owner names the judges.')
         return redirect(change_url(round))
-    last = list(grades_by(round, request.user)[:MOST_UNDONE])
-    return desk_page(request, model_admin, round, _build_payload(round, request.user, (), AHEAD), last)
+    last = list(load_grades(round, request.user)[:MOST_UNDONE])
+    return render_desk(request, model_admin, round, _build_payload(round, request.user, (), AHEAD), last)
 
 
 @require_POST
@@ -47,7 +56,7 @@ def exchange(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> H
 
     An answer sent twice is stored once, because it names its item.
     """
-    round, judge = permitted(request, model_admin, object_id, "judging.add_grade"), request.user
+    round, judge = load_permitted(request, model_admin, object_id, "judging.add_grade"), request.user
 
     def store_entry(entry: JudgeEntry) -> None:
         if entry.kind == UNDO:
@@ -70,7 +79,7 @@ def _build_payload(round: Round, judge: Any, present_ids: Collection[int], count
     return {
         "held": item_ids,
         "items": [pack_item(round, row) for row in new_views],
-        "progress": own_progress(round, judge),
+        "progress": count_progress(round, judge),
         "end": "" if item_ids else _end(round),
     }
 
@@ -86,7 +95,7 @@ def _end(round: Round) -> str:
 
 def item_text(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID, item_id: int) -> HttpResponse:
     """Render the whole text of an item's document, with the words of its query marked."""
-    round: Round = model_admin.viewed(request, object_id)
+    round: Round = model_admin.load_viewed(request, object_id)
     try:
         require_part(round, request.user)
     except BenchbenchError as error:
@@ -94,12 +103,14 @@ def item_text(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID, ite
     if not round.items.filter(pk=item_id).exists():
         raise Http404(f'The round "{round}" has no item {item_id}.')
     (item,) = load_items([item_id])
-    return render(request, "results/pieces.html", {"pieces": sheet(item.query, item.document, "", is_full=True).full})
+    return render(
+        request, "results/pieces.html", {"pieces": build_sheet(item.query, item.document, "", is_full=True).full}
+    )
 
 
-def permitted(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID, permission: str) -> Round:
+def load_permitted(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID, permission: str) -> Round:
     """Return the round. Raises PermissionDenied if the user lacks this permission altogether."""
-    round: Round = model_admin.viewed(request, object_id)
+    round: Round = model_admin.load_viewed(request, object_id)
     if not request.user.has_perm(permission):
         raise PermissionDenied
     return round
@@ -107,7 +118,7 @@ def permitted(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID, per
 
 def adjudicate_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
     """Render the items whose judges are split, one at a time, with their grades."""
-    round = permitted(request, model_admin, object_id, "judging.change_round")
+    round = load_permitted(request, model_admin, object_id, "judging.change_round")
     try:
         require_lead(round, request.user)
     except BenchbenchError as error:
@@ -117,13 +128,13 @@ def adjudicate_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUI
         "-graded_at", "-id"
     )
     payload = _build_split_payload(round, request.user, (), AHEAD, {})
-    return desk_page(request, model_admin, round, payload, list(own_grades[:MOST_UNDONE]), adjudicates=True)
+    return render_desk(request, model_admin, round, payload, list(own_grades[:MOST_UNDONE]), adjudicates=True)
 
 
 @require_POST
 def decide(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
     """Store decisions, and answer with the next items: withdrawn ones first, skipped ones last."""
-    round, user = permitted(request, model_admin, object_id, "judging.change_round"), request.user
+    round, user = load_permitted(request, model_admin, object_id, "judging.change_round"), request.user
     last: dict[int, str] = {}
 
     def store_entry(entry: JudgeEntry) -> None:
@@ -160,10 +171,10 @@ def _build_split_payload(
 
 def my_grades(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
     """List the reader's grades in a round, latest first; withdraw chosen ones, or all that a search finds."""
-    round = permitted(request, model_admin, object_id, "judging.add_grade")
+    round = load_permitted(request, model_admin, object_id, "judging.add_grade")
     answer_filter = request.GET.get("said", "")
     words = request.GET.get("q", "").strip()
-    rows = grades_by(round, request.user).select_related("item__query", "item__document")
+    rows = load_grades(round, request.user).select_related("item__query", "item__document")
     if answer_filter:
         rows = (
             rows.filter(grade=answer_filter)
@@ -194,4 +205,4 @@ def my_grades(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> 
         "choices": [*((str(entry["grade"]), f"{entry['grade']} {entry['name']}") for entry in round.scale), *kinds],
         "judge_url": reverse("admin:round_judge", args=[round.pk]),
     }
-    return model_admin.page(request, "judging/grades.html", context, original=round)
+    return model_admin.render_page(request, "judging/grades.html", context, original=round)

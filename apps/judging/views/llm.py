@@ -13,16 +13,16 @@ from django.views.decorators.http import require_POST
 
 from apps.judging.judges import may_lead
 from apps.judging.llm.calibration import draw_sample
-from apps.judging.llm.judges import LLMJudgeReport, find_llm_judge, judge_report, judges_of
+from apps.judging.llm.judges import LLMJudgeReport, find_llm_judge, judge_report, load_judges
 from apps.judging.llm.launching import LONGEST_NAME, preview, start_judging
-from apps.judging.llm.verdicts import MixedPair, PolicyReport, verdicts_of
+from apps.judging.llm.verdicts import MixedPair, PolicyReport, compute_verdicts
 from apps.judging.models import Round
 from apps.operations.models import Operation, Status
-from apps.retrieval.llms.servers import servers
+from apps.retrieval.llms.servers import load_servers
 from benchbench.decimals import counted
 from benchbench.ir.judging.calibration import MAX_PAIRS, MIN_PAIRS
 from benchbench.site.admin import SiteAdmin
-from benchbench.site.pages import PageForm, form_page, preview_page, staff
+from benchbench.site.pages import PageForm, preview_page, show_form, staff
 from benchbench.site.panels import change_url
 
 SHOWN_JUDGES = 5
@@ -49,7 +49,7 @@ class LLMForm(PageForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        choices = [(name, name) for name in servers()] or [("", "No servers")]
+        choices = [(name, name) for name in load_servers()] or [("", "No servers")]
         self.fields["server"].choices = choices  # type: ignore[attr-defined]
 
     @property
@@ -72,7 +72,7 @@ class SampleForm(PageForm):
 
 def start_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
     """Start or continue a model's judging, after showing the cost."""
-    round = led(request, model_admin, object_id, act=True)
+    round = load_led_round(request, model_admin, object_id, act=True)
     last = find_llm_judge(round)
     server, _, model = last.llm.partition(":") if last else ("", "", "")
 
@@ -81,7 +81,7 @@ def start_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
         messages.success(request, f"{judge} judges the round.")
         return redirect(f"{change_url(round)}#llm")
 
-    return form_page(
+    return show_form(
         request,
         model_admin,
         LLMForm,
@@ -95,14 +95,14 @@ def start_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
         "judges the calibration sample first, then the remaining items in the order of the round.",
         round=round,
         original=round,
-        trail=[*model_admin.trail(round), round],
+        trail=[*model_admin.list_trail(round), round],
     )
 
 
 @require_POST
 def preview_start(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
     """Preview the cost of judging for the form's current values, or show its errors."""
-    round = led(request, model_admin, object_id, act=True)
+    round = load_led_round(request, model_admin, object_id, act=True)
     form = LLMForm(request.POST, user=request.user)
 
     def look() -> dict[str, Any]:
@@ -116,14 +116,14 @@ def preview_start(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID)
 
 def sample_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
     """Draw and freeze the calibration sample."""
-    round = led(request, model_admin, object_id, act=True)
+    round = load_led_round(request, model_admin, object_id, act=True)
 
     def act(form: SampleForm) -> HttpResponse:
         size = draw_sample(round, form.cleaned_data["size"], staff(request))
         messages.success(request, f"The calibration sample is drawn: {counted(size, 'pair')}.")
         return redirect(f"{change_url(round)}#llm")
 
-    return form_page(
+    return show_form(
         request,
         model_admin,
         SampleForm,
@@ -135,18 +135,18 @@ def sample_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -
         "needed to show figures about a model. People judge them like other items; in the random "
         "order they come first.",
         original=round,
-        trail=[*model_admin.trail(round), round],
+        trail=[*model_admin.list_trail(round), round],
     )
 
 
 def judges_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
     """Render the models that judge a round, each with its calibration."""
-    round = led(request, model_admin, object_id)
-    judges = judges_of(round)
+    round = load_led_round(request, model_admin, object_id)
+    judges = load_judges(round)
     last = Operation.objects.filter(kind=Operation.Kind.LLM_JUDGING, subject_id=round.pk).order_by("created_at").last()
     context = {
         "round": round,
-        "judges": [_with_rows(judge_report(judge)) for judge in judges[:SHOWN_JUDGES]],
+        "judges": [_add_rows(judge_report(judge)) for judge in judges[:SHOWN_JUDGES]],
         "left_out": len(judges) - SHOWN_JUDGES,
         "sample": round.calibration_items.count(),
         "error": last.error if last and last.status == Status.FAILED else "",
@@ -154,7 +154,7 @@ def judges_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UUI
     return render(request, "judging/llm_judges.html", context)
 
 
-def _with_rows(report: LLMJudgeReport) -> dict[str, Any]:
+def _add_rows(report: LLMJudgeReport) -> dict[str, Any]:
     """Return a judge's report with table rows: for each grade of people, the bias and counts of the model's grades."""
     figures = report.calibration.figures
     return vars(report) | {"rows": list(zip(figures.bias, figures.counts, strict=True)) if figures else []}
@@ -162,14 +162,14 @@ def _with_rows(report: LLMJudgeReport) -> dict[str, Any]:
 
 def verdicts_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
     """Render the verdicts on a round's runs by people, by people and a model, and by a model that people correct."""
-    round = led(request, model_admin, object_id)
-    report = verdicts_of(round, find_llm_judge(round))
-    rows = _pairs(round, report.verdicts)
+    round = load_led_round(request, model_admin, object_id)
+    report = compute_verdicts(round, find_llm_judge(round))
+    rows = _list_pairs(round, report.verdicts)
     context = {"report": report, "pairs": rows[:SHOWN_PAIRS], "pair_count": len(rows)}
     return render(request, "judging/verdicts.html", context)
 
 
-def _pairs(round: Round, verdicts: Sequence[PolicyReport]) -> list[dict[str, Any]]:
+def _list_pairs(round: Round, verdicts: Sequence[PolicyReport]) -> list[dict[str, Any]]:
     """Return each pair of runs with its result under each policy, None without one; the widest difference first."""
     runs = {run.pk: run for run in round.runs.select_related("benchmark")}
     by_policy = [{(pair.first_run_id, pair.second_run_id): pair for pair in policy.pairs} for policy in verdicts]
@@ -177,12 +177,12 @@ def _pairs(round: Round, verdicts: Sequence[PolicyReport]) -> list[dict[str, Any
     rows = [(key, [pairs.get(key) for pairs in by_policy]) for key in keys]
     rows.sort(key=lambda row: -max(abs(pair.difference) for pair in row[1] if pair))
     return [
-        {"first": runs[first], "second": runs[second], "cells": [pair and _cell(pair) for pair in cells]}
+        {"first": runs[first], "second": runs[second], "cells": [pair and _build_cell(pair) for pair in cells]}
         for (first, second), cells in rows
     ]
 
 
-def _cell(pair: MixedPair) -> dict[str, Any]:
+def _build_cell(pair: MixedPair) -> dict[str, Any]:
     alone = pair.simultaneous_low is None
     return vars(pair) | {
         "low": pair.low if alone else pair.simultaneous_low,
@@ -191,9 +191,9 @@ def _cell(pair: MixedPair) -> dict[str, Any]:
     }
 
 
-def led(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID, *, act: bool = False) -> Round:
+def load_led_round(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID, *, act: bool = False) -> Round:
     """Return the round of a page. Raises PermissionDenied unless the user leads it."""
-    round: Round = model_admin.viewed(request, object_id)
+    round: Round = model_admin.load_viewed(request, object_id)
     if not may_lead(round, request.user) or (act and not request.user.has_perm("judging.change_round")):
         raise PermissionDenied
     return round

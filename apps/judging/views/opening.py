@@ -13,7 +13,7 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
 from apps.benchmarks.models import Run
-from apps.judging.judges import eligible_judges
+from apps.judging.judges import list_eligible_judges
 from apps.judging.models import Round
 from apps.judging.opening import RoundOptions, open_round, preview_round
 from apps.judging.scales import read_scale
@@ -23,7 +23,7 @@ from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 from benchbench.ir.judging.orders import SHARE
 from benchbench.site.admin import SiteAdmin
-from benchbench.site.pages import PageForm, choices_page, form_page, preview_page, sent_form, staff
+from benchbench.site.pages import PageForm, preview_page, read_form, render_choices, show_form, staff
 from benchbench.site.panels import change_url
 
 MOST_RUNS = 200
@@ -84,7 +84,7 @@ class OpenForm(PageForm):
         runs: Any = self.fields["runs"]
         runs.choices = _run_choices(self.user, self.data.get("mapping") or self.initial.get("mapping"))
         judges: Any = self.fields["judges"]
-        staff_members = eligible_judges(self.user).order_by("username")[:MOST_JUDGES]
+        staff_members = list_eligible_judges(self.user).order_by("username")[:MOST_JUDGES]
         judges.choices = [(str(member.pk), member.get_username()) for member in staff_members]
 
     def clean_scale(self) -> list[dict[str, Any]]:
@@ -102,20 +102,20 @@ class OpenForm(PageForm):
         except BenchbenchError as error:
             raise ValidationError(error.message) from error
 
-    def chosen_runs(self) -> list[Run]:
+    def load_runs(self) -> list[Run]:
         runs = Run.objects.filter(pk__in=self.cleaned_data["runs"]).select_related("benchmark__mapping")
         return list(runs.order_by("benchmark", "run_order"))
 
-    def chosen_judges(self) -> list[User]:
+    def load_judges(self) -> list[User]:
         return list(User.objects.filter(pk__in=self.cleaned_data["judges"]).order_by("username"))
 
-    def options(self) -> RoundOptions:
+    def build_options(self) -> RoundOptions:
         return RoundOptions(**{name: self.cleaned_data[name] for name in RoundOptions.__dataclass_fields__})
 
 
 def _run_choices(user: Any, mapping: Any) -> list[tuple[str, Any]]:
     """Return the completed runs of a mapping, by benchmark, the newest benchmark first."""
-    key = _uuid(str(mapping))
+    key = _parse_uuid(str(mapping))
     if key is None:
         return []
     runs = visible(Run.objects.filter(benchmark__mapping=key, status=Run.Status.COMPLETED), user, through="benchmark")
@@ -129,11 +129,11 @@ def open_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
     """Open a round; `?run=…&run=…` and `?benchmark=…` fill in the runs."""
 
     def act(form: OpenForm) -> HttpResponse:
-        opened = open_round(form.chosen_runs(), form.options(), judges=form.chosen_judges(), owner=staff(request))
+        opened = open_round(form.load_runs(), form.build_options(), judges=form.load_judges(), owner=staff(request))
         messages.success(request, f'"{opened}" is open, with {counted(opened.item_count, "item")}.')
         return redirect(change_url(opened))
 
-    return form_page(
+    return show_form(
         request,
         model_admin,
         OpenForm,
@@ -150,13 +150,15 @@ def open_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
 @require_POST
 def preview_opening(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
     """Preview the pairs and the time for the form's current values, or show its errors."""
-    form = sent_form(request, model_admin, OpenForm)
+    form = read_form(request, model_admin, OpenForm)
 
     def look() -> dict[str, Any]:
         if not form.cleaned_data.get("runs"):
             return {}
         form.cleaned_data |= {"name": form.cleaned_data.get("name") or "to come"}
-        previewed = preview_round(form.chosen_runs(), form.options(), judges=form.chosen_judges(), owner=staff(request))
+        previewed = preview_round(
+            form.load_runs(), form.build_options(), judges=form.load_judges(), owner=staff(request)
+        )
         total = previewed.gradings * previewed.seconds
         return {"preview": previewed, "total": total, "each": total / max(previewed.judges, 1)}
 
@@ -165,13 +167,13 @@ def preview_opening(request: HttpRequest, model_admin: SiteAdmin) -> HttpRespons
 
 def opening_choices(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
     """Answer with the runs of the chosen mapping."""
-    return choices_page(request, model_admin, OpenForm, "mapping", ["runs"])
+    return render_choices(request, model_admin, OpenForm, "mapping", ["runs"])
 
 
 def _parse_initial(request: HttpRequest) -> dict[str, Any]:
     """Return initial values from the runs or the benchmark in the query string; ignore invalid ones."""
-    keys = [_uuid(key) for key in request.GET.getlist("run")]
-    benchmarks = [_uuid(key) for key in request.GET.getlist("benchmark")]
+    keys = [_parse_uuid(key) for key in request.GET.getlist("run")]
+    benchmarks = [_parse_uuid(key) for key in request.GET.getlist("benchmark")]
     every = visible(Run.objects.filter(status=Run.Status.COMPLETED), request.user, through="benchmark")
     runs = every.filter(pk__in=filter(None, keys)) | every.filter(benchmark__in=filter(None, benchmarks))
     chosen = list(runs.select_related("benchmark").order_by("benchmark", "run_order")[:MOST_RUNS])
@@ -187,7 +189,7 @@ def _parse_initial(request: HttpRequest) -> dict[str, Any]:
     }
 
 
-def _uuid(text: str) -> UUID | None:
+def _parse_uuid(text: str) -> UUID | None:
     try:
         return UUID(text)
     except ValueError:

@@ -15,17 +15,17 @@ from django.utils.safestring import mark_safe
 from apps.benchmarks.models import Evaluation
 from apps.datasets.records import LABEL_LENGTH
 from apps.judging.closing import close_round
-from apps.judging.judges import is_judge, may_lead, require_lead, require_open, sees_others
+from apps.judging.judges import can_see_others, is_judge, may_lead, require_lead, require_open
 from apps.judging.models import Grade, Round, RoundItem
-from apps.judging.settling.agreement import PairAgreementReport, agreement_of
-from apps.judging.settling.progress import progress_of
+from apps.judging.settling.agreement import PairAgreementReport, compute_agreement
+from apps.judging.settling.progress import compute_progress
 from apps.judging.settling.renewing import load_round_status
-from apps.judging.settling.report import RunPair, evidence_sentence, round_report
+from apps.judging.settling.report import RunPair, describe_evidence, round_report
 from apps.operations.models import Operation
 from benchbench.errors import BenchbenchError
-from benchbench.markup import rendered
+from benchbench.markup import render_markdown
 from benchbench.site.admin import SiteAdmin
-from benchbench.site.pages import PageForm, form_page, staff
+from benchbench.site.pages import PageForm, show_form, staff
 from benchbench.site.panels import Button, change_url
 
 SHOWN_PAIRS = 40
@@ -51,22 +51,22 @@ class CloseForm(PageForm):
 
 def round_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
     """Render the page of a round. Its state is loaded by a separate request."""
-    round: Round = model_admin.viewed(request, object_id)
+    round: Round = model_admin.load_viewed(request, object_id)
     context = {
         "round": round,
         "runs": round.runs.select_related("benchmark").order_by("benchmark", "run_order"),
         "judges": [judge.get_username() for judge in round.judges.order_by("username")],
-        "guidelines": mark_safe(rendered(round.guidelines)),  # nosec # rendered() escapes HTML
-        "sees_runs": sees_others(round, request.user),
+        "guidelines": mark_safe(render_markdown(round.guidelines)),  # nosec # rendered() escapes HTML
+        "sees_runs": can_see_others(round, request.user),
         "judges_here": is_judge(round, request.user),
-        "buttons": model_admin.offered(request, round),
-        **_of_models(request, round),
+        "buttons": model_admin.list_offered(request, round),
+        **_build_panel(request, round),
         "changelist_url": reverse("admin:judging_round_changelist"),
     }
-    return model_admin.page(request, "judging/round.html", context, original=round)
+    return model_admin.render_page(request, "judging/round.html", context, original=round)
 
 
-def _of_models(request: HttpRequest, round: Round) -> dict[str, Any]:
+def _build_panel(request: HttpRequest, round: Round) -> dict[str, Any]:
     """Return the context for the LLM-judge panel on the page of a round; {} unless the user leads it."""
     if not may_lead(round, request.user):
         return {}
@@ -91,58 +91,58 @@ def _of_models(request: HttpRequest, round: Round) -> dict[str, Any]:
 
 def state_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
     """Render the state of a round. Judges of a blind, open round see only the progress."""
-    round: Round = model_admin.viewed(request, object_id)
-    if not sees_others(round, request.user):
-        progress = progress_of(round)
+    round: Round = model_admin.load_viewed(request, object_id)
+    if not can_see_others(round, request.user):
+        progress = compute_progress(round)
         own_reports = [judge for judge in progress.judges if judge.judge == request.user.get_username()]
         return render(request, "judging/state.html", {"round": round, "progress": progress, "judges": own_reports})
     status = load_round_status(round)
     report = round_report(round, status)
     runs = {run.pk: run for run in status.runs}
     pairs = report.question.pairs if report.question else []
-    rows = [(runs[pair.first_run_id], runs[pair.second_run_id], pair, _outcome(pair)) for pair in pairs]
-    agreement = agreement_of(round)
+    rows = [(runs[pair.first_run_id], runs[pair.second_run_id], pair, _name_outcome(pair)) for pair in pairs]
+    agreement = compute_agreement(round)
     context = {
         "round": round,
         "report": report,
         "progress": report,
         "judges": report.judges,
-        "evidence": evidence_sentence(status.row.evidence),
+        "evidence": describe_evidence(status.row.evidence),
         "pairs": sorted(rows, key=lambda row: (row[2].is_settled, -abs(row[2].difference)))[:SHOWN_PAIRS],
         "agreement": agreement,
-        "matrices": [(pair, _matrix(round, pair)) for pair in agreement.pairs if pair.shared],
+        "matrices": [(pair, _build_matrix(round, pair)) for pair in agreement.pairs if pair.shared],
         "leads": may_lead(round, request.user),
     }
     return render(request, "judging/state.html", context)
 
 
-def _outcome(pair: RunPair) -> str:
+def _name_outcome(pair: RunPair) -> str:
     """Return a word for the result of two runs."""
     if pair.certain_order:
         return "ahead" if pair.certain_order > 0 else "behind"
     return {1: "better", -1: "worse", 0: "no clear difference"}[pair.outcome]
 
 
-def _matrix(round: Round, pair: PairAgreementReport) -> list[tuple[int, list[tuple[int, str]]]]:
+def _build_matrix(round: Round, pair: PairAgreementReport) -> list[tuple[int, list[tuple[int, str]]]]:
     """Return a confusion matrix: for each grade of the first judge, counts with the URLs of their items."""
     url = reverse("admin:round_pairs", args=[round.pk])
 
-    def address(a: int, b: int) -> str:
+    def build_url(a: int, b: int) -> str:
         return f"{url}?{urlencode([('first', pair.first), ('second', pair.second), ('a', a), ('b', b)])}"
 
     return [
-        (a, [(count, address(a, b)) for b, count in zip(pair.scale, counts, strict=True)])
+        (a, [(count, build_url(a, b)) for b, count in zip(pair.scale, counts, strict=True)])
         for a, counts in zip(pair.scale, pair.counts, strict=True)
     ]
 
 
 def pairs_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
     """List the items that two judges graded in a given way: `?first=ada&second=grace&a=2&b=0`."""
-    round: Round = model_admin.viewed(request, object_id)
-    if not sees_others(round, request.user):
+    round: Round = model_admin.load_viewed(request, object_id)
+    if not can_see_others(round, request.user):
         raise PermissionDenied
     first, second, a, b = (request.GET.get(name, "") for name in ("first", "second", "a", "b"))
-    pairs = [pair for pair in agreement_of(round).pairs if {pair.first, pair.second} == {first, second}]
+    pairs = [pair for pair in compute_agreement(round).pairs if {pair.first, pair.second} == {first, second}]
     if (first and not pairs) or not all(len(grade) == 1 and grade.isdecimal() for grade in (a, b) if grade):
         raise Http404("These judges or grades were not found in this round.")
     rows = RoundItem.objects.filter(round=round).select_related("query", "document").order_by("place")
@@ -162,12 +162,12 @@ def pairs_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
         "asked": f"{first} {a}, {second} {b}" if first and a and b else "",
         "count": rows.count(),
     }
-    return model_admin.page(request, "judging/pairs.html", context, original=round)
+    return model_admin.render_page(request, "judging/pairs.html", context, original=round)
 
 
 def close_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
     """Close a round, after explaining the effects."""
-    round: Round = model_admin.viewed(request, object_id)
+    round: Round = model_admin.load_viewed(request, object_id)
     if not request.user.has_perm("judging.change_round"):
         raise PermissionDenied
 
@@ -187,7 +187,7 @@ def close_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
     except BenchbenchError as error:
         messages.error(request, error.message)
         return redirect(change_url(round))
-    return form_page(
+    return show_form(
         request,
         model_admin,
         CloseForm,
@@ -199,5 +199,5 @@ def close_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
         "mapping is resolved for it, and every benchmark of the round's runs is measured on it from stored rankings; "
         "nothing is searched. A closed round takes no more grades.",
         original=round,
-        trail=[*model_admin.trail(round), round],
+        trail=[*model_admin.list_trail(round), round],
     )

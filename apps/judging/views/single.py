@@ -12,20 +12,20 @@ from django.shortcuts import redirect
 
 from apps.benchmarks.models import QueryResult
 from apps.collections.models import Collection, Document
-from apps.datasets.editing.drafts import draft_of
+from apps.datasets.editing.drafts import find_draft
 from apps.datasets.editing.judgments import remove_judgment, set_judgment
 from apps.datasets.forms import GradeForm
 from apps.datasets.models import DatasetVersion, Judgment, Query
 from apps.datasets.records import DOC_REF_KEYS, JudgmentRecord
 from apps.judging.scales import scale_to_choose
-from apps.judging.views.desk import sheet
+from apps.judging.views.desk import build_sheet
 from apps.mappings.models import Mapping
 from apps.mappings.repairing import find_documents, find_judgments, judge_document, require_document, unjudge_document
 from apps.retrieval.models import Chunk
 from benchbench.access import may_change, visible
 from benchbench.errors import BenchbenchError
 from benchbench.site.admin import SiteAdmin
-from benchbench.site.pages import PageForm, form_page, next_page, staff
+from benchbench.site.pages import PageForm, find_next_page, show_form, staff
 from benchbench.site.panels import change_url
 
 Reference = dict[str, Any]
@@ -97,21 +97,21 @@ def judge_one(request: HttpRequest, model_admin: SiteAdmin, query_id: int) -> Ht
     query: Any = model_admin.get_object(request, str(query_id))
     if not may_change(query.dataset, request.user) or query.until is not None:
         raise PermissionDenied
-    draft = draft_of(query.dataset)
+    draft = find_draft(query.dataset)
     newest = draft or query.dataset.versions.latest("number")
-    pair = _pair_of(request, query, newest)
+    pair = _find_pair(request, query, newest)
     if isinstance(pair, ReferenceForm):
         return _ask_for_reference(request, model_admin, query, pair)
 
     def act(form: GradeForm) -> HttpResponse:
         pair.save(form, staff(request))
-        back = next_page(request, form.cleaned_data["next"])
+        back = find_next_page(request, form.cleaned_data["next"])
         if "go_on" in request.POST and pair.following is not None:
             parameters = pair.following | {"go_on": 1} | ({"next": back} if back else {})
             return redirect(f"{request.path}?{urlencode(parameters)}")
         return redirect(back or change_url(pair.result or query))
 
-    return form_page(
+    return show_form(
         request,
         model_admin,
         GradeForm,
@@ -124,7 +124,7 @@ def judge_one(request: HttpRequest, model_admin: SiteAdmin, query_id: int) -> Ht
         part="judging/one_form.html",
         pair=pair,
         judgment=pair.judgment,
-        sheet=sheet(query, pair.document, pair.passage),
+        sheet=build_sheet(query, pair.document, pair.passage),
         scale=scale_to_choose(newest),
         draft=draft,
         continue_to_next="go_on" in request.GET,
@@ -132,20 +132,20 @@ def judge_one(request: HttpRequest, model_admin: SiteAdmin, query_id: int) -> Ht
     )
 
 
-def _pair_of(request: HttpRequest, query: Query, newest: DatasetVersion) -> Pair | ReferenceForm:
+def _find_pair(request: HttpRequest, query: Query, newest: DatasetVersion) -> Pair | ReferenceForm:
     """Return the pair that the query string names, or the form that asks for a reference. Raises Http404."""
     if "result" in request.GET:
-        return _of_ranking(request, query, newest)
+        return _find_ranked_pair(request, query, newest)
     if number := request.GET.get("judgment", ""):
         judgment = query.judgments.filter(until=None, pk=_number(number)).first()
         if judgment is None:
             raise Http404(f"The query {query.key!a} has no current judgment {number}: it was changed or removed.")
-        return _of_reference(request, query, newest, judgment.doc_ref, judgment)
-    form = _reference_form(request, query)
-    return _of_reference(request, query, newest, form.doc_ref, None) if form.is_valid() else form
+        return _find_reference_pair(request, query, newest, judgment.doc_ref, judgment)
+    form = _parse_reference(request, query)
+    return _find_reference_pair(request, query, newest, form.doc_ref, None) if form.is_valid() else form
 
 
-def _reference_form(request: HttpRequest, query: Query) -> ReferenceForm:
+def _parse_reference(request: HttpRequest, query: Query) -> ReferenceForm:
     """Parse the reference in the query string; a reference without a document is an error unless confirmed."""
     form = ReferenceForm(request.GET if "reference" in request.GET else None, user=request.user)
     try:
@@ -165,19 +165,19 @@ def _ask_for_reference(request: HttpRequest, model_admin: SiteAdmin, query: Quer
         "trail": [query.dataset, query],
         "part": fragment,
     }
-    return model_admin.page(request, fragment if _is_fragment(request) else "judging/one.html", context)
+    return model_admin.render_page(request, fragment if _is_fragment(request) else "judging/one.html", context)
 
 
 def _is_fragment(request: HttpRequest) -> bool:
     return "HX-Request" in request.headers
 
 
-def _of_ranking(request: HttpRequest, query: Query, version: DatasetVersion) -> Pair:
+def _find_ranked_pair(request: HttpRequest, query: Query, version: DatasetVersion) -> Pair:
     """Return the pair for a document of a ranking in the query string. Raises Http404."""
     number, document_id = (_number(request.GET.get(name, "")) for name in ("result", "document"))
     results = visible(QueryResult.objects.filter(query=query), request.user, through="run__benchmark")
     related = results.select_related("query", "run__benchmark__mapping__dataset", "run__benchmark__mapping__collection")
-    result = related.filter(QueryResult.numbered(number)).first()
+    result = related.filter(QueryResult.filter_number(number)).first()
     if result is None:
         raise Http404(f"Ranking {number} of this query was not found, or you may not view it.")
     mapping = result.run.benchmark.mapping
@@ -201,7 +201,7 @@ def _of_ranking(request: HttpRequest, query: Query, version: DatasetVersion) -> 
     )
 
 
-def _of_reference(
+def _find_reference_pair(
     request: HttpRequest, query: Query, version: DatasetVersion, doc_ref: Reference, judgment: Judgment | None
 ) -> Pair:
     """Return the pair for the document of a reference, with the other visible collections that have it."""

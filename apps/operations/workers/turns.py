@@ -10,7 +10,7 @@ from django.db.models import Count, Exists, Max, OuterRef, Q
 from django.db.models.functions import Now
 
 from apps.operations import queueing
-from apps.operations.leasing import ACTIVE, claimable
+from apps.operations.leasing import ACTIVE, filter_claimable
 from apps.operations.models import Batch, Operation
 
 SERVED: list[str] = []  # the queues of this process's worker
@@ -26,21 +26,21 @@ def take_turn(batch_id: int, owner: str) -> int:
     from when they were queued. Two workers may get the same batch: `claim` decides, and each waiting batch has a job.
     """
     batch = Batch.objects.select_related("operation").filter(pk=batch_id).first()
-    chosen = _next_operation({batch.operation.queue, *SERVED}, owner) if batch else None
+    chosen = _find_next_operation({batch.operation.queue, *SERVED}, owner) if batch else None
     if batch is None or chosen in (None, batch.operation_id):
         return batch_id
     with transaction.atomic():  # a locked batch could not be claimed
-        free = claimable(Batch.objects.filter(operation=chosen), owner).order_by("ordinal")
+        free = filter_claimable(Batch.objects.filter(operation=chosen), owner).order_by("ordinal")
         first = free.select_related("operation").select_for_update(skip_locked=True, of=("self",)).first()
     if first is None:  # another worker was faster
         return batch_id
     queueing.forget_job(first.operation.queue, first)
-    if claimable(Batch.objects.filter(pk=batch_id)).exists():
+    if filter_claimable(Batch.objects.filter(pk=batch_id)).exists():
         queueing.pass_on(batch.operation.queue, batch)
     return first.pk
 
 
-def _next_operation(queues: Collection[str], owner: str) -> Any:
+def _find_next_operation(queues: Collection[str], owner: str) -> Any:
     """Return the id of the operation whose turn it is; None without a claimable batch."""
     at_work = Q(batches__state=Batch.State.RUNNING, batches__lease_until__gte=Now())
     rows = list(
@@ -48,7 +48,7 @@ def _next_operation(queues: Collection[str], owner: str) -> Any:
         .annotate(
             workers=Count("batches", filter=at_work),
             started=Max("batches__started_at"),
-            waits=Exists(claimable(Batch.objects.filter(operation=OuterRef("pk")), owner)),
+            waits=Exists(filter_claimable(Batch.objects.filter(operation=OuterRef("pk")), owner)),
         )
         .values_list("pk", "started_by", "workers", "started", "created_at", "waits")
     )

@@ -7,11 +7,11 @@ from itertools import product
 from typing import Any
 
 from apps.results.comparison.comparing import RunComparison
-from apps.results.configurations import Config, applying, phrase, varying
+from apps.results.configurations import Config, filter_keys, find_varying, phrase
 from benchbench.ir.planning.configuration import DEFAULTS, LATE_INTERACTION
-from benchbench.ir.planning.labels import axis_name
-from benchbench.ir.statistics.effects import Contrast, contrast_intervals, contrasts
-from benchbench.ir.statistics.resampling import Interval, common_queries
+from benchbench.ir.planning.labels import name_axis
+from benchbench.ir.statistics.effects import Contrast, compute_contrasts, contrast_intervals
+from benchbench.ir.statistics.resampling import Interval, find_common_queries
 
 RESAMPLES = 2_000
 
@@ -32,7 +32,7 @@ class Effect:
     interval: Interval
 
 
-def effects_of(comparison: RunComparison) -> list[Effect]:
+def compute_effects(comparison: RunComparison) -> list[Effect]:
     """Return the effects of every axis on which the runs differ, by the compared measure on the compared queries.
 
     An axis does not multiply a run that it does not touch, such as the RRF constant and a dense run. In the effects of
@@ -43,21 +43,21 @@ def effects_of(comparison: RunComparison) -> list[Effect]:
     indices = [index for index, run in enumerate(comparison.runs) if not run.is_external]
     configs = [{**DEFAULTS, "reranker": LATE_INTERACTION, **comparison.runs[index].config} for index in indices]
     # Every effect uses the queries that every run answered: an axis may touch only some runs.
-    values = comparison.compared[:, common_queries(comparison.compared)][indices]
-    axes = varying(configs)
+    values = comparison.compared[:, find_common_queries(comparison.compared)][indices]
+    axes = find_varying(configs)
     all_contrasts, pairs = [], []
     for axis in axes:
         rows, configurations = _expand(configs, axes, axis)
-        for contrast in contrasts(values[rows], configurations, axis) if rows else []:
+        for contrast in compute_contrasts(values[rows], configurations, axis) if rows else []:
             all_contrasts.append(contrast)
             pairs.append(_count_pairs(rows, configurations, contrast))
     intervals = contrast_intervals(all_contrasts, seed=comparison.comparison.seed, resamples=RESAMPLES)
-    return [_effect(*each) for each in zip(all_contrasts, pairs, intervals, strict=True)]
+    return [_build_effect(*each) for each in zip(all_contrasts, pairs, intervals, strict=True)]
 
 
 def _expand(configs: Sequence[Config], axes: Sequence[str], target: str) -> tuple[list[int], list[dict[str, str]]]:
     """Return rows and configurations: each run that `target` touches, once per value of axes that do not touch it."""
-    texts = [{axis: _text(config.get(axis)) for axis in applying(axes, config)} for config in configs]
+    texts = [{axis: _render_text(config.get(axis)) for axis in filter_keys(axes, config)} for config in configs]
     values = {axis: list(dict.fromkeys(settings[axis] for settings in texts if axis in settings)) for axis in axes}
     rows, expanded = [], []
     for row, settings in enumerate(texts):
@@ -80,12 +80,12 @@ def _count_pairs(rows: Sequence[int], configurations: Sequence[dict[str, str]], 
     return len({tuple(runs[value] for value in pair) for runs in sets.values() if all(v in runs for v in pair)})
 
 
-def _effect(contrast: Contrast, pairs: int, interval: Interval) -> Effect:
+def _build_effect(contrast: Contrast, pairs: int, interval: Interval) -> Effect:
     value, reference = (phrase(contrast.axis, json.loads(str(text))) for text in (contrast.value, contrast.reference))
     difference = float(contrast.differences.mean())
-    return Effect(axis_name(contrast.axis), value, reference, pairs, contrast.contexts, difference, interval)
+    return Effect(name_axis(contrast.axis), value, reference, pairs, contrast.contexts, difference, interval)
 
 
-def _text(value: Any) -> str:
+def _render_text(value: Any) -> str:
     """Return a value of a configuration as text, so that a list of weights can be a key."""
     return json.dumps(value, sort_keys=True)

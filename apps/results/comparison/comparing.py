@@ -10,19 +10,19 @@ import numpy as np
 from django.core.cache import cache
 from numpy.typing import NDArray
 
-from apps.benchmarks.comparability import Comparability, Difference, differences, load_related
-from apps.benchmarks.measuring.reading import values_of
-from apps.benchmarks.measuring.slicing import slicings_of
+from apps.benchmarks.comparability import Comparability, Difference, find_differences, load_related
+from apps.benchmarks.measuring.reading import load_values
+from apps.benchmarks.measuring.slicing import load_slicings
 from apps.benchmarks.models import Baseline, Evaluation, Run
 from apps.datasets.models import DatasetVersion
-from apps.results.configurations import distinct_labels
-from apps.results.leaderboard.runs import primary_measure
+from apps.results.configurations import build_labels
+from apps.results.leaderboard.runs import name_primary
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.ir.measures import Measure, Values
 from benchbench.ir.slices import MINIMUM, Slice
 from benchbench.ir.statistics.significance import Comparison, compare
-from benchbench.ir.statistics.verdict import Verdict, verdict
+from benchbench.ir.statistics.verdict import Verdict, find_verdict
 
 MOST_RUNS = 64
 CACHED_SECONDS = 3600
@@ -65,17 +65,17 @@ def read_values(runs: Sequence[Run], measured: Mapping[Any, Evaluation]) -> RunV
     """
     benchmark, evaluations = runs[0].benchmark, [measured[run.pk] for run in runs]
     common = [name for name in evaluations[0].measures if all(name in row.measures for row in evaluations)]
-    values = values_of(evaluations, common)
+    values = load_values(evaluations, common)
     of_mapping: dict[Any, Run] = {}
     for run in runs if benchmark.empty_queries == "skip" else runs[:1]:
         of_mapping.setdefault(run.benchmark.mapping_id, run)
-    slicings = slicings_of([(run.benchmark, measured[run.pk]) for run in of_mapping.values()])
+    slicings = load_slicings([(run.benchmark, measured[run.pk]) for run in of_mapping.values()])
     counted = np.ones(len(evaluations[0].query_ids), bool)
     if benchmark.empty_queries == "skip":
         counted = np.all([slicing.has_relevant for slicing in slicings], axis=0)
     members = [(slice_, slice_.members[counted]) for slice_ in slicings[0].slices]
     return RunValues(
-        primary=primary_measure(benchmark),
+        primary=name_primary(benchmark),
         seed=benchmark.seed,
         values={name: values[:, index, counted] for index, name in enumerate(common)},
         query_ids=np.array(evaluations[0].query_ids, np.int64)[counted],
@@ -117,7 +117,7 @@ class RunComparison(RunValues):
     def pinned(self) -> bool:
         """Whether the baseline is an approved baseline of the dataset, chosen before this comparison."""
         baseline = self.comparison.baseline
-        return baseline is not None and bool(pinned_baselines([self.runs[baseline]]))
+        return baseline is not None and bool(list_pinned_baselines([self.runs[baseline]]))
 
     @property
     def order(self) -> list[int]:
@@ -125,7 +125,7 @@ class RunComparison(RunValues):
         means = self.comparison.means
         return sorted(range(len(means)), key=lambda run: (-means[run], run))
 
-    def standing(self, run: int) -> Standing:
+    def find_standing(self, run: int) -> Standing:
         """Return the standing of a run against the reference; valid for a tested comparison only."""
         if run == self.reference:
             return "baseline" if self.verdict.against_baseline else "best"
@@ -166,7 +166,7 @@ def compare_runs(
     Raises ComparingError for fewer than 2 runs or more than 64, and for fewer than 2 ranked runs or an unranked
     baseline. Also for fewer than 2 queries with a value in every run, and for an unknown measure, baseline or slice.
     """
-    ranked, comparability = _ranked(_load(runs), baseline, version)
+    ranked, comparability = _select_ranked(_load(runs), baseline, version)
     if comparability.version is None:  # refused: incomparable numbers are never shown together
         raise IncomparableError(comparability)
     compared = read_values(ranked, comparability.evaluations)
@@ -174,7 +174,7 @@ def compare_runs(
     by_wire_name = {Measure.parse(name).wire: name for name in compared.values}
     measure_name = by_wire_name.get(measure, measure) if measure else compared.primary
     measure = _check_name(measure_name, list(compared.values), "measure", "The runs have no common")
-    if falls(measure):  # the verdict calls the greatest mean the best, which is the worst for ranks
+    if is_lower_better(measure):  # the verdict calls the greatest mean the best, which is the worst for ranks
         raise ComparingError(
             f"{measure} falls as a run improves, so it cannot say which run is best: use RR, its reciprocal.",
             field="measure",
@@ -184,7 +184,7 @@ def compare_runs(
     if baseline is not None and baseline not in ranked:
         raise ComparingError(f'The baseline "{baseline}" is not among the compared runs: add it.', field="baseline")
     values = compared.values[measure] if subset is None else compared.values[measure][:, subset.members]
-    labels = tuple(distinct_labels(ranked))
+    labels = tuple(build_labels(ranked))
     _require_common(values, labels)  # before the statistics, which know runs only by number: this names the run
     comparison = _compare(
         values, seed=compared.seed if seed is None else seed, baseline=ranked.index(baseline) if baseline else None
@@ -198,16 +198,16 @@ def compare_runs(
         measure=measure,
         slice=subset and replace(subset, is_small=comparison.n < MINIMUM),  # n: the queries that all runs answered
         comparison=comparison,
-        verdict=verdict(comparison),
+        verdict=find_verdict(comparison),
     )
 
 
-def falls(measure: str) -> bool:
+def is_lower_better(measure: str) -> bool:
     """Return whether lower values of a measure are better."""
     return Measure.parse(measure).definition.better == "lower"
 
 
-def pinned_baselines(runs: Sequence[Run]) -> list[Run]:
+def list_pinned_baselines(runs: Sequence[Run]) -> list[Run]:
     """Return the runs that are approved baselines of their dataset, chosen before this comparison."""
     pinned = set(Baseline.objects.filter(run__in=runs, retired_at__isnull=True).values_list("run", flat=True))
     return [run for run in runs if run.pk in pinned]
@@ -223,9 +223,11 @@ def _load(runs: Iterable[Run]) -> list[Run]:
     )
 
 
-def _ranked(runs: list[Run], baseline: Run | None, version: DatasetVersion | None) -> tuple[list[Run], Comparability]:
+def _select_ranked(
+    runs: list[Run], baseline: Run | None, version: DatasetVersion | None
+) -> tuple[list[Run], Comparability]:
     """Return the runs that lost few enough queries, and their differences; a warning names the others."""
-    comparability = differences(runs, version=version)
+    comparability = find_differences(runs, version=version)
     reasons = {run: comparability.evaluations[run.pk].unranked for run in runs if run.pk in comparability.evaluations}
     unranked = [run for run, sentence in reasons.items() if sentence]
     if comparability.version is None or not unranked:
@@ -234,7 +236,7 @@ def _ranked(runs: list[Run], baseline: Run | None, version: DatasetVersion | Non
     sentences = [f"{run} is left out. {reasons[run]}" for run in unranked]
     if len(ranked) < 2 or baseline in unranked:
         raise ComparingError(" ".join(sentences), field="baseline" if baseline in unranked else "run")
-    remaining = differences(ranked, version=comparability.version)
+    remaining = find_differences(ranked, version=comparability.version)
     warnings = tuple(Difference("queries", "warn", sentence) for sentence in sentences)
     return ranked, replace(remaining, differences=(*remaining.differences, *warnings))
 

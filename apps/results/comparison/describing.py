@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from django.db.models import F
 
-from apps.benchmarks.measuring.reading import results_by_query
+from apps.benchmarks.measuring.reading import load_results
 from apps.benchmarks.models import Evaluation, QueryResult, Run
 from apps.datasets.models import DatasetVersion, Query
 from apps.results.comparison.comparing import MOST_RUNS, RunComparison
-from apps.results.leaderboard.runs import primary_measure
+from apps.results.leaderboard.runs import name_primary
 from benchbench.ir.measures import Values
-from benchbench.ir.slices import MINIMUM, Reversal, Slice, reversals
-from benchbench.ir.statistics.frontier import Choice, Point, cheapest_not_worse, frontier
+from benchbench.ir.slices import MINIMUM, Reversal, Slice, find_reversals
+from benchbench.ir.statistics.frontier import Choice, Point, find_cheapest, find_frontier
 from benchbench.ir.statistics.resampling import MeanInterval, mean_intervals
 
 MAX_QUERIES = 10
@@ -41,12 +41,12 @@ def summarise_measures(comparison: RunComparison, *, only: Sequence[int] | None 
     drawn = None if only is None else {start + run for start in range(0, len(rows), runs) for run in only}
     intervals = mean_intervals(rows, seed=comparison.comparison.seed, resamples=RESAMPLES, only=drawn)
     return [
-        MeasureSummary(name, means_of(run_values), intervals[index * runs : (index + 1) * runs])
+        MeasureSummary(name, compute_means(run_values), intervals[index * runs : (index + 1) * runs])
         for index, (name, run_values) in enumerate(zip(names, values, strict=True))
     ]
 
 
-def means_of(values: Values) -> list[float | None]:
+def compute_means(values: Values) -> list[float | None]:
     """Return the mean of each row of `values` over the queries with a value; None for a row without values."""
     masks = ~np.isnan(values)
     return [float(row[mask].mean()) if mask.any() else None for row, mask in zip(values, masks, strict=True)]
@@ -79,34 +79,34 @@ class QueryDifferences:
 
 def query_differences(comparison: RunComparison, run: int, *, limit: int = MAX_QUERIES) -> QueryDifferences:
     """Return the query differences of `run` and the reference by the compared measure. Three database queries."""
-    every = _by_query(comparison, run)
+    every = _compare_queries(comparison, run)
     ordered = sorted(every, key=lambda pair: -pair.difference)
     gains = [pair for pair in ordered[:limit] if pair.difference > 0]
     losses = [pair for pair in ordered[::-1][:limit] if pair.difference < 0]
     ids = [pair.query_id for pair in (*gains, *losses)]
-    results, reference = (results_by_query(comparison.runs[number], ids) for number in (run, comparison.reference))
+    results, reference = (load_results(comparison.runs[number], ids) for number in (run, comparison.reference))
     both = [
         replace(pair, result=results.get(pair.query_id), reference_result=reference.get(pair.query_id))
-        for pair in with_queries([*gains, *losses])
+        for pair in add_queries([*gains, *losses])
     ]
     return QueryDifferences([pair.difference for pair in every], both[: len(gains)], both[len(gains) :])
 
 
-def every_difference(comparison: RunComparison, run: int) -> list[QueryDifference]:
+def list_differences(comparison: RunComparison, run: int) -> list[QueryDifference]:
     """Return the values of `run` and the reference on the compared queries that both answered, the widest gap first.
 
     Equal gaps keep the order of the queries.
     """
-    return sorted(_by_query(comparison, run), key=lambda pair: -abs(pair.difference))
+    return sorted(_compare_queries(comparison, run), key=lambda pair: -abs(pair.difference))
 
 
-def with_queries(pairs: Sequence[QueryDifference]) -> list[QueryDifference]:
+def add_queries(pairs: Sequence[QueryDifference]) -> list[QueryDifference]:
     """Return the pairs with their queries. One database query."""
     queries = Query.objects.in_bulk([pair.query_id for pair in pairs])
     return [replace(pair, query=queries[pair.query_id]) for pair in pairs]
 
 
-def _by_query(comparison: RunComparison, run: int) -> list[QueryDifference]:
+def _compare_queries(comparison: RunComparison, run: int) -> list[QueryDifference]:
     """Return the values of `run` and the reference on each query for which both have one."""
     pair = comparison.compared[[run, comparison.reference]]
     both = ~np.isnan(pair).any(axis=0)
@@ -130,7 +130,7 @@ class SliceDifferences:
         return self.slice.is_small or self.differences[run].n < MINIMUM
 
 
-def by_slice(comparison: RunComparison, *, only: Sequence[int] | None = None) -> list[SliceDifferences]:
+def compare_slices(comparison: RunComparison, *, only: Sequence[int] | None = None) -> list[SliceDifferences]:
     """Return the differences in every slice, by the compared measure, each with its own interval (2,000 resamples).
 
     Each interval is for one slice and one pair, without correction for their number. `only`: the runs whose differences
@@ -144,12 +144,14 @@ def by_slice(comparison: RunComparison, *, only: Sequence[int] | None = None) ->
     for slice_ in comparison.slices:
         intervals = mean_intervals(differences[:, slice_.members], seed=seed, resamples=RESAMPLES, only=only)
         rows.append(
-            SliceDifferences(slice_.among(answered), tuple(means_of(values[:, slice_.members])), tuple(intervals))
+            SliceDifferences(
+                slice_.restrict(answered), tuple(compute_means(values[:, slice_.members])), tuple(intervals)
+            )
         )
     return rows
 
 
-def reversed_runs(comparison: RunComparison) -> list[tuple[int, Reversal]]:
+def find_reversed_runs(comparison: RunComparison) -> list[tuple[int, Reversal]]:
     """Return (run, reversal) for partitions of which most slices contradict the order of the run and the reference.
 
     Only queries that both answered count, also for the size of a slice, so that failed queries cause no difference.
@@ -161,8 +163,8 @@ def reversed_runs(comparison: RunComparison) -> list[tuple[int, Reversal]]:
         if run != reference:
             both = ~np.isnan(values[run] + values[reference])
             first, second = (np.where(both, values[number], np.nan) for number in (reference, run))
-            slices = [slice_.among(both) for slice_ in comparison.slices]
-            rows += [(run, reversal) for reversal in reversals(first, second, slices)]
+            slices = [slice_.restrict(both) for slice_ in comparison.slices]
+            rows += [(run, reversal) for reversal in find_reversals(first, second, slices)]
     return rows
 
 
@@ -188,7 +190,7 @@ class Costs:
     choice: Choice | None
 
 
-def costs_of(comparison: RunComparison, bounds: Bounds) -> Costs:
+def compute_costs(comparison: RunComparison, bounds: Bounds) -> Costs:
     """Return the costs of the compared runs, and the cheapest within `bounds` not significantly worse than the best."""
     points = tuple(
         Point(quality=mean, latency_ms=run.timing.get("total_ms"), index_bytes=index_bytes(run))
@@ -196,10 +198,10 @@ def costs_of(comparison: RunComparison, bounds: Bounds) -> Costs:
     )
     choice = None
     if comparison.is_tested and comparison.comparison.baseline is None:
-        choice = cheapest_not_worse(
+        choice = find_cheapest(
             comparison.comparison, points, max_latency_ms=bounds.latency_ms, max_index_bytes=bounds.index_bytes
         )
-    return Costs(points=points, frontier=frontier(points), bounds=bounds, choice=choice)
+    return Costs(points=points, frontier=find_frontier(points), bounds=bounds, choice=choice)
 
 
 def index_bytes(run: Run) -> float | None:
@@ -211,7 +213,9 @@ def index_bytes(run: Run) -> float | None:
     return float(size + (approximate.get("bytes") or 0))
 
 
-def strongest(runs: Iterable[Run], *, version: DatasetVersion | None = None, baseline: Run | None = None) -> list[Run]:
+def pick_strongest(
+    runs: Iterable[Run], *, version: DatasetVersion | None = None, baseline: Run | None = None
+) -> list[Run]:
     """Return the runs; of more than MOST_RUNS only those with the greatest ranked means of the primary measure.
 
     The means are those on `version`, by default the version of each run's benchmark. `baseline` is always included.
@@ -220,12 +224,12 @@ def strongest(runs: Iterable[Run], *, version: DatasetVersion | None = None, bas
     if len(all_runs) <= MOST_RUNS:
         return all_runs
     measured = Evaluation.objects.filter(
-        Evaluation.ranked(), run__in=all_runs, dataset_version=version or F("run__benchmark__dataset_version")
+        Evaluation.filter_ranked(), run__in=all_runs, dataset_version=version or F("run__benchmark__dataset_version")
     )
     means = dict(measured.values_list("run_id", "means"))
 
     def sort_key(run: Run) -> tuple[bool, float, int]:
-        mean = means.get(run.pk, {}).get(primary_measure(run.benchmark))
+        mean = means.get(run.pk, {}).get(name_primary(run.benchmark))
         return run != baseline, -mean if mean is not None else 0.0, run.run_order
 
     return sorted(all_runs, key=sort_key)[:MOST_RUNS]

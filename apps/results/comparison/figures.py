@@ -5,11 +5,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from apps.results.charts import COLOURS, Figure, figure, height_of_rows, hover_over_time, over_time, upright, wrapped
+from apps.results.charts import (
+    COLOURS,
+    Figure,
+    compute_height,
+    draw_line,
+    figure,
+    format_hover,
+    plot_over_time,
+    wrap_text,
+)
 from apps.results.comparison.axes import Effect
 from apps.results.comparison.comparing import RunComparison
 from apps.results.comparison.describing import Costs, SliceDifferences
-from benchbench.decimals import p_text, short_signed
+from benchbench.decimals import format_p, short_signed
 from benchbench.ir.statistics.resampling import Interval
 
 Cells = Sequence[Sequence[float | None]]
@@ -30,10 +39,10 @@ class Line:
     colour: str
 
 
-def difference_figure(comparison: RunComparison) -> Figure:
+def plot_differences(comparison: RunComparison) -> Figure:
     """Return the difference of every run to the reference, highest on top; with simultaneous intervals if tested."""
     reference = comparison.reference
-    pairs = {run: comparison.comparison.pair(run, reference) for run in comparison.order if run != reference}
+    pairs = {run: comparison.comparison.get_pair(run, reference) for run in comparison.order if run != reference}
     lines = [
         Line(
             comparison.labels[run],
@@ -43,16 +52,16 @@ def difference_figure(comparison: RunComparison) -> Figure:
         )
         for run, pair in pairs.items()
     ]
-    return _forest(lines, _title(comparison))
+    return _plot_forest(lines, _build_title(comparison))
 
 
-def effect_figure(effects: Sequence[Effect], measure: str) -> Figure:
+def plot_effects(effects: Sequence[Effect], measure: str) -> Figure:
     """Return the gain of each value of an axis over the axis's first value."""
     lines = [
         Line(f"{effect.value} vs {effect.reference}", effect.difference, effect.interval, COLOURS[0])
         for effect in effects
     ]
-    return _forest(lines, f"average difference in {measure}")
+    return _plot_forest(lines, f"average difference in {measure}")
 
 
 def slice_figure(comparison: RunComparison, slices: Sequence[SliceDifferences]) -> Figure:
@@ -69,7 +78,7 @@ def slice_figure(comparison: RunComparison, slices: Sequence[SliceDifferences]) 
             for label, in_slice in zip(labels, slices, strict=True)
             if (difference := in_slice.differences[run]).mean is not None
         ]
-        return _forest(lines, _title(comparison))
+        return _plot_forest(lines, _build_title(comparison))
     means = [[in_slice.differences[run].mean for run in rivals] for in_slice in slices]
     texts = [["" if mean is None else short_signed(mean, 3) for mean in row] for row in means]
     cells = [
@@ -78,14 +87,16 @@ def slice_figure(comparison: RunComparison, slices: Sequence[SliceDifferences]) 
     return _map([comparison.labels[run] for run in rivals], labels, cells, texts)
 
 
-def pair_figure(comparison: RunComparison) -> Figure | None:
+def plot_pairs(comparison: RunComparison) -> Figure | None:
     """Return a map of all pairs: row − column where significant, with adjusted p. None if untested or under 3 runs."""
     order = comparison.order
     if len(order) < 3 or comparison.comparison.baseline is not None or not comparison.is_tested:
         return None
-    pairs = [[None if row == column else comparison.comparison.pair(row, column) for column in order] for row in order]
+    pairs = [
+        [None if row == column else comparison.comparison.get_pair(row, column) for column in order] for row in order
+    ]
     cells = [[pair.difference if pair and pair.significant else 0.0 if pair else None for pair in row] for row in pairs]
-    texts = [[p_text(pair.p_adjusted) if pair else "" for pair in row] for row in pairs]
+    texts = [[format_p(pair.p_adjusted) if pair else "" for pair in row] for row in pairs]
     labels = [comparison.labels[run] for run in order]
     return _map(labels, labels, cells, texts)
 
@@ -111,7 +122,7 @@ def query_figure(differences: Sequence[float], measure: str) -> Figure:
     )
 
 
-def frontier_figure(comparison: RunComparison, costs: Costs) -> Figure | None:
+def plot_frontier(comparison: RunComparison, costs: Costs) -> Figure | None:
     """Return quality over latency, with points sized by the index and filled on the frontier; None without times.
 
     The chosen run is a star.
@@ -136,21 +147,21 @@ def frontier_figure(comparison: RunComparison, costs: Costs) -> Figure | None:
             "opacity": 0.85,
         },
         "text": [comparison.labels[run] for run in times],
-        "hovertemplate": hover_over_time(comparison.measure),
+        "hovertemplate": format_hover(comparison.measure),
     }
     bound = costs.bounds.latency_ms
-    shapes = [] if bound is None else [upright(bound, color=OPEN, width=1, dash="dash")]
+    shapes = [] if bound is None else [draw_line(bound, color=OPEN, width=1, dash="dash")]
     layout = {"margin": (64, 16, 16, 56), "showlegend": False, "shapes": shapes}
-    return over_time([trace], comparison.runs, list(times.values()), comparison.measure, **layout)
+    return plot_over_time([trace], comparison.runs, list(times.values()), comparison.measure, **layout)
 
 
-def _forest(lines: Sequence[Line], title: str) -> Figure:
+def _plot_forest(lines: Sequence[Line], title: str) -> Figure:
     rows = list(reversed(lines))  # Plotly counts from below
     ends = [line.interval or Interval(line.difference, line.difference) for line in rows]
     trace = {
         "type": "scatter",
         "x": [line.difference for line in rows],
-        "y": [wrapped(line.label) for line in rows],
+        "y": [wrap_text(line.label) for line in rows],
         "mode": "markers",
         "marker": {"size": 9, "color": [line.colour for line in rows]},
         "error_x": {"visible": False},
@@ -170,9 +181,9 @@ def _forest(lines: Sequence[Line], title: str) -> Figure:
         trace,
         x={"title": heading, "tickformat": "+.2~f", "range": ends_of_axis, "zeroline": False},
         y={"range": [-0.6, len(rows) - 0.4], "type": "category"},
-        height=HEAD + height_of_rows([line.label for line in rows]),
+        height=HEAD + compute_height([line.label for line in rows]),
         margin=(8, 16, 8, 56),
-        shapes=[upright(0, color=OPEN, width=1), *shapes],
+        shapes=[draw_line(0, color=OPEN, width=1), *shapes],
         showlegend=False,
     )
 
@@ -180,7 +191,7 @@ def _forest(lines: Sequence[Line], title: str) -> Figure:
 def _map(columns: Sequence[str], rows: Sequence[str], values: Cells, texts: Sequence[Sequence[str]]) -> Figure:
     """Return a heat map, whose full colour is that of the value farthest from 0."""
     largest = max((abs(value) for row in values for value in row if value is not None), default=0) or 1
-    across, down = [wrapped(column, 14) for column in columns], [wrapped(row) for row in rows]
+    across, down = [wrap_text(column, 14) for column in columns], [wrap_text(row) for row in rows]
     trace = {
         "type": "heatmap",
         "x": across,
@@ -207,12 +218,12 @@ def _map(columns: Sequence[str], rows: Sequence[str], values: Cells, texts: Sequ
         trace,
         x={"side": "top", **plain},
         y={"autorange": "reversed", **plain},
-        height=HEAD + 36 + height_of_rows(rows),
+        height=HEAD + 36 + compute_height(rows),
         margin=(8, 8, 8, 8),
         annotations=notes,
     )
 
 
-def _title(comparison: RunComparison) -> str:
+def _build_title(comparison: RunComparison) -> str:
     reference = "baseline" if comparison.verdict.against_baseline else "best"
     return f"difference to the {reference}"

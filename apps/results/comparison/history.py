@@ -12,13 +12,13 @@ from django.db.models.functions import Cast
 from django.urls import reverse
 from django.utils.timezone import localtime
 
-from apps.benchmarks.gates.baselines import current_baselines
+from apps.benchmarks.gates.baselines import list_baselines
 from apps.benchmarks.models import Baseline, Benchmark, Evaluation, Run
 from apps.datasets.models import Dataset
 from apps.operations.models import Status
 from apps.results.charts import COLOURS, LEGEND, figure
-from apps.results.comparison.comparing import falls
-from apps.results.leaderboard.runs import measures_at, primary_measure
+from apps.results.comparison.comparing import is_lower_better
+from apps.results.leaderboard.runs import name_primary, select_measures
 from benchbench import decimals
 from benchbench.access import visible
 
@@ -55,7 +55,7 @@ class History:
     lines: list[Line]
 
 
-def history(dataset: Dataset, user: Any, *, measure: str = "") -> History:
+def load_history(dataset: Dataset, user: Any, *, measure: str = "") -> History:
     """Return the history of `dataset` visible to `user`, by `measure`, by default the newest primary measure.
 
     Completed benchmarks count, with the values on their own dataset version and policies. A benchmark without the
@@ -66,10 +66,12 @@ def history(dataset: Dataset, user: Any, *, measure: str = "") -> History:
     if newest is None:
         return History(measure, [], [], [])
     # The best run has the greatest value, so a measure that falls as runs improve is not offered.
-    measures = [name for name in (primary_measure(newest), *measures_at(newest, newest.primary_k)) if not falls(name)]
+    measures = [
+        name for name in (name_primary(newest), *select_measures(newest, newest.primary_k)) if not is_lower_better(name)
+    ]
     measure = measure if measure in measures else measures[0]
-    baselines = list(visible(current_baselines(dataset), user, through="run__benchmark"))
-    best = _with_value(measure, run__benchmark__in=benchmarks).filter(Evaluation.ranked())
+    baselines = list(visible(list_baselines(dataset), user, through="run__benchmark"))
+    best = _annotate_value(measure, run__benchmark__in=benchmarks).filter(Evaluation.filter_ranked())
     best = best.filter(dataset_version=F("run__benchmark__dataset_version")).order_by(
         "run__benchmark_id", "-value", "run__run_order"
     )
@@ -77,21 +79,23 @@ def history(dataset: Dataset, user: Any, *, measure: str = "") -> History:
         best.distinct("run__benchmark_id"),
         key=lambda evaluation: (evaluation.run.benchmark.completed_at, evaluation.pk),
     )
-    of_baselines = _with_value(measure, run__in=[baseline.run_id for baseline in baselines]).filter(Evaluation.ranked())
+    of_baselines = _annotate_value(measure, run__in=[baseline.run_id for baseline in baselines]).filter(
+        Evaluation.filter_ranked()
+    )
     baseline_values = list(of_baselines.order_by("dataset_version"))
-    names = _truth_names([*evaluations, *baseline_values])
+    names = _name_truths([*evaluations, *baseline_values])
     points = [
         Point(
             evaluation.run.benchmark,
             evaluation.run,
             evaluation.value,
-            names[_truth(evaluation)],
+            names[_build_key(evaluation)],
             [baseline.name for baseline in baselines if baseline.run_id == evaluation.run_id],
         )
         for evaluation in evaluations
     ]
     lines = [
-        Line(baseline, evaluation.value, names[_truth(evaluation)])
+        Line(baseline, evaluation.value, names[_build_key(evaluation)])
         for baseline in baselines
         for evaluation in baseline_values
         if evaluation.run_id == baseline.run_id
@@ -99,14 +103,14 @@ def history(dataset: Dataset, user: Any, *, measure: str = "") -> History:
     return History(measure, measures, points, lines)
 
 
-def _with_value(measure: str, **filters: Any) -> QuerySet[Any]:
+def _annotate_value(measure: str, **filters: Any) -> QuerySet[Any]:
     """Return the evaluations of completed runs that have the measure, annotated as `value`."""
     evaluations = Evaluation.objects.filter(**filters, run__status=Run.Status.COMPLETED)
     valued = evaluations.annotate(value=Cast(KeyTextTransform(measure, "means"), FloatField())).exclude(value=None)
     return valued.defer("values", "query_ids").select_related("dataset_version", "run__benchmark__mapping__collection")
 
 
-def _truth(evaluation: Evaluation) -> tuple[Any, ...]:
+def _build_key(evaluation: Evaluation) -> tuple[Any, ...]:
     """Return the key that comparable values share: version, mapping, policies, and the hash of the truth."""
     benchmark = evaluation.run.benchmark
     return (
@@ -119,12 +123,12 @@ def _truth(evaluation: Evaluation) -> tuple[Any, ...]:
     )
 
 
-def _truth_names(evaluations: Sequence[Evaluation]) -> dict[tuple[Any, ...], str]:
+def _name_truths(evaluations: Sequence[Evaluation]) -> dict[tuple[Any, ...], str]:
     """Return a distinct name for each truth: "v2", "v2 on library", "v2, unresolved dropped".
 
     If a mapping was resolved again in between, the names include the start of the truth's hash.
     """
-    truths = sorted({_truth(evaluation) for evaluation in evaluations}, key=str)
+    truths = sorted({_build_key(evaluation) for evaluation in evaluations}, key=str)
     several = len({mapping for _, mapping, *_ in truths}) > 1
     states = Counter(truth[:-1] for truth in truths)
     names = {}
@@ -138,7 +142,7 @@ def _truth_names(evaluations: Sequence[Evaluation]) -> dict[tuple[Any, ...], str
     return names
 
 
-def history_figure(timeline: History) -> dict[str, Any] | None:
+def plot_history(timeline: History) -> dict[str, Any] | None:
     """Return the figure: linked points for benchmarks, colours for truths, lines for baselines; None without points."""
     if not timeline.points:
         return None
@@ -147,7 +151,7 @@ def history_figure(timeline: History) -> dict[str, Any] | None:
     drawn = [_draw_baseline(line, timeline, colours[line.truth]) for line in timeline.lines if line.truth in colours]
     return figure(
         *(_trace(timeline, truth, colours[truth]) for truth in truths),
-        x={"type": "date", "range": _span([_completed(point) for point in timeline.points])},
+        x={"type": "date", "range": _compute_span([_get_end(point) for point in timeline.points])},
         y={"title": {"text": f"best mean {timeline.measure}"}, "tickformat": ".3~f"},
         height=380,
         margin=(64, 16, 40, 40),
@@ -163,7 +167,7 @@ def _trace(timeline: History, truth: str, colour: str) -> dict[str, Any]:
     points = [point for point in timeline.points if point.truth == truth]
     return {
         "type": "scatter",
-        "x": [_completed(point).isoformat(timespec="seconds") for point in points],
+        "x": [_get_end(point).isoformat(timespec="seconds") for point in points],
         "y": [point.value for point in points],
         "name": truth,
         "mode": "lines+markers",
@@ -177,8 +181,8 @@ def _trace(timeline: History, truth: str, colour: str) -> dict[str, Any]:
 
 def _draw_baseline(line: Line, timeline: History, colour: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return a line for the baseline over the period of its truth, and its name at the end."""
-    every = _span([_completed(point) for point in timeline.points])
-    start, end = _span([_completed(point) for point in timeline.points if point.truth == line.truth])
+    every = _compute_span([_get_end(point) for point in timeline.points])
+    start, end = _compute_span([_get_end(point) for point in timeline.points if point.truth == line.truth])
     side = "left" if start == every[0] else "right"
     across = {"type": "line", "x0": start, "x1": end, "y0": line.value, "y1": line.value}
     name = {
@@ -193,12 +197,12 @@ def _draw_baseline(line: Line, timeline: History, colour: str) -> tuple[dict[str
     return across | {"line": {"color": colour, "width": 1.5}}, name
 
 
-def _completed(point: Point) -> datetime:
+def _get_end(point: Point) -> datetime:
     """Return when the benchmark ended, as local time without the zone, which Plotly would drop."""
     ended = point.benchmark.completed_at or point.benchmark.created_at
     return localtime(ended).replace(tzinfo=None)
 
 
-def _span(times: Sequence[datetime]) -> list[str]:
+def _compute_span(times: Sequence[datetime]) -> list[str]:
     margin = max((max(times) - min(times)) / 20, LEAST_MARGIN)
     return [(min(times) - margin).isoformat(), (max(times) + margin).isoformat()]

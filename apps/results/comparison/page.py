@@ -8,23 +8,23 @@ from django.utils.http import urlencode
 from apps.benchmarks.models import Run
 from apps.results.charts import Figure
 from apps.results.comparison import describing, figures
-from apps.results.comparison.axes import Effect, effects_of
-from apps.results.comparison.comparing import RunComparison, falls, pinned_baselines
-from apps.results.comparison.sentences import choice_sentence, reversal_sentence, verdict_text
-from apps.results.leaderboard.coverage import is_coverage, judged_name, uneven_warning
+from apps.results.comparison.axes import Effect, compute_effects
+from apps.results.comparison.comparing import RunComparison, is_lower_better, list_pinned_baselines
+from apps.results.comparison.sentences import build_verdict, describe_choice, describe_reversal
+from apps.results.leaderboard.coverage import describe_uneven, is_coverage, name_judged
 from benchbench.ir.slices import MINIMUM
 
 MOST_PAIRS = 120  # of 16 runs; a page with more loads the table of all pairs when it is opened
 MOST_COLUMNS = 8  # runs side by side in a table: the reference and the best of the others
 
 
-def comparison_context(comparison: RunComparison, bounds: describing.Bounds) -> dict[str, Any]:
+def build_context(comparison: RunComparison, bounds: describing.Bounds) -> dict[str, Any]:
     """Return the context of the comparison page."""
-    costs = describing.costs_of(comparison, bounds)
-    effects = effects_of(comparison) if len(comparison.runs) > 2 else []
+    costs = describing.compute_costs(comparison, bounds)
+    effects = compute_effects(comparison) if len(comparison.runs) > 2 else []
     rivals = [run for run in comparison.order if run != comparison.reference]
     columns = [comparison.reference, *rivals][:MOST_COLUMNS]
-    slices = describing.by_slice(comparison, only=columns)
+    slices = describing.compare_slices(comparison, only=columns)
     measures = describing.summarise_measures(comparison, only=columns)
     queries = describing.query_differences(comparison, rivals[0]) if len(rivals) == 1 else None
     return {
@@ -34,17 +34,17 @@ def comparison_context(comparison: RunComparison, bounds: describing.Bounds) -> 
         "labels": comparison.labels,
         "reference": comparison.runs[comparison.reference],
         "reference_label": comparison.labels[comparison.reference],
-        **vars(verdict_text(comparison)),
-        "uneven": _uneven(comparison, measures),
+        **vars(build_verdict(comparison)),
+        "uneven": _describe_uneven(comparison, measures),
         "picked": count_omitted_runs(comparison.runs),
-        "rows": [_row(comparison, run) for run in comparison.order],
+        "rows": [_build_row(comparison, run) for run in comparison.order],
         "other_pairs": len(comparison.comparison.pairs) - len(rivals),
-        "pairs": other_pairs(comparison) if len(comparison.comparison.pairs) <= MOST_PAIRS else [],
+        "pairs": list_other_pairs(comparison) if len(comparison.comparison.pairs) <= MOST_PAIRS else [],
         "queries": queries,
         "query_labels": [comparison.labels[rivals[0]], comparison.labels[comparison.reference]],
-        **_comparison_tables(comparison, columns, measures, slices),
+        **_build_tables(comparison, columns, measures, slices),
         "minimum": MINIMUM,
-        "reversals": [reversal_sentence(comparison, *row) for row in describing.reversed_runs(comparison)],
+        "reversals": [describe_reversal(comparison, *row) for row in describing.find_reversed_runs(comparison)],
         "effects": effects,
         "counted_again": any(effect.sets != effect.pairs for effect in effects),
         "costs": [
@@ -52,13 +52,13 @@ def comparison_context(comparison: RunComparison, bounds: describing.Bounds) -> 
             for run in comparison.order
         ],
         "chosen": costs.choice and comparison.runs[costs.choice.run],
-        "choice": choice_sentence(comparison, costs),
+        "choice": describe_choice(comparison, costs),
         "bounds": bounds,
-        "figures": _figures(comparison, costs, effects, slices, queries),
+        "figures": _plot_figures(comparison, costs, effects, slices, queries),
     }
 
 
-def _comparison_tables(
+def _build_tables(
     comparison: RunComparison,
     columns: Sequence[int],
     measures: Sequence[describing.MeasureSummary],
@@ -73,7 +73,7 @@ def _comparison_tables(
     }
 
 
-def _figures(
+def _plot_figures(
     comparison: RunComparison,
     costs: describing.Costs,
     effects: Sequence[Effect],
@@ -82,21 +82,21 @@ def _figures(
 ) -> dict[str, Figure]:
     """Return the figures that have data."""
     drawn: dict[str, Figure | None] = {
-        "differences": figures.difference_figure(comparison),
-        "pairs": figures.pair_figure(comparison),
-        "effects": figures.effect_figure(effects, comparison.measure) if effects else None,
-        "frontier": figures.frontier_figure(comparison, costs),
+        "differences": figures.plot_differences(comparison),
+        "pairs": figures.plot_pairs(comparison),
+        "effects": figures.plot_effects(effects, comparison.measure) if effects else None,
+        "frontier": figures.plot_frontier(comparison, costs),
         "slices": figures.slice_figure(comparison, slices) if slices else None,
         "queries": figures.query_figure(queries.differences, comparison.measure) if queries else None,
     }
     return {name: figure for name, figure in drawn.items() if figure}
 
 
-def _uneven(comparison: RunComparison, measures: Sequence[describing.MeasureSummary]) -> str:
+def _describe_uneven(comparison: RunComparison, measures: Sequence[describing.MeasureSummary]) -> str:
     """Return the warning that the runs are judged unevenly; "" if unmeasured."""
-    name = judged_name(comparison.primary)
+    name = name_judged(comparison.primary)
     judged = next((row.means for row in measures if row.measure == name), [])
-    return uneven_warning(dict(zip(comparison.labels, judged, strict=True))) if judged else ""
+    return describe_uneven(dict(zip(comparison.labels, judged, strict=True))) if judged else ""
 
 
 def count_omitted_runs(runs: Sequence[Run]) -> int:
@@ -108,12 +108,12 @@ def count_omitted_runs(runs: Sequence[Run]) -> int:
     return benchmark.runs.filter(status=Run.Status.COMPLETED).count() - len(runs)
 
 
-def choices(comparison: RunComparison) -> dict[str, Any]:
+def list_choices(comparison: RunComparison) -> dict[str, Any]:
     """Return the choices of the form: measures, baselines with the pinned ones marked, slices."""
-    pinned = pinned_baselines(comparison.runs)
+    pinned = list_pinned_baselines(comparison.runs)
     by_primary = sorted(comparison.values, key=lambda name: name != comparison.primary)
     return {
-        "measures": [name for name in by_primary if not is_coverage(name) and not falls(name)],
+        "measures": [name for name in by_primary if not is_coverage(name) and not is_lower_better(name)],
         "baselines": [
             (run, label, run in pinned) for run, label in zip(comparison.runs, comparison.labels, strict=True)
         ],
@@ -121,20 +121,20 @@ def choices(comparison: RunComparison) -> dict[str, Any]:
     }
 
 
-def _row(comparison: RunComparison, run: int) -> dict[str, Any]:
+def _build_row(comparison: RunComparison, run: int) -> dict[str, Any]:
     """Return the table row of a run against the reference."""
     is_reference = run == comparison.reference
     return {
         "run": comparison.runs[run],
         "label": comparison.labels[run],
         "mean": comparison.comparison.means[run],
-        "standing": comparison.standing(run),
-        "pair": None if is_reference else comparison.comparison.pair(run, comparison.reference),
-        "link": _pair_link(comparison, run, comparison.reference),
+        "standing": comparison.find_standing(run),
+        "pair": None if is_reference else comparison.comparison.get_pair(run, comparison.reference),
+        "link": _link_pair(comparison, run, comparison.reference),
     }
 
 
-def other_pairs(comparison: RunComparison) -> list[dict[str, Any]]:
+def list_other_pairs(comparison: RunComparison) -> list[dict[str, Any]]:
     """Return every pair without the reference, the better run first."""
     if comparison.comparison.baseline is not None:
         return []
@@ -143,14 +143,14 @@ def other_pairs(comparison: RunComparison) -> list[dict[str, Any]]:
         {
             "first": comparison.labels[first],
             "second": comparison.labels[second],
-            "pair": comparison.comparison.pair(first, second),
-            "link": _pair_link(comparison, first, second),
+            "pair": comparison.comparison.get_pair(first, second),
+            "link": _link_pair(comparison, first, second),
         }
         for index, first in enumerate(order)
         for second in order[index + 1 :]
     ]
 
 
-def _pair_link(comparison: RunComparison, first: int, second: int) -> str:
+def _link_pair(comparison: RunComparison, first: int, second: int) -> str:
     runs = [("run", str(comparison.runs[run].pk)) for run in (first, second)]
     return f"?{urlencode([*runs, ('version', comparison.version.number)])}"

@@ -11,12 +11,12 @@ from benchbench.ir.slices import Reversal
 MOST_NAMED = 3
 
 
-def verdict_sentence(comparison: RunComparison) -> str:
+def describe_verdict(comparison: RunComparison) -> str:
     """Return the verdict in one sentence, and in a second the number of queries that would settle open questions."""
     verdict, labels = comparison.verdict, comparison.labels
     best = labels[verdict.reference]
     if verdict.against_baseline:
-        return _baseline_sentence(comparison)
+        return _describe_baseline(comparison)
     rival_count = len(comparison.runs) - 1
     if verdict.winner is not None:
         beaten = labels[1 - verdict.reference] if rival_count == 1 else "every other run"
@@ -31,10 +31,10 @@ def verdict_sentence(comparison: RunComparison) -> str:
         sentence = (
             f"{best} beats {rival_count - undecided} of the other runs but is not distinguishable from {subject}."
         )
-    return f"{sentence} {_settling_sentence(comparison)}"
+    return f"{sentence} {_describe_settling(comparison)}"
 
 
-def _baseline_sentence(comparison: RunComparison) -> str:
+def _describe_baseline(comparison: RunComparison) -> str:
     verdict, labels = comparison.verdict, comparison.labels
     clauses = [
         f"{_name_runs(labels[run] for run in runs)} {'are' if len(runs) > 1 else 'is'} {standing}"
@@ -46,10 +46,10 @@ def _baseline_sentence(comparison: RunComparison) -> str:
         if runs
     ]
     sentence = f"Against the baseline {labels[verdict.reference]}: {'; '.join(clauses)}."
-    return f"{sentence} {_settling_sentence(comparison)}" if verdict.undecided else sentence
+    return f"{sentence} {_describe_settling(comparison)}" if verdict.undecided else sentence
 
 
-def _settling_sentence(comparison: RunComparison) -> str:
+def _describe_settling(comparison: RunComparison) -> str:
     """Return a sentence on how many more queries would settle the open differences."""
     verdict = comparison.verdict
     if verdict.settled_by is not None:
@@ -63,7 +63,7 @@ def _settling_sentence(comparison: RunComparison) -> str:
     )
 
 
-def choice_sentence(comparison: RunComparison, costs: Costs) -> str:
+def describe_choice(comparison: RunComparison, costs: Costs) -> str:
     """Return a sentence on the cheapest good run and its possible loss in quality."""
     choice = costs.choice
     if choice is None:
@@ -86,7 +86,7 @@ def choice_sentence(comparison: RunComparison, costs: Costs) -> str:
     )
 
 
-def disorder_sentence(comparison: RunComparison) -> str:
+def describe_disorder(comparison: RunComparison) -> str:
     """Return why a run is worse than the reference though a lower one is not distinguishable from it; else ""."""
     if not comparison.is_tested:
         return ""
@@ -102,7 +102,7 @@ def disorder_sentence(comparison: RunComparison) -> str:
     )
 
 
-def family_sentence(comparison: RunComparison) -> str:
+def describe_family(comparison: RunComparison) -> str:
     """Return a sentence on what was tested, on which queries, and how."""
     statistics = comparison.comparison
     pairs = len(statistics.pairs)
@@ -138,17 +138,17 @@ class VerdictText:
         return [sentence for sentence in (self.family, self.left_out) if sentence]
 
 
-def verdict_text(comparison: RunComparison) -> VerdictText:
+def build_verdict(comparison: RunComparison) -> VerdictText:
     return VerdictText(
-        verdict_sentence(comparison) if comparison.is_tested else "",
-        family_sentence(comparison),
-        left_out_sentence(comparison),
-        disorder_sentence(comparison),
+        describe_verdict(comparison) if comparison.is_tested else "",
+        describe_family(comparison),
+        describe_left_out(comparison),
+        describe_disorder(comparison),
         comparison.comparability.warnings,
     )
 
 
-def left_out_sentence(comparison: RunComparison) -> str:
+def describe_left_out(comparison: RunComparison) -> str:
     """Return a sentence on the queries that are left out of the comparison, else ""."""
     clauses = []
     if comparison.comparison.left_out:
@@ -158,7 +158,7 @@ def left_out_sentence(comparison: RunComparison) -> str:
     return f"Queries left out: {' and '.join(clauses)}." if clauses else ""
 
 
-def reversal_sentence(comparison: RunComparison, run: int, reversal: Reversal) -> str:
+def describe_reversal(comparison: RunComparison, run: int, reversal: Reversal) -> str:
     """Return a sentence on a partition of which most slices contradict the overall order of `run` and the reference."""
     pair = (comparison.labels[comparison.reference], comparison.labels[run])
     leader, behind = pair[reversal.leader], pair[1 - reversal.leader]

@@ -8,14 +8,14 @@ from typing import Any
 from django.template.loader import render_to_string
 
 from apps.benchmarks.models import Benchmark, Run
-from apps.benchmarks.running.timing import shared_mark
-from apps.benchmarks.runs import shared_warnings
+from apps.benchmarks.running.timing import mark_shared
+from apps.benchmarks.runs import find_shared_warnings
 from apps.datasets.models import DatasetVersion
-from apps.results.charts import quality_and_cost
+from apps.results.charts import plot_quality
 from apps.results.comparison.comparing import RunComparison, compare_runs
-from apps.results.comparison.sentences import VerdictText, verdict_text
-from apps.results.configurations import distinct_labels, shared
-from apps.results.leaderboard.runs import Leaderboard, Row, leaderboard, measures_at
+from apps.results.comparison.sentences import VerdictText, build_verdict
+from apps.results.configurations import build_labels, list_shared
+from apps.results.leaderboard.runs import Leaderboard, Row, load_leaderboard, select_measures
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 from benchbench.markup import code, text
@@ -66,27 +66,27 @@ class Story:
     notes: list[str]  # the basis of the verdict, and differences other than the configuration
 
 
-def story_of(benchmark: Benchmark, version: DatasetVersion) -> Story:
+def build_story(benchmark: Benchmark, version: DatasetVersion) -> Story:
     """Return the summary of a finished benchmark, with its values on `version`."""
-    board = leaderboard(benchmark, version=version)
+    board = load_leaderboard(benchmark, version=version)
     runs = board.runs
     comparison, reason = _compare([run for run in runs if run.status == Run.Status.COMPLETED], version)
-    sentences = verdict_text(comparison) if comparison else None
-    standing = {run.pk: comparison.standing(n) for n, run in enumerate(comparison.runs)} if comparison else {}
-    measures = [board.primary, *measures_at(benchmark, benchmark.primary_k)]
+    sentences = build_verdict(comparison) if comparison else None
+    standing = {run.pk: comparison.find_standing(n) for n, run in enumerate(comparison.runs)} if comparison else {}
+    measures = [board.primary, *select_measures(benchmark, benchmark.primary_k)]
     return Story(
         benchmark=benchmark,
         board=board,
         measures=measures,
-        shared=shared([run.config for run in runs]),
+        shared=list_shared([run.config for run in runs]),
         lines=[
             Line(row, label, [row.values.get(name) for name in measures], standing.get(row.run.pk, ""))
-            for row, label in zip(board.rows, distinct_labels(runs), strict=True)
+            for row, label in zip(board.rows, build_labels(runs), strict=True)
         ],
         comparison=comparison,
         verdict=sentences.verdict if sentences else reason,
-        time=f"ms per query{shared_mark(runs)}",
-        notes=_notes(sentences, board, benchmark.dataset_version),
+        time=f"ms per query{mark_shared(runs)}",
+        notes=_list_notes(sentences, board, benchmark.dataset_version),
     )
 
 
@@ -99,7 +99,7 @@ def _compare(runs: list[Run], version: DatasetVersion) -> tuple[RunComparison | 
         return None, f"No verdict: {error.message}"
 
 
-def _notes(sentences: VerdictText | None, board: Leaderboard, original: DatasetVersion) -> list[str]:
+def _list_notes(sentences: VerdictText | None, board: Leaderboard, original: DatasetVersion) -> list[str]:
     failed = [row.run.failed_queries for row in board.rows if row.run.failed_queries]
     notes = [*sentences.notes, *sentences.warnings] if sentences else []
     if board.version != original:
@@ -134,7 +134,7 @@ ESCAPED |= {sign: f"\\{sign}" for sign in "&%$#_{}"}
 
 def write_markdown(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
     """Write a comment on a pull request; equal results give equal texts."""
-    story = story_of(benchmark, version)
+    story = build_story(benchmark, version)
     yield f"## {text(benchmark.name)}\n\n**{text(story.verdict)}**\n\n"
     collection = benchmark.mapping.collection.name
     yield f"Dataset {text(str(version))} on {code(collection)}, {counted(version.query_count, 'query')}.\n"
@@ -143,12 +143,12 @@ def write_markdown(benchmark: Benchmark, version: DatasetVersion) -> Iterator[st
     yield f"\n| rank | run | label | {' | '.join(map(text, story.measures))} | {story.time} | standing |\n"
     yield f"|---:|---:|---|{'---:|' * (len(story.measures) + 1)}---|\n"
     for line in story.lines:
-        yield _markdown_row(line)
+        yield _render_row(line)
     if story.notes:
         yield "\n" + "\n".join(f"- {text(note)}" for note in story.notes) + "\n"
 
 
-def _markdown_row(line: Line) -> str:
+def _render_row(line: Line) -> str:
     row = line.row
     standing = f"**{text(line.failure)}**" if line.failure else line.standing
     if line.lost:
@@ -157,7 +157,7 @@ def _markdown_row(line: Line) -> str:
     return f"| {' | '.join(cells)} |\n"
 
 
-def latex(plain: str) -> str:
+def escape_latex(plain: str) -> str:
     """Return plain text as one line of LaTeX, with special characters escaped."""
     pattern = "[" + re.escape("".join(ESCAPED)) + "]"
     return re.sub(pattern, lambda match: ESCAPED[match[0]], " ".join(plain.split()))
@@ -168,35 +168,35 @@ def write_latex(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
 
     The best run is bold; a dagger marks significantly worse runs.
     """
-    story = story_of(benchmark, version)
+    story = build_story(benchmark, version)
     yield "\\begin{table}\n\\centering\n"
     yield f"\\begin{{tabular}}{{l{'r' * len(story.measures)}r}}\n\\hline\n"
-    yield " & ".join(["Run", *map(latex, story.measures), latex(story.time)]) + " \\\\\n\\hline\n"
+    yield " & ".join(["Run", *map(escape_latex, story.measures), escape_latex(story.time)]) + " \\\\\n\\hline\n"
     for line in story.lines:
-        yield _latex_row(line, len(story.measures)) + " \\\\\n"
-    caption = latex(" ".join([f"{story.benchmark.name} on {story.board.version}.", story.verdict, *story.notes]))
+        yield _render_latex_row(line, len(story.measures)) + " \\\\\n"
+    caption = escape_latex(" ".join([f"{story.benchmark.name} on {story.board.version}.", story.verdict, *story.notes]))
     marks = "" if story.comparison is None else r" $^\dagger$: significantly worse than the best (bold)."
     yield f"\\hline\n\\end{{tabular}}\n\\caption{{{caption}{marks}}}\n\\end{{table}}\n"
 
 
-def _latex_row(line: Line, measures: int) -> str:
+def _render_latex_row(line: Line, measures: int) -> str:
     if line.failure:
-        return f"{latex(line.label)} & \\multicolumn{{{measures + 1}}}{{l}}{{{latex(line.failure)}}}"
-    values = [latex(number) for number in line.numbers]
+        return f"{escape_latex(line.label)} & \\multicolumn{{{measures + 1}}}{{l}}{{{escape_latex(line.failure)}}}"
+    values = [escape_latex(number) for number in line.numbers]
     if line.standing == "best":
         values[0] = f"\\textbf{{{values[0]}}}"
     elif line.standing == "worse":
         values[0] += "$^\\dagger$"
-    label = latex(line.label)
+    label = escape_latex(line.label)
     if line.lost:
-        label += f" ({latex(line.lost)})"
+        label += f" ({escape_latex(line.lost)})"
     return " & ".join([label, *values])
 
 
 def write_html(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
     """Write one page that needs no network, in three pieces; the second draws the figure, if any."""
-    story = story_of(benchmark, version)
-    figure = quality_and_cost(story.board)
+    story = build_story(benchmark, version)
+    figure = plot_quality(story.board)
     page = render_to_string("results/export.html", {"story": story, "figure": figure, "script": SCRIPT})
     before, script, after = page.partition(SCRIPT)
     yield before
@@ -210,41 +210,41 @@ def write_html(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
 FACTS = ("id", "label", "config", "status", "timing", "failed_queries", "unranked", "ann", "warnings", "error_message")
 
 
-def facts_of(benchmark: Benchmark) -> dict[str, Any]:
+def build_facts(benchmark: Benchmark) -> dict[str, Any]:
     """Return the benchmark and its runs in run order, for the JSON output of commands."""
     return {
         "benchmark": str(benchmark.pk),
         "name": benchmark.name,
         "status": benchmark.status,
-        "runs": [_facts(row) for row in leaderboard(benchmark).in_run_order],
+        "runs": [_describe_row(row) for row in load_leaderboard(benchmark).in_run_order],
     }
 
 
-def _facts(row: Row) -> dict[str, Any]:
+def _describe_row(row: Row) -> dict[str, Any]:
     facts, index = row.facts, row.run.index
     picked = {name: facts[name] for name in FACTS}
     return {**picked, "index": str(index) if index else None, "metrics": facts["metrics_flat"]}
 
 
-def text_of(benchmark: Benchmark) -> str:
+def render_text(benchmark: Benchmark) -> str:
     """Return the leaderboard as lines of text, best first by the primary measure; equal means share a rank, as `1=`.
 
     The column `run` is the number that commands take as `--run N` and `BENCHMARK:N`.
     """
-    board, k = leaderboard(benchmark), benchmark.primary_k
+    board, k = load_leaderboard(benchmark), benchmark.primary_k
     runs = board.runs
     width = max([len(run.label) for run in runs], default=10)
     searched = sorted({str(run.index) for run in runs if run.index})
     about = f"{benchmark.name}: {benchmark.status}" + (f", index {', '.join(searched)}" if searched else "")
-    head = f"rank  run  {'label':{width}}  nDCG@{k:<4} P@{k:<6}  R@{k:<6}  RR       ms/query{shared_mark(runs)}"
-    warnings = shared_warnings(runs)
+    head = f"rank  run  {'label':{width}}  nDCG@{k:<4} P@{k:<6}  R@{k:<6}  RR       ms/query{mark_shared(runs)}"
+    warnings = find_shared_warnings(runs)
     measures = (board.primary, f"P@{k}", f"R@{k}", "RR")
-    lines = [line for row in board.rows for line in _text_lines(row, measures, width, warnings)]
+    lines = [line for row in board.rows for line in _render_lines(row, measures, width, warnings)]
     # Benchmark means, one of the three kinds of a run's means: see docs/measures.md.
     return "\n".join([f"{about}; benchmark means", head, *lines, *(f"All runs: {warning}" for warning in warnings)])
 
 
-def _text_lines(row: Row, measures: tuple[str, ...], width: int, shared: list[str]) -> Iterator[str]:
+def _render_lines(row: Row, measures: tuple[str, ...], width: int, shared: list[str]) -> Iterator[str]:
     """Yield the line of a run, and notes that concern it alone."""
     run, final = row.run, row.final
     rank = f"{row.rank}{'=' * row.tied}" if row.rank and final else "–"

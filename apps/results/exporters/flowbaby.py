@@ -4,22 +4,22 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from apps.benchmarks.measuring.evaluating import truth_of
-from apps.benchmarks.measuring.reading import rankings_of, results_by_query
+from apps.benchmarks.measuring.evaluating import load_truth
+from apps.benchmarks.measuring.reading import load_rankings, load_results
 from apps.benchmarks.models import Run
-from apps.benchmarks.provenance import git_revision
-from apps.benchmarks.running.timing import cost_ms, execution_of
+from apps.benchmarks.provenance import find_git_revision
+from apps.benchmarks.running.timing import find_execution, sum_cost_ms
 from apps.collections.models import Document
 from apps.datasets.models import DatasetVersion
-from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED, Outcome, evaluation_on, outcomes_of, run_id_of
-from apps.results.exporters.spec002 import ended
-from apps.results.exporters.tables import strictly_falling
+from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED, Outcome, require_evaluation, run_id_of, stream_outcomes
+from apps.results.exporters.spec002 import find_end
+from apps.results.exporters.tables import format_scores
 from benchbench.files import flowbaby_results as files
-from benchbench.files.flowbaby import DEFAULT_SLICE, written_run
+from benchbench.files.flowbaby import DEFAULT_SLICE, render_run
 from benchbench.ir.canonical import CURRENT, RunEntry, export_retrieval_results_to_run
 from benchbench.ir.profiles import Profile
 from benchbench.markup import text
-from benchbench.scoring.measuring import figures_of, score
+from benchbench.scoring.measuring import build_figures, score
 from benchbench.timestamps import timestamp
 
 FAILED = "failed_queries"  # {key: error}; only present with failures: Flowbaby's own files have no such key
@@ -28,52 +28,52 @@ About = dict[int, tuple[Any, Any, Any]]  # topic_id, topic and source from docum
 
 
 def write_results(run: Run, version: DatasetVersion, *, profile: Profile) -> Iterator[str]:
-    yield files.written(_results(run, version, profile))
+    yield files.render_json(_build_results(run, version, profile))
 
 
 def write_markdown(run: Run, version: DatasetVersion, *, profile: Profile) -> Iterator[str]:
-    results = _results(run, version, profile)
-    yield files.markdown(results)
+    results = _build_results(run, version, profile)
+    yield files.render_markdown(results)
     if failed := results.get(FAILED):
         yield "\n## Failed Queries\n\n" + "".join(f"- {text(key)}: {text(error)}\n" for key, error in failed.items())
 
 
 def write_summary(run: Run, version: DatasetVersion, *, profile: Profile) -> Iterator[str]:
     """Write summary.json. Its git_sha is that of the workers if all had the same, its duration that of the run."""
-    results = _results(run, version, profile)
+    results = _build_results(run, version, profile)
     splits = set(version.queries.values_list("split", flat=True))
     metadata = version.dataset.metadata
     about = files.Provenance(
         run_id=run_id_of(run),
-        timestamp=timestamp(ended(run)),
+        timestamp=timestamp(find_end(run)),
         dataset_id=str(metadata.get("dataset_id") or version.dataset.name),
         dataset_version=version.label or str(version.number),
         canonicalization_version=str(metadata.get("canonicalization_version") or CURRENT),
-        git_sha=git_revision(run),
+        git_sha=find_git_revision(run),
         evaluation_split=splits.pop() or None if len(splits) == 1 else None,
-        duration_ms=cost_ms(run),
+        duration_ms=sum_cost_ms(run),
     )
     failed = results.get(FAILED)
     more: dict[str, Any] = {FAILED: len(failed)} if failed else {}
-    more |= {"execution": execution} if (execution := execution_of(run.benchmark, cost_ms(run))) else {}
-    yield files.written(files.summary(results, about) | more)
+    more |= {"execution": execution} if (execution := find_execution(run.benchmark, sum_cost_ms(run))) else {}
+    yield files.render_json(files.build_summary(results, about) | more)
 
 
-def _results(run: Run, version: DatasetVersion, profile: Profile) -> dict[str, Any]:
+def _build_results(run: Run, version: DatasetVersion, profile: Profile) -> dict[str, Any]:
     """Return the content of results.json: judged queries that did not fail, measured at the benchmark's cutoffs."""
-    evaluation_on(run, version)
-    grades = truth_of(run.benchmark, version).grades
+    require_evaluation(run, version)
+    grades = load_truth(run.benchmark, version).grades
     queries = {query.pk: query for query in version.queries.order_by("pk")}
-    ranked = rankings_of(run)
+    ranked = load_rankings(run)
     judged = {query.key: grades[pk] for pk, query in queries.items() if grades[pk] and pk in ranked}
     rankings = {query.key: ranked[pk] for pk, query in queries.items() if pk in ranked}
-    scores = score(judged, rankings, files.measures_at(run.benchmark.k_values))
+    scores = score(judged, rankings, files.list_measures(run.benchmark.k_values))
     slices = {query.key: query.slices or [DEFAULT_SLICE] for query in queries.values()}
-    figures = figures_of(scores, slices, {key: len(graded) for key, graded in judged.items()})
+    figures = build_figures(scores, slices, {key: len(graded) for key, graded in judged.items()})
     judgments = [len(grades[pk]) for pk in queries]
-    results = files.results(figures, profile=profile, cutoffs=run.benchmark.k_values, judged=judgments)
+    results = files.build_results(figures, profile=profile, cutoffs=run.benchmark.k_values, judged=judgments)
     missing = {pk: query.key for pk, query in queries.items() if pk not in ranked}
-    outcomes = results_by_query(run, list(missing))
+    outcomes = load_results(run, list(missing))
     failed = {key: outcomes[pk].error if pk in outcomes else NOT_ASKED for pk, key in missing.items()}
     return results | ({FAILED: failed} if failed else {})
 
@@ -88,9 +88,9 @@ def write_run(run: Run, version: DatasetVersion) -> Iterator[str]:
     """
     dataset = version.dataset
     rules = str(dataset.metadata.get("canonicalization_version") or CURRENT)
-    outcomes = outcomes_of(run, evaluation_on(run, version))
+    outcomes = stream_outcomes(run, require_evaluation(run, version))
     entries = _run_entries(outcomes, rules, resolved_by_id=dataset.source_format == FORMAT)
-    yield from written_run(run_id_of(run), entries)
+    yield from render_run(run_id_of(run), entries)
 
 
 def _run_entries(outcomes: Iterator[Outcome], rules: str, *, resolved_by_id: bool) -> Iterator[RunEntry]:
@@ -108,14 +108,14 @@ def _run_entries(outcomes: Iterator[Outcome], rules: str, *, resolved_by_id: boo
 
 def _run_results(outcome: Outcome, about: About, resolved_by_id: bool) -> Iterator[dict[str, Any]]:
     keys: Sequence[int] = outcome.result.document_ids if outcome.result and outcome.documents else []
-    scores = map(float, strictly_falling(outcome.scores))
+    scores = map(float, format_scores(outcome.scores))
     for key, name, falling in zip(keys, outcome.documents, scores, strict=True):
         topic_id, topic, source = about.get(key, (None, None, None))
-        topic_facts = {} if resolved_by_id else {"topic_id": _text(topic_id), "topic": _text(topic)}
+        topic_facts = {} if resolved_by_id else {"topic_id": _parse_name(topic_id), "topic": _parse_name(topic)}
         identity = topic_facts if any(topic_facts.values()) else {"topic_id": name}
         yield {**identity, "score": falling, "metadata": {"source": source}}
 
 
-def _text(value: Any) -> str:
+def _parse_name(value: Any) -> str:
     """Return a metadata value as a name; "" if it cannot be one."""
     return str(value).strip() if isinstance(value, str | int) and not isinstance(value, bool) else ""

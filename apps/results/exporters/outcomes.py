@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 from django.utils.text import slugify
 
-from apps.benchmarks.measuring.reading import results_by_query
+from apps.benchmarks.measuring.reading import load_results
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run
 from apps.collections.models import Document
 from apps.datasets.models import DatasetVersion, Judgment, Query
 from apps.mappings.truth import Unresolved, require_resolved
-from apps.results.triage.queries import evaluation_of, why_unmeasured
-from apps.results.triage.sections import Expected, expected_of
+from apps.results.triage.queries import explain_unmeasured, load_evaluation
+from apps.results.triage.sections import Expected, load_expected
 from benchbench.database.binary import batched
 from benchbench.errors import BenchbenchError, ConflictError
 
@@ -45,11 +45,11 @@ class Outcome:
     error: str
 
 
-def evaluation_on(run: Run, version: DatasetVersion) -> Evaluation:
+def require_evaluation(run: Run, version: DatasetVersion) -> Evaluation:
     """Return the evaluation of a completed run on `version`. Raises ExportStateError if it has no values there."""
-    evaluation = evaluation_of(run, version=version)
+    evaluation = load_evaluation(run, version=version)
     if evaluation is None:
-        raise ExportStateError(why_unmeasured(run, version, lacking="nothing to export"))
+        raise ExportStateError(explain_unmeasured(run, version, lacking="nothing to export"))
     return evaluation
 
 
@@ -58,18 +58,18 @@ def run_id_of(run: Run) -> str:
     return run.label if run.is_external else str(run.pk)
 
 
-def outcomes_of(run: Run, evaluation: Evaluation) -> Iterator[Outcome]:
+def stream_outcomes(run: Run, evaluation: Evaluation) -> Iterator[Outcome]:
     """Yield the outcome of every query of `evaluation`, in its order; reads some hundred at a time."""
     for query_ids in batched(evaluation.query_ids, AT_ONCE):
-        yield from outcomes_at(run, query_ids, evaluation)
+        yield from load_outcomes(run, query_ids, evaluation)
 
 
-def outcomes_at(run: Run, query_ids: Sequence[int], evaluation: Evaluation | None) -> Iterator[Outcome]:
+def load_outcomes(run: Run, query_ids: Sequence[int], evaluation: Evaluation | None) -> Iterator[Outcome]:
     """Yield the outcomes of some queries, in the order of their ids; without values for queries not in `evaluation`."""
     positions = {query_id: index for index, query_id in enumerate(evaluation.query_ids)} if evaluation else {}
     columns = list(zip(evaluation.measures, evaluation.values, strict=True)) if evaluation else []
     queries = Query.objects.in_bulk(query_ids)
-    results = results_by_query(run, list(query_ids), rankings=True)
+    results = load_results(run, list(query_ids), rankings=True)
     document_ids = {key for result in results.values() if not result.error for key in result.document_ids}
     names = dict(Document.objects.filter(pk__in=document_ids).values_list("pk", "external_id"))
     for query_id in query_ids:
@@ -81,7 +81,7 @@ def outcomes_at(run: Run, query_ids: Sequence[int], evaluation: Evaluation | Non
         yield Outcome(queries[query_id], documents, scores, values, result, error)
 
 
-def names_of(keys: Collection[int], benchmark: Benchmark) -> dict[int, str]:
+def load_names(keys: Collection[int], benchmark: Benchmark) -> dict[int, str]:
     """Return the external id of each key of a truth.
 
     An unresolved judgment has the `document_id` of its reference, or a generated name if that is missing or names
@@ -130,14 +130,14 @@ def load_inputs(benchmark: Benchmark, version: DatasetVersion) -> BenchmarkInput
     """
     require_resolved(benchmark.mapping, version)
     by_query: dict[int, list[Expected]] = {}
-    every = expected_of(benchmark, version)
+    every = load_expected(benchmark, version)
     for expected in every:
         by_query.setdefault(expected.query_id, []).append(expected)
     keys = {expected.key for expected in every}
     queries = list(version.queries.only("key", "text").order_by("pk"))
-    return BenchmarkInputs(benchmark, queries, by_query, names_of(keys, benchmark))
+    return BenchmarkInputs(benchmark, queries, by_query, load_names(keys, benchmark))
 
 
-def slug_of(benchmark: Benchmark) -> str:
+def build_slug(benchmark: Benchmark) -> str:
     """Return the name of a benchmark for file names."""
     return slugify(benchmark.name) or "benchmark"

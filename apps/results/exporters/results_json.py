@@ -1,4 +1,4 @@
-"""JSON: the outcome of a benchmark as one object, the `results` of the API, and a run's outcomes by query."""
+"""JSON: the outcome of a benchmark as one object, the `build_results` of the API, and a run's outcomes by query."""
 
 import json
 from collections import Counter
@@ -9,12 +9,12 @@ from uuid import UUID
 
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.running.rankings import CALLS
-from apps.benchmarks.running.timing import cost_ms, execution_of
-from apps.benchmarks.runs import flat
+from apps.benchmarks.running.timing import find_execution, sum_cost_ms
+from apps.benchmarks.runs import flatten
 from apps.datasets.models import DatasetVersion
-from apps.results.exporters.outcomes import Outcome, outcomes_at
-from apps.results.leaderboard.runs import Row, leaderboard
-from apps.results.triage.queries import evaluation_of
+from apps.results.exporters.outcomes import Outcome, load_outcomes
+from apps.results.leaderboard.runs import Row, load_leaderboard
+from apps.results.triage.queries import load_evaluation
 
 FLAT = 'By name, as in {"precision@10": 0.4}.'
 STAGES = ("rewrite", "search", "rerank", "total")
@@ -24,7 +24,7 @@ Values = dict[str, float | None]
 
 @dataclass(frozen=True)
 class Timing:
-    """What a run costs by itself, in milliseconds; runs are at work together, so the wall clock is the benchmark's."""
+    """Milliseconds of a run's own work. Runs share the wall clock, so that belongs to the benchmark."""
 
     indexing_ms: Annotated[int | None, "Time to build its index."]
     evaluation_ms: Annotated[int | None, "Sum of the stages over all queries."]
@@ -80,7 +80,7 @@ class Results:
 
 @dataclass(frozen=True)
 class QueryOutcome:
-    """What a run answered to one query. Values are at the benchmark's primary k; null where the query has none."""
+    """Result of a run for one query. Values are at the benchmark's primary k, null if undefined."""
 
     query_id: int
     query_key: str
@@ -108,7 +108,7 @@ class QueryOutcome:
     metrics_flat: Annotated[Values, FLAT]
 
 
-def results(benchmark: Benchmark, *, version: DatasetVersion | None = None) -> Results:
+def build_results(benchmark: Benchmark, *, version: DatasetVersion | None = None) -> Results:
     """Return the runs of `benchmark` in run order with their means, and a summary, at any status.
 
     It has final means only. `timing` holds a run's own costs: building its index, its stages for all queries, and both.
@@ -117,7 +117,7 @@ def results(benchmark: Benchmark, *, version: DatasetVersion | None = None) -> R
     the API: `dataset_version`, its number; `duration_ms`; and a run's `label`, `failed_queries`, `unranked`, `warnings`
     and `per_query`.
     """
-    board = leaderboard(benchmark, version=version)
+    board = load_leaderboard(benchmark, version=version)
     final = [row for row in board.rows if row.run.status == Run.Status.COMPLETED and not row.provisional]
     ranked = [row for row in final if row.rank]
     runs = board.in_run_order
@@ -142,8 +142,8 @@ def results(benchmark: Benchmark, *, version: DatasetVersion | None = None) -> R
 
 
 def run_results(run: Run, *, version: DatasetVersion | None = None) -> RunResult:
-    """Return the result of one run, as in `results`."""
-    return next(_run(row) for row in leaderboard(run.benchmark, version=version).rows if row.run.pk == run.pk)
+    """Return the result of one run, as in `build_results`."""
+    return next(_run(row) for row in load_leaderboard(run.benchmark, version=version).rows if row.run.pk == run.pk)
 
 
 def query_results(run: Run, query_ids: Sequence[int], *, version: DatasetVersion | None = None) -> list[QueryOutcome]:
@@ -153,25 +153,25 @@ def query_results(run: Run, query_ids: Sequence[int], *, version: DatasetVersion
     is not completed, for a failed query, and for a query that `version` lacks. Documents are external ids, best first.
     Of several repetitions, the first that did not fail counts.
     """
-    evaluation = evaluation_of(run, version=version)
-    return [_answer(outcome, run.benchmark) for outcome in outcomes_at(run, query_ids, evaluation)]
+    evaluation = load_evaluation(run, version=version)
+    return [_answer(outcome, run.benchmark) for outcome in load_outcomes(run, query_ids, evaluation)]
 
 
 def write(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
-    content = asdict(results(benchmark, version=version))
+    content = asdict(build_results(benchmark, version=version))
     yield json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False, default=str) + "\n"
 
 
 def _run(row: Row) -> RunResult:
     facts = row.facts
-    values = {**facts, "id": row.run.pk, "metrics": NO_METRICS | facts["metrics"], "timing": _timing(row.run)}
+    values = {**facts, "id": row.run.pk, "metrics": NO_METRICS | facts["metrics"], "timing": _build_timing(row.run)}
     return RunResult(**{field.name: values[field.name] for field in fields(RunResult)})
 
 
-def _timing(run: Run) -> Timing:
+def _build_timing(run: Run) -> Timing:
     built = run.index.stats.get("duration_sec") if run.index else None
     indexing = None if built is None else round(1000 * built)
-    evaluation = cost_ms(run)
+    evaluation = sum_cost_ms(run)
     costs = [ms for ms in (indexing, evaluation) if ms is not None]
     return Timing(indexing, evaluation, sum(costs) if costs else None, run.timing)
 
@@ -188,8 +188,8 @@ def _answer(outcome: Outcome, benchmark: Benchmark) -> QueryOutcome:
         reciprocal_rank=values.get("RR"),
         ndcg_at_k=values.get(f"nDCG@{k}"),
         **{f"{stage}_time_ms": getattr(result, f"{stage}_ms", None) for stage in STAGES},
-        execution=execution_of(benchmark, result.total_ms) if result else None,
+        execution=find_execution(benchmark, result.total_ms) if result else None,
         **{name: getattr(result, name, None) for name in CALLS},
         error=outcome.error or None,
-        metrics_flat=flat(values),
+        metrics_flat=flatten(values),
     )

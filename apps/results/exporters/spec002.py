@@ -11,25 +11,25 @@ from django.db.models import Sum
 
 from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import DatasetVersion
-from apps.datasets.versions import version_text
-from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED, Outcome, evaluation_on, load_inputs, outcomes_at
+from apps.datasets.versions import render_version
+from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED, Outcome, load_inputs, load_outcomes, require_evaluation
 from benchbench.database.binary import batched
 from benchbench.files import spec002
-from benchbench.files.spec002 import LIMIT, Answer, closing, detail, opening, query_lines
+from benchbench.files.spec002 import LIMIT, Answer, build_detail, query_lines, render_closing, render_opening
 from benchbench.local_files.placing import make_folder, write_file_pieces
 
 INTEGER = re.compile(r"0|-?[1-9][0-9]{0,199}")  # text of an id that converts back to itself: 007 does not
 
 
 def write(run: Run, version: DatasetVersion) -> Iterator[str]:
-    yield text_of(content_of(run, version))
+    yield render_text(build_content(run, version))
 
 
-def text_of(content: dict[str, Any]) -> str:
+def render_text(content: dict[str, Any]) -> str:
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def content_of(run: Run, version: DatasetVersion, *, limit: int = spec002.LIMIT) -> dict[str, Any]:
+def build_content(run: Run, version: DatasetVersion, *, limit: int = spec002.LIMIT) -> dict[str, Any]:
     """Return the content of the file of a finished run.
 
     Raises ExportError without values on `version`, unless the run failed. In a failed run every query has its own
@@ -37,14 +37,14 @@ def content_of(run: Run, version: DatasetVersion, *, limit: int = spec002.LIMIT)
     recall@10 then covers only those.
     """
     if run.status != Run.Status.FAILED:
-        evaluation_on(run, version)
+        require_evaluation(run, version)
     limit = min(limit, run.config.get("top_k") or limit)
     questions = Questions(run.benchmark, version)
-    answers = [answer for some in batched(questions.query_ids, AT_ONCE) for answer in questions.answers(run, some)]
+    answers = [answer for some in batched(questions.query_ids, AT_ONCE) for answer in questions.load_answers(run, some)]
     duration = run.query_results.aggregate(ms=Sum("total_ms"))["ms"]  # includes failed queries
-    content = spec002.baseline(
+    content = spec002.build_baseline(
         answers,
-        when=ended(run),
+        when=find_end(run),
         search_mode=run.config.get("search_mode", "external"),
         seconds=None if duration is None else round(duration) / 1000,
         limit=limit,
@@ -54,12 +54,12 @@ def content_of(run: Run, version: DatasetVersion, *, limit: int = spec002.LIMIT)
     return content
 
 
-def file_name(run: Run, version: DatasetVersion) -> str:
+def name_file(run: Run, version: DatasetVersion) -> str:
     """Return the file's name, which has the time of the queries on any dataset version."""
-    return spec002.file_name(ended(run))
+    return spec002.name_file(find_end(run))
 
 
-def ended(run: Run) -> datetime:
+def find_end(run: Run) -> datetime:
     return run.completed_at or run.created_at
 
 
@@ -75,10 +75,10 @@ class Questions:
         self.query_ids = [query.pk for query in self.inputs.queries]
         self.shared = benchmark.execution == Benchmark.Execution.SHARED
 
-    def answers(self, run: Run, query_ids: Sequence[int]) -> list[spec002.Answer]:
+    def load_answers(self, run: Run, query_ids: Sequence[int]) -> list[spec002.Answer]:
         """Return the outcomes of some queries in a run; a query that failed or has no result has an `error`."""
         failed = run.error_message if run.status == Run.Status.FAILED else ""
-        return [self._answer(outcome, failed) for outcome in outcomes_at(run, query_ids, None)]
+        return [self._answer(outcome, failed) for outcome in load_outcomes(run, query_ids, None)]
 
     def _answer(self, outcome: Outcome, failed: str) -> spec002.Answer:
         query, result = outcome.query, outcome.result
@@ -87,7 +87,7 @@ class Questions:
         return spec002.Answer(
             query_id=int(query.key) if INTEGER.fullmatch(query.key) else query.key,
             query=query.text,
-            version=list(map(str, version)) if isinstance(version, list) else version_text(version) or None,
+            version=list(map(str, version)) if isinstance(version, list) else render_version(version) or None,
             category=query.category,
             difficulty=query.difficulty,
             expected=list(dict.fromkeys(map(self.inputs.name_of, self.inputs.expected.get(query.pk, ())))),
@@ -116,16 +116,16 @@ class Console:
         self.runs = list(benchmark.runs.order_by("run_order"))
         self.count = 0  # reported queries of the first of these runs
         source = source or str(benchmark.dataset_version)
-        self._print(opening(benchmark.name, source=source, queries=len(self.questions.query_ids)))
+        self._print(render_opening(benchmark.name, source=source, queries=len(self.questions.query_ids)))
 
     def poll(self, *, ended: bool = False) -> None:
         """Report the queries that have ended since, up to the first unfinished one in order; all of them if `ended`."""
         while self.runs:
-            for answer in self._next(ended):
+            for answer in self._take_next(ended):
                 if self.count == 0 and self.benchmark.total_runs > 1:
-                    self._print(_heading(self.runs[0], self.benchmark))
+                    self._print(_render_heading(self.runs[0], self.benchmark))
                 self.count += 1
-                details = detail(answer, limit=self.limit)
+                details = build_detail(answer, limit=self.limit)
                 self._print(query_lines(details, self.count, len(self.questions.query_ids), noun=self.noun))
             if self.count < len(self.questions.query_ids):
                 if ended:
@@ -134,9 +134,9 @@ class Console:
             self.runs.pop(0)
             self.count = 0
 
-    def _next(self, ended: bool) -> list[Answer]:
+    def _take_next(self, ended: bool) -> list[Answer]:
         """Return the finished answers from the next query on. A failed query may still be repeated."""
-        answers = self.questions.answers(self.runs[0], self.questions.query_ids[self.count : self.count + AT_ONCE])
+        answers = self.questions.load_answers(self.runs[0], self.questions.query_ids[self.count : self.count + AT_ONCE])
         if ended:
             return answers
         once = self.benchmark.runs_per_query == 1
@@ -148,10 +148,10 @@ class Console:
         self.poll(ended=True)
         for run in self.benchmark.runs.order_by("run_order"):
             if self.benchmark.total_runs > 1:
-                self._print(_heading(run, self.benchmark))
+                self._print(_render_heading(run, self.benchmark))
             if run.status == Run.Status.COMPLETED:
-                content = content_of(run, self.benchmark.dataset_version, limit=self.limit)
-                self._print(closing(content, written_to=str(paths.get(run.pk, ""))))
+                content = build_content(run, self.benchmark.dataset_version, limit=self.limit)
+                self._print(render_closing(content, written_to=str(paths.get(run.pk, ""))))
             else:
                 self._print([f"The run {run.status}{f': {run.error_message}' if run.error_message else '.'}"])
 
@@ -171,11 +171,11 @@ def write_baselines(benchmark: Benchmark, folder: Path, *, limit: int = LIMIT) -
     for run in benchmark.runs.filter(status__in=ended).order_by("run_order"):
         target = folder / f"run-{run.run_order}" if benchmark.total_runs > 1 else folder
         make_folder(target)
-        content = content_of(run, benchmark.dataset_version, limit=limit)
-        paths[run.pk] = target / file_name(run, benchmark.dataset_version)
-        write_file_pieces([text_of(content)], paths[run.pk])
+        content = build_content(run, benchmark.dataset_version, limit=limit)
+        paths[run.pk] = target / name_file(run, benchmark.dataset_version)
+        write_file_pieces([render_text(content)], paths[run.pk])
     return paths
 
 
-def _heading(run: Run, benchmark: Benchmark) -> list[str]:
+def _render_heading(run: Run, benchmark: Benchmark) -> list[str]:
     return [f"Run {run.run_order} of {benchmark.total_runs}: {run.label}", ""]

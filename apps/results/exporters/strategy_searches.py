@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from apps.benchmarks.models import Evaluation, QueryResult, Run
-from apps.benchmarks.running.timing import execution_of
+from apps.benchmarks.running.timing import find_execution
 from apps.datasets.models import Query
 from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED, BenchmarkInputs
-from apps.results.triage.sections import NAMES, SectionHits, content_of, found_sections, has_content
+from apps.results.triage.sections import NAMES, SectionHits, has_content, load_content, load_section_hits
 from benchbench.database.binary import batched
 from benchbench.files.strategy_results import Content, Search
 from benchbench.ir.sections import SectionHit, doc_rank
@@ -24,22 +24,22 @@ class _StoredValues:
 NO_VALUES = _StoredValues({}, {})
 
 
-def failed_searches(inputs: BenchmarkInputs, error: str) -> Iterator[Search]:
+def list_failed_searches(inputs: BenchmarkInputs, error: str) -> Iterator[Search]:
     """Yield the searches of a run that failed with `error`."""
     for query in inputs.queries:
         for repetition in range(1, inputs.repetitions + 1):
-            yield from _searches(inputs, query, repetition, NO_VALUES, error=error)
+            yield from _build_searches(inputs, query, repetition, NO_VALUES, error=error)
 
 
-def searches_of(run: Run, evaluation: Evaluation, inputs: BenchmarkInputs) -> Iterator[Search]:
+def list_searches(run: Run, evaluation: Evaluation, inputs: BenchmarkInputs) -> Iterator[Search]:
     """Yield the searches of a completed run: by query and repetition, one for each expected document.
 
     A query without expected documents has one search. Sections and texts come from the stored lists, which are those of
     the first repetition. They are unknown for external runs and for repetitions with another ranking. Raises KeptError,
     ContentError.
     """
-    sections = {} if run.is_external else {row.expected.judgment_id: row for row in found_sections(evaluation)}
-    values = _StoredValues(sections, {} if run.is_external else _contents(evaluation, inputs.benchmark.k_values))
+    sections = {} if run.is_external else {row.expected.judgment_id: row for row in load_section_hits(evaluation)}
+    values = _StoredValues(sections, {} if run.is_external else _load_contents(evaluation, inputs.benchmark.k_values))
     for group in batched(inputs.queries, AT_ONCE):
         rows = run.query_results.filter(query__in=group).order_by("query_id", "repetition")
         by_query: dict[int, dict[int, QueryResult]] = {}
@@ -51,22 +51,22 @@ def searches_of(run: Run, evaluation: Evaluation, inputs: BenchmarkInputs) -> It
             for repetition in range(1, inputs.repetitions + 1):
                 result = of_query.get(repetition)
                 is_same = result and first and result.document_ids == first.document_ids
-                yield from _searches(inputs, query, repetition, values if is_same else NO_VALUES, result=result)
+                yield from _build_searches(inputs, query, repetition, values if is_same else NO_VALUES, result=result)
 
 
-def _contents(evaluation: Evaluation, cutoffs: Sequence[int]) -> dict[int, dict[int, Content]]:
+def _load_contents(evaluation: Evaluation, cutoffs: Sequence[int]) -> dict[int, dict[int, Content]]:
     if not has_content(evaluation):
         return {}
     return {
         k: {
             row.query_id: Content(**{name: getattr(row, name) for name in NAMES})
-            for row in content_of(evaluation, k=k).queries
+            for row in load_content(evaluation, k=k).queries
         }
         for k in cutoffs
     }
 
 
-def _searches(
+def _build_searches(
     inputs: BenchmarkInputs,
     query: Query,
     repetition: int,
@@ -95,5 +95,5 @@ def _searches(
             embed_calls=counted.embed_calls if counted else None,
             llm_calls=counted.llm_calls if counted else None,
             error=error,
-            execution=execution_of(inputs.benchmark, result.total_ms) if result and not error else None,
+            execution=find_execution(inputs.benchmark, result.total_ms) if result and not error else None,
         )

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from apps.benchmarks.measuring.evaluating import truth_of
+from apps.benchmarks.measuring.evaluating import load_truth
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.running.rankings import CALLS, TIMINGS
-from apps.benchmarks.running.timing import execution_of
+from apps.benchmarks.running.timing import find_execution
 from apps.datasets.models import DatasetVersion
-from apps.results.configurations import keys_of
-from apps.results.exporters.outcomes import ExportError, evaluation_on, names_of, outcomes_of
-from apps.results.leaderboard.runs import evaluations_of, leaderboard
-from benchbench.files.tables import csv_line
+from apps.results.configurations import list_keys
+from apps.results.exporters.outcomes import ExportError, load_names, require_evaluation, stream_outcomes
+from apps.results.leaderboard.runs import load_evaluations, load_leaderboard
+from benchbench.files.tables import render_line
 from benchbench.files.trec import fits_column
 
 RUN_COLUMNS = (
@@ -26,18 +26,18 @@ QUERY_COLUMNS = ("run_id", "run_order", "label", "dataset_version", "query_key",
 
 def write_runs(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
     """Write one row per run, in run order: configuration, means, milliseconds per query, error."""
-    rows = leaderboard(benchmark, version=version).in_run_order
-    keys = keys_of(row.run.config for row in rows)
+    rows = load_leaderboard(benchmark, version=version).in_run_order
+    keys = list_keys(row.run.config for row in rows)
     stages = list(TIMINGS)
-    counts = {key: evaluation.query_count for key, evaluation in evaluations_of(benchmark, version=version).items()}
-    yield csv_line([*RUN_COLUMNS, *keys, *benchmark.measures, *stages, "execution"])
+    counts = {key: evaluation.query_count for key, evaluation in load_evaluations(benchmark, version=version).items()}
+    yield render_line([*RUN_COLUMNS, *keys, *benchmark.measures, *stages, "execution"])
     for row in rows:
         run = row.run
         facts = [str(run.pk), run.run_order, run.label, run.config_hash, run.status, run.error_message]
         facts += [run.failed_queries, counts.get(run.pk), row.unranked, version.number]
         config = [run.config.get(key) for key in keys]
-        times = [*map(run.timing.get, stages), execution_of(benchmark, row.ms)]
-        yield csv_line([*facts, *config, *map(row.final.get, benchmark.measures), *times])
+        times = [*map(run.timing.get, stages), find_execution(benchmark, row.ms)]
+        yield render_line([*facts, *config, *map(row.final.get, benchmark.measures), *times])
 
 
 def write_queries(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
@@ -51,24 +51,24 @@ def write_queries(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str
 
 def write_run(run: Run, version: DatasetVersion) -> Iterator[str]:
     """Write one row per query of a run; see `write_queries`."""
-    evaluation_on(run, version)
+    require_evaluation(run, version)
     yield from _query_rows(run.benchmark, [run], version)
 
 
 def _query_rows(benchmark: Benchmark, runs: Iterable[Run], version: DatasetVersion) -> Iterator[str]:
     names = benchmark.measures
     columns = [*QUERY_COLUMNS, *names, *TIMINGS, "execution", *CALLS, "documents"]
-    yield csv_line(columns)
+    yield render_line(columns)
     for run in runs:
         about = [str(run.pk), run.run_order, run.label, version.number]
         if run.status != Run.Status.COMPLETED:
             facts = [*about, None, None, run.status, run.error_message]
-            yield csv_line([*facts, *[None] * (len(columns) - len(facts))])
+            yield render_line([*facts, *[None] * (len(columns) - len(facts))])
             continue
-        for outcome in outcomes_of(run, evaluation_on(run, version)):
+        for outcome in stream_outcomes(run, require_evaluation(run, version)):
             values = [outcome.values[name] for name in names]
             times = [getattr(outcome.result, name, None) for name in TIMINGS]
-            times.append(execution_of(benchmark, getattr(outcome.result, "total_ms", None)))
+            times.append(find_execution(benchmark, getattr(outcome.result, "total_ms", None)))
             facts = [
                 *about,
                 outcome.query.key,
@@ -77,7 +77,7 @@ def _query_rows(benchmark: Benchmark, runs: Iterable[Run], version: DatasetVersi
                 outcome.error,
             ]
             calls = [getattr(outcome.result, name, None) for name in CALLS]
-            yield csv_line([*facts, *values, *times, *calls, json.dumps(outcome.documents, ensure_ascii=False)])
+            yield render_line([*facts, *values, *times, *calls, json.dumps(outcome.documents, ensure_ascii=False)])
 
 
 def write_trec_run(run: Run, version: DatasetVersion) -> Iterator[str]:
@@ -85,19 +85,19 @@ def write_trec_run(run: Run, version: DatasetVersion) -> Iterator[str]:
 
     A query that failed or found no document has no line: the format cannot distinguish them.
     """
-    evaluation = evaluation_on(run, version)
+    evaluation = require_evaluation(run, version)
     tag = re.sub(r"[^\w.@=-]+", "-", run.label).strip("-") or "run"
-    for outcome in outcomes_of(run, evaluation):
-        key = _column(outcome.query.key, "query key")
-        falling = strictly_falling(outcome.scores)
+    for outcome in stream_outcomes(run, evaluation):
+        key = _check_column(outcome.query.key, "query key")
+        falling = format_scores(outcome.scores)
         ranked = zip(outcome.documents, falling, strict=True)
         yield "".join(
-            f"{key} Q0 {_column(document, 'document id')} {rank} {score} {tag}\n"
+            f"{key} Q0 {_check_column(document, 'document id')} {rank} {score} {tag}\n"
             for rank, (document, score) in enumerate(ranked, start=1)
         )
 
 
-def strictly_falling(scores: Sequence[float]) -> list[str]:
+def format_scores(scores: Sequence[float]) -> list[str]:
     """Return a ranking's scores, best first, as texts that fall strictly as float32, the type that trec_eval reads.
 
     Each is the score as float32, or the next float32 below the previous one if it would not fall.
@@ -115,17 +115,17 @@ def write_qrels(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
 
     A judgment without a document has the id of its reference, or a generated one that no ranking contains.
     """
-    grades = truth_of(benchmark, version).grades
-    names = names_of({key for graded in grades.values() for key in graded}, benchmark)
+    grades = load_truth(benchmark, version).grades
+    names = load_names({key for graded in grades.values() for key in graded}, benchmark)
     for query_id, key in version.queries.order_by("id").values_list("pk", "key"):
-        qid = _column(key, "query key")
+        qid = _check_column(key, "query key")
         yield "".join(
-            f"{qid} 0 {_column(names[document], 'document id')} {grade}\n"
+            f"{qid} 0 {_check_column(names[document], 'document id')} {grade}\n"
             for document, grade in sorted(grades[query_id].items(), key=lambda pair: (-pair[1], names[pair[0]]))
         )
 
 
-def _column(text: str, kind: str) -> str:
+def _check_column(text: str, kind: str) -> str:
     if not fits_column(text):
         raise ExportError(f"The {kind} {text[:80]!r} has white space, which a TREC column cannot hold: export as CSV.")
     return text

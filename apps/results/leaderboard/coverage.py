@@ -11,10 +11,10 @@ import numpy as np
 from django.core.cache import cache
 from numpy.typing import NDArray
 
-from apps.benchmarks.measuring.evaluating import truth_of
-from apps.benchmarks.measuring.reading import rankings_of
+from apps.benchmarks.measuring.evaluating import load_truth
+from apps.benchmarks.measuring.reading import load_rankings
 from apps.benchmarks.models import Evaluation
-from apps.mappings.truth import truth_hash
+from apps.mappings.truth import hash_truth
 from benchbench.errors import ConflictError
 from benchbench.ir.coverage import cover, is_uneven
 from benchbench.ir.measures import EmptyQueries, Measure, Truths, Values, mean
@@ -32,7 +32,7 @@ class CoverageError(ConflictError):
 
 @dataclass(frozen=True, slots=True)
 class CoverageRow:
-    """A mean beside what it rests on, each a mean over the same queries; None where there is no such value."""
+    """A mean with its judged share and bounds, all means over the same queries; None if undefined."""
 
     name: str
     value: float | None
@@ -42,7 +42,7 @@ class CoverageRow:
     upper_bound: float | None
 
 
-def judged_name(name: str) -> str:
+def name_judged(name: str) -> str:
     """Return the measure of the judged share of what `name` reads: `Judged@10` for `nDCG@10`."""
     return str(Measure("Judged", Measure.parse(name).cutoff))
 
@@ -52,15 +52,15 @@ def is_coverage(name: str) -> bool:
     return Measure.parse(name).name == "Judged"
 
 
-def coverage_of(evaluation: Evaluation) -> list[CoverageRow]:
+def load_coverage(evaluation: Evaluation) -> list[CoverageRow]:
     """Return the coverage of every measure of an evaluation, computed from the stored rankings and cached.
 
     Raises CoverageError if the mapping was resolved again since the evaluation.
     """
-    return cached("coverage", evaluation, partial(_coverage, evaluation))
+    return get_cached("coverage", evaluation, partial(_compute_coverage, evaluation))
 
 
-def cached(name: str, evaluation: Evaluation, compute: Callable[[], T]) -> T:
+def get_cached(name: str, evaluation: Evaluation, compute: Callable[[], T]) -> T:
     """Return the result of `compute` for an evaluation, from the cache if possible; `name` says of what.
 
     The key includes the state of the evaluation, because measuring again may replace it under the same id.
@@ -71,7 +71,7 @@ def cached(name: str, evaluation: Evaluation, compute: Callable[[], T]) -> T:
     return cast(T, cache.get_or_set(key, compute, KEPT_SECONDS))
 
 
-def uneven_warning(judged: Mapping[str, float | None]) -> str:
+def describe_uneven(judged: Mapping[str, float | None]) -> str:
     """Return a warning if runs are judged unevenly, from their mean Judged@k by label; else ""."""
     shares = {label: share for label, share in judged.items() if share is not None}
     if not is_uneven(list(shares.values())):
@@ -84,41 +84,42 @@ def uneven_warning(judged: Mapping[str, float | None]) -> str:
     )
 
 
-def _coverage(evaluation: Evaluation) -> list[CoverageRow]:
+def _compute_coverage(evaluation: Evaluation) -> list[CoverageRow]:
     benchmark = evaluation.run.benchmark
-    ground_truth = truth_of(benchmark, evaluation.dataset_version)
-    if truth_hash(ground_truth) != evaluation.truth_hash:
+    ground_truth = load_truth(benchmark, evaluation.dataset_version)
+    if hash_truth(ground_truth) != evaluation.truth_hash:
         raise CoverageError(
             "The mapping was resolved again after these values were measured, so their bounds are "
             "unknown: re-score the benchmark."
         )
     names = [name for name in evaluation.measures if not is_coverage(name)]
-    rankings = rankings_of(evaluation.run)
+    rankings = load_rankings(evaluation.run)
     truths = Truths.from_grades([ground_truth.grades[query_id] for query_id in evaluation.query_ids])
     graded = truths.grade([rankings.get(query_id, []) for query_id in evaluation.query_ids])
     covered = cover([Measure.parse(name) for name in names], graded)
     failed = np.array([query_id not in rankings for query_id in evaluation.query_ids], bool)
     empty = cast(EmptyQueries, evaluation.policies["empty_queries"])
 
-    def means(values: Values) -> list[float]:
+    def compute_means(values: Values) -> list[float]:
         return list(map(float, mean(values, has_relevant=graded.has_relevant, failed=failed, empty=empty).values))
 
-    judged, condensed = means(covered.judged), means(covered.condensed)
-    valued = np.array([evaluation.column(name) for name in names])
+    judged, condensed = compute_means(covered.judged), compute_means(covered.condensed)
+    valued = np.array([evaluation.get_column(name) for name in names])
     lower, upper = (
-        _mean_bounds(bound, valued, failed, means(bound)) for bound in (covered.lower_bound, covered.upper_bound)
+        _average_bounds(bound, valued, failed, compute_means(bound))
+        for bound in (covered.lower_bound, covered.upper_bound)
     )
     return [
-        CoverageRow(name, evaluation.means[name], *map(_none_if_nan, numbers))
+        CoverageRow(name, evaluation.means[name], *map(_replace_nan, numbers))
         for name, *numbers in zip(names, judged, condensed, lower, upper, strict=True)
     ]
 
 
-def _mean_bounds(bounds: Values, values: Values, failed: NDArray[np.bool_], means: Sequence[float]) -> list[float]:
+def _average_bounds(bounds: Values, values: Values, failed: NDArray[np.bool_], means: Sequence[float]) -> list[float]:
     """Return the means of bounds; NaN if an answered query lacks a bound or value: the queries would differ."""
     incomplete = [bool(np.isnan(both[:, ~failed]).any()) for both in np.stack([bounds, values], axis=1)]
     return [float("nan") if is_incomplete else mean for is_incomplete, mean in zip(incomplete, means, strict=True)]
 
 
-def _none_if_nan(number: float) -> float | None:
+def _replace_nan(number: float) -> float | None:
     return None if np.isnan(number) else number

@@ -6,23 +6,38 @@ from typing import Any
 from django.db.models import QuerySet
 from django.urls import reverse
 
-from apps.benchmarks.gates.baselines import baseline_names
-from apps.benchmarks.measuring.slicing import slicing_or_reason
+from apps.benchmarks.gates.baselines import load_baseline_names
+from apps.benchmarks.measuring.slicing import try_slicing
 from apps.benchmarks.models import Benchmark, Run
-from apps.benchmarks.progress import stage_of
+from apps.benchmarks.progress import find_stage
 from apps.benchmarks.repeating.verifying import verify
-from apps.benchmarks.runs import shared_warnings
+from apps.benchmarks.runs import find_shared_warnings
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset
 from apps.mappings.models import Mapping
 from apps.operations import queueing
 from apps.operations.models import Operation, Status, of_subject
-from apps.operations.progress import progress_of, progress_of_each
-from apps.operations.waiting import waiting_for
-from apps.results.charts import quality_and_cost
-from apps.results.configurations import built, differ_in_making, distinct_labels, phrases, searched_by, shared, varying
-from apps.results.leaderboard.coverage import LOW, judged_name, uneven_warning
-from apps.results.leaderboard.runs import Leaderboard, Row, best_runs, leaderboard, measures_at, primary_measure
+from apps.operations.progress import compute_each_progress, compute_progress
+from apps.operations.waiting import describe_wait
+from apps.results.charts import plot_quality
+from apps.results.configurations import (
+    build_configuration,
+    build_labels,
+    differ_in_making,
+    find_varying,
+    list_builds,
+    list_phrases,
+    list_shared,
+)
+from apps.results.leaderboard.coverage import LOW, describe_uneven, name_judged
+from apps.results.leaderboard.runs import (
+    Leaderboard,
+    Row,
+    load_best_runs,
+    load_leaderboard,
+    name_primary,
+    select_measures,
+)
 from apps.results.leaderboard.versions import VersionView, compare_versions
 from apps.retrieval.models import Index
 from benchbench.access import visible
@@ -31,18 +46,18 @@ from benchbench.reading.strict_json import attributes
 ENDED = (Status.COMPLETED, Status.FAILED)
 
 
-def board_context(benchmark: Benchmark, k: int, *, at: VersionView, within: str = "") -> dict[str, Any]:
+def build_context(benchmark: Benchmark, k: int, *, at: VersionView, within: str = "") -> dict[str, Any]:
     """Return the leaderboard of `benchmark` at cutoff `k`, with its progress while it runs and its figure afterwards.
 
     `at` is the dataset version of the values. `within` names the slice whose queries the means cover.
     """
-    board = leaderboard(benchmark, version=at.version, within=within)
-    slicing, unsliced = slicing_or_reason(benchmark, board.evaluation)
+    board = load_leaderboard(benchmark, version=at.version, within=within)
+    slicing, unsliced = try_slicing(benchmark, board.evaluation)
     configs = [run.config for run in board.runs]
-    differ = varying(configs)
-    common_warnings = shared_warnings(board.runs)
-    names = measures_at(benchmark, k)
-    baselines = baseline_names(benchmark)
+    differ = find_varying(configs)
+    common_warnings = find_shared_warnings(board.runs)
+    names = select_measures(benchmark, k)
+    baselines = load_baseline_names(benchmark)
     return {
         "benchmark": benchmark,
         "board": board,
@@ -58,39 +73,39 @@ def board_context(benchmark: Benchmark, k: int, *, at: VersionView, within: str 
         "measures": names,
         "rows": [
             {
-                **_row_context(row, board, names, differ),
+                **_build_row(row, board, names, differ),
                 "baselines": baselines.get(row.run.pk, []),
                 "warnings": [warning for warning in row.run.warnings if warning not in common_warnings],
             }
             for row in board.rows
         ],
         "shared_warnings": common_warnings,
-        "shared": shared(configs),
+        "shared": list_shared(configs),
         "unresolved": board.evaluation if board.evaluation and board.evaluation.unresolved_count else None,
         "counts": {status: sum(row.run.status == status for row in board.rows) for status in Run.Status.values},
-        "figure": quality_and_cost(board) if benchmark.status == Status.COMPLETED else None,
-        **_coverage(board),
-        **_indexes(board, benchmark),
-        **_progress(benchmark),
+        "figure": plot_quality(board) if benchmark.status == Status.COMPLETED else None,
+        **_check_coverage(board),
+        **_describe_indexes(board, benchmark),
+        **_describe_progress(benchmark),
     }
 
 
-def _coverage(board: Leaderboard) -> dict[str, Any]:
+def _check_coverage(board: Leaderboard) -> dict[str, Any]:
     """Return a warning if the runs are judged unevenly, and whether few of their returned documents are judged."""
-    name = judged_name(board.primary)
-    labels = zip(board.rows, distinct_labels(board.runs), strict=True)
+    name = name_judged(board.primary)
+    labels = zip(board.rows, build_labels(board.runs), strict=True)
     judged = {label: row.values.get(name) for row, label in labels if not row.provisional}
     shares = [share for share in judged.values() if share is not None]
-    return {"judged_name": name, "uneven": uneven_warning(judged), "low": min(shares, default=1.0) < LOW}
+    return {"judged_name": name, "uneven": describe_uneven(judged), "low": min(shares, default=1.0) < LOW}
 
 
-def _indexes(board: Leaderboard, benchmark: Benchmark) -> dict[str, Any]:
+def _describe_indexes(board: Leaderboard, benchmark: Benchmark) -> dict[str, Any]:
     """Return the searched indexes, and their contents if strategies or models are compared."""
     indexes = {row.run.index_id: row.run.index for row in board.rows if row.run.index}.values()
-    return {"indexes": indexes, "made_of": differ_in_making(benchmark, indexes), "built": built(indexes)}
+    return {"indexes": indexes, "made_of": differ_in_making(benchmark, indexes), "built": list_builds(indexes)}
 
 
-def _row_context(row: Row, board: Leaderboard, names: list[str], differ: list[str]) -> dict[str, Any]:
+def _build_row(row: Row, board: Leaderboard, names: list[str], differ: list[str]) -> dict[str, Any]:
     best = board.best
     primary = row.values.get(board.primary)
     top = best.values[board.primary] if best else None
@@ -99,33 +114,33 @@ def _row_context(row: Row, board: Leaderboard, names: list[str], differ: list[st
         "run": row.run,
         "primary": primary,
         "share": 100 * primary / top if primary is not None and top and not row.unranked else 0,
-        "judged": row.values.get(judged_name(board.primary)),
-        "cells": [(row.values.get(name), row.values.get(judged_name(name))) for name in names],
+        "judged": row.values.get(name_judged(board.primary)),
+        "cells": [(row.values.get(name), row.values.get(name_judged(name))) for name in names],
         "ann": row.ann,
-        "made_of": searched_by(row.run),
-        "chips": phrases(row.run.config, differ),
-        "times": times_of(row.run.timing),
+        "made_of": build_configuration(row.run),
+        "chips": list_phrases(row.run.config, differ),
+        "times": list_times(row.run.timing),
     }
 
 
-def times_of(timing: dict[str, Any]) -> list[tuple[str, float]]:
+def list_times(timing: dict[str, Any]) -> list[tuple[str, float]]:
     """Return the details of a run's time: percentiles if single searches were timed, else stages."""
     percentiles = timing.get("percentiles", {}).get("total_ms", {})
     stages = {name: timing.get(f"{name}_ms") for name in ("rewrite", "encode", "search", "fuse", "rerank")}
     return [(name, ms) for name, ms in (percentiles or stages).items() if ms]
 
 
-def _progress(benchmark: Benchmark) -> dict[str, Any]:
+def _describe_progress(benchmark: Benchmark) -> dict[str, Any]:
     operation = benchmark.operation
     if benchmark.status != Status.RUNNING or operation is None:
         return {"active": False, "operation": operation}
     return {
         "active": True,
         "operation": operation,
-        "progress": progress_of(operation),
-        "position": queueing.queue_position(operation),
-        "waiting_for": waiting_for(operation),
-        "stage": stage_of(operation),
+        "progress": compute_progress(operation),
+        "position": queueing.count_ahead(operation),
+        "waiting_for": describe_wait(operation),
+        "stage": find_stage(operation),
     }
 
 
@@ -202,26 +217,26 @@ def start_context(user: Any) -> dict[str, Any]:
     return {
         "steps": steps,
         "next_step": next((step for step in steps if not step["done"]), None),
-        "benchmarks": _latest(user),
-        "at_work": list(progress_of_each(_at_work(user)).items()),
+        "benchmarks": _list_latest(user),
+        "at_work": list(compute_each_progress(_list_active(user)).items()),
     }
 
 
-def _latest(user: Any) -> list[tuple[Benchmark, Row | None, float | None]]:
+def _list_latest(user: Any) -> list[tuple[Benchmark, Row | None, float | None]]:
     """Return the latest benchmarks, each with its best completed run and that run's primary value."""
     if not user.has_perm("benchmarks.view_benchmark"):
         return []
     benchmarks = Benchmark.objects.select_related("mapping__dataset", "mapping__collection")
     latest = list(visible(benchmarks, user).order_by("-created_at")[:LATEST])
-    best = best_runs(latest)
+    best = load_best_runs(latest)
     rows = [best.get(benchmark.pk) for benchmark in latest]
     return [
-        (benchmark, row, row.values[primary_measure(benchmark)] if row else None)
+        (benchmark, row, row.values[name_primary(benchmark)] if row else None)
         for benchmark, row in zip(latest, rows, strict=True)
     ]
 
 
-def _at_work(user: Any) -> list[Operation]:
+def _list_active(user: Any) -> list[Operation]:
     if not user.has_perm("operations.view_operation"):
         return []
     active = Operation.objects.filter(status__in=Status.active()).annotate(subject_name=of_subject("name"))

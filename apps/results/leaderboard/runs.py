@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 from django.db.models import F
 
-from apps.benchmarks.measuring.approximations import ann_of, ann_text
+from apps.benchmarks.measuring.approximations import build_ann, render_ann
 from apps.benchmarks.measuring.measures import FAMILIES
-from apps.benchmarks.measuring.slicing import means_in, slicing_or_reason
+from apps.benchmarks.measuring.slicing import compute_means, try_slicing
 from apps.benchmarks.models import Benchmark, Evaluation, Run
-from apps.benchmarks.progress import benchmark_event
+from apps.benchmarks.progress import build_event
 from apps.benchmarks.runs import run_facts
 from apps.datasets.models import DatasetVersion
 from apps.operations.models import Status
 from benchbench.ir.measures import Measure
-from benchbench.ir.measures.means import too_many_lost, unranked_reason
+from benchbench.ir.measures.means import has_lost_too_many, unranked_reason
 from benchbench.ir.slices import Slice
 
 Values = Mapping[str, float | None]
@@ -57,7 +57,7 @@ class Row:
     @property
     def ann(self) -> str:
         """A sentence on the losses of the run's approximate search; "" if it is exact."""
-        return ann_text(ann_of(self.run, self.truth))
+        return render_ann(build_ann(self.run, self.truth))
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -91,7 +91,7 @@ class Leaderboard:
         return self.rows[0] if self.rows and self.rows[0].rank else None
 
 
-def leaderboard(benchmark: Benchmark, *, version: DatasetVersion | None = None, within: str = "") -> Leaderboard:
+def load_leaderboard(benchmark: Benchmark, *, version: DatasetVersion | None = None, within: str = "") -> Leaderboard:
     """Return the current leaderboard of `benchmark`. Three queries, plus those for progress while it runs.
 
     Its values are those on `version`, by default the benchmark's own. With `within`, the name of a slice, the means
@@ -99,32 +99,32 @@ def leaderboard(benchmark: Benchmark, *, version: DatasetVersion | None = None, 
     Equal means share a rank and keep the run order. Means of a running run are provisional. Unranked runs follow, which
     lost too many queries; then pending, failed and cancelled runs, which have no means.
     """
-    primary = primary_measure(benchmark)
+    primary = name_primary(benchmark)
     version = version or benchmark.dataset_version
-    evaluations = evaluations_of(benchmark, version=version, with_values=bool(within))
+    evaluations = load_evaluations(benchmark, version=version, with_values=bool(within))
     final = next(iter(evaluations.values()), None)
     chosen = _narrow(benchmark, evaluations, within) if within else None
     so_far: dict[str, dict[str, Any]] = {}
     is_at_work = benchmark.status == Status.RUNNING and version == benchmark.dataset_version and not chosen
     if is_at_work and benchmark.operation:
-        so_far = {run["run_id"]: run for run in benchmark_event(benchmark.operation)["runs"]}
+        so_far = {run["run_id"]: run for run in build_event(benchmark.operation)["runs"]}
     rows = []
     for run in benchmark.runs.select_related("index").order_by("run_order"):
         if evaluation := evaluations.get(run.pk):
-            truth, unranked = "" if chosen else evaluation.truth_hash, _unranked(evaluation, primary, chosen)
+            truth, unranked = "" if chosen else evaluation.truth_hash, _explain_unranked(evaluation, primary, chosen)
             rows.append(Row(run, evaluation.means, unranked=unranked, truth=truth))
         else:
-            rows.append(_provisional(run, so_far.get(str(run.pk))))
-    return Leaderboard(primary, version, ranked(rows, primary), final, chosen)
+            rows.append(_build_provisional(run, so_far.get(str(run.pk))))
+    return Leaderboard(primary, version, rank_rows(rows, primary), final, chosen)
 
 
-def best_runs(benchmarks: Sequence[Benchmark]) -> dict[Any, Row]:
+def load_best_runs(benchmarks: Sequence[Benchmark]) -> dict[Any, Row]:
     """Return the best completed run of each benchmark on its own version, by benchmark id. One query.
 
     Benchmarks without values or ranked runs are left out.
     """
     queryset = Evaluation.objects.filter(
-        Evaluation.ranked(),
+        Evaluation.filter_ranked(),
         run__benchmark__in=benchmarks,
         run__status=Run.Status.COMPLETED,
         dataset_version=F("run__benchmark__dataset_version"),
@@ -133,7 +133,7 @@ def best_runs(benchmarks: Sequence[Benchmark]) -> dict[Any, Row]:
     rows: dict[Any, list[Row]] = {benchmark.pk: [] for benchmark in benchmarks}
     for evaluation in evaluations.order_by("run__run_order"):
         rows[evaluation.run.benchmark_id].append(Row(evaluation.run, evaluation.means))
-    first = {benchmark.pk: ranked(rows[benchmark.pk], primary_measure(benchmark))[:1] for benchmark in benchmarks}
+    first = {benchmark.pk: rank_rows(rows[benchmark.pk], name_primary(benchmark))[:1] for benchmark in benchmarks}
     return {key: row for key, rows in first.items() for row in rows if row.rank}
 
 
@@ -142,35 +142,35 @@ def _narrow(benchmark: Benchmark, evaluations: dict[Any, Evaluation], name: str)
     slicing = chosen = None
     for evaluation in evaluations.values():
         if slicing is None or list(slicing.query_ids) != evaluation.query_ids:
-            slicing, _ = slicing_or_reason(benchmark, evaluation)
+            slicing, _ = try_slicing(benchmark, evaluation)
             chosen = slicing.find(name) if slicing else None
         if slicing is None or chosen is None:
             return None
-        evaluation.means = means_in(evaluation, slicing, chosen, evaluation.measures)
+        evaluation.means = compute_means(evaluation, slicing, chosen, evaluation.measures)
     return chosen
 
 
-def _unranked(evaluation: Evaluation, primary: str, within: Slice | None) -> str:
+def _explain_unranked(evaluation: Evaluation, primary: str, within: Slice | None) -> str:
     """Return why a run is unranked, having lost too many of all queries or of a slice's; "" for a ranked run."""
     if evaluation.unranked or within is None:
         return evaluation.unranked
-    lost = within.members & np.isnan(evaluation.column(primary))
+    lost = within.members & np.isnan(evaluation.get_column(primary))
     n, counted = int(lost.sum()), int((within.members & ~lost).sum())
-    if not too_many_lost(counted=counted, lost=n):
+    if not has_lost_too_many(counted=counted, lost=n):
         return ""
     lost_ids = np.array(evaluation.query_ids)[lost].tolist()
     failed = evaluation.run.query_results.filter(query__in=lost_ids).values("query").distinct().count()
     return f"In this slice: {unranked_reason(counted=counted, failed=failed, unsearched=n - failed)}"
 
 
-def primary_measure(benchmark: Benchmark) -> str:
+def name_primary(benchmark: Benchmark) -> str:
     return str(Measure("nDCG", benchmark.primary_k))
 
 
-def measures_at(benchmark: Benchmark, k: int) -> list[str]:
+def select_measures(benchmark: Benchmark, k: int) -> list[str]:
     """Return the measures that a table at cutoff `k` shows after the primary one."""
     names = [f"nDCG@{k}", f"P@{k}", f"R@{k}", "RR", "AP"]
-    usual = [name for name in names if name in benchmark.measures and name != primary_measure(benchmark)]
+    usual = [name for name in names if name in benchmark.measures and name != name_primary(benchmark)]
     return [*usual, *(name for name in benchmark.measures if _is_further(benchmark, name, k))]
 
 
@@ -183,7 +183,7 @@ def _is_further(benchmark: Benchmark, name: str, k: int) -> bool:
     return not (at_k and measure.name in FAMILIES) and (measure.cutoff == k or not at_k)
 
 
-def evaluations_of(
+def load_evaluations(
     benchmark: Benchmark, *, version: DatasetVersion | None = None, with_values: bool = False, **annotated: Any
 ) -> dict[Any, Evaluation]:
     """Return the evaluation of each completed run, by run id; without `with_values`, values are deferred.
@@ -199,7 +199,7 @@ def evaluations_of(
     return {evaluation.run_id: evaluation for evaluation in evaluations.annotate(**annotated)}
 
 
-def ranked(rows: list[Row], primary: str) -> list[Row]:
+def rank_rows(rows: list[Row], primary: str) -> list[Row]:
     """Return the rows ordered and ranked by `primary`; unranked rows, then those without a value, keep their order."""
     with_value = [(row, value) for row in rows if (value := row.values.get(primary)) is not None]
     unranked = [row for row, _ in with_value if row.unranked]
@@ -213,7 +213,7 @@ def ranked(rows: list[Row], primary: str) -> list[Row]:
     return ranked_rows + unranked + without_value
 
 
-def _provisional(run: Run, progress: dict[str, Any] | None) -> Row:
+def _build_provisional(run: Run, progress: dict[str, Any] | None) -> Row:
     """Return the row of a run without an evaluation, with its means so far if it is running."""
     if progress is None or run.status in (Run.Status.FAILED, Run.Status.CANCELLED):
         return Row(run, {})

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from apps.benchmarks.measuring.again import scored_versions
+from apps.benchmarks.measuring.again import list_scored_versions
 from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.editing.differences import Changes, Difference
 from apps.datasets.models import DatasetVersion
-from apps.results.leaderboard.runs import Leaderboard, Row, leaderboard
+from apps.results.leaderboard.runs import Leaderboard, Row, load_leaderboard
 from benchbench.errors import BenchbenchError
 
 MOST_SHOWN = 20  # characters of the user's input
@@ -38,7 +38,7 @@ class VersionView:
 
 def choose_version(benchmark: Benchmark, number: str) -> VersionView:
     """Return the version with number `number`, by default the benchmark's own. Raises NoValuesError."""
-    choices, original = scored_versions(benchmark), benchmark.dataset_version
+    choices, original = list_scored_versions(benchmark), benchmark.dataset_version
     numbers = {str(version.number): version for version in (*choices, original)}
     if number and number not in numbers:
         available = ", ".join(str(version.number) for version in choices) or "none"
@@ -50,7 +50,7 @@ def choose_version(benchmark: Benchmark, number: str) -> VersionView:
     return VersionView(numbers[number] if number else original, original, choices)
 
 
-def version_with_values(benchmark: Benchmark, number: int | None) -> DatasetVersion:
+def load_scored_version(benchmark: Benchmark, number: int | None) -> DatasetVersion:
     """Return version `number` of the dataset, by default the benchmark's own. Raises NoValuesError without values."""
     original = benchmark.dataset_version
     return original if number in (None, original.number) else choose_version(benchmark, str(number)).version
@@ -105,7 +105,7 @@ def compare_versions(benchmark: Benchmark, board: Leaderboard, versions: list[Da
     if board.version == original or board.evaluation is None:
         return None
     before = next((earlier for earlier in reversed(versions) if earlier.number < board.version.number), original)
-    old = leaderboard(benchmark, version=before)
+    old = load_leaderboard(benchmark, version=before)
     rows: dict[object, Row] = {row.run.pk: row for row in old.rows}
     first, last = sorted((before, board.version), key=lambda version: version.number)
     return VersionChange(

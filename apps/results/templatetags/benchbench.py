@@ -16,7 +16,7 @@ from apps.benchmarks.models import Benchmark
 from apps.collections.models import Document
 from apps.results.triage.causes import CAUSES
 from benchbench import decimals
-from benchbench.decimals import figure, p_text, short_signed
+from benchbench.decimals import figure, format_p, short_signed
 from benchbench.ir.measures import Measure
 from benchbench.ir.statistics.resampling import Interval
 from benchbench.ir.triage import Loss
@@ -123,7 +123,7 @@ def percent(share: float) -> str:
 @register.filter
 def p_value(p: float) -> str:
     """Format `p = .031`; `p < .001` below that."""
-    text = p_text(p)
+    text = format_p(p)
     return f"p {text}" if text.startswith("<") else f"p = {text}"
 
 
@@ -136,7 +136,7 @@ def interval(ends: Interval | None) -> str:
 @register.filter
 def p(number: float | None) -> str:
     """Format `.031`; `< .001` below that; a dash if it is missing."""
-    return DASH if number is None else p_text(number)
+    return DASH if number is None else format_p(number)
 
 
 @register.filter

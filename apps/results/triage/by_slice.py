@@ -8,14 +8,14 @@ from uuid import UUID
 
 import numpy as np
 
-from apps.benchmarks.measuring.slicing import Slicing, means_in, slicing_of
+from apps.benchmarks.measuring.slicing import Slicing, compute_means, load_slicing
 from apps.benchmarks.models import Evaluation, Run
-from apps.benchmarks.runs import flat
-from apps.results.charts import figure, height_of_rows, upright, wrapped
-from apps.results.leaderboard.runs import primary_measure
-from apps.results.triage.queries import values_on
+from apps.benchmarks.runs import flatten
+from apps.results.charts import compute_height, draw_line, figure, wrap_text
+from apps.results.leaderboard.runs import name_primary
+from apps.results.triage.queries import require_values
 from benchbench.ir.measures import Measure
-from benchbench.ir.slices import MINIMUM, Slice, WeakSlice, weak_slices
+from benchbench.ir.slices import MINIMUM, Slice, WeakSlice, find_weak_slices
 
 COLOUR, WEAK_COLOUR, QUIET_COLOUR = "#2f6fde", "#e07b39", "#94a3b8"
 
@@ -40,7 +40,7 @@ class SliceGroup:
     rows: list[SliceRow]
 
 
-def slices_context(evaluation: Evaluation | None, slicing: Slicing | None, names: Sequence[str]) -> dict[str, Any]:
+def build_context(evaluation: Evaluation | None, slicing: Slicing | None, names: Sequence[str]) -> dict[str, Any]:
     """Return the context of a run's slices for the measures `names`; no groups before it is measured."""
     if evaluation is None or slicing is None:
         return {"slice_groups": []}
@@ -59,15 +59,15 @@ def slice_groups(evaluation: Evaluation, slicing: Slicing, names: Sequence[str])
 
     A weak slice is significantly below all other queries; its p is multiplied by the number of slices (`ir.slices`).
     """
-    counted = evaluation.column(names[0])
+    counted = evaluation.get_column(names[0])
     if evaluation.policies.get("empty_queries") == "skip":
         counted[~slicing.has_relevant] = float("nan")
     has_value = ~np.isnan(counted)
-    weak = {weak_slice.slice.name: weak_slice for weak_slice in weak_slices(counted, slicing.slices)}
+    weak = {weak_slice.slice.name: weak_slice for weak_slice in find_weak_slices(counted, slicing.slices)}
     rows = []
     for slice_ in slicing.slices:
-        means = means_in(evaluation, slicing, slice_, names)
-        rows.append(SliceRow(slice_.among(has_value), [means.get(name) for name in names], weak.get(slice_.name)))
+        means = compute_means(evaluation, slicing, slice_, names)
+        rows.append(SliceRow(slice_.restrict(has_value), [means.get(name) for name in names], weak.get(slice_.name)))
     return [
         SliceGroup(partition, list(group)) for partition, group in groupby(rows, key=lambda row: row.slice.partition)
     ]
@@ -111,14 +111,14 @@ def run_slices(run: Run, *, version: int | None = None) -> RunSlices:
 
     Raises NoValuesError and UnmeasuredError without values there, and SlicingError as `slicing_of` does.
     """
-    evaluation = values_on(run, version)
-    slicing, primary = slicing_of(run.benchmark, evaluation), primary_measure(run.benchmark)
+    evaluation = require_values(run, version)
+    slicing, primary = load_slicing(run.benchmark, evaluation), name_primary(run.benchmark)
     names = [primary, *(name for name in evaluation.measures if name != primary)]
     return RunSlices(
         run_id=run.pk,
         dataset_version=evaluation.dataset_version.number,
         primary=Measure.parse(primary).wire,
-        metrics_flat=flat(evaluation.means),
+        metrics_flat=flatten(evaluation.means),
         slices=[
             SliceMeans(
                 name=row.slice.name,
@@ -126,7 +126,7 @@ def run_slices(run: Run, *, version: int | None = None) -> RunSlices:
                 label=row.slice.label,
                 queries=row.slice.n,
                 is_small=row.slice.is_small,
-                metrics_flat=flat(dict(zip(names, row.values, strict=True))),
+                metrics_flat=flatten(dict(zip(names, row.values, strict=True))),
                 weak=WeakMeans(row.weak.mean, row.weak.other_mean, row.weak.p) if row.weak else None,
             )
             for group in slice_groups(evaluation, slicing, names)
@@ -145,10 +145,10 @@ def slice_figure(groups: Sequence[SliceGroup], name: str, overall: float | None)
     points = {
         "type": "scatter",
         "x": [row.values[0] for row in rows],
-        "y": [wrapped(label) for label in labels],
+        "y": [wrap_text(label) for label in labels],
         "mode": "markers",
         "marker": {"size": 11, "color": colours, "opacity": 0.9},
-        "text": [_hover_note(row) for row in rows],
+        "text": [_render_note(row) for row in rows],
         "hovertemplate": "%{y}<br>" + name + " %{x:.4f}%{text}<extra></extra>",
         "showlegend": False,
     }
@@ -156,14 +156,14 @@ def slice_figure(groups: Sequence[SliceGroup], name: str, overall: float | None)
         points,
         x={"title": {"text": f"mean {name}"}, "tickformat": ".2~f", "rangemode": "tozero", "tickangle": 0, "nticks": 6},
         y={"autorange": "reversed", "type": "category"},
-        height=90 + height_of_rows(labels),
+        height=90 + compute_height(labels),
         margin=(16, 16, 16, 48),
-        shapes=[upright(overall, color=QUIET_COLOUR, width=1.5, dash="dash")],
+        shapes=[draw_line(overall, color=QUIET_COLOUR, width=1.5, dash="dash")],
         hovermode="closest",
     )
 
 
-def _hover_note(row: SliceRow) -> str:
+def _render_note(row: SliceRow) -> str:
     if row.weak:
         return f"<br>area to improve, p {row.weak.p:.3f}"
     return "<br>too few queries to draw a conclusion" if row.slice.is_small else ""

@@ -11,7 +11,7 @@ ANY = "any"
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A cause of loss: `name` for lists, and the `remedy` in a sentence; `remedy_of` adapts it to a configuration."""
+    """A cause of loss: `name` for lists, and the `remedy` in a sentence; `find_remedy` adapts it to a configuration."""
 
     name: str
     remedy: str
@@ -38,7 +38,7 @@ CAUSES = {
 }
 
 
-def remedy_of(loss: Loss, configuration: Configuration) -> str:
+def find_remedy(loss: Loss, configuration: Configuration) -> str:
     """Return the remedy for a loss in a run of this configuration."""
     by_vectors = configuration.search_mode != "sparse"
     if loss == Loss.BELOW_FIRST_STAGE and by_vectors and configuration.ann != "exact":
@@ -48,7 +48,7 @@ def remedy_of(loss: Loss, configuration: Configuration) -> str:
     return CAUSES[loss].remedy
 
 
-def sentence_of(loss: Loss, configuration: Configuration, *, k: int, before: int | None, rank: int | None) -> str:
+def describe_loss(loss: Loss, configuration: Configuration, *, k: int, before: int | None, rank: int | None) -> str:
     """Return a sentence on the loss of one document for its query.
 
     `before`: its rank in the last list before the stage that lost it, if any. `rank`: its rank in the run.
@@ -87,7 +87,7 @@ class CauseRow:
     queries: int
 
 
-def cause_rows(losses: RunLosses) -> list[CauseRow]:
+def count_causes(losses: RunLosses) -> list[CauseRow]:
     """Return a row for each cause of loss of a run, in the order of the stages."""
     return [
         CauseRow(loss, CAUSES[loss].name, CAUSES[loss].remedy, counted.documents, counted.queries)

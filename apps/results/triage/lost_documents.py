@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from apps.benchmarks.measuring.reading import stored_plan
+from apps.benchmarks.measuring.reading import build_stored_plan
 from apps.benchmarks.models import Evaluation, Run
-from apps.results.leaderboard.runs import primary_measure
+from apps.results.leaderboard.runs import name_primary
 from apps.results.triage.paths import explain_loss
-from apps.results.triage.queries import values_on, worst_first
-from apps.results.triage.triaging import JudgmentSet, RunLosses, judged_of, losses_by, lost_documents
+from apps.results.triage.queries import order_worst_first, require_values
+from apps.results.triage.triaging import JudgmentSet, RunLosses, find_lost_documents, load_judgments, trace_losses
 from benchbench.errors import ConflictError
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.plan import RunPlan
@@ -59,7 +59,7 @@ class Triage:
         tally = self.losses.tally
         return sum(counted.documents for loss, counted in tally.items() if cause in (None, loss))
 
-    def documents(self, positions: range, cause: Loss | None = None) -> list[LostRow]:
+    def list_documents(self, positions: range, cause: Loss | None = None) -> list[LostRow]:
         """Return the lost documents in this range, worst query first, then highest grade first.
 
         Only their queries are traced again: one database query, and two for the judgments.
@@ -71,8 +71,8 @@ class Triage:
             if count and start < positions.stop and start + count > positions.start:
                 windows[query_id] = slice(max(0, positions.start - start), positions.stop - start)
             start += count
-        judged = self.judged or judged_of(self.run, self.evaluation.dataset_version, query_ids=windows)
-        traced = dict(lost_documents(self.run, self.plan, judged, k=self.k, query_ids=windows))
+        judged = self.judged or load_judgments(self.run, self.evaluation.dataset_version, query_ids=windows)
+        traced = dict(find_lost_documents(self.run, self.plan, judged, k=self.k, query_ids=windows))
         return [
             self._describe(query_id, document, judged)
             for query_id, window in windows.items()
@@ -80,11 +80,13 @@ class Triage:
         ]
 
     def _order(self) -> list[int]:
-        return worst_first(list(self.losses.queries), self.evaluation, self.losses, primary_measure(self.run.benchmark))
+        return order_worst_first(
+            list(self.losses.queries), self.evaluation, self.losses, name_primary(self.run.benchmark)
+        )
 
     def _describe(self, query_id: int, document: LostDocument, judged: JudgmentSet) -> LostRow:
         sentence, remedy = explain_loss(self.plan, Configuration.from_dict(self.run.config), document, self.k)
-        name = judged.external_id(document.document)
+        name = judged.find_external_id(document.document)
         reference = judged.references[document.document] if name is None else name
         key, text = judged.truth.keys[query_id], judged.texts[query_id]
         return LostRow(
@@ -97,8 +99,8 @@ def triage_of(run: Run, *, version: int | None = None) -> Triage:
 
     Raises NoValuesError and UnmeasuredError without values there, UntracedError for an external run.
     """
-    evaluation = values_on(run, version)
-    plan = stored_plan(run)
+    evaluation = require_values(run, version)
+    plan = build_stored_plan(run)
     if plan is None:
         raise UntracedError(f'The run "{run}" was imported, so the stage that lost a document is unknown.')
-    return Triage(run, evaluation, plan, *losses_by(plan, run, evaluation))
+    return Triage(run, evaluation, plan, *trace_losses(plan, run, evaluation))

@@ -11,13 +11,13 @@ from django.db.models import Exists, Model, OuterRef, QuerySet
 from django.urls import reverse
 
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run
-from apps.datasets.editing.drafts import changes_of, draft_of
+from apps.datasets.editing.drafts import count_changes, find_draft
 from apps.datasets.models import Dataset, DatasetVersion, Judgment
 from apps.mappings.models import Mapping
 from apps.mappings.repairing import find_judgments
 from apps.operations.models import Status
 from benchbench.access import may_change, visible
-from benchbench.site.panels import Button, changelist_url
+from benchbench.site.panels import Button, build_list_url
 
 MAX_ROWS = 5
 
@@ -32,10 +32,10 @@ class Step:
 
     @property
     def changelist_url(self) -> str:
-        return changelist_url(type(self.row))
+        return build_list_url(type(self.row))
 
 
-def next_steps(
+def list_next_steps(
     dataset: Dataset,
     user: Any,
     *,
@@ -49,7 +49,7 @@ def next_steps(
     and its mapping. In that case they also link its values on the newest version, unless that is `version`. Buttons are
     limited to the user's permissions.
     """
-    steps = [_draft_step(draft, user)] if draft else []
+    steps = [_build_draft_step(draft, user)] if draft else []
     newest = dataset.versions.filter(frozen_at__isnull=False).order_by("-number").first()
     if newest is None:
         return steps
@@ -62,7 +62,7 @@ def next_steps(
         *steps,
         *(_resolve_step(mapping, newest, user) for mapping in stale),
         *(_rescore_step(outdated, newest, user) for outdated in benchmarks[:MAX_ROWS]),
-        *(_values_steps(benchmark, newest) if benchmark and version != newest else ()),
+        *(_build_values_steps(benchmark, newest) if benchmark and version != newest else ()),
     ]
 
 
@@ -79,8 +79,8 @@ def _find_outdated(benchmarks: QuerySet[Benchmark], newest: DatasetVersion) -> Q
     return older.select_related("dataset_version").order_by("-created_at")
 
 
-def _draft_step(draft: DatasetVersion, user: Any) -> Step:
-    changes = changes_of(draft)
+def _build_draft_step(draft: DatasetVersion, user: Any) -> Step:
+    changes = count_changes(draft)
     buttons = []
     if may_change(draft.dataset, user):
         if changes.total:
@@ -117,7 +117,7 @@ def _rescore_step(benchmark: Benchmark, newest: DatasetVersion, user: Any) -> St
     )
 
 
-def _values_steps(benchmark: Benchmark, newest: DatasetVersion) -> Iterator[Step]:
+def _build_values_steps(benchmark: Benchmark, newest: DatasetVersion) -> Iterator[Step]:
     scored = Evaluation.objects.filter(run__benchmark=benchmark, dataset_version=newest)
     if newest.number > benchmark.dataset_version.number and scored.exists():
         url = f"{reverse('admin:benchmark_results', args=[benchmark.pk])}?version={newest.number}"
@@ -148,7 +148,7 @@ class Judging:
         return "in the draft: no judgment" if drafted is None else f"in the draft: {drafted}"
 
 
-def judging_of(result: QueryResult, user: Any, *, version: DatasetVersion | None = None) -> Judging:
+def build_judging(result: QueryResult, user: Any, *, version: DatasetVersion | None = None) -> Judging:
     """Return the reader's options for judging a ranking whose query is in the newest version.
 
     They are empty if the reader may not see the dataset. `version` is the version of the page's values.
@@ -158,10 +158,10 @@ def judging_of(result: QueryResult, user: Any, *, version: DatasetVersion | None
     permitted = result.query.until is None and may_change(dataset, user)
     if not permitted and not visible(type(dataset).objects.filter(pk=dataset.pk), user).exists():
         return Judging(result, permitted=False)
-    draft = draft_of(dataset)
+    draft = find_draft(dataset)
     return Judging(
         result,
         permitted=permitted,
         drafted=find_judgments(mapping, draft, result.query) if draft and result.query.until is None else None,
-        steps=next_steps(dataset, user, draft=draft, benchmark=result.run.benchmark, version=version),
+        steps=list_next_steps(dataset, user, draft=draft, benchmark=result.run.benchmark, version=version),
     )

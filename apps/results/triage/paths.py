@@ -5,19 +5,19 @@ from dataclasses import dataclass
 
 from django.utils.text import Truncator
 
-from apps.benchmarks.measuring.reading import Lists, documents_of, list_keys, read_lists, stored_plan
+from apps.benchmarks.measuring.reading import Lists, build_stored_plan, list_keys, load_documents, read_lists
 from apps.benchmarks.models import QueryResult
 from apps.collections.models import Document
 from apps.datasets.models import Judgment
 from apps.mappings.models import Resolution
 from apps.mappings.truth import Unresolved
-from apps.results.triage.causes import remedy_of, sentence_of
-from apps.results.triage.triaging import reasons_of, relevant_of
-from apps.retrieval.search.crediting import summaries_behind
+from apps.results.triage.causes import describe_loss, find_remedy
+from apps.results.triage.triaging import list_relevant, load_reasons
+from apps.retrieval.search.crediting import find_summaries
 from benchbench.ir.planning import stages as planned
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.plan import RunPlan
-from benchbench.ir.triage import FINAL, Loss, LostDocument, Standing, standings_of, triage
+from benchbench.ir.triage import FINAL, Loss, LostDocument, Standing, find_standings, triage
 from benchbench.markup import Piece, excerpt
 
 # No stage could find these documents, so their path is not shown.
@@ -67,7 +67,7 @@ class Paths:
     lost_count: int
 
 
-def paths_of(result: QueryResult, grades: Mapping[int, int], *, hits: Iterable[int], limit: int) -> Paths:
+def build_paths(result: QueryResult, grades: Mapping[int, int], *, hits: Iterable[int], limit: int) -> Paths:
     """Return the paths of the lost relevant documents, at most `limit`, and of the documents `hits`.
 
     `grades` are those of the query by the keys of its truth. A failed query has no ranking and loses nothing.
@@ -75,37 +75,44 @@ def paths_of(result: QueryResult, grades: Mapping[int, int], *, hits: Iterable[i
     run, k = result.run, result.run.benchmark.primary_k
     if result.error:
         return Paths([], {}, False, 0)
-    plan = stored_plan(run)
+    plan = build_stored_plan(run)
     lists = plan and read_lists(run.benchmark, list_keys(plan), query_ids=[result.query_id]).get(result.query_id, {})
     if plan is None or not lists or len(lists) < len(list_keys(plan)):
-        missing = _not_among(result, grades, k)
+        missing = _find_lost(result, grades, k)
         return Paths(_describe_lost(result, missing[:limit], {}, {}), {}, False, len(missing))
-    documents = documents_of(lists.values())
-    relevant = relevant_of(result.query_id, grades, reasons_of(run, result.query_id))
+    documents = load_documents(lists.values())
+    relevant = list_relevant(result.query_id, grades, load_reasons(run, result.query_id))
     lost = triage(plan, lists, documents, relevant, k=k)
     searched = [lost_document for lost_document in lost[:limit] if lost_document.loss not in NEVER_SEARCHED]
     hits = list(hits)
-    through = _notes(result, plan, lists, documents, {*hits, *(lost_document.document for lost_document in searched)})
+    through = _load_notes(
+        result, plan, lists, documents, {*hits, *(lost_document.document for lost_document in searched)}
+    )
     stops = {
-        lost_document.document: _stops(plan, lists, lost_document.standings, through.get(lost_document.document, ""))
+        lost_document.document: _build_stops(
+            plan, lists, lost_document.standings, through.get(lost_document.document, "")
+        )
         for lost_document in searched
     }
     texts = {
         lost_document.document: explain_loss(plan, Configuration.from_dict(run.config), lost_document, k)
         for lost_document in lost[:limit]
     }
-    standings = standings_of(plan, lists, documents, hits)
+    standings = find_standings(plan, lists, documents, hits)
     return Paths(
         _describe_lost(
             result, [(lost_document.document, int(lost_document.grade)) for lost_document in lost[:limit]], texts, stops
         ),
-        {document: _stops(plan, lists, stages, through.get(document, "")) for document, stages in standings.items()},
+        {
+            document: _build_stops(plan, lists, stages, through.get(document, ""))
+            for document, stages in standings.items()
+        },
         True,
         len(lost),
     )
 
 
-def _not_among(result: QueryResult, grades: Mapping[int, int], k: int) -> list[tuple[int, int]]:
+def _find_lost(result: QueryResult, grades: Mapping[int, int], k: int) -> list[tuple[int, int]]:
     """Return (document, grade) of the relevant documents outside the first k, the highest grade first."""
     first = set(result.document_ids[:k])
     lost = [(document, grade) for document, grade in grades.items() if grade > 0 and document not in first]
@@ -126,7 +133,7 @@ def _describe_lost(
     described = []
     for key, grade in lost:
         document = documents.get(key)
-        sentence, remedy = texts.get(key) or (_without_stages(result, key), "")
+        sentence, remedy = texts.get(key) or (_describe_rank(result, key), "")
         if isinstance(key, Unresolved):
             sentence = f"{sentence} {reasons.get(key.judgment_id, '')}".strip()
             reference = judgments[key.judgment_id].reference
@@ -139,7 +146,7 @@ def _describe_lost(
     return described
 
 
-def _without_stages(result: QueryResult, document: int) -> str:
+def _describe_rank(result: QueryResult, document: int) -> str:
     if isinstance(document, Unresolved):
         return "Unresolved:"
     if document in result.document_ids:
@@ -157,11 +164,11 @@ def explain_loss(plan: RunPlan, configuration: Configuration, lost: LostDocument
     if lost.loss in (Loss.BELOW_FIRST_STAGE, Loss.BELOW_FUSED):
         searches = [stage.key for stage in plan.stages if isinstance(stage, planned.DenseStage | planned.LexicalStage)]
         before = min((rank for key in searches if (rank := standings[key].rank)), default=None)
-    sentence = sentence_of(lost.loss, configuration, k=k, before=before, rank=standings[FINAL].rank)
-    return sentence, remedy_of(lost.loss, configuration)
+    sentence = describe_loss(lost.loss, configuration, k=k, before=before, rank=standings[FINAL].rank)
+    return sentence, find_remedy(lost.loss, configuration)
 
 
-def _notes(
+def _load_notes(
     result: QueryResult, plan: RunPlan, lists: Lists, documents: Mapping[int, int], document_ids: Collection[int]
 ) -> dict[int, str]:
     """Return a note for each wanted document that a tree's summary brought into the dense list, with the summary."""
@@ -173,7 +180,7 @@ def _notes(
     for chunk, score in zip(lists[dense.key].ids.tolist(), lists[dense.key].scores.tolist(), strict=True):
         if documents[chunk] in document_ids and documents[chunk] not in best:
             best[documents[chunk]], scores[chunk] = chunk, score
-    behind = summaries_behind(index, result.query.text, scores, dimensions=dense.dimensions)
+    behind = find_summaries(index, result.query.text, scores, dimensions=dense.dimensions)
     return {
         document: f"found through summary “{Truncator(behind[chunk].text).chars(80)}”"
         for document, chunk in best.items()
@@ -181,7 +188,7 @@ def _notes(
     }
 
 
-def _stops(plan: RunPlan, lists: Lists, standings: Sequence[Standing], through: str) -> list[Stop]:
+def _build_stops(plan: RunPlan, lists: Lists, standings: Sequence[Standing], through: str) -> list[Stop]:
     """Return the stops of a document; the last, the run's own ranking, only if it changes the rank or score.
 
     `through`: the summary that brought it into the dense list, if any.
@@ -196,7 +203,7 @@ def _stops(plan: RunPlan, lists: Lists, standings: Sequence[Standing], through: 
         if stage is None:
             note = "" if standing.rank else "left out"
         elif standing.rank is None:
-            note = _absent(stage, len(lists[standing.stage]))
+            note = _explain_absent(stage, len(lists[standing.stage]))
         else:
             note = "" if standing.is_read else f"read to {plan.candidates:,}"
         if isinstance(stage, planned.DenseStage) and standing.rank:
@@ -209,7 +216,7 @@ def _stops(plan: RunPlan, lists: Lists, standings: Sequence[Standing], through: 
     return stops
 
 
-def _absent(stage: planned.Stage, length: int) -> str:
+def _explain_absent(stage: planned.Stage, length: int) -> str:
     """Return why a document has no rank in a stage's list of this length."""
     match stage:
         case planned.LexicalStage(depth=depth) if length < depth:

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from django.db.models import Q
 
-from apps.benchmarks.measuring.reading import results_by_query
+from apps.benchmarks.measuring.reading import load_results
 from apps.benchmarks.models import Evaluation, QueryResult, Run
-from apps.benchmarks.models.values import packed_value, read_value
+from apps.benchmarks.models.values import read_value, select_value
 from apps.collections.models import Document
 from apps.datasets.models import DatasetVersion, Query
-from apps.mappings.truth import truth
-from apps.results.leaderboard.runs import evaluations_of, primary_measure
-from apps.results.leaderboard.versions import version_with_values
+from apps.mappings.truth import read_truth
+from apps.results.leaderboard.runs import load_evaluations, name_primary
+from apps.results.leaderboard.versions import load_scored_version
 from apps.results.triage.causes import ANY
 from apps.results.triage.triaging import QueryLoss, RunLosses
 from apps.retrieval.models import Chunk
@@ -63,7 +63,7 @@ class Hit:
     excerpt: list[Piece]
 
 
-def evaluation_of(run: Run, *, version: DatasetVersion | None = None) -> Evaluation | None:
+def load_evaluation(run: Run, *, version: DatasetVersion | None = None) -> Evaluation | None:
     """Return the evaluation of a completed run on `version` (its benchmark's own by default), with all values."""
     if run.status != Run.Status.COMPLETED:
         return None
@@ -74,7 +74,7 @@ def evaluation_of(run: Run, *, version: DatasetVersion | None = None) -> Evaluat
     return evaluation
 
 
-def values_on(run: Run, version: int | None = None) -> Evaluation:
+def require_values(run: Run, version: int | None = None) -> Evaluation:
     """Return the evaluation of a run on version `version` of its dataset (by default its benchmark's own).
 
     Raises NoValuesError for a version without re-scoring of the benchmark, UnmeasuredError for a run without values.
@@ -83,21 +83,21 @@ def values_on(run: Run, version: int | None = None) -> Evaluation:
         scored = run.evaluations.filter(dataset_version__number=version)
         if evaluation := scored.select_related("dataset_version__dataset").first():
             return evaluation
-    of_version = version_with_values(run.benchmark, version)
-    evaluation = evaluation_of(run, version=of_version)
+    of_version = load_scored_version(run.benchmark, version)
+    evaluation = load_evaluation(run, version=of_version)
     if evaluation is None:
-        raise UnmeasuredError(why_unmeasured(run, of_version, lacking="no values"))
+        raise UnmeasuredError(explain_unmeasured(run, of_version, lacking="no values"))
     return evaluation
 
 
-def why_unmeasured(run: Run, version: DatasetVersion, *, lacking: str) -> str:
+def explain_unmeasured(run: Run, version: DatasetVersion, *, lacking: str) -> str:
     if run.status == Run.Status.COMPLETED:
         return f'The run "{run}" has no values on {version}: re-score its benchmark.'
     reason = f": {run.error_message}" if run.error_message else "."
     return f'The run "{run}" is {run.status} and has {lacking}{reason}'
 
 
-def ordered_queries(
+def order_queries(
     run: Run,
     evaluation: Evaluation | None,
     measure: str,
@@ -118,7 +118,7 @@ def ordered_queries(
     query_ids = [query_id for query_id in queries.values_list("id", flat=True) if within is None or query_id in within]
     if evaluation is None:
         return query_ids
-    values = evaluation.by_query(measure)
+    values = evaluation.get_by_query(measure)
     falling = best != (Measure.parse(measure).definition.better == "lower")
 
     def sort_key(query_id: int) -> tuple[bool, float]:
@@ -134,12 +134,12 @@ def filter_by_cause(query_ids: Iterable[int], losses: RunLosses, cause: Loss | s
     return [query for query in query_ids if query in lost and (cause == ANY or cause in lost[query].causes)]
 
 
-def worst_first(query_ids: Sequence[int], evaluation: Evaluation, losses: RunLosses, measure: str) -> list[int]:
+def order_worst_first(query_ids: Sequence[int], evaluation: Evaluation, losses: RunLosses, measure: str) -> list[int]:
     """Return the queries, greatest loss first: 1 − `measure`, an nDCG. Failed ones come before all.
 
     Queries without loss come last, with those without relevant documents: no run can do better there.
     """
-    values = column_of(evaluation, measure)
+    values = get_column(evaluation, measure)
     failed = [query for query in query_ids if values.get(query) is None]
     with_value = [query for query in query_ids if values.get(query) is not None]
     numbers = np.array([values[query] for query in with_value], np.float64)
@@ -147,16 +147,16 @@ def worst_first(query_ids: Sequence[int], evaluation: Evaluation, losses: RunLos
     return list(dict.fromkeys([*failed, *losing, *with_value]))
 
 
-def furthest_apart(query_ids: Sequence[int], first: Evaluation, second: Evaluation, measure: str) -> list[int]:
+def order_by_gap(query_ids: Sequence[int], first: Evaluation, second: Evaluation, measure: str) -> list[int]:
     """Return the queries that have a value of `measure` in both evaluations, the widest gap first."""
-    columns = column_of(first, measure), column_of(second, measure)
+    columns = get_column(first, measure), get_column(second, measure)
     pair = np.array([[column.get(query) for query in query_ids] for column in columns], np.float64)  # None is NaN
     return [query_ids[n] for n in by_difference(*pair)]
 
 
-def column_of(evaluation: Evaluation, measure: str) -> Mapping[int, float | None]:
+def get_column(evaluation: Evaluation, measure: str) -> Mapping[int, float | None]:
     """Return the values of a measure by query id; {} if the evaluation lacks that measure."""
-    return evaluation.by_query(measure) if measure in evaluation.measures else {}
+    return evaluation.get_by_query(measure) if measure in evaluation.measures else {}
 
 
 def query_rows(
@@ -171,8 +171,8 @@ def query_rows(
     """Return the rows of some queries in the order of their ids. Two queries."""
     ids = list(query_ids)
     queries = Query.objects.in_bulk(ids)
-    results = results_by_query(run, ids)
-    columns = [evaluation.by_query(name) for name in measures] if evaluation else []
+    results = load_results(run, ids)
+    columns = [evaluation.get_by_query(name) for name in measures] if evaluation else []
     return [
         QueryRow(
             queries[query_id],
@@ -185,17 +185,17 @@ def query_rows(
     ]
 
 
-def grades_of(result: QueryResult, *, version: DatasetVersion | None = None) -> dict[int, int]:
+def load_grades(result: QueryResult, *, version: DatasetVersion | None = None) -> dict[int, int]:
     """Return the grade in `version` of each judged document of a result's query; {} if the version lacks the query.
 
     The default is the benchmark's own version.
     """
     benchmark = result.run.benchmark
-    ground_truth = truth(benchmark.mapping, version or benchmark.dataset_version, query_ids=[result.query_id])
+    ground_truth = read_truth(benchmark.mapping, version or benchmark.dataset_version, query_ids=[result.query_id])
     return ground_truth.grades.get(result.query_id, {})
 
 
-def hits_of(result: QueryResult, grades: dict[int, int], *, limit: int) -> list[Hit]:
+def load_hits(result: QueryResult, grades: dict[int, int], *, limit: int) -> list[Hit]:
     """Return the first `limit` documents of a ranking with grades and excerpts. Two queries."""
     document_ids = result.document_ids[:limit]
     documents = Document.objects.defer("metadata").in_bulk(document_ids)
@@ -219,23 +219,23 @@ class OtherRun:
     value: float | None
 
 
-def values_of(result: QueryResult, *, version: DatasetVersion | None = None) -> list[tuple[str, float | None]]:
+def load_query_values(result: QueryResult, *, version: DatasetVersion | None = None) -> list[tuple[str, float | None]]:
     """Return the value of each measure for one query of a completed run."""
-    evaluation = evaluation_of(result.run, version=version)
+    evaluation = load_evaluation(result.run, version=version)
     if evaluation is None or result.query_id not in evaluation.query_ids:
         return []
     column = evaluation.query_ids.index(result.query_id)
     return [(name, values[column]) for name, values in zip(evaluation.measures, evaluation.values, strict=True)]
 
 
-def other_runs(result: QueryResult, *, version: DatasetVersion) -> list[OtherRun]:
+def load_other_runs(result: QueryResult, *, version: DatasetVersion) -> list[OtherRun]:
     """Return the results of the benchmark's other runs on this query, best first by the primary measure."""
     benchmark = result.run.benchmark
     same = QueryResult.objects.filter(run__benchmark=benchmark, query=result.query_id, repetition=result.repetition)
     siblings = same.exclude(run=result.run_id).order_by("run__run_order")
     results = siblings.select_related("run").defer("document_ids", "chunk_ids", "scores")[:SHOWN_RUNS]
-    picked = packed_value(primary_measure(benchmark), result.query_id)  # extracted by the database
-    evaluations: dict[Any, Any] = evaluations_of(benchmark, version=version, picked=picked)
+    picked = select_value(name_primary(benchmark), result.query_id)  # extracted by the database
+    evaluations: dict[Any, Any] = load_evaluations(benchmark, version=version, picked=picked)
     values = {run_id: read_value(evaluation.picked) for run_id, evaluation in evaluations.items()}
     rows = [OtherRun(sibling.run, sibling, values.get(sibling.run_id)) for sibling in results]
     return sorted(rows, key=lambda row: -1.0 if row.value is None else -row.value)

@@ -6,25 +6,25 @@ from typing import Any
 
 from django.core.paginator import Paginator
 
-from apps.benchmarks.comparability import differences
-from apps.benchmarks.gates.baselines import baseline_names
-from apps.benchmarks.measuring.approximations import ann_of, ann_text
-from apps.benchmarks.measuring.slicing import slicing_or_reason
+from apps.benchmarks.comparability import find_differences
+from apps.benchmarks.gates.baselines import load_baseline_names
+from apps.benchmarks.measuring.approximations import build_ann, render_ann
+from apps.benchmarks.measuring.slicing import try_slicing
 from apps.benchmarks.models import Evaluation, QueryResult, Run
-from apps.benchmarks.provenance import llm_revisions
+from apps.benchmarks.provenance import list_revisions
 from apps.collections.models import Document
 from apps.datasets.models import DatasetVersion
-from apps.results.configurations import keys_of, phrases
-from apps.results.leaderboard.coverage import is_coverage, judged_name
-from apps.results.leaderboard.runs import measures_at, primary_measure
+from apps.results.configurations import list_keys, list_phrases
+from apps.results.leaderboard.coverage import is_coverage, name_judged
+from apps.results.leaderboard.runs import name_primary, select_measures
 from apps.results.leaderboard.versions import VersionView
 from apps.results.triage import queries
-from apps.results.triage.by_slice import slices_context
-from apps.results.triage.causes import cause_rows, read_cause
-from apps.results.triage.paths import paths_of
-from apps.results.triage.queries import column_of, filter_by_cause, furthest_apart, worst_first
-from apps.results.triage.sections import has_content, names_sections
-from apps.results.triage.triaging import RunLosses, losses_of
+from apps.results.triage.by_slice import build_context
+from apps.results.triage.causes import count_causes, read_cause
+from apps.results.triage.paths import build_paths
+from apps.results.triage.queries import filter_by_cause, get_column, order_by_gap, order_worst_first
+from apps.results.triage.sections import has_content, has_sections
+from apps.results.triage.triaging import RunLosses, load_losses
 from apps.retrieval.llms.asking import find_texts
 from benchbench.ir.planning.configuration import Configuration
 
@@ -39,28 +39,28 @@ def run_context(run: Run, params: Mapping[str, str], *, at: VersionView, against
     come from another truth, they are not compared, and `refusals` gives the reason.
     """
     benchmark = run.benchmark
-    evaluation = queries.evaluation_of(run, version=at.version)
-    losses = losses_of(run, evaluation) if evaluation else None
-    against, other_evaluation, refusals = _partner(run, against, at.version)
-    names = [primary_measure(benchmark), *measures_at(benchmark, benchmark.primary_k)]
+    evaluation = queries.load_evaluation(run, version=at.version)
+    losses = load_losses(run, evaluation) if evaluation else None
+    against, other_evaluation, refusals = _find_partner(run, against, at.version)
+    names = [name_primary(benchmark), *select_measures(benchmark, benchmark.primary_k)]
     measure = params.get("by", "") if params.get("by") in names else names[0]
     orders = ORDERS if evaluation and other_evaluation else ORDERS[1:]
     order = params.get("order", "") if params.get("order") in orders else orders[0]
     text, cause = params.get("q", "").strip(), read_cause(params.get("cause", "")) if losses else ""
-    slicing, unsliced = slicing_or_reason(benchmark, evaluation)
+    slicing, unsliced = try_slicing(benchmark, evaluation)
     chosen = slicing.find(params.get("slice", "")) if slicing else None
-    within = slicing.ids_in(chosen) if slicing and chosen else None
-    ids = queries.ordered_queries(run, evaluation, measure, text=text, best=order == "best", within=within)
+    within = slicing.list_ids(chosen) if slicing and chosen else None
+    ids = queries.order_queries(run, evaluation, measure, text=text, best=order == "best", within=within)
     ids = _reorder(ids, run, evaluation, measure, order, losses=losses, other_evaluation=other_evaluation)
     ids = filter_by_cause(ids, losses, cause) if losses and cause else ids
     page = Paginator(ids, PER_PAGE).get_page(params.get("page"))
     columns = [measure, *(name for name in names if name != measure)] if other_evaluation else names
-    values = column_of(other_evaluation, measure) if other_evaluation else None
+    values = get_column(other_evaluation, measure) if other_evaluation else None
     return {
-        **_about(run),
-        **_measured(run, evaluation),
+        **_describe_run(run),
+        **_describe_values(run, evaluation),
         "at": at,
-        **slices_context(evaluation, slicing, names),
+        **build_context(evaluation, slicing, names),
         "unsliced": unsliced,
         "chosen": chosen,
         "no_slice": params.get("slice", "") if slicing and not chosen else "",
@@ -73,40 +73,42 @@ def run_context(run: Run, params: Mapping[str, str], *, at: VersionView, against
         "is_narrowed": bool(text or cause or against),
         "rows": queries.query_rows(run, evaluation, page.object_list, columns, losses=losses, other_values=values),
         "losses": losses,
-        "causes": cause_rows(losses) if losses else [],
+        "causes": count_causes(losses) if losses else [],
         "cause": str(cause),
         "against": against,
         "refusals": refusals,
     }
 
 
-def _partner(run: Run, against: Run | None, version: DatasetVersion) -> tuple[Run | None, Evaluation | None, list[str]]:
+def _find_partner(
+    run: Run, against: Run | None, version: DatasetVersion
+) -> tuple[Run | None, Evaluation | None, list[str]]:
     """Return the run to compare with and its values, or the reasons against comparing."""
-    refusals = differences([run, against], version=version).refusals if against else []
+    refusals = find_differences([run, against], version=version).refusals if against else []
     if against is None or refusals:
         return None, None, refusals
-    return against, queries.evaluation_of(against, version=version), []
+    return against, queries.load_evaluation(against, version=version), []
 
 
-def _about(run: Run) -> dict[str, Any]:
+def _describe_run(run: Run) -> dict[str, Any]:
     """Return the facts of a run that do not depend on the version."""
     return {
         "run": run,
         "benchmark": run.benchmark,
-        "baselines": baseline_names(run.benchmark).get(run.pk, []),
-        "facts": phrases(run.config, keys_of([run.config])),
+        "baselines": load_baseline_names(run.benchmark).get(run.pk, []),
+        "facts": list_phrases(run.config, list_keys([run.config])),
         "file": run.provenance.get("file"),
     }
 
 
-def _measured(run: Run, evaluation: Evaluation | None) -> dict[str, Any]:
+def _describe_values(run: Run, evaluation: Evaluation | None) -> dict[str, Any]:
     """Return the means of a run, its other available measures, and the runs that it can be compared with."""
     siblings = run.benchmark.runs.only("pk", "label", "run_order", "benchmark").order_by("run_order")
     return {
         "evaluation": evaluation,
-        "ann": ann_text(ann_of(run, evaluation.truth_hash) if evaluation else None),
-        "means": _means(evaluation) if evaluation else [],
-        "has_sections": evaluation is not None and names_sections(evaluation),
+        "ann": render_ann(build_ann(run, evaluation.truth_hash) if evaluation else None),
+        "means": _list_means(evaluation) if evaluation else [],
+        "has_sections": evaluation is not None and has_sections(evaluation),
         "has_content": evaluation is not None and has_content(evaluation),
         "siblings": siblings.filter(status=Run.Status.COMPLETED).exclude(pk=run.pk) if evaluation else [],
     }
@@ -124,16 +126,16 @@ def _reorder(
 ) -> list[int]:
     """Return the queries by the gap between two runs or by loss, if that order is chosen."""
     if evaluation and other_evaluation and order == "difference":
-        return furthest_apart(ids, evaluation, other_evaluation, measure)
-    if evaluation and losses and order == "worst" and measure == primary_measure(run.benchmark):
-        return worst_first(ids, evaluation, losses, measure)
+        return order_by_gap(ids, evaluation, other_evaluation, measure)
+    if evaluation and losses and order == "worst" and measure == name_primary(run.benchmark):
+        return order_worst_first(ids, evaluation, losses, measure)
     return ids
 
 
-def _means(evaluation: Evaluation) -> list[tuple[str, float | None, float | None]]:
+def _list_means(evaluation: Evaluation) -> list[tuple[str, float | None, float | None]]:
     """Return each mean with its judged share."""
     names = [name for name in evaluation.measures if not is_coverage(name)]
-    return [(name, evaluation.means[name], evaluation.means.get(judged_name(name))) for name in names]
+    return [(name, evaluation.means[name], evaluation.means.get(name_judged(name))) for name in names]
 
 
 SHOWN_HITS = 20
@@ -173,8 +175,8 @@ def query_context(result: QueryResult, *, at: VersionView, against: Run | None =
     `against` is a run whose ranking of the same query is shown next to it.
     """
     benchmark = result.run.benchmark
-    grades = queries.grades_of(result, version=at.version)
-    paths = paths_of(result, grades, hits=result.document_ids[:SHOWN_HITS], limit=SHOWN_LOST)
+    grades = queries.load_grades(result, version=at.version)
+    paths = build_paths(result, grades, hits=result.document_ids[:SHOWN_HITS], limit=SHOWN_LOST)
     other_result = None
     if against:  # its ranking of the same query, of the same repetition if it has that
         same = against.query_results.filter(query=result.query_id, error="").select_related("run")
@@ -185,35 +187,35 @@ def query_context(result: QueryResult, *, at: VersionView, against: Run | None =
         "query": result.query,
         "run": result.run,
         "paths": paths,
-        "texts": _searched_for(result),
+        "texts": _load_wordings(result),
         "hits": [
             (hit, paths.stops.get(hit.document.pk, ()) if hit.document else ())
-            for hit in queries.hits_of(result, grades, limit=SHOWN_HITS)
+            for hit in queries.load_hits(result, grades, limit=SHOWN_HITS)
         ],
         "depth": len(result.document_ids),
-        "values": queries.values_of(result, version=at.version),
-        "others": queries.other_runs(result, version=at.version),
-        "primary": primary_measure(benchmark),
+        "values": queries.load_query_values(result, version=at.version),
+        "others": queries.load_other_runs(result, version=at.version),
+        "primary": name_primary(benchmark),
         "k": benchmark.primary_k,
         "against": against,
         "shown": SHOWN_HITS,
-        "columns": side_by_side(result, other_result, grades, limit=SHOWN_HITS) if other_result else None,
+        "columns": compare_rankings(result, other_result, grades, limit=SHOWN_HITS) if other_result else None,
     }
 
 
-def _searched_for(result: QueryResult) -> tuple[str, ...]:
+def _load_wordings(result: QueryResult) -> tuple[str, ...]:
     """Return the texts that a language model made from the query; () if it made none or they are not cached.
 
     Those of further repetitions are never cached.
     """
     configuration = Configuration.from_dict(result.run.config)
-    revisions = llm_revisions(result.run, configuration.llm or "")
+    revisions = list_revisions(result.run, configuration.llm or "")
     if not configuration.rewrites or result.error or result.repetition > 1 or len(revisions) != 1:
         return ()
     return find_texts(configuration.query, configuration.llm or "", result.query.text, revision=revisions[0])
 
 
-def side_by_side(
+def compare_rankings(
     first: QueryResult, second: QueryResult, grades: Mapping[int, int], *, limit: int
 ) -> tuple[Column, Column]:
     """Return the first `limit` documents of two rankings, each with its rank in the other ranking. One query."""

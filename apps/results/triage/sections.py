@@ -8,14 +8,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from apps.benchmarks.measuring.evaluating import truth_of
-from apps.benchmarks.measuring.reading import CutError, find_kept_chunks, rankings_of
+from apps.benchmarks.measuring.evaluating import load_truth
+from apps.benchmarks.measuring.reading import CutError, find_kept_chunks, load_rankings
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.collections.models import Section
-from apps.datasets.models import DatasetVersion, Query, alive_in
+from apps.datasets.models import DatasetVersion, Query, filter_alive
 from apps.mappings.models import Resolution
-from apps.mappings.truth import Unresolved, truth_hash
-from apps.results.leaderboard.coverage import cached
+from apps.mappings.truth import Unresolved, hash_truth
+from apps.results.leaderboard.coverage import get_cached
 from apps.retrieval.models import Chunk
 from benchbench.database.binary import batched
 from benchbench.errors import ConflictError
@@ -79,42 +79,42 @@ class SectionMeans:
     section_mrr: float
 
 
-def section_means(evaluation: Evaluation) -> SectionMeans | None:
+def load_section_means(evaluation: Evaluation) -> SectionMeans | None:
     """Return the section-level means of an evaluation's run; None if no relevant judgment names sections.
 
-    Each judgment counts once. Raises KeptError as `found_sections` does.
+    Each judgment counts once. Raises KeptError as `load_section_hits` does.
     """
-    ranks = found_sections(evaluation)
-    return _means(ranks, evaluation.run.benchmark.k_values) if ranks else None
+    ranks = load_section_hits(evaluation)
+    return _compute_means(ranks, evaluation.run.benchmark.k_values) if ranks else None
 
 
-def found_sections(evaluation: Evaluation) -> list[SectionHits]:
+def load_section_hits(evaluation: Evaluation) -> list[SectionHits]:
     """Return the result of an evaluation's run for each judgment with sections whose query was answered.
 
     A chunk's section is the one whose span overlaps it most, and the shortest of equals. An unresolved judgment counts
     as not found, or is left out, by the benchmark's policy. Raises KeptError if the stored data no longer shows which
     chunks the run kept, or if the mapping was resolved again.
     """
-    if not names_sections(evaluation):
+    if not has_sections(evaluation):
         return []
     run = evaluation.run
-    expected = [judgment for judgment in expected_of(run.benchmark, evaluation.dataset_version) if judgment.sections]
-    rankings = rankings_of(run)
+    expected = [judgment for judgment in load_expected(run.benchmark, evaluation.dataset_version) if judgment.sections]
+    rankings = load_rankings(run)
     judgments = [judgment for judgment in expected if judgment.query_id in rankings]
     if not judgments:
         return []
-    if truth_hash(truth_of(run.benchmark, evaluation.dataset_version)) != evaluation.truth_hash:
+    if hash_truth(load_truth(run.benchmark, evaluation.dataset_version)) != evaluation.truth_hash:
         raise CutError(
             "The mapping was resolved again after this run was measured, and its judgments now match "
             "other documents: re-score the benchmark."
         )
-    hits = _hits(find_kept_chunks(run, {judgment.query_id: rankings[judgment.query_id] for judgment in judgments}))
+    hits = _load_hits(find_kept_chunks(run, {judgment.query_id: rankings[judgment.query_id] for judgment in judgments}))
     return [SectionHits(judgment, hits[judgment.query_id]) for judgment in judgments]
 
 
-def expected_of(benchmark: Benchmark, version: DatasetVersion) -> list[Expected]:
+def load_expected(benchmark: Benchmark, version: DatasetVersion) -> list[Expected]:
     """Return the relevant judgments of a version, without unresolved ones if the benchmark drops them."""
-    alive = alive_in(version.number, "judgment__") & alive_in(version.number, "judgment__query__")
+    alive = filter_alive(version.number, "judgment__") & filter_alive(version.number, "judgment__query__")
     rows = Resolution.objects.filter(alive, mapping=benchmark.mapping_id, judgment__grade__gt=0).order_by("judgment_id")
     if benchmark.unresolved == "drop":
         rows = rows.filter(document__isnull=False)
@@ -122,37 +122,39 @@ def expected_of(benchmark: Benchmark, version: DatasetVersion) -> list[Expected]
     return [Expected(judgment, query, document, tuple(refs or ())) for judgment, query, document, refs in judgments]
 
 
-def _means(hits: Sequence[SectionHits], k_values: Iterable[int]) -> SectionMeans:
+def _compute_means(hits: Sequence[SectionHits], k_values: Iterable[int]) -> SectionMeans:
     doc_ranks, section_ranks = [row.doc_rank for row in hits], [row.section_rank for row in hits]
 
-    def share(row: SectionHits, k: int) -> float:
+    def compute_share(row: SectionHits, k: int) -> float:
         return section_share(row.hits, row.expected.document, row.expected.sections, k)
 
     def recall(ranks: Sequence[int], k: int) -> float:
         return float(np.mean([1 <= rank <= k for rank in ranks]))
 
     rows = [
-        SectionRow(k, recall(doc_ranks, k), recall(section_ranks, k), float(np.mean([share(row, k) for row in hits])))
+        SectionRow(
+            k, recall(doc_ranks, k), recall(section_ranks, k), float(np.mean([compute_share(row, k) for row in hits]))
+        )
         for k in k_values
     ]
     doc_mrr, section_mrr = (float(np.mean(list(map(reciprocal, ranks)))) for ranks in (doc_ranks, section_ranks))
     return SectionMeans(len(hits), rows, doc_mrr, section_mrr)
 
 
-def _hits(chunks: Mapping[int, Sequence[int]]) -> dict[int, list[SectionHit]]:
+def _load_hits(chunks: Mapping[int, Sequence[int]]) -> dict[int, list[SectionHit]]:
     """Return the sections of each query's chunks, best first. Two queries."""
     every = {chunk for chunk_ids in chunks.values() for chunk in chunk_ids}
     rows = Chunk.objects.filter(pk__in=every).values_list("pk", "document_id", "section__section_id", "start", "end")
     details: dict[int, tuple[Any, ...]] = {pk: row for pk, *row in rows.iterator(chunk_size=10_000)}  # type: ignore[misc]
-    spans = _spans({document for document, *_ in details.values()})
+    spans = _load_spans({document for document, *_ in details.values()})
     hit = {
-        pk: SectionHit(document, section or section_at(start, end, spans.get(document, ())))
+        pk: SectionHit(document, section or find_section(start, end, spans.get(document, ())))
         for pk, (document, section, start, end) in details.items()
     }
     return {query: [hit[chunk] for chunk in chunk_ids] for query, chunk_ids in chunks.items()}
 
 
-def _spans(documents: set[int]) -> dict[int, list[Span]]:
+def _load_spans(documents: set[int]) -> dict[int, list[Span]]:
     spans: dict[int, list[Span]] = {}
     rows = Section.objects.filter(document__in=documents).order_by("document", "ordinal")
     for document, start, end, name in rows.values_list("document_id", "start", "end", "section_id"):
@@ -160,14 +162,14 @@ def _spans(documents: set[int]) -> dict[int, list[Span]]:
     return spans
 
 
-def section_at(start: int, end: int, spans: Sequence[Span]) -> str | None:
+def find_section(start: int, end: int, spans: Sequence[Span]) -> str | None:
     """Return the section that overlaps [start, end) most, of equals the shortest, then the first; None without any."""
     overlaps = [(min(end, last) - max(start, first), first - last, name) for first, last, name in spans]
     best = max(overlaps, key=lambda overlap: overlap[:2], default=None)
     return best[2] if best is not None and best[0] > 0 else None
 
 
-def names_sections(evaluation: Evaluation) -> bool:
+def has_sections(evaluation: Evaluation) -> bool:
     """Return whether any judgment of the evaluation's version names sections."""
     judgments: Any = evaluation.dataset_version.judgments
     return bool(judgments.filter(section_refs__isnull=False).exclude(section_refs=[]).exists())
@@ -222,7 +224,7 @@ class Content:
         return [(NAMES[field], fmean(values) if values else None, len(values)) for field, values in by_field.items()]
 
 
-def content_of(evaluation: Evaluation, *, k: int | None = None) -> Content:
+def load_content(evaluation: Evaluation, *, k: int | None = None) -> Content:
     """Return the content values of the first `k` chunks of an evaluation's run (by default primary_k); cached.
 
     The chunks are those that the run kept, before they are collapsed to documents. A failed query is left out; one
@@ -230,31 +232,31 @@ def content_of(evaluation: Evaluation, *, k: int | None = None) -> Content:
     evidence that is not text.
     """
     k = k or evaluation.run.benchmark.primary_k
-    return cached(f"content:{k}", evaluation, partial(_content, evaluation, k))
+    return get_cached(f"content:{k}", evaluation, partial(_compute_content, evaluation, k))
 
 
 def has_content(evaluation: Evaluation) -> bool:
     """Return whether any query of the evaluation's version has evidence or an expected answer."""
-    return bool(_queries_with_content(evaluation).exists())
+    return bool(_select_queries(evaluation).exists())
 
 
-def _queries_with_content(evaluation: Evaluation) -> Any:
+def _select_queries(evaluation: Evaluation) -> Any:
     return evaluation.dataset_version.queries.exclude(expected_answer="", evidence=[])
 
 
-def _content(evaluation: Evaluation, k: int) -> Content:
+def _compute_content(evaluation: Evaluation, k: int) -> Content:
     run = evaluation.run
-    rankings = rankings_of(run)
-    stating: list[Query] = list(_queries_with_content(evaluation).only("key", "evidence", "expected_answer"))
+    rankings = load_rankings(run)
+    stating: list[Query] = list(_select_queries(evaluation).only("key", "evidence", "expected_answer"))
     queries = [query for query in stating if query.pk in rankings]
     compared = []
     for group in batched(queries, QUERIES_AT_ONCE):
-        texts = _texts(run, {query.pk: rankings[query.pk] for query in group}, k)
+        texts = _load_texts(run, {query.pk: rankings[query.pk] for query in group}, k)
         compared += [_compare_texts(query, texts[query.pk]) for query in group]
     return Content(k, sorted(compared, key=_sort_key), unanswered=len(stating) - len(queries))
 
 
-def _texts(run: Run, rankings: Mapping[int, Sequence[int]], k: int) -> dict[int, list[str]]:
+def _load_texts(run: Run, rankings: Mapping[int, Sequence[int]], k: int) -> dict[int, list[str]]:
     """Return the texts of the first k chunks of each query, best first, as they were indexed."""
     first = {query: chunks[:k] for query, chunks in find_kept_chunks(run, rankings).items()}
     chunk_ids = {chunk for chunks in first.values() for chunk in chunks}

@@ -8,12 +8,12 @@ from typing import Any
 from django.core.cache import cache
 from django.db.models import Case, Exists, F, JSONField, OuterRef, QuerySet, Value, When
 
-from apps.benchmarks.measuring.evaluating import policy_of
-from apps.benchmarks.measuring.reading import list_keys, stored_plan, stream_lists
+from apps.benchmarks.measuring.evaluating import get_policy
+from apps.benchmarks.measuring.reading import build_stored_plan, list_keys, stream_lists
 from apps.benchmarks.models import Evaluation, Run
 from apps.datasets.models import DatasetVersion, Judgment
 from apps.mappings.models import Resolution
-from apps.mappings.truth import FIELDS, Truth, Unresolved, judgments_of, truth_hash, truths_in
+from apps.mappings.truth import FIELDS, Truth, Unresolved, build_truths, hash_truth, list_resolutions
 from apps.retrieval.filters import excludes
 from apps.retrieval.models import Chunk
 from benchbench.ir.planning.plan import RunPlan
@@ -38,39 +38,39 @@ class JudgmentSet:
     texts: Mapping[int, str]
     references: Mapping[int, str]
 
-    def external_id(self, key: int) -> str | None:
+    def find_external_id(self, key: int) -> str | None:
         """Return the external id of a document; None for a judgment without one."""
         return None if isinstance(key, Unresolved) else self.truth.names[key].removeprefix("document ")
 
-    def relevant(self, query_id: int) -> list[Relevant]:
-        return relevant_of(query_id, self.truth.grades[query_id], self.reasons)
+    def list_relevant(self, query_id: int) -> list[Relevant]:
+        return list_relevant(query_id, self.truth.grades[query_id], self.reasons)
 
 
-def judged_of(run: Run, version: DatasetVersion, *, query_ids: Collection[int] | None = None) -> JudgmentSet:
+def load_judgments(run: Run, version: DatasetVersion, *, query_ids: Collection[int] | None = None) -> JudgmentSet:
     """Return the judgments of `version`, or of some of its queries. Two queries. Raises TruthError."""
     queries = version.queries if query_ids is None else version.queries.filter(pk__in=query_ids)
     query_rows = list(queries.values_list("pk", "key", "text"))
     mapping = run.benchmark.mapping
-    rows = list(_with_reasons(run, judgments_of([mapping], version, query_ids=query_ids)))
-    (truth,) = truths_in(
+    rows = list(_join_reasons(run, list_resolutions([mapping], version, query_ids=query_ids)))
+    (truth,) = build_truths(
         (row[: len(FIELDS)] for row in rows),
         [mapping],
         {pk: key for pk, key, _ in query_rows},
-        unresolved=policy_of(run.benchmark),
+        unresolved=get_policy(run.benchmark),
     )
     references: dict[int, str] = {
         Unresolved.from_judgment(row[2]): Judgment(doc_ref=row[-1]).reference for row in rows if row[3] is None
     }
-    return JudgmentSet(truth, dict(_reasons(rows)), {pk: text for pk, _, text in query_rows}, references)
+    return JudgmentSet(truth, dict(_read_reasons(rows)), {pk: text for pk, _, text in query_rows}, references)
 
 
-def reasons_of(run: Run, query_id: int) -> Reasons:
+def load_reasons(run: Run, query_id: int) -> Reasons:
     """Return the reasons why judged documents of a query, in any version, could not be found. One query."""
     mine = Resolution.objects.filter(mapping=run.benchmark.mapping_id, judgment__query=query_id).order_by()
-    return dict(_reasons(_with_reasons(run, mine)))
+    return dict(_read_reasons(_join_reasons(run, mine)))
 
 
-def relevant_of(query_id: int, grades: Mapping[int, int], reasons: Reasons) -> list[Relevant]:
+def list_relevant(query_id: int, grades: Mapping[int, int], reasons: Reasons) -> list[Relevant]:
     """Return the relevant judgments of a query, each with the reason if no search could find its document.
 
     The collection may lack the document, or have lost it before indexing. The reference may be unresolved, the index
@@ -79,7 +79,7 @@ def relevant_of(query_id: int, grades: Mapping[int, int], reasons: Reasons) -> l
     return [Relevant(key, grade, reasons.get((query_id, key))) for key, grade in grades.items() if grade > 0]
 
 
-def _with_reasons(run: Run, judgments: QuerySet[Resolution]) -> QuerySet[Resolution, tuple[Any, ...]]:
+def _join_reasons(run: Run, judgments: QuerySet[Resolution]) -> QuerySet[Resolution, tuple[Any, ...]]:
     """Return rows of FIELDS and REASON_FIELDS; a deleted index counts as having had every document."""
     leaves = Chunk.objects.filter(level=0, document=OuterRef("document"))
     chunks = leaves.filter(chunk_set=run.index.chunk_set_id) if run.index else None
@@ -91,7 +91,7 @@ def _with_reasons(run: Run, judgments: QuerySet[Resolution]) -> QuerySet[Resolut
     return annotated.values_list(*FIELDS, *REASON_FIELDS)
 
 
-def _reasons(rows: Any) -> Iterator[tuple[tuple[int, int], Loss]]:
+def _read_reasons(rows: Any) -> Iterator[tuple[tuple[int, int], Loss]]:
     for _, query_id, judgment_id, document_id, *_, outcome, removed_at, is_indexed, is_kept_out, _ in rows:
         if document_id is None:
             is_missing = outcome == Resolution.Outcome.NOT_FOUND
@@ -141,7 +141,7 @@ class RunLosses:
     is_current: bool = True
 
 
-def lost_documents(
+def find_lost_documents(
     run: Run, plan: RunPlan, judged: JudgmentSet, *, k: int, query_ids: Collection[int] | None = None
 ) -> Iterator[tuple[int, list[LostDocument] | None]]:
     """Yield judged queries, or those of `query_ids`, with the relevant documents outside the run's first `k`.
@@ -153,26 +153,26 @@ def lost_documents(
     for query_id, lists, documents in stream_lists(run.benchmark, keys, query_ids=query_ids):
         if query_id in judged.truth.grades:
             is_complete = len(lists) == len(keys)
-            yield query_id, triage(plan, lists, documents, judged.relevant(query_id), k=k) if is_complete else None
+            yield query_id, triage(plan, lists, documents, judged.list_relevant(query_id), k=k) if is_complete else None
 
 
-def losses_of(run: Run, evaluation: Evaluation) -> RunLosses | None:
+def load_losses(run: Run, evaluation: Evaluation) -> RunLosses | None:
     """Return the losses of a run at primary_k, by the judgments of one of its evaluations.
 
     None for an external run, whose stages are unknown. The result is cached until the judgments, the run or the
     documents of the collection change.
     """
-    plan = stored_plan(run)
-    return None if plan is None else losses_by(plan, run, evaluation)[0]
+    plan = build_stored_plan(run)
+    return None if plan is None else trace_losses(plan, run, evaluation)[0]
 
 
-def losses_by(plan: RunPlan, run: Run, evaluation: Evaluation) -> tuple[RunLosses, JudgmentSet | None]:
+def trace_losses(plan: RunPlan, run: Run, evaluation: Evaluation) -> tuple[RunLosses, JudgmentSet | None]:
     """Return the losses of a run with known stages, and the judgments if they had to be read."""
     key, judged = _cache_key(run, evaluation), None
     losses: RunLosses | None = cache.get(key)
     if losses is None:
-        judged = judged_of(run, evaluation.dataset_version)
-        losses = _losses(run, evaluation, plan, judged)
+        judged = load_judgments(run, evaluation.dataset_version)
+        losses = _build_losses(run, evaluation, plan, judged)
         cache.set(key, losses, KEPT_SECONDS)
     return losses, judged
 
@@ -184,12 +184,12 @@ def _cache_key(run: Run, evaluation: Evaluation) -> str:
     return ":".join(map(str, ("losses", evaluation.pk, *states, *moments)))
 
 
-def _losses(run: Run, evaluation: Evaluation, plan: RunPlan, judged: JudgmentSet) -> RunLosses:
-    traced = dict(lost_documents(run, plan, judged, k=run.benchmark.primary_k))
+def _build_losses(run: Run, evaluation: Evaluation, plan: RunPlan, judged: JudgmentSet) -> RunLosses:
+    traced = dict(find_lost_documents(run, plan, judged, k=run.benchmark.primary_k))
     queries: dict[int, QueryLoss] = {}
     with_relevant = set()
     untraced = 0
-    for query in answered(evaluation):
+    for query in list_answered(evaluation):
         relevant, lost = sum(grade > 0 for grade in judged.truth.grades.get(query, {}).values()), traced.get(query)
         untraced += lost is None and query in judged.truth.grades
         if lost is not None and relevant:
@@ -201,7 +201,7 @@ def _losses(run: Run, evaluation: Evaluation, plan: RunPlan, judged: JudgmentSet
         documents.update(dict(zip(loss.causes, loss.counts, strict=True)))
         with_cause.update(loss.causes)
     tally = {cause: Tally(documents[cause], with_cause[cause]) for cause in Loss if documents[cause]}
-    is_current = evaluation.truth_hash in ("", truth_hash(judged.truth))
+    is_current = evaluation.truth_hash in ("", hash_truth(judged.truth))
     return RunLosses(tally, queries, frozenset(with_relevant), untraced, is_current)
 
 
@@ -214,7 +214,7 @@ def _query_loss(lost: Sequence[LostDocument], relevant: int) -> QueryLoss:
     return QueryLoss(len(lost), relevant, tuple(causes), tuple(counts[cause] for cause in causes))
 
 
-def answered(evaluation: Evaluation) -> list[int]:
+def list_answered(evaluation: Evaluation) -> list[int]:
     """Return the queries that have values: those that were asked and did not fail."""
     first = evaluation.values[0] if evaluation.values else []
     return [query for query, value in zip(evaluation.query_ids, first, strict=False) if value is not None]

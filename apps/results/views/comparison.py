@@ -12,10 +12,10 @@ from apps.datasets.models import DatasetVersion
 from apps.judging.models import Round, RoundRun
 from apps.operations.models import Status
 from apps.results.comparison.comparing import MOST_RUNS, IncomparableError, compare_runs
-from apps.results.comparison.describing import Bounds, strongest
-from apps.results.comparison.page import choices, comparison_context, other_pairs
-from apps.results.comparison.sentences import verdict_text
-from apps.results.configurations import shared
+from apps.results.comparison.describing import Bounds, pick_strongest
+from apps.results.comparison.page import build_context, list_choices, list_other_pairs
+from apps.results.comparison.sentences import build_verdict
+from apps.results.configurations import list_shared
 from benchbench.access import visible
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
@@ -35,8 +35,11 @@ def comparison_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpRespons
         raise PermissionDenied
     every = _find_runs(request, model_admin)
     params = request.GET
-    baseline, version = _baseline(params.get("baseline", ""), every), _version(params.get("version", ""), every)
-    runs = strongest(every, version=version, baseline=baseline)
+    baseline, version = (
+        _find_baseline(params.get("baseline", ""), every),
+        _find_version(params.get("version", ""), every),
+    )
+    runs = pick_strongest(every, version=version, baseline=baseline)
     title = f"Comparison of {counted(len(runs), 'run')}"
     context: dict[str, Any] = {"title": title, "original": title, "runs": runs}
     context |= {"weaker": len(every) - len(runs), "most": MOST_RUNS}
@@ -58,31 +61,31 @@ def comparison_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpRespons
         context |= {"refusals": [error.message]}
     else:
         if params.get("part") == "pairs":
-            context = {"pairs": other_pairs(comparison), "comparison": comparison}
+            context = {"pairs": list_other_pairs(comparison), "comparison": comparison}
             return render(request, "results/comparison/pairs.html", context)
-        context |= comparison_context(comparison, _bounds(request)) | {
-            "choices": choices(comparison),
-            "shared": shared([run.config for run in comparison.runs]),
+        context |= build_context(comparison, _parse_bounds(request)) | {
+            "choices": list_choices(comparison),
+            "shared": list_shared([run.config for run in comparison.runs]),
             "asked": {name: params.get(name, "") for name in ("version", "seed", "max_ms", "max_mb")},
             "kept": {name: params.get(name, "") for name in ("version", "seed", "measure", "baseline", "slice")},
         }
-    return model_admin.page(request, "results/comparison.html", context, status=status)
+    return model_admin.render_page(request, "results/comparison.html", context, status=status)
 
 
 def verdict_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
     """Render the verdict on a benchmark and the standings of its runs; empty if unfinished or with one run."""
-    benchmark: Benchmark = model_admin.viewed(request, object_id)
+    benchmark: Benchmark = model_admin.load_viewed(request, object_id)
     runs = list(benchmark.runs.filter(status=Run.Status.COMPLETED))
     if benchmark.status != Status.COMPLETED or len(runs) < 2:
         return HttpResponse()
-    version = _version(request.GET.get("version", ""), runs)
-    compared = strongest(runs, version=version)
+    version = _find_version(request.GET.get("version", ""), runs)
+    compared = pick_strongest(runs, version=version)
     context: dict[str, Any] = {
         "benchmark": benchmark,
         "missing": benchmark.total_runs - len(runs),
         "weaker": len(runs) - len(compared),
         "most": MOST_RUNS,
-    } | _rounds(request, benchmark)
+    } | _list_rounds(request, benchmark)
     try:
         comparison = compare_runs(compared, slice=request.GET.get("slice") or None, version=version)
     except BenchbenchError as error:
@@ -90,16 +93,16 @@ def verdict_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: uu
     else:
         context |= {
             "comparison": comparison,
-            **vars(verdict_text(comparison)),
+            **vars(build_verdict(comparison)),
             "standings": [
-                (comparison.runs[run], comparison.standing(run))
+                (comparison.runs[run], comparison.find_standing(run))
                 for run in (comparison.verdict.group if comparison.is_tested else ())
             ],
         }
     return render(request, "results/verdict.html", context)
 
 
-def _rounds(request: HttpRequest, benchmark: Benchmark) -> dict[str, Any]:
+def _list_rounds(request: HttpRequest, benchmark: Benchmark) -> dict[str, Any]:
     """Return the latest judging rounds of the benchmark's runs that the reader sees, and the number of further ones."""
     if not request.user.has_perm("judging.view_round"):
         return {}
@@ -126,7 +129,7 @@ def _find_runs(request: HttpRequest, model_admin: SiteAdmin) -> list[Run]:
     return list((runs | {run.pk: run for run in completed}).values())
 
 
-def _baseline(key: str, runs: list[Run]) -> Run | None:
+def _find_baseline(key: str, runs: list[Run]) -> Run | None:
     if not key:
         return None
     by_key = {str(run.pk): run for run in runs}
@@ -135,7 +138,7 @@ def _baseline(key: str, runs: list[Run]) -> Run | None:
     return by_key[key]
 
 
-def _version(number: str, runs: list[Run]) -> DatasetVersion | None:
+def _find_version(number: str, runs: list[Run]) -> DatasetVersion | None:
     """Return the version with this number, None without a number. Raises Http404 for an unknown version."""
     if not number or not runs:
         return None
@@ -146,7 +149,7 @@ def _version(number: str, runs: list[Run]) -> DatasetVersion | None:
     return by_number[number]
 
 
-def _bounds(request: HttpRequest) -> Bounds:
+def _parse_bounds(request: HttpRequest) -> Bounds:
     megabytes = _number(request.GET.get("max_mb", ""))
     return Bounds(_number(request.GET.get("max_ms", "")), None if megabytes is None else megabytes * MEGABYTE)
 

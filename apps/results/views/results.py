@@ -13,29 +13,29 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from apps.benchmarks.measuring.reading import CutError
-from apps.benchmarks.measuring.slicing import slicing_of_version
+from apps.benchmarks.measuring.slicing import slice_version
 from apps.benchmarks.models import Baseline, Benchmark, Evaluation, QueryResult, Run
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset
 from apps.mappings.models import Mapping
-from apps.results.comparison.history import history, history_figure
-from apps.results.exporting import EXPORTERS, export, exporters_of, file_name
-from apps.results.leaderboard.coverage import CoverageError, coverage_of
-from apps.results.leaderboard.page import ENDED, board_context, start_context
+from apps.results.comparison.history import load_history, plot_history
+from apps.results.exporting import EXPORTERS, export, list_exporters, name_file
+from apps.results.leaderboard.coverage import CoverageError, load_coverage
+from apps.results.leaderboard.page import ENDED, build_context, start_context
 from apps.results.leaderboard.versions import NoValuesError, VersionView, choose_version
 from apps.results.triage import queries
-from apps.results.triage.next_steps import judging_of
+from apps.results.triage.next_steps import build_judging
 from apps.results.triage.run_page import query_context, run_context
-from apps.results.triage.sections import ContentError, content_of, section_means
+from apps.results.triage.sections import ContentError, load_content, load_section_means
 from benchbench.access import visible
 from benchbench.errors import BenchbenchError
 from benchbench.ir.measures import DEFINITIONS
-from benchbench.ir.measures.library import catalogue
+from benchbench.ir.measures.library import list_measures
 from benchbench.ir.slices import MINIMUM
 from benchbench.local_files.placing import write_pieces
 from benchbench.site.admin import SiteAdmin
 from benchbench.site.downloads import attachment
-from benchbench.site.panels import Button, change_url, changelist_url
+from benchbench.site.panels import Button, build_list_url, change_url
 
 MOST_SHOWN = 20  # characters
 
@@ -77,38 +77,38 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
 
 def benchmark_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
     """Render the leaderboard of a benchmark, live while it runs."""
-    benchmark: Benchmark = model_admin.viewed(request, object_id)
-    context = _board(request, model_admin, benchmark) | {"exporters": exporters_of(benchmark)}
-    return model_admin.page(request, "results/benchmark.html", context, original=benchmark)
+    benchmark: Benchmark = model_admin.load_viewed(request, object_id)
+    context = _build_board(request, model_admin, benchmark) | {"exporters": list_exporters(benchmark)}
+    return model_admin.render_page(request, "results/benchmark.html", context, original=benchmark)
 
 
 def benchmark_live(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
     """Render the part of the page that changes while the benchmark runs."""
-    benchmark: Benchmark = model_admin.viewed(request, object_id)
-    return render(request, "results/board.html", _board(request, model_admin, benchmark))
+    benchmark: Benchmark = model_admin.load_viewed(request, object_id)
+    return render(request, "results/board.html", _build_board(request, model_admin, benchmark))
 
 
-def _board(request: HttpRequest, model_admin: SiteAdmin, benchmark: Benchmark) -> dict[str, Any]:
+def _build_board(request: HttpRequest, model_admin: SiteAdmin, benchmark: Benchmark) -> dict[str, Any]:
     """Return the shared context of both: the board at the cutoff, and the available actions."""
     k, at = parse_cutoff(request, benchmark), parse_version(request, benchmark)
     page_url = reverse("admin:benchmark_results", args=[benchmark.pk])
-    acts = [button for button in model_admin.offered(request, benchmark) if button.href != page_url]
+    acts = [button for button in model_admin.list_offered(request, benchmark) if button.href != page_url]
     may_add = request.user.has_perm("benchmarks.add_benchmark")
     edit = "Edit" if model_admin.has_change_permission(request) else "Details"
     return {
-        **board_context(benchmark, k, at=at, within=request.GET.get("slice", "")),
+        **build_context(benchmark, k, at=at, within=request.GET.get("slice", "")),
         "original": benchmark,
         "buttons": [
             Button(edit, "edit", href=change_url(benchmark)),
-            *(button for button in links_of(benchmark) if may_add or not button.needs),
+            *(button for button in build_links(benchmark) if may_add or not button.needs),
             *acts,
         ],
-        "changelist_url": changelist_url(Benchmark),
+        "changelist_url": build_list_url(Benchmark),
         "next": page_url,
     }
 
 
-def links_of(benchmark: Benchmark) -> list[Button]:
+def build_links(benchmark: Benchmark) -> list[Button]:
     """Return the download of a finished benchmark; for external runs the link to import another."""
     if benchmark.status not in ENDED:
         return []
@@ -127,37 +127,37 @@ def links_of(benchmark: Benchmark) -> list[Button]:
 
 def run_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> HttpResponse:
     """Render a run: its configuration, means and times, its losses, and its queries, worst first."""
-    run: Run = model_admin.viewed(request, object_id)
+    run: Run = model_admin.load_viewed(request, object_id)
     context = run_context(run, request.GET, at=parse_version(request, run.benchmark), against=run_against(request))
-    context |= {"buttons": model_admin.offered(request, run), "exporters": exporters_of(run)}
-    return model_admin.page(request, "results/run.html", context, original=run)
+    context |= {"buttons": model_admin.list_offered(request, run), "exporters": list_exporters(run)}
+    return model_admin.render_page(request, "results/run.html", context, original=run)
 
 
 def query_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> HttpResponse:
     """Render one ranking: its documents with grades and paths, and the lost ones with causes; or two side by side."""
-    result: QueryResult = model_admin.viewed(request, object_id)
+    result: QueryResult = model_admin.load_viewed(request, object_id)
     at = parse_version(request, result.run.benchmark)
     context = query_context(result, at=at, against=run_against(request))
-    context["judging"] = judging_of(result, request.user, version=at.version)
-    return model_admin.page(request, "results/query.html", context, original=result)
+    context["judging"] = build_judging(result, request.user, version=at.version)
+    return model_admin.render_page(request, "results/query.html", context, original=result)
 
 
 def history_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
     """Render the benchmarks of a dataset over time, and its baselines."""
-    dataset: Dataset = model_admin.viewed(request, object_id)
-    timeline = history(dataset, request.user, measure=request.GET.get("by", ""))
+    dataset: Dataset = model_admin.load_viewed(request, object_id)
+    timeline = load_history(dataset, request.user, measure=request.GET.get("by", ""))
     searched = Mapping.objects.filter(dataset=dataset, collection__kind=Collection.Kind.DOCUMENTS)
     baselines = visible(Baseline.objects.filter(dataset=dataset), request.user, through="run__benchmark")
     context = {
         "dataset": dataset,
         "history": timeline,
         "newest_first": timeline.points[::-1],
-        "figure": history_figure(timeline),
+        "figure": plot_history(timeline),
         "baselines": baselines.select_related("run__benchmark", "approved_by", "retired_by").order_by("-created_at"),
         "mapping": visible(searched, request.user).first(),
         "trail": [dataset],
     }
-    return model_admin.page(request, "results/history.html", context, original=dataset)
+    return model_admin.render_page(request, "results/history.html", context, original=dataset)
 
 
 def download(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID, format: str) -> HttpResponseBase:
@@ -166,14 +166,14 @@ def download(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID,
     With `?version=2` the values are those on that version of its dataset. The file is complete before the response
     begins, because a truncated one would look complete.
     """
-    subject: Benchmark | Run = model_admin.viewed(request, object_id)
-    if EXPORTERS.get(format) not in exporters_of(subject):
+    subject: Benchmark | Run = model_admin.load_viewed(request, object_id)
+    if EXPORTERS.get(format) not in list_exporters(subject):
         raise Http404
-    exporter, version = EXPORTERS[format], _version(request)
+    exporter, version = EXPORTERS[format], _parse_version(request)
     try:
         return attachment(
             lambda file: write_pieces(export(subject, format, version=version), file),
-            file_name(subject, exporter, version=version),
+            name_file(subject, exporter, version=version),
             exporter.content_type,
         )
     except BenchbenchError as error:
@@ -182,7 +182,7 @@ def download(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID,
         return redirect(change_url(subject)) if is_run else redirect("admin:benchmark_results", subject.pk)
 
 
-def _version(request: HttpRequest) -> int | None:
+def _parse_version(request: HttpRequest) -> int | None:
     """Return the dataset version number in `?version=`; None for the benchmark's own."""
     number = request.GET.get("version", "")
     if number and not (number.isdecimal() and len(number) < 10):
@@ -200,45 +200,45 @@ def measures_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
     context = {
         "title": "Measures",
         "ours": list(DEFINITIONS.values()),
-        "theirs": [measure for measure in catalogue() if measure.name not in DEFINITIONS],
+        "theirs": [measure for measure in list_measures() if measure.name not in DEFINITIONS],
     }
-    return model_admin.page(request, "results/measures.html", context)
+    return model_admin.render_page(request, "results/measures.html", context)
 
 
 def dataset_shape(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
     """Render the part of a dataset's page on how its queries are judged, and on their slices."""
-    dataset: Dataset = model_admin.viewed(request, object_id)
+    dataset: Dataset = model_admin.load_viewed(request, object_id)
     version = dataset.versions.filter(frozen_at__isnull=False).order_by("-number").first()
     context: dict[str, Any] = {"version": version, "minimum": MINIMUM}
     if version is not None:
-        slicing, context["shape"] = slicing_of_version(version)
+        slicing, context["shape"] = slice_version(version)
         context["slices"] = slicing.slices
     return render(request, "results/shape.html", context)
 
 
 def run_coverage(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
     """Render the part of a run's page on the judged shares of its means."""
-    evaluation = _measured(request, model_admin, object_id)
-    return _render_fragment(request, "coverage", lambda: {"evaluation": evaluation, "rows": coverage_of(evaluation)})
+    evaluation = _load_evaluation(request, model_admin, object_id)
+    return _render_fragment(request, "coverage", lambda: {"evaluation": evaluation, "rows": load_coverage(evaluation)})
 
 
 def run_sections(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
     """Render the part of a run's page on the sections that judgments name."""
-    evaluation = _measured(request, model_admin, object_id)
-    return _render_fragment(request, "sections", lambda: {"means": section_means(evaluation)})
+    evaluation = _load_evaluation(request, model_admin, object_id)
+    return _render_fragment(request, "sections", lambda: {"means": load_section_means(evaluation)})
 
 
 def run_content(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
     """Render the part of a run's page on evidence and expected answers in its texts."""
-    evaluation = _measured(request, model_admin, object_id)
+    evaluation = _load_evaluation(request, model_admin, object_id)
 
-    def context() -> dict[str, Any]:
-        content = content_of(evaluation)
+    def build_context() -> dict[str, Any]:
+        content = load_content(evaluation)
         worst = content.queries[:SHOWN_QUERIES]
         rows = queries.query_rows(evaluation.run, None, [query.query_id for query in worst], [])
         return {"content": content, "rows": [(row, values.values) for row, values in zip(rows, worst, strict=True)]}
 
-    return _render_fragment(request, "content", context)
+    return _render_fragment(request, "content", build_context)
 
 
 def _render_fragment(request: HttpRequest, name: str, context_of: Callable[[], dict[str, Any]]) -> HttpResponse:
@@ -250,9 +250,9 @@ def _render_fragment(request: HttpRequest, name: str, context_of: Callable[[], d
     return render(request, f"results/{name}.html", context)
 
 
-def _measured(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> Evaluation:
-    run: Run = model_admin.viewed(request, object_id)
-    evaluation = queries.evaluation_of(run, version=parse_version(request, run.benchmark).version)
+def _load_evaluation(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> Evaluation:
+    run: Run = model_admin.load_viewed(request, object_id)
+    evaluation = queries.load_evaluation(run, version=parse_version(request, run.benchmark).version)
     if evaluation is None:
         raise Http404(f"{run} has not been measured.")
     return evaluation

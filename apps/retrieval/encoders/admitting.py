@@ -38,7 +38,7 @@ def name_problem(name: str) -> str:
     )
 
 
-def unneeded_files(files: Iterable[str]) -> list[str]:
+def list_unneeded(files: Iterable[str]) -> list[str]:
     """Return the files of a model that are code, or redundant weights: for other libraries, or pickled."""
     names = set(files)
     return [
@@ -56,7 +56,7 @@ def require_safe(name: str, files: Iterable[str]) -> None:
     `files` are paths relative to the model's folder. Pickled weights that also exist as safetensors are never read.
     """
     names = set(files)
-    paths = [PurePosixPath(file) for file in names.difference(unneeded_files(names))]
+    paths = [PurePosixPath(file) for file in names.difference(list_unneeded(names))]
     safe = {path.parent for path in paths if path.suffix == ".safetensors"}
     pickled = sorted(str(path) for path in paths if path.suffix in PICKLED and path.parent not in safe)
     if pickled:

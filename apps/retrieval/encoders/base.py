@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.retrieval.encoders.model_files import ModelError
-from benchbench.ir.ranking import flaws, shape_flaw
+from benchbench.ir.ranking import find_flaws, find_shape_flaw
 from benchbench.ir.records import Vectors
 
 Kind = Literal["query", "document"]
@@ -58,22 +58,22 @@ class TokenEncoder(Encoder, Protocol):
     def embed_tokens(self, texts: Sequence[str], *, kind: Kind = "document") -> tuple[Vectors, list[TokenVectors]]:
         """Return the vectors of `embed_batch` and the tokens of each text, from one pass through the model."""
 
-    def token_ids(self, texts: Sequence[str], *, kind: Kind = "document") -> list[NDArray[np.int32]]:
+    def tokenize(self, texts: Sequence[str], *, kind: Kind = "document") -> list[NDArray[np.int32]]:
         """Return the token ids of `embed_tokens` without encoding, for thousands of texts a second."""
 
 
-def vector_flaws(encoder: Encoder, vectors: Vectors, count: int) -> dict[int, str]:
+def find_vector_flaws(encoder: Encoder, vectors: Vectors, count: int) -> dict[int, str]:
     """Return the flaws of the invalid vectors that `encoder` computed for `count` texts, by row.
 
     Raises EncoderError unless `vectors` has one row per text and the encoder's dimension.
     """
-    if wrong := shape_flaw(vectors, count, encoder.dimension):
+    if wrong := find_shape_flaw(vectors, count, encoder.dimension):
         raise EncoderError(f"{encoder.model_name} made vectors of the shape {wrong}: check the model's files.")
-    return flaws(vectors)
+    return find_flaws(vectors)
 
 
-def flawed_vector_error(model: str, name: str, flaw: str) -> EncoderError:
-    """Return the error for an invalid vector `name` something, with a flaw as named by `flaws`."""
+def build_vector_error(model: str, name: str, flaw: str) -> EncoderError:
+    """Return the error for an invalid vector `name` something, with a flaw as named by `find_flaws`."""
     return EncoderError(
         f"{model} made a vector of {name} that is {flaw}: check the text, the model's files, its precision and its "
         "device."
@@ -85,7 +85,7 @@ BATCH_CHARACTERS = 64_000  # 32 texts of about 500 tokens; longer texts come in 
 CHARACTERS_PER_TOKEN = 4
 
 
-def length_batches(texts: Sequence[str], *, window: int | None = None) -> Iterator[list[int]]:
+def batch_by_length(texts: Sequence[str], *, window: int | None = None) -> Iterator[list[int]]:
     """Yield batches of `texts` of similar length, longest first, as lists of indices.
 
     A batch is padded to its longest text, so similar lengths are about twice as fast on a CPU. It has at most BATCH

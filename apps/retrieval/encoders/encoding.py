@@ -10,8 +10,8 @@ from apps.retrieval.encoders import base
 from apps.retrieval.encoders.base import Encoder, EncoderError, Kind, TokenEncoder, Vectors
 from apps.retrieval.encoders.registry import load_encoder
 from apps.retrieval.encoders.token_store import TokenStore
-from apps.retrieval.encoders.vector_cache import TextVector, add_vectors, document_space, find_vectors, query_space
-from apps.retrieval.fingerprints import text_hash
+from apps.retrieval.encoders.vector_cache import TextVector, add_vectors, find_vectors, load_document_space, query_space
+from apps.retrieval.fingerprints import hash_text
 from apps.retrieval.models import ChunkSet, Index
 from benchbench.calls import calling
 from benchbench.decimals import counted
@@ -25,7 +25,7 @@ class RevisionError(EncoderError, UnfitWorkerError):
     """The local encoder has another revision than the vectors of the index."""
 
 
-def encoder_for(index: Index) -> Encoder:
+def load_index_encoder(index: Index) -> Encoder:
     """Return the encoder of an index, after checking that it has the revision of the index's vectors.
 
     For imported vectors only the dimension can be checked. Raises ModelError, EncoderError and RevisionError.
@@ -75,7 +75,7 @@ def chunk_vectors(
     """
     rows = chunk_set.chunks.filter(position__in=positions.tolist()).order_by("position")
     hashes = list(rows.values_list("text_hash", flat=True))
-    cached_vectors = find_vectors(document_space(encoder), list(dict.fromkeys(hashes)))
+    cached_vectors = find_vectors(load_document_space(encoder), list(dict.fromkeys(hashes)))
     cached = sum(key in cached_vectors for key in hashes)
     on_part(cached)
     missing = dict(rows.exclude(text_hash__in=cached_vectors).values_list("text_hash", "text"))
@@ -119,8 +119,8 @@ def encode_texts(
         read = [texts[index] for index in indices]
         with calling(f"The encoder {encoder.model_name}"):
             encoded, tokens = (encoder.embed_batch(read), []) if store is None else store.encoder.embed_tokens(read)
-        for row, flaw in base.vector_flaws(encoder, encoded, len(read)).items():
-            raise base.flawed_vector_error(encoder.model_name, name(indices[row]), flaw)
+        for row, flaw in base.find_vector_flaws(encoder, encoded, len(read)).items():
+            raise base.build_vector_error(encoder.model_name, name(indices[row]), flaw)
         vectors[indices] = encoded
         if store is not None and not store.store_tokens(read, tokens, make_room=False):
             store = None
@@ -138,7 +138,7 @@ def query_vectors(index: Index, texts: Sequence[str], *, kind: Kind = "query") -
     if not texts:
         return []
     space = query_space(index, kind)
-    hashes = [text_hash(text) for text in texts]
+    hashes = [hash_text(text) for text in texts]
     texts_by_hash = dict(zip(hashes, texts, strict=True))
     vectors_by_hash = find_vectors(space, list(texts_by_hash))
     if missing := sorted(texts_by_hash.keys() - vectors_by_hash.keys()):
@@ -148,7 +148,7 @@ def query_vectors(index: Index, texts: Sequence[str], *, kind: Kind = "query") -
         stored = find_vectors(space, missing)
         for row, key in enumerate(missing):
             if key not in stored:
-                raise _invalid_vector_error(index, texts_by_hash[key], wrong.get(row))
+                raise _build_query_error(index, texts_by_hash[key], wrong.get(row))
             vectors_by_hash[key] = stored[key]._replace(is_new=True, together_ms=fresh[key].together_ms)
     return [vectors_by_hash[key] for key in hashes]
 
@@ -158,23 +158,23 @@ def time_encoding(index: Index, text: str, *, kind: Kind = "query") -> float:
 
     The stored vector does not change.
     """
-    ms = embed_queries(encoder_for(index), [text], kind)[1]
-    query_space(index, kind).vectors.filter(text_hash=text_hash(text), encode_ms__isnull=False).update(encode_ms=ms)
+    ms = embed_queries(load_index_encoder(index), [text], kind)[1]
+    query_space(index, kind).vectors.filter(text_hash=hash_text(text), encode_ms__isnull=False).update(encode_ms=ms)
     return ms
 
 
-def share_to_encode(index: Index, texts: Sequence[str]) -> float:
+def compute_uncached_share(index: Index, texts: Sequence[str]) -> float:
     """Return the share of the query texts, in [0, 1], without a cached vector of the index's model."""
-    hashes = {text_hash(text) for text in texts}
+    hashes = {hash_text(text) for text in texts}
     if not hashes or index.dimension is None:
         return 0.0
     return 1 - query_space(index).vectors.filter(text_hash__in=hashes).count() / len(hashes)
 
 
-def _invalid_vector_error(index: Index, text: str, flaw: str | None) -> EncoderError:
+def _build_query_error(index: Index, text: str, flaw: str | None) -> EncoderError:
     """Return the error for a query with an invalid vector. Without a `flaw`, the stored vector is damaged."""
     if flaw is not None:
-        return base.flawed_vector_error(index.encoder, f"the query {text[:80]!r}", flaw)
+        return base.build_vector_error(index.encoder, f"the query {text[:80]!r}", flaw)
     return EncoderError(
         f"The imported vector of the query {text[:80]!r} is damaged in the database: import the vectors of the index "
         f'"{index}" again.'
@@ -189,9 +189,9 @@ def _encode_queries(index: Index, texts: Sequence[str], kind: Kind) -> tuple[lis
             f'index "{index}", which names no model. Import it again with these vectors, or with the model.',
             field="model",
         )
-    encoder = encoder_for(index)  # may load the model, which does not count as a query's cost
+    encoder = load_index_encoder(index)  # may load the model, which does not count as a query's cost
     vectors, ms = embed_queries(encoder, texts, kind)
-    wrong = base.vector_flaws(encoder, vectors, len(texts))
+    wrong = base.find_vector_flaws(encoder, vectors, len(texts))
     together = ms if len(texts) > 1 else None
     return [TextVector(vector, ms / len(texts), together_ms=together) for vector in vectors], wrong
 

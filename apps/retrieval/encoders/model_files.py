@@ -12,8 +12,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from apps.retrieval.encoders.admitting import PUBLISHED, ModelError, require_no_code, require_safe, unneeded_files
-from benchbench.errors import without_folders
+from apps.retrieval.encoders.admitting import PUBLISHED, ModelError, list_unneeded, require_no_code, require_safe
+from benchbench.errors import strip_folders
 
 log = logging.getLogger(__name__)
 # Models in installable wheels, by each of their names.
@@ -56,11 +56,11 @@ def load_model(kind: str, name: str, *, device: str | None = None) -> tuple[Any,
     except Exception as error:  # the library passes on any error of its layers
         log.warning("The model %r could not be loaded from %s.", name, folder, exc_info=True)
         raise ModelError(
-            f"The model {name!r} could not be loaded: {without_folders(str(error))} Check its name, complete its "
+            f"The model {name!r} could not be loaded: {strip_folders(str(error))} Check its name, complete its "
             "files with `hf download`, or give the path of a sentence-transformers folder in a command.",
             field="model",
         ) from error
-    return model, revision_of(folder)
+    return model, read_revision(folder)
 
 
 def _release_memory() -> None:
@@ -79,12 +79,12 @@ def find_model(name: str) -> Path | None:
     for that. None means that the name must be downloaded or that the path does not exist.
     """
     if PUBLISHED.fullmatch(name):
-        return _in_cache(name) or _in_wheel(name)
+        return _find_in_cache(name) or _find_in_wheel(name)
     path = Path(name).expanduser()
     return path if path.is_dir() else None
 
 
-def missing_model_requirement(name: str) -> str:
+def describe_missing_model(name: str) -> str:
     """Return why a model cannot be loaded here, as a clause; "" if no reason is known.
 
     Checks its files without loading it. A model to be downloaded is looked up on the hub. If that does not answer
@@ -96,22 +96,22 @@ def missing_model_requirement(name: str) -> str:
             return ""
         _require_fetchable(name)
     except ModelError as error:
-        return _as_clause(error)
-    return _refusal(name, int(time.monotonic() / BELIEVED_SECONDS))
+        return _render_clause(error)
+    return _find_refusal(name, int(time.monotonic() / BELIEVED_SECONDS))
 
 
 @lru_cache(maxsize=64)
-def _refusal(name: str, moment: int) -> str:
+def _find_refusal(name: str, moment: int) -> str:
     try:
         require_safe(name, _look_up(name, within=LOOK_SECONDS)[1])
     except ModelError as error:
-        return _as_clause(error)
+        return _render_clause(error)
     except Exception as error:  # of any HTTP library that the hub's client uses
         log.warning("The Hugging Face Hub did not answer for the model %r: %s", name, error)
     return ""
 
 
-def _as_clause(error: ModelError) -> str:
+def _render_clause(error: ModelError) -> str:
     return error.message[0].lower() + error.message[1:].rstrip(".")
 
 
@@ -128,13 +128,13 @@ def fetch_model(name: str) -> Path:
     try:
         repository, files = _look_up(name)
         require_safe(name, files)
-        folder = snapshot_download(repository, ignore_patterns=unneeded_files(files))  # nosec # its revision is stored
+        folder = snapshot_download(repository, ignore_patterns=list_unneeded(files))  # nosec # its revision is stored
     except ModelError:
         raise
     except Exception as error:  # of any HTTP library, or of the file system
         raise ModelError(
             f"{problem}, and could not be downloaded from {constants.ENDPOINT}: {type(error).__name__}: "
-            f"{without_folders(str(error)).rstrip('.')}. Check the name and try again, download it with `hf "
+            f"{strip_folders(str(error)).rstrip('.')}. Check the name and try again, download it with `hf "
             "download`, or give the path of its folder in a command.",
             field="model",
         ) from error
@@ -167,7 +167,7 @@ def _look_up(name: str, *, within: float = LOOK_UP_SECONDS) -> tuple[str, list[s
     from huggingface_hub import HfApi
     from huggingface_hub.errors import GatedRepoError, HFValidationError, RepositoryNotFoundError
 
-    for repository in _repositories(name):
+    for repository in _list_repositories(name):
         try:
             info = HfApi().model_info(repository, timeout=within)
         except GatedRepoError as error:
@@ -186,7 +186,7 @@ def _look_up(name: str, *, within: float = LOOK_UP_SECONDS) -> tuple[str, list[s
     )
 
 
-def revision_of(folder: Path) -> str:
+def read_revision(folder: Path) -> str:
     """Return an identifier of the model's files: Hugging Face's commit, else `sha256:` and a hash over them.
 
     Hashing takes about 0.3 s per 100 MB, once per process and state of the files.
@@ -209,11 +209,11 @@ def _digest(folder: Path, files: tuple[tuple[Path, int], ...]) -> str:
     return total.hexdigest()
 
 
-def _in_cache(name: str) -> Path | None:
+def _find_in_cache(name: str) -> Path | None:
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
-    for repository in _repositories(name):
+    for repository in _list_repositories(name):
         for entry in ENTRY_FILES:
             try:
                 cached = try_to_load_from_cache(repository, entry)
@@ -224,12 +224,12 @@ def _in_cache(name: str) -> Path | None:
     return None
 
 
-def _repositories(name: str) -> Iterable[str]:
+def _list_repositories(name: str) -> Iterable[str]:
     """Return the possible repositories: a bare name is first looked up under sentence-transformers, as that does."""
     return (name,) if "/" in name else (f"sentence-transformers/{name}", name)
 
 
-def _in_wheel(name: str) -> Path | None:
+def _find_in_wheel(name: str) -> Path | None:
     module = WHEELS.get(name)
     if module is None or importlib.util.find_spec(module) is None:
         return None
@@ -237,7 +237,7 @@ def _in_wheel(name: str) -> Path | None:
     return folder if folder.is_dir() else None
 
 
-def device_name() -> str:
+def name_device() -> str:
     """Return the device of models in this process: "cuda (NVIDIA …)", "mps", or "cpu", also if none was loaded."""
     torch = sys.modules.get("torch")
     if torch is None:

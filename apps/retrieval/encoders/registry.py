@@ -43,9 +43,9 @@ class KeywordEncoder:
     def embed_tokens(self, texts: Sequence[str], *, kind: Kind = "document") -> tuple[Vectors, list[TokenVectors]]:
         """Return the vectors, and the keywords as tokens, each with its own direction. Other words are skipped."""
         one_hot = np.eye(self.dimension, dtype=np.float16)
-        return self.embed_batch(texts), [TokenVectors(ids, one_hot[ids]) for ids in self.token_ids(texts)]
+        return self.embed_batch(texts), [TokenVectors(ids, one_hot[ids]) for ids in self.tokenize(texts)]
 
-    def token_ids(self, texts: Sequence[str], *, kind: Kind = "document") -> list[NDArray[np.int32]]:
+    def tokenize(self, texts: Sequence[str], *, kind: Kind = "document") -> list[NDArray[np.int32]]:
         numbers = {keyword: number for number, keyword in enumerate(self.keywords)}
         words = (re.findall(r"\w+", text.lower()) for text in texts)
         return [np.array([numbers[word] for word in text_words if word in numbers], np.int32) for text_words in words]
@@ -67,7 +67,7 @@ class SentenceTransformerEncoder:
 
     def embed_batch(self, texts: Sequence[str], *, kind: Kind = "document") -> Vectors:
         vectors = np.empty((len(texts), self.dimension), np.float32)
-        for chosen in base.length_batches(texts, window=self._model.max_seq_length):
+        for chosen in base.batch_by_length(texts, window=self._model.max_seq_length):
             vectors[chosen] = self._encode(texts, chosen, kind, normalize_embeddings=True)
         return vectors
 
@@ -86,7 +86,7 @@ class TransformerEncoder(SentenceTransformerEncoder):
         # The unknown token belongs to the text: it represents a word.
         tokenizer = self._model.tokenizer
         self._special = [token for token in tokenizer.all_special_ids if token != tokenizer.unk_token_id]
-        self._prompts = {kind: self._prompt(kind) for kind in ("query", "document")}
+        self._prompts = {kind: self._choose_prompt(kind) for kind in ("query", "document")}
         self._prompt_tokens = {
             kind: len(tokenizer(prompt.strip(), add_special_tokens=False)["input_ids"])
             for kind, prompt in self._prompts.items()
@@ -95,31 +95,31 @@ class TransformerEncoder(SentenceTransformerEncoder):
     def embed_tokens(self, texts: Sequence[str], *, kind: Kind = "document") -> tuple[Vectors, list[TokenVectors]]:
         vectors = np.empty((len(texts), self.dimension), np.float32)
         tokens: list[TokenVectors] = [base.NO_TOKENS] * len(texts)
-        for chosen in base.length_batches(texts, window=self._model.max_seq_length):
+        for chosen in base.batch_by_length(texts, window=self._model.max_seq_length):
             outputs = self._encode(texts, chosen, kind, output_value=None)
-            vectors[chosen] = _unit([output["sentence_embedding"] for output in outputs])
+            vectors[chosen] = _scale_to_unit([output["sentence_embedding"] for output in outputs])
             for index, output in zip(chosen, outputs, strict=True):
                 ids = output["input_ids"].cpu().numpy()
-                mask = self._text_token_mask(ids, kind)
+                mask = self._mask_text_tokens(ids, kind)
                 tokens[index] = TokenVectors(
-                    ids[mask].astype(np.int32), _unit([output["token_embeddings"]])[0, mask].astype(np.float16)
+                    ids[mask].astype(np.int32), _scale_to_unit([output["token_embeddings"]])[0, mask].astype(np.float16)
                 )
         return vectors, tokens
 
-    def token_ids(self, texts: Sequence[str], *, kind: Kind = "document") -> list[NDArray[np.int32]]:
+    def tokenize(self, texts: Sequence[str], *, kind: Kind = "document") -> list[NDArray[np.int32]]:
         read = self._model.tokenizer(
             [self._prompts[kind] + text for text in texts], truncation=True, max_length=self._model.max_seq_length
         )
         all_ids = [np.array(ids, np.int32) for ids in read["input_ids"]]
-        return [ids[self._text_token_mask(ids, kind)] for ids in all_ids]
+        return [ids[self._mask_text_tokens(ids, kind)] for ids in all_ids]
 
-    def _text_token_mask(self, ids: NDArray[Any], kind: Kind) -> NDArray[np.bool_]:
+    def _mask_text_tokens(self, ids: NDArray[Any], kind: Kind) -> NDArray[np.bool_]:
         """Return a mask (t,) of the text's tokens: neither special, such as padding, nor of the prompt."""
         mask: NDArray[np.bool_] = ~np.isin(ids, self._special)
         mask[np.flatnonzero(mask)[: self._prompt_tokens[kind]]] = False
         return mask
 
-    def _prompt(self, kind: str) -> str:
+    def _choose_prompt(self, kind: str) -> str:
         """Return the prompt that the library chooses for `encode_query` or `encode_document`."""
         names = ("query",) if kind == "query" else ("document", "passage", "corpus")
         prompts = self._model.prompts
@@ -127,7 +127,7 @@ class TransformerEncoder(SentenceTransformerEncoder):
         return str(prompts.get(chosen) or "")
 
 
-def _unit(tensors: Sequence[Any]) -> Vectors:
+def _scale_to_unit(tensors: Sequence[Any]) -> Vectors:
     """Return tensors of one shape, stacked as a NumPy array, scaled to unit length along the last axis."""
     import torch
 

@@ -15,11 +15,11 @@ from pathlib import Path
 import numpy as np
 from django.conf import settings
 
-from apps.retrieval.encoders.base import BATCH, EncoderError, Kind, TokenEncoder, TokenVectors, flawed_vector_error
+from apps.retrieval.encoders.base import BATCH, EncoderError, Kind, TokenEncoder, TokenVectors, build_vector_error
 from apps.retrieval.fingerprints import fingerprint
 from benchbench.decimals import counted
-from benchbench.ir.ranking import flaws, shape_flaw
-from benchbench.local_files.packs import OVERHEAD, Packs, packed_bytes, trim_packs, writing
+from benchbench.ir.ranking import find_flaws, find_shape_flaw
+from benchbench.local_files.packs import OVERHEAD, Packs, count_packed_bytes, trim_packs, writing
 
 SLACK = 16  # a pack has at most a 16th of the limit, and trimming frees as much
 
@@ -30,10 +30,10 @@ class TokenStore:
     def __init__(self, encoder: TokenEncoder, kind: Kind) -> None:
         self.encoder = encoder
         self.kind = kind
-        self.folder = tokens_folder(encoder.model_name, encoder.revision, kind)
+        self.folder = locate_tokens(encoder.model_name, encoder.revision, kind)
         self._packs = _packs_in(self.folder)
 
-    def tokens(self, texts: Sequence[str], *, on_part: Callable[[], None] = lambda: None) -> list[TokenVectors]:
+    def load_tokens(self, texts: Sequence[str], *, on_part: Callable[[], None] = lambda: None) -> list[TokenVectors]:
         """Return the stored token vectors of texts, encoding the missing ones first.
 
         `on_part` is called after each batch of encoded texts and may raise. Raises EncoderError.
@@ -50,12 +50,12 @@ class TokenStore:
 
     def find_missing(self, texts: Sequence[str]) -> list[str]:
         """Return the texts without stored token vectors."""
-        stored_keys = self._packs.find_keys([self._key(text) for text in texts])
-        return [text for text in texts if self._key(text) not in stored_keys]
+        stored_keys = self._packs.find_keys([self._build_key(text) for text in texts])
+        return [text for text in texts if self._build_key(text) not in stored_keys]
 
     def read(self, texts: Sequence[str]) -> dict[str, TokenVectors]:
         """Return the stored token vectors, by text."""
-        by_key = {self._key(text): text for text in texts}
+        by_key = {self._build_key(text): text for text in texts}
         return {by_key[key]: self._unpack(content) for key, content in self._packs.read(list(by_key)).items()}
 
     def store_tokens(self, texts: Sequence[str], tokens: Sequence[TokenVectors], *, make_room: bool) -> bool:
@@ -65,10 +65,10 @@ class TokenStore:
         Raises EncoderError for invalid token vectors.
         """
         self._check(texts, tokens)
-        limit, root = settings.BENCHBENCH_TOKEN_BYTES, _root()
-        records, has_room = dict(zip(map(self._key, texts), tokens, strict=True)), True
+        limit, root = settings.BENCHBENCH_TOKEN_BYTES, _locate_root()
+        records, has_room = dict(zip(map(self._build_key, texts), tokens, strict=True)), True
         with writing(root):
-            existing, used_bytes = self._packs.read(list(records)), packed_bytes(root)
+            existing, used_bytes = self._packs.read(list(records)), count_packed_bytes(root)
             for key in [key for key in records if key not in existing]:
                 content = records[key].ids.astype("<i4").tobytes() + records[key].vectors.astype("<f2").tobytes()
                 size = OVERHEAD + len(content)
@@ -82,7 +82,7 @@ class TokenStore:
             self._packs.sync()
         return has_room
 
-    def _key(self, text: str) -> bytes:
+    def _build_key(self, text: str) -> bytes:
         """Return the key of a text's record, unique across models, kinds and layouts."""
         return sha256(f"{self.folder.name} i4 f2 {self.encoder.token_dimension} {text}".encode()).digest()
 
@@ -101,24 +101,24 @@ class TokenStore:
             )
         for text, vectors in zip(texts, tokens, strict=True):
             name = f"a token of the {self.kind} {text[:80]!r}"
-            if wrong := shape_flaw(vectors.vectors, len(vectors.ids), self.encoder.token_dimension):
-                raise flawed_vector_error(self.encoder.model_name, name, f"of the shape {wrong}")
-            for flaw in flaws(vectors.vectors).values():
-                raise flawed_vector_error(self.encoder.model_name, name, flaw)
+            if wrong := find_shape_flaw(vectors.vectors, len(vectors.ids), self.encoder.token_dimension):
+                raise build_vector_error(self.encoder.model_name, name, f"of the shape {wrong}")
+            for flaw in find_flaws(vectors.vectors).values():
+                raise build_vector_error(self.encoder.model_name, name, flaw)
 
 
-def tokens_folder(encoder: str, revision: str, kind: str) -> Path:
-    return _root() / fingerprint(encoder=encoder, revision=revision, kind=kind)[:32]
+def locate_tokens(encoder: str, revision: str, kind: str) -> Path:
+    return _locate_root() / fingerprint(encoder=encoder, revision=revision, kind=kind)[:32]
 
 
 def delete_tokens(encoder: str, revision: str, kind: str) -> None:
     """Delete this machine's token vectors of a model, revision and kind of text."""
-    with writing(_root()):
-        shutil.rmtree(tokens_folder(encoder, revision, kind), ignore_errors=True)
+    with writing(_locate_root()):
+        shutil.rmtree(locate_tokens(encoder, revision, kind), ignore_errors=True)
 
 
 _packs_in = lru_cache(Packs)  # keeps their index in this process
 
 
-def _root() -> Path:
+def _locate_root() -> Path:
     return Path(settings.BENCHBENCH_VECTOR_DIR) / "packs"

@@ -16,7 +16,7 @@ from django.db.models import Count, F, Max, QuerySet
 from apps.retrieval.encoders.base import Encoder, EncoderError, Kind, Vectors
 from apps.retrieval.models import ChunkSet, Index, VectorSpace
 from benchbench.database.binary import binary_cursor
-from benchbench.ir.ranking import flaws
+from benchbench.ir.ranking import find_flaws
 from benchbench.ir.records import Positions
 
 ROWS_AT_ONCE = 10_000  # 15 MB of a small model's vectors; for as many, PostgreSQL may scan the table
@@ -45,7 +45,7 @@ TRIM = """
 """
 
 
-def space_of(encoder: str, revision: str, kind: Kind, dimension: int) -> VectorSpace:
+def load_space(encoder: str, revision: str, kind: Kind, dimension: int) -> VectorSpace:
     """Return the space of a model, revision and kind of text. Raises EncoderError if its dimension differs."""
     space, _ = VectorSpace.objects.get_or_create(
         encoder=encoder, revision=revision, kind=kind, defaults={"dimension": dimension}
@@ -59,14 +59,14 @@ def space_of(encoder: str, revision: str, kind: Kind, dimension: int) -> VectorS
     return space
 
 
-def document_space(encoder: Encoder) -> VectorSpace:
-    return space_of(encoder.model_name, encoder.revision, "document", encoder.dimension)
+def load_document_space(encoder: Encoder) -> VectorSpace:
+    return load_space(encoder.model_name, encoder.revision, "document", encoder.dimension)
 
 
 def query_space(index: Index, kind: Kind = "query") -> VectorSpace:
     """Return the space of an index's queries. With kind "document", of texts encoded as documents."""
     assert index.dimension is not None
-    return space_of(index.encoder, index.encoder_revision, kind, index.dimension)
+    return load_space(index.encoder, index.encoder_revision, kind, index.dimension)
 
 
 class TextVector(NamedTuple):
@@ -106,7 +106,7 @@ def decode_vectors(space: VectorSpace, stored: Mapping[str, bytes]) -> dict[str,
     complete = {key: value for key, value in stored.items() if len(value) == 4 * space.dimension}
     vectors = np.frombuffer(b"".join(complete.values()), "<f4").astype(np.float32, copy=False)
     vectors = vectors.reshape(-1, space.dimension)
-    wrong = flaws(vectors)
+    wrong = find_flaws(vectors)
     decoded = {key: vectors[row] for row, key in enumerate(complete) if row not in wrong}
     if lost := stored.keys() - decoded.keys():
         bad = [stored[key] for key in lost]  # not one that another worker has replaced meanwhile
@@ -124,14 +124,14 @@ def add_vectors(space: VectorSpace, vectors: Mapping[str, TextVector]) -> None:
             cursor.execute(ADD, [space.pk, batch_hashes, stored, [vectors[key].encode_ms for key in batch_hashes]])
 
 
-def cached_positions(space: VectorSpace, chunk_set: ChunkSet) -> Positions:
+def load_cached_positions(space: VectorSpace, chunk_set: ChunkSet) -> Positions:
     """Return the positions of chunks with a cached vector, in any order."""
     with connection.cursor() as cursor:
         cursor.execute(FIND_POSITIONS, [space.pk, chunk_set.pk])
         return np.fromiter((position for (position,) in cursor.fetchall()), np.int64)
 
 
-def with_sizes(spaces: QuerySet[VectorSpace]) -> QuerySet[VectorSpace]:
+def annotate_sizes(spaces: QuerySet[VectorSpace]) -> QuerySet[VectorSpace]:
     """Annotate spaces with the number of their vectors (`entries`), `bytes`, and `last_used`."""
     counted = spaces.annotate(entries=Count("vectors"), last_used=Max("vectors__used_at"))
     return counted.annotate(bytes=F("entries") * F("dimension") * 4)
@@ -142,7 +142,7 @@ def trim_cache() -> int:
 
     Counting the cache takes about 100 ms at the default limit.
     """
-    spaces: list[Any] = list(with_sizes(VectorSpace.objects.filter(kind="document")))
+    spaces: list[Any] = list(annotate_sizes(VectorSpace.objects.filter(kind="document")))
     excess = sum(space.bytes for space in spaces) - settings.BENCHBENCH_VECTOR_CACHE_BYTES
     if excess <= 0:
         return 0

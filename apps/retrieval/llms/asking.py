@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.llms.answers import answers_bypassed, answers_read_only, find_answer, store_answer
 from apps.retrieval.llms.clients import LLM, LLMError, Reply, TemporaryLLMError
-from apps.retrieval.llms.servers import OPTIONS, checked_llm, load_llm, require_model, servers
+from apps.retrieval.llms.servers import OPTIONS, complete_llm, load_llm, load_servers, require_model
 from apps.retrieval.models import Index, LLMAnswer
 from benchbench.calls import calling
 from benchbench.ir.planning.query_text import MAX_TOKENS, QueryText
@@ -52,14 +52,14 @@ class Breaker:
     def record_failure(self, seconds: float, now: float) -> None:
         """Count a request that failed after all retries and took `seconds`. Open the breaker if needed."""
         self.requests.append((True, seconds))
-        window = self._window()
+        window = self._list_window()
         failed = sum(has_failed for has_failed, _ in window)
         if self.reason or (window and failed >= SHARE * len(window)):
             if window:
                 self.reason = f"{failed} of its latest {len(window)} requests ({failed / len(window):.0%})"
             self.open_until = now + BREAK_SECONDS
 
-    def _window(self) -> list[tuple[bool, float]]:
+    def _list_window(self) -> list[tuple[bool, float]]:
         """Return the requests in the window, latest first; empty while they are too few."""
         window: list[tuple[bool, float]] = []
         seconds = 0.0
@@ -86,11 +86,11 @@ revisions: dict[tuple[str, str], tuple[str, float]] = {}  # by server and model,
 
 def ask(index: Index, prompt: str, accepts: Accepts) -> Reply:
     """Return the answer of an index's language model, as `ask_llm` does."""
-    return ask_llm(index.llm, checked_llm(index.llm_parameters), prompt, accepts)
+    return ask_llm(index.llm, complete_llm(index.llm_parameters), prompt, accepts)
 
 
 def ask_llm(model: str, parameters: Parameters, prompt: str, accepts: Accepts) -> Reply:
-    """Return a model's answer, cached if possible, with complete `parameters` (`checked_llm`).
+    """Return a model's answer, cached if possible, with complete `parameters` (`complete_llm`).
 
     `accepts` returns whether the caller can use a text. Only accepted answers are stored. Others are returned for the
     caller to refuse, and the next call asks the model again. The parameter `cache: false` and `bypass_answers`
@@ -101,19 +101,19 @@ def ask_llm(model: str, parameters: Parameters, prompt: str, accepts: Accepts) -
     llm = load_llm(server, model)
     if answers_bypassed.get() or not parameters["cache"]:
         text, ms = _generate(llm, server, prompt, options)
-        return Reply(text, ms, _elapsed_ms(started), False)
-    fields = _answer_fields(model, parameters, _revision(llm, server), prompt)
+        return Reply(text, ms, _measure_ms(started), False)
+    fields = _answer_fields(model, parameters, _request_revision(llm, server), prompt)
     key = fingerprint(**fields)
     answer = find_answer(key)
     if answer is not None and accepts(answer.text):
-        return Reply(answer.text, answer.ms, _elapsed_ms(started), True)
+        return Reply(answer.text, answer.ms, _measure_ms(started), True)
     text, ms = _generate(llm, server, prompt, options)
     if answers_read_only.get() or not accepts(text):
-        return Reply(text, ms, _elapsed_ms(started), False)
+        return Reply(text, ms, _measure_ms(started), False)
     if answer is not None:  # accepted by another `accepts` before
         answer.delete()
     answer = store_answer(LLMAnswer(key=key, text=text, ms=ms, **fields))
-    return Reply(answer.text, answer.ms, _elapsed_ms(started), False)
+    return Reply(answer.text, answer.ms, _measure_ms(started), False)
 
 
 def _answer_fields(model: str, parameters: Parameters, revision: str, prompt: str) -> dict[str, Any]:
@@ -123,31 +123,31 @@ def _answer_fields(model: str, parameters: Parameters, revision: str, prompt: st
     reports no revision, since another address may have another model.
     """
     server, options = parameters["provider"], {name: parameters[name] for name in OPTIONS}
-    if context := servers()[server].context:
+    if context := load_servers()[server].context:
         options["context"] = context
     if not revision:
-        options["address"] = fingerprint(url=servers()[server].url)[:16]
+        options["address"] = fingerprint(url=load_servers()[server].url)[:16]
     return {"provider": server, "model": model, "revision": revision, "prompt": prompt, "parameters": options}
 
 
 def check_llm(index: Index) -> None:
     """Check that the server of an index's language model answers and has the model. Raises LLMError."""
-    require_model(checked_llm(index.llm_parameters)["provider"], index.llm)
+    require_model(complete_llm(index.llm_parameters)["provider"], index.llm)
 
 
-def llm_revision(server: str, model: str) -> str:
+def find_llm_revision(server: str, model: str) -> str:
     """Return the revision of a model; UNKNOWN if its server does not report it or answer."""
     try:
-        return _revision(load_llm(server, model), server) or UNKNOWN
+        return _request_revision(load_llm(server, model), server) or UNKNOWN
     except LLMError:
         return UNKNOWN
 
 
-def _revision(llm: LLM, server: str) -> str:
+def _request_revision(llm: LLM, server: str) -> str:
     """Return the model's revision, requested from its server at most once in REVISION_SECONDS. Raises LLMError."""
     entry = revisions.get((server, llm.model_name))
     if entry is None or time.monotonic() > entry[1]:
-        entry = _call_server(server, llm.revision), time.monotonic() + REVISION_SECONDS
+        entry = _call_server(server, llm.request_revision), time.monotonic() + REVISION_SECONDS
         revisions[server, llm.model_name] = entry
     return entry[0]
 
@@ -157,7 +157,7 @@ def _generate(llm: LLM, server: str, prompt: str, options: Parameters) -> tuple[
 
     def generate() -> tuple[str, float]:
         started = time.perf_counter()
-        return llm.generate(prompt, **options).replace("\0", ""), _elapsed_ms(started)
+        return llm.generate(prompt, **options).replace("\0", ""), _measure_ms(started)
 
     answer = _call_server(server, generate)
     breakers[server].record_success()
@@ -171,7 +171,7 @@ def _call_server(server: str, call: Callable[[], Result]) -> Result:
     for attempt in range(1, ATTEMPTS + 1):
         try:
             # The client's timeout applies to each read, so a slowly dripping answer would never time out.
-            with calling(f"The language model server {server}", within=2 * servers()[server].timeout):
+            with calling(f"The language model server {server}", within=2 * load_servers()[server].timeout):
                 return call()
         except TemporaryLLMError:
             if attempt == ATTEMPTS:
@@ -182,7 +182,7 @@ def _call_server(server: str, call: Callable[[], Result]) -> Result:
     raise AssertionError("the last attempt returns or raises")
 
 
-def _elapsed_ms(started: float) -> float:
+def _measure_ms(started: float) -> float:
     return (time.perf_counter() - started) * 1000
 
 
@@ -192,22 +192,24 @@ def rewrite_query(method: str, llm: str, question: str) -> tuple[tuple[str, ...]
     `method` is the text of a `QueryText`. Raises LLMError, and QueryTextError for a reply with too few texts.
     """
     query_text = QueryText.parse(method)
-    model, parameters = _model_for(query_text, llm)
-    reply = ask_llm(model, parameters, query_text.prompt(question), query_text.accepts)
-    return query_text.texts(reply.text), reply
+    model, parameters = _find_model(query_text, llm)
+    reply = ask_llm(model, parameters, query_text.build_prompt(question), query_text.accepts)
+    return query_text.parse_texts(reply.text), reply
 
 
 def find_texts(method: str, llm: str, question: str, *, revision: str) -> tuple[str, ...]:
     """Return the cached texts that a revision of `llm` wrote for a question; empty if not cached."""
     query_text = QueryText.parse(method)
-    model, parameters = _model_for(query_text, llm)
-    if parameters["provider"] not in servers():
+    model, parameters = _find_model(query_text, llm)
+    if parameters["provider"] not in load_servers():
         return ()
-    fields = _answer_fields(model, parameters, "" if revision == UNKNOWN else revision, query_text.prompt(question))
+    fields = _answer_fields(
+        model, parameters, "" if revision == UNKNOWN else revision, query_text.build_prompt(question)
+    )
     answer = LLMAnswer.objects.filter(key=fingerprint(**fields)).values_list("text", flat=True).first()
-    return query_text.texts(answer) if answer is not None and query_text.accepts(answer) else ()
+    return query_text.parse_texts(answer) if answer is not None and query_text.accepts(answer) else ()
 
 
-def _model_for(query_text: QueryText, llm: str) -> tuple[str, dict[str, Any]]:
+def _find_model(query_text: QueryText, llm: str) -> tuple[str, dict[str, Any]]:
     server, _, model = llm.partition(":")
-    return model, checked_llm({"provider": server, "max_tokens": MAX_TOKENS[query_text.method]})
+    return model, complete_llm({"provider": server, "max_tokens": MAX_TOKENS[query_text.method]})

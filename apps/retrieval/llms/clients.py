@@ -65,14 +65,14 @@ class LLM(ABC):
         """Return the answer to one prompt."""
 
     @abstractmethod
-    def models(self) -> list[str]:
+    def list_models(self) -> list[str]:
         """Return the names of the server's models."""
 
     @abstractmethod
-    def revision(self) -> str:
+    def request_revision(self) -> str:
         """Return an identifier of the model's version; "" if the server reports none."""
 
-    def status_error(self, status: int, message: str) -> LLMError:
+    def build_status_error(self, status: int, message: str) -> LLMError:
         """Return the error for an HTTP status other than 200, with addresses and keys removed from the message."""
         subject = f"The language model server {self.server.name}"
         if status in UNAUTHORISED:
@@ -81,13 +81,13 @@ class LLM(ABC):
         text = re.sub(r"\bsk-\S+|\w+://\S+", "…", message)[:300]
         return kind(f"{subject} answered {status} for {self.model_name}: {text}")
 
-    def connection_error(self, error: Exception) -> TemporaryLLMError:
+    def build_connection_error(self, error: Exception) -> TemporaryLLMError:
         return TemporaryLLMError(
             f"The language model server {self.server.name} does not answer ({type(error).__name__}): start it, or "
             "correct BENCHBENCH_LLM_SERVERS."
         )
 
-    def not_an_answer(self) -> LLMError:
+    def build_answer_error(self) -> LLMError:
         return LLMError(
             f"The language model server {self.server.name} did not answer by {self.api}'s API: check the server, or "
             "correct BENCHBENCH_LLM_SERVERS."
@@ -122,14 +122,14 @@ class OllamaLLM(LLM):
         answer: Any = self._answer(lambda: self._client.chat(self.model_name, messages=[message], options=options))
         return answer.message.content or ""
 
-    def models(self) -> list[str]:
-        return list(self._digests())
+    def list_models(self) -> list[str]:
+        return list(self._request_digests())
 
-    def revision(self) -> str:
+    def request_revision(self) -> str:
         """Return the digest of the model's files; "" for a missing model, which `generate` reports."""
-        return self._digests().get(self.model_name, "")
+        return self._request_digests().get(self.model_name, "")
 
-    def _digests(self) -> dict[str, str]:
+    def _request_digests(self) -> dict[str, str]:
         """Return the digests of the models by name. Those tagged latest are also listed without the tag."""
         digests = {model.model or "": model.digest or "" for model in self._answer(self._client.list).models}
         return digests | {name.removesuffix(":latest"): digest for name, digest in digests.items()}
@@ -141,11 +141,11 @@ class OllamaLLM(LLM):
         try:
             return call()
         except ResponseError as error:
-            raise self.status_error(error.status_code, str(error.error)) from None
+            raise self.build_status_error(error.status_code, str(error.error)) from None
         except (ConnectionError, httpx.TransportError) as error:
-            raise self.connection_error(error) from None
+            raise self.build_connection_error(error) from None
         except (ValueError, TypeError):  # invalid JSON, or invalid fields in it
-            raise self.not_an_answer() from None
+            raise self.build_answer_error() from None
 
 
 class OpenAILLM(LLM):
@@ -174,16 +174,16 @@ class OpenAILLM(LLM):
         choices = getattr(answer, "choices", None)
         message = getattr(choices[0], "message", None) if choices else None
         if message is None:
-            raise self.not_an_answer()
+            raise self.build_answer_error()
         return message.content or ""
 
-    def models(self) -> list[str]:
+    def list_models(self) -> list[str]:
         listed = getattr(self._answer(self._client.models.list), "data", None)
         if listed is None:
-            raise self.not_an_answer()
+            raise self.build_answer_error()
         return [model.id for model in listed]
 
-    def revision(self) -> str:
+    def request_revision(self) -> str:
         """Return "": the API reports no digests."""
         return ""
 
@@ -193,8 +193,8 @@ class OpenAILLM(LLM):
         try:
             return call()
         except APIStatusError as error:
-            raise self.status_error(error.status_code, error.message) from None
+            raise self.build_status_error(error.status_code, error.message) from None
         except APIConnectionError as error:
-            raise self.connection_error(error) from None
+            raise self.build_connection_error(error) from None
         except (OpenAIError, ValueError):
-            raise self.not_an_answer() from None
+            raise self.build_answer_error() from None

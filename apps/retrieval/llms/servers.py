@@ -21,10 +21,10 @@ WITH_CONTEXT = ("ollama",)  # kinds whose requests can set the context in tokens
 OPTIONS = ("temperature", "max_tokens", "seed")  # options of requests, which determine an answer
 
 
-def servers() -> dict[str, Server]:
+def load_servers() -> dict[str, Server]:
     """Return the servers of BENCHBENCH_LLM_SERVERS by name. Raises ImproperlyConfigured."""
     keys = dict(entry.split("=", 1) for entry in settings.BENCHBENCH_LLM_KEYS if "=" in entry)
-    timeouts, contexts = _numbers("BENCHBENCH_LLM_TIMEOUTS"), _numbers("BENCHBENCH_LLM_CONTEXTS")
+    timeouts, contexts = _parse_numbers("BENCHBENCH_LLM_TIMEOUTS"), _parse_numbers("BENCHBENCH_LLM_CONTEXTS")
     by_name = {}
     for entry in settings.BENCHBENCH_LLM_SERVERS:
         match = SERVER_PATTERN.fullmatch(entry)
@@ -48,7 +48,7 @@ def servers() -> dict[str, Server]:
     return by_name
 
 
-def _numbers(setting: str) -> dict[str, int]:
+def _parse_numbers(setting: str) -> dict[str, int]:
     """Parse a setting of the form NAME=NUMBER per server. Raises ImproperlyConfigured."""
     numbers = {}
     for entry in getattr(settings, setting):
@@ -59,13 +59,13 @@ def _numbers(setting: str) -> dict[str, int]:
     return numbers
 
 
-def checked_llm(parameters: dict[str, Any]) -> dict[str, Any]:
+def complete_llm(parameters: dict[str, Any]) -> dict[str, Any]:
     """Return the parameters of a language model with defaults filled in, without `base_url`.
 
     `provider` is the name of a server, by default the first. Raises LLMError for unknown names and wrong types.
     """
     overrides = {name: value for name, value in parameters.items() if value is not None and name != "base_url"}
-    complete = {**DEFAULTS, "provider": next(iter(servers()), ""), **overrides}
+    complete = {**DEFAULTS, "provider": next(iter(load_servers()), ""), **overrides}
     if type(complete["temperature"]) is int:
         complete["temperature"] = float(complete["temperature"])
     if complete.keys() != DEFAULTS.keys() or any(type(complete[name]) is not type(DEFAULTS[name]) for name in DEFAULTS):
@@ -76,17 +76,17 @@ def checked_llm(parameters: dict[str, Any]) -> dict[str, Any]:
     return complete
 
 
-def full_name(llm: str, parameters: dict[str, Any]) -> str:
+def name_llm(llm: str, parameters: dict[str, Any]) -> str:
     """Return a language model with its server, "ollama:llama3", and the server's `base_url` if given."""
-    server, url = parameters.get("provider") or next(iter(servers()), ""), parameters.get("base_url")
+    server, url = parameters.get("provider") or next(iter(load_servers()), ""), parameters.get("base_url")
     return f"{server}:{llm}" + (f" at {url}" if url else "")
 
 
-def missing_llm_requirement(name: str) -> str:
+def describe_missing_llm(name: str) -> str:
     """Return why a language model, by its full name, cannot be used here, as a clause; "" if it can."""
     server, _, model_and_url = name.partition(":")
     model, _, url = model_and_url.partition(" at ")
-    by_name = servers()
+    by_name = load_servers()
     if not model:
         return "its strategy needs a language model: name one"
     if server not in by_name:
@@ -108,9 +108,9 @@ def create_llm(server: Server, model: str) -> LLM:
 
 def load_llm(provider: str, model: str) -> LLM:
     """Return a model of the server called `provider`. Raises LLMError."""
-    if missing := missing_llm_requirement(f"{provider}:{model}"):
+    if missing := describe_missing_llm(f"{provider}:{model}"):
         raise LLMError(f"{missing[0].upper()}{missing[1:]}.")
-    return create_llm(servers()[provider], model)
+    return create_llm(load_servers()[provider], model)
 
 
 LOOK_SECONDS = 5.0  # timeout for listing models: a page may be waiting
@@ -119,16 +119,18 @@ BELIEVED_SECONDS = 5.0  # how long the result is cached, since each run of a ben
 
 def find_llm_failure(name: str) -> str:
     """Return why a language model, by its full name, does not answer now, as a clause; "" if it does."""
-    if missing := missing_llm_requirement(name):
+    if missing := describe_missing_llm(name):
         return missing
     server, _, model_and_url = name.partition(":")
-    return _llm_failure(servers()[server], model_and_url.partition(" at ")[0], int(time.monotonic() / BELIEVED_SECONDS))
+    return _check_server(
+        load_servers()[server], model_and_url.partition(" at ")[0], int(time.monotonic() / BELIEVED_SECONDS)
+    )
 
 
 def require_model(server: str, model: str) -> None:
     """Check that a server answers and has a model. Raises LLMError."""
     llm_server = load_llm(server, model).server
-    models = create_llm(replace(llm_server, timeout=min(llm_server.timeout, LOOK_SECONDS)), model).models()
+    models = create_llm(replace(llm_server, timeout=min(llm_server.timeout, LOOK_SECONDS)), model).list_models()
     if model not in models:
         raise LLMError(
             f"The language model server {server} has no model {model!r}; available: "
@@ -138,7 +140,7 @@ def require_model(server: str, model: str) -> None:
 
 
 @lru_cache(maxsize=64)
-def _llm_failure(server: Server, model: str, moment: int) -> str:
+def _check_server(server: Server, model: str, moment: int) -> str:
     try:
         require_model(server.name, model)
     except LLMError as error:

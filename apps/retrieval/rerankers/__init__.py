@@ -23,11 +23,11 @@ def load_reranker(name: str, index: Index) -> Reranker:
 
     Raises ModelError, EncoderError, RerankerError.
     """
-    return _for_index(name, index) if name in RERANKERS else _cross_encoder(name)
+    return _build_reranker(name, index) if name in RERANKERS else _cross_encoder(name)
 
 
 @lru_cache(maxsize=2 * RESIDENT_RERANKERS)
-def _for_index(name: str, index: Index) -> Reranker:
+def _build_reranker(name: str, index: Index) -> Reranker:
     return RERANKERS[name](index)
 
 

@@ -19,7 +19,7 @@ class RerankerError(BenchbenchError):
 class PairScores:
     """The scores of one query with n texts: those for ranking (n,) and those for thresholds (n,).
 
-    `benchbench.ir.ranking.unit_scores` maps the latter to [0, 1], depending on the reranker's kind.
+    `benchbench.ir.ranking.scale_scores` maps the latter to [0, 1], depending on the reranker's kind.
     """
 
     scores: Scores

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from apps.retrieval.encoders.base import BATCH, length_batches, one_thread
+from apps.retrieval.encoders.base import BATCH, batch_by_length, one_thread
 from apps.retrieval.encoders.model_files import ModelError, load_model
 from apps.retrieval.rerankers.base import PairScores
 from benchbench.ir.records import Scores
@@ -49,13 +49,13 @@ class CrossEncoderReranker:
     def score(self, query: str, texts: Sequence[str]) -> PairScores:
         scores = np.empty(len(texts))
         if self._batch_size == 1:
-            scores[:] = self._one_by_one([(query, text) for text in texts])
+            scores[:] = self._score_each([(query, text) for text in texts])
         else:
-            for chosen in length_batches(texts, window=self._model.max_seq_length):
+            for chosen in batch_by_length(texts, window=self._model.max_seq_length):
                 scores[chosen] = self._predict([(query, texts[index]) for index in chosen])
         return PairScores(scores, scores)
 
-    def _one_by_one(self, pairs: Sequence[tuple[str, str]]) -> Scores:
+    def _score_each(self, pairs: Sequence[tuple[str, str]]) -> Scores:
         """Score each pair by itself on one thread, several pairs at once, so that the bits depend only on the pair."""
         scores = np.empty(len(pairs))
         with one_thread() as threads, ThreadPoolExecutor(threads) as pool:

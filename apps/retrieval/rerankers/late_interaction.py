@@ -10,7 +10,7 @@ from django.conf import settings
 from numpy.typing import NDArray
 
 from apps.retrieval.encoders.base import TokenEncoder, one_thread
-from apps.retrieval.encoders.encoding import encoder_for
+from apps.retrieval.encoders.encoding import load_index_encoder
 from apps.retrieval.encoders.token_store import TokenStore
 from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.models import ChunkSet, Index
@@ -55,7 +55,7 @@ def _count(chunk_set: ChunkSet, encoder: TokenEncoder) -> NDArray[np.int64]:
     counts = np.zeros(1, np.int64)
     for start in range(0, chunk_set.chunk_count, CHUNKS_AT_ONCE):
         chunks = chunk_set.chunks.filter(position__range=(start, start + CHUNKS_AT_ONCE - 1))
-        occurring = [np.unique(ids) for ids in encoder.token_ids(list(chunks.values_list("text", flat=True)))]
+        occurring = [np.unique(ids) for ids in encoder.tokenize(list(chunks.values_list("text", flat=True)))]
         occurrences = np.bincount(np.concatenate(occurring), minlength=len(counts))
         occurrences[: len(counts)] += counts
         counts = occurrences
@@ -90,7 +90,7 @@ class LateInteractionReranker:
                 f'The reranker "{LATE_INTERACTION}" needs token vectors, but the index "{index}" has no encoder: make '
                 "a version of it with an encoder, or choose a cross-encoder."
             )
-        encoder = encoder_for(index)
+        encoder = load_index_encoder(index)
         if not isinstance(encoder, TokenEncoder):
             raise RerankerError(
                 f'The reranker "{LATE_INTERACTION}" needs token vectors, which the encoder {index.encoder} does not '
@@ -105,31 +105,31 @@ class LateInteractionReranker:
 
     def prepare(self, texts: Sequence[str], *, on_part: Callable[[], None] = lambda: None) -> None:
         """Store the missing token vectors of texts, such as those of an index with imported vectors."""
-        self._documents.tokens(self._documents.find_missing(texts), on_part=on_part)
+        self._documents.load_tokens(self._documents.find_missing(texts), on_part=on_part)
 
     def score(self, query: str, texts: Sequence[str]) -> PairScores:
         scores, means = np.zeros(len(texts)), np.zeros(len(texts))
-        (query_tokens,) = self._queries.tokens([query])
+        (query_tokens,) = self._queries.load_tokens([query])
         if len(query_tokens.ids) and texts:
             weights = self._frequencies.idf(query_tokens.ids)
             vectors = query_tokens.vectors.astype(np.float32)
-            text_tokens = self._documents.tokens(texts)
+            text_tokens = self._documents.load_tokens(texts)
             with one_thread():
                 for number, text in enumerate(text_tokens):
-                    best = greatest_similarities(vectors, text.vectors.astype(np.float32))
+                    best = find_max_similarities(vectors, text.vectors.astype(np.float32))
                     scores[number] = (weights * best).sum() / weights.sum()
                     means[number] = best.mean()
         return PairScores(scores, means)
 
     def combine(self, first: Scores, scores: Scores) -> Scores:
-        return WEIGHT * _standardised(scores) + _standardised(first)
+        return WEIGHT * _standardise(scores) + _standardise(first)
 
 
-def greatest_similarities(query: NDArray[np.float32], text: NDArray[np.float32]) -> Scores:
+def find_max_similarities(query: NDArray[np.float32], text: NDArray[np.float32]) -> Scores:
     """Return for each token vector of `query` (q, d) its greatest inner product with one of `text` (t, d), as (q,).
 
     The bits do not depend on batches or threads: float32 products only nominate. Those within RESCORE_BAND of the
-    greatest are computed again in float64, row by row, as `search.exact.nearest` does for whole chunks. A text without
+    greatest are computed again in float64, row by row, as `search.exact.find_nearest` does for chunks. A text without
     tokens gives 0.
     """
     if not len(text):
@@ -142,7 +142,7 @@ def greatest_similarities(query: NDArray[np.float32], text: NDArray[np.float32])
     return np.maximum.reduceat(products, np.searchsorted(rows, np.arange(len(query))))
 
 
-def _standardised(scores: Scores) -> Scores:
+def _standardise(scores: Scores) -> Scores:
     """Return the z-scores of a list; all 0 if the scores are equal."""
     spread = scores.std() if len(scores) else 0.0
     return (scores - scores.mean()) / spread if spread > 0 else np.zeros_like(scores)

@@ -12,20 +12,20 @@ from typing import TypeVar
 
 import numpy as np
 
-from apps.retrieval.availability import missing_requirements
+from apps.retrieval.availability import describe_missing
 from apps.retrieval.filters import Filter
 from apps.retrieval.models import Index
 from apps.retrieval.search import exact, pgvector
 from apps.retrieval.search.pgvector import Among
-from apps.retrieval.search.vectors import incomplete_table, vectors_file
+from apps.retrieval.search.vectors import build_table_error, locate_vectors
 from apps.retrieval.stores import STORES
 from apps.retrieval.stores.base import Collection, Nominate, StoreError
-from apps.retrieval.stores.filling import OpenCollection, collection_name, open_collection
+from apps.retrieval.stores.filling import OpenCollection, name_collection, open_collection
 from apps.retrieval.strategies.base import Answer
 from benchbench.calls import calling
 from benchbench.errors import UnfitWorkerError, error_text
 from benchbench.ir.planning.ann import Ann
-from benchbench.ir.ranking import RESCORE_BAND, pair_scores, top
+from benchbench.ir.ranking import RESCORE_BAND, score_pairs, top
 from benchbench.ir.records import Mask, Positions, ScoredList, Scores, Vectors
 
 log = logging.getLogger(__name__)
@@ -40,9 +40,9 @@ class SearchFault(Exception):
         self.error = error
 
 
-def collections_folder(index: Index) -> Path:
+def locate_collections(index: Index) -> Path:
     """Return the folder of an index's collections, each in its own subfolder."""
-    return vectors_file(index).with_suffix(".stores")
+    return locate_vectors(index).with_suffix(".stores")
 
 
 class Collections:
@@ -67,16 +67,16 @@ class Collections:
         if setting.store not in STORES or self._vectors is None or not len(self._vectors):
             return run(None)
         try:
-            return self._once(setting, run)
+            return self._run_once(setting, run)
         except SearchFault as fault:
             log.warning("%s is verified and searched again: %s", setting, error_text(fault.error))
-        self._open.pop(collection_name(setting)).close()
+        self._open.pop(name_collection(setting)).close()
         try:
-            return self._once(setting, run)
+            return self._run_once(setting, run)
         except SearchFault as fault:
             raise fault.error from None
 
-    def _once(self, setting: Ann, run: Callable[[Collection], Result]) -> Result:
+    def _run_once(self, setting: Ann, run: Callable[[Collection], Result]) -> Result:
         opened = self.ensure_filled(setting)
         result = run(opened.collection)
         if not opened.is_current:
@@ -94,13 +94,13 @@ class Collections:
         Raises StoreError, OutputError; UnfitWorkerError if the store is not installed.
         """
         assert self._vectors is not None
-        if missing := missing_requirements({"store": setting.store}):
+        if missing := describe_missing({"store": setting.store}):
             raise UnfitWorkerError(f"{setting} cannot be searched on {gethostname()}: {missing}.")
-        name = collection_name(setting)
+        name = name_collection(setting)
         if name in self._open and not self._open[name].is_current:
             self._open.pop(name).close()
         if name not in self._open:
-            folder, store = collections_folder(self._index) / name, STORES[setting.store]
+            folder, store = locate_collections(self._index) / name, STORES[setting.store]
             self._open[name] = open_collection(folder, store, setting, self._vectors, holds=self._index.fingerprint)
         return self._open[name]
 
@@ -146,7 +146,7 @@ class ApproximateView:
         self.setup_seconds = 0.0
         self.notes: defaultdict[str, list[int]] = defaultdict(list)  # numbers among all queries so far
 
-    def nearest(self, queries: Vectors, depth: int, *, mask: Mask | None = None) -> list[ScoredList]:
+    def find_nearest(self, queries: Vectors, depth: int, *, mask: Mask | None = None) -> list[ScoredList]:
         """Return the best `depth` of the store's nominees for each query. `mask` (n,) must match the filter.
 
         Raises SearchFault for any error of a collection.
@@ -156,7 +156,7 @@ class ApproximateView:
             return [ScoredList.empty()] * len(queries)
         nominating = self._nominating(len(queries), depth, mask)
         with calling(f"The search by {self._setting}"), self._fault(), nominating as nominate:
-            best = self._best_of_all if self._setting.compares_all else self._best
+            best = self._find_best_of_all if self._setting.compares_all else self._find_best
             lists = []
             for query in queries:
                 started = time.perf_counter()
@@ -176,7 +176,7 @@ class ApproximateView:
     @contextmanager
     def _nominating(self, queries: int, depth: int, mask: Mask | None) -> Iterator[Nominate]:
         if self._collection is not None:
-            yield self._collection.nominator(self._setting, mask)
+            yield self._collection.build_nominator(self._setting, mask)
             return
         search = pgvector.nominating(self._index, self._setting, Among(self._filter, mask), depth)
         with search as (nominate, uses_index, setup_seconds):
@@ -185,23 +185,23 @@ class ApproximateView:
                 self.notes["without_index"] += range(len(self.seconds), len(self.seconds) + queries)
             yield nominate
 
-    def _best(self, nominate: Nominate, query: Vectors, depth: int, mask: Mask | None) -> ScoredList:
-        ids = self._nominated(nominate, query, depth, mask)
-        if len(ids) < min(depth, self._admitted_count(mask)):
+    def _find_best(self, nominate: Nominate, query: Vectors, depth: int, mask: Mask | None) -> ScoredList:
+        ids = self._find_nominees(nominate, query, depth, mask)
+        if len(ids) < min(depth, self._count_admitted(mask)):
             if mask is not None:
                 return self._search_exactly(query, depth, mask)
             self.notes["short"].append(len(self.seconds))
-        return top(self._scores(ids, query), depth, ids=ids)
+        return top(self._compute_scores(ids, query), depth, ids=ids)
 
-    def _best_of_all(self, nominate: Nominate, query: Vectors, depth: int, mask: Mask | None) -> ScoredList:
+    def _find_best_of_all(self, nominate: Nominate, query: Vectors, depth: int, mask: Mask | None) -> ScoredList:
         """Return the results of a store that compares all vectors: the same as those of exact search.
 
         The store compares in float32, so chunks that it leaves out may score as high as the result at `depth`. So more
         are requested until the last nominee scores lower by RESCORE_BAND. Raises StoreError if too few are returned.
         """
-        limit, admitted = depth + SPARE, self._admitted_count(mask)
+        limit, admitted = depth + SPARE, self._count_admitted(mask)
         while True:
-            ids = self._nominated(nominate, query, limit, mask)
+            ids = self._find_nominees(nominate, query, limit, mask)
             if len(ids) < min(limit, admitted):
                 if mask is not None:
                     return self._search_exactly(query, depth, mask)
@@ -209,7 +209,7 @@ class ApproximateView:
                     f"{self._setting} returned {len(ids):,} of {min(limit, admitted):,} requested chunks, so it does "
                     "not compare all. Leave it out, or try another version of the store."
                 )
-            scores = self._scores(ids, query)
+            scores = self._compute_scores(ids, query)
             best = top(scores, depth, ids=ids)
             if len(ids) == admitted or best.scores[-1] - scores.min() > RESCORE_BAND:
                 return best
@@ -217,20 +217,20 @@ class ApproximateView:
 
     def _search_exactly(self, query: Vectors, depth: int, mask: Mask) -> ScoredList:
         self.notes["searched_exactly"].append(len(self.seconds))
-        return exact.nearest(self._vectors, query[None], depth, mask=mask)[0]
+        return exact.find_nearest(self._vectors, query[None], depth, mask=mask)[0]
 
-    def _admitted_count(self, mask: Mask | None) -> int:
+    def _count_admitted(self, mask: Mask | None) -> int:
         return len(self._vectors) if mask is None else int(np.count_nonzero(mask))
 
-    def _scores(self, ids: Positions, query: Vectors) -> Scores:
-        return pair_scores(self._vectors.take(ids, axis=0), query)  # indexing by brackets takes 1.5 times as long
+    def _compute_scores(self, ids: Positions, query: Vectors) -> Scores:
+        return score_pairs(self._vectors.take(ids, axis=0), query)  # indexing by brackets takes 1.5 times as long
 
-    def _nominated(self, nominate: Nominate, query: Vectors, depth: int, mask: Mask | None) -> Positions:
+    def _find_nominees(self, nominate: Nominate, query: Vectors, depth: int, mask: Mask | None) -> Positions:
         """Return the store's valid nominees, ascending. Raises StoreError for unknown or repeated positions."""
         ids = np.sort(nominate(query, depth))
         if len(ids) and not (ids[0] >= 0 and ids[-1] < len(self._vectors)):
             if self._collection is None:
-                raise incomplete_table(self._index)
+                raise build_table_error(self._index)
             raise StoreError(f"{self._setting} returned a chunk that does not exist: try another version of the store.")
         if np.count_nonzero(ids[1:] == ids[:-1]):
             raise StoreError(f"{self._setting} returned a chunk twice for one query: try another version of the store.")

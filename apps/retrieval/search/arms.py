@@ -4,11 +4,11 @@ from typing import Any
 
 from apps.retrieval.models import Index
 from apps.retrieval.search import pgvector
-from apps.retrieval.search.approximate import collections_folder
+from apps.retrieval.search.approximate import locate_collections
 from apps.retrieval.search.open_indexes import open_index
 from apps.retrieval.search.pgvector import AnnIndexError
 from apps.retrieval.stores import STORES
-from apps.retrieval.stores.filling import collection_name, is_filled
+from apps.retrieval.stores.filling import is_filled, name_collection
 from benchbench.ir.planning.ann import Ann
 
 
@@ -19,24 +19,24 @@ def check_arm(index: Index, setting: Ann) -> None:
         return
     if index.dimension is None or index.chunk_set is None:
         return
-    if missing := STORES[setting.store].missing_requirement(setting, index.chunk_set.vector_count, index.dimension):
+    if missing := STORES[setting.store].describe_obstacle(setting, index.chunk_set.vector_count, index.dimension):
         raise AnnIndexError(
             f'{setting} cannot search "{index}": {missing}. Choose other values, or leave it out.', field="ann"
         )
 
 
-def missing_arm(index: Index, setting: Ann) -> tuple[str, str] | None:
+def find_missing_arm(index: Index, setting: Ann) -> tuple[str, str] | None:
     """Return the missing structure that a setting searches, as its name and a description, or None."""
     assert index.chunk_set is not None
     options = ", ".join(f"{option}={value}" for option, value in setting.build.items())
     label = f"{setting.name} ({options})" if options else setting.name
     description = f"{label} over {index.chunk_set.vector_count:,} vectors of {index}"
     if setting.store in STORES:
-        name = collection_name(setting)
-        return None if is_filled(collections_folder(index) / name) else (f"{index.pk} {name}", description)
+        name = name_collection(setting)
+        return None if is_filled(locate_collections(index) / name) else (f"{index.pk} {name}", description)
     if setting.compares_all:
         return None
-    name = pgvector.ann_index_name(index, setting)
+    name = pgvector.name_ann_index(index, setting)
     return None if pgvector.find_ann_index(name) else (name, description)
 
 
@@ -53,7 +53,7 @@ def make_arm(index: Index, setting: Ann, depth: int) -> dict[str, Any]:
         if not index.chunk_set.vector_count:
             return {}
         opened = open_index(index).collections.ensure_filled(setting)
-        facts = {"index": collection_name(setting), "bytes": opened.bytes, "build_seconds": opened.build_seconds}
+        facts = {"index": name_collection(setting), "bytes": opened.bytes, "build_seconds": opened.build_seconds}
         return facts | {
             "store": setting.store,
             "version": opened.version,

@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 
 from apps.retrieval.encoders.vector_cache import find_vectors, query_space
-from apps.retrieval.fingerprints import text_hash
+from apps.retrieval.fingerprints import hash_text
 from apps.retrieval.models import Chunk, Index
 from apps.retrieval.search.exact import truncate
-from apps.retrieval.search.vectors import table_vectors
+from apps.retrieval.search.vectors import load_vectors
 from apps.retrieval.strategies import TREES
-from benchbench.ir.ranking import pair_scores
+from benchbench.ir.ranking import score_pairs
 
 
-def summaries_behind(
+def find_summaries(
     index: Index, text: str, scores: Mapping[int, float], *, dimensions: int | None = None
 ) -> dict[int, Chunk]:
     """Return the summaries through which chunks of a dense list were found for the query `text`, by their keys.
@@ -22,18 +22,18 @@ def summaries_behind(
     """
     if index.strategy not in TREES or index.dimension is None or index.chunk_set is None:
         return {}
-    key = text_hash(text)
+    key = hash_text(text)
     cached = find_vectors(query_space(index), [key]).get(key)
     if cached is None:
         return {}
     query = cached.vector
-    above = _above(set(scores))
+    above = _load_ancestors(set(scores))
     nodes = Chunk.objects.in_bulk(list(scores.keys() | set().union(*above.values())))
-    ids, vectors = table_vectors(index.vector_table, index.dimension, sorted(c.position for c in nodes.values()))
+    ids, vectors = load_vectors(index.vector_table, index.dimension, sorted(c.position for c in nodes.values()))
     if dimensions is not None:
         vectors = truncate(vectors, dimensions, kind="chunk")
         (query,) = truncate(query[None], dimensions, kind="query")
-    node_scores = dict(zip(ids.tolist(), pair_scores(vectors, query).tolist(), strict=True))
+    node_scores = dict(zip(ids.tolist(), score_pairs(vectors, query).tolist(), strict=True))
     behind: dict[int, Chunk] = {}
     for chunk, score in scores.items():
         if node_scores[nodes[chunk].position] != score:
@@ -42,7 +42,7 @@ def summaries_behind(
     return behind
 
 
-def _above(chunks: set[int]) -> dict[int, set[int]]:
+def _load_ancestors(chunks: set[int]) -> dict[int, set[int]]:
     """Return the keys of all summaries above each chunk, with one query per level."""
     links = Chunk.children.through.objects
     above: dict[int, set[int]] = {chunk: set() for chunk in chunks}

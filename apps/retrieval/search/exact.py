@@ -7,13 +7,13 @@ from typing import Literal
 import numpy as np
 
 from benchbench.errors import BenchbenchError
-from benchbench.ir.ranking import RESCORE_BAND, RankingError, nominate, pair_scores, top
+from benchbench.ir.ranking import RESCORE_BAND, RankingError, nominate, score_pairs, top
 from benchbench.ir.records import Mask, Positions, ScoredList, Vectors
 
 SIMILARITY_BYTES = 64 * 2**20  # limit of the float32 similarities of all queries with one block of vectors
 
 
-def nearest(
+def find_nearest(
     vectors: Vectors,
     queries: Vectors,
     depth: int,
@@ -28,24 +28,24 @@ def nearest(
     SIMILARITY_BYTES of memory in addition to the vectors. torch computes the products on `device`, by default the GPU
     used by models of this process; without one, NumPy does.
     """
-    device = device or _gpu()
+    device = device or _find_gpu()
     admitted = np.arange(len(vectors)) if mask is None else np.flatnonzero(mask)
-    matrix = vectors if mask is None else _rows(vectors, admitted)
+    matrix = vectors if mask is None else _take_rows(vectors, admitted)
     nominees = _nominate(matrix, queries, depth, device)
     return [
-        top(pair_scores(matrix[rows], query), depth, ids=admitted[rows])
+        top(score_pairs(matrix[rows], query), depth, ids=admitted[rows])
         for query, rows in zip(queries, nominees, strict=True)
     ]
 
 
-def _rows(vectors: Vectors, admitted: Positions) -> Vectors:
+def _take_rows(vectors: Vectors, admitted: Positions) -> Vectors:
     """Return the vectors of ascending rows, without a copy if they are contiguous, such as those of a level."""
     if len(admitted) and admitted[-1] - admitted[0] + 1 == len(admitted):
         return vectors[admitted[0] : admitted[-1] + 1]
     return vectors[admitted]
 
 
-def _gpu() -> str | None:
+def _find_gpu() -> str | None:
     """Return the GPU if torch is loaded and multiplies in full float32, as nomination requires."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_available() or torch.backends.cuda.matmul.allow_tf32:
@@ -60,7 +60,7 @@ def _nominate(matrix: Vectors, queries: Vectors, depth: int, device: str | None)
     nominee_scores: list[list[Vectors]] = [[] for _ in queries]
     for start in range(0, len(matrix), rows):
         block = matrix[start : start + rows]
-        nominated = _by_numpy(block, queries, depth) if device is None else _by_torch(block, queries, depth, device)
+        nominated = _scan_numpy(block, queries, depth) if device is None else _scan_torch(block, queries, depth, device)
         for number, (chosen, similarities) in enumerate(nominated):
             nominees[number].append(chosen + start)
             nominee_scores[number].append(similarities)
@@ -74,14 +74,14 @@ def _merge_blocks(nominees: list[Positions], nominee_scores: list[Vectors], dept
     return np.concatenate(nominees)[nominate(np.concatenate(nominee_scores), depth)]
 
 
-def _by_numpy(block: Vectors, queries: Vectors, depth: int) -> Iterable[tuple[Positions, Vectors]]:
+def _scan_numpy(block: Vectors, queries: Vectors, depth: int) -> Iterable[tuple[Positions, Vectors]]:
     for similarities in queries @ block.T:
         chosen = nominate(similarities, depth)
         yield chosen, similarities[chosen]
 
 
-def _by_torch(block: Vectors, queries: Vectors, depth: int, device: str) -> Iterable[tuple[Positions, Vectors]]:
-    """Nominate like `_by_numpy`, for all queries at once. Only nominees are copied from the device."""
+def _scan_torch(block: Vectors, queries: Vectors, depth: int, device: str) -> Iterable[tuple[Positions, Vectors]]:
+    """Nominate like `_scan_numpy`, for all queries at once. Only nominees are copied from the device."""
     import torch
 
     similarities = torch.tensor(queries, device=device) @ torch.tensor(block, device=device).T
@@ -118,9 +118,9 @@ class TruncatedView:
     def nbytes(self) -> int:
         return self._vectors.nbytes
 
-    def nearest(self, queries: Vectors, depth: int, *, mask: Mask | None = None) -> list[ScoredList]:
+    def find_nearest(self, queries: Vectors, depth: int, *, mask: Mask | None = None) -> list[ScoredList]:
         """Return the nearest chunks to each of `queries` (q, d) among those that `mask` (n,) admits."""
-        return nearest(self._vectors, truncate(queries, self._dimensions, kind="query"), depth, mask=mask)
+        return find_nearest(self._vectors, truncate(queries, self._dimensions, kind="query"), depth, mask=mask)
 
 
 def truncate(vectors: Vectors, dimensions: int, *, kind: Literal["chunk", "query"]) -> Vectors:

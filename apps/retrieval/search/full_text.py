@@ -26,7 +26,7 @@ PARAMETERS: dict[str, Any] = {"configuration": "english", "rank": "ts_rank", "no
 
 def find_full_text(chunk_set: ChunkSet) -> LexicalIndex | None:
     """Return the full-text index of a chunk set, or None."""
-    return LexicalIndex.objects.filter(fingerprint=_key(chunk_set)).first()
+    return LexicalIndex.objects.filter(fingerprint=_build_key(chunk_set)).first()
 
 
 @transaction.atomic
@@ -42,16 +42,16 @@ def make_full_text(chunk_set: ChunkSet) -> LexicalIndex:
         chunk_set=chunk_set,
         engine=ENGINE,
         parameters=PARAMETERS,
-        fingerprint=_key(chunk_set),
+        fingerprint=_build_key(chunk_set),
         completed_at=timezone.now(),
     )
-    table = sql.Identifier(_table(index))
+    table = sql.Identifier(_name_table(index))
     with connection.cursor() as cursor:
         cursor.execute(sql.SQL("CREATE TABLE {} (position integer PRIMARY KEY, words tsvector NOT NULL)").format(table))
         _fill(cursor, table, chunk_set)
         cursor.execute(sql.SQL("CREATE INDEX ON {} USING gin (words)").format(table))
         cursor.execute(sql.SQL("ANALYZE {}").format(table))
-        cursor.execute("SELECT pg_total_relation_size(%s)", [_table(index)])
+        cursor.execute("SELECT pg_total_relation_size(%s)", [_name_table(index)])
         index.size_bytes = cursor.fetchone()[0]
     index.save(update_fields=["size_bytes"])
     return index
@@ -87,17 +87,17 @@ def search_full_text(
     """
     admitted = None if mask is None else np.flatnonzero(mask).tolist()
     with connection.cursor() as cursor:
-        return [_search(cursor, full_text, lexemes, depth, admitted) for lexemes in _lexemes(cursor, texts)]
+        return [_search(cursor, full_text, lexemes, depth, admitted) for lexemes in _parse_lexemes(cursor, texts)]
 
 
 def delete_full_text(full_text: LexicalIndex) -> None:
     """Delete a full-text index with its table."""
     with connection.cursor() as cursor:
-        cursor.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(sql.Identifier(_table(full_text))))
+        cursor.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(sql.Identifier(_name_table(full_text))))
     full_text.delete()
 
 
-def _lexemes(cursor: Any, texts: Sequence[str]) -> list[list[str]]:
+def _parse_lexemes(cursor: Any, texts: Sequence[str]) -> list[list[str]]:
     cursor.execute(
         "SELECT tsvector_to_array(to_tsvector(%s::regconfig, text)) FROM unnest(%s::text[]) "
         "WITH ORDINALITY AS t (text, n) ORDER BY n",
@@ -117,7 +117,7 @@ def _search(
     ).format(
         rank=sql.SQL(full_text.parameters["rank"]),
         normalization=sql.Literal(full_text.parameters["normalization"]),
-        table=sql.Identifier(_table(full_text)),
+        table=sql.Identifier(_name_table(full_text)),
         admitted=sql.SQL("true") if admitted is None else sql.SQL("position = ANY(%(admitted)s)"),
         depth=sql.Literal(depth),
     )
@@ -128,9 +128,9 @@ def _search(
     return ScoredList(np.array([row[0] for row in rows], np.int64), np.array([row[1] for row in rows], np.float64))
 
 
-def _key(chunk_set: ChunkSet) -> str:
+def _build_key(chunk_set: ChunkSet) -> str:
     return fingerprint(chunk_set=chunk_set.fingerprint, engine=ENGINE, parameters=PARAMETERS)
 
 
-def _table(full_text: LexicalIndex) -> str:
+def _name_table(full_text: LexicalIndex) -> str:
     return f"words_{full_text.pk.hex}"

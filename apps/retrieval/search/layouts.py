@@ -45,7 +45,7 @@ class Layout:
     def nbytes(self) -> int:
         return self.levels.nbytes + self.starts.nbytes + self.children.nbytes
 
-    def children_of(self, positions: Positions) -> Positions:
+    def find_children(self, positions: Positions) -> Positions:
         """Return the children of all `positions`, distinct and ascending."""
         children = [self.children[self.starts[position] : self.starts[position + 1]] for position in positions.tolist()]
         return np.unique(np.concatenate(children)) if children else np.empty(0, np.int64)
@@ -79,10 +79,10 @@ class IndexView:
     def levels(self) -> NDArray[np.int16]:
         return self._layout().levels
 
-    def children_of(self, positions: Positions) -> Positions:
-        return self._layout().children_of(positions)
+    def find_children(self, positions: Positions) -> Positions:
+        return self._layout().find_children(positions)
 
-    def nearest(self, queries: Vectors, depth: int, masks: Sequence[Mask | None]) -> list[ScoredList]:
+    def find_nearest(self, queries: Vectors, depth: int, masks: Sequence[Mask | None]) -> list[ScoredList]:
         """Return the nearest positions to each of `queries` (q, d), searching those with the same mask together."""
         groups: dict[int, list[int]] = {}
         for number, mask in enumerate(masks):

@@ -42,7 +42,7 @@ class Bm25:
         """Index `texts`, whose positions are 0..n-1. About 3,000 abstracts a second."""
         import bm25s
 
-        tokenized = bm25s.tokenize(list(texts), **_tokenizing())
+        tokenized = bm25s.tokenize(list(texts), **_build_options())
         # The library numbers terms in the order of a set of strings, which differs between processes.
         terms = {term: number for number, term in enumerate(sorted(tokenized.vocab))}
         if not terms:
@@ -70,17 +70,17 @@ class Bm25:
         """
         import bm25s
 
-        queries = bm25s.tokenize(list(texts), return_ids=False, **_tokenizing())
-        return [self._best(self._scores(words), depth, mask) for words in queries]
+        queries = bm25s.tokenize(list(texts), return_ids=False, **_build_options())
+        return [self._find_best(self._compute_scores(words), depth, mask) for words in queries]
 
-    def _scores(self, words: Sequence[str]) -> Scores:
+    def _compute_scores(self, words: Sequence[str]) -> Scores:
         scores = np.zeros(self.count)
         for term in (self.terms[word] for word in words if word in self.terms):
             postings = slice(self.starts[term], self.starts[term + 1])
             scores[self.positions[postings]] += self.impacts[postings]
         return scores
 
-    def _best(self, scores: Scores, depth: int, mask: NDArray[np.bool_] | None) -> ScoredList:
+    def _find_best(self, scores: Scores, depth: int, mask: NDArray[np.bool_] | None) -> ScoredList:
         matches = np.flatnonzero(scores > 0 if mask is None else (scores > 0) & mask)
         return top(scores[matches], depth, ids=matches)
 
@@ -104,7 +104,7 @@ class Bm25:
             return cls(archive["impacts"], archive["positions"], archive["starts"], terms, int(archive["count"]))
 
 
-def _tokenizing() -> dict[str, Any]:
+def _build_options() -> dict[str, Any]:
     """Return the tokenizer options: lower case, words of two or more characters, no stop words, stems."""
     import Stemmer
 

@@ -53,14 +53,14 @@ def load_lexical_index(lexical_index: LexicalIndex) -> Bm25:
     pieces = lexical_index.pieces.order_by("ordinal").values_list("ordinal", "data", "sha256")
     for expected, (ordinal, piece, digest) in enumerate(pieces):
         if ordinal != expected or sha256(piece).hexdigest() != digest:
-            raise _damage_error(lexical_index, f"piece {expected} is {'missing' if ordinal != expected else 'damaged'}")
+            raise _build_error(lexical_index, f"piece {expected} is {'missing' if ordinal != expected else 'damaged'}")
         data += piece
     if len(data) != lexical_index.size_bytes:
-        raise _damage_error(lexical_index, f"{len(data):,} of its {lexical_index.size_bytes:,} bytes were found")
+        raise _build_error(lexical_index, f"{len(data):,} of its {lexical_index.size_bytes:,} bytes were found")
     return Bm25.from_bytes(bytes(data))
 
 
-def _damage_error(lexical_index: LexicalIndex, problem: str) -> LexicalIndexError:
+def _build_error(lexical_index: LexicalIndex, problem: str) -> LexicalIndexError:
     return LexicalIndexError(
         f"The lexical index {lexical_index.pk} cannot be read: {problem}. Restore the database, or delete the indexes "
         "that use it and build them again."

@@ -21,14 +21,14 @@ from apps.retrieval.search.approximate import ApproximateView, Approximation, Co
 from apps.retrieval.search.exact import TruncatedView
 from apps.retrieval.search.layouts import IndexView, Layout, Nearest
 from apps.retrieval.search.lexical_indexes import load_lexical_index
-from apps.retrieval.search.vectors import local_vectors, vectors_file
+from apps.retrieval.search.vectors import locate_vectors, map_vectors
 from apps.retrieval.stores.base import Collection
 from apps.retrieval.strategies import get_strategy
 from apps.retrieval.strategies.base import Answer, SearchQuery
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.records import Mask, ScoredList, Vectors
-from benchbench.local_files.sealed import checked_identity, is_unchanged
+from benchbench.local_files.sealed import find_identity, is_unchanged
 
 Filters = Sequence[Filter] | None
 Texts = Sequence[str] | None
@@ -60,9 +60,9 @@ class OpenIndex:
         self.document_ids: NDArray[np.int64] = ids["document"].copy()
         self._strategy = get_strategy(index.strategy)
         self._parameters = self._strategy.check(index.chunk_parameters)
-        self._vectors = local_vectors(index) if index.has_vectors else None
-        self._file = vectors_file(index)
-        self._mapped = checked_identity(self._file) if self._vectors is not None and len(self._vectors) else None
+        self._vectors = map_vectors(index) if index.has_vectors else None
+        self._file = locate_vectors(index)
+        self._mapped = find_identity(self._file) if self._vectors is not None and len(self._vectors) else None
         self._truncated: dict[int, TruncatedView] = {}
         self.collections = Collections(index, self._vectors)
         self._words = load_lexical_index(index.lexical_index) if index.lexical_index else None
@@ -91,7 +91,7 @@ class OpenIndex:
         vectors = [one.vector for one in query_vectors(self.index, texts)]
         return np.array(vectors, np.float32).reshape(len(texts), self.index.dimension or 0)
 
-    def answers(
+    def find_answers(
         self,
         queries: Vectors,
         depth: int,
@@ -105,14 +105,14 @@ class OpenIndex:
         The strategy compares by cosine similarity. `texts` are those of the queries, for strategies that read them.
         With `dimensions`, only so many first dimensions are compared, scaled to length 1. Raises SearchError.
         """
-        near = self.nearest if dimensions is None else self.truncated_to(dimensions).nearest
+        near = self.find_nearest if dimensions is None else self.truncate_to(dimensions).find_nearest
 
         def search(chosen: list[int], filter: Filter, mask: Mask | None) -> Sequence[Answer]:
-            return self._by_strategy(near, queries[chosen], depth, mask, [texts[n] for n in chosen] if texts else None)
+            return self._run_strategy(near, queries[chosen], depth, mask, [texts[n] for n in chosen] if texts else None)
 
         return self._search_grouped(len(queries), filters, search)
 
-    def _by_strategy(
+    def _run_strategy(
         self, near: Nearest, vectors: Vectors, depth: int, mask: Mask | None, texts: Texts = None
     ) -> list[Answer]:
         """Search by the strategy for queries with the same filter. `mask` is over the chunks."""
@@ -132,7 +132,7 @@ class OpenIndex:
         *,
         texts: Texts = None,
     ) -> Approximation:
-        """Search like `answers`, by the store and method of `setting`, built by `make_arm`. Not in a transaction.
+        """Search like `find_answers`, by the store and method of `setting`, built by `make_arm`. Not in a transaction.
 
         Return the found chunks, up to `depth`, in the order of exact scores. Raises SearchError, StoreError.
         """
@@ -141,26 +141,26 @@ class OpenIndex:
     def _approximate(
         self, queries: Vectors, depth: int, setting: Ann, filters: Filters, texts: Texts, collection: Collection | None
     ) -> Approximation:
-        vectors = self._required_vectors()
+        vectors = self._require_vectors()
         costs = [0.0] * len(queries)
         notes: defaultdict[str, list[int]] = defaultdict(list)
 
         def search(chosen: list[int], filter: Filter, mask: Mask | None) -> Sequence[Answer]:
             if self._strategy.has_summaries or self._strategy.asks:
-                return [alone(number, mask) for number in chosen]
+                return [search_one(number, mask) for number in chosen]
             view = ApproximateView(self.index, vectors, setting, filter, collection)
-            answers = self._by_strategy(view.nearest, queries[chosen], depth, mask)
+            answers = self._run_strategy(view.find_nearest, queries[chosen], depth, mask)
             for number, seconds in zip(chosen, view.seconds, strict=True):
                 costs[number] = seconds * 1000
             for name, rows in view.notes.items():
                 notes[name] += [chosen[row] for row in rows]
             return answers
 
-        def alone(number: int, mask: Mask | None) -> Answer:
+        def search_one(number: int, mask: Mask | None) -> Answer:
             """Search for one query by a strategy that searches several times, each time with another mask."""
             view = ApproximateView(self.index, vectors, setting, None, collection)
             started = time.perf_counter()
-            (answer,) = self._by_strategy(view.nearest, queries[[number]], depth, mask, texts and [texts[number]])
+            (answer,) = self._run_strategy(view.find_nearest, queries[[number]], depth, mask, texts and [texts[number]])
             ms = (time.perf_counter() - started) * 1000 if answer.ms is None else answer.ms
             costs[number] = ms - view.setup_seconds * 1000
             for name in view.notes:
@@ -169,25 +169,25 @@ class OpenIndex:
 
         return Approximation(self._search_grouped(len(queries), filters, search), costs, notes)
 
-    def lexical(
+    def search_words(
         self, texts: Sequence[str], depth: int, filters: Filters = None, *, engine: str = "bm25"
     ) -> list[ScoredList]:
         """Return the best `depth` chunks that share a word with each text, by BM25 or full text. Raises SearchError."""
-        words = self._full_text if engine == full_text.ENGINE else self._bm25()
+        words = self._search_full_text if engine == full_text.ENGINE else self._require_bm25()
 
         def search(chosen: list[int], filter: Filter, mask: Mask | None) -> Sequence[ScoredList]:
             return words([texts[number] for number in chosen], depth, mask=mask)
 
         return self._search_grouped(len(texts), filters, search)
 
-    def nearest(self, queries: Vectors, depth: int, *, mask: Mask | None = None) -> list[ScoredList]:
+    def find_nearest(self, queries: Vectors, depth: int, *, mask: Mask | None = None) -> list[ScoredList]:
         """Return the nearest positions among those that `mask` (n,) admits, by exact search, for the strategy."""
-        return exact.nearest(self._required_vectors(), queries, depth, mask=mask)
+        return exact.find_nearest(self._require_vectors(), queries, depth, mask=mask)
 
-    def truncated_to(self, dimensions: int) -> TruncatedView:
+    def truncate_to(self, dimensions: int) -> TruncatedView:
         """Return the index by the first dimensions of its vectors. Slow on first use."""
         if dimensions not in self._truncated:
-            self._truncated[dimensions] = TruncatedView(self._required_vectors(), dimensions)
+            self._truncated[dimensions] = TruncatedView(self._require_vectors(), dimensions)
         return self._truncated[dimensions]
 
     def prepare(self, dimensions: int | None = None) -> None:
@@ -195,9 +195,9 @@ class OpenIndex:
         if self._strategy.has_summaries:
             _ = self.layout
         if dimensions is not None:
-            self.truncated_to(dimensions)
+            self.truncate_to(dimensions)
 
-    def texts(self, positions: Sequence[int]) -> list[str]:
+    def load_texts(self, positions: Sequence[int]) -> list[str]:
         """Return the texts of chunks in the order of `positions`."""
         position_list = [int(position) for position in positions]
         assert self.index.chunk_set is not None
@@ -205,17 +205,17 @@ class OpenIndex:
         texts = dict(chunks.values_list("position", "text"))
         return [texts[position] for position in position_list]
 
-    def _required_vectors(self) -> Vectors:
+    def _require_vectors(self) -> Vectors:
         if self._vectors is None:
             raise SearchError(f'The index "{self.index}" has no vectors: make a version of it with an encoder.')
         return self._vectors
 
-    def _bm25(self) -> Callable[..., list[ScoredList]]:
+    def _require_bm25(self) -> Callable[..., list[ScoredList]]:
         if self._words is None:
             raise SearchError(f'The index "{self.index}" has no BM25 index: make a version of it with BM25.')
         return self._words.search
 
-    def _full_text(self, texts: Sequence[str], depth: int, *, mask: Mask | None = None) -> list[ScoredList]:
+    def _search_full_text(self, texts: Sequence[str], depth: int, *, mask: Mask | None = None) -> list[ScoredList]:
         assert self.index.chunk_set is not None
         words = full_text.find_full_text(self.index.chunk_set)
         if words is None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pgvector import Vector
 from psycopg import sql
 
-from apps.retrieval.filters import Filter, condition
+from apps.retrieval.filters import Filter, build_condition
 from apps.retrieval.models import Index
 from apps.retrieval.search.holding import take_lock
 from apps.retrieval.stores.base import Nominate, Vectors
@@ -91,7 +91,7 @@ def make_ann_index(index: Index, setting: Ann) -> AnnIndex:
     chunks; an existing one is reused. Building blocks writers, which a ready index does not have. Raises AnnIndexError.
     """
     check_ann(index, setting)
-    name = ann_index_name(index, setting)
+    name = name_ann_index(index, setting)
     with transaction.atomic(), connection.cursor() as cursor:
         take_lock(name)
         if existing := find_ann_index(name):
@@ -99,7 +99,7 @@ def make_ann_index(index: Index, setting: Ann) -> AnnIndex:
         for parameter, value in _build_parameters(index, setting).items():
             cursor.execute("SELECT set_config(%s, %s, true)", [parameter, value])
         started = time.perf_counter()
-        cursor.execute(_definition(index, setting, name))
+        cursor.execute(_build_definition(index, setting, name))
         # Stored as the index's comment, so that it is dropped with the index.
         facts = json.dumps({"build_seconds": round(time.perf_counter() - started, 3)})
         cursor.execute(
@@ -110,7 +110,7 @@ def make_ann_index(index: Index, setting: Ann) -> AnnIndex:
         return ann_index
 
 
-def ann_index_name(index: Index, setting: Ann) -> str:
+def name_ann_index(index: Index, setting: Ann) -> str:
     """Return the name, of at most 63 characters, of a setting's index. Settings with equal build options share it."""
     return "_".join([index.vector_table, setting.method, *map(str, setting.build.values())])
 
@@ -132,7 +132,7 @@ def mark(name: str) -> sql.Composable:
     return sql.SQL("id <> {number}").format(number=sql.Literal(-1 - (crc32(name.encode()) >> 1)))
 
 
-def _definition(index: Index, setting: Ann, name: str) -> sql.Composable:
+def _build_definition(index: Index, setting: Ann, name: str) -> sql.Composable:
     assert index.dimension is not None
     storage = STORAGES[setting["storage"]]
     options = [
@@ -182,7 +182,7 @@ class Among(NamedTuple):
     def condition(self) -> tuple[sql.Composable, list[Any]]:
         if self.filter is None and self.mask is not None:
             return sql.SQL("id = ANY(%s)"), [np.flatnonzero(self.mask).tolist()]
-        return condition(self.filter or {})
+        return build_condition(self.filter or {})
 
 
 @contextmanager
@@ -195,7 +195,7 @@ def nominating(index: Index, setting: Ann, among: Among, depth: int) -> Iterator
     started = time.perf_counter()
     with searching(setting, filtered=among.mask is not None) as cursor:
         setup_seconds = time.perf_counter() - started
-        statement, parameters = _statement(index, setting, among)
+        statement, parameters = _build_statement(index, setting, among)
 
         def nominate(query: Vectors, depth: int) -> Positions:
             cursor.execute(statement, [*parameters, Vector(query).to_text(), depth])
@@ -214,7 +214,7 @@ def explain(index: Index, setting: Ann, depth: int) -> dict[str, Any]:
     with searching(setting, filtered=False) as cursor:
         used, plan = _plan(cursor, index, setting, depth, Among())
         read_back = {}
-        for name in _parameters(setting, filtered=False):
+        for name in _list_parameters(setting, filtered=False):
             cursor.execute("SELECT current_setting(%s)", [name])
             read_back[name] = cursor.fetchone()[0]
     return {"index_used": used, "settings": read_back, "plan": plan}
@@ -227,12 +227,12 @@ def searching(setting: Ann, *, filtered: bool) -> Iterator[Any]:
     It must be the outermost, or its parameters would outlast it.
     """
     with transaction.atomic(durable=True), connection.cursor() as cursor:
-        for name, value in _parameters(setting, filtered=filtered).items():
+        for name, value in _list_parameters(setting, filtered=filtered).items():
             cursor.execute("SELECT set_config(%s, %s, true)", [name, value])
         yield cursor
 
 
-def _parameters(setting: Ann, *, filtered: bool) -> dict[str, str]:
+def _list_parameters(setting: Ann, *, filtered: bool) -> dict[str, str]:
     """Return PostgreSQL's parameters for a search.
 
     Sequential scans and sorting are off, so that the index is used. For a small table a scan would be faster, for a
@@ -258,18 +258,18 @@ def _plan(cursor: Any, index: Index, setting: Ann, depth: int, among: Among) -> 
     positions.
     """
     assert index.dimension is not None
-    statement, parameters = _statement(index, setting, among)
+    statement, parameters = _build_statement(index, setting, among)
     query = Vector(np.eye(1, index.dimension, dtype=np.float32)[0]).to_text()
     cursor.execute(f"EXPLAIN {statement}", [*parameters, query, depth])
     plan = "\n".join(row[0] for row in cursor.fetchall())
     if setting.compares_all:
         is_meant = not any(f"Scan using {index.vector_table}_{method}_" in plan for method in FILTERED)
     else:
-        is_meant = f"Index Scan using {ann_index_name(index, setting)} on" in plan
+        is_meant = f"Index Scan using {name_ann_index(index, setting)} on" in plan
     return is_meant, LITERAL.sub("'…'", plan)
 
 
-def _statement(index: Index, setting: Ann, among: Among) -> tuple[str, list[Any]]:
+def _build_statement(index: Index, setting: Ann, among: Among) -> tuple[str, list[Any]]:
     """Return the statement of a search with its parameters, except the last two: the query as text, and the depth."""
     assert index.dimension is not None
     storage = STORAGES["vector" if setting.compares_all else setting["storage"]]
@@ -279,7 +279,7 @@ def _statement(index: Index, setting: Ann, among: Among) -> tuple[str, list[Any]
         "SELECT id FROM {table} WHERE {mark} AND {where} ORDER BY {column} {operator} {query} LIMIT %s"
     ).format(
         table=sql.Identifier(index.vector_table),
-        mark=sql.SQL("true") if setting.compares_all else mark(ann_index_name(index, setting)),
+        mark=sql.SQL("true") if setting.compares_all else mark(name_ann_index(index, setting)),
         where=condition,
         column=sql.SQL(storage.column).format(dimension=dimension),
         operator=sql.SQL(storage.operator),

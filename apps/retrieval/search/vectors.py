@@ -17,7 +17,7 @@ from apps.retrieval.models import Index
 from apps.retrieval.stores.base import StoreError, Vectors
 from benchbench.database.binary import HEADER, NULL_SIZE, copy_into
 from benchbench.errors import BenchbenchError
-from benchbench.ir.ranking import flaws
+from benchbench.ir.ranking import find_flaws
 from benchbench.ir.records import Positions
 from benchbench.local_files.sealed import load_array
 
@@ -50,15 +50,15 @@ def insert_rows(table: str, ids: Positions, vectors: Vectors, metadata: Sequence
     with copy_into(table, ("id", "embedding", "metadata")) as copy:
         for start in range(0, len(ids), COPY_ROWS):
             span = slice(start, start + COPY_ROWS)
-            rows = _rows(ids[span], vectors[span])
-            copy.write(rows.view(np.uint8).data if metadata is None else b"".join(_annotated(rows, metadata[span])))
+            rows = _build_rows(ids[span], vectors[span])
+            copy.write(rows.view(np.uint8).data if metadata is None else b"".join(_annotate(rows, metadata[span])))
 
 
 def count_rows(table: str) -> int:
     """Return the number of rows, 0 if the table does not exist."""
     if not _exists(table):
         return 0
-    return int(_value(sql.SQL("SELECT count(*) FROM {table}").format(table=sql.Identifier(table))))
+    return int(_fetch_value(sql.SQL("SELECT count(*) FROM {table}").format(table=sql.Identifier(table))))
 
 
 def drop_table(name: str) -> None:
@@ -66,7 +66,7 @@ def drop_table(name: str) -> None:
     _execute(sql.SQL("DROP TABLE IF EXISTS {table}").format(table=sql.Identifier(name)))
 
 
-def stored_ids(table: str) -> Positions:
+def load_ids(table: str) -> Positions:
     """Return the stored ids, ascending."""
     statement = sql.SQL("SELECT id FROM {table} ORDER BY id").format(table=sql.Identifier(table))
     with connection.cursor() as cursor:
@@ -74,7 +74,7 @@ def stored_ids(table: str) -> Positions:
         return np.fromiter((row[0] for row in cursor.fetchall()), np.int64)
 
 
-def table_vectors(table: str, dimension: int, ids: Sequence[int]) -> tuple[Positions, Vectors]:
+def load_vectors(table: str, dimension: int, ids: Sequence[int]) -> tuple[Positions, Vectors]:
     """Return the vectors of some ids as (ids, vectors), by ascending id."""
     blocks = list(read_table(table, dimension, ids))
     none = (np.empty(0, np.int64), np.empty((0, dimension), np.float32))
@@ -84,7 +84,7 @@ def table_vectors(table: str, dimension: int, ids: Sequence[int]) -> tuple[Posit
 
 def read_table(table: str, dimension: int, ids: Sequence[int] | None = None) -> Iterator[tuple[Positions, Vectors]]:
     """Yield all vectors, or those of `ids`, as (ids, vectors), by ascending id, some hundred at a time."""
-    row = np.dtype(_layout(dimension))
+    row = np.dtype(_build_layout(dimension))
     such = sql.SQL("") if ids is None else sql.SQL("WHERE id = ANY({ids})").format(ids=sql.Literal(list(ids)))
     statement = sql.SQL("COPY (SELECT id, embedding FROM {table} {such} ORDER BY id) TO STDOUT (FORMAT BINARY)").format(
         table=sql.Identifier(table), such=such
@@ -103,7 +103,7 @@ def read_table(table: str, dimension: int, ids: Sequence[int] | None = None) -> 
 
 
 def _exists(name: str) -> bool:
-    return _value("SELECT to_regclass(%s)", [sql.Identifier(name).as_string(None)]) is not None
+    return _fetch_value("SELECT to_regclass(%s)", [sql.Identifier(name).as_string(None)]) is not None
 
 
 def _execute(statement: Any) -> None:
@@ -111,13 +111,13 @@ def _execute(statement: Any) -> None:
         cursor.execute(statement)
 
 
-def _value(statement: Any, parameters: Sequence[Any] = ()) -> Any:
+def _fetch_value(statement: Any, parameters: Sequence[Any] = ()) -> Any:
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
         return cursor.fetchone()[0]
 
 
-def _layout(dimension: int) -> list[tuple[Any, ...]]:
+def _build_layout(dimension: int) -> list[tuple[Any, ...]]:
     """Return the fields of a row of the COPY stream: the number of columns, then size and value of each."""
     return [
         ("columns", ">i2"),
@@ -130,10 +130,10 @@ def _layout(dimension: int) -> list[tuple[Any, ...]]:
     ]
 
 
-def _rows(ids: Positions, vectors: Vectors) -> Rows:
+def _build_rows(ids: Positions, vectors: Vectors) -> Rows:
     """Return the rows of a COPY stream, without metadata."""
     dimension = vectors.shape[1]
-    rows = np.zeros(len(ids), [*_layout(dimension), ("metadata_size", ">i4")])
+    rows = np.zeros(len(ids), [*_build_layout(dimension), ("metadata_size", ">i4")])
     rows["columns"] = 3
     rows["id_size"] = 4
     rows["id"] = ids
@@ -144,7 +144,7 @@ def _rows(ids: Positions, vectors: Vectors) -> Rows:
     return rows
 
 
-def _annotated(rows: Rows, metadata: Sequence[Metadata]) -> Iterator[bytes]:
+def _annotate(rows: Rows, metadata: Sequence[Metadata]) -> Iterator[bytes]:
     """Yield the bytes of each row, with its metadata replacing the null."""
     for row, row_metadata in zip(rows, metadata, strict=True):
         value = JSONB_FORMAT + json.dumps(dict(row_metadata)).encode()
@@ -162,12 +162,12 @@ class VectorsError(BenchbenchError):
     code = "vectors"
 
 
-def vectors_file(index: Index) -> Path:
+def locate_vectors(index: Index) -> Path:
     """Return this machine's file of an index's vectors. A ready index never changes, so its id identifies them."""
     return Path(settings.BENCHBENCH_VECTOR_DIR) / f"{index.pk.hex}.vectors"
 
 
-def local_vectors(index: Index) -> NDArray[np.float32]:
+def map_vectors(index: Index) -> NDArray[np.float32]:
     """Return the vectors of a ready index by position, (n, d), mapped read-only from a file of this machine.
 
     Processes share its pages. If the file is missing or invalid, it is written from PostgreSQL, by
@@ -175,21 +175,21 @@ def local_vectors(index: Index) -> NDArray[np.float32]:
     """
     assert index.chunk_set is not None
     assert index.dimension is not None
-    file = vectors_file(index)
+    file = locate_vectors(index)
     shape = (index.chunk_set.vector_count, index.dimension)
     if not shape[0]:
         return np.empty(shape, np.float32)
     holds = fingerprint(index=index.pk.hex, content=index.fingerprint)
-    return load_array(file, np.float32, shape, holds=holds, make=lambda: _table_rows(index, *shape))
+    return load_array(file, np.float32, shape, holds=holds, make=lambda: _load_table_rows(index, *shape))
 
 
-def _table_rows(index: Index, count: int, dimension: int) -> Iterator[NDArray[np.float32]]:
+def _load_table_rows(index: Index, count: int, dimension: int) -> Iterator[NDArray[np.float32]]:
     """Yield the vectors in the table of an index, checking each. Raises VectorsError."""
     read = 0
     for positions, rows in read_table(index.vector_table, dimension):
         if not np.array_equal(positions, np.arange(read, read + len(rows))) or read + len(rows) > count:
-            raise incomplete_table(index)
-        if wrong := flaws(rows):
+            raise build_table_error(index)
+        if wrong := find_flaws(rows):
             row, flaw = next(iter(wrong.items()))
             raise VectorsError(
                 f'The table of the index "{index}" has a vector for chunk {read + row:,} that is {flaw}: delete the '
@@ -198,10 +198,10 @@ def _table_rows(index: Index, count: int, dimension: int) -> Iterator[NDArray[np
         yield rows
         read += len(rows)
     if read != count:
-        raise incomplete_table(index)
+        raise build_table_error(index)
 
 
-def incomplete_table(index: Index) -> VectorsError:
+def build_table_error(index: Index) -> VectorsError:
     """Return the error for a table that does not match its index."""
     return VectorsError(
         f'The table of the index "{index}" does not hold one vector for each of its chunks: restore the database, or '

@@ -24,7 +24,7 @@ class Collection(Protocol):
     def shape(self) -> tuple[int, int]:
         """Return the number of vectors, as counted by the store, and their dimension."""
 
-    def nominator(self, setting: Ann, mask: Mask | None) -> Nominate:
+    def build_nominator(self, setting: Ann, mask: Mask | None) -> Nominate:
         """Return a search function for one setting and one filter.
 
         Given a query (d,) and a depth, it returns at most so many nearest positions in any order. They are among those
@@ -49,7 +49,7 @@ class Store(Protocol):
     packages: dict[str, str]  # required packages with their modules; a collection depends on the first one's version
     fixed: bool  # whether opening leaves its files unchanged; otherwise each opening uses its own copy
 
-    def missing_requirement(self, setting: Ann, count: int, dimension: int) -> str:
+    def describe_obstacle(self, setting: Ann, count: int, dimension: int) -> str:
         """Return why it cannot hold `count` vectors of this dimension with this setting; "" if it can."""
 
     def fill(self, folder: Path, vectors: Vectors, setting: Ann) -> None:

@@ -18,7 +18,7 @@ class ChromaCollection:
     """A collection of ChromaDB."""
 
     def __init__(self, folder: Path) -> None:
-        self._client = _client(folder)
+        self._client = _open_client(folder)
         try:
             self._collection = self._client.get_collection(NAME, embedding_function=None)
             (first,) = self._collection.get(limit=1, include=["embeddings"])["embeddings"]
@@ -31,7 +31,7 @@ class ChromaCollection:
     def shape(self) -> tuple[int, int]:
         return self._collection.count(), self._dimension
 
-    def nominator(self, setting: Ann, mask: Mask | None) -> Nominate:
+    def build_nominator(self, setting: Ann, mask: Mask | None) -> Nominate:
         admitted = {} if mask is None else {"ids": [str(position) for position in np.flatnonzero(mask)]}
         if mask is not None and not admitted["ids"]:
             return lambda query, depth: np.empty(0, np.int64)
@@ -62,11 +62,11 @@ class ChromaStore:
     packages = {"chromadb": "chromadb"}
     fixed = False  # its client writes when it opens a folder
 
-    def missing_requirement(self, setting: Ann, count: int, dimension: int) -> str:
+    def describe_obstacle(self, setting: Ann, count: int, dimension: int) -> str:
         return ""
 
     def fill(self, folder: Path, vectors: Vectors, setting: Ann) -> None:
-        client = _client(folder)
+        client = _open_client(folder)
         options = {
             "space": "ip",
             "max_neighbors": setting["m"],
@@ -85,7 +85,7 @@ class ChromaStore:
         return ChromaCollection(folder)
 
 
-def _client(folder: Path) -> Any:
+def _open_client(folder: Path) -> Any:
     import chromadb
     from chromadb.config import Settings
 

@@ -26,8 +26,8 @@ class FaissCollection:
     def shape(self) -> tuple[int, int]:
         return self._index.ntotal, self._index.d
 
-    def nominator(self, setting: Ann, mask: Mask | None) -> Nominate:
-        parameters = self._parameters(setting, mask)
+    def build_nominator(self, setting: Ann, mask: Mask | None) -> Nominate:
+        parameters = self._build_parameters(setting, mask)
 
         def nominate(query: Vectors, depth: int) -> Positions:
             _, (ids,) = self._index.search(query[None], depth, params=parameters)
@@ -41,13 +41,13 @@ class FaissCollection:
             case "hnsw":
                 graph = index.hnsw
                 options = {"m": graph.nb_neighbors(1), "ef_construction": graph.efConstruction}
-                return options | {"ef_search": self._parameters(setting, None).efSearch}
+                return options | {"ef_search": self._build_parameters(setting, None).efSearch}
             case "ivfpq":
-                options = {"lists": index.nlist, "probes": self._parameters(setting, None).nprobe}
+                options = {"lists": index.nlist, "probes": self._build_parameters(setting, None).nprobe}
                 return options | {"m": index.pq.M, "bits": index.pq.nbits}
         return {"metric": "inner product" if index.metric_type == faiss.METRIC_INNER_PRODUCT else index.metric_type}
 
-    def _parameters(self, setting: Ann, mask: Mask | None) -> Any:
+    def _build_parameters(self, setting: Ann, mask: Mask | None) -> Any:
         faiss = self._faiss
         # FAISS stores only the address of the bits; the selector keeps NumPy's array alive.
         chosen = {} if mask is None else {"sel": faiss.IDSelectorBitmap(np.packbits(mask, bitorder="little"))}
@@ -69,7 +69,7 @@ class FaissStore:
     packages = {"faiss-cpu": "faiss"}
     fixed = True
 
-    def missing_requirement(self, setting: Ann, count: int, dimension: int) -> str:
+    def describe_obstacle(self, setting: Ann, count: int, dimension: int) -> str:
         if setting.method != "ivfpq":
             return ""
         if dimension % setting["m"]:
@@ -88,7 +88,7 @@ class FaissStore:
         threads = faiss.omp_get_max_threads()
         faiss.omp_set_num_threads(1)
         try:
-            index = _empty(faiss, vectors.shape[1], setting)
+            index = _build_empty(faiss, vectors.shape[1], setting)
             if not index.is_trained:
                 index.train(vectors)
             index.add(vectors)
@@ -100,7 +100,7 @@ class FaissStore:
         return FaissCollection(folder)
 
 
-def _empty(faiss: Any, dimension: int, setting: Ann) -> Any:
+def _build_empty(faiss: Any, dimension: int, setting: Ann) -> Any:
     by = faiss.METRIC_INNER_PRODUCT
     match setting.method:
         case "hnsw":

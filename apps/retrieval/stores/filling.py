@@ -16,11 +16,11 @@ from typing import Any
 
 from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.stores.base import Collection, Store, StoreError, Vectors
-from apps.retrieval.stores.sharing import filling_lock, is_open, marks_of_dead, open_mark, own_folder, tidy
+from apps.retrieval.stores.sharing import filling_lock, find_dead_marks, is_open, open_mark, own_folder, tidy
 from benchbench.errors import error_text
 from benchbench.ir.planning.ann import Ann
 from benchbench.local_files.placing import OutputError, make_folder, write_file_pieces
-from benchbench.local_files.sealed import Identity, identity_of, is_unchanged
+from benchbench.local_files.sealed import Identity, build_identity, is_unchanged
 
 SEAL = "filled.json"
 BLOCK_BYTES = 2**20
@@ -30,29 +30,29 @@ Facts = dict[str, Any]
 
 def seal_folder(folder: Path, facts: Mapping[str, Any]) -> None:
     """Seal the files in a folder: store `facts`, the checksums of the `files`, and their total `bytes`."""
-    files = checksums(folder)
+    files = checksum_files(folder)
     sealed = {**facts, "files": files, "bytes": sum(size for size, _ in files.values())}
-    write_file_pieces([json.dumps(sealed | {"crc32": _facts_checksum(sealed)})], folder / SEAL)
+    write_file_pieces([json.dumps(sealed | {"crc32": _checksum_facts(sealed)})], folder / SEAL)
 
 
 def read_seal(folder: Path) -> Facts:
     """Return the facts and files of a sealed folder. Raises FileNotFoundError, StoreError if the seal is damaged."""
     try:
         sealed = json.loads((folder / SEAL).read_bytes())
-        if sealed.pop("crc32") == _facts_checksum(sealed):
+        if sealed.pop("crc32") == _checksum_facts(sealed):
             return dict(sealed)
     except (ValueError, KeyError, AttributeError, TypeError):
         pass
     raise StoreError(f"{folder / SEAL} is damaged.")
 
 
-def checksums(folder: Path) -> dict[str, list[int]]:
+def checksum_files(folder: Path) -> dict[str, list[int]]:
     """Return the length and CRC-32 of each file in a folder except the seal. Takes 0.5 s per GB of cached files."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / SEAL)
-    return {str(path.relative_to(folder)): [path.stat().st_size, _file_checksum(path)] for path in files}
+    return {str(path.relative_to(folder)): [path.stat().st_size, _checksum_file(path)] for path in files}
 
 
-def _file_checksum(path: Path) -> int:
+def _checksum_file(path: Path) -> int:
     checksum = 0
     with path.open("rb") as file:
         while block := file.read(BLOCK_BYTES):
@@ -60,7 +60,7 @@ def _file_checksum(path: Path) -> int:
     return checksum
 
 
-def _facts_checksum(facts: Facts) -> int:
+def _checksum_facts(facts: Facts) -> int:
     return zlib.crc32(json.dumps(facts).encode())
 
 
@@ -102,7 +102,7 @@ def open_collection(folder: Path, store: Store, setting: Ann, vectors: Vectors, 
     make_folder(folder.parent)
     identity = {
         "holds": fingerprint(content=holds, method=setting.name, **setting.build),
-        "version": installed_version(store),
+        "version": find_version(store),
         "shape": list(vectors.shape),
     }
     with filling_lock(folder.parent) as alone, ExitStack() as closing:
@@ -121,7 +121,7 @@ def open_collection(folder: Path, store: Store, setting: Ann, vectors: Vectors, 
         return collection
 
 
-def collection_name(setting: Ann) -> str:
+def name_collection(setting: Ann) -> str:
     """Return the name of the folder that a setting searches. Settings with equal build options share it."""
     return "_".join([setting.store, setting.method, *map(str, setting.build.values())])
 
@@ -131,7 +131,7 @@ def is_filled(folder: Path) -> bool:
     return (folder / SEAL).exists()
 
 
-def installed_version(store: Store) -> str:
+def find_version(store: Store) -> str:
     """Return the version of the store's package."""
     return version(next(iter(store.packages)))
 
@@ -141,7 +141,7 @@ def _reopen(folder: Path, store: Store, setting: Ann, identity: Facts, closing: 
     if not is_filled(folder):
         return None
     try:
-        if marks_of_dead(folder):
+        if find_dead_marks(folder):
             raise StoreError(f"A process died while it had {folder} open.")
         return _open(folder, store, setting, identity, closing)
     except OutputError:
@@ -163,8 +163,8 @@ def _open(folder: Path, store: Store, setting: Ann, identity: Facts, closing: Ex
     with ExitStack() as opening:
         opening.enter_context(open_mark(folder))  # before the store reads any file, which may crash the process
         source = folder if store.fixed else opening.enter_context(_copy(folder))
-        files = _identities(source, facts)
-        if checksums(source) != facts["files"]:
+        files = _build_identities(source, facts)
+        if checksum_files(source) != facts["files"]:
             raise StoreError(f"{folder} is damaged: its files changed after they were sealed.")
         collection = store.open(source, setting)
         opening.callback(collection.close)
@@ -174,13 +174,13 @@ def _open(folder: Path, store: Store, setting: Ann, identity: Facts, closing: Ex
                 f"The store {store.name} {identity['version']} was filled with {identity['shape'][0]:,} vectors and "
                 f"holds {count:,} of {dimension:,} dimensions. Try another version of the store."
             )
-        files = files if store.fixed else _identities(source, facts)
+        files = files if store.fixed else _build_identities(source, facts)
         closing.enter_context(opening.pop_all())
         return OpenCollection(collection, facts, files, closing.pop_all())
 
 
-def _identities(folder: Path, facts: Facts) -> dict[Path, Identity]:
-    return {folder / name: identity_of(os.stat(folder / name)) for name in facts["files"]}
+def _build_identities(folder: Path, facts: Facts) -> dict[Path, Identity]:
+    return {folder / name: build_identity(os.stat(folder / name)) for name in facts["files"]}
 
 
 @contextmanager
@@ -201,7 +201,7 @@ def _fill(folder: Path, store: Store, setting: Ann, vectors: Vectors, identity: 
         seal_folder(temporary, identity | {"build_seconds": round(time.perf_counter() - started, 3)})
         shutil.rmtree(folder, ignore_errors=True)
         temporary.rename(folder)
-        for mark in marks_of_dead(folder):
+        for mark in find_dead_marks(folder):
             mark.unlink()
     finally:
         shutil.rmtree(temporary, ignore_errors=True)

@@ -27,7 +27,7 @@ class LanceCollection:
     def shape(self) -> tuple[int, int]:
         return self._table.count_rows(), self._dimension
 
-    def nominator(self, setting: Ann, mask: Mask | None) -> Nominate:
+    def build_nominator(self, setting: Ann, mask: Mask | None) -> Nominate:
         among = None if mask is None else ", ".join(map(str, np.flatnonzero(mask)))
         if among == "":
             return lambda query, depth: np.empty(0, np.int64)
@@ -60,7 +60,7 @@ class LanceStore:
     packages = {"lancedb": "lancedb"}
     fixed = True
 
-    def missing_requirement(self, setting: Ann, count: int, dimension: int) -> str:
+    def describe_obstacle(self, setting: Ann, count: int, dimension: int) -> str:
         if setting.method != "ivfpq":
             return ""
         if dimension % setting["m"]:

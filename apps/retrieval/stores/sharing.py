@@ -35,12 +35,12 @@ def open_mark(folder: Path) -> Iterator[None]:
 
 def is_open(folder: Path) -> bool:
     """Return whether a living process has a folder open."""
-    return any(_is_locked(mark) for mark in _marks(folder))
+    return any(_is_locked(mark) for mark in _list_marks(folder))
 
 
-def marks_of_dead(folder: Path) -> list[Path]:
+def find_dead_marks(folder: Path) -> list[Path]:
     """Return the marks of processes that died while they had a folder open."""
-    return [mark for mark in _marks(folder) if _is_orphaned(mark)]
+    return [mark for mark in _list_marks(folder) if _is_orphaned(mark)]
 
 
 @contextmanager
@@ -82,7 +82,7 @@ def tidy(folder: Path) -> None:
                 shutil.rmtree(leftover, ignore_errors=True)
 
 
-def _marks(folder: Path) -> list[Path]:
+def _list_marks(folder: Path) -> list[Path]:
     return list(folder.parent.glob(f"{MARK}{folder.name}.*"))
 
 

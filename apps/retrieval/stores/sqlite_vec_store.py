@@ -30,7 +30,7 @@ class SqliteVecCollection:
     def shape(self) -> tuple[int, int]:
         return int(self._connection.execute("SELECT count(*) FROM chunks").get), self._dimension
 
-    def nominator(self, setting: Ann, mask: Mask | None) -> Nominate:
+    def build_nominator(self, setting: Ann, mask: Mask | None) -> Nominate:
         among = "" if mask is None else AMONG
         admitted = () if mask is None else (json.dumps(np.flatnonzero(mask).tolist()),)
         match, scan = MATCH.format(among=among), SCAN.format(among=among)
@@ -59,7 +59,7 @@ class SqliteVecStore:
     packages = {"sqlite-vec": "sqlite_vec", "apsw": "apsw"}
     fixed = True
 
-    def missing_requirement(self, setting: Ann, count: int, dimension: int) -> str:
+    def describe_obstacle(self, setting: Ann, count: int, dimension: int) -> str:
         return f"it allows at most {MAX_DIMENSION:,} dimensions" if dimension > MAX_DIMENSION else ""
 
     def fill(self, folder: Path, vectors: Vectors, setting: Ann) -> None:

@@ -74,7 +74,7 @@ class Passage:
 class View(Tree, Protocol):
     """The view of an open index for a strategy: level and children of each position (n,), and nearest neighbours."""
 
-    def nearest(self, queries: Vectors, depth: int, masks: Sequence[Mask | None]) -> list[ScoredList]:
+    def find_nearest(self, queries: Vectors, depth: int, masks: Sequence[Mask | None]) -> list[ScoredList]:
         """Return the nearest positions to each of `queries` (q, d), among those admitted by its mask (n,)."""
 
     def load_passages(self, positions: Positions) -> list[Passage]:
@@ -101,7 +101,7 @@ class RetrievalStrategy(ABC):
     def check(self, parameters: Parameters) -> dict[str, Any]:
         """Return the complete parameters in canonical form. Raises StrategyError, ChunkingError."""
         complete = {**self.declared.defaults, **parameters}
-        if _types(complete) != _types(self.declared.defaults):
+        if _list_types(complete) != _list_types(self.declared.defaults):
             raise StrategyError(
                 f"Chunk parameters must be like {self.declared.example}, with sizes in characters, not "
                 f"{dict(parameters)}.",
@@ -114,7 +114,7 @@ class RetrievalStrategy(ABC):
         return complete
 
     @abstractmethod
-    def chunks(self, document: DocumentRecord, parameters: Parameters) -> Iterable[Piece]:
+    def cut_chunks(self, document: DocumentRecord, parameters: Parameters) -> Iterable[Piece]:
         """Cut one document, with parameters from `check`. Pieces of a level are in the order of the text."""
 
     @abstractmethod
@@ -126,7 +126,7 @@ class TreeStrategy(RetrievalStrategy):
     """A strategy that adds summaries above the chunks during the build, each level from the vectors below it."""
 
     @abstractmethod
-    def clusters(
+    def find_clusters(
         self, vectors: Vectors, lengths: NDArray[np.int64], level: int, parameters: Parameters
     ) -> list[NDArray[np.int64]]:
         """Return the members of each summary of a `level` (from 1), as rows of the level below.
@@ -135,14 +135,14 @@ class TreeStrategy(RetrievalStrategy):
         """
 
     @abstractmethod
-    def summary(self, texts: Sequence[str], ask: Callable[[str], str]) -> str:
+    def summarise(self, texts: Sequence[str], ask: Callable[[str], str]) -> str:
         """Return the summary of a cluster's texts. `ask` returns a language model's answer to a prompt."""
 
 
-def vectors_of(queries: Sequence[SearchQuery]) -> Vectors:
+def stack_vectors(queries: Sequence[SearchQuery]) -> Vectors:
     """Return the vectors of queries, (q, d). Needs at least one query."""
     return np.stack([query.vector for query in queries])
 
 
-def _types(parameters: Parameters) -> dict[str, type]:
+def _list_types(parameters: Parameters) -> dict[str, type]:
     return {name: type(value) for name, value in parameters.items()}

@@ -4,8 +4,16 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from apps.collections.records import DocumentRecord
-from apps.retrieval.strategies.base import Answer, Parameters, Piece, RetrievalStrategy, SearchQuery, View, vectors_of
-from benchbench.ir.chunking import segments, spans
+from apps.retrieval.strategies.base import (
+    Answer,
+    Parameters,
+    Piece,
+    RetrievalStrategy,
+    SearchQuery,
+    View,
+    stack_vectors,
+)
+from benchbench.ir.chunking import cut_spans, list_segments
 from benchbench.ir.records import Calls
 
 
@@ -25,19 +33,19 @@ class FlatStrategy(RetrievalStrategy):
             del complete["sections"]  # the canonical form of false is to leave it out
         return complete
 
-    def chunks(self, document: DocumentRecord, parameters: Parameters) -> Iterable[Piece]:
+    def cut_chunks(self, document: DocumentRecord, parameters: Parameters) -> Iterable[Piece]:
         title, text = document.title, document.text
         if not parameters:
             return [Piece(f"{title} {text}".strip(), 0, len(text))]
         prefix = f"{title} " if parameters["title"] else ""
-        return windows(document, parameters, prefix=prefix, by_section="sections" in parameters)
+        return cut_windows(document, parameters, prefix=prefix, by_section="sections" in parameters)
 
     def search(self, queries: Sequence[SearchQuery], view: View, depth: int, parameters: Parameters) -> list[Answer]:
-        lists = view.nearest(vectors_of(queries), depth, [query.mask for query in queries])
+        lists = view.find_nearest(stack_vectors(queries), depth, [query.mask for query in queries])
         return [Answer(ranked, Calls(embed=1)) for ranked in lists]
 
 
-def windows(
+def cut_windows(
     document: DocumentRecord, parameters: Parameters, *, prefix: str = "", by_section: bool = True
 ) -> list[Piece]:
     """Return the windows of a document's text, cut at the edges of its sections; its title if the text is blank."""
@@ -45,8 +53,8 @@ def windows(
     sections = [(section.start, section.end) for section in document.sections if by_section]
     pieces = [
         Piece(f"{prefix}{text[first + start : first + end]}".strip(), first + start, first + end, section=section)
-        for first, last, section in segments(len(text), sections)
-        for start, end in spans(text[first:last], size=size, overlap=overlap)
+        for first, last, section in list_segments(len(text), sections)
+        for start, end in cut_spans(text[first:last], size=size, overlap=overlap)
     ]
     if not pieces and title.strip():
         return [Piece(title.strip(), 0, 0)]

@@ -17,10 +17,10 @@ from apps.retrieval.strategies.base import (
     RetrievalStrategy,
     SearchQuery,
     View,
-    vectors_of,
+    stack_vectors,
 )
-from apps.retrieval.strategies.flat import windows
-from benchbench.ir.chunking import first_sentences
+from apps.retrieval.strategies.flat import cut_windows
+from benchbench.ir.chunking import find_first_sentences
 from benchbench.ir.records import Calls, Positions, ScoredList
 
 CHUNKS, SECTIONS, DOCUMENTS = range(3)
@@ -34,48 +34,48 @@ class LODEmbedStrategy(RetrievalStrategy):
     best `section_top_k` of those. This counts as three encodings of the query, as its authors count.
     """
 
-    def chunks(self, document: DocumentRecord, parameters: Parameters) -> Iterable[Piece]:
-        leaves = windows(document, parameters)
+    def cut_chunks(self, document: DocumentRecord, parameters: Parameters) -> Iterable[Piece]:
+        leaves = cut_windows(document, parameters)
         if not leaves:
             return []
         leaves_by_section: dict[int | None, list[int]] = {}
         for index, leaf in enumerate(leaves):
             leaves_by_section.setdefault(leaf.section, []).append(index)
-        sections = [section_piece(document, number, leaves, indices) for number, indices in leaves_by_section.items()]
+        sections = [build_section(document, number, leaves, indices) for number, indices in leaves_by_section.items()]
         text = f"{document.title} {document.summary}".strip()
         document_piece = Piece(text, 0, len(document.text), DOCUMENTS, children=tuple(range(len(sections))))
         return [*leaves, *sections, document_piece]
 
     def search(self, queries: Sequence[SearchQuery], view: View, depth: int, parameters: Parameters) -> list[Answer]:
-        vectors = vectors_of(queries)
-        documents = view.nearest(vectors, parameters["doc_top_k"], level_masks(view, queries, DOCUMENTS))
-        sections = view.nearest(vectors, parameters["section_top_k"], child_masks(view, queries, documents))
-        chunks = view.nearest(vectors, depth, child_masks(view, queries, sections))
+        vectors = stack_vectors(queries)
+        documents = view.find_nearest(vectors, parameters["doc_top_k"], mask_level(view, queries, DOCUMENTS))
+        sections = view.find_nearest(vectors, parameters["section_top_k"], mask_children(view, queries, documents))
+        chunks = view.find_nearest(vectors, depth, mask_children(view, queries, sections))
         return [Answer(ranked, Calls(embed=3)) for ranked in chunks]
 
 
-def section_piece(document: DocumentRecord, number: int | None, leaves: Sequence[Piece], indices: list[int]) -> Piece:
+def build_section(document: DocumentRecord, number: int | None, leaves: Sequence[Piece], indices: list[int]) -> Piece:
     """Return the summary piece of the chunks at `indices`, which belong to one section or to none."""
     start, end = leaves[indices[0]].start, leaves[indices[-1]].end
     heading = document.title if number is None else document.sections[number].heading
     body = re.sub(rf"\A\s*#*\s*{re.escape(heading)}\s*#*\s*", "", document.text[start:end])
-    text = f"{heading} {first_sentences(body)}".strip() or leaves[indices[0]].text
+    text = f"{heading} {find_first_sentences(body)}".strip() or leaves[indices[0]].text
     return Piece(text, start, end, SECTIONS, number, tuple(indices))
 
 
-def level_masks(view: View, queries: Sequence[SearchQuery], level: int) -> list[Mask]:
+def mask_level(view: View, queries: Sequence[SearchQuery], level: int) -> list[Mask]:
     """Return the admitted positions of a level for each query. Queries with the same filter share a mask."""
     is_on_level: Mask = view.levels == level
     masks = {id(query.mask): is_on_level if query.mask is None else is_on_level & query.mask for query in queries}
     return [masks[id(query.mask)] for query in queries]
 
 
-def child_masks(view: View, queries: Sequence[SearchQuery], lists: Sequence["ScoredList | _Pick"]) -> list[Mask]:
+def mask_children(view: View, queries: Sequence[SearchQuery], lists: Sequence["ScoredList | _Pick"]) -> list[Mask]:
     """Return for each query the mask of the admitted children of its found positions."""
     masks = []
     for query, hits in zip(queries, lists, strict=True):
         mask = np.zeros(len(view.levels), bool)
-        mask[view.children_of(hits.ids)] = True
+        mask[view.find_children(hits.ids)] = True
         masks.append(mask if query.mask is None else mask & query.mask)
     return masks
 
@@ -116,11 +116,11 @@ class LODLLMStrategy(LODEmbedStrategy):
 
     def _answer(self, query: SearchQuery, view: View, depth: int, parameters: Parameters) -> Answer:
         started = time.perf_counter()
-        (admitted,) = level_masks(view, [query], DOCUMENTS)
+        (admitted,) = mask_level(view, [query], DOCUMENTS)
         documents = _pick(query, view, admitted, "documents", parameters["doc_top_k"])
-        (section_mask,) = child_masks(view, [query], [documents])
+        (section_mask,) = mask_children(view, [query], [documents])
         sections = _pick(query, view, section_mask, "sections", parameters["section_top_k"])
-        (ranked,) = view.nearest(query.vector[None], depth, child_masks(view, [query], [sections]))
+        (ranked,) = view.find_nearest(query.vector[None], depth, mask_children(view, [query], [sections]))
         replies = [reply for reply in (documents.reply, sections.reply) if reply]
         # For a cached answer, count the time that the model took, not that of the look-up.
         ms = (time.perf_counter() - started) * 1000 + sum(reply.ms - reply.waited_ms for reply in replies)
@@ -130,19 +130,19 @@ class LODLLMStrategy(LODEmbedStrategy):
 
 def _pick(query: SearchQuery, view: View, mask: Mask, noun: str, limit: int) -> _Pick:
     """Ask the model to choose at most `limit` of the positions that `mask` admits."""
-    (near,) = view.nearest(query.vector[None], OFFERED, [mask])
+    (near,) = view.find_nearest(query.vector[None], OFFERED, [mask])
     if not len(near):
         return _Pick(near.ids, None, False)
     offered = np.sort(near.ids)
     passages = view.load_passages(offered)
-    names = labels([(piece.document, piece.section) for piece in passages], with_sections=noun == "sections")
+    names = build_labels([(piece.document, piece.section) for piece in passages], with_sections=noun == "sections")
     lines = "\n".join(f"- {name}: {' '.join(piece.text.split())}" for name, piece in zip(names, passages, strict=True))
     reply = view.ask(PROMPT.format(what=noun, most=limit, question=query.text, offered=lines), has_text)
     chosen = parse_picks(reply.text, names)[:limit]
     return _Pick(offered[chosen] if chosen else near.ids[:limit], reply, not chosen)
 
 
-def labels(ids: Sequence[tuple[str, str]], *, with_sections: bool) -> list[str]:
+def build_labels(ids: Sequence[tuple[str, str]], *, with_sections: bool) -> list[str]:
     """Return distinct names for the offered documents or sections.
 
     A section's name is its id, preceded by its document's if two are equal. Text outside sections is named as its

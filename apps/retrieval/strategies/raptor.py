@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 from apps.collections.records import DocumentRecord
 from apps.retrieval.strategies.base import Answer, Parameters, Piece, SearchQuery, StrategyError, TreeStrategy, View
-from apps.retrieval.strategies.flat import windows
-from apps.retrieval.strategies.lod import level_masks
-from benchbench.ir.chunking import first_sentences
+from apps.retrieval.strategies.flat import cut_windows
+from apps.retrieval.strategies.lod import mask_level
+from benchbench.ir.chunking import find_first_sentences
 from benchbench.ir.records import Calls, Mask, ScoredList
-from benchbench.ir.trees import Members, clusters, layer_by_layer, missing_package, search_collapsed
+from benchbench.ir.trees import Members, explain_missing, find_clusters, search_collapsed, traverse_tree
 
 PROMPT = "Write a summary of the following, including as many key details as possible:\n\n{texts}\n\nSummary:"
 EXTRACT = 1000  # characters of an extractive summary, as many as common encoders read
@@ -40,41 +40,43 @@ class RaptorStrategy(TreeStrategy):
             raise StrategyError(
                 "credit must not be none in a tree search, which finds chunks only by summaries.", field="credit"
             )
-        if missing := missing_package(complete["reduction"]):
+        if missing := explain_missing(complete["reduction"]):
             raise StrategyError(f"{missing[0].upper()}{missing[1:]}.", field="reduction")
         return complete
 
-    def chunks(self, document: DocumentRecord, parameters: Parameters) -> Iterable[Piece]:
-        return windows(document, parameters)
+    def cut_chunks(self, document: DocumentRecord, parameters: Parameters) -> Iterable[Piece]:
+        return cut_windows(document, parameters)
 
-    def clusters(
+    def find_clusters(
         self, vectors: NDArray[np.float32], lengths: NDArray[np.int64], level: int, parameters: Parameters
     ) -> list[Members]:
         if level > parameters["max_layers"]:
             return []
         mixture = {key: parameters[key] for key in ("seed", "reduction")}
         context, threshold = parameters["context"], parameters["cluster_threshold"]
-        return clusters(vectors, lengths, limit=context, threshold=threshold, **mixture)
+        return find_clusters(vectors, lengths, limit=context, threshold=threshold, **mixture)
 
-    def summary(self, texts: Sequence[str], ask: Callable[[str], str]) -> str:
+    def summarise(self, texts: Sequence[str], ask: Callable[[str], str]) -> str:
         if self.requires_llm:
             return ask(PROMPT.format(texts="\n\n".join(texts)))
-        return " ".join(first_sentences(text, limit=EXTRACT // len(texts)) for text in texts)
+        return " ".join(find_first_sentences(text, limit=EXTRACT // len(texts)) for text in texts)
 
     def search(self, queries: Sequence[SearchQuery], view: View, depth: int, parameters: Parameters) -> list[Answer]:
         if parameters["search"] == "tree":
             searched = [
-                layer_by_layer(view, _near(view, query), query.mask, depth, layer_top_k=parameters["layer_top_k"])
+                traverse_tree(
+                    view, _build_search(view, query), query.mask, depth, layer_top_k=parameters["layer_top_k"]
+                )
                 for query in queries
             ]
             return [Answer(ranked, Calls(embed=1)) for ranked in searched]
-        masks = [q.mask for q in queries] if parameters["credit"] == "leaves" else level_masks(view, queries, 0)
-        nodes = view.nearest(np.stack([query.vector for query in queries]), depth, masks)
+        masks = [q.mask for q in queries] if parameters["credit"] == "leaves" else mask_level(view, queries, 0)
+        nodes = view.find_nearest(np.stack([query.vector for query in queries]), depth, masks)
         return [
-            Answer(search_collapsed(view, near, _near(view, query), mask, depth), Calls(embed=1))
+            Answer(search_collapsed(view, near, _build_search(view, query), mask, depth), Calls(embed=1))
             for query, near, mask in zip(queries, nodes, masks, strict=True)
         ]
 
 
-def _near(view: View, query: SearchQuery) -> Callable[[int, Mask | None], ScoredList]:
-    return lambda depth, mask: view.nearest(query.vector[None], depth, [mask])[0]
+def _build_search(view: View, query: SearchQuery) -> Callable[[int, Mask | None], ScoredList]:
+    return lambda depth, mask: view.find_nearest(query.vector[None], depth, [mask])[0]

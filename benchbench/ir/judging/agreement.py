@@ -48,7 +48,7 @@ class Confusion:
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """How much higher a judge grades than the others of the same items: the mean over `items`, None without any."""
+    """Mean difference of a judge's grades from the others' on the same `items`; None without any."""
 
     mean: float | None
     items: int
@@ -60,7 +60,7 @@ def alpha(grades: Values, *, seed: int, resamples: int = RESAMPLES) -> Alpha:
     Krippendorff, Content Analysis (2004), chapter 11: 1 − observed / expected disagreement, the distance of two grades
     being the squared number of grades between them, half of the two themselves counted.
     """
-    counts = _value_counts(grades)
+    counts = _count_values(grades)
     value = _alphas(counts.sum(axis=0)[None], _coincidences(counts).sum(axis=0)[None]).item() if len(counts) else np.nan
     if np.isnan(value) or len(counts) < MIN_SHARED:
         return Alpha(None if np.isnan(value) else value, None, len(counts))
@@ -68,7 +68,7 @@ def alpha(grades: Values, *, seed: int, resamples: int = RESAMPLES) -> Alpha:
     return Alpha(value, Interval(*ends), len(counts))
 
 
-def _value_counts(grades: Values) -> NDArray[np.int64]:
+def _count_values(grades: Values) -> NDArray[np.int64]:
     """Return how often each item graded by two judges has each grade, (shared items, distinct grades)."""
     array = _check_grades(grades)
     scale = np.unique(array[~np.isnan(array)])

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from benchbench.ir.judging.pool import JudgingError
 from benchbench.ir.measures import Values
 from benchbench.ir.measures.graded import share
-from benchbench.ir.statistics.max_t import family_of
-from benchbench.ir.statistics.resampling import SAME, Interval, check_values, flips, require_settings
+from benchbench.ir.statistics.max_t import pair_runs
+from benchbench.ir.statistics.resampling import SAME, Interval, check_values, draw_flips, require_settings
 
 ALPHA = 0.05  # of the family
 FEWEST_QUERIES = 10  # of a sample; with fewer its spread is too uncertain
@@ -56,7 +56,7 @@ class CorrectedComparison:
         return float(np.median([pair.effective for pair in self.pairs])) - self.judged
 
 
-def corrected_by_queries(model: Values, person: Values, *, seed: int, resamples: int = 10_000) -> CorrectedComparison:
+def correct_by_queries(model: Values, person: Values, *, seed: int, resamples: int = 10_000) -> CorrectedComparison:
     """Return the corrected comparison of values by the model's grades and a person's, both (runs, queries).
 
     `person` is NaN for queries that were not sampled; the others are a uniform sample, judged without knowledge of the
@@ -68,11 +68,11 @@ def corrected_by_queries(model: Values, person: Values, *, seed: int, resamples:
     require_settings(alpha=ALPHA, resamples=resamples)
     if n < FEWEST_QUERIES:
         raise JudgingError(f"A person has judged {n} queries; a correction needs at least {FEWEST_QUERIES}.")
-    first, second = family_of(len(model), None)
+    first, second = pair_runs(len(model), None)
     y = person[first][:, sampled] - person[second][:, sampled]
     predicted = model[first] - model[second]
     f, unseen = predicted[:, sampled], predicted[:, everywhere & ~sampled]
-    tuned = _tuned(y, f, unseen)
+    tuned = _tune(y, f, unseen)
     rectified = y - tuned[:, None] * f
     difference, person_var = rectified.mean(axis=1), rectified.var(axis=1, ddof=1) / n
     model_var = np.zeros_like(person_var)
@@ -85,9 +85,9 @@ def corrected_by_queries(model: Values, person: Values, *, seed: int, resamples:
     freedom = share((person_var + model_var) ** 2, person_var**2 / (n - 1) + model_var**2 / max(n_unseen - 1, 1))
     test = _MaxT.from_terms(np.concatenate(terms, axis=1), error, freedom, resamples=resamples, seed=seed)
     effective = share(y.var(axis=1, ddof=1), error**2)
-    pairs = _pairs(test, first, second, difference, tuned, effective)
+    pairs = _build_pairs(test, first, second, difference, tuned, effective)
     return CorrectedComparison(
-        pairs=pairs, judged=n, queries=int(everywhere.sum()), group=_best_group(pairs, len(model))
+        pairs=pairs, judged=n, queries=int(everywhere.sum()), group=_find_best_group(pairs, len(model))
     )
 
 
@@ -109,11 +109,11 @@ class _MaxT:
     def from_terms(cls, terms: Values, error: Values, freedom: Values, *, resamples: int, seed: int) -> _MaxT:
         scaled = terms / np.where(error > SAME, error, np.inf)[:, None]
         drawn = [
-            np.abs(scaled @ signs.T).max(axis=0) for signs in flips(terms.shape[1], resamples=resamples, seed=seed)
+            np.abs(scaled @ signs.T).max(axis=0) for signs in draw_flips(terms.shape[1], resamples=resamples, seed=seed)
         ]
         return cls(error, freedom, np.sort(np.concatenate(drawn)))
 
-    def adjusted(self, difference: Values) -> Values:
+    def adjust(self, difference: Values) -> Values:
         """Return the p-value of each difference within the family, (p,)."""
         from scipy.special import ndtri, stdtr
 
@@ -122,7 +122,7 @@ class _MaxT:
         larger = len(self.greatest) - np.searchsorted(self.greatest, -ndtri(stdtr(self.freedom, -t)) - SAME)
         return np.where(varies, (1 + larger) / (1 + len(self.greatest)), 1.0)
 
-    def critical(self) -> Values:
+    def compute_critical(self) -> Values:
         """Return the critical |t| of each pair within the family, (p,)."""
         from scipy.special import ndtr, stdtrit
 
@@ -130,14 +130,14 @@ class _MaxT:
         z = float(self.greatest[-1 - tolerated])
         return np.asarray(-stdtrit(self.freedom, ndtr(-z)), np.float64)
 
-    def alone(self) -> Values:
+    def compute_pairwise(self) -> Values:
         """Return the critical |t| of each pair by itself, (p,)."""
         from scipy.special import stdtrit
 
         return np.asarray(-stdtrit(self.freedom, ALPHA / 2), np.float64)
 
 
-def _tuned(y: Values, f: Values, unseen: Values) -> Values:
+def _tune(y: Values, f: Values, unseen: Values) -> Values:
     """Return λ of each pair, (p,): covariance over (1 + n / N) · variance, within 0 and 1 (PPI++, section 6)."""
     if unseen.shape[1] < 2:
         return np.zeros(len(y))
@@ -146,7 +146,7 @@ def _tuned(y: Values, f: Values, unseen: Values) -> Values:
     return np.clip(share(covariance, (1 + y.shape[1] / unseen.shape[1]) * variance), 0.0, 1.0)
 
 
-def _pairs(
+def _build_pairs(
     test: _MaxT,
     first: NDArray[np.intp],
     second: NDArray[np.intp],
@@ -154,8 +154,11 @@ def _pairs(
     tuned: Values,
     effective: Values,
 ) -> tuple[CorrectedPair, ...]:
-    halves = [np.where(test.error > SAME, critical * test.error, 0.0) for critical in (test.alone(), test.critical())]
-    adjusted = test.adjusted(difference)
+    halves = [
+        np.where(test.error > SAME, critical * test.error, 0.0)
+        for critical in (test.compute_pairwise(), test.compute_critical())
+    ]
+    adjusted = test.adjust(difference)
     columns = (first, second, difference, *halves, adjusted, adjusted <= ALPHA + 1e-12, tuned, effective)
     return tuple(
         CorrectedPair(
@@ -175,7 +178,7 @@ def _pairs(
     )
 
 
-def _best_group(pairs: Sequence[CorrectedPair], runs: int) -> tuple[int, ...]:
+def _find_best_group(pairs: Sequence[CorrectedPair], runs: int) -> tuple[int, ...]:
     """Return the run with the greatest mean lead, and those that are not significantly worse than it."""
     ahead, differs = np.zeros((runs, runs)), np.zeros((runs, runs), bool)
     for pair in pairs:

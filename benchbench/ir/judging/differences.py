@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from benchbench.ir.bounds import bounds
+from benchbench.ir.bounds import find_bounds
 from benchbench.ir.judging.fillings import Shape, compute_placed, compute_reach
 from benchbench.ir.judging.pool import Pool
 from benchbench.ir.measures import GradedRankings, Values
@@ -58,7 +58,7 @@ class OpenQuery:
         )
 
 
-def difference_bounds(shape: Shape, query: OpenQuery, pairs: Pairs) -> tuple[Values, Values]:
+def bound_differences(shape: Shape, query: OpenQuery, pairs: Pairs) -> tuple[Values, Values]:
     """Return the least and greatest of first − second on one query, both (pairs,)."""
     if shape.measure.name == "AP":
         return _bound_average_precision(shape, query, pairs)
@@ -72,7 +72,7 @@ def difference_bounds(shape: Shape, query: OpenQuery, pairs: Pairs) -> tuple[Val
 def _bound_linear(shape: Shape, query: OpenQuery, pairs: Pairs) -> Values:
     """Return the greatest difference of a measure that is a weighted sum of gains over an ideal that both share.
 
-    Where the numerator can be made positive, by Dinkelbach's method as in `bounds._greatest_ndcg`: for a ratio λ ≥ 0
+    Where the numerator can be made positive, by Dinkelbach's method as in `bounds._maximize_ndcg`: for a ratio λ ≥ 0
     the numerator − λ · ideal adds up over levels, and each level is reached by the documents of the greatest weights,
     as many as make its part greatest. Where it cannot, λ < 0, and numerator − λ · ideal is convex in the grades: each
     is 0 or the highest, and of as many the ones of the greatest weights are.
@@ -83,7 +83,7 @@ def _bound_linear(shape: Shape, query: OpenQuery, pairs: Pairs) -> Values:
     gains = np.concatenate([np.zeros((len(first), 1)), np.cumsum(weights, axis=1)], axis=1)
     counts = np.arange(gains.shape[1], dtype=np.float64)
     widths = shape.widths
-    ideals = np.stack([shape.summed(number + counts) for number in query.numbers])  # (levels, h + 1)
+    ideals = np.stack([shape.sum_ideal(number + counts) for number in query.numbers])  # (levels, h + 1)
     if shape.ideal is None:
         return np.asarray(difference + gains.max(axis=1) * widths.sum(), np.float64)
     ratio: Values = share(difference[:, None] + gains * widths.sum(), widths @ ideals).max(axis=1)
@@ -163,7 +163,7 @@ def _bound_runs(shape: Shape, query: OpenQuery) -> tuple[Values, Values]:
     graded = GradedRankings(
         grades, is_ranked.sum(axis=1).astype(np.int64), ideal, np.full(len(ranks), base), [{} for _ in ranks]
     )
-    low, high = bounds(shape.measure, graded, 1.0)
+    low, high = find_bounds(shape.measure, graded, 1.0)
     within = is_ranked if shape.measure.cutoff is None else is_ranked[:, : shape.measure.cutoff]
     ranked_holes = (within & np.isnan(grades[:, : within.shape[1]])).sum(axis=1)
     total = (np.isnan(query.grades) & query.row.has_document[0]).sum()

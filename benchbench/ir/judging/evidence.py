@@ -23,7 +23,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from benchbench.ir.judging.fillings import compute_reach, tails_of
+from benchbench.ir.judging.fillings import compute_reach, compute_tails
 from benchbench.ir.judging.pool import Pool
 from benchbench.ir.measures import Values
 
@@ -35,7 +35,7 @@ SEEN_BEFORE = 8.0
 Axes = NDArray[np.float16]
 
 
-def axes_of(pool: Pool, vectors: NDArray[np.float32], rows: NDArray[np.int64]) -> Axes:
+def compute_axes(pool: Pool, vectors: NDArray[np.float32], rows: NDArray[np.int64]) -> Axes:
     """Return coordinates (size, AXES) whose inner products are the centred cosines of documents within their query.
 
     `rows` (size,) gives the row of `vectors` (n, d) with the vector of each pair's document. −1 means no vector, and
@@ -61,7 +61,7 @@ class Features:
     """The columns of a pool after some grades: one more grade changes those of its query alone."""
 
     def __init__(self, pool: Pool, axes: Axes | None = None) -> None:
-        """Prepare the columns; `axes` are those of `axes_of`, None without vectors. `inform` adds a model's grades."""
+        """Prepare the columns. `axes`: of `compute_axes`, None without vectors. `inform` adds a model's grades."""
         ranks = pool.ranks[(slice(None), *pool.cells.T)]
         by_run = 1.0 / np.log2(ranks + 1.0)
         self._pool = pool
@@ -94,12 +94,12 @@ class Features:
             weights = np.stack([self._weights[query_rows], relevant, query_grades <= 0], axis=1)
             self.values[query_rows, TOP:ANY_RELEVANT] = _closeness(self._axes[query_rows], weights)
 
-    def tails(self, grades: Values, levels: Sequence[float]) -> Values:
+    def compute_tails(self, grades: Values, levels: Sequence[float]) -> Values:
         """Return the chance that each pair, if relevant, reaches each level, (levels, size).
 
         It is the share of relevant pairs with the same grade by the model that reach it, with a prior of `SEEN_BEFORE`.
         """
-        of_all = tails_of(grades, levels)[:, None]
+        of_all = compute_tails(grades, levels)[:, None]
         tails = np.repeat(of_all, self._pool.size, axis=1)
         if self._model_grades is None:
             return tails

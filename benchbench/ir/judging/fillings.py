@@ -77,7 +77,7 @@ class Shape:
         """Return the step from each level to the next, (levels,); 1 for a measure of binary relevance."""
         return np.diff(self.levels, prepend=0.0) if self.measure.name == "nDCG" else np.ones(1)
 
-    def summed(self, counts: NDArray[Any]) -> Values:
+    def sum_ideal(self, counts: NDArray[Any]) -> Values:
         """Return the ideal's sum over these numbers of documents, of any shape."""
         if self.ideal is None:
             return np.ones(np.shape(counts))
@@ -107,14 +107,14 @@ def count_outside(outside: Sequence[Sequence[float]], levels: Sequence[float]) -
     ).reshape(len(levels), len(outside))
 
 
-def tails_of(grades: Values, levels: Sequence[float]) -> Values:
+def compute_tails(grades: Values, levels: Sequence[float]) -> Values:
     """Return the chance that a relevant document reaches each level, (levels,); each grade has a prior count of 1."""
     reach = compute_reach(grades, levels).reshape(len(levels), -1).sum(axis=1).astype(np.float64)
     before = np.arange(len(reach), 0, -1)
     return np.asarray((reach + before) / (reach[0] + before[0]), np.float64)
 
 
-def values_of(pool: Pool, shape: Shape, reach: Sequence[NDArray[np.bool_]], outside: Values) -> Values:
+def compute_values(pool: Pool, shape: Shape, reach: Sequence[NDArray[np.bool_]], outside: Values) -> Values:
     """Return each run's value of each query under m fillings, (Q, R, m), exact but for float32 in sums of gains.
 
     `reach` has for each level (Q, width, m) whether each pair reaches it; `outside` is (levels, Q) of `count_outside`.
@@ -128,7 +128,7 @@ def values_of(pool: Pool, shape: Shape, reach: Sequence[NDArray[np.bool_]], outs
     values: Values = (weights @ gains).astype(np.float64)
     if shape.ideal is not None:
         ideal = sum(
-            width * shape.summed(level.sum(axis=1) + outside_count[:, None])
+            width * shape.sum_ideal(level.sum(axis=1) + outside_count[:, None])
             for width, level, outside_count in zip(widths, reach, outside, strict=True)
         )
         values = np.divide(values, ideal[:, None], out=np.zeros_like(values), where=ideal[:, None] > 0)

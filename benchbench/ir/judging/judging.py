@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchbench.ir.judging.differences import OpenQuery, difference_bounds
+from benchbench.ir.judging.differences import OpenQuery, bound_differences
 from benchbench.ir.judging.evidence import Axes, Features
 from benchbench.ir.judging.fillings import Shape, count_outside
-from benchbench.ir.judging.outcomes import Outcomes, critical_value, forecast, likeliest_of, settled_together
+from benchbench.ir.judging.outcomes import Outcomes, critical_value, find_likeliest, find_settled, forecast
 from benchbench.ir.judging.pool import Item, JudgingError, Pool
 from benchbench.ir.judging.relevance import PRIOR, Drawing, Prior, Relevance, learn
 from benchbench.ir.judging.state import MoreGrades, PairState, State
-from benchbench.ir.judging.weights import ExpectedGrades, effects, squared
+from benchbench.ir.judging.weights import ExpectedGrades, compute_effects, squared
 from benchbench.ir.measures import Measure, Values
-from benchbench.ir.statistics.max_t import family_of
+from benchbench.ir.statistics.max_t import pair_runs
 
 DRAWS = 200
 CONFIDENCE = 0.95
@@ -56,14 +56,14 @@ class Judging:
         self.pool, self.measure, self.seed, self.draws = pool, measure, seed, draws
         if pool.runs < 2 or pool.answered.sum() < 2:
             raise JudgingError("A verdict needs at least 2 runs, and 2 queries that each of them answered.")
-        self.grades = pool.grades(truths)
-        self._outside = pool.outside(truths)
+        self.grades = pool.get_grades(truths)
+        self._outside = pool.list_outside(truths)
         self._truths_teach = truths_teach
         self._teaching = ~np.isnan(self.grades) & truths_teach
         self._scale = {*map(float, scale), *self.grades[~np.isnan(self.grades)].tolist(), *chain(*self._outside)}
         self.shape = Shape.from_pool(pool, measure, sorted(self._scale))
         # The rows of both runs of each pair, (p,) each, as in `statistics.compare`.
-        self.pairs = family_of(pool.runs, None)
+        self.pairs = pair_runs(pool.runs, None)
         self._features, self._prior = Features(pool, axes), prior
         self._bounds = np.full((2, pool.queries, len(self.pairs[0])), np.nan)
         self._outside_counts = count_outside(self._outside, self.shape.levels)
@@ -102,15 +102,15 @@ class Judging:
         return state
 
     def _state(self, bounds: bool) -> State:
-        outcomes = self._outcomes()
+        outcomes = self._draw_outcomes()
         signs = outcomes.signs
-        likeliest, shares = likeliest_of(signs)
-        verdict, probability = self._verdict(outcomes, likeliest)
-        reason = self._shortage_text()
-        sure = settled_together(signs == likeliest, shares, CONFIDENCE) & (reason is None)
+        likeliest, shares = find_likeliest(signs)
+        verdict, probability = self._find_verdict(outcomes, likeliest)
+        reason = self._describe_shortage()
+        sure = find_settled(signs == likeliest, shares, CONFIDENCE) & (reason is None)
         settled = reason is None and probability >= self._required_probability
-        pairs = self._pairs(outcomes, likeliest, shares, sure, self.bounds() if bounds else None)
-        self._importance = self._pair_importance(outcomes, shares)
+        pairs = self._build_pairs(outcomes, likeliest, shares, sure, self.find_bounds() if bounds else None)
+        self._importance = self._weigh_pairs(outcomes, shares)
         return State(
             pairs=pairs,
             verdict=verdict,
@@ -121,20 +121,20 @@ class Judging:
             judged=int((~np.isnan(self.grades)).sum()),
             unjudged=int(self._holes.sum()),
             queries=int(self.pool.answered.sum()),
-            grades_needed=self._grades_needed(outcomes, settled, reason),
+            grades_needed=self._forecast_grades(outcomes, settled, reason),
             reason=reason,
         )
 
-    def _verdict(self, outcomes: Outcomes, likeliest: NDArray[np.int8]) -> tuple[tuple[int, ...], float]:
+    def _find_verdict(self, outcomes: Outcomes, likeliest: NDArray[np.int8]) -> tuple[tuple[int, ...], float]:
         """Return the best group by the likeliest outcomes, and the share of the fillings that end in it."""
         best = int(outcomes.means.mean(axis=0).argmax())
         group = np.ones(self.pool.runs, bool)
         for first, second, outcome in zip(*self.pairs, likeliest, strict=True):
             if outcome and best in (first, second):
                 group[second if first == best else first] = False
-        return tuple(np.flatnonzero(group).tolist()), float((outcomes.groups() == group).all(axis=1).mean())
+        return tuple(np.flatnonzero(group).tolist()), float((outcomes.find_groups() == group).all(axis=1).mean())
 
-    def _pairs(
+    def _build_pairs(
         self,
         outcomes: Outcomes,
         likeliest: NDArray[np.int8],
@@ -147,24 +147,24 @@ class Judging:
         columns = (*self.pairs, lower, upper, *expected, likeliest, shares, sure)
         return tuple(PairState(*row) for row in zip(*(column.tolist() for column in columns), strict=True))
 
-    def weights(self) -> Values:
-        """Return the weight of each pair of the pool, (size,); 0 if it is judged (see `weights`).
+    def compute_weights(self) -> Values:
+        """Return the weight of each pair of the pool, (size,); 0 if it is judged (see `compute_weights`).
 
         Weights depend on the last computed state: compute it again after a few grades.
         """
         if self._importance is None:
             self.state()
         expected = self._expected
-        effect = effects(self.pool, self.shape, expected)
+        effect = compute_effects(self.pool, self.shape, expected)
         gains = squared(effect, self._importance) * expected.spread**2  # type: ignore[arg-type]
         gains = np.where(self._holes & self.pool.answered[:, None], gains, 0.0)
         return np.asarray(np.sqrt(gains)[tuple(self.pool.cells.T)], np.float64)
 
-    def bounds(self) -> tuple[Values, Values]:
+    def find_bounds(self) -> tuple[Values, Values]:
         """Return the least and greatest difference of means of each pair of runs over every filling, (p,) each."""
         for query in np.flatnonzero(self.pool.answered & np.isnan(self._bounds[0, :, 0])).tolist():
             row = OpenQuery.from_pool(self.pool, self.shape, query, self.grades[query], self._outside_counts[:, query])
-            self._bounds[:, query] = difference_bounds(self.shape, row, self.pairs)
+            self._bounds[:, query] = bound_differences(self.shape, row, self.pairs)
         ends = self._bounds[:, self.pool.answered].mean(axis=1)
         ends[np.abs(ends) < 1e-12] = 0.0  # what is left of sums that are 0
         return ends[0], ends[1]
@@ -173,7 +173,7 @@ class Judging:
     def _holes(self) -> NDArray[np.bool_]:
         return self.pool.has_document & np.isnan(self.grades)
 
-    def _shortage_text(self) -> str | None:
+    def _describe_shortage(self) -> str | None:
         judged, relevant = int(self._teaching.sum()), int((self._teaching & (self.grades > 0)).sum())
         if not self._holes.any() or (judged >= FEWEST_GRADES and relevant >= FEWEST_RELEVANT):
             return None
@@ -192,7 +192,7 @@ class Judging:
         """Return the probability at which the verdict is settled."""
         return SURER if self._holes.any() and int(self._teaching.sum()) < EARLY else CONFIDENCE
 
-    def _outcomes(self) -> Outcomes:
+    def _draw_outcomes(self) -> Outcomes:
         """Return the outcomes of the fillings. Queries with new grades are redrawn; 5 % more grades refit the model."""
         judged = int((~np.isnan(self.grades)).sum())
         if self._model is None or abs(judged - self._learned_count) >= max(1, LEARN_AFTER * self._learned_count):
@@ -215,7 +215,7 @@ class Judging:
         relevant = np.where(teaching & ~np.isnan(grades), grades > 0, np.nan)
         self._model = learn(self.pool, self._features.values, relevant, self._prior)
         self._learned_count = int((~np.isnan(grades)).sum())
-        self._drawing.draw_all(self.grades, self._model, self._features.tails(self.grades, self.shape.levels))
+        self._drawing.draw_all(self.grades, self._model, self._features.compute_tails(self.grades, self.shape.levels))
         self._stale_queries.clear()
         self._critical = self._cached_forecast = None
 
@@ -223,10 +223,10 @@ class Judging:
     def _expected(self) -> ExpectedGrades:
         assert self._model is not None
         chances = np.zeros(self.pool.has_document.shape)
-        chances[tuple(self.pool.cells.T)] = self._model.chances(self._features.values, self.pool.cells[:, 0])
+        chances[tuple(self.pool.cells.T)] = self._model.predict(self._features.values, self.pool.cells[:, 0])
         return ExpectedGrades.from_chances(self.shape, self.grades, chances, self._outside_counts[0])
 
-    def _pair_importance(self, outcomes: Outcomes, shares: Values) -> Values:
+    def _weigh_pairs(self, outcomes: Outcomes, shares: Values) -> Values:
         """Return the importance of each pair of runs, (R, R).
 
         It is the pair's indecision times the probability that the verdict depends on it: that one is the best run.
@@ -239,7 +239,7 @@ class Judging:
         importance[first, second] = importance[second, first] = open_
         return importance
 
-    def _grades_needed(self, outcomes: Outcomes, settled: bool, reason: str | None) -> MoreGrades:
+    def _forecast_grades(self, outcomes: Outcomes, settled: bool, reason: str | None) -> MoreGrades:
         """Return the forecast, computed with each new model; in between, the grades since then are subtracted."""
         if settled or reason is not None:
             return MoreGrades(median=0 if settled else None, p90=0 if settled else None)
@@ -253,7 +253,7 @@ class Judging:
         best = outcomes.means.mean(axis=0).argmax()
         first, second = self.pairs
         deciding = np.flatnonzero((first == best) | (second == best))
-        effect = effects(self.pool, self.shape, expected := self._expected)
+        effect = compute_effects(self.pool, self.shape, expected := self._expected)
         holes = np.nonzero(self._holes & self.pool.answered[:, None])
         at_holes, spread = effect[:, holes[0], holes[1]], expected.spread[holes]
         order = np.argsort(-squared(at_holes, self._importance) * spread**2, kind="stable")  # type: ignore[arg-type]

@@ -24,7 +24,7 @@ SHARE = 0.1  # of a round's grades; see `SHARE` in docs/statistics.md
 Numbers = NDArray[np.int64]
 
 
-def depth_order(pool: Pool) -> Numbers:
+def order_by_depth(pool: Pool) -> Numbers:
     """Return the numbers of the pairs by best rank over the runs, (size,), as TREC pools are judged.
 
     All first ranks come first. Pairs of one rank are in the order of the queries.
@@ -32,12 +32,12 @@ def depth_order(pool: Pool) -> Numbers:
     return np.argsort(pool.best[tuple(pool.cells.T)], kind="stable")
 
 
-def random_order(pool: Pool, *, seed: int) -> Numbers:
+def order_randomly(pool: Pool, *, seed: int) -> Numbers:
     """Return the numbers of the pairs in the sample's order, (size,): uniform, and equal for equal pools and seeds."""
     return np.random.default_rng((seed, 16)).permutation(pool.size)
 
 
-def weight_order(weights: Sequence[float] | NDArray[np.float64]) -> Numbers:
+def order_by_weight(weights: Sequence[float] | NDArray[np.float64]) -> Numbers:
     """Return the numbers of the pairs by falling weight (size,): the decisive order, of `Judging.weights`."""
     return np.argsort(-np.asarray(weights, np.float64), kind="stable")
 
@@ -45,12 +45,12 @@ def weight_order(weights: Sequence[float] | NDArray[np.float64]) -> Numbers:
 def query_order(pool: Pool, *, seed: int) -> Numbers:
     """Return the queries of a pool in uniform random order, (Q,). It depends on the number of queries and the seed.
 
-    The order is independent of `random_order`.
+    The order is independent of `order_randomly`.
     """
     return np.random.default_rng((seed, 17)).permutation(pool.queries)
 
 
-def by_query_order(pool: Pool, queries: Numbers) -> Numbers:
+def order_by_query(pool: Pool, queries: Numbers) -> Numbers:
     """Return the numbers of the pairs query by query, as `queries` has these, (size,); those of one by best rank."""
     turns = np.argsort(queries)
     return np.lexsort((pool.best[tuple(pool.cells.T)], turns[pool.cells[:, 0]]))

@@ -36,7 +36,7 @@ def critical_value(expected: Values, *, seed: int) -> float:
     """Return the |t| to exceed, given the expected values (R, Q); infinite if no difference can be significant."""
     critical = FlipStatistics.from_values(
         expected, Family.from_values(expected, None), resamples=FLIPS, seed=seed
-    ).critical(ALPHA)
+    ).compute_critical(ALPHA)
     return np.inf if critical is None else critical
 
 
@@ -55,7 +55,7 @@ class Outcomes:
     def from_values(cls, values: Values, pairs: tuple[NDArray[np.intp], NDArray[np.intp]], critical: float) -> Outcomes:
         """Return the outcomes of `values` (m, R, Q) without NaN, Q ≥ 2, by a `critical_value`.
 
-        `pairs` are those of `max_t.family_of`.
+        `pairs` are those of `max_t.pair_runs`.
         """
         means = values.mean(axis=2)
         products = np.empty((*values.shape[:2], values.shape[1]))
@@ -76,7 +76,7 @@ class Outcomes:
         bar = self.critical * np.where(self.errors > 0, self.errors, np.inf)
         return (np.sign(self.differences) * (np.abs(self.differences) > bar)).astype(np.int8)
 
-    def groups(self) -> NDArray[np.bool_]:
+    def find_groups(self) -> NDArray[np.bool_]:
         """Return masks (m, R) of the run with the greatest mean and the runs not significantly different from it."""
         m, runs = self.means.shape
         differs = np.zeros((m, runs, runs), bool)
@@ -84,13 +84,13 @@ class Outcomes:
         return np.asarray(~differs[np.arange(m), self.means.argmax(axis=1)], np.bool_)
 
 
-def likeliest_of(signs: NDArray[np.int8]) -> tuple[NDArray[np.int8], Values]:
+def find_likeliest(signs: NDArray[np.int8]) -> tuple[NDArray[np.int8], Values]:
     """Return the outcome that most fillings have, and their share, (p,) each; in a tie, neither run is better."""
     shares = np.stack([(signs == outcome).mean(axis=0) for outcome in (0, 1, -1)])
     return np.array([0, 1, -1], np.int8)[shares.argmax(axis=0)], shares.max(axis=0)
 
 
-def settled_together(agreeing: NDArray[np.bool_], shares: Values, confidence: float) -> NDArray[np.bool_]:
+def find_settled(agreeing: NDArray[np.bool_], shares: Values, confidence: float) -> NDArray[np.bool_]:
     """Return a mask of the pairs settled together; `agreeing` (m, p) marks fillings with a pair's likeliest outcome."""
     order = np.argsort(-shares, kind="stable")
     all_agree = np.logical_and.accumulate(agreeing[:, order], axis=1).mean(axis=0)
@@ -124,10 +124,10 @@ def forecast(outcomes: Outcomes, deciding: NDArray[np.intp], gains: Values, *, c
     settled = (distance >= z * spread * np.sqrt(np.maximum(1 - taken.T, 0.0))[:, None]).all(axis=2)
     settled[-1] = True
     middle, p90 = np.quantile(steps[settled.argmax(axis=0)], [0.5, 0.9])
-    return MoreGrades(median=_rounded(middle), p90=_rounded(p90))
+    return MoreGrades(median=_round_digits(middle), p90=_round_digits(p90))
 
 
-def _rounded(number: float) -> int:
+def _round_digits(number: float) -> int:
     """Round to two digits to avoid false precision."""
     unit: float = 10 ** max(0, int(np.log10(max(number, 1))) - 1)
     return int(np.ceil(number / unit) * unit)

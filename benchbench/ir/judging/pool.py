@@ -55,7 +55,7 @@ class Pool:
         if not rankings or len({len(run) for run in rankings}) != 1:
             raise JudgingError("A pool needs at least one run, and each run a ranking, or None, for every query.")
         by_query = [[(ranking or ())[:depth] for ranking in query] for query in zip(*rankings, strict=True)]
-        documents = tuple(_ordered(query) for query in by_query)
+        documents = tuple(_order_documents(query) for query in by_query)
         width = max((len(ids) for ids in documents), default=0)
         ranks = np.full((len(rankings), len(documents), max(width, 1)), np.inf)
         for query, (ids, lists) in enumerate(zip(documents, by_query, strict=True)):
@@ -105,9 +105,9 @@ class Pool:
     @cached_property
     def numbers(self) -> dict[Item, int]:
         """Return the number of each pair."""
-        return {self.item(number): number for number in range(self.size)}
+        return {self.get_item(number): number for number in range(self.size)}
 
-    def item(self, number: int) -> Item:
+    def get_item(self, number: int) -> Item:
         query, column = self.cells[number].tolist()
         return Item(query, self.documents[query][column])
 
@@ -118,7 +118,7 @@ class Pool:
         query, column = self.cells[self.numbers[item]].tolist()
         return query, column
 
-    def grades(self, truths: Sequence[Mapping[Any, float]]) -> Values:
+    def get_grades(self, truths: Sequence[Mapping[Any, float]]) -> Values:
         """Return each pair's grade in `truths[query]` (document id → grade), (Q, width); NaN for a hole or no pair."""
         self.require_truths(truths)
         grades = np.full(self.has_document.shape, np.nan)
@@ -127,7 +127,7 @@ class Pool:
                 row[: len(ids)] = [truth.get(document, np.nan) for document in ids]
         return grades
 
-    def outside(self, truths: Sequence[Mapping[Any, float]]) -> list[list[float]]:
+    def list_outside(self, truths: Sequence[Mapping[Any, float]]) -> list[list[float]]:
         """Return the falling grades above 0 of each query's judged documents outside the pool."""
         self.require_truths(truths)
         pooled = [set(ids) for ids in self.documents]
@@ -141,7 +141,7 @@ class Pool:
             raise JudgingError(f"The pool has {self.queries} queries, but truths are given for {len(truths)}.")
 
 
-def _ordered(rankings: Sequence[Sequence[Hashable]]) -> tuple[Hashable, ...]:
+def _order_documents(rankings: Sequence[Sequence[Hashable]]) -> tuple[Hashable, ...]:
     """Return the distinct documents of one query's rankings: by best rank, then most runs, then as met."""
     keys: dict[Hashable, list[int]] = {}
     for ranking in rankings:

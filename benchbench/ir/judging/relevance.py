@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchbench.ir.judging.evidence import Features
-from benchbench.ir.judging.fillings import Shape, compute_reach, values_of
+from benchbench.ir.judging.fillings import Shape, compute_reach, compute_values
 from benchbench.ir.judging.pool import Pool
 from benchbench.ir.measures import Values
 
@@ -54,7 +54,7 @@ class PosteriorDraws:
     beta: Floats  # (f, draws)
     u: Floats  # (Q, draws)
 
-    def chances(self, features: Values, queries: NDArray[np.int64]) -> Floats:
+    def predict(self, features: Values, queries: NDArray[np.int64]) -> Floats:
         """Return the chance of each of n pairs, of `features` (n, f), to be relevant, (n, draws)."""
         logits: Floats = features.astype(np.float32) @ self.beta
         logits += self.u[queries]
@@ -76,7 +76,7 @@ class Relevance:
     u_spread: Values  # (Q,): the spread of u for a given β
     richness: float  # the spread of u over the queries
 
-    def chances(self, features: Values, queries: NDArray[np.int64]) -> Values:
+    def predict(self, features: Values, queries: NDArray[np.int64]) -> Values:
         """Return the chance of each pair to be relevant, at the mode, (n,)."""
         return _sigmoid(features @ self.beta + self.u[queries])
 
@@ -166,7 +166,7 @@ class Drawing:
         open_ = np.isnan(grades)
         assert self._posterior_draws is not None
         holes = start + np.flatnonzero(open_)
-        chances = self._posterior_draws.chances(self._features.values[holes], pool.cells[holes, 0])
+        chances = self._posterior_draws.predict(self._features.values[holes], pool.cells[holes, 0])
         uniform = self._uniform[holes]
         local_cells = tuple((cells - [queries.start, 0]).T)
         reach = []
@@ -180,7 +180,7 @@ class Drawing:
 
     def _compute_values(self, queries: slice, reach: Sequence[NDArray[np.bool_]]) -> Values:
         """(queries, R, draws)."""
-        return values_of(
+        return compute_values(
             self._pool.select_queries(queries), self._shape.select_queries(queries), reach, self._outside[:, queries]
         )
 

@@ -67,11 +67,11 @@ class State:
     reason: str | None  # why nothing is called settled yet, if the grades are too few
 
     def as_record(self) -> dict[str, Any]:
-        """Return the state as JSON data; `of_record` reads it."""
+        """Return the state as JSON data; `from_record` reads it."""
         return asdict(self)
 
     @classmethod
-    def of_record(cls, record: Mapping[str, Any]) -> Self:
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
         """Return the state that `as_record` wrote."""
         pairs = tuple(PairState(**pair) for pair in record["pairs"])
         needed = MoreGrades(**record["grades_needed"])

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchbench.ir.judging.fillings import PLACED, Shape, compute_reach, tails_of
+from benchbench.ir.judging.fillings import PLACED, Shape, compute_reach, compute_tails
 from benchbench.ir.judging.pool import Pool
 from benchbench.ir.measures import Values
 
@@ -32,7 +32,7 @@ class ExpectedGrades:
     @classmethod
     def from_chances(cls, shape: Shape, grades: Values, chances: Values, outside: Values) -> ExpectedGrades:
         """Return the expectations from the grades (Q, width), NaN in holes, and each cell's chance of relevance."""
-        tails, widths = tails_of(grades, shape.levels), shape.widths
+        tails, widths = compute_tails(grades, shape.levels), shape.widths
         mean = float(tails @ widths)
         square = float(tails @ np.diff(np.append(0.0, np.cumsum(widths)) ** 2))
         is_judged = ~np.isnan(grades)
@@ -47,13 +47,13 @@ class ExpectedGrades:
         )
 
 
-def effects(pool: Pool, shape: Shape, expected: ExpectedGrades) -> Values:
+def compute_effects(pool: Pool, shape: Shape, expected: ExpectedGrades) -> Values:
     """Return how much greater each run's value of the query is if the pair is relevant than if not, (R, Q, width)."""
     if shape.measure.name in PLACED:
         return _compute_placed_effects(pool, shape, expected)
     other_relevant = (expected.chance.sum(axis=1) + expected.outside)[:, None] - expected.chance
-    without = _between(shape, other_relevant) * expected.relevant_grade
-    with_it = _between(shape, other_relevant + 1) * expected.relevant_grade
+    without = _interpolate(shape, other_relevant) * expected.relevant_grade
+    with_it = _interpolate(shape, other_relevant + 1) * expected.relevant_grade
     gain = shape.discounts * expected.relevant_grade
     expected_gains = shape.discounts * expected.grade
     other_gains = expected_gains.sum(axis=2, keepdims=True) - expected_gains
@@ -62,11 +62,11 @@ def effects(pool: Pool, shape: Shape, expected: ExpectedGrades) -> Values:
     return _share(other_gains + gain, with_it) - _share(other_gains, without)
 
 
-def _between(shape: Shape, counts: Values) -> Values:
+def _interpolate(shape: Shape, counts: Values) -> Values:
     """Return the ideal's sum over a fractional count, by linear interpolation between its neighbours."""
     low = np.floor(counts)
-    below = shape.summed(low)
-    return below + (counts - low) * (shape.summed(low + 1) - below)
+    below = shape.sum_ideal(low)
+    return below + (counts - low) * (shape.sum_ideal(low + 1) - below)
 
 
 def _compute_placed_effects(pool: Pool, shape: Shape, expected: ExpectedGrades) -> Values:

@@ -43,18 +43,18 @@ class Definition:
 
 
 def _reciprocal_rank(graded: GradedRankings, cutoff: int | None) -> Values:
-    return np.where(graded.until(graded.sums.hits, cutoff) > 0, 1.0 / graded.sums.first_relevant, 0.0)
+    return np.where(graded.read_until(graded.sums.hits, cutoff) > 0, 1.0 / graded.sums.first_relevant, 0.0)
 
 
 def _judged(graded: GradedRankings, cutoff: int | None) -> Values:
     """Return the judged share of the documents present: a short ranking does not count as unjudged."""
     seen = graded.lengths if cutoff is None else np.minimum(graded.lengths, cutoff)
-    return share(graded.until(graded.sums.judged, cutoff), seen)
+    return share(graded.read_until(graded.sums.judged, cutoff), seen)
 
 
 def _first_relevant(graded: GradedRankings, cutoff: int | None) -> Values:
     """Return the rank of the first relevant document; NaN without one, because any number could be read as a rank."""
-    return np.where(graded.until(graded.sums.hits, cutoff) > 0, graded.sums.first_relevant, np.nan)
+    return np.where(graded.read_until(graded.sums.hits, cutoff) > 0, graded.sums.first_relevant, np.nan)
 
 
 def _ideal(graded: GradedRankings, cutoff: int | None) -> Values:
@@ -72,7 +72,7 @@ DEFINITIONS: dict[str, Definition] = {
         "The share of the first k places that hold a relevant document. A ranking shorter than k still divides by k.",
         f"{TREC}, P_k",
         range="0 to 1; at most (relevant documents) / k",
-        formula=lambda graded, cutoff: share(graded.until(graded.sums.hits, cutoff), cutoff or 0),
+        formula=lambda graded, cutoff: share(graded.read_until(graded.sums.hits, cutoff), cutoff or 0),
         needs_cutoff=True,
     ),
     "R": Definition(
@@ -82,7 +82,7 @@ DEFINITIONS: dict[str, Definition] = {
         "judgments count too, although no ranking can hold them.",
         f"{TREC}, recall_k",
         range="0 to 1; at most k / (relevant documents)",
-        formula=lambda graded, cutoff: share(graded.until(graded.sums.hits, cutoff), graded.n_relevant),
+        formula=lambda graded, cutoff: share(graded.read_until(graded.sums.hits, cutoff), graded.n_relevant),
         needs_cutoff=True,
     ),
     "nDCG": Definition(
@@ -92,7 +92,7 @@ DEFINITIONS: dict[str, Definition] = {
         "all judged documents. Without @k, over the whole ranking.",
         f"Järvelin and Kekäläinen 2002, as {TREC}, ndcg_cut_k and ndcg",
         gain="Linear: the grade itself. A negative grade and a document without judgment gain 0.",
-        formula=lambda graded, cutoff: share(graded.until(graded.sums.dcg, cutoff), _ideal(graded, cutoff)),
+        formula=lambda graded, cutoff: share(graded.read_until(graded.sums.dcg, cutoff), _ideal(graded, cutoff)),
     ),
     "AP": Definition(
         "AP@k",
@@ -100,7 +100,7 @@ DEFINITIONS: dict[str, Definition] = {
         "The sum of the precisions at the place of each relevant document found in the first k places, divided by the "
         "number of all relevant documents. Without @k, over the whole ranking. Its mean over queries is MAP.",
         f"{TREC}, map_cut_k and map",
-        formula=lambda graded, cutoff: share(graded.until(graded.sums.precisions, cutoff), graded.n_relevant),
+        formula=lambda graded, cutoff: share(graded.read_until(graded.sums.precisions, cutoff), graded.n_relevant),
     ),
     "RR": Definition(
         "RR@k",
@@ -117,7 +117,7 @@ DEFINITIONS: dict[str, Definition] = {
         "that found one.",
         f"{TREC}, success_k",
         range="0 or 1",
-        formula=lambda graded, cutoff: (graded.until(graded.sums.hits, cutoff) > 0).astype(np.float64),
+        formula=lambda graded, cutoff: (graded.read_until(graded.sums.hits, cutoff) > 0).astype(np.float64),
         needs_cutoff=True,
     ),
     "Judged": Definition(
@@ -137,7 +137,7 @@ DEFINITIONS: dict[str, Definition] = {
         f"a count; {TREC}, num_rel_ret",
         range="0 to the smaller of k and the number of relevant documents",
         greatest=math.inf,
-        formula=lambda graded, cutoff: graded.until(graded.sums.hits, cutoff),
+        formula=lambda graded, cutoff: graded.read_until(graded.sums.hits, cutoff),
     ),
     "FirstRelevant": Definition(
         "FirstRelevant@k",

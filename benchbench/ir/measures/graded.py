@@ -55,7 +55,7 @@ class GradedRankings:
     def sums(self) -> RunningSums:
         return RunningSums(self.grades)
 
-    def until(self, running: Values, cutoff: int | None) -> Values:
+    def read_until(self, running: Values, cutoff: int | None) -> Values:
         """Return one of the running sums at the cutoff, or at a ranking's last document if it is shorter, (q,)."""
         width = running.shape[-1] if cutoff is None else min(cutoff, running.shape[-1])
         ends = np.minimum(self.lengths, width)
@@ -76,7 +76,7 @@ class GradedRankings:
 
     @cached_property
     def ideal_dcg(self) -> Values:
-        return discounted(self.ideal)
+        return discount(self.ideal)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +115,7 @@ class RunningSums:
 
     @cached_property
     def dcg(self) -> Values:
-        return discounted(np.where(self.relevant, self.grades, 0.0))
+        return discount(np.where(self.relevant, self.grades, 0.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +129,7 @@ class Truths:
     @classmethod
     def from_grades(cls, truths: Sequence[Mapping[Any, float]]) -> Truths:
         relevant = [sorted((grade for grade in truth.values() if grade > 0), reverse=True) for truth in truths]
-        return cls(truths, *_padded(relevant, 0.0))
+        return cls(truths, *_pad(relevant, 0.0))
 
     def grade(self, rankings: Sequence[Sequence[Hashable] | NDArray[Any]]) -> GradedRankings:
         """Grade one ranking per query (distinct document ids, best first)."""
@@ -193,15 +193,15 @@ def grade_matrix(
         list(map(truth.get, ranking.tolist() if isinstance(ranking, np.ndarray) else ranking, repeat(unjudged)))
         for ranking, truth in zip(rankings, truths, strict=True)
     ]
-    return _padded(rows, unjudged)
+    return _pad(rows, unjudged)
 
 
-def discounted(gains: Values) -> Values:
+def discount(gains: Values) -> Values:
     """Return running sums of gain / log2(rank + 1)."""
     return np.cumsum(gains / np.log2(np.arange(2.0, gains.shape[-1] + 2.0)), axis=-1)
 
 
-def _padded(rows: Sequence[Sequence[float]], filler: float) -> tuple[Values, NDArray[np.int64]]:
+def _pad(rows: Sequence[Sequence[float]], filler: float) -> tuple[Values, NDArray[np.int64]]:
     """Return rows of unequal length as a matrix of at least one column, and their lengths."""
     lengths = np.array([len(row) for row in rows], np.int64)
     matrix = np.full((len(rows), max(lengths.max(initial=0), 1)), filler)

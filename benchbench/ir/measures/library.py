@@ -32,12 +32,12 @@ WRITTEN = re.compile(r"(?P<name>\w+)(?:\((?P<parameters>[^()]*)\))?(?:@(?P<at>[0
 
 
 @lru_cache(maxsize=1000)
-def canonical(text: str) -> str:
+def canonicalize(text: str) -> str:
     """Return the library's spelling of the measure that `text` names: `RBP(rel=1)` for `RBP(p=.8)`.
 
     An alias of one of our measures becomes its name: `MAP` is `AP`. Raises MeasureError.
     """
-    measure = _parsed(text)
+    measure = _parse(text)
     name = str(measure)
     if name.partition("@")[0] not in DEFINITIONS:
         _require_computable(measure)
@@ -48,7 +48,7 @@ def evaluate(texts: Sequence[str], graded: GradedRankings) -> Values:
     """Return the values of the measures with these canonical names, (len(texts), q). Grades must be whole numbers."""
     import ir_measures
 
-    measures = {_parsed(text): row for row, text in enumerate(texts)}
+    measures = {_parse(text): row for row, text in enumerate(texts)}
     values = np.zeros((len(texts), len(graded.lengths)))
     try:
         for metric in ir_measures.iter_calc(list(measures), list(_judgments(graded)), list(_ranked(graded))):
@@ -71,7 +71,7 @@ class LibraryMeasure:
     parameters: str
 
 
-def catalogue() -> list[LibraryMeasure]:
+def list_measures() -> list[LibraryMeasure]:
     """Return every measure of the library, by name; some need a parameter or a program."""
     import ir_measures
 
@@ -87,13 +87,13 @@ def catalogue() -> list[LibraryMeasure]:
     ]
 
 
-def summary(text: str) -> tuple[str, str]:
+def describe(text: str) -> tuple[str, str]:
     """Return the full name of one of the library's measures and what the library says of it in a sentence."""
-    measure = _parsed(text)
+    measure = _parse(text)
     return getattr(measure, "PRETTY_NAME", str(measure)), getattr(measure, "SHORT_DESC", "")
 
 
-def _parsed(text: str) -> Any:
+def _parse(text: str) -> Any:
     """Return the library's measure. Its own parser uses parts of `ast` that newer versions of Python lack."""
     from ir_measures.measures import registry
 
@@ -106,7 +106,7 @@ def _parsed(text: str) -> Any:
             f"The measure {written['name']!r} does not exist; choose one of {', '.join(DEFINITIONS)}, "
             "or of the library ir_measures, such as ERR@20 and RBP(p=0.8)."
         )
-    parameters = _parameters(text, written["parameters"] or "")
+    parameters = _parse_parameters(text, written["parameters"] or "")
     if written["at"]:
         parameters[kind.AT_PARAM] = ast.literal_eval(written["at"])
     if kind.NAME == "RBP":  # the one measure of binary relevance for which the library has no threshold of its own
@@ -118,7 +118,7 @@ def _parsed(text: str) -> Any:
     return kind(**parameters)
 
 
-def _parameters(text: str, written: str) -> dict[str, Any]:
+def _parse_parameters(text: str, written: str) -> dict[str, Any]:
     """Return the parameters written in a measure's brackets; only literals, nothing is evaluated."""
     try:
         call = ast.parse(f"measure({written})", mode="eval").body

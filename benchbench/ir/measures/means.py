@@ -58,7 +58,7 @@ def _mean(values: Values) -> float:
 MAX_LOST_PERCENT = 5
 
 
-def too_many_lost(*, counted: int, lost: int) -> bool:
+def has_lost_too_many(*, counted: int, lost: int) -> bool:
     """Return whether more than MAX_LOST_PERCENT of `counted` + `lost` queries are lost."""
     return 100 * lost > MAX_LOST_PERCENT * (counted + lost)
 
@@ -71,7 +71,7 @@ def unranked_reason(*, counted: int, failed: int, unsearched: int) -> str:
     of all are lost, in either way.
     """
     lost = failed + unsearched
-    if not too_many_lost(counted=counted, lost=lost):
+    if not has_lost_too_many(counted=counted, lost=lost):
         return ""
     reasons = [f"{failed:,} failed: retry the run"] if failed else []
     reasons += [f"{unsearched:,} were not run: clone the benchmark to run them"] if unsearched else []

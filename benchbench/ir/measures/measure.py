@@ -27,7 +27,7 @@ class Measure:
 
     def __post_init__(self) -> None:
         if not self.is_ours:
-            canonical = library.canonical(str(self))
+            canonical = library.canonicalize(str(self))
             if canonical != str(self):
                 raise MeasureError(f"The measure {self} must be written as {canonical}.")
         elif self.cutoff is None and DEFINITIONS[self.name].needs_cutoff:
@@ -38,7 +38,7 @@ class Measure:
         """Return the measure that `text` names, such as `nDCG@10`, `RR` or `RBP(p=.8)`. Raises MeasureError."""
         name, cutoff = _split(text)
         if name not in DEFINITIONS:
-            name, cutoff = _split(library.canonical(text))
+            name, cutoff = _split(library.canonicalize(text))
         return cls(name, cutoff)
 
     @classmethod
@@ -62,7 +62,7 @@ class Measure:
         """Return the definition under the measure's own name; k in the sentences stands for its cutoff."""
         if self.is_ours:
             return replace(DEFINITIONS[self.name], written=str(self))
-        title, sentence = library.summary(str(self))
+        title, sentence = library.describe(str(self))
         return replace(BY_LIBRARY, written=str(self), title=title, meaning=sentence)
 
     @property

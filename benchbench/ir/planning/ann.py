@@ -88,7 +88,7 @@ def format_method(store: str, method: str) -> str:
     return method if STORE_OF.get(method) == store else f"{store}:{method}"
 
 
-def arm_of(store: str) -> str:
+def find_arm(store: str) -> str:
     """Return the setting of a store named without a method, as in experiments: its first method."""
     return format_method(store, next(iter(STORES[store])))
 
@@ -163,7 +163,7 @@ class Ann:
         """Return the options that shape the index itself. Settings of one method that agree in them share an index."""
         return {name: value for name, value in self.options if self._options[name].builds}
 
-    def shortfall(self, depth: int) -> str:
+    def find_shortfall(self, depth: int) -> str:
         """Return a sentence if the settings are too narrow for a search for `depth` chunks, else ""."""
         if self.method != "hnsw" or self["ef_search"] >= depth:
             return ""

@@ -17,7 +17,7 @@ MAX_TOP_K = 1000
 MAX_DEPTH = 10_000
 
 
-def _not_all_zero(weights: Sequence[float]) -> Sequence[float]:
+def _check_weights(weights: Sequence[float]) -> Sequence[float]:
     if not any(weights):
         raise ValueError
     return weights
@@ -33,7 +33,7 @@ QUERY_TEXT = Kind(str, "as_asked, rewrite, hyde or multi(n)")
 LLM = Kind(Annotated[str, Field(pattern=r"^[\w-]+:\S+$")], "a language model with its server, such as ollama:llama3.2")
 WEIGHTS = Kind(
     Annotated[
-        Sequence[Annotated[float, Field(ge=0)]], Field(min_length=2, max_length=2), AfterValidator(_not_all_zero)
+        Sequence[Annotated[float, Field(ge=0)]], Field(min_length=2, max_length=2), AfterValidator(_check_weights)
     ],
     "two numbers, for dense and lexical, from 0 up and not both 0",
 )
@@ -44,19 +44,19 @@ def choice(*values: str) -> Kind:
     return Kind(Literal[values])
 
 
-def by_commas(text: str) -> list[str]:
+def split_commas(text: str) -> list[str]:
     """Return the parts of a text between commas, without spaces around them; empty ones are dropped."""
     return [item.strip() for item in text.split(",") if item.strip()]
 
 
-def whole_numbers(text: str) -> list[int]:
+def parse_integers(text: str) -> list[int]:
     """Return the whole numbers between commas. Raises ValueError with the invalid part as its text."""
-    return [_read(int, item) for item in by_commas(text)]
+    return [_read(int, item) for item in split_commas(text)]
 
 
-def sides(text: str) -> list[str]:
+def parse_switch(text: str) -> list[str]:
     """Return the parts of a text that states a switch; "both" is off, then on."""
-    return ["off", "on"] if text.lower() == "both" else by_commas(text)
+    return ["off", "on"] if text.lower() == "both" else split_commas(text)
 
 
 def _read(read: Callable[[str], Any], text: str) -> Any:
@@ -102,7 +102,7 @@ class Axis:
     field: str = ""
     default: Any = None
     reader: Reader = AS_IT_IS
-    split: Callable[[str], list[str]] = by_commas
+    split: Callable[[str], list[str]] = split_commas
     canonical: Callable[[Any], Any] = lambda value: value
     touches: Callable[[Any], bool] = lambda configuration: True
 
@@ -123,12 +123,12 @@ def axis(default: Any, key: str, kind: Kind, **declared: Any) -> Any:
     return dataclasses.field(default=default, metadata={"axis": Axis(key=key, kind=kind, **declared)})
 
 
-def ann_text(setting: str | Mapping[str, Any]) -> str:
+def render_ann(setting: str | Mapping[str, Any]) -> str:
     """Return the canonical text of an ANN setting. Raises AnnError."""
     return str(Ann.parse(setting))
 
 
-def scaled(weights: Sequence[float] | None) -> tuple[float, float] | None:
+def scale_weights(weights: Sequence[float] | None) -> tuple[float, float] | None:
     """Return the weights scaled to sum to 1, because only their ratio matters."""
     if weights is None:
         return None

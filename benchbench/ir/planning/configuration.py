@@ -35,7 +35,7 @@ class Configuration:
 
     index: str | None = axis(None, "indexes", axes.NAME.or_null, touches=lambda run: run.index is not None)
     search_mode: str = axis("dense", "search_modes", axes.choice(*SEARCH_MODES))
-    use_reranker: bool = axis(False, "use_reranker", axes.SWITCH, reader=axes.ON_OR_OFF, split=axes.sides)
+    use_reranker: bool = axis(False, "use_reranker", axes.SWITCH, reader=axes.ON_OR_OFF, split=axes.parse_switch)
     reranker: str | None = axis(None, "rerankers", axes.NAME.or_null, touches=lambda run: run.use_reranker)
     rerank_depth: int | None = axis(
         None, "rerank_depths", axes.DEPTH.or_null, reader=axes.INTEGER, touches=lambda run: run.use_reranker
@@ -47,7 +47,7 @@ class Configuration:
         "ann",
         axes.ANN,
         split=split_calls,
-        canonical=axes.ann_text,
+        canonical=axes.render_ann,
         touches=lambda run: run.search_mode != "sparse",
     )
     lexical: str = axis("bm25", "lexical", axes.choice(*LEXICAL), touches=lambda run: run.search_mode != "dense")
@@ -57,7 +57,7 @@ class Configuration:
         "weights",
         axes.WEIGHTS.or_null,
         reader=axes.PAIR,
-        canonical=axes.scaled,
+        canonical=axes.scale_weights,
         touches=lambda run: run.search_mode == "hybrid" and run.fusion == "weighted",
     )
     rrf_k: int = axis(
@@ -82,7 +82,7 @@ class Configuration:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the `config` of the API: index, the five classic keys, and other keys not at their default."""
-        written = ("index", *CLASSIC, *self._special())
+        written = ("index", *CLASSIC, *self._list_special())
         return {key: value for key, value in asdict(self).items() if key in written}
 
     @property
@@ -106,10 +106,10 @@ class Configuration:
     @property
     def hash(self) -> str:
         """Return 16 hex digits, equal for equal configurations on any machine. Keys at their default are left out."""
-        entering = {key: getattr(self, key) for key in (*CLASSIC, *self._special())}
+        entering = {key: getattr(self, key) for key in (*CLASSIC, *self._list_special())}
         return hashlib.sha256(json.dumps(entering, sort_keys=True).encode()).hexdigest()[:16]
 
-    def normal(self) -> Configuration:
+    def normalize(self) -> Configuration:
         """Return the same search in normal form: keys that do not affect it are at their default."""
         plain = {name: DEFAULTS[name] for name, axis in AXES.items() if not axis.touches(self)}
         if self.reranker == LATE_INTERACTION:
@@ -119,9 +119,9 @@ class Configuration:
         if AXES["weights"].touches(self) and self.weights is None:
             plain["weights"] = EQUAL_WEIGHTS
         threshold = None if self.score_threshold is None else float(self.score_threshold)  # 1 must hash as 1.0
-        return replace(self, **plain, candidates=self._needed_candidates(), score_threshold=threshold)
+        return replace(self, **plain, candidates=self._find_candidates(), score_threshold=threshold)
 
-    def _needed_candidates(self) -> int | None:
+    def _find_candidates(self) -> int | None:
         """Return `candidates`, or None if `top_k` gives the same result.
 
         Exact lists that are not fused are only read from the top, so entries beyond those kept or reranked make no
@@ -133,7 +133,7 @@ class Configuration:
             candidates = min(candidates, max(self.top_k, reranked))
         return None if candidates == self.top_k else candidates
 
-    def _special(self) -> list[str]:
+    def _list_special(self) -> list[str]:
         """Return the keys beyond the classic ones that differ from their default."""
         return [key for key, default in DEFAULTS.items() if key not in CLASSIC and getattr(self, key) != default]
 

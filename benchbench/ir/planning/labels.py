@@ -35,12 +35,12 @@ class AxisWords:
     unstated: str = ""
 
 
-def axis_name(name: str) -> str:
+def name_axis(name: str) -> str:
     """Return the name of a field's axis in a table of axes."""
     return AXIS_WORDS[name].name if name in AXIS_WORDS else name.replace("_", " ")
 
 
-def value_phrase(name: str, value: Any) -> str:
+def describe_value(name: str, value: Any) -> str:
     """Return a field's value in a sentence."""
     words = AXIS_WORDS[name]
     return words.unstated if value is None and words.unstated else words.phrase(value)
@@ -51,32 +51,32 @@ def run_label(configuration: Configuration) -> str:
     return " · ".join(text for text in (AXIS_WORDS[name].summary(configuration) for name in IN_LABEL) if text)
 
 
-def short_model(name: str) -> str:
+def shorten_model(name: str) -> str:
     """Return the last part of a model's name, shortened if it is long."""
-    short = last_part(name) or name
+    short = strip_folders(name) or name
     return short if len(short) <= LONGEST_MODEL else f"{short[: LONGEST_MODEL - 1]}…"
 
 
-def last_part(name: object) -> str:
+def strip_folders(name: object) -> str:
     """Return the name of a model without the folders before it."""
     return str(name).rstrip("/").rpartition("/")[2]
 
 
-def weights_text(weights: Sequence[float] | None) -> str:
+def render_weights(weights: Sequence[float] | None) -> str:
     return " + ".join(f"{weight:.3g}" for weight in weights or ())
 
 
-def _fusion_text(run: Configuration) -> str:
+def _render_fusion(run: Configuration) -> str:
     if run.fusion == "rrf":
         return f"rrf {run.rrf_k}" if run.search_mode == "hybrid" else ""
-    return f"{run.fusion} {weights_text(run.weights)}".rstrip()
+    return f"{run.fusion} {render_weights(run.weights)}".rstrip()
 
 
-def _mode_name(mode: str) -> str:
+def _name_mode(mode: str) -> str:
     return "lexical" if mode == "sparse" else mode
 
 
-def _words(section: str, **words: AxisWords) -> dict[str, AxisWords]:
+def _get_words(section: str, **words: AxisWords) -> dict[str, AxisWords]:
     """Return the words of a section's axes by field, completed: what one does not state follows from its field."""
     for name, axis in words.items():
         axis.section = section
@@ -87,7 +87,7 @@ def _words(section: str, **words: AxisWords) -> dict[str, AxisWords]:
 
 
 AXIS_WORDS: dict[str, AxisWords] = {
-    **_words(
+    **_get_words(
         SEARCH,
         index=AxisWords(
             option="--indexes",
@@ -102,8 +102,8 @@ AXIS_WORDS: dict[str, AxisWords] = {
             label="Modes",
             help="How the first stage finds chunks.",
             choices={"dense": "dense: by vectors", "sparse": "lexical: by words", "hybrid": "hybrid: both, fused"},
-            summary=lambda run: _mode_name(run.search_mode),
-            phrase=_mode_name,
+            summary=lambda run: _name_mode(run.search_mode),
+            phrase=_name_mode,
         ),
         top_k=AxisWords(
             help="How many chunks a run returns, at least the greatest k measured. “50, 100” makes two runs of each.",
@@ -126,19 +126,19 @@ AXIS_WORDS: dict[str, AxisWords] = {
             name="threshold",
         ),
     ),
-    **_words(
+    **_get_words(
         RERANKING,
         use_reranker=AxisWords(
             option="--rerank",
             help="A second look at the first results: slower, often better.",
-            summary=lambda run: f"rerank {last_part(run.effective_reranker)}" if run.use_reranker else "",
+            summary=lambda run: f"rerank {strip_folders(run.effective_reranker)}" if run.use_reranker else "",
             phrase=lambda value: "reranked" if value else "not reranked",
             name="reranking",
         ),
         reranker=AxisWords(
             help="The name of a sentence-transformers CrossEncoder. Empty: late-interaction, by the tokens of "
             "the index's own encoder.",
-            phrase=last_part,
+            phrase=strip_folders,
         ),
         rerank_depth=AxisWords(
             help="How many chunks per query the reranker reads; a reranked run returns no others. Empty: top k.",
@@ -147,7 +147,7 @@ AXIS_WORDS: dict[str, AxisWords] = {
             unstated="reranks all",
         ),
     ),
-    **_words(
+    **_get_words(
         METHODS,
         ann=AxisWords(
             help="“exact, hnsw(ef_search=100), faiss:hnsw(m=32)”: exactly in memory, or by an index of pgvector, or by "
@@ -165,12 +165,12 @@ AXIS_WORDS: dict[str, AxisWords] = {
         fusion=AxisWords(
             help="How hybrid search merges its two lists.",
             choices={"rrf": "by rank: RRF", "weighted": "by score: weighted sum of normalised scores"},
-            summary=_fusion_text,
+            summary=_render_fusion,
             phrase=lambda value: "weighted fusion" if value == "weighted" else f"{value} fusion",
         ),
         weights=AxisWords(
             help="Weights of dense and lexical in weighted fusion: “0.5:0.5, 0.7:0.3”. Empty: equal weights.",
-            phrase=lambda value: f"weights {weights_text(value)}",
+            phrase=lambda value: f"weights {render_weights(value)}",
         ),
         rrf_k=AxisWords(
             help="Hybrid only: reciprocal rank fusion sums 1 / (k + rank). A small k trusts the first ranks more.",
@@ -185,14 +185,14 @@ AXIS_WORDS: dict[str, AxisWords] = {
             unstated="all dimensions",
         ),
     ),
-    **_words(
+    **_get_words(
         REWRITING,
         query=AxisWords(
             help="The text to search for: “as_asked, rewrite, hyde, multi(3)”. A language model rewrites "
             "the query (rewrite), writes a passage that answers it (hyde, for vectors only), or "
             "writes 3 variants whose lists are fused by rank (multi). A reranker always reads the "
             "query as asked.",
-            summary=lambda run: f"query {run.query} by {last_part(run.llm)}" if run.rewrites else "",
+            summary=lambda run: f"query {run.query} by {strip_folders(run.llm)}" if run.rewrites else "",
             phrase=lambda value: "query as asked" if value == AS_ASKED else f"query {value}",
         ),
         llm=AxisWords(

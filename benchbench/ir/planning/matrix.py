@@ -73,7 +73,7 @@ class Matrix:
         axes = {key: list(values) for key, values in self.axes.items()}
         return {"primary_k": self.primary_k, "k_values_for_metrics": list(self.k_values_for_metrics), **axes}
 
-    def configurations(self) -> list[Configuration]:
+    def list_configurations(self) -> list[Configuration]:
         """Return the distinct runs, in the order of the axes and of the values given, the last axis varying fastest.
 
         A value that does not affect a search becomes its default there, so it does not multiply runs. Of equal
@@ -81,7 +81,7 @@ class Matrix:
         """
         combinations = itertools.product(*(self.axes[key] for key in BY_KEY))
         spelled_out = (Configuration(**dict(zip(AXES, values, strict=True))) for values in combinations)
-        return list(dict.fromkeys(configuration.normal() for configuration in spelled_out))
+        return list(dict.fromkeys(configuration.normalize() for configuration in spelled_out))
 
     def _check_together(self, max_runs: int | None) -> None:
         """Refuse values that are valid alone but not together."""
@@ -100,7 +100,7 @@ class Matrix:
                 "allowed. Shorten a list.",
                 field="matrix",
             )
-        configurations = self.configurations()
+        configurations = self.list_configurations()
         if max_runs is not None and len(configurations) > max_runs:
             raise MatrixError(
                 f"The matrix makes {len(configurations)} runs; at most {max_runs} are allowed. Shorten a list.",

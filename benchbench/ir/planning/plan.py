@@ -27,7 +27,7 @@ from benchbench.ir.planning.stages import (
     RewriteStage,
     Stage,
     Wording,
-    stage_key,
+    name_stage,
 )
 from benchbench.ir.ranking import UnitKind
 
@@ -61,7 +61,7 @@ class RunPlan:
         """
         if self.threshold is None or self.unit_kind != "late_interaction":
             return self.final
-        return stage_key("above", self.final, self.candidates, self.threshold)
+        return name_stage("above", self.final, self.candidates, self.threshold)
 
     @property
     def dense(self) -> DenseStage | None:
@@ -81,14 +81,14 @@ class Plan:
     runs: tuple[RunPlan, ...]
     truths: tuple[RunPlan, ...] = ()
 
-    def only(self, run_keys: Collection[str], *, truth: bool = True) -> Plan:
+    def select(self, run_keys: Collection[str], *, truth: bool = True) -> Plan:
         """Return the plan of some runs, with or without exact counterparts; stages keep their depth."""
         runs = tuple(run for run in self.runs if run.run_key in run_keys)
         truths = tuple(run for run in self.truths if truth and run.run_key in run_keys)
         needed = {stage.key for run in (*runs, *truths) for stage in run.stages}
         return Plan(tuple(stage for stage in self.stages if stage.key in needed), runs, truths)
 
-    def distinct(self, queries: int) -> dict[str, int]:
+    def count_work(self, queries: int) -> dict[str, int]:
         """Return how often each kind of work is done for `queries` queries.
 
         The number of pairs of query and chunk is an upper bound. Each pair is scored once per reranker, and the overlap
@@ -96,7 +96,7 @@ class Plan:
         """
         counts = Counter(type(stage) for stage in self.stages)
         kinds = {"encode": EncodeStage, "dense": DenseStage, "lexical": LexicalStage, "fuse": FuseStage}
-        pairs = _pairs_at_most(self.stages) * queries
+        pairs = _bound_pairs(self.stages) * queries
         work = {name: counts[kind] * queries for name, kind in kinds.items()} | {"rerank_pairs_at_most": pairs}
         asking = {"ask": AskStage, "rewrite": RewriteStage, "merge": MergeStage}
         return work | {name: counts[kind] * queries for name, kind in asking.items() if counts[kind]}
@@ -105,10 +105,10 @@ class Plan:
         """Return the work in a few lines: of the plan, and of the runs one by one."""
         one_by_one = Counter[str]()
         for run in self.runs:
-            one_by_one.update(Plan(run.stages, (run,)).distinct(queries))
+            one_by_one.update(Plan(run.stages, (run,)).count_work(queries))
         lines = [
             f"{count:>12,}  {WORK[kind]} instead of {one_by_one[kind]:,}"
-            for kind, count in self.distinct(queries).items()
+            for kind, count in self.count_work(queries).items()
             if count
         ]
         if self.truths:
@@ -135,9 +135,9 @@ def plan(runs: Iterable[tuple[str, Configuration]], *, asking: Collection[str | 
     `asking` are the indexes whose strategies ask a language model. Their exact counterparts ask the same again, which
     is answered from what is kept.
     """
-    normal = [(run_key, configuration.normal()) for run_key, configuration in runs]
+    normal = [(run_key, configuration.normalize()) for run_key, configuration in runs]
     exact = [(key, replace(run, ann="exact")) for key, run in normal if run.ann != "exact"]
-    depths = _exact_depths((configuration for _, configuration in [*normal, *exact]), asking)
+    depths = _find_exact_depths((configuration for _, configuration in [*normal, *exact]), asking)
     planned = tuple(_run_plan(run_key, configuration, depths, asking) for run_key, configuration in normal)
     truths = tuple(_run_plan(run_key, configuration, depths, asking) for run_key, configuration in exact)
     distinct = {stage.key: stage for run in [*planned, *truths] for stage in run.stages}
@@ -151,15 +151,15 @@ def _run_plan(
     return RunPlan(
         run_key=run_key,
         index=configuration.index,
-        stages=tuple(_stages(configuration, depths, asking)),
+        stages=tuple(_list_stages(configuration, depths, asking)),
         candidates=configuration.effective_candidates,
         top_k=configuration.top_k,
         threshold=configuration.score_threshold,
-        unit_kind=_unit_kind(configuration),
+        unit_kind=_find_unit_kind(configuration),
     )
 
 
-def _unit_kind(configuration: Configuration) -> UnitKind:
+def _find_unit_kind(configuration: Configuration) -> UnitKind:
     if not configuration.use_reranker:
         if configuration.rewrites and QueryText.parse(configuration.query).count > 1:
             return "hybrid"  # of reciprocal ranks too
@@ -167,14 +167,14 @@ def _unit_kind(configuration: Configuration) -> UnitKind:
     return "late_interaction" if configuration.effective_reranker == LATE_INTERACTION else "cross_encoder"
 
 
-def _stages(run: Configuration, depths: dict[str, int], asking: Collection[str | None]) -> list[Stage]:
+def _list_stages(run: Configuration, depths: dict[str, int], asking: Collection[str | None]) -> list[Stage]:
     """Return the stages of one run, each after those that it needs; the last one's list is the run's."""
-    stages: list[Stage] = [_rewriting(run)] if run.rewrites else []
+    stages: list[Stage] = [_build_rewriting(run)] if run.rewrites else []
     if run.search_mode != "sparse":
-        stages += [EncodeStage(run.index, wording) for wording in _wordings(run)]
+        stages += [EncodeStage(run.index, wording) for wording in _list_wordings(run)]
     merges: list[Stage] = []
     lists: list[str] = []  # of each engine, the key of its one list
-    for engine in _searches(run, asking):
+    for engine in _list_searches(run, asking):
         variants = [replace(stage, depth=depths[stage.key]) for stage in engine]
         stages += variants
         if len(variants) > 1:
@@ -191,23 +191,23 @@ def _stages(run: Configuration, depths: dict[str, int], asking: Collection[str |
     return stages
 
 
-def _rewriting(run: Configuration) -> RewriteStage:
+def _build_rewriting(run: Configuration) -> RewriteStage:
     return RewriteStage(run.query, run.llm or "")
 
 
-def _wordings(run: Configuration) -> list[Wording | None]:
+def _list_wordings(run: Configuration) -> list[Wording | None]:
     """Return the texts of a query that the run searches for by vectors; None: as asked."""
     if not run.rewrites:
         return [None]
     query_text = QueryText.parse(run.query)
-    rewrite_key = _rewriting(run).key
+    rewrite_key = _build_rewriting(run).key
     return [Wording(rewrite_key, position, query_text.method == HYDE) for position in range(query_text.count)]
 
 
-def _searches(run: Configuration, asking: Collection[str | None]) -> list[list[DenseStage | LexicalStage]]:
+def _list_searches(run: Configuration, asking: Collection[str | None]) -> list[list[DenseStage | LexicalStage]]:
     """Return the searches of one run, as deep as it would ask for if it were alone: by engine, one for each text."""
     by_vectors = AskStage if run.index in asking else DenseStage
-    index, depth, wordings = run.index, run.effective_candidates, _wordings(run)
+    index, depth, wordings = run.index, run.effective_candidates, _list_wordings(run)
     by_words = wordings if run.rewrites and QueryText.parse(run.query).by_words else [None]
     dense = [by_vectors(index, run.ann, depth, run.dimensions, wording) for wording in wordings]
     lexical = [LexicalStage(index, run.lexical, depth, wording) for wording in by_words]
@@ -219,18 +219,18 @@ def _searches(run: Configuration, asking: Collection[str | None]) -> list[list[D
     return by_mode[run.search_mode]
 
 
-def _exact_depths(runs: Iterable[Configuration], asking: Collection[str | None]) -> dict[str, int]:
+def _find_exact_depths(runs: Iterable[Configuration], asking: Collection[str | None]) -> dict[str, int]:
     """Return the greatest depth at which a run reads each first-stage list, by key.
 
     The key of a list that is not shared across depths contains its depth.
     """
     depths: dict[str, int] = {}
-    for stage in (stage for run in runs for engine in _searches(run, asking) for stage in engine):
+    for stage in (stage for run in runs for engine in _list_searches(run, asking) for stage in engine):
         depths[stage.key] = max(stage.depth, depths.get(stage.key, 0))
     return depths
 
 
-def _pairs_at_most(stages: Iterable[Stage]) -> int:
+def _bound_pairs(stages: Iterable[Stage]) -> int:
     """Return a bound on the distinct chunks per query that rerankers score, summed over rerankers and indexes.
 
     The chunks that one reranker sees of one index are no more than the lists it reads hold together, and no more than

@@ -74,12 +74,12 @@ class QueryText:
         """Return whether lexical search uses the texts too. It does not use a passage, whose words are guesses."""
         return self.method in (REWRITE, MULTI)
 
-    def prompt(self, question: str) -> str:
+    def build_prompt(self, question: str) -> str:
         return PROMPTS[self.method].format(question=question, count=self.count)
 
-    def texts(self, answer: str) -> tuple[str, ...]:
+    def parse_texts(self, answer: str) -> tuple[str, ...]:
         """Return the texts, `count` of them, that a language model's answer holds. Raises QueryTextError."""
-        texts = self._texts(answer)
+        texts = self._parse_texts(answer)
         if len(texts) < self.count:
             raise QueryTextError(
                 f"The language model returned {len(texts)} of the {self.count} texts that {self} asks "
@@ -89,15 +89,15 @@ class QueryText:
 
     def accepts(self, answer: str) -> bool:
         """Return whether a language model's answer holds as many texts as the method asks for."""
-        return len(self._texts(answer)) == self.count
+        return len(self._parse_texts(answer)) == self.count
 
-    def _texts(self, answer: str) -> tuple[str, ...]:
+    def _parse_texts(self, answer: str) -> tuple[str, ...]:
         """Return the texts that an answer holds, at most `count` different ones."""
         reply = answer.rpartition(THOUGHT[1])[2].partition(THOUGHT[0])[0]
-        plain = (" ".join(text.split()).strip("\"'`“”") for text in self._candidate_texts(reply))
+        plain = (" ".join(text.split()).strip("\"'`“”") for text in self._split_answer(reply))
         return tuple(dict.fromkeys(text for text in plain if text))[: self.count]
 
-    def _candidate_texts(self, answer: str) -> list[str]:
+    def _split_answer(self, answer: str) -> list[str]:
         """Return the parts of an answer that may be texts: the whole answer for a passage, else its query lines.
 
         A line that ends with a colon introduces others and is left out.

@@ -13,7 +13,7 @@ from benchbench.ir.planning.query_text import PROMPT_VERSION
 
 
 @lru_cache(maxsize=10_000)  # asked for every query of every run
-def stage_key(kind: str, *values: str | float | None) -> str:
+def name_stage(kind: str, *values: str | float | None) -> str:
     """Return a readable name of a stage that is unique in its benchmark."""
     return f"{kind}({', '.join(str(value) for value in values if value is not None)})"
 
@@ -29,7 +29,7 @@ class RewriteStage:
 
     @property
     def key(self) -> str:
-        return stage_key("query", self.method, f"prompt {PROMPT_VERSION}", self.llm)
+        return name_stage("query", self.method, f"prompt {PROMPT_VERSION}", self.llm)
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -62,11 +62,11 @@ class EncodeStage:
 
     @property
     def key(self) -> str:
-        return stage_key("encode", self.index, _wording_text(self.wording))
+        return name_stage("encode", self.index, _render_wording(self.wording))
 
     @property
     def needs(self) -> tuple[str, ...]:
-        return _rewriting(self.wording)
+        return _list_rewriting(self.wording)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class DenseStage:
     def key(self) -> str:
         dimensions = f"{self.dimensions} dimensions" if self.dimensions else None
         depth = None if self.ann == "exact" else self.depth
-        return stage_key("dense", self.index, self.ann, depth, dimensions, _wording_text(self.wording))
+        return name_stage("dense", self.index, self.ann, depth, dimensions, _render_wording(self.wording))
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -95,7 +95,7 @@ class DenseStage:
     @property
     def name(self) -> str:
         suffix = f", {self.dimensions} dimensions" if self.dimensions else ""
-        return f"dense{_method_of(self.ann)}{suffix}{_text_of(self.wording)}"
+        return f"dense{_name_method(self.ann)}{suffix}{_name_text(self.wording)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +108,13 @@ class AskStage(DenseStage):
 
     @property
     def name(self) -> str:
-        return f"by language model{_method_of(self.ann)}{_text_of(self.wording)}"
+        return f"by language model{_name_method(self.ann)}{_name_text(self.wording)}"
 
     @property
     def key(self) -> str:
         dimensions = f"{self.dimensions} dimensions" if self.dimensions else None
         ann = None if self.ann == "exact" else self.ann
-        return stage_key("asked", self.index, ann, self.depth, dimensions, _wording_text(self.wording))
+        return name_stage("asked", self.index, ann, self.depth, dimensions, _render_wording(self.wording))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,15 +128,15 @@ class LexicalStage:
 
     @property
     def key(self) -> str:
-        return stage_key("lexical", self.index, self.engine, _wording_text(self.wording))
+        return name_stage("lexical", self.index, self.engine, _render_wording(self.wording))
 
     @property
     def needs(self) -> tuple[str, ...]:
-        return _rewriting(self.wording)
+        return _list_rewriting(self.wording)
 
     @property
     def name(self) -> str:
-        return ("lexical" if self.engine == "bm25" else "full text") + _text_of(self.wording)
+        return ("lexical" if self.engine == "bm25" else "full text") + _name_text(self.wording)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ class MergeStage:
 
     @property
     def key(self) -> str:
-        return stage_key("merge", self.lists[0], self.candidates)  # which says how many variants there are
+        return name_stage("merge", self.lists[0], self.candidates)  # which says how many variants there are
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -178,7 +178,7 @@ class FuseStage:
     @property
     def key(self) -> str:
         method = f"rrf {self.constant}" if self.fusion == "rrf" else f"{self.fusion} {self.weights}"
-        return stage_key("fuse", self.dense, self.lexical, method, self.candidates)
+        return name_stage("fuse", self.dense, self.lexical, method, self.candidates)
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -198,30 +198,30 @@ class RerankStage:
 
     @property
     def key(self) -> str:
-        return stage_key("rerank", self.source, self.reranker, self.depth)
+        return name_stage("rerank", self.source, self.reranker, self.depth)
 
     @property
     def needs(self) -> tuple[str, ...]:
         return (self.source,)
 
 
-def _wording_text(wording: Wording | None) -> str | None:
+def _render_wording(wording: Wording | None) -> str | None:
     return None if wording is None else str(wording)
 
 
-def _method_of(ann: str) -> str:
+def _name_method(ann: str) -> str:
     """Return the part of a name for the vector search method; "" for exact search in memory."""
     return "" if ann == "exact" else f", {ann.partition('(')[0]}"
 
 
-def _text_of(wording: Wording | None) -> str:
+def _name_text(wording: Wording | None) -> str:
     """Return the part of a name for the searched text; "" for the query as asked."""
     if wording is None:
         return ""
     return ", passage" if wording.is_passage else f", text {wording.position + 1}"
 
 
-def _rewriting(wording: Wording | None) -> tuple[str, ...]:
+def _list_rewriting(wording: Wording | None) -> tuple[str, ...]:
     return () if wording is None else (wording.stage,)
 
 

@@ -28,7 +28,7 @@ class Contrast:
     differences: Values
 
 
-def contrasts(values: Values, configurations: Sequence[Mapping[str, Hashable]], axis: str) -> list[Contrast]:
+def compute_contrasts(values: Values, configurations: Sequence[Mapping[str, Hashable]], axis: str) -> list[Contrast]:
     """Return the effect of each value of `axis` on every query, against the axis's first value.
 
     `values` is float64 (runs, queries) with NaN for a failed query; only queries that every run answered count.
@@ -36,7 +36,7 @@ def contrasts(values: Values, configurations: Sequence[Mapping[str, Hashable]], 
     configuration count as one, by their average. A value without a matched set has no contrast. Raises ComparisonError
     for fewer than 2 common queries, or if the numbers of configurations and runs differ.
     """
-    array = np.asarray(values, np.float64)[:, resampling.common_queries(values)]
+    array = np.asarray(values, np.float64)[:, resampling.find_common_queries(values)]
     if len(configurations) != len(array):
         raise ComparisonError(f"{len(array)} runs need as many configurations, not {len(configurations)}.")
     reference, *other_values = dict.fromkeys(configuration.get(axis) for configuration in configurations)

@@ -35,7 +35,7 @@ class Choice:
     most_lost: float | None
 
 
-def frontier(points: Sequence[Point]) -> tuple[int, ...]:
+def find_frontier(points: Sequence[Point]) -> tuple[int, ...]:
     """Return the positions of the points that no other point dominates.
 
     A dominating point is as good in quality, latency and size, and better in one of them. Equal points stay together. A
@@ -53,7 +53,7 @@ def frontier(points: Sequence[Point]) -> tuple[int, ...]:
     )
 
 
-def cheapest_not_worse(
+def find_cheapest(
     comparison: Comparison,
     points: Sequence[Point],
     *,
@@ -74,28 +74,28 @@ def cheapest_not_worse(
     within = [
         run
         for run, point in enumerate(points)
-        if _inside(point.latency_ms, max_latency_ms) and _inside(point.index_bytes, max_index_bytes)
+        if _is_inside(point.latency_ms, max_latency_ms) and _is_inside(point.index_bytes, max_index_bytes)
     ]
     if not within:
         return None
     best = max(within, key=lambda run: (comparison.means[run], -run))
-    behind = {run: comparison.pair(best, run) for run in within if run != best}
+    behind = {run: comparison.get_pair(best, run) for run in within if run != best}
     good = [run for run in within if run == best or not behind[run].significant]
-    chosen = min(good, key=lambda run: (*_cost(points[run]), -comparison.means[run], run))
-    most_lost = 0.0 if chosen == best else _most_lost(behind[chosen])
+    chosen = min(good, key=lambda run: (*_get_cost(points[run]), -comparison.means[run], run))
+    most_lost = 0.0 if chosen == best else _find_most_lost(behind[chosen])
     return Choice(run=chosen, best=best, within=tuple(within), most_lost=most_lost)
 
 
-def _inside(figure: float | None, bound: float | None) -> bool:
+def _is_inside(figure: float | None, bound: float | None) -> bool:
     return bound is None or (figure is not None and figure <= bound)
 
 
-def _cost(point: Point) -> tuple[float, float]:
+def _get_cost(point: Point) -> tuple[float, float]:
     return (
         math.inf if point.latency_ms is None else point.latency_ms,
         math.inf if point.index_bytes is None else point.index_bytes,
     )
 
 
-def _most_lost(pair: Pair) -> float | None:
+def _find_most_lost(pair: Pair) -> float | None:
     return None if pair.simultaneous is None else max(0.0, pair.simultaneous.high, pair.interval.high)

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from benchbench.ir.statistics.resampling import SAME, Values, blocks, flips
+from benchbench.ir.statistics.resampling import SAME, Values, cut_blocks, draw_flips
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +29,9 @@ class Family:
     @classmethod
     def from_values(cls, values: Values, baseline: int | None) -> Family:
         runs, n = values.shape
-        first, second = family_of(runs, baseline)
+        first, second = pair_runs(runs, baseline)
         figures = np.empty((5, len(first)))
-        for block in blocks(len(first), n):
+        for block in cut_blocks(len(first), n):
             d = values[first[block]] - values[second[block]]
             varies = np.ptp(d, axis=1) > SAME
             figures[:, block] = (
@@ -49,7 +49,7 @@ class Family:
     def varies(self) -> NDArray[np.bool_]:
         return self.deviation > 0
 
-    def differences(self, rows: Values) -> Iterator[tuple[slice, Values]]:
+    def yield_differences(self, rows: Values) -> Iterator[tuple[slice, Values]]:
         """Yield blocks of pairs, and their `first` − `second` in `rows` (runs, …), in a new array.
 
         A block has one first run and consecutive second runs, so rows are not copied for pairs.
@@ -76,9 +76,9 @@ class FlipStatistics:
         norm = np.where(family.varies, family.norm, np.inf)  # so that r is 0 where nothing varies
         observed = np.abs(family.difference) * family.n / norm
         greatest = []
-        for signs in flips(family.n, resamples=resamples, seed=seed):
+        for signs in draw_flips(family.n, resamples=resamples, seed=seed):
             largest = np.zeros(len(signs))
-            for pairs, r in family.differences(values @ signs.T):
+            for pairs, r in family.yield_differences(values @ signs.T):
                 np.abs(r, out=r)
                 r /= norm[pairs, None]
                 np.maximum(largest, r.max(axis=0), out=largest)
@@ -91,7 +91,7 @@ class FlipStatistics:
         smaller = np.searchsorted(self.greatest, self.observed - SAME)
         return (1 + len(self.greatest) - smaller) / (1 + len(self.greatest))
 
-    def critical(self, alpha: float) -> float | None:
+    def compute_critical(self, alpha: float) -> float | None:
         """Return the |t| above which, and only above which, p_family ≤ alpha; None if no |t| suffices."""
         tolerated = math.floor(alpha * (1 + len(self.greatest)) + SAME) - 1
         if tolerated < 0 or not len(self.observed):
@@ -100,7 +100,7 @@ class FlipStatistics:
         return r * math.sqrt((self.n - 1) / (self.n - r * r)) if r * r < self.n else None
 
 
-def family_of(runs: int, baseline: int | None) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def pair_runs(runs: int, baseline: int | None) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the rows of both sides of every pair: of all, or of all with the baseline."""
     if baseline is None:
         first, second = np.triu_indices(runs, 1)

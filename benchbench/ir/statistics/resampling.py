@@ -62,7 +62,7 @@ def check_values(values: Values) -> Values:
     return array
 
 
-def common_queries(values: Values) -> NDArray[np.bool_]:
+def find_common_queries(values: Values) -> NDArray[np.bool_]:
     """Return a mask of the queries that every run answered, shape (queries,).
 
     Raises ComparisonError for fewer than 2 such queries: the spread of one query is unknown.
@@ -82,18 +82,18 @@ def common_queries(values: Values) -> NDArray[np.bool_]:
     return common
 
 
-def blocks(total: int, width: int) -> Iterator[slice]:
+def cut_blocks(total: int, width: int) -> Iterator[slice]:
     """Yield slices that cover `range(total)`, each with as many rows of the given width as fit in a block."""
     rows = max(1, BLOCK // max(1, width))
     return (slice(start, min(start + rows, total)) for start in range(0, total, rows))
 
 
 def enumerates(queries: int, resamples: int) -> bool:
-    """Return whether `flips` gives every pattern of signs instead of random ones."""
+    """Return whether `draw_flips` gives every pattern of signs instead of random ones."""
     return queries <= math.log2(resamples)
 
 
-def flips(queries: int, *, resamples: int, seed: int) -> Iterator[Values]:
+def draw_flips(queries: int, *, resamples: int, seed: int) -> Iterator[Values]:
     """Yield blocks (patterns, queries) of signs, +1 or −1, without the pattern that flips nothing.
 
     They are `resamples` random patterns or, if `enumerates`, all patterns up to reversing every sign, which changes no
@@ -101,14 +101,14 @@ def flips(queries: int, *, resamples: int, seed: int) -> Iterator[Values]:
     """
     if enumerates(queries, resamples):
         places = np.arange(queries) - 1
-        for block in blocks(2 ** (queries - 1) - 1, queries):
+        for block in cut_blocks(2 ** (queries - 1) - 1, queries):
             patterns = np.arange(block.start, block.stop)[:, None] + 1
             flipped = (places >= 0) & (patterns >> places.clip(0) & 1 == 1)
             yield 1 - 2 * flipped.astype(np.float64)
         return
     rng = np.random.default_rng((seed, SIGNS))
     width = -(-queries // 8)
-    for block in blocks(resamples, queries):
+    for block in cut_blocks(resamples, queries):
         rows = block.stop - block.start
         packed = np.frombuffer(rng.bytes(rows * width), np.uint8).reshape(rows, width)
         yield np.unpackbits(packed, axis=1, count=queries).astype(np.float64) * 2 - 1
@@ -123,16 +123,16 @@ def bootstrap_means(values: Values, *, resamples: int, seed: int) -> Values:
     means = np.empty((len(values), resamples))
     if not means.size:
         return means
-    times = _cached_draws if queries * resamples <= MAX_CACHED_DRAWS else _draws
-    for block, drawn in zip(blocks(resamples, queries), times(queries, resamples, seed), strict=True):
+    times = _get_draws if queries * resamples <= MAX_CACHED_DRAWS else _draw_queries
+    for block, drawn in zip(cut_blocks(resamples, queries), times(queries, resamples, seed), strict=True):
         means[:, block] = values @ drawn.T.astype(np.float64) / queries
     return means
 
 
-def _draws(queries: int, resamples: int, seed: int) -> Iterator[NDArray[np.uint16]]:
+def _draw_queries(queries: int, resamples: int, seed: int) -> Iterator[NDArray[np.uint16]]:
     """Yield blocks (draws, queries) of how often each query is drawn, always at most 65,535 times."""
     rng = np.random.default_rng((seed, DRAWS))
-    for block in blocks(resamples, queries):
+    for block in cut_blocks(resamples, queries):
         rows = block.stop - block.start
         drawn = rng.integers(0, queries, (rows, queries))
         drawn += np.arange(rows)[:, None] * queries
@@ -140,9 +140,9 @@ def _draws(queries: int, resamples: int, seed: int) -> Iterator[NDArray[np.uint1
 
 
 @lru_cache(maxsize=2)
-def _cached_draws(queries: int, resamples: int, seed: int) -> tuple[NDArray[np.uint16], ...]:
+def _get_draws(queries: int, resamples: int, seed: int) -> tuple[NDArray[np.uint16], ...]:
     """Return the draws from a cache: the next comparison of the same queries needs them too, and drawing costs most."""
-    return tuple(_draws(queries, resamples, seed))
+    return tuple(_draw_queries(queries, resamples, seed))
 
 
 def percentile_interval(means: Values, alpha: float) -> Values:

@@ -18,7 +18,7 @@ from statistics import NormalDist
 import numpy as np
 
 from benchbench.ir.statistics import resampling
-from benchbench.ir.statistics.max_t import Family, FlipStatistics, family_of
+from benchbench.ir.statistics.max_t import Family, FlipStatistics, pair_runs
 from benchbench.ir.statistics.resampling import ComparisonError, Interval, Values
 
 
@@ -53,8 +53,8 @@ class Pair:
             first=self.second,
             second=self.first,
             difference=-self.difference,
-            interval=_negative(self.interval),
-            simultaneous=self.simultaneous and _negative(self.simultaneous),
+            interval=_negate(self.interval),
+            simultaneous=self.simultaneous and _negate(self.simultaneous),
             effect=None if self.effect is None else -self.effect,
             wins=self.losses,
             losses=self.wins,
@@ -82,7 +82,7 @@ class Comparison:
     exact: bool  # whether these were all patterns, so that the randomisation adds no error
     seed: int
 
-    def pair(self, first: int, second: int) -> Pair:
+    def get_pair(self, first: int, second: int) -> Pair:
         """Return the pair seen from `first`. Raises ComparisonError if the family does not contain it."""
         index = self._find_index(first, second)
         if index is None:
@@ -130,15 +130,15 @@ def compare(
     power outside (0, 1), too few resamples to reach alpha.
     """
     resampling.require_settings(alpha=alpha, power=power, resamples=resamples)
-    common = resampling.common_queries(values)
+    common = resampling.find_common_queries(values)
     array = np.ascontiguousarray(np.asarray(values, np.float64)[:, common])
     _require_family(len(array), baseline)
     distinct, row_of = _find_distinct(array)
     family = Family.from_values(distinct, None if baseline is None else row_of[baseline])
     drawn = FlipStatistics.from_values(distinct, family, resamples=resamples, seed=seed)
-    critical = drawn.critical(alpha)
+    critical = drawn.compute_critical(alpha)
     ends = _bootstrap(distinct, family, alpha=alpha, resamples=resamples, seed=seed)
-    pairs = _pairs(family, drawn, ends, critical=critical, alpha=alpha, power=power)
+    pairs = _yield_pairs(family, drawn, ends, critical=critical, alpha=alpha, power=power)
     return Comparison(
         pairs=tuple(_expand_pairs(pairs, row_of, baseline, n=family.n)),
         baseline=baseline,
@@ -175,7 +175,7 @@ def _expand_pairs(pairs: Iterable[Pair], row_of: Sequence[int], baseline: int | 
     """Yield the pairs of all runs from the `pairs` of those that differ."""
     pairs_by_rows = {(pair.first, pair.second): pair for pair in pairs}
     equal = _equal_pair(n)
-    for first, second in zip(*(side.tolist() for side in family_of(len(row_of), baseline)), strict=True):
+    for first, second in zip(*(side.tolist() for side in pair_runs(len(row_of), baseline)), strict=True):
         rows = row_of[first], row_of[second]
         if rows not in pairs_by_rows and rows[::-1] in pairs_by_rows:
             pairs_by_rows[rows] = pairs_by_rows[rows[::-1]].reversed
@@ -207,12 +207,12 @@ def _bootstrap(values: Values, family: Family, *, alpha: float, resamples: int, 
     """Return the ends of every pair's interval, shape (pairs, 2)."""
     means = resampling.bootstrap_means(values, resamples=resamples, seed=seed)
     ends = np.empty((len(family.first), 2))
-    for pairs, drawn in family.differences(means):
+    for pairs, drawn in family.yield_differences(means):
         ends[pairs] = resampling.percentile_interval(drawn, alpha)
     return ends
 
 
-def _pairs(
+def _yield_pairs(
     family: Family, drawn: FlipStatistics, ends: Values, *, critical: float | None, alpha: float, power: float
 ) -> Iterator[Pair]:
     from scipy.special import stdtr
@@ -252,5 +252,5 @@ def _simultaneous(difference: float, se: float, critical: float | None) -> Inter
     return None if critical is None else Interval(difference - critical * se, difference + critical * se)
 
 
-def _negative(interval: Interval) -> Interval:
+def _negate(interval: Interval) -> Interval:
     return Interval(-interval.high, -interval.low)

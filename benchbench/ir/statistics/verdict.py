@@ -24,7 +24,7 @@ class Verdict:
     better: tuple[int, ...]  # each tuple by falling mean
     undecided: tuple[int, ...]
     worse: tuple[int, ...]
-    more_queries: tuple[int | None, ...]  # for each undecided run, see `more_queries`
+    more_queries: tuple[int | None, ...]  # for each undecided run, see `estimate_queries`
 
     @property
     def winner(self) -> int | None:
@@ -43,11 +43,11 @@ class Verdict:
         return max(needed, default=0) if len(needed) == len(self.more_queries) else None
 
 
-def verdict(comparison: Comparison) -> Verdict:
+def find_verdict(comparison: Comparison) -> Verdict:
     """Return the winner or the best group; with a baseline, the runs that are better or worse than it."""
     order = sorted(range(len(comparison.means)), key=lambda run: (-comparison.means[run], run))
     reference = order[0] if comparison.baseline is None else comparison.baseline
-    pairs = {run: comparison.pair(run, reference) for run in order if run != reference}
+    pairs = {run: comparison.get_pair(run, reference) for run in order if run != reference}
     undecided = [run for run, pair in pairs.items() if not pair.significant]
     return Verdict(
         reference=reference,
@@ -55,11 +55,11 @@ def verdict(comparison: Comparison) -> Verdict:
         better=tuple(run for run, pair in pairs.items() if pair.significant and pair.difference > 0),
         undecided=tuple(undecided),
         worse=tuple(run for run, pair in pairs.items() if pair.significant and pair.difference < 0),
-        more_queries=tuple(more_queries(pairs[run], comparison) for run in undecided),
+        more_queries=tuple(estimate_queries(pairs[run], comparison) for run in undecided),
     )
 
 
-def more_queries(pair: Pair, comparison: Comparison) -> int | None:
+def estimate_queries(pair: Pair, comparison: Comparison) -> int | None:
     """Estimate how many more queries would find the pair's difference with the comparison's power, to two digits.
 
     The standard error falls with √n, so n has to grow by (detectable / |difference|)². This assumes that the observed

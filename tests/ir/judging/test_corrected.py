@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from benchbench.ir.judging.corrected import corrected_by_queries
+from benchbench.ir.judging.corrected import correct_by_queries
 from benchbench.ir.judging.pool import JudgingError
 
 with warnings.catch_warnings():  # it silences every warning of the process as it is imported
@@ -23,7 +23,7 @@ def values(seed: int, *, runs: int = 3, queries: int = 400, noise: float = 0.2) 
 def test_estimate_factor_and_interval_are_those_of_ppi_python(seed):
     person, model = values(seed, noise=0.1 + 0.1 * seed)
     sampled = 60 + 20 * seed
-    for pair in corrected_by_queries(model, np.where(np.arange(400) < sampled, person, np.nan), seed=1).pairs:
+    for pair in correct_by_queries(model, np.where(np.arange(400) < sampled, person, np.nan), seed=1).pairs:
         y, f = person[pair.first] - person[pair.second], model[pair.first] - model[pair.second]
         args = y[:sampled], f[:sampled], f[sampled:]
         assert pair.difference == pytest.approx(ppi_mean_pointestimate(*args).item(), abs=1e-12)
@@ -37,15 +37,15 @@ def test_estimate_factor_and_interval_are_those_of_ppi_python(seed):
 def test_good_model_adds_effective_queries_and_useless_costs_little():
     person, model = values(3, noise=0.05)
     some = np.where(np.arange(400) < 80, person, np.nan)
-    assert corrected_by_queries(model, some, seed=1).gain > 80
-    told = corrected_by_queries(np.random.default_rng(8).random(model.shape), some, seed=1)
+    assert correct_by_queries(model, some, seed=1).gain > 80
+    told = correct_by_queries(np.random.default_rng(8).random(model.shape), some, seed=1)
     assert all(pair.tuned < 0.15 for pair in told.pairs)
     assert all(pair.effective > 72 for pair in told.pairs)
 
 
 def test_model_is_ignored_when_people_judged_every_query():
     person, model = values(2)
-    for pair in corrected_by_queries(model, person, seed=1).pairs:
+    for pair in correct_by_queries(model, person, seed=1).pairs:
         assert pair.tuned == 0
         assert pair.difference == pytest.approx((person[pair.first] - person[pair.second]).mean())
 
@@ -54,7 +54,7 @@ def test_verdict_is_corrected_for_model_bias():
     rng = np.random.default_rng(1)
     person, model = values(5)
     model = model + np.array([[0.3], [0.0], [0.0]]) + rng.normal(0, 0.02, model.shape)  # it favours the first run
-    told = corrected_by_queries(model, np.where(np.arange(400) < 150, person, np.nan), seed=1)
+    told = correct_by_queries(model, np.where(np.arange(400) < 150, person, np.nan), seed=1)
     favoured = next(pair for pair in told.pairs if (pair.first, pair.second) == (0, 1))
     assert (model[0] - model[1]).mean() > 0.2
     assert abs(favoured.difference) < 0.06
@@ -65,7 +65,7 @@ def test_a_clear_best_run_wins():
     person, model = values(4)
     person, model = (np.clip(part - np.array([[0.0], [0.0], [0.2]]), 0, 1) for part in (person, model))
     person[0] += 0.15
-    told = corrected_by_queries(model, np.where(np.arange(400) < 150, person, np.nan), seed=1)
+    told = correct_by_queries(model, np.where(np.arange(400) < 150, person, np.nan), seed=1)
     assert told.group == (0,)
     assert [(pair.first, pair.second, pair.significant) for pair in told.pairs] == [
         (0, 1, True),
@@ -77,6 +77,6 @@ def test_a_clear_best_run_wins():
 def test_a_sample_that_is_too_small_is_refused():
     person, model = values(1)
     with pytest.raises(JudgingError, match="A person has judged 9 queries"):
-        corrected_by_queries(model, np.where(np.arange(400) < 9, person, np.nan), seed=1)
+        correct_by_queries(model, np.where(np.arange(400) < 9, person, np.nan), seed=1)
     with pytest.raises(JudgingError, match="same runs and queries"):
-        corrected_by_queries(model, person[:, :10], seed=1)
+        correct_by_queries(model, person[:, :10], seed=1)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchbench.ir.judging.evidence import ANY_RELEVANT, COLUMNS, JUDGE, Features, axes_of
+from benchbench.ir.judging.evidence import ANY_RELEVANT, COLUMNS, JUDGE, Features, compute_axes
 from benchbench.ir.judging.judging import EARLY, SURER, Judging
 from benchbench.ir.judging.pool import Item, Pool
 from benchbench.ir.judging.relevance import PRIOR, learn
@@ -18,34 +18,34 @@ def of_topics(pool: Pool, topics: list[dict], *, seed: int = 1) -> np.ndarray:
     """The axes of documents whose vectors differ by topic (document id → number), and by some noise."""
     rng = np.random.default_rng(seed)
     centres = rng.normal(size=(4, 30))
-    items = [pool.item(number) for number in range(pool.size)]
+    items = [pool.get_item(number) for number in range(pool.size)]
     vectors = np.stack([centres[int(topics[item.query][item.document])] + 0.3 * rng.normal(size=30) for item in items])
-    return axes_of(pool, vectors.astype(np.float32), np.arange(pool.size))
+    return compute_axes(pool, vectors.astype(np.float32), np.arange(pool.size))
 
 
 def test_similarity_features_reflect_other_graded_documents_only():
     pool = Pool.from_rankings([[["a", "b", "c", "d"]], [["d", "c", "b", "a"]]])
     features = Features(pool, of_topics(pool, [{"a": 0, "b": 1, "c": 0, "d": 1}]))
-    features.renew_all(pool.grades([{"a": 1.0, "b": 0.0}]))
+    features.renew_all(pool.get_grades([{"a": 1.0, "b": 0.0}]))
     a, b, c, d = (features.values[pool.numbers[Item(0, one)]] for one in "abcd")
     assert c[RELEVANT] > 0.3 > 0 > d[RELEVANT]
     assert d[OTHER] > 0.3 > 0 > c[OTHER]
     assert (a[RELEVANT], b[OTHER]) == pytest.approx((0, 0), abs=1e-3)
     assert [row[ANY_RELEVANT] for row in (a, b, c, d)] == [0, 1, 1, 1]
-    chances = learn(pool, features.values, np.full(pool.size, np.nan), PRIOR).chances(features.values, pool.cells[:, 0])
+    chances = learn(pool, features.values, np.full(pool.size, np.nan), PRIOR).predict(features.values, pool.cells[:, 0])
     assert chances[pool.numbers[Item(0, "c")]] > chances[pool.numbers[Item(0, "d")]]
 
 
 def test_enough_axes_reproduce_document_cosines():
     pool = Pool.from_rankings([[[*range(12)]], [[*range(12)]]])
     vectors = np.random.default_rng(3).normal(size=(12, 40)).astype(np.float32)
-    axes = axes_of(pool, vectors, np.arange(12)).astype(float)
+    axes = compute_axes(pool, vectors, np.arange(12)).astype(float)
     centred = vectors - vectors.mean(axis=0)
     unit = centred / np.linalg.norm(centred, axis=1, keepdims=True)
     np.testing.assert_allclose(axes @ axes.T, unit @ unit.T, atol=5e-3)
     rows = np.arange(12)
     rows[4] = -1
-    assert not axes_of(pool, vectors, rows)[4].any()
+    assert not compute_axes(pool, vectors, rows)[4].any()
 
 
 def test_incremental_grade_update_matches_full_update():
@@ -53,10 +53,10 @@ def test_incremental_grade_update_matches_full_update():
     pool = Pool.from_rankings(rankings, depth=5)
     axes = of_topics(pool, truths)
     step, whole = Features(pool, axes), Features(pool, axes)
-    grades = pool.grades([{} for _ in truths])
+    grades = pool.get_grades([{} for _ in truths])
     step.renew_all(grades)
     before = step.values.copy()
-    query, place = pool.find_cell(pool.item(pool.rows_of_queries[7].start))
+    query, place = pool.find_cell(pool.get_item(pool.rows_of_queries[7].start))
     grades[query, place] = 2.0
     step.renew_query(grades, query)
     whole.renew_all(grades)
@@ -68,13 +68,13 @@ def test_incremental_grade_update_matches_full_update():
 def test_model_evidence_depends_on_agreement_with_people(kappa, low, high):
     rankings, truths = benchmark(4, queries=60)
     pool = Pool.from_rankings(rankings, depth=5)
-    grades = pool.grades(known(pool, truths))[tuple(pool.cells.T)]
+    grades = pool.get_grades(known(pool, truths))[tuple(pool.cells.T)]
     rng = np.random.default_rng(5)
     model = np.where(rng.random(pool.size) < kappa, grades, rng.permutation(grades))
     model[:10] = np.nan
     features = Features(pool)
     features.inform(model)
-    features.renew_all(pool.grades(known(pool, truths)))
+    features.renew_all(pool.get_grades(known(pool, truths)))
     told = features.values[:, JUDGE]
     assert not told[:10].any(), "what it did not grade says nothing"
     assert low < np.nanmean(told[model > 0]) - np.nanmean(told[model == 0]) < high
@@ -86,12 +86,12 @@ def test_relevance_level_depends_on_model_grade():
     given = {document: grade for document, grade in truth.items() if document < 54}
     features = Features(pool)
     features.inform(np.array(list(truth.values())))
-    tails = features.tails(pool.grades([given]), [1.0, 2.0])
+    tails = features.compute_tails(pool.get_grades([given]), [1.0, 2.0])
     assert tails[0] == pytest.approx(1), "what is relevant reaches the lowest level"
     assert tails[1, 58] < 0.3
     assert tails[1, 59] > 0.7
     features.inform(None)
-    assert features.tails(pool.grades([given]), [1.0, 2.0])[1] == pytest.approx(0.5, abs=0.05)
+    assert features.compute_tails(pool.get_grades([given]), [1.0, 2.0])[1] == pytest.approx(0.5, abs=0.05)
 
 
 def test_evidence_is_no_grade_and_leads_to_more_certainty():
@@ -99,7 +99,7 @@ def test_evidence_is_no_grade_and_leads_to_more_certainty():
     pool = Pool.from_rankings(rankings, depth=5)
     some = [{d: t[d] for d in ids[:2]} for ids, t in zip(pool.documents, truths, strict=True)]
     plain = Judging(pool, NDCG, [0, 1, 2], some, seed=2)
-    grades = pool.grades(known(pool, truths))[tuple(pool.cells.T)]
+    grades = pool.get_grades(known(pool, truths))[tuple(pool.cells.T)]
     informed = Judging(pool, NDCG, [0, 1, 2], some, seed=2, axes=of_topics(pool, truths))
     informed.inform(grades)
     before, after = plain.state(), informed.state()
@@ -116,8 +116,8 @@ def test_evidence_is_no_grade_and_leads_to_more_certainty():
 def test_ungraded_pairs_ranked_higher_by_more_runs_are_likelier():
     pool = Pool.from_rankings([[["a", "b", "c"]], [["a", "c", "d"]]])
     features = Features(pool)
-    features.renew_all(pool.grades([{}]))
-    chances = learn(pool, features.values, np.full(pool.size, np.nan), PRIOR).chances(features.values, pool.cells[:, 0])
+    features.renew_all(pool.get_grades([{}]))
+    chances = learn(pool, features.values, np.full(pool.size, np.nan), PRIOR).predict(features.values, pool.cells[:, 0])
     a, b, d = (chances[pool.numbers[Item(0, one)]] for one in "abd")
     assert 0.9 > a > b > d > 0.01
 
@@ -130,7 +130,7 @@ def test_settling_needs_more_certainty_with_few_grades():
         pool = Pool.from_rankings(rankings, depth=5)
         judging = Judging(pool, NDCG, [0, 1, 2], [{} for _ in truths], seed=seed)
         for number in np.argsort(pool.best[tuple(pool.cells.T)], kind="stable")[:EARLY].tolist():
-            item = pool.item(number)
+            item = pool.get_item(number)
             judging.grade(item, truths[item.query][item.document])
             if number % 5 == 0:
                 state = judging.state(bounds=False)

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from benchbench.ir.judging import fillings
-from benchbench.ir.judging.fillings import Shape, compute_reach, count_outside, values_of
+from benchbench.ir.judging.fillings import Shape, compute_reach, compute_values, count_outside
 from benchbench.ir.judging.judging import FEWEST_GRADES, Judging
 from benchbench.ir.judging.pool import Item, JudgingError, Pool
-from benchbench.ir.judging.weights import ExpectedGrades, effects
+from benchbench.ir.judging.weights import ExpectedGrades, compute_effects
 from benchbench.ir.measures import DEFINITIONS, GradedRankings, Measure, evaluate
 from benchbench.ir.statistics.significance import compare
-from benchbench.ir.statistics.verdict import verdict
+from benchbench.ir.statistics.verdict import find_verdict
 from tests.ir.judging.test_differences import MEASURES, drawn
 
 NDCG = Measure("nDCG", 5)
@@ -49,9 +49,12 @@ def test_values_of_fillings_are_those_of_the_measures(seed):
             for _ in range(3)
         ]
         shape = Shape.from_pool(pool, measure, range(top + 1))
-        grades = np.stack([pool.grades(one) for one in filled], axis=-1)
-        told = values_of(
-            pool, shape, list(compute_reach(grades, shape.levels)), count_outside(pool.outside(truths), shape.levels)
+        grades = np.stack([pool.get_grades(one) for one in filled], axis=-1)
+        told = compute_values(
+            pool,
+            shape,
+            list(compute_reach(grades, shape.levels)),
+            count_outside(pool.list_outside(truths), shape.levels),
         )
         for place, one in enumerate(filled):
             wanted = [evaluate([measure], GradedRankings.from_rankings(run, one))[0] for run in rankings]
@@ -67,7 +70,7 @@ def test_fully_judged_state_matches_the_comparison():
     assert [pair.difference for pair in state.pairs] == pytest.approx([pair.difference for pair in comparison.pairs])
     signs = [int(np.sign(pair.difference)) * pair.significant for pair in comparison.pairs]
     assert [pair.outcome for pair in state.pairs] == signs
-    assert state.verdict == tuple(sorted(verdict(comparison).group))
+    assert state.verdict == tuple(sorted(find_verdict(comparison).group))
     assert (state.unjudged, state.probability, state.is_settled, state.is_certain) == (0, 1.0, True, True)
     assert all(pair.is_settled and pair.certain_order == np.sign(pair.difference) for pair in state.pairs)
     assert state.grades_needed.median == state.grades_needed.p90 == 0
@@ -81,7 +84,7 @@ def test_unjudged_pairs_without_effect_keep_a_borderline_verdict():
     for seed in range(20):
         state = Judging(pool, Measure("P", 1), [0, 1], truths, seed=seed).state()
         assert (state.unjudged, state.is_settled) == (40, True)
-        assert state.verdict == tuple(sorted(verdict(compare(values, seed=seed)).group))
+        assert state.verdict == tuple(sorted(find_verdict(compare(values, seed=seed)).group))
 
 
 def test_decisive_order_settles_early_with_the_correct_verdict():
@@ -89,15 +92,15 @@ def test_decisive_order_settles_early_with_the_correct_verdict():
     pool = Pool.from_rankings(rankings, depth=5)
     judging = Judging(pool, NDCG, [0, 1, 2], [{} for _ in truths], seed=1)
     while not (state := judging.state()).is_settled:
-        for number in np.argsort(-judging.weights())[:20].tolist():
-            item = pool.item(number)
+        for number in np.argsort(-judging.compute_weights())[:20].tolist():
+            item = pool.get_item(number)
             judging.grade(item, truths[item.query][item.document])
     assert state.judged < pool.size / 2
     assert state.winner == 2
     assert not state.is_certain
     judged = ~np.isnan(judging.grades[tuple(pool.cells.T)])
-    assert judging.weights()[judged].max() == 0
-    assert judging.weights()[~judged].max() > 0
+    assert judging.compute_weights()[judged].max() == 0
+    assert judging.compute_weights()[~judged].max() > 0
 
 
 def test_too_few_grades_leave_round_open_with_a_reason():
@@ -143,7 +146,7 @@ def test_a_query_that_a_run_failed_on_counts_nowhere():
     pool = Pool.from_rankings(rankings, depth=5)
     judging = Judging(pool, NDCG, [0, 1, 2], [{} for _ in truths])
     assert judging.state().queries == 19
-    assert judging.weights()[: len(pool.documents[0])].max() == 0
+    assert judging.compute_weights()[: len(pool.documents[0])].max() == 0
 
 
 @pytest.mark.parametrize("name", DEFINITIONS)
@@ -166,7 +169,7 @@ def test_unusable_input_is_rejected_with_a_remedy():
     with pytest.raises(JudgingError, match="needs a grade above 0"):
         Judging(pool, NDCG, [0], [{} for _ in truths])
     with pytest.raises(JudgingError, match="grade 7 is not on the scale"):
-        Judging(pool, NDCG, [0, 1, 2], truths).grade(pool.item(0), 7)
+        Judging(pool, NDCG, [0, 1, 2], truths).grade(pool.get_item(0), 7)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +182,7 @@ def test_effect_is_expected_gain_from_a_relevant_document(measure):
     chance = {"a": 0.3, "b": 1.0, "c": 0.2, "d": 0.6, "e": 0.0}
     shape = Shape.from_pool(pool, measure, [0, 1])
     p = np.array([[chance[document] for document in pool.documents[0]]])
-    told = effects(pool, shape, ExpectedGrades(p, p, 1.0, np.sqrt(p * (1 - p)), np.zeros(1)))
+    told = compute_effects(pool, shape, ExpectedGrades(p, p, 1.0, np.sqrt(p * (1 - p)), np.zeros(1)))
     for place, document in enumerate(pool.documents[0]):
         for run, ranking in enumerate(rankings):
             means = []
@@ -197,6 +200,6 @@ def test_effect_is_expected_gain_from_a_relevant_document(measure):
 def test_documents_weigh_by_how_much_runs_disagree():
     rankings = [[list("abcx")] * 4, [list("abcy")] * 4]
     judging = Judging(Pool.from_rankings(rankings), Measure("P", 4), [0, 1], [{} for _ in range(4)])
-    weights = dict(zip(judging.pool.documents[0], judging.weights()[:5].tolist(), strict=True))
+    weights = dict(zip(judging.pool.documents[0], judging.compute_weights()[:5].tolist(), strict=True))
     assert weights["a"] == weights["b"] == 0
     assert min(weights["x"], weights["y"]) > 0

@@ -9,7 +9,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from apps.benchmarks.gates.baselines import find_baseline
 from apps.benchmarks.gates.gating import gate
-from apps.benchmarks.gates.reports import headline, markdown_of, report_of
+from apps.benchmarks.gates.reports import render_headline, render_markdown, report_of
 from apps.benchmarks.gates.rules import read_rules
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.runs import find_subject
@@ -57,12 +57,12 @@ Prints Markdown for a pull request: the verdict, and the wanted and the found va
         baseline = find_baseline(baseline_name, benchmark.dataset_version.dataset) if baseline_name else None
         with self.busy("Judging"):
             result = gate(subject, rules=rules, baseline=baseline, every_run=options["run"] == "all")
-        markdown = markdown_of(result)
+        markdown = render_markdown(result)
         if options["markdown"]:
             write(options["markdown"], markdown)
         self.report(asdict(report_of(result)), markdown.rstrip("\n"), as_json=options["json"])
         if result.outcome != Outcome.PASSED:
-            raise CommandError(f"{headline(result)}.", returncode=1 if result.outcome == Outcome.FAILED else 2)
+            raise CommandError(f"{render_headline(result)}.", returncode=1 if result.outcome == Outcome.FAILED else 2)
 
 
 def write(path: Path, markdown: str) -> None:

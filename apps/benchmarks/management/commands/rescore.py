@@ -47,10 +47,10 @@ It uses stored rankings and runs no searches. Values on other versions are kept.
             rescored = rescore(benchmark, version=version, at_once=True)
         measures = [str(Measure.parse(name)) for name in options["measures"] or ()]
         names = list(dict.fromkeys([str(Measure("nDCG", benchmark.primary_k)), *measures]))
-        self.report(_facts(rescored), _text(rescored, names), as_json=options["json"])
+        self.report(_build_facts(rescored), _render_text(rescored, names), as_json=options["json"])
 
 
-def _facts(rescored: RescoringResult) -> dict[str, Any]:
+def _build_facts(rescored: RescoringResult) -> dict[str, Any]:
     return {
         "version": rescored.version.number,
         "unsearched": rescored.unsearched,
@@ -68,7 +68,7 @@ def _facts(rescored: RescoringResult) -> dict[str, Any]:
     }
 
 
-def _text(rescored: RescoringResult, names: Sequence[str]) -> str:
+def _render_text(rescored: RescoringResult, names: Sequence[str]) -> str:
     """Return a summary, and a table of the runs with the given measures, best first by the first measure.
 
     Runs that lost too many queries to be ranked come last, with the reason below the table.

@@ -9,7 +9,7 @@ from django.core.management.base import CommandParser
 from apps.collections.importing import import_collection
 from apps.collections.sources import open_catalogue, open_source
 from apps.operations.commands import UseCaseCommand
-from benchbench.catalogue import catalogue_id
+from benchbench.catalogue import parse_catalogue_id
 
 
 class Command(UseCaseCommand):
@@ -39,7 +39,7 @@ ones are removed unless you give --keep-missing.
         self.add_json_argument(parser)
 
     def act(self, **options: Any) -> None:
-        id = catalogue_id(options["source"])
+        id = parse_catalogue_id(options["source"])
         source = open_catalogue(id) if id else open_source(options["source"], uri_prefix=options["uri_prefix"] or None)
         with self.progress("documents", source.total) as progress:
             collection, report = import_collection(

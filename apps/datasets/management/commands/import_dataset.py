@@ -14,18 +14,18 @@ from apps.datasets.formats.registry import DIRECTORIES, FILES, FORMATS, read_dat
 from apps.datasets.importing import import_dataset
 from apps.datasets.records import DatasetError, DatasetRecord
 from apps.operations.commands import UseCaseCommand
-from benchbench.catalogue import catalogue_id
+from benchbench.catalogue import parse_catalogue_id
 from benchbench.decimals import counted
 
 
-def _listed(name: str, text: str) -> str:
+def _fill_line(name: str, text: str) -> str:
     return fill(text, 120, initial_indent=f"  {name:<13}", subsequent_indent=" " * 15)
 
 
 SOURCE_HELP = f"""SOURCE is one of these, recognised by its content:
 
-{_listed("a file", "; ".join([FILES, "TREC judgments (with --topics)"]))}
-{_listed("a directory", DIRECTORIES)}
+{_fill_line("a file", "; ".join([FILES, "TREC judgments (with --topics)"]))}
+{_fill_line("a directory", DIRECTORIES)}
   a zip of either; any file may be a .gz
   an id        ir_datasets:beir/scifact/test: a public collection of the library ir_datasets, which downloads it
 """
@@ -42,7 +42,7 @@ def add_source_arguments(parser: CommandParser) -> None:
         "--column",
         action="append",
         default=[],
-        type=column,
+        type=parse_column,
         metavar="FIELD=COLUMN",
         help="The table column of a field, if their names differ; repeat it for each.",
     )
@@ -57,7 +57,7 @@ def add_source_arguments(parser: CommandParser) -> None:
 
 def read_source(options: Mapping[str, Any]) -> DatasetRecord:
     """Return the dataset that the options of `add_source_arguments` name."""
-    if id := catalogue_id(options["source"]):
+    if id := parse_catalogue_id(options["source"]):
         extra = [
             name.replace("_", "-") for name in ("format", "split", "topics", "column", "ignore_column") if options[name]
         ]
@@ -74,7 +74,7 @@ def read_source(options: Mapping[str, Any]) -> DatasetRecord:
     )
 
 
-def column(text: str) -> tuple[str, str]:
+def parse_column(text: str) -> tuple[str, str]:
     field, separator, name = text.partition("=")
     if not separator or not name:
         raise ArgumentTypeError(f"{text!r} is not FIELD=COLUMN, such as query_text=question")

@@ -20,7 +20,7 @@ from apps.benchmarks.models import Benchmark, Run
 from apps.demo import preparing
 from apps.operations.commands import UseCaseCommand
 from apps.operations.working import wait
-from apps.results.exporters.documents import text_of
+from apps.results.exporters.documents import render_text
 from apps.results.exporters.results_json import run_results
 from apps.retrieval.indexing import find_or_start_build
 from apps.retrieval.models import Index
@@ -57,7 +57,7 @@ search in eight configurations, with and without reranking, prints the leaderboa
             self.run_main_job()
             return
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # `kill` stops the site and the worker too
-        port = free_port(options["port"])
+        port = find_free_port(options["port"])
         password = give_login()
         self.print_line("Starting the site and a worker …")
         with site_and_worker(port):
@@ -88,8 +88,8 @@ search in eight configurations, with and without reranking, prints the leaderboa
         with self.progress("benchmark") as progress:
             wait(running, on_progress=progress.show_percent)
         benchmark.refresh_from_db()
-        self.stdout.write("\n" + text_of(benchmark))
-        self.print_line("\n" + reranking_verdict(benchmark))
+        self.stdout.write("\n" + render_text(benchmark))
+        self.print_line("\n" + describe_reranking(benchmark))
         self.print_line(f"\nDone in {time.monotonic() - began:.0f} seconds.")
         return f"/admin/benchmarks/benchmark/{benchmark.pk}/results/"
 
@@ -105,14 +105,14 @@ search in eight configurations, with and without reranking, prints the leaderboa
         self.stdout.flush()
 
 
-def reranking_verdict(benchmark: Benchmark) -> str:
+def describe_reranking(benchmark: Benchmark) -> str:
     """Return a line per completed run with a reranked twin: its gain in nDCG and its cost in ms. "" without twins."""
     runs = benchmark.runs.filter(status=Run.Status.COMPLETED).select_related("benchmark__dataset_version")
-    runs_by_config = {_base_config(run): run for run in runs if not run.config["use_reranker"]}
+    runs_by_config = {_get_base_config(run): run for run in runs if not run.config["use_reranker"]}
     primary = f"ndcg@{benchmark.primary_k}"
     lines = []
     for run in runs:
-        twin = runs_by_config.get(_base_config(run)) if run.config["use_reranker"] else None
+        twin = runs_by_config.get(_get_base_config(run)) if run.config["use_reranker"] else None
         if twin is None:
             continue
         results = [run_results(each) for each in (twin, run)]
@@ -127,7 +127,7 @@ def reranking_verdict(benchmark: Benchmark) -> str:
     return "\n".join([head, *lines]) if lines else ""
 
 
-def _base_config(run: Run) -> tuple[tuple[str, str], ...]:
+def _get_base_config(run: Run) -> tuple[tuple[str, str], ...]:
     """Return the configuration without its reranking options."""
     return tuple(sorted((key, str(value)) for key, value in run.config.items() if "rerank" not in key))
 
@@ -141,7 +141,7 @@ def give_login() -> str:
     return password
 
 
-def free_port(first: int) -> int:
+def find_free_port(first: int) -> int:
     """Return the first free port, starting at `first`."""
     for port in range(first, min(first + 100, 65_536)):
         with closing(socket.socket()) as probe, suppress(OSError):

@@ -15,7 +15,7 @@ from benchbench.decimals import counted
 from benchbench.names import find_named
 
 
-def formats() -> str:
+def list_formats() -> str:
     return "\n".join(
         f"  {name:<18}{writer.label}{'' if writer.extension else ' (a directory, or a zip)'}"
         for name, writer in WRITERS.items()
@@ -25,7 +25,7 @@ def formats() -> str:
 class Command(UseCaseCommand):
     help = f"""Write a version of a dataset, its draft too, in a format that import_dataset reads again.
 
-{formats()}
+{list_formats()}
 
 What a format cannot hold is left out, with a message; an export that would be wrong is refused. PATH is compressed
 if it ends in .gz. A format of several files is a zip if PATH ends in .zip, else a directory. Formats that name

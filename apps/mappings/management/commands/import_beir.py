@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from apps.mappings.beir import BeirImport, Indexed, import_beir
-from apps.mappings.resolving import describe, facts_of
+from apps.mappings.resolving import build_facts, describe
 from apps.operations.commands import UseCaseCommand
 from apps.operations.working import OperationFailedError, wait
 from benchbench.decimals import counted
@@ -74,7 +74,7 @@ completed.
         for warning in result.queries.warnings:
             self.warn(warning)
         self.wait_for(result.indexed)
-        self.report(_facts(result), _text(result), as_json=options["json"])
+        self.report(_build_facts(result), _render_text(result), as_json=options["json"])
 
     def wait_for(self, indexed: Indexed) -> None:
         if indexed.operation is None:
@@ -90,7 +90,7 @@ completed.
         indexed.index.refresh_from_db()
 
 
-def _facts(result: BeirImport) -> dict[str, Any]:
+def _build_facts(result: BeirImport) -> dict[str, Any]:
     index = result.indexed.index
     vectors = result.indexed.vectors
     return {
@@ -100,7 +100,7 @@ def _facts(result: BeirImport) -> dict[str, Any]:
             **asdict(result.documents),
         },
         "dataset": {"id": result.version.dataset_id, "version": result.version.number, **asdict(result.queries)},
-        "mapping": facts_of(result.mapping),
+        "mapping": build_facts(result.mapping),
         "index": {
             **attributes(index, "id", "version", "status", "encoder", "stats"),
             "reused": result.indexed.reused,
@@ -109,7 +109,7 @@ def _facts(result: BeirImport) -> dict[str, Any]:
     }
 
 
-def _text(result: BeirImport) -> str:
+def _render_text(result: BeirImport) -> str:
     index, queries, vectors = result.indexed.index, result.queries, result.indexed.vectors
     documents = counted(result.collection.document_count, "document")
     judged = f"{counted(queries.queries, 'query')}, {counted(queries.judgments, 'judgment')}"

@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from apps.mappings.models import Mapping
-from apps.mappings.resolving import describe, facts_of, resolve
+from apps.mappings.resolving import build_facts, describe, resolve
 from apps.operations.commands import UseCaseCommand
 from apps.operations.working import wait
 from benchbench.names import find_named
@@ -34,4 +34,4 @@ If none matches, the reason is stored. Run it again after the dataset or the col
                     on_progress=lambda event: progress.show_units(event, "processed_refs", "total_refs"),
                 )
             mapping.refresh_from_db()
-        self.report(facts_of(mapping), describe(mapping), as_json=options["json"])
+        self.report(build_facts(mapping), describe(mapping), as_json=options["json"])

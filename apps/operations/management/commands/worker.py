@@ -18,12 +18,12 @@ from rq.serializers import JSONSerializer
 from apps.operations import queueing
 from apps.operations.commands import UseCaseCommand
 from apps.operations.ending import sweep
-from apps.operations.leasing import this_worker
+from apps.operations.leasing import get_this_worker
 from apps.operations.workers import turns
 from apps.operations.workers.limits import WORKER, call_sessions, repeat
 from apps.operations.workers.pool import Pool
 from apps.operations.working import release
-from benchbench.database.tables import wait_until_it_fits, why_it_waits
+from benchbench.database.tables import explain_waiting, wait_until_it_fits
 
 SIGN_OF_LIFE_SECONDS = 5
 AWAY_SECONDS = 1.0  # pause of a worker that lost Redis before it reconnects
@@ -80,7 +80,7 @@ models). Operations on its queues take turns. Every worker runs quick jobs (stat
     def serve(self, queues: list[str], burst: bool) -> None:
         """Run a worker of the pool."""
         call_sessions(WORKER)
-        owner = this_worker()
+        owner = get_this_worker()
         stop = threading.Event()
         signs = repeat(partial(announce, owner, queues), stop, every=SIGN_OF_LIFE_SECONDS, name="signs", at_once=True)
         # In its own thread: a sweep may take long, and signs of life must not wait for it.
@@ -131,9 +131,9 @@ def work_with_redis(queues: list[str], stop: Stop, *, burst: bool) -> None:
 
 def announce(owner: str, queues: list[str]) -> None:
     """Store this worker's sign of life, or the reason why it waits."""
-    queueing.announce_worker(owner, queues, waits=why_it_waits())
+    queueing.announce_worker(owner, queues, waits=explain_waiting())
 
 
 def sweep_if_it_fits() -> None:
-    if not why_it_waits():
+    if not explain_waiting():
         sweep()

@@ -8,7 +8,7 @@ from django.core.management.base import CommandParser
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.runs import find_run, find_subject
 from apps.operations.commands import UseCaseCommand
-from apps.results.comparison_report import compare_pair, text_of
+from apps.results.comparison_report import compare_pair, render_text
 from benchbench.errors import BenchbenchError
 from benchbench.files.flowbaby_results import compare_summaries, read_summary
 from benchbench.names import find_named
@@ -43,7 +43,7 @@ judge the difference: use `gate` for that.
         else:
             with self.busy("Comparing"):
                 facts = compare_pair(*(find_run_by_name(name) for name in names))
-        self.report(facts, text_of(facts), as_json=options["json"])
+        self.report(facts, render_text(facts), as_json=options["json"])
 
 
 def find_run_by_name(name: str) -> Run:

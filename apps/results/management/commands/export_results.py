@@ -8,10 +8,10 @@ from django.core.management.base import CommandParser
 from apps.benchmarks.models import Run
 from apps.benchmarks.runs import find_subject
 from apps.operations.commands import UseCaseCommand
-from apps.results.exporting import EXPORTERS, export_to, lost_failures
+from apps.results.exporting import EXPORTERS, describe_failures, export_to
 
 
-def formats() -> str:
+def list_formats() -> str:
     return "\n".join(
         f"  {exporter.name:<24} {exporter.exports:<10} {exporter.title}" for exporter in EXPORTERS.values()
     )
@@ -21,7 +21,7 @@ class Command(UseCaseCommand):
     help = f"""Write the results of a benchmark, or of one of its runs, to a file.
 
 Formats, and what they export:
-{formats()}
+{list_formats()}
 
   benchbench export_results nightly --format markdown --output comment.md
   benchbench export_results nightly --run 2 --format trec-run --output dense.run
@@ -62,7 +62,7 @@ Formats, and what they export:
         format, version = options["format"], options["dataset_version"]
         with self.busy("Writing"):
             path = export_to(subject, format, options["output"], version=version, force=options["force"])
-        if sentence := lost_failures(subject, EXPORTERS[format], version=version):
+        if sentence := describe_failures(subject, EXPORTERS[format], version=version):
             self.warn(sentence)
         size = sum(file.stat().st_size for file in (path.iterdir() if path.is_dir() else [path]))
         run = subject if isinstance(subject, Run) else None

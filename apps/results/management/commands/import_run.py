@@ -13,7 +13,7 @@ from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import Dataset
 from apps.datasets.versions import find_version
 from apps.operations.commands import UseCaseCommand
-from apps.results.exporters.documents import facts_of, text_of
+from apps.results.exporters.documents import build_facts, render_text
 from benchbench.files.runs import FORMATS
 from benchbench.names import find_named
 from benchbench.reading.kinds import split_calls
@@ -57,7 +57,7 @@ a document twice for a query is refused, with its line. All files are imported, 
             metavar="M,M",
             help="In addition to nDCG, P, R, RR and AP, such as ERR@10 or Rprec.",
         )
-        parser.add_argument("--k", type=cutoffs, default=[], metavar="K,K", help="Cutoffs (default: 5,10,20).")
+        parser.add_argument("--k", type=parse_cutoffs, default=[], metavar="K,K", help="Cutoffs (default: 5,10,20).")
         parser.add_argument(
             "--empty-queries",
             choices=["zero", "skip"],
@@ -83,19 +83,21 @@ a document twice for a query is refused, with its line. All files are imported, 
                 order_by=options["order_by"],
             )
         for _, report in imported.runs:
-            for note in report.notes():
+            for note in report.list_notes():
                 self.warn(note)
-        facts = facts_of(imported.benchmark) | {"imported": [_facts(run, report) for run, report in imported.runs]}
-        lines = [*(report.sentence for _, report in imported.runs), text_of(imported.benchmark)]
+        facts = build_facts(imported.benchmark) | {
+            "imported": [_build_facts(run, report) for run, report in imported.runs]
+        }
+        lines = [*(report.sentence for _, report in imported.runs), render_text(imported.benchmark)]
         self.report(facts, "\n".join(lines), as_json=options["json"])
 
 
-def cutoffs(text: str) -> list[int]:
+def parse_cutoffs(text: str) -> list[int]:
     try:
         return [int(item) for item in text.split(",")]
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of whole numbers such as 10,20") from None
 
 
-def _facts(run: Run, report: RunReport) -> dict[str, Any]:
+def _build_facts(run: Run, report: RunReport) -> dict[str, Any]:
     return {"run": str(run.pk), "sha256": run.provenance["file"]["sha256"], **asdict(report)}

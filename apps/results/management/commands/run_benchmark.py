@@ -12,26 +12,26 @@ from apps.benchmarks.defining.creating import BenchmarkOptions, create_benchmark
 from apps.benchmarks.defining.matrix_options import (
     OPTIONS,
     add_matrix_arguments,
+    build_matrix,
     in_options,
-    matrix_of,
     name_of,
-    whole_number,
+    parse_number,
 )
 from apps.benchmarks.defining.previewing import preview, preview_text
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.repeating.experiments import plan_experiment, prepare_experiment
-from apps.benchmarks.repeating.reproducing import benchmark_from, read_definition
+from apps.benchmarks.repeating.reproducing import read_definition, reproduce
 from apps.benchmarks.repeating.verifying import verify
 from apps.collections.models import Collection
 from apps.datasets.formats.registry import read_dataset
 from apps.datasets.importing import import_dataset
-from apps.mappings.creating import resolved_mapping
+from apps.mappings.creating import ensure_mapping
 from apps.mappings.models import Mapping
 from apps.operations.commands import UseCaseCommand
 from apps.operations.models import Operation, Status
 from apps.operations.working import OperationFailedError, wait
-from apps.results.exporters.documents import facts_of, text_of
+from apps.results.exporters.documents import build_facts, render_text
 from apps.results.exporters.spec002 import Console, write_baselines
 from apps.results.exporting import export_to
 from benchbench.errors import BenchbenchError
@@ -93,9 +93,9 @@ the runs. With --wait they are done here if no worker is running, and the leader
         if options["experiment"]:
             self.run_experiment(**options)
             return
-        mapping = self.mapping_of(options)
+        mapping = self.load_mapping(options)
         with in_options():
-            matrix = matrix_of(mapping, options)
+            matrix = build_matrix(mapping, options)
         if options["dry_run"]:
             with in_options():
                 preview_options = {name: options[name] for name in ("owner", "measures", "allow_missing")}
@@ -134,14 +134,14 @@ the runs. With --wait they are done here if no worker is running, and the leader
         if (options["limit"] or LIMIT) > top_k and (options["verbose"] or options["output_dir"]):
             raise self.misuse(f"--limit {options['limit'] or LIMIT} must be at most --top-k, which is {top_k}.")
 
-    def mapping_of(self, options: dict[str, Any]) -> Mapping:
+    def load_mapping(self, options: dict[str, Any]) -> Mapping:
         """Return the named mapping, or the mapping of the queries file, which is imported."""
         if not options["queries"]:
             return find_named(Mapping, options["mapping"], owner=options["owner"])
         collection = find_named(Collection, options["collection"], owner=options["owner"])
         with transaction.atomic():
             imported = import_dataset(read_dataset(options["queries"]), owner=options["owner"])
-            mapping = resolved_mapping(imported.version.dataset, collection, owner=options["owner"])
+            mapping = ensure_mapping(imported.version.dataset, collection, owner=options["owner"])
         for warning in imported.report.warnings:
             self.warn(warning)
         return mapping
@@ -166,8 +166,8 @@ the runs. With --wait they are done here if no worker is running, and the leader
         if folder and options["experiment"]:
             paths.append(export_to(benchmark, "strategy", folder))
         verification = verify(benchmark) if benchmark.manifest and benchmark.status in COMPARED else None
-        facts = facts_of(benchmark) | ({"files": [str(path) for path in paths]} if folder else {})
-        lines = [text_of(benchmark), *(f"Wrote {path}." for path in paths)]
+        facts = build_facts(benchmark) | ({"files": [str(path) for path in paths]} if folder else {})
+        lines = [render_text(benchmark), *(f"Wrote {path}." for path in paths)]
         if verification:
             names = ("reproduces", "source", "differences", "environment")
             facts["verification"] = attributes(verification, *names)
@@ -210,7 +210,7 @@ the runs. With --wait they are done here if no worker is running, and the leader
             raise self.misuse(f"{options['experiment']} defines one benchmark: leave out {conflicts[0]}.")
         if definition.get("id"):
             self.require_room(str(definition["id"]), options)
-        benchmark = benchmark_from(definition, owner=options["owner"], name=options["name"] or "")
+        benchmark = reproduce(definition, owner=options["owner"], name=options["name"] or "")
         self.run(benchmark, **options | {"wait": options["wait"] or bool(benchmark.manifest)})
 
     def require_room(self, id: str, options: dict[str, Any]) -> None:
@@ -282,7 +282,7 @@ def add_report_of_spec002(parser: CommandParser) -> None:
     )
     report.add_argument(
         "--limit",
-        type=whole_number,
+        type=parse_number,
         metavar="N",
         help=f"How many documents per query these two use (default: {LIMIT}).",
     )

@@ -75,10 +75,10 @@ With --wait, the command returns when the index is ready, and builds it itself i
                 name=options["name"],
                 encoder=options["encoder"],
                 strategy=options["strategy"],
-                chunk_parameters=self.parameters(options),
+                chunk_parameters=self.read_parameters(options),
                 lexical=not options["no_lexical"],
                 llm=options["llm"],
-                llm_parameters=self.llm_parameters(options),
+                llm_parameters=self.read_llm_parameters(options),
                 owner=options["owner"],
             )
             operation = build_index(index)
@@ -89,7 +89,7 @@ With --wait, the command returns when the index is ready, and builds it itself i
         facts = {"index": index.pk, **attributes(index, "version", "status", "stats"), "operation": operation.pk}
         self.report(facts, describe(index), as_json=options["json"])
 
-    def parameters(self, options: dict[str, Any]) -> dict[str, Any]:
+    def read_parameters(self, options: dict[str, Any]) -> dict[str, Any]:
         """Return the strategy's parameters given as options."""
         parameters = {name: options[name] for name in ("size", "overlap", *INPUTS)}
         parameters |= {"title": options["title"] or None, "sections": options["by_section"] or None}
@@ -101,7 +101,7 @@ With --wait, the command returns when the index is ready, and builds it itself i
             )
         return parameters
 
-    def llm_parameters(self, options: dict[str, Any]) -> dict[str, Any]:
+    def read_llm_parameters(self, options: dict[str, Any]) -> dict[str, Any]:
         parameters = {"provider": options["llm_server"], "cache": False if options["no_llm_cache"] else None}
         return {name: value for name, value in parameters.items() if value is not None}
 
