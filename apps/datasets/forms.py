@@ -115,7 +115,7 @@ class DatasetForm(PageForm):
     columns = forms.CharField(
         required=False,
         widget=forms.Textarea({"rows": 3, "placeholder": "query_text=question\ngrade=stars"}),
-        help_text="For CSV and JSON Lines: one <code>field=column</code> a line where their names differ; "
+        help_text="For CSV and JSON Lines: one <code>field=column</code> per line if the names differ; "
         "<code>=column</code> ignores a column.",
     )
 

@@ -30,13 +30,11 @@ from benchbench.site.panels import change_url
 
 class MappingForm(PageForm):
     dataset = forms.ModelChoiceField(Dataset.objects.none(), help_text="The judged queries.")
-    collection = forms.ModelChoiceField(
-        Collection.objects.none(), help_text="The documents in which the queries are searched."
-    )
+    collection = forms.ModelChoiceField(Collection.objects.none(), help_text="The documents to search.")
     name = forms.CharField(
         max_length=200,
         required=False,
-        help_text="Empty: named after both.",
+        help_text="Empty: the names of the dataset and the collection.",
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -61,8 +59,8 @@ def add_mapping(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
         act,
         title="Map a dataset to a collection",
         submit="Map and resolve",
-        intro="A mapping finds for each judgment of the dataset its document in the collection, or the "
-        "reason why it is missing.",
+        intro="A mapping matches each judgment of the dataset to its document in the collection, or "
+        "gives the reason if none matches.",
     )
 
 
@@ -70,11 +68,11 @@ def describe_outcome(resolved: Resolved) -> str:
     """Return the outcome of resolving and the next step, as a message for the user."""
     mapping = resolved.mapping
     if resolved.operation is not None:
-        return f'"{mapping}" is large and is being resolved on the queue. This page shows the progress.'
-    summary = f"{mapping.mapped_count:,} of {mapping.total_count:,} judgments found their document."
+        return f'"{mapping}" is large, so a worker resolves it. This page shows the progress.'
+    summary = f"{mapping.mapped_count:,} of {mapping.total_count:,} judgments have a document."
     if mapping.status == Mapping.Status.RESOLVED:
-        return f"{summary} Next: make a benchmark."
-    return f"{summary} The others, listed on the page of the mapping, count as documents that cannot be found."
+        return f"{summary} Next: create a benchmark."
+    return f"{summary} The mapping's page lists the others; they count as not found."
 
 
 def download_mapped(
@@ -139,10 +137,10 @@ def _apply_repair(request: HttpRequest, resolution: Resolution, document: Docume
     mapping, judgment = resolution.mapping, resolution.judgment
     if "drop" in request.POST:
         drop(mapping, judgment)
-        result = f"Dropped the judgment of {judgment.reference[:100]} for {judgment.query.key}"
+        result = f"Removed the judgment of {judgment.reference[:100]} for {judgment.query.key}"
     elif document is None:
         raise BenchbenchError("Choose a document of the collection.")
     else:
         repoint(mapping, judgment, document, by=staff(request))
-        result = f"The judgment of {judgment.reference[:100]} for {judgment.query.key} is of {document.external_id} now"
+        result = f"The judgment of {judgment.reference[:100]} for {judgment.query.key} now names {document.external_id}"
     return f"{result}, in the draft. Freeze it when you are done, and resolve the mapping again."

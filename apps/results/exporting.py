@@ -42,12 +42,12 @@ class Exporter:
 CSV, JSON, MARKDOWN, TEXT = "text/csv", "application/json", "text/markdown", "text/plain"
 TEX = "application/x-tex"
 _EXPORTER_LIST = (
-    Exporter("json", "JSON, as the API has it", "benchmark", JSON, "json", results_json.write),
+    Exporter("json", "JSON, as in the API", "benchmark", JSON, "json", results_json.write),
     Exporter("csv", "CSV, one row per run", "benchmark", CSV, "csv", tables.write_runs),
     Exporter("csv-queries", "CSV, one row per run and query", "benchmark", CSV, "queries.csv", tables.write_queries),
     Exporter("markdown", "Markdown, for a pull request", "benchmark", MARKDOWN, "md", documents.write_markdown),
     Exporter("latex", "LaTeX table, significance marked", "benchmark", TEX, "tex", documents.write_latex),
-    Exporter("html", "HTML, one file that needs no network", "benchmark", "text/html", "html", documents.write_html),
+    Exporter("html", "HTML, one self-contained file", "benchmark", "text/html", "html", documents.write_html),
     Exporter("trec-qrels", "TREC qrels", "benchmark", TEXT, "qrels", tables.write_qrels),
     Exporter(
         "strategy",

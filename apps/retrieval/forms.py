@@ -35,7 +35,7 @@ class IndexForm(PageForm, ParameterFields):
     name = forms.CharField(
         max_length=200,
         widget=forms.TextInput({"placeholder": "minilm"}),
-        help_text="Keep it short: every run label includes it. An existing name makes the next version of that index.",
+        help_text="Keep it short: every run label includes it. Reuse a name to build its next version.",
     )
     encoder = forms.CharField(
         max_length=500,

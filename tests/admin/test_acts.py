@@ -45,7 +45,7 @@ def test_small_mapping_resolves_immediately_and_shows_unresolved_judgments(clien
     )
     mapping = Mapping.objects.get()
     assert (mapping.owner, mapping.status) == (ada, Mapping.Status.PARTIAL)
-    assert "1 of 2 judgments found their document" in messages_of(response)
+    assert "1 of 2 judgments have a document" in messages_of(response)
     page = response.content.decode()
     assert "gone" in page
     assert "No document has the document_id" in page
@@ -78,7 +78,7 @@ def test_resolving_by_button(client_of_ada: Client, unresolved: Mapping) -> None
     assert unresolved.status == Mapping.Status.PARTIAL
     assert response.redirect_chain[-1][0] == change_url(unresolved)
     assert "1 of 2 judgments" in messages_of(response)
-    assert "The others, listed on the page of the mapping, count as documents" in messages_of(response)
+    assert "The mapping's page lists the others; they count as not found." in messages_of(response)
 
 
 def test_a_link_never_acts(client_of_ada: Client, unresolved: Mapping) -> None:
@@ -155,7 +155,7 @@ class TestBenchmark:
         assert "dense · top 10 · ≥ 0.5" in page
         assert not Benchmark.objects.exists()
         isolated = self.post(admin_client, library, "admin:benchmark_preview", execution="isolated").content.decode()
-        assert "(isolated runs take many times as long)" in isolated
+        assert "isolated execution takes many times as long" in isolated
 
     @pytest.mark.parametrize(
         ("changes", "field", "said"),

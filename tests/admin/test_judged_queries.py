@@ -170,7 +170,7 @@ def test_redirecting_or_dropping_judgments_completes_the_mapping(
     chosen = {"document": document_of(mapping, "b/pears")}
     answer = client_of_ada.post(repair_url(mapping, TWICE), chosen, follow=True)
     assert answer.redirect_chain == [(change_url(mapping), 302)]
-    assert "is of b/pears now, in the draft." in messages_of(answer)
+    assert "now names b/pears, in the draft." in messages_of(answer)
     client_of_ada.post(repair_url(mapping, GONE), {"document": document_of(mapping, "plums")})
     page = client_of_ada.post(repair_url(mapping, ODD), {"drop": "1"}, follow=True).content.decode()
     assert "Draft of version 2 of questions, with 5 changes: 2 judgments added, 3 judgments removed." in page

@@ -70,7 +70,7 @@ def test_it_lists_the_formats(callers: Callers) -> None:
     assert [one["name"] for one in formats] == list(EXPORTERS)
     assert formats[0] == {
         "name": "json",
-        "label": "JSON, as the API has it",
+        "label": "JSON, as in the API",
         "exports": "benchmark",
         "content_type": "application/json",
         "extension": "json",

@@ -80,7 +80,7 @@ def page(browser: Browser, site: str) -> Iterator[Page]:
     page.fill("[name=username]", "ada")
     page.fill("[name=password]", "ada")
     page.click("[type=submit]")
-    page.wait_for_selector("text=Which search finds more?")
+    page.wait_for_selector("text=Which search configuration is best?")
     yield page
     context.close()
     assert errors == []

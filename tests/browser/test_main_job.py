@@ -127,7 +127,7 @@ def bring_what_is_asked(page: Page, folder: Path) -> None:
     press(page, "Map to a collection")
     choose(page, "collection", "Fruit")
     press(page, "Map and resolve")
-    page.wait_for_selector(f"text={2 * QUERIES} of {2 * QUERIES} judgments found their document")
+    page.wait_for_selector(f"text={2 * QUERIES} of {2 * QUERIES} judgments have a document")
 
 
 def test_from_files_to_a_verdict(page, manage, tmp_path):

@@ -120,7 +120,7 @@ def test_adjudicator_can_withdraw_a_decision(client_of_olga, split):
 
 def test_refused_closing_explains_and_successful_closing_opens_leaderboard(client_of_olga, split):
     url = reverse("admin:round_close", args=[split.pk])
-    assert "nothing is searched" in page(client_of_olga, "round_close", split)
+    assert "without searching again" in page(client_of_olga, "round_close", split)
     refused = client_of_olga.post(url, {})
     assert "1 item of the round wait for adjudication" in refused.content.decode()
     closed = client_of_olga.post(url, {"leave_out_split": "on"})

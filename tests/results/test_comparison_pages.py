@@ -119,7 +119,7 @@ def test_many_pairs_come_on_demand(admin_client, benchmark, monkeypatch):
 
 def test_another_measure_is_described(admin_client, benchmark):
     text = text_of(page(admin_client, benchmark=benchmark.pk, measure="P@10"))
-    assert "P@10 is shown here without a test." in text
+    assert "P@10 is not tested here." in text
     assert "not distinguishable" not in text.replace("Not distinguishable", "")
 
 

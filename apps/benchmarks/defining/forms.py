@@ -98,8 +98,8 @@ class BenchmarkForm(PageForm, MatrixFields):
     )
     name = forms.CharField(
         max_length=200,
-        widget=forms.TextInput({"placeholder": "Does hybrid search pay?"}),
-        help_text="Use the question that the benchmark answers.",
+        widget=forms.TextInput({"placeholder": "Does hybrid search pay off?"}),
+        help_text="For example, the question that the benchmark answers.",
     )
     description = forms.CharField(required=False, widget=forms.Textarea({"rows": 2}))
     indexes = forms.MultipleChoiceField(
@@ -117,7 +117,7 @@ class BenchmarkForm(PageForm, MatrixFields):
         split_calls,
         "a measure",
         label="Further measures",
-        help_text="“Success@5, ERR@10, RBP(p=0.8)”: built-in measures, and those of ir_measures. Add more later.",
+        help_text="Built-in measures or those of ir_measures: “Success@5, ERR@10, RBP(p=0.8)”. You can add more later.",
     )
     primary_k = forms.IntegerField(
         initial=10,
@@ -130,7 +130,7 @@ class BenchmarkForm(PageForm, MatrixFields):
             ("shared", "shared: common stages run once; fast"),
             ("isolated", "isolated: query by query, for accurate times; slow"),
         ],
-        help_text="Both give the same rankings and values; only the meaning of the times differs.",
+        help_text="Both give the same rankings and values; only the measured times differ.",
     )
     unresolved = forms.ChoiceField(
         choices=[("count", "count them as not found"), ("drop", "leave them out")],
@@ -140,7 +140,7 @@ class BenchmarkForm(PageForm, MatrixFields):
     empty_queries = forms.ChoiceField(
         choices=[("zero", "count them as 0"), ("skip", "leave them out of the means")],
         label="Queries without a relevant judgment",
-        help_text="No search can answer such a query. If left out, they do not lower the means.",
+        help_text="No search can answer them. Leave them out to keep them from lowering the means.",
     )
     allow_missing = forms.BooleanField(
         required=False,
@@ -153,7 +153,7 @@ class BenchmarkForm(PageForm, MatrixFields):
         ("Benchmark", "", ("mapping", "name", "description")),
         (
             SEARCH,
-            "Every combination is one run. A value multiplies only the runs of modes that use it.",
+            "Every combination of values is one run; values that a mode does not use add no runs.",
             list_section_keys(SEARCH),
         ),
         (METHODS, "", list_section_keys(METHODS)),

@@ -107,7 +107,7 @@ def _list_warnings(configurations: Sequence[Configuration], max_k: int) -> list[
     runs = f"{count:,} reranked run{'s return' if count > 1 else ' returns'}"
     return [
         f"{runs} only the {' or '.join(map(str, shallow))} chunks per query that the reranker reads. Measures at a "
-        f"greater k see no more: use a rerank depth of {max_k}."
+        f"larger k see no further results: use a rerank depth of {max_k}."
     ]
 
 

@@ -47,7 +47,7 @@ def add_benchmark(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse
         title="New benchmark",
         submit="Create and start",
         intro=format_html(
-            'Or <a href="{}">run an experiment file</a> again.', reverse("admin:benchmark_from_manifest")
+            'Or <a href="{}">repeat a benchmark from its experiment file</a>.', reverse("admin:benchmark_from_manifest")
         ),
         template="benchmarks/form.html",
     )

@@ -60,7 +60,7 @@ class GateForm(PageForm):
     baseline = forms.ModelChoiceField(
         Baseline.objects.none(),
         required=False,
-        empty_label="None: only floors, latency and the like",
+        empty_label="None: check only rules without a baseline",
         help_text="The rules under against_baseline compare the run with it.",
     )
     rules_text = forms.CharField(
@@ -140,9 +140,9 @@ def gate_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID
     base_context = {
         "run": run,
         "trail": [*model_admin.list_trail(run), run],
-        "title": "Judge the run by rules",
+        "title": "Check the run against rules",
         "form": form,
-        "submit": "Judge the run",
+        "submit": "Check the run",
         "media": form.media,
         "intro": "A gate checks a run against written rules. The same rules work in a pipeline: manage.py gate.",
     }

@@ -50,7 +50,7 @@ class RunForm(PageForm):
         label="Run",
         limit="BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES",
         remedy="For larger files, use manage.py import_run.",
-        help_text="A TREC run (lines qid Q0 docno rank score tag) or a Flowbaby run (JSON). It may be packed (.gz).",
+        help_text="A TREC run (lines qid Q0 docno rank score tag) or a Flowbaby run (JSON). Optionally gzipped.",
     )
     name = forms.CharField(
         max_length=200,
@@ -86,7 +86,7 @@ class RunForm(PageForm):
         split_calls,
         "a measure",
         label="Further measures",
-        help_text="“Success@5, ERR@10, RBP(p=0.8)”: built-in measures, and those of ir_measures.",
+        help_text="Built-in measures or those of ir_measures: “Success@5, ERR@10, RBP(p=0.8)”.",
     )
 
     empty_queries = forms.ChoiceField(

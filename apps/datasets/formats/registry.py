@@ -113,7 +113,7 @@ FORMATS = {
 }
 FILES = "; ".join(format.file for format in FORMATS.values() if format.file)
 DIRECTORIES = "; ".join(format.directory for format in FORMATS.values() if format.directory)
-SOURCES = f"A file: {FILES}. Or a zip of a directory: {DIRECTORIES}. Any file may be packed (.gz)."
+SOURCES = f"A file: {FILES}. Or a zip of a directory: {DIRECTORIES}. Any file may be compressed (.gz)."
 WRITERS = {name: format for name, format in FORMATS.items() if format.content_type}
 
 # Sources that are only a part of a dataset, or not a dataset, with the remedy.

@@ -140,7 +140,7 @@ def upload_dataset(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespons
         act,
         title="Upload a dataset",
         submit="Import",
-        intro="A dataset holds queries and the documents that answer them. It does not depend on a "
+        intro="A dataset holds queries and relevance judgments. It does not depend on a "
         "collection: a mapping connects the two later. Choose a file to preview it before it is stored.",
         template="datasets/form.html",
     )

@@ -131,7 +131,7 @@ def _report(
     """Return the report of a verdict on pairs of runs, which are numbered by their order on the board."""
     runs = [run.pk for run in board.runs]
     names = ", ".join(f'"{board.runs[index]}"' for index in group)
-    best = f"Best is {names}." if len(group) == 1 else f"The best are not distinguishable: {names}."
+    best = f"The best run is {names}." if len(group) == 1 else f"The best runs are not distinguishable: {names}."
     worth = "" if gain is None else f" The model's grades are worth about {gain:+,.0f} judged queries."
     return PolicyReport(
         policy=policy,

@@ -141,7 +141,9 @@ def _describe_verdict(state: State, runs: Sequence[Run]) -> str:
     best = ", ".join(f'"{runs[row]}"' for row in state.verdict)
     if state.is_settled:
         basis = "for all possible grades" if state.is_certain else "at 95 %"
-        conclusion = f"best is {best}" if len(state.verdict) == 1 else f"the best are not distinguishable: {best}"
+        conclusion = (
+            f"the best run is {best}" if len(state.verdict) == 1 else f"the best runs are not distinguishable: {best}"
+        )
         return f"Settled {basis}: {conclusion}."
     if state.grades_needed.median is None:
         return "Not settled; the number of grades still needed is not known yet."

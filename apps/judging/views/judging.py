@@ -89,8 +89,8 @@ def _end(round: Round) -> str:
     if not round.is_open:
         return "The round is closed. Thank you."
     if not round.offers_items:
-        return "The question of the round is settled: no more grades are needed. Thank you."
-    return "No items are left for you: all are graded, or other judges have them. Thank you."
+        return "The result is settled: no more grades are needed. Thank you."
+    return "No items are left for you: all are graded or assigned to other judges. Thank you."
 
 
 def item_text(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID, item_id: int) -> HttpResponse:

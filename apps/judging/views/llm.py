@@ -34,14 +34,14 @@ class LLMForm(PageForm):
     """The model that judges, and the cap on its items."""
 
     server = forms.ChoiceField(
-        help_text="The server that runs it, from the settings of this site.",
+        help_text="The server of the model, from BENCHBENCH_LLM_SERVERS.",
         error_messages={"required": "The settings have no server: ask an administrator to set BENCHBENCH_LLM_SERVERS."},
     )
     llm = forms.CharField(
         max_length=LONGEST_NAME,
         label="Model",
         widget=forms.TextInput({"placeholder": "llama3.2"}),
-        help_text="Its name on the server.",
+        help_text="Name of the model on the server.",
     )
     item_limit = forms.IntegerField(
         required=False, min_value=1, label="Cap", help_text="Maximum number of answers. Empty: every item."
@@ -91,8 +91,8 @@ def start_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
         submit="Start",
         template="judging/llm_start.html",
         initial={"server": server, "llm": model},
-        intro="Its grades are kept separate: they affect neither judgments nor figures about people. It "
-        "judges the calibration sample first, then the remaining items in the order of the round.",
+        intro="Its grades are stored separately: they change neither judgments nor agreement between "
+        "people. It judges the calibration sample first, then the remaining items in the order of the round.",
         round=round,
         original=round,
         trail=[*model_admin.list_trail(round), round],
@@ -130,9 +130,9 @@ def sample_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -
         act,
         permitted=True,
         title="Draw the calibration sample",
-        submit="Draw and freeze it",
-        intro="Pairs of the round, drawn uniformly at random, that people and models both judge. They are "
-        "needed to show figures about a model. People judge them like other items; in the random "
+        submit="Draw the sample",
+        intro="A uniform random sample of pairs for both people and models to judge. Without it, no "
+        "figures about a model are shown. People judge the pairs like other items; in the random "
         "order they come first.",
         original=round,
         trail=[*model_admin.list_trail(round), round],

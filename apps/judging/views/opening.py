@@ -42,20 +42,20 @@ class OpenForm(PageForm):
     """Form for a new round."""
 
     mapping = forms.ModelChoiceField(Mapping.objects.none(), empty_label="Choose a resolved mapping")
-    runs = forms.MultipleChoiceField(help_text="Judges grade the unjudged documents at the top of their rankings.")
+    runs = forms.MultipleChoiceField(help_text="Judges grade the unjudged documents at the top of these rankings.")
     name = forms.CharField(max_length=200)
-    judges = forms.MultipleChoiceField(required=False, help_text="If none is ticked: only you.")
+    judges = forms.MultipleChoiceField(required=False, help_text="None selected: only you.")
     guidelines = forms.CharField(
         required=False, widget=forms.Textarea({"rows": 4}), help_text="Instructions for the judges, in Markdown."
     )
     scale = forms.CharField(
         required=False,
         widget=forms.Textarea({"rows": 4, "placeholder": "0 Not relevant: about something else\n1 Relevant"}),
-        help_text="A line for each grade: “2 Relevant: answers most of it”. Empty: 0 to the dataset's highest grade.",
+        help_text="One grade per line: “2 Relevant: answers most of it”. Empty: 0 to the dataset's highest grade.",
     )
     order = forms.ChoiceField(choices=list(ORDERS.items()))
     measure = forms.CharField(required=False, help_text="The measure to settle. Empty: nDCG at primary k.")
-    depth = forms.IntegerField(required=False, help_text="Documents of each ranking. Empty: the measure's cutoff.")
+    depth = forms.IntegerField(required=False, help_text="Documents pooled per ranking. Empty: the measure's cutoff.")
     budget = forms.IntegerField(required=False, help_text="Maximum number of items. Empty: all.")
     uniform_share = forms.FloatField(
         initial=SHARE, help_text="Share of the items drawn uniformly at random, from 0 to 1."
@@ -63,9 +63,9 @@ class OpenForm(PageForm):
     overlap = forms.FloatField(
         initial=0.0, help_text="Share of the items that several judges grade, to measure agreement; 0 to 1."
     )
-    overlap_judges = forms.IntegerField(initial=2, help_text="Judges for each shared item.")
+    overlap_judges = forms.IntegerField(initial=2, help_text="Number of judges per shared item.")
     blind = forms.BooleanField(
-        required=False, initial=True, help_text="While it is open, judges see neither runs nor others' grades."
+        required=False, initial=True, help_text="While the round is open, judges see neither runs nor others' grades."
     )
     seed = forms.IntegerField(initial=42, help_text="Seed of the random draws.")
 
@@ -141,8 +141,8 @@ def open_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
         title="Open a judging round",
         submit="Open the round",
         initial=_parse_initial(request),
-        intro="People grade the unjudged documents at the top of these rankings until the better run is "
-        "settled. Nothing is searched, and values change only when the round is closed.",
+        intro="People grade unjudged documents at the top of the rankings until it is clear which run is "
+        "better. No searches run, and values change only when the round is closed.",
         template="judging/open.html",
     )
 
@@ -183,7 +183,7 @@ def _parse_initial(request: HttpRequest) -> dict[str, Any]:
     return {
         "mapping": str(first.mapping_id),
         "runs": [str(run.pk) for run in chosen if run.benchmark.mapping_id == first.mapping_id],
-        "name": f"What decides: {first}"[:200],
+        "name": f"Unjudged results: {first}"[:200],
         "judges": [str(staff(request).pk)],
         "order": Round.Order.DECISIVE if len(chosen) > 1 else Round.Order.DEPTH,
     }

@@ -36,7 +36,7 @@ class CloseForm(PageForm):
     leave_out_split = forms.BooleanField(
         required=False,
         label="Leave out items that wait for adjudication",
-        help_text="Items that the judges are split on stay unjudged.",
+        help_text="Items on which the judges disagree stay unjudged.",
     )
     with_draft = forms.BooleanField(
         required=False,
@@ -195,9 +195,9 @@ def close_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
         permitted=True,
         title=f"Close the round “{round}”",
         submit="Close the round",
-        intro=f"Its grades become judgments in the next version of {round.mapping.dataset}, which is frozen. The "
-        "mapping is resolved for it, and every benchmark of the round's runs is measured on it from stored rankings; "
-        "nothing is searched. A closed round takes no more grades.",
+        intro=f"The grades become judgments in a new frozen version of {round.mapping.dataset}. The mapping is "
+        "resolved for it, and the benchmarks of these runs are re-scored on it from stored rankings, without "
+        "searching again. A closed round accepts no more grades.",
         original=round,
         trail=[*model_admin.list_trail(round), round],
     )

@@ -116,7 +116,7 @@ def _compare_queries(comparison: RunComparison, run: int) -> list[QueryDifferenc
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SliceDifferences:
-    """One slice: the mean of every run, and the difference of every run to the reference, with a plain interval.
+    """One slice: the mean of every run, and the difference of every run to the reference, with an unadjusted interval.
 
     `slice` has the queries that the reference and any other run answered.
     """

@@ -98,7 +98,7 @@ def describe_disorder(comparison: RunComparison) -> str:
     worse, lower = comparison.labels[above[0]], comparison.labels[order[last]]
     return (
         f"{worse} is significantly worse, but {lower}, whose mean is lower, is not: significance also "
-        "depends on how evenly the differences are spread over the queries."
+        "depends on how much the differences vary between queries."
     )
 
 

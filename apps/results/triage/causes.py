@@ -34,7 +34,7 @@ CAUSES = {
     Loss.CUT_BY_THRESHOLD: Cause("Cut by the threshold", "Lower the score threshold."),
     Loss.DEMOTED_BY_RERANKER: Cause("Demoted by the reranker", "Try another reranker, or smaller rerank_depths."),
     Loss.CUT_BY_TOP_K: Cause("Cut by top_k", "Raise top_k_values."),
-    Loss.BELOW_K: Cause("Found too low", "It is found: use a reranker, or change the fusion weights."),
+    Loss.BELOW_K: Cause("Ranked too low", "Use a reranker, or change the fusion weights."),
 }
 
 
@@ -44,7 +44,7 @@ def find_remedy(loss: Loss, configuration: Configuration) -> str:
     if loss == Loss.BELOW_FIRST_STAGE and by_vectors and configuration.ann != "exact":
         return "Raise candidates, or let the approximate search look at more."
     if loss == Loss.BELOW_K and configuration.use_reranker:
-        return "It is found, but neither the search nor the reranker ranks it high: try other models."
+        return "Neither the search nor the reranker ranks it high: try other models."
     return CAUSES[loss].remedy
 
 

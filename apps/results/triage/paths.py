@@ -205,7 +205,7 @@ def _build_stops(plan: RunPlan, lists: Lists, standings: Sequence[Standing], thr
         elif standing.rank is None:
             note = _explain_absent(stage, len(lists[standing.stage]))
         else:
-            note = "" if standing.is_read else f"read to {plan.candidates:,}"
+            note = "" if standing.is_read else f"only the first {plan.candidates:,} are read"
         if isinstance(stage, planned.DenseStage) and standing.rank:
             note = "; ".join(filter(None, [through, note]))
         is_beside = bool(stops) and (
@@ -222,7 +222,7 @@ def _explain_absent(stage: planned.Stage, length: int) -> str:
         case planned.LexicalStage(depth=depth) if length < depth:
             return "no word in common"
         case planned.DenseStage(depth=depth) | planned.LexicalStage(depth=depth) | planned.RerankStage(depth=depth):
-            return f"beyond {length:,}" if length >= depth else "not there"
+            return f"not in the first {length:,}" if length >= depth else "not in the list"
         case planned.FuseStage(candidates=candidates) | planned.MergeStage(candidates=candidates):
-            return f"beyond {length:,}" if length >= candidates else "not there"
-    return "not there"
+            return f"not in the first {length:,}" if length >= candidates else "not in the list"
+    return "not in the list"

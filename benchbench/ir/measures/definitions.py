@@ -15,7 +15,7 @@ import numpy as np
 from benchbench.ir.measures.graded import GradedRankings, Values, share
 
 BINARY = "A document is relevant if its grade is above 0; higher grades gain no more."
-ZERO = "0 without relevant judgments and without results."
+ZERO = "0 if a query has no relevant judgments or no results."
 TREC = "trec_eval"
 
 Formula = Callable[[GradedRankings, int | None], Values]
@@ -69,7 +69,7 @@ DEFINITIONS: dict[str, Definition] = {
     "P": Definition(
         "P@k",
         "Precision",
-        "The share of the first k places that hold a relevant document. A ranking shorter than k still divides by k.",
+        "The share of the first k ranks with a relevant document. Shorter rankings are divided by k too.",
         f"{TREC}, P_k",
         range="0 to 1; at most (relevant documents) / k",
         formula=lambda graded, cutoff: share(graded.read_until(graded.sums.hits, cutoff), cutoff or 0),
@@ -78,8 +78,8 @@ DEFINITIONS: dict[str, Definition] = {
     "R": Definition(
         "R@k",
         "Recall",
-        "The share of the query's relevant documents that are in the first k places. Relevant documents of unresolved "
-        "judgments count too, although no ranking can hold them.",
+        "The share of the query's relevant documents that are in the first k ranks. Unresolved judgments "
+        "count as relevant documents that no ranking contains.",
         f"{TREC}, recall_k",
         range="0 to 1; at most k / (relevant documents)",
         formula=lambda graded, cutoff: share(graded.read_until(graded.sums.hits, cutoff), graded.n_relevant),
@@ -88,7 +88,7 @@ DEFINITIONS: dict[str, Definition] = {
     "nDCG": Definition(
         "nDCG@k",
         "Normalised discounted cumulative gain",
-        "The sum of grade / log2(rank + 1) over the first k places, divided by that of the best possible ranking of "
+        "The sum of grade / log2(rank + 1) over the first k ranks, divided by that of the best possible ranking of "
         "all judged documents. Without @k, over the whole ranking.",
         f"Järvelin and Kekäläinen 2002, as {TREC}, ndcg_cut_k and ndcg",
         gain="Linear: the grade itself. A negative grade and a document without judgment gain 0.",
@@ -97,7 +97,7 @@ DEFINITIONS: dict[str, Definition] = {
     "AP": Definition(
         "AP@k",
         "Average precision",
-        "The sum of the precisions at the place of each relevant document found in the first k places, divided by the "
+        "The sum of the precisions at the place of each relevant document found in the first k ranks, divided by the "
         "number of all relevant documents. Without @k, over the whole ranking. Its mean over queries is MAP.",
         f"{TREC}, map_cut_k and map",
         formula=lambda graded, cutoff: share(graded.read_until(graded.sums.precisions, cutoff), graded.n_relevant),
@@ -105,7 +105,7 @@ DEFINITIONS: dict[str, Definition] = {
     "RR": Definition(
         "RR@k",
         "Reciprocal rank",
-        "1 / the rank of the first relevant document; 0 without one in the first k places. Without @k, in the "
+        "1 / the rank of the first relevant document; 0 without one in the first k ranks. Without @k, in the "
         "whole ranking. Its mean over queries is MRR.",
         f"{TREC}, recip_rank",
         formula=_reciprocal_rank,
@@ -113,7 +113,7 @@ DEFINITIONS: dict[str, Definition] = {
     "Success": Definition(
         "Success@k",
         "Success",
-        "1 if at least one relevant document is in the first k places, otherwise 0. Its mean is the share of queries "
+        "1 if at least one relevant document is in the first k ranks, otherwise 0. Its mean is the share of queries "
         "that found one.",
         f"{TREC}, success_k",
         range="0 or 1",
@@ -123,17 +123,17 @@ DEFINITIONS: dict[str, Definition] = {
     "Judged": Definition(
         "Judged@k",
         "Judged",
-        "The share of the first k documents that have a judgment of any grade. A ranking shorter than k divides by its "
-        "length. It does not say how good a run is, but how far its other values can be trusted.",
+        "The share of the first k documents that have a judgment of any grade. A shorter ranking is divided by its "
+        "length. This share shows how far other values can be trusted, not how good the run is.",
         "ir_measures, Judged@k",
         gain="None: any grade counts, negative ones too.",
-        empty="0 without results; a query without judgments has 0.",
+        empty="0 if a query has no judgments or no results.",
         formula=_judged,
     ),
     "Hits": Definition(
         "Hits@k",
         "Hits",
-        "The number of relevant documents in the first k places. Without @k, in the whole ranking.",
+        "The number of relevant documents in the first k ranks. Without @k, in the whole ranking.",
         f"a count; {TREC}, num_rel_ret",
         range="0 to the smaller of k and the number of relevant documents",
         greatest=math.inf,
@@ -142,10 +142,10 @@ DEFINITIONS: dict[str, Definition] = {
     "FirstRelevant": Definition(
         "FirstRelevant@k",
         "Rank of the first relevant document",
-        "The rank of the first relevant document, from 1. Its mean is over the queries that found one in the first k "
-        "places, or without @k anywhere; read it together with Success@k.",
+        "The rank of the first relevant document, from 1. Its mean covers only queries with a relevant document in "
+        "the first k ranks (without @k, at any rank): read it with Success@k.",
         "1 / RR",
-        empty="No value if none is found, also without relevant judgments or results: left out of the mean.",
+        empty="No value, and left out of the mean, if no relevant document is found.",
         range="1 to k",
         better="lower",
         greatest=math.inf,

@@ -106,12 +106,12 @@ AXIS_WORDS: dict[str, AxisWords] = {
             phrase=_name_mode,
         ),
         top_k=AxisWords(
-            help="How many chunks a run returns, at least the greatest k measured. “50, 100” makes two runs of each.",
+            help="Number of chunks that a run returns, at least the largest k. “50, 100” compares both.",
             summary=lambda run: f"top {run.top_k}",
             phrase=lambda value: f"top {value}",
         ),
         candidates=AxisWords(
-            help="How many chunks the first stage finds before fusion and reranking. Empty: as many as top k.",
+            help="Number of chunks that the first stage retrieves before fusion and reranking. Empty: top k.",
             summary=lambda run: "" if run.candidates is None else f"{run.candidates} candidates",
             phrase=lambda value: f"{value} candidates",
             unstated="as many candidates as top k",
@@ -119,7 +119,7 @@ AXIS_WORDS: dict[str, AxisWords] = {
         score_threshold=AxisWords(
             option="--thresholds",
             label="Score thresholds",
-            help="“none, 0.5”: all results, and only those that score at least 0.5 on their mode's scale of 0 to 1.",
+            help="“none, 0.5” compares all results with those that score at least 0.5 on the mode's scale from 0 to 1.",
             summary=lambda run: "" if run.score_threshold is None else f"≥ {run.score_threshold}",
             phrase=lambda value: f"score ≥ {value:g}",
             unstated="no threshold",
@@ -130,18 +130,18 @@ AXIS_WORDS: dict[str, AxisWords] = {
         RERANKING,
         use_reranker=AxisWords(
             option="--rerank",
-            help="A second look at the first results: slower, often better.",
+            help="Scores the first results again with a reranker: slower, often better.",
             summary=lambda run: f"rerank {strip_folders(run.effective_reranker)}" if run.use_reranker else "",
             phrase=lambda value: "reranked" if value else "not reranked",
             name="reranking",
         ),
         reranker=AxisWords(
-            help="The name of a sentence-transformers CrossEncoder. Empty: late-interaction, by the tokens of "
-            "the index's own encoder.",
+            help="Name of a sentence-transformers CrossEncoder. Empty: late-interaction, on token vectors of "
+            "the index's encoder.",
             phrase=strip_folders,
         ),
         rerank_depth=AxisWords(
-            help="How many chunks per query the reranker reads; a reranked run returns no others. Empty: top k.",
+            help="Number of chunks per query that the reranker reads; a reranked run returns only these. Empty: top k.",
             summary=lambda run: "" if run.rerank_depth is None else f"rerank depth {run.rerank_depth}",
             phrase=lambda value: f"reranks {value}",
             unstated="reranks all",
@@ -150,14 +150,14 @@ AXIS_WORDS: dict[str, AxisWords] = {
     **_get_words(
         METHODS,
         ann=AxisWords(
-            help="“exact, hnsw(ef_search=100), faiss:hnsw(m=32)”: exactly in memory, or by an index of pgvector, or by "
-            f"a store, which is then compared with exact search. Of stores: {', '.join(OF_STORES)}.",
+            help="“exact, hnsw(ef_search=100), faiss:hnsw(m=32)”: exact search in memory, a pgvector index, or a "
+            f"vector store. Stores are compared with exact search: {', '.join(OF_STORES)}.",
             summary=lambda run: "" if run.ann == "exact" else run.ann,
             name="dense search",
         ),
         lexical=AxisWords(
             label="Lexical search",
-            help="The engine that searches by words.",
+            help="The engine for lexical search.",
             choices={"bm25": "BM25", "fts": "PostgreSQL full text"},
             summary=lambda run: "" if run.lexical == "bm25" else run.lexical,
             phrase=lambda value: {"fts": "full text", "bm25": "BM25"}.get(value, str(value)),
@@ -178,8 +178,8 @@ AXIS_WORDS: dict[str, AxisWords] = {
             name="RRF k",
         ),
         dimensions=AxisWords(
-            help="How many of the encoder's first dimensions exact dense search compares; for encoders "
-            "trained for that (Matryoshka). “none, 128”: all, and 128. Empty: all.",
+            help="Number of leading vector dimensions that exact dense search compares, for Matryoshka encoders. "
+            "“none, 128” compares all with 128. Empty: all.",
             summary=lambda run: "" if run.dimensions is None else f"{run.dimensions} dimensions",
             phrase=lambda value: f"{value} dimensions",
             unstated="all dimensions",
@@ -188,16 +188,15 @@ AXIS_WORDS: dict[str, AxisWords] = {
     **_get_words(
         REWRITING,
         query=AxisWords(
-            help="The text to search for: “as_asked, rewrite, hyde, multi(3)”. A language model rewrites "
-            "the query (rewrite), writes a passage that answers it (hyde, for vectors only), or "
-            "writes 3 variants whose lists are fused by rank (multi). A reranker always reads the "
-            "query as asked.",
+            help="The text to search for: “as_asked, rewrite, hyde, multi(3)”. A language model writes it: a "
+            "clearer query (rewrite), a passage that answers it (hyde, dense only), or 3 variants, "
+            "fused by rank (multi). Rerankers always read the original query.",
             summary=lambda run: f"query {run.query} by {strip_folders(run.llm)}" if run.rewrites else "",
             phrase=lambda value: "query as asked" if value == AS_ASKED else f"query {value}",
         ),
         llm=AxisWords(
             label="Language models",
-            help="Models that rewrite queries, each after the name of its server in the settings of this "
+            help="Models that rewrite queries, as SERVER:MODEL, with a server from the settings of this "
             "site: “ollama:llama3.2”.",
             unstated="no language model",
             name="language model",

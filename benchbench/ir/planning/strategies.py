@@ -87,7 +87,7 @@ TREE = {
         _either("collapsed", "tree"),
         True,
         "Search of a tree",
-        "A summary that is found gives the chunks below it.",
+        "A matching summary returns the chunks below it.",
         {"collapsed": "collapsed: chunks and summaries as one list", "tree": "layer by layer, from the top"},
     ),
     "credit": Parameter("leaves", _either("leaves", "none"), of_search=True),

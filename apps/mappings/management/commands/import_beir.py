@@ -18,7 +18,7 @@ from benchbench.reading.strict_json import attributes
 class Command(UseCaseCommand):
     help = """Import a BEIR directory: its documents, the judged queries of a split, their mapping, and an index.
 
-DIR holds corpus.jsonl, queries.jsonl and qrels/SPLIT.tsv (the first two may be packed as .gz). Collection, dataset,
+DIR holds corpus.jsonl, queries.jsonl and qrels/SPLIT.tsv (the first two may be compressed as .gz). Collection, dataset,
 mapping and index are all called NAME. Each chunk of the index is a whole document, title and text. It is searched by
 words and by vectors: of the default model, of --model, or from a file.
 
