@@ -80,7 +80,9 @@ def test_upload_to_full_disk_fails_and_the_next_succeeds(crew, way, manage, proc
         return state.f_bfree == state.f_blocks
 
     answer = sent(3 * MIB)
-    assert (answer.status_code, "disk of the site or of the database is full" in answer.text) == (507, True), answer.text
+    assert (answer.status_code, "disk of the site or of the database is full" in answer.text) == (507, True), (
+        answer.text
+    )
     until(is_empty, "the room that it had taken")
     assert not Dataset.objects.exists()
     assert sent(MIB).status_code in (201, 302)
