@@ -1,11 +1,9 @@
-"""A judging round of 16 runs × 300 queries with 10 judges at once: what the server needs for a grade and the next item.
+"""A judging round of 16 runs × 300 queries with 10 judges at once: server time for a grade and the next item.
 
-The site is served by a process of its own, with a worker beside it. The judges are threads of one other process, each
-with the exchange of a judge's page: what was said in, the next items out. With a pause between grades, as people make
-one, what is measured is an exchange; without, how many the server gets through. The CPU of the server for an exchange
-does not hang on what else the machine does. Last the state of the round after one more grade, where no worker is.
-
-Before and after are this script in two checkouts, in turns.
+A separate process serves the site, with a worker. The judges are threads of one other process; each sends the requests
+of a judge's page. With pauses between grades the time of an exchange is measured, without them the throughput. CPU time
+of the server does not depend on other load. At the end, the state of the round is timed after one more grade, without
+a worker. To compare two versions, run this script in two checkouts in turns.
 """
 
 import argparse

@@ -69,7 +69,8 @@ class IndexForm(PageForm, ParameterFields):
         min_value=0,
         label="Overlap",
         widget=forms.NumberInput({"placeholder": "0"}),
-        help_text="Characters that a chunk shares with the next; less than half the size. Empty: 0, in levels 50.",
+        help_text="Characters that a chunk shares with the next; less than half the size. Empty: 0, or 50 for "
+        "strategies with several levels.",
     )
     by_section = forms.BooleanField(
         required=False,

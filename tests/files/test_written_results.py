@@ -6,15 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from benchbench.files.spec002 import (
-    MEASURES,
-    Answer,
-    build_baseline,
-    name_file,
-    query_lines,
-    render_closing,
-    render_opening,
-)
+from benchbench.files import spec002
+from benchbench.files.spec002 import MEASURES, Answer, build_baseline, name_file, query_lines
 from benchbench.files.strategy_results import (
     Configuration,
     Content,
@@ -174,10 +167,10 @@ def content(answers, **options):
 
 def test_report_shows_each_query_and_the_totals():
     found = content(ANSWERS)
-    lines = render_opening("Which search?", source="queries.json", queries=3)
+    lines = spec002.render_opening("Which search?", source="queries.json", queries=3)
     for place, detail in enumerate(found["detailed_results"], start=1):
         lines += query_lines(detail, place, 3)
-    lines += render_closing(found, written_to="out/baseline_20251122_103045.json")
+    lines += spec002.render_closing(found, written_to="out/baseline_20251122_103045.json")
     assert "\n".join(lines) + "\n" == GOLDEN
     first, second, *_ = query_lines(content(ANSWERS)["detailed_results"][0], 20, 20, noun="document")
     assert first.index("Query:") == second.index("Version:") == 8
@@ -186,7 +179,7 @@ def test_report_shows_each_query_and_the_totals():
 def test_difficulties_come_in_their_order_and_counts_are_aligned():
     many = [Answer(**{field: getattr(ANSWERS[0], field) for field in ANSWERS[0].__slots__} | {"difficulty": name})
             for name in ("hard", "other", *["easy"] * 12)]  # fmt: skip
-    rows = render_closing(content(many))
+    rows = spec002.render_closing(content(many))
     start = rows.index("BY DIFFICULTY:")
     assert [row[:15] for row in rows[start + 1 : start + 4]] == [
         "  Easy  (12):  ",
@@ -196,13 +189,13 @@ def test_difficulties_come_in_their_order_and_counts_are_aligned():
 
 
 def test_totals_report_missing_and_truncated_results():
-    told = render_closing(content([ANSWERS[2]]))
+    told = spec002.render_closing(content([ANSWERS[2]]))
     assert "  Precision@3:      –" in told
     assert "  Mean MRR:         –" in told
     assert "BY DIFFICULTY:" not in told
     said = "Results per Query: 5; measures at greater cutoffs, up to 10, use no more"
-    assert said in render_closing(content(ANSWERS, limit=5))
-    assert not any(line.startswith("Results per Query") for line in render_closing(content(ANSWERS)))
+    assert said in spec002.render_closing(content(ANSWERS, limit=5))
+    assert not any(line.startswith("Results per Query") for line in spec002.render_closing(content(ANSWERS)))
 
 
 FLAT = Configuration("flat", "memory", "mini")

@@ -34,7 +34,7 @@ CAUSES = {
     Loss.CUT_BY_THRESHOLD: Cause("Cut by the threshold", "Lower the score threshold."),
     Loss.DEMOTED_BY_RERANKER: Cause("Demoted by the reranker", "Try another reranker, or smaller rerank_depths."),
     Loss.CUT_BY_TOP_K: Cause("Cut by top_k", "Raise top_k_values."),
-    Loss.BELOW_K: Cause("Ranked too low", "Use a reranker, or change the fusion weights."),
+    Loss.BELOW_K: Cause("Ranked too low", "Use a reranker or, in hybrid search, change the fusion weights."),
 }
 
 

@@ -188,9 +188,9 @@ AXIS_WORDS: dict[str, AxisWords] = {
     **_get_words(
         REWRITING,
         query=AxisWords(
-            help="The text to search for: “as_asked, rewrite, hyde, multi(3)”. A language model writes it: a "
-            "clearer query (rewrite), a passage that answers it (hyde, dense only), or 3 variants, "
-            "fused by rank (multi). Rerankers always read the original query.",
+            help="The text to search for: “as_asked, rewrite, hyde, multi(3)”. A language model writes a clearer "
+            "query (rewrite), an answering passage (hyde, dense only), or 3 variants that are fused by "
+            "rank (multi). Rerankers always read the original query.",
             summary=lambda run: f"query {run.query} by {strip_folders(run.llm)}" if run.rewrites else "",
             phrase=lambda value: "query as asked" if value == AS_ASKED else f"query {value}",
         ),

@@ -27,10 +27,10 @@ class Command(UseCaseCommand):
 
 {list_formats()}
 
-What a format cannot hold is left out, with a message; an export that would be wrong is refused. PATH is compressed
-if it ends in .gz. A format of several files is a zip if PATH ends in .zip, else a directory. Formats that name
-documents by id alone need --mapping if judgments use other references; with it a BEIR directory holds the corpus
-too.
+What a format cannot hold is left out, with a message; an export that would change relevance is refused. PATH is
+compressed if it ends in .gz. A format of several files is a zip if PATH ends in .zip, else a directory. Formats
+that name documents by id alone need --mapping if judgments use other references; with it a BEIR directory holds the
+corpus too.
 
   benchbench export_dataset support --format benchbench-json --output support.json
   benchbench export_dataset support --format beir --mapping "support on handbook" --output support-beir/
