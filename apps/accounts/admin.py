@@ -55,7 +55,7 @@ def list_assignable(user: Any) -> QuerySet[Group]:
 
 
 def may_manage(user: Any, account: User) -> bool:
-    """Return whether `user` may change the account `account`. Setting a password allows signing in as that account."""
+    """Return whether `user` may change `account`. Setting a password allows signing in as that account."""
     if user.is_superuser:
         return True
     return not (

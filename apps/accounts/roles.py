@@ -20,7 +20,7 @@ RULES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 
 
-def list_permissions(role: str) -> set[str]:
+def list_role_permissions(role: str) -> set[str]:
     """Return the permissions of a role, such as "benchmarks.view_run", for all installed models."""
     acts, names = RULES[role]
     ours = (model for config in installed.get_app_configs() if is_ours(config) for model in config.get_models())
@@ -46,7 +46,7 @@ def make_roles(apps: Any, schema_editor: Any = None) -> None:
     for role in RULES:
         group, is_new = apps.get_model("auth", "Group").objects.get_or_create(name=role)
         if is_new:
-            group.permissions.set([keys[name] for name in sorted(list_permissions(role)) if name in keys])
+            group.permissions.set([keys[name] for name in sorted(list_role_permissions(role)) if name in keys])
 
 
 def is_ours(config: Any) -> bool:

@@ -31,8 +31,8 @@ from benchbench.site import error_pages
 from benchbench.site.error_pages import DISK_FULL
 
 ROOT = "/api/"
-AWAY = "PostgreSQL or Redis does not respond: try again."
-AWAY_SECONDS = 5  # until the request may be repeated
+UNAVAILABLE = "PostgreSQL or Redis does not respond: try again."
+RETRY_SECONDS = 5  # until the request may be repeated
 DISK_FULL_STATUS = 507
 MAX_IN_DETAIL = 3  # the number of errors in `detail`; `errors` has all
 OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
@@ -67,7 +67,7 @@ def _describe_error(error: BaseException | None, reference: str) -> tuple[int, d
     if failure := find_failure(error):
         return failure.status, _build_body(failure.message, failure.code, reference=reference)
     if _is_unavailable(error):
-        return 503, _build_body(AWAY, "unavailable", reference=reference)
+        return 503, _build_body(UNAVAILABLE, "unavailable", reference=reference)
     if isinstance(error, RequestDataTooBig):
         return 413, _build_body("The form holds too much data.", "too_large")
     if isinstance(error, SuspiciousOperation):  # a form with too many fields
@@ -78,7 +78,7 @@ def _describe_error(error: BaseException | None, reference: str) -> tuple[int, d
 
 
 def _build_headers(status: int) -> dict[str, str] | None:
-    return {"Retry-After": str(AWAY_SECONDS)} if status == 503 else None
+    return {"Retry-After": str(RETRY_SECONDS)} if status == 503 else None
 
 
 def _is_unavailable(error: BaseException | None) -> bool:
@@ -115,7 +115,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
         if failure := find_failure(error):
             return error_pages.undone(failure, reference)
         if _is_unavailable(error):
-            return error_pages.unavailable(request, AWAY_SECONDS)
+            return error_pages.unavailable(request, RETRY_SECONDS)
         return error_pages.server_error(request, reference)
     fault = (
         500,
@@ -137,7 +137,7 @@ def _convert_body(data: Any) -> dict[str, Any]:
     detail = data.get("detail") if isinstance(data, dict) else None
     if isinstance(detail, ErrorDetail):
         return _build_body(str(detail), detail.code)
-    faults = list(_list_faults(data))
+    faults = list(_yield_faults(data))
     sentences = [
         sentence if not field or sentence.startswith(field) else f"{field}: {sentence}" for field, sentence in faults
     ]
@@ -149,23 +149,23 @@ def _convert_body(data: Any) -> dict[str, Any]:
     return _build_body(" ".join(sentences[:MAX_IN_DETAIL]) + more, "invalid", errors)
 
 
-def _list_faults(data: Any, field: str = "") -> Iterator[tuple[str, str]]:
+def _yield_faults(data: Any, field: str = "") -> Iterator[tuple[str, str]]:
     """Yield each sentence with its field: "queries[3].text", or "" for the whole request."""
     if isinstance(data, dict):
         for key, inner in data.items():
             if key == api_settings.NON_FIELD_ERRORS_KEY:
-                yield from _list_faults(inner, field)
+                yield from _yield_faults(inner, field)
             else:
                 # REST framework names the invalid items of a list by number.
-                yield from _list_faults(
+                yield from _yield_faults(
                     inner, f"{field}[{key}]" if isinstance(key, int) else f"{field}.{key}".lstrip(".")
                 )
     elif isinstance(data, list):
         for index, inner in enumerate(data):
             if isinstance(inner, dict):
-                yield from _list_faults(inner, f"{field}[{index}]")
+                yield from _yield_faults(inner, f"{field}[{index}]")
             else:
-                yield from _list_faults(inner, field)
+                yield from _yield_faults(inner, field)
     else:
         yield field, str(data)
 

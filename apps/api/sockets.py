@@ -28,15 +28,15 @@ def add_identity(application: Any) -> Any:
     async def identifying(scope: Any, receive: Any, send: Any) -> None:
         offered = next((name for name in scope["subprotocols"] if name.startswith(SUBPROTOCOL)), None)
         if offered is None:
-            identify = _read_session(scope["cookies"].get(settings.SESSION_COOKIE_NAME))
+            identify = _build_session_identify(scope["cookies"].get(settings.SESSION_COOKIE_NAME))
         else:
-            identify = _read_token(offered.removeprefix(SUBPROTOCOL))
+            identify = _build_token_identify(offered.removeprefix(SUBPROTOCOL))
         await application({**scope, "identify": identify, "subprotocol": offered}, receive, send)
 
     return CookieMiddleware(identifying)
 
 
-def _read_session(key: str | None) -> Identify:
+def _build_session_identify(key: str | None) -> Identify:
     store = import_module(settings.SESSION_ENGINE).SessionStore
 
     async def identify() -> tuple[Any, float | None]:
@@ -49,7 +49,7 @@ def _read_session(key: str | None) -> Identify:
     return identify
 
 
-def _read_token(secret: str) -> Identify:
+def _build_token_identify(secret: str) -> Identify:
     @database_sync_to_async
     def identify() -> tuple[Any, float | None]:
         try:

@@ -26,7 +26,7 @@ class Heading(NamedTuple):
     id: str = ""
 
 
-def find_headings(source: str) -> Iterator[Heading]:
+def yield_headings(source: str) -> Iterator[Heading]:
     """Yield the `# headings` of Markdown that are not blank and not in fenced code."""
     fence, start = "", 0
     for line in source.splitlines(keepends=True):
@@ -241,7 +241,7 @@ def _read(source: str, ending: str) -> tuple[str, str, list[Heading]]:
     """Return title, text and headings of a file."""
     if ending in HTML:
         return read_html(source)
-    headings = list(find_headings(source)) if ending in MARKDOWN else []
+    headings = list(yield_headings(source)) if ending in MARKDOWN else []
     return (headings[0].title if headings else ""), source, headings
 
 

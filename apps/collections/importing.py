@@ -221,14 +221,14 @@ def ensure_collection(records: Iterable[DocumentRecord], *, name: str, owner: An
     """
     savepoint = transaction.savepoint()
     owned = Collection.objects.filter(owner=owner)
-    created = use_free_name(name, [owned], lambda free: create_collection(free, owner=owner))
-    import_documents(created, records)
-    equal = owned.filter(fingerprint=created.fingerprint, kind=created.kind).exclude(pk=created.pk)
+    collection = use_free_name(name, [owned], lambda free: create_collection(free, owner=owner))
+    import_documents(collection, records)
+    equal = owned.filter(fingerprint=collection.fingerprint, kind=collection.kind).exclude(pk=collection.pk)
     if existing := equal.order_by("created_at").first():
         transaction.savepoint_rollback(savepoint)
         return existing, True
     transaction.savepoint_commit(savepoint)
-    return created, False
+    return collection, False
 
 
 def edit_collection(collection: Collection, *, name: str | None = None, description: str | None = None) -> None:

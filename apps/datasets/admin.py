@@ -150,7 +150,7 @@ class QueryAdmin(LargeAdmin):
     def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         if query := kwargs.get("obj"):
             context |= {
-                "judgments": views.list_judgments(query),
+                "judgments": views.describe_judgments(query),
                 "may_judge": query.until is None and may_change(query.dataset, request.user),
             }
         return super().render_change_form(request, context, *args, **kwargs)

@@ -65,7 +65,7 @@ class DatasetVersion(PublicModel):
 
 
 def filter_alive(number: int, prefix: str = "") -> Q:
-    """Return the rows that belong to version `number`: since ≤ number < until."""
+    """Return the condition of rows that belong to version `number`: since ≤ number < until."""
     ended = Q(**{f"{prefix}until__isnull": True}) | Q(**{f"{prefix}until__gt": number})
     return Q(**{f"{prefix}since__lte": number}) & ended
 

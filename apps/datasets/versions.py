@@ -96,7 +96,7 @@ def hash_content(queries: Iterable[QueryRecord]) -> str:
     return _hash((encode_query(query), query.judgments) for query in sorted(queries, key=lambda query: query.key))
 
 
-def hash_stored(version: DatasetVersion) -> str:
+def hash_version(version: DatasetVersion) -> str:
     """Return the content hash of a stored version."""
     judgments = version.judgments.order_by("query__key", "id").iterator(chunk_size=10_000)
     judged = {query_id: list(group) for query_id, group in groupby(judgments, key=lambda judgment: judgment.query_id)}

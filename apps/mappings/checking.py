@@ -45,11 +45,11 @@ def check_version(version: DatasetVersion, collection: Collection) -> References
     judgments = ((query.key, judgment) for query in record_of(version).queries for judgment in query.judgments)
     dangling: list[Dangling] = []
     while chunk := list(islice(judgments, CHUNK)):
-        dangling.extend(_find_dangling(chunk, collection))
+        dangling.extend(_yield_dangling(chunk, collection))
     return References(number, tuple(dangling))
 
 
-def _find_dangling(chunk: list[tuple[str, JudgmentRecord]], collection: Collection) -> Iterator[Dangling]:
+def _yield_dangling(chunk: list[tuple[str, JudgmentRecord]], collection: Collection) -> Iterator[Dangling]:
     catalogue = load_catalogue(collection, (judgment.doc_ref for _, judgment in chunk))
     verdicts = [resolve_reference(judgment.doc_ref, catalogue) for _, judgment in chunk]
     documents = {

@@ -9,7 +9,7 @@ from django.db.models import Q
 from django.test import Client
 from django.urls import reverse
 
-from apps.accounts.roles import list_permissions, make_roles
+from apps.accounts.roles import list_role_permissions, make_roles
 from benchbench.access import ROLES, list_colleagues, list_teams
 from benchbench.site.panels import build_list_url, change_url
 
@@ -166,7 +166,7 @@ def test_roles_have_the_documented_permissions(db: None) -> None:
         group.name: {f"{row.content_type.app_label}.{row.codename}" for row in group.permissions.all()}
         for group in Group.objects.filter(name__in=ROLES)
     }
-    assert told == {role: list_permissions(role) for role in ROLES}
+    assert told == {role: list_role_permissions(role) for role in ROLES}
     assert all(name.split(".")[1].startswith("view_") for name in told["viewer"])
     assert not any("view_all" in name for role in ("viewer", "judge", "editor") for name in told[role])
     assert told["viewer"] < told["judge"] < told["editor"] < told["admin"]
@@ -174,7 +174,7 @@ def test_roles_have_the_documented_permissions(db: None) -> None:
 
 
 def test_a_site_begins_with_the_roles(groups_of_migrations: dict[str, set[str]]) -> None:
-    assert groups_of_migrations == {role: list_permissions(role) for role in ROLES}
+    assert groups_of_migrations == {role: list_role_permissions(role) for role in ROLES}
 
 
 def test_existing_group_named_like_a_role_gains_no_permissions(db: None) -> None:

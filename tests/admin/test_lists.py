@@ -17,7 +17,7 @@ from apps.collections.models import Collection, Document
 from apps.datasets.editing.drafts import freeze
 from apps.datasets.editing.queries import edit_query
 from apps.datasets.models import Judgment
-from apps.datasets.views.datasets import list_judgments
+from apps.datasets.views.datasets import describe_judgments
 from apps.mappings.models import Resolution
 from apps.operations.models import Batch, Operation, Status
 from apps.retrieval.models import CachedVector, ChunkSet, Index, VectorSpace
@@ -176,7 +176,7 @@ def test_judgment_list_shows_current_judgments_with_their_dataset(admin_client: 
     edit_query(dataset.queries.get(), {"text": "Worded anew?"})
     assert [row[2] for row in listed()] == ["since v3"] * 3
     ended = dataset.queries.get(since=1)
-    assert list_judgments(ended)["every"] == build_list_url(Judgment, query__id__exact=ended.pk, of="all")
+    assert describe_judgments(ended)["every"] == build_list_url(Judgment, query__id__exact=ended.pk, of="all")
 
 
 def test_list_page_title_names_its_model(admin_client: Client) -> None:

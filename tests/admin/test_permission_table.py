@@ -21,7 +21,7 @@ from django.template.response import SimpleTemplateResponse
 from django.test import Client, RequestFactory
 from django.urls import reverse
 
-from apps.accounts.roles import list_permissions, make_roles
+from apps.accounts.roles import list_role_permissions, make_roles
 from apps.accounts.tokens import issue_token
 from apps.api import urls
 from apps.api.resource import Resource
@@ -51,7 +51,7 @@ roles of [security.md](security.md); superuser. Each may do what those before it
 def become(user: User, who: str) -> Client:
     """Give a user what a role may, and return what asks as that user."""
     client = Client(raise_request_exception=False)  # of jobs that there are not, for one
-    names = list_permissions(who) if who in ("viewer", "judge", "editor", "admin") else set()
+    names = list_role_permissions(who) if who in ("viewer", "judge", "editor", "admin") else set()
     keys = {
         f"{row.content_type.app_label}.{row.codename}": row for row in Permission.objects.select_related("content_type")
     }
@@ -155,11 +155,11 @@ def rows_of_endpoints() -> dict[str, str]:
 def who_may(model: type[Model], act: str) -> str:
     acts = ("view", "change") if act == "view" else (act,)
     names = {f"{model._meta.app_label}.{name}_{model._meta.model_name}" for name in acts}
-    return next((role for role in WHO[2:-1] if names & list_permissions(role)), "superuser")
+    return next((role for role in WHO[2:-1] if names & list_role_permissions(role)), "superuser")
 
 
 def rows_of_sockets() -> dict[str, str]:
-    role = next(role for role in WHO[2:] if set(PERMISSIONS) & list_permissions(role))
+    role = next(role for role in WHO[2:] if set(PERMISSIONS) & list_role_permissions(role))
     paths = {str(pattern.pattern).rstrip("/") for pattern in websocket_urlpatterns}
     return {f"/{path}" if path else "any other": role if path else "nobody" for path in sorted(paths)}
 
@@ -199,4 +199,4 @@ def test_permissions_match_the_documented_table(owner: User) -> None:  # noqa: F
 @pytest.mark.parametrize("name", ["viewer", "judge", "editor", "admin"])
 def test_no_role_includes_superuser_permissions(name: str) -> None:
     assert written()["django_rq:home"] == written()["admin:auth_group_add"] == "superuser"
-    assert not {"auth.add_group", "auth.change_group", "auth.delete_group"} & list_permissions(name)
+    assert not {"auth.add_group", "auth.change_group", "auth.delete_group"} & list_role_permissions(name)

@@ -13,7 +13,7 @@ from django.db import connections
 from apps.api.models import StoredAnswer
 from apps.collections.models import Collection, Document
 from apps.datasets.models import Dataset
-from apps.datasets.versions import hash_stored
+from apps.datasets.versions import hash_version
 from apps.operations.models import Operation
 from apps.retrieval.indexing import create_index
 from apps.retrieval.models import Index
@@ -134,7 +134,7 @@ def test_edits_at_once_gather_in_one_draft(callers: Callers) -> None:
     assert {status for kind, status in answers if kind == 3} <= {200, 201}
     frozen = callers.owner.post(f"{path}/versions", {}).json()
     assert (frozen["number"], frozen["query_count"], frozen["judgment_count"]) == (2, 6, 5)
-    assert all(hash_stored(version) == version.content_hash for version in dataset.versions.all())
+    assert all(hash_version(version) == version.content_hash for version in dataset.versions.all())
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from apps.datasets.editing.drafts import find_draft
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset, Judgment, Query
 from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord
-from apps.datasets.versions import hash_stored
+from apps.datasets.versions import hash_version
 from tests.api.callers import Caller, Callers, assert_refused, done
 
 APPLE, PEAR = {"document_id": "apple"}, {"document_id": "pear"}
@@ -30,7 +30,7 @@ def path_of(path: str, key: str = "red") -> str:
 
 def first_stands(dataset: Dataset) -> bool:
     first = dataset.versions.get(number=1)
-    return hash_stored(first) == first.content_hash
+    return hash_version(first) == first.content_hash
 
 
 def test_queries_are_listed_for_the_newest_and_any_version(callers: Callers) -> None:

@@ -17,7 +17,7 @@ from apps.datasets.editing.judgments import JudgmentEdit, edit_judgments, remove
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset, Judgment, Query
 from apps.datasets.records import DatasetError, DatasetRecord, JudgmentRecord, QueryRecord
-from apps.datasets.versions import hash_stored
+from apps.datasets.versions import hash_version
 from benchbench.errors import ConflictError
 from tests.datasets.conftest import APPLE, PEAR
 from tests.drafts import set_judgment
@@ -42,7 +42,7 @@ def test_edits_change_the_draft_not_the_frozen_version(fruit):
     assert grades(fruit, 1) == {"apple": 3}
     assert grades(fruit, 2) == {"apple": 0, "pear": 1}
     first = fruit.versions.get(number=1)
-    assert hash_stored(first) == first.content_hash
+    assert hash_version(first) == first.content_hash
     assert Judgment.objects.count() == 3, "an edit of an edit leaves no row between"
 
 
@@ -51,7 +51,7 @@ def test_freezing_makes_the_next_version(fruit):
     version = freeze(fruit, label="2", note="Late judgments.")
     assert (version.number, version.label, version.note) == (2, "2", "Late judgments.")
     assert (version.query_count, version.judgment_count) == (1, 2)
-    assert version.content_hash == hash_stored(version)
+    assert version.content_hash == hash_version(version)
     set_judgment(fruit, "red", PEAR, 0)
     assert grades(fruit, 2) == {"apple": 3, "pear": 1}
     assert grades(fruit, 3) == {"apple": 3, "pear": 0}
@@ -93,7 +93,7 @@ def test_a_judgment_is_removed_from_the_draft_alone(fruit):
     remove_judgment(fruit, "red", APPLE)
     assert (grades(fruit, 1), grades(fruit, 2)) == ({"apple": 3}, {})
     first = fruit.versions.get(number=1)
-    assert hash_stored(first) == first.content_hash
+    assert hash_version(first) == first.content_hash
     set_judgment(fruit, "red", APPLE, 1)
     assert (grades(fruit, 1), grades(fruit, 2)) == ({"apple": 3}, {"apple": 1})
     remove_judgment(fruit, "red", APPLE)
@@ -102,7 +102,7 @@ def test_a_judgment_is_removed_from_the_draft_alone(fruit):
     set_judgment(fruit, "red", APPLE, 2)
     freeze(fruit)
     assert [grades(fruit, number) for number in (1, 2, 3)] == [{"apple": 3}, {}, {"apple": 2}]
-    assert all(hash_stored(version) == version.content_hash for version in fruit.versions.all())
+    assert all(hash_version(version) == version.content_hash for version in fruit.versions.all())
 
 
 def test_removing_a_missing_judgment_fails_without_a_draft(fruit):
@@ -135,7 +135,7 @@ def test_discarding_restores_reworded_and_removed_queries(fruit):
     write_version(open_draft(fruit), records)
     discard_draft(fruit)
     assert (list(Query.objects.values()), list(Judgment.objects.order_by("pk").values())) == rows
-    assert {version.number: hash_stored(version) for version in fruit.versions.all()} == frozen
+    assert {version.number: hash_version(version) for version in fruit.versions.all()} == frozen
 
 
 def test_draft_counts_its_changes(fruit):
@@ -171,7 +171,7 @@ def test_it_adds_changes_and_removes_in_the_draft(fruit):
     assert (grades(fruit, 1), grades(fruit, 2)) == ({"apple": 3}, {"pear": 0, "fig": 1})
     assert Judgment.objects.count() == 3, "an edit of an edit leaves no row between"
     freeze(fruit)
-    assert all(hash_stored(version) == version.content_hash for version in fruit.versions.all())
+    assert all(hash_version(version) == version.content_hash for version in fruit.versions.all())
 
 
 def test_the_same_again_opens_no_draft(fruit):

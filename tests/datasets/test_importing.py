@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.datasets.records import DatasetError, DatasetRecord, JudgmentRecord, QueryRecord
-from apps.datasets.versions import hash_content, hash_ref, hash_stored
+from apps.datasets.versions import hash_content, hash_ref, hash_version
 from benchbench.errors import BenchbenchError, ConflictError
 
 pytestmark = pytest.mark.django_db
@@ -69,7 +69,7 @@ def test_references_and_versions_are_hashed_by_content():
         "643aea5d0bf0fc5b4ffa303425d8e9f95f5988721c0b7231911c59d882bd342d"
     )
     version = import_dataset(FRUIT).version
-    assert hash_stored(version) == version.content_hash
+    assert hash_version(version) == version.content_hash
     shuffled = replace(RED, judgments=RED.judgments[::-1])
     assert hash_content([BLUE, shuffled]) == version.content_hash
 
@@ -119,8 +119,8 @@ def test_new_version_reuses_equal_rows_and_preserves_old_version():
     assert (imported.report.outcome, second.number, second.label) == ("new version", 2, "2")
     assert held(second) == {"red: red fruit": {"shop:plum": 0, "apple": 1, "new": 2}, "green: green fruit": {}}
     assert held(first) == before
-    assert hash_stored(first) == first.content_hash
-    assert hash_stored(second) == second.content_hash
+    assert hash_version(first) == first.content_hash
+    assert hash_version(second) == second.content_hash
     assert (second.query_count, second.judgment_count) == (second.queries.count(), second.judgments.count()) == (2, 3)
     assert second.judgments.filter(pk=kept).exists()
     assert Query.objects.filter(key="red").count() == 1
@@ -202,7 +202,7 @@ def test_unstorable_dataset_is_refused_and_nothing_stored(record, sentence):
 def test_the_longest_text_and_reference_are_kept():
     longest = replace(RED, text="a" * 100_000, judgments=[JudgmentRecord({"uri": "u" * 2_000}, 1, ["s" * 2_000])])
     version = import_dataset(replace(FRUIT, queries=[longest])).version
-    assert hash_stored(version) == version.content_hash
+    assert hash_version(version) == version.content_hash
 
 
 def test_keys_and_references_that_look_alike_are_kept_apart():

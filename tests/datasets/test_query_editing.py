@@ -10,7 +10,7 @@ from apps.datasets.editing.judgments import remove_judgment
 from apps.datasets.editing.queries import OutdatedError, QueryExistsError, add_query, edit_query, remove_query
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.datasets.records import DatasetError, JudgmentRecord, QueryRecord
-from apps.datasets.versions import hash_stored
+from apps.datasets.versions import hash_version
 from benchbench.errors import ConflictError
 from tests.datasets.conftest import APPLE, PEAR
 from tests.drafts import set_judgment
@@ -30,7 +30,7 @@ def draft(dataset: Dataset) -> DatasetVersion:
 def first_stands(dataset: Dataset) -> bool:
     """Whether version 1 is what it was."""
     first = dataset.versions.get(number=1)
-    return hash_stored(first) == first.content_hash and texts(first) == {"red": "red fruit"}
+    return hash_version(first) == first.content_hash and texts(first) == {"red": "red fruit"}
 
 
 def test_it_adds_a_query_with_its_judgments(fruit):
@@ -72,7 +72,7 @@ def test_reworded_query_keeps_its_judgments(fruit):
     assert (again.pk, texts(draft(fruit))) == (new.pk, {"red": "scarlet fruit"}), "only the draft has that row"
     assert first_stands(fruit)
     freeze(fruit)
-    assert [hash_stored(version) == version.content_hash for version in fruit.versions.all()] == [True, True]
+    assert [hash_version(version) == version.content_hash for version in fruit.versions.all()] == [True, True]
 
 
 def test_the_same_wording_opens_no_draft(fruit):

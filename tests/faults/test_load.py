@@ -13,7 +13,7 @@ import httpx
 from django.contrib.auth.models import Permission, User
 from websockets.asyncio.client import connect
 
-from apps.accounts.roles import list_permissions
+from apps.accounts.roles import list_role_permissions
 from apps.accounts.tokens import issue_token
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark
@@ -73,7 +73,7 @@ class Person:
 
 def make_people(site: str) -> list[Person]:
     rows = Permission.objects.select_related("content_type")
-    may = [row for row in rows if f"{row.content_type.app_label}.{row.codename}" in list_permissions("viewer")]
+    may = [row for row in rows if f"{row.content_type.app_label}.{row.codename}" in list_role_permissions("viewer")]
     people = []
     for number in range(PEOPLE):
         user = User.objects.create_user(f"watcher {number}", is_staff=True)

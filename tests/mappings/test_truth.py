@@ -5,7 +5,7 @@ from django.contrib.auth.models import User
 
 from apps.datasets.editing.drafts import end_queries, find_draft, freeze, open_draft
 from apps.datasets.models import Judgment, Query
-from apps.datasets.versions import hash_stored
+from apps.datasets.versions import hash_version
 from apps.mappings.creating import create_mapping
 from apps.mappings.models import Mapping
 from apps.mappings.repairing import JudgingError, find_judgments, judge_document, unjudge_document
@@ -175,7 +175,7 @@ def test_sections_stay_with_the_judgment(judged_mapping, ada):
     set_judgment(judged_mapping.dataset, "q", {"uri": "lib:2"}, 2, section_refs=["s1"])
     version = freeze(judged_mapping.dataset)
     assert judge(judged_mapping, "d2", 3, ada).section_refs == ["s1"]
-    assert hash_stored(version) == version.content_hash
+    assert hash_version(version) == version.content_hash
 
 
 def test_judging_removed_documents_or_queries_is_refused(judged_mapping, ada):

@@ -13,7 +13,7 @@ from django.urls import reverse
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, StageList
 from apps.datasets.editing.drafts import find_draft
 from apps.datasets.models import Dataset, Judgment
-from apps.datasets.versions import hash_stored
+from apps.datasets.versions import hash_version
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
 from benchbench.site.panels import change_url
@@ -89,7 +89,7 @@ def test_edited_judgment_changes_only_the_value_it_affects(admin_client, finishe
     assert [key for key in old if old[key] != new[key]] == [query.pk]
     assert list(QueryResult.objects.order_by("pk").values()) == searched
     assert (StageList.objects.count(), Operation.objects.count()) == (stages, operations)
-    assert hash_stored(finished.dataset_version) == finished.dataset_version.content_hash
+    assert hash_version(finished.dataset_version) == finished.dataset_version.content_hash
 
 
 def test_run_and_query_pages_follow_the_version(admin_client, finished):

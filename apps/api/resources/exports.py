@@ -49,7 +49,7 @@ class ResultsFormats(serializers.Serializer):
     formats = ResultsFormat(many=True)
 
 
-def list_responses(kind: str) -> dict[Any, Any]:
+def build_responses(kind: str) -> dict[Any, Any]:
     """Return the responses of an export for the schema: a file of each format's type, or a conflict."""
     types = sorted({exporter.content_type for exporter in EXPORTERS.values() if exporter.exports == kind})
     shapes = {"application/json": OpenApiTypes.ANY}
@@ -73,14 +73,14 @@ class BenchmarkExports(Resource):
     model = Benchmark
     route = "benchmarks/<id:benchmark_id>"
 
-    @get("/export", list_responses("benchmark"), BenchmarkExportQuery, parameters=HEADERS, tags=TAGS)
+    @get("/export", build_responses("benchmark"), BenchmarkExportQuery, parameters=HEADERS, tags=TAGS)
     def export_benchmark(self, benchmark: Benchmark, query: dict[str, Any]) -> HttpResponseBase:
         """Download the results of a benchmark; 409 before it has ended."""
         return build_file(benchmark, **query)
 
 
 class RunExports(BenchmarkRuns):
-    @get("/export", list_responses("run"), RunExportQuery, parameters=HEADERS, tags=TAGS)
+    @get("/export", build_responses("run"), RunExportQuery, parameters=HEADERS, tags=TAGS)
     def export_run(self, run: Run, query: dict[str, Any]) -> HttpResponseBase:
         """Download the results of a run; 409 before it has any."""
         return build_file(run, **query)

@@ -8,7 +8,7 @@ from django.utils import timezone
 from apps.datasets.editing.differences import Changes, Difference
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.datasets.records import JUDGMENT_FIELDS, QUERY_FIELDS, JudgmentRecord, QueryRecord
-from apps.datasets.versions import encode_judgment, encode_query, hash_ref, hash_stored
+from apps.datasets.versions import encode_judgment, encode_query, hash_ref, hash_version
 from benchbench.database.failures import read_again
 from benchbench.errors import ConflictError
 from benchbench.reading.strict_json import attributes
@@ -67,7 +67,7 @@ def freeze(dataset: Dataset, *, label: str = "", note: str = "", digest: str = "
     if not draft.query_count:
         raise ConflictError(f'The draft of "{dataset}" has no queries: add one, or discard the draft.')
     draft.judgment_count = draft.judgments.count()
-    draft.content_hash = hash_stored(draft)
+    draft.content_hash = hash_version(draft)
     draft.frozen_at = timezone.now()
     draft.save()
     return draft
@@ -103,7 +103,7 @@ def write_version(version: DatasetVersion, records: Sequence[QueryRecord]) -> No
         else:
             new.append(record)
     end_queries(version, current.values())
-    rows = [query_row(version, record) for record in new]
+    rows = [build_query(version, record) for record in new]
     Query.objects.bulk_create(rows, batch_size=BATCH)
     added = [(query, judgment) for query, record in zip(rows, new, strict=True) for judgment in record.judgments]
     added += _change_judgments(version, unchanged)
@@ -125,7 +125,7 @@ def build_judgment(version: DatasetVersion, query: Query, record: JudgmentRecord
     return Judgment(query=query, ref_hash=hash_ref(record.doc_ref), since=version.number, **values)
 
 
-def query_row(version: DatasetVersion, record: QueryRecord) -> Query:
+def build_query(version: DatasetVersion, record: QueryRecord) -> Query:
     lists = {"slices": list(record.slices), "evidence": list(record.evidence)}
     return Query(dataset_id=version.dataset_id, since=version.number, **attributes(record, *QUERY_FIELDS) | lists)
 
@@ -133,7 +133,7 @@ def query_row(version: DatasetVersion, record: QueryRecord) -> Query:
 def _change_judgments(
     version: DatasetVersion, unchanged: Sequence[tuple[Query, QueryRecord]]
 ) -> list[tuple[Query, JudgmentRecord]]:
-    """End the removed and changed judgments of kept queries, and return the judgments to write."""
+    """End the removed and changed judgments of unchanged queries, and return the judgments to write."""
     queries = [query for query, _ in unchanged]
     ending: dict[tuple[int, str], Judgment] = {
         (judgment.query_id, judgment.ref_hash): judgment

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.db import transaction
 
-from apps.datasets.editing.drafts import build_judgment, end_queries, open_draft, query_row
+from apps.datasets.editing.drafts import build_judgment, build_query, end_queries, open_draft
 from apps.datasets.models import Dataset, Judgment, Query
 from apps.datasets.records import QUERY_FIELDS, DatasetError, QueryRecord, check_query, find_doc_ref_fault
 from apps.datasets.versions import encode_query
@@ -38,7 +38,7 @@ def add_query(dataset: Dataset, record: QueryRecord, *, judged_by: Any = None) -
             f'The dataset "{dataset}" has a query {record.key!a}: edit that one, or choose another key.',
             field="query_key",
         )
-    query = query_row(draft, record)
+    query = build_query(draft, record)
     query.save()
     rows = [build_judgment(draft, query, judgment) for judgment in record.judgments]
     for row in rows:
@@ -68,7 +68,7 @@ def edit_query(query: Query, changes: dict[str, Any]) -> Query:
         return current
     judgments = list(current.judgments.filter(until__isnull=True))
     end_queries(draft, [current])
-    new_query = query_row(draft, record)
+    new_query = build_query(draft, record)
     new_query.save()
     for judgment in judgments:
         judgment.pk, judgment.query, judgment.since = None, new_query, draft.number

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from apps.datasets.formats.writing import WriteError, list_rows, merge_judgments, trim_query
+from apps.datasets.formats.writing import WriteError, merge_judgments, trim_query, yield_rows
 from apps.datasets.records import DatasetError, DatasetRecord, QueryRecord, build_judgments
 from benchbench.files import beir
 from benchbench.local_files.placing import Files
@@ -62,7 +62,7 @@ def build_files(record: DatasetRecord) -> Files:
     for query in record.queries:
         splits.setdefault(query.split, []).append(query)
     queries = (beir.Query(query.key, query.text, query.metadata) for query in record.queries)
-    qrels = {f"qrels/{split}.tsv": beir.write_qrels(list_rows(of_split)) for split, of_split in splits.items()}
+    qrels = {f"qrels/{split}.tsv": beir.write_qrels(yield_rows(of_split)) for split, of_split in splits.items()}
     return {"queries.jsonl": beir.write_queries(queries), **qrels}
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from apps.datasets.formats.trec import warn_of_unjudged
+from apps.datasets.formats.trec import describe_unjudged
 from apps.datasets.records import DatasetError, DatasetRecord, QueryRecord, build_judgments
 from benchbench.catalogue import load, read, require
 from benchbench.reading.strict_json import fault
@@ -40,7 +40,7 @@ def read_catalogue(id: str) -> DatasetRecord:
         source_format="ir_datasets",
         metadata={"ir_datasets": id},
         duplicates=duplicates - sum(map(len, grades.values())),
-        warnings=warn_of_unjudged([query.query_id for query in topics if query.query_id not in grades]),
+        warnings=describe_unjudged([query.query_id for query in topics if query.query_id not in grades]),
     )
 
 

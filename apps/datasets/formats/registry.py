@@ -57,7 +57,7 @@ FORMATS = {
         extension="json",
         fit=schema1_writing.fit,
         files=schema1_writing.build_files,
-        cautions=schema1_writing.list_cautions,
+        cautions=schema1_writing.yield_cautions,
     ),
     "beir": Format(
         label="BEIR directory",

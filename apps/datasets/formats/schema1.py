@@ -150,7 +150,7 @@ def _build_dataset(
         metadata=metadata,
         queries=queries,
         duplicates=duplicates,
-        warnings=[*_warn_of_plain(metadata, queries), *_warn_of_filters(queries)],
+        warnings=[*_yield_plain_warnings(metadata, queries), *_yield_filter_warnings(queries)],
     )
 
 
@@ -163,7 +163,7 @@ def is_own(name: str, value: Any) -> bool:
     return isinstance(value, dict if name == "filters" else list)
 
 
-def _warn_of_plain(about: dict[str, Any], queries: list[records.QueryRecord]) -> Iterator[str]:
+def _yield_plain_warnings(about: dict[str, Any], queries: list[records.QueryRecord]) -> Iterator[str]:
     """Yield warnings about metadata keys that have the name of our field but an unsuitable value."""
     for key in ABOUT:
         if about.get(key) is not None:
@@ -176,7 +176,7 @@ def _warn_of_plain(about: dict[str, Any], queries: list[records.QueryRecord]) ->
             )
 
 
-def _warn_of_filters(queries: list[records.QueryRecord]) -> Iterator[str]:
+def _yield_filter_warnings(queries: list[records.QueryRecord]) -> Iterator[str]:
     if filtered := [query for query in queries if query.filters]:
         filter_names = sorted({name for query in filtered for name in query.filters})
         yield (

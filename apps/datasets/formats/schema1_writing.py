@@ -29,10 +29,10 @@ def fit(record: DatasetRecord) -> DatasetRecord:
 
 
 def build_files(record: DatasetRecord) -> Files:
-    return {"dataset.json": _write_pieces(record)}
+    return {"dataset.json": _dump_record(record)}
 
 
-def list_cautions(record: DatasetRecord) -> Iterator[str]:
+def yield_cautions(record: DatasetRecord) -> Iterator[str]:
     """Yield sentences about parts above the reader's limits. Stops writing bytes at their limit."""
     beyond = []
     if len(record.queries) > (limit := settings.BENCHMARK_DATASET_MAX_QUERIES):
@@ -41,7 +41,7 @@ def list_cautions(record: DatasetRecord) -> Iterator[str]:
     if greatest > (limit := settings.BENCHMARK_DATASET_MAX_JUDGMENTS_PER_QUERY):
         beyond.append(f"{greatest:,} judgments of one query, at most {limit:,} are allowed")
     limit = settings.BENCHMARK_DATASET_MAX_UPLOAD_BYTES
-    if any(size > limit for size in accumulate(len(piece.encode()) for piece in _write_pieces(record))):
+    if any(size > limit for size in accumulate(len(piece.encode()) for piece in _dump_record(record))):
         beyond.append(f"more than {limit:,} bytes, which is the most that is allowed")
     if beyond:
         yield (
@@ -50,7 +50,7 @@ def list_cautions(record: DatasetRecord) -> Iterator[str]:
         )
 
 
-def _write_pieces(record: DatasetRecord) -> Iterator[str]:
+def _dump_record(record: DatasetRecord) -> Iterator[str]:
     about = {
         "name": record.name,
         "description": record.description,

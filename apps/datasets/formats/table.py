@@ -81,15 +81,15 @@ def _require_columns(path: Path, names: list[str], columns: Mapping[str, str]) -
             raise DatasetError(f"{path.name} has no column {column[:60]!a}: it has {available}.", field="columns")
     mapped_fields = {*(name for name in FIELDS if name in names), *columns}
     missing = [name for name in REQUIRED if name not in mapped_fields]
-    problems = list(missing)
+    labels = list(missing)
     if mapped_fields.isdisjoint(REFERENCES):
         missing.append("doc_ref")
-        problems.append(f"doc_ref (nor one of {', '.join(DOC_REF_KEYS)})")
+        labels.append(f"doc_ref (nor one of {', '.join(DOC_REF_KEYS)})")
     if missing:
         options = " ".join(f"{name}=COLUMN" for name in missing)
         by_command = " ".join(f"--column {name}=COLUMN" for name in missing)
         raise DatasetError(
-            f"{path.name} has no column {', no '.join(problems)}: it has {', '.join(names)[:200]}. Say which column "
+            f"{path.name} has no column {', no '.join(labels)}: it has {', '.join(names)[:200]}. Say which column "
             f"holds {'it' if len(missing) == 1 else 'each'}: {options}, under Columns on the page, or {by_command} "
             "by the command.",
             field="columns",

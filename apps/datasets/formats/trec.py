@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from apps.datasets.formats.writing import list_rows, merge_judgments
+from apps.datasets.formats.writing import merge_judgments, yield_rows
 from apps.datasets.records import DatasetError, DatasetRecord, QueryRecord, build_judgments
 from benchbench.decimals import list_some
 from benchbench.files.sniffing import sniff
@@ -34,7 +34,7 @@ def read_trec(path: Path, *, topics: Path | None = None) -> DatasetRecord:
         name=path.resolve().name.removesuffix(".gz").removesuffix(".txt"),
         queries=[_query(topic, grades[topic.key], qrels) for topic in all_topics if topic.key in grades],
         source_format="trec",
-        warnings=warn_of_unjudged([topic.key for topic in all_topics if topic.key not in grades]),
+        warnings=describe_unjudged([topic.key for topic in all_topics if topic.key not in grades]),
     )
 
 
@@ -59,7 +59,7 @@ def _find_only_file(directory: Path, kind: str) -> Path:
     return files[0]
 
 
-def warn_of_unjudged(keys: Iterable[str]) -> list[str]:
+def describe_unjudged(keys: Iterable[str]) -> list[str]:
     """Return a warning that names the unjudged topics, if any."""
     keys = list(keys)
     return [f"Topics without a judgment, left out: {list_some(keys)}."] if keys else []
@@ -81,5 +81,5 @@ def fit(record: DatasetRecord) -> DatasetRecord:
 def build_files(record: DatasetRecord) -> Files:
     return {
         "topics.tsv": write_topics(Topic(query.key, query.text) for query in record.queries),
-        "qrels.txt": write_qrels(list_rows(record.queries)),
+        "qrels.txt": write_qrels(yield_rows(record.queries)),
     }

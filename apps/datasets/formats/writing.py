@@ -24,12 +24,12 @@ class WriteError(DatasetError):
 
 
 def trim_query(query: QueryRecord, judgments: list[JudgmentRecord], *names: str, **changes: Any) -> QueryRecord:
-    """Return a query with only the given fields, and with `changes` values."""
+    """Return a query with only the fields in `names`, and with the values of `changes`."""
     values = {name: getattr(query, name) for name in names} | changes
     return QueryRecord(query.key, query.text, judgments, **values)
 
 
-def list_rows(queries: Iterable[QueryRecord]) -> Iterator[tuple[str, str, int]]:
+def yield_rows(queries: Iterable[QueryRecord]) -> Iterator[tuple[str, str, int]]:
     """Yield query, document and grade of each judgment by document_id."""
     for query in queries:
         for judgment in query.judgments:
@@ -118,12 +118,12 @@ def _render_losses(label: str, missing: list[str], left_out: Count, changed: Cou
     if missing:
         yield f"{label} cannot hold queries without a judgment: {list_some(missing)}."
     if left_out:
-        yield f"{label} cannot hold {'; '.join(_count_fields(left_out))}."
+        yield f"{label} cannot hold {'; '.join(_describe_fields(left_out))}."
     if changed:
-        yield f"{label} changes, or holds only in part, {'; '.join(_count_fields(changed))}."
+        yield f"{label} changes, or holds only in part, {'; '.join(_describe_fields(changed))}."
 
 
-def _count_fields(count: Count) -> Iterator[str]:
+def _describe_fields(count: Count) -> Iterator[str]:
     for (noun, name), number in count.items():
         ending = {"quer": ("y", "ies")}.get(noun, ("", "s"))[number != 1]
         yield f"{name} of {number:,} {noun}{ending}" if noun else f"the {name} of the dataset"

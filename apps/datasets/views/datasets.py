@@ -34,7 +34,7 @@ SHOWN_JUDGMENTS = 50
 FIRST = 5  # queries of a file that a preview shows
 
 
-def list_judgments(query: Query) -> dict[str, Any]:
+def describe_judgments(query: Query) -> dict[str, Any]:
     """Return the judgments for the page of a query, highest grade first.
 
     They are those of the newest version, drafts included; `removed` are those that the draft removes without replacing.
