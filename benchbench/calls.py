@@ -5,7 +5,7 @@ from typing import Protocol
 
 
 class Watch(Protocol):
-    """Watcher of a block that calls `subject`, that of a sentence: "The encoder m".
+    """Watcher of a block that calls something, the `subject` of a sentence: "The encoder m".
 
     A call with its own time limit passes it as `within`, in seconds.
     """

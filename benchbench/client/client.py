@@ -130,7 +130,7 @@ class Client:
 
     def operation(self, operation: Thing) -> Answer:
         """Return the progress of an operation, given its id or the answer of `start`, `cancel` or building an index."""
-        return self._ask("GET", f"/operations/{find_operation(operation)}")
+        return self._ask("GET", f"/operations/{get_operation_id(operation)}")
 
     def wait(
         self,
@@ -216,7 +216,7 @@ class Client:
         return self._call_round("POST", round, "close", once=True, json=more)
 
     def llm_cost(self, round: Thing, llm: str, *, item_limit: int | None = None) -> Answer:
-        """Return the cost of judging at most `most` items by a model (`ollama:llama3`), without calling it."""
+        """Return the cost of judging at most `item_limit` items by a model (`ollama:llama3`), without calling it."""
         return self._call_round(
             "POST", round, "llm-judges/preview", reads=True, json={"llm": llm, "item_limit": item_limit}
         )
@@ -274,7 +274,7 @@ def get_id(thing: Thing) -> str:
     return str(thing["id"] if isinstance(thing, Mapping) else thing)
 
 
-def find_operation(thing: Thing) -> str:
+def get_operation_id(thing: Thing) -> str:
     """Return the id of the operation that an answer names."""
     if not isinstance(thing, Mapping):
         return str(thing)

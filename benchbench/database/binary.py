@@ -64,19 +64,19 @@ def text_array(values: Sequence[str]) -> bytes:
     return field(struct.pack("!iiiii", 1, 0, VARCHAR_OID, len(values), 1) + b"".join(map(text, values)))
 
 
-def parse_int8_arrays(column: Iterable[ArrayLike]) -> Iterator[bytes]:
-    return _parse_arrays(column, INT8_OID, ">i8")
+def encode_int8_arrays(column: Iterable[ArrayLike]) -> Iterator[bytes]:
+    return _encode_arrays(column, INT8_OID, ">i8")
 
 
-def parse_int4_arrays(column: Iterable[ArrayLike]) -> Iterator[bytes]:
-    return _parse_arrays(column, INT4_OID, ">i4")
+def encode_int4_arrays(column: Iterable[ArrayLike]) -> Iterator[bytes]:
+    return _encode_arrays(column, INT4_OID, ">i4")
 
 
-def parse_float8_arrays(column: Iterable[ArrayLike]) -> Iterator[bytes]:
-    return _parse_arrays(column, FLOAT8_OID, ">f8")
+def encode_float8_arrays(column: Iterable[ArrayLike]) -> Iterator[bytes]:
+    return _encode_arrays(column, FLOAT8_OID, ">f8")
 
 
-def _parse_arrays(column: Iterable[ArrayLike], oid: int, kind: str) -> Iterator[bytes]:
+def _encode_arrays(column: Iterable[ArrayLike], oid: int, kind: str) -> Iterator[bytes]:
     """Yield one-dimensional arrays without nulls: dimensions, null flag, type, length, lower bound, (size, value)s.
 
     Many arrays are converted at once, because the calls of NumPy take more time than the bytes.

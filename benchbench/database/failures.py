@@ -89,7 +89,7 @@ def read_again(rows: QuerySet[M], pk: Any) -> M:
     """
     row = rows.filter(pk=pk).first()
     if row is None:
-        raise _build_deleted(rows.model, pk)
+        raise _build_deleted_error(rows.model, pk)
     return row
 
 
@@ -98,9 +98,9 @@ def refresh(row: Model, rows: QuerySet[Any] | None = None) -> None:
     try:
         row.refresh_from_db(from_queryset=rows)
     except ObjectDoesNotExist:
-        raise _build_deleted(type(row), row.pk) from None
+        raise _build_deleted_error(type(row), row.pk) from None
 
 
-def _build_deleted(model: type[Model], pk: Any) -> DeletedError:
+def _build_deleted_error(model: type[Model], pk: Any) -> DeletedError:
     noun, plural = model._meta.verbose_name, model._meta.verbose_name_plural
     return DeletedError(f"Another user just deleted the {noun} {pk}: list the {plural} again.")

@@ -219,7 +219,7 @@ def write_dataset(dataset: Dataset) -> dict[str, Iterator[str]]:
     about = {name: value for name, value in asdict(dataset.metadata).items() if value}
     return {
         "metadata.json": iter([dump_json(about, indent=2), "\n"]),
-        "topics.json": _list(map(_parse_topic, dataset.topics)),
+        "topics.json": _list(map(_convert_topic, dataset.topics)),
         "qrels.json": _list(
             {"query_id": query, "canonical_item_id": item, "relevance": grade}
             for query, grades in dataset.qrels.items()
@@ -228,7 +228,7 @@ def write_dataset(dataset: Dataset) -> dict[str, Iterator[str]]:
     }
 
 
-def _parse_topic(topic: Topic) -> dict[str, Any]:
+def _convert_topic(topic: Topic) -> dict[str, Any]:
     fields: dict[str, Any] = {"query_id": topic.key, "query_text": topic.text, "slice_ids": topic.slices}
     if topic.expected_positive_count is not None:
         fields["expected_positive_count"] = topic.expected_positive_count

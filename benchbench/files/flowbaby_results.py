@@ -135,10 +135,8 @@ def check_selection(split: str | None) -> None:
     """Raise SelectionError if settings were chosen on the test split, whose figures would then be too good."""
     if split == "test":
         raise SelectionError(
-            (
-                "Settings were selected on the test split, which therefore cannot judge them: select on "
-                "train or validation."
-            ),
+            "Settings were selected on the test split, which therefore cannot judge them: select on train or "
+            "validation.",
             field="selection_split",
         )
 
@@ -259,7 +257,9 @@ def compare_summaries(before: Summary, after: Summary) -> dict[str, Any]:
         "runs": [{"id": side.run_id, "git_sha": side.git_sha, "execution": side.execution} for side in (before, after)],
         "duration_ms": change(before.duration_ms, after.duration_ms),
         "measures": measures,
-        "warnings": _warnings(before, after, [name for name, side in measures.items() if side["difference"] is None]),
+        "warnings": _warnings(
+            before, after, [name for name, values in measures.items() if values["difference"] is None]
+        ),
     }
 
 

@@ -113,7 +113,7 @@ def _read_trec(path: Path, queries: Container[str]) -> Read:
         try:
             ranking = scored.rank()
         except RepeatedDocumentError:
-            raise trec.find_repeated_document(path, query) from None
+            raise trec.build_repeat_error(path, query) from None
         documents = trec.decode_ids(ranking, location=f"{path.name}, query {query[:60]!a},")
         rankings[query] = _rank(documents, map(dict(zip(scored.documents, scored.scores, strict=True)).get, ranking))
     return *trec.read_tags(path), rankings, unknown_queries

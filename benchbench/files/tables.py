@@ -88,10 +88,10 @@ def _read_csv(path: Path, delimiter: str) -> tuple[list[str], Iterator[Row]]:
     rows = read_cells()
     _, header = next(rows, ("", []))
     header = [name.strip() for name in header]
-    return header, _build_rows(header, rows)
+    return header, _read_rows(header, rows)
 
 
-def _build_rows(header: list[str], rows: Iterator[tuple[str, list[str]]]) -> Iterator[Row]:
+def _read_rows(header: list[str], rows: Iterator[tuple[str, list[str]]]) -> Iterator[Row]:
     for location, row in rows:
         if len(row) != len(header):
             raise FileFormatError(f"{location} has {len(row)} cells, but the header has {len(header)}.")

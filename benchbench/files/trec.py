@@ -91,7 +91,7 @@ def read_tags(path: Path) -> tuple[tuple[str, ...], int]:
     return tuple(tag.decode(errors="replace").replace("\0", "\ufffd") for tag in tags), longer
 
 
-def find_repeated_document(path: Path, query: str) -> FileFormatError:
+def build_repeat_error(path: Path, query: str) -> FileFormatError:
     """Return the error with the line on which a document of `query` occurs for the second time in a run."""
     lines: dict[bytes, int] = {}
     for number, line in read_raw_lines(path):

@@ -21,7 +21,7 @@ from benchbench.ir.measures.graded import share
 Bounds = tuple[Values, Values]
 
 
-def find_bounds(measure: Measure, graded: GradedRankings, top_grade: float) -> Bounds:
+def compute_bounds(measure: Measure, graded: GradedRankings, top_grade: float) -> Bounds:
     """Return the least and the greatest value of each query, both (q,); NaN for a measure of the library.
 
     `top_grade` is the highest grade that a document can get; no grade of the truths is above it. Linear in the depth,

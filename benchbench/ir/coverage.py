@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from benchbench.ir.bounds import find_bounds
+from benchbench.ir.bounds import compute_bounds
 from benchbench.ir.measures import GradedRankings, Measure, Values, evaluate
 
 UNEVEN = 0.05  # runs whose mean Judged@k differs by more are not judged alike
@@ -41,7 +41,7 @@ def cover(measures: Sequence[Measure], graded: GradedRankings, *, top_grade: flo
     1 where nothing is relevant.
     """
     highest = max(graded.ideal.max(initial=0.0), top_grade or 1.0)
-    ranges = [find_bounds(measure, graded, highest) for measure in measures]
+    ranges = [compute_bounds(measure, graded, highest) for measure in measures]
     nothing = np.empty((0, len(graded.lengths)))
     return Coverage(
         judged=evaluate([Measure("Judged", measure.cutoff) for measure in measures], graded),

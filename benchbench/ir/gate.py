@@ -151,8 +151,8 @@ def combine(outcomes: Sequence[Outcome]) -> Outcome:
 def judge(rules: Rules, evidence: Evidence) -> list[CheckReport]:
     """Check every rule against the measurements, in the order of a rules file."""
     checks = [_check_floor(floor, evidence) for floor in rules.floors]
-    checks += [_change(change, evidence) for change in rules.changes]
-    checks += [_must_not_fail(rule, evidence) for rule in rules.must_not_fail]
+    checks += [_check_change(change, evidence) for change in rules.changes]
+    checks += [_check_named_queries(rule, evidence) for rule in rules.must_not_fail]
     if rules.false_answers is not None:
         checks.append(_check_false_answers(rules.false_answers, evidence))
     checks += [_check_latency(name, limit, evidence) for name, limit in rules.latency_ms]
@@ -186,7 +186,7 @@ def _check_floor(floor: Floor, evidence: Evidence) -> CheckReport:
     return CheckReport(name, required, _format_value(mean, floor.at_least), outcome, n, mean, floor.mean)
 
 
-def _change(change: Change, evidence: Evidence) -> CheckReport:
+def _check_change(change: Change, evidence: Evidence) -> CheckReport:
     name = f"{change.measure} against the baseline"
     gain = change.must_gain is not None
     limit = (change.must_gain if gain else change.may_lose) or 0.0
@@ -214,7 +214,7 @@ def _change(change: Change, evidence: Evidence) -> CheckReport:
     return CheckReport(name, required, observed, outcome, difference.n, difference.mean, note=note)
 
 
-def _must_not_fail(rule: MustNotFail, evidence: Evidence) -> CheckReport:
+def _check_named_queries(rule: MustNotFail, evidence: Evidence) -> CheckReport:
     name = f"{rule.measure} of {rule.queries[0]}" if len(rule.queries) == 1 else f"{rule.measure} of named queries"
     required = f"each ≥ {figure(rule.at_least)}" if len(rule.queries) > 1 else f"≥ {figure(rule.at_least)}"
     indices = {key: index for index, key in enumerate(evidence.keys)}

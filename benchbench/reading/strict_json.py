@@ -142,7 +142,7 @@ def read_lines(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def read_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (where, object) for each line of a JSON Lines file."""
+    """Yield (location, object) for each line of a JSON Lines file."""
     for location, line in read_lines(path):
         value = parse(line, location=location)
         if not isinstance(value, dict):

@@ -159,7 +159,7 @@ class SiteAdmin(StrictAdmin):
         return [row]
 
     def list_buttons(self, request: HttpRequest, obj: Any) -> list[Button]:
-        """Return the buttons for `obj` in its present state, for any user; pages show those `list_offered`."""
+        """Return the buttons for `obj` in its present state, for any user; pages show those of `list_offered`."""
         return []
 
     def list_offered(self, request: HttpRequest, obj: Any) -> list[Button]:

@@ -76,15 +76,15 @@ class TestErrors:
 
 class TestShortfall:
     def test_a_narrow_search_cannot_fill_a_deep_list(self):
-        assert Ann.parse("hnsw").find_shortfall(100) == (
+        assert Ann.parse("hnsw").describe_shortfall(100) == (
             "hnsw finds at most 40 chunks per query because of ef_search, but 100 are needed: raise ef_search to "
             "100, or let it scan on (iterative=strict)."
         )
-        assert "needed: let it scan on" in Ann.parse("hnsw").find_shortfall(2000)
+        assert "needed: let it scan on" in Ann.parse("hnsw").describe_shortfall(2000)
 
     @pytest.mark.parametrize("text", ["exact", "hnsw(ef_search=100)", "hnsw(iterative=relaxed)", "ivfflat"])
     def test_others_may_fill_it(self, text):
-        assert Ann.parse(text).find_shortfall(100) == ""
+        assert Ann.parse(text).describe_shortfall(100) == ""
 
 
 class TestRecall:

@@ -88,7 +88,7 @@ def list_ann_warnings(facts: Facts | None) -> list[str]:
         )
     setting = Ann.parse(facts["setting"])
     scanning = ", or set iterative=relaxed" if setting.store == "pgvector" else ""
-    if shortfall := setting.find_shortfall(facts["depth"]):
+    if shortfall := setting.describe_shortfall(facts["depth"]):
         warnings.append(shortfall)
     elif notes.get("short"):
         warnings.append(

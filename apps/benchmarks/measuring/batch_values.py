@@ -123,7 +123,7 @@ def store_values(
     rows = (
         (
             *(binary.uuid(run_id), binary.int8(batch.pk), binary.text_array(measures)),
-            *binary.parse_int8_arrays([ids[~missing], ids[missing]]),
+            *binary.encode_int8_arrays([ids[~missing], ids[missing]]),
             *(binary.field(values[:, ~missing].astype("<f8").tobytes()), binary.text(truth_hash)),
             binary.boolean(was_searched),
         )

@@ -174,9 +174,9 @@ def store_final_lists(lists: Sequence[FinalList]) -> None:
     _select_lists({final.source for final in lists}, {final.query_id for final in lists}).delete()
     rows = zip(
         *_list_columns(lists),
-        binary.parse_int8_arrays(final.document_ids for final in lists),
-        _encode_optional(binary.parse_int4_arrays, [final.chunk_ranks for final in lists]),
-        binary.parse_int4_arrays(final.lengths for final in lists),
+        binary.encode_int8_arrays(final.document_ids for final in lists),
+        _encode_optional(binary.encode_int4_arrays, [final.chunk_ranks for final in lists]),
+        binary.encode_int4_arrays(final.lengths for final in lists),
         *([binary.float8((final.timings or {}).get(name)) for final in lists] for name in TIMINGS),
         *zip(*(_encode_calls(final.calls) for final in lists), strict=True) if lists else [[]] * len(CALLS),
         strict=True,
@@ -231,11 +231,11 @@ def _list_columns(lists: Sequence[FinalList]) -> Iterator[Iterable[bytes]]:
     yield (binary.int8(final.source) for final in lists)
     yield (binary.int8(final.query_id) for final in lists)
     yield (binary.int2(final.repetition) for final in lists)
-    yield _encode_optional(binary.parse_int8_arrays, [final.chunk_ids for final in lists])
-    yield binary.parse_float8_arrays(final.scores for final in lists)
+    yield _encode_optional(binary.encode_int8_arrays, [final.chunk_ids for final in lists])
+    yield binary.encode_float8_arrays(final.scores for final in lists)
     pairs = [(final.scores, final.threshold_scores) for final in lists]
     thresholds = [None if values is None or np.array_equal(values, scores) else values for scores, values in pairs]
-    yield _encode_optional(binary.parse_float8_arrays, thresholds)
+    yield _encode_optional(binary.encode_float8_arrays, thresholds)
     yield (binary.float8(final.duration_ms) for final in lists)
     yield (binary.text(final.error.replace("\0", "")) for final in lists)
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from benchbench.ir.bounds import find_bounds
+from benchbench.ir.bounds import compute_bounds
 from benchbench.ir.judging.fillings import Shape, compute_placed, compute_reach
 from benchbench.ir.judging.pool import Pool
 from benchbench.ir.measures import GradedRankings, Values
@@ -41,7 +41,7 @@ class OpenQuery:
 
     @classmethod
     def from_pool(cls, pool: Pool, shape: Shape, query: int, grades: Values, outside: Values) -> OpenQuery:
-        """Return the open query from `grades` (width,) of its cells and `outside` (levels,) of `counted`."""
+        """Return the open query from `grades` (width,) of its cells and `outside` (levels,) of `count_outside`."""
         holes = pool.has_document[query] & np.isnan(grades)
         reach = compute_reach(grades, shape.levels)
         gains = shape.widths @ reach
@@ -163,7 +163,7 @@ def _bound_runs(shape: Shape, query: OpenQuery) -> tuple[Values, Values]:
     graded = GradedRankings(
         grades, is_ranked.sum(axis=1).astype(np.int64), ideal, np.full(len(ranks), base), [{} for _ in ranks]
     )
-    low, high = find_bounds(shape.measure, graded, 1.0)
+    low, high = compute_bounds(shape.measure, graded, 1.0)
     within = is_ranked if shape.measure.cutoff is None else is_ranked[:, : shape.measure.cutoff]
     ranked_holes = (within & np.isnan(grades[:, : within.shape[1]])).sum(axis=1)
     total = (np.isnan(query.grades) & query.row.has_document[0]).sum()

@@ -93,7 +93,7 @@ class Judging:
     def state(self, *, bounds: bool = True) -> State:
         """Return the state after the grades so far. If an older model calls it settled, a refitted one decides.
 
-        Without `bounds` those are NaN and `certain` is false: cheaper for frequent calls that do not show them.
+        Without `bounds` those are NaN and `is_certain` is false: cheaper for frequent calls that do not show them.
         """
         state = self._state(bounds)
         if state.is_settled and self._learned_count != state.judged:
@@ -109,7 +109,7 @@ class Judging:
         reason = self._describe_shortage()
         sure = find_settled(signs == likeliest, shares, CONFIDENCE) & (reason is None)
         settled = reason is None and probability >= self._required_probability
-        pairs = self._build_pairs(outcomes, likeliest, shares, sure, self.find_bounds() if bounds else None)
+        pairs = self._build_pairs(outcomes, likeliest, shares, sure, self.compute_bounds() if bounds else None)
         self._importance = self._weigh_pairs(outcomes, shares)
         return State(
             pairs=pairs,
@@ -148,7 +148,7 @@ class Judging:
         return tuple(PairState(*row) for row in zip(*(column.tolist() for column in columns), strict=True))
 
     def compute_weights(self) -> Values:
-        """Return the weight of each pair of the pool, (size,); 0 if it is judged (see `compute_weights`).
+        """Return the weight of each pair of the pool, (size,); 0 if it is judged (see `judging.weights`).
 
         Weights depend on the last computed state: compute it again after a few grades.
         """
@@ -160,7 +160,7 @@ class Judging:
         gains = np.where(self._holes & self.pool.answered[:, None], gains, 0.0)
         return np.asarray(np.sqrt(gains)[tuple(self.pool.cells.T)], np.float64)
 
-    def find_bounds(self) -> tuple[Values, Values]:
+    def compute_bounds(self) -> tuple[Values, Values]:
         """Return the least and greatest difference of means of each pair of runs over every filling, (p,) each."""
         for query in np.flatnonzero(self.pool.answered & np.isnan(self._bounds[0, :, 0])).tolist():
             row = OpenQuery.from_pool(self.pool, self.shape, query, self.grades[query], self._outside_counts[:, query])

@@ -38,7 +38,7 @@ def order_randomly(pool: Pool, *, seed: int) -> Numbers:
 
 
 def order_by_weight(weights: Sequence[float] | NDArray[np.float64]) -> Numbers:
-    """Return the numbers of the pairs by falling weight (size,): the decisive order, of `Judging.weights`."""
+    """Return the numbers of the pairs by falling weight (size,): the decisive order, of `Judging.compute_weights`."""
     return np.argsort(-np.asarray(weights, np.float64), kind="stable")
 
 

@@ -135,7 +135,7 @@ class Drawing:
     """
 
     def __init__(self, pool: Pool, features: Features, shape: Shape, outside: Values, *, draws: int, seed: int) -> None:
-        """`outside` is (levels, Q) of `fillings.counted`; of `features` the values count at the time of a draw."""
+        """`outside` is (levels, Q) of `count_outside`; of `features` the values count at the time of a draw."""
         self._pool, self._features, self._shape, self._outside = pool, features, shape, outside
         self._seed, self._draws = seed, draws
         self._uniform = np.random.default_rng((seed, 18)).random((pool.size, draws), np.float32)

@@ -2,8 +2,8 @@
 
 There are two levels of certainty.
 
-**Under every filling.** `Pair.least` and `greatest` bound the difference of two means over all grades that the holes
-could get. If both have one sign, no further grade can change the order of the two runs on these queries.
+**Under every filling.** `lower_bound` and `upper_bound` of a pair bound the difference of two means over all grades
+that the holes could get. If both have one sign, no further grade can change the order of the two runs on these queries.
 
 **At 95 %.** The verdict is that of `statistics`: the best group, by significant differences. The grades so far and a
 model of relevance (`relevance`) give the chance of each filling; `draws` fillings are drawn, each measured and judged
@@ -28,7 +28,7 @@ class PairState:
     lower_bound: float
     upper_bound: float
     difference: float  # expected
-    standard_deviation: float  # its standard deviation over the fillings: what the holes leave open
+    standard_deviation: float  # over the fillings: what the holes leave open
     outcome: int  # likeliest, once all is judged: 1 first significantly better, −1 second, 0 neither
     probability: float  # of that outcome
     is_settled: bool  # at 95 %, together with all others that are called so

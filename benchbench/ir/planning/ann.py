@@ -163,7 +163,7 @@ class Ann:
         """Return the options that shape the index itself. Settings of one method that agree in them share an index."""
         return {name: value for name, value in self.options if self._options[name].builds}
 
-    def find_shortfall(self, depth: int) -> str:
+    def describe_shortfall(self, depth: int) -> str:
         """Return a sentence if the settings are too narrow for a search for `depth` chunks, else ""."""
         if self.method != "hnsw" or self["ef_search"] >= depth:
             return ""

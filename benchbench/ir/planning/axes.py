@@ -93,7 +93,7 @@ class Axis:
 
     `key` names it in a matrix, `field` in a configuration, where `default` is that of the field. `kind` is what a value
     must be, and `canonical` gives its one form, so that equal values are found equal. A text states several values:
-    `split` parts it, and `number` reads one. `touches` takes a configuration and says whether the value makes a
+    `split` parts it, and `reader` reads one. `touches` takes a configuration and says whether the value makes a
     difference to what it finds. `labels` has the words for it.
     """
 

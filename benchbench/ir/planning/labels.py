@@ -53,11 +53,11 @@ def run_label(configuration: Configuration) -> str:
 
 def shorten_model(name: str) -> str:
     """Return the last part of a model's name, shortened if it is long."""
-    short = strip_folders(name) or name
+    short = strip_model_path(name) or name
     return short if len(short) <= LONGEST_MODEL else f"{short[: LONGEST_MODEL - 1]}…"
 
 
-def strip_folders(name: object) -> str:
+def strip_model_path(name: object) -> str:
     """Return the name of a model without the folders before it."""
     return str(name).rstrip("/").rpartition("/")[2]
 
@@ -76,7 +76,7 @@ def _name_mode(mode: str) -> str:
     return "lexical" if mode == "sparse" else mode
 
 
-def _get_words(section: str, **words: AxisWords) -> dict[str, AxisWords]:
+def _complete_words(section: str, **words: AxisWords) -> dict[str, AxisWords]:
     """Return the words of a section's axes by field, completed: what one does not state follows from its field."""
     for name, axis in words.items():
         axis.section = section
@@ -87,7 +87,7 @@ def _get_words(section: str, **words: AxisWords) -> dict[str, AxisWords]:
 
 
 AXIS_WORDS: dict[str, AxisWords] = {
-    **_get_words(
+    **_complete_words(
         SEARCH,
         index=AxisWords(
             option="--indexes",
@@ -126,19 +126,19 @@ AXIS_WORDS: dict[str, AxisWords] = {
             name="threshold",
         ),
     ),
-    **_get_words(
+    **_complete_words(
         RERANKING,
         use_reranker=AxisWords(
             option="--rerank",
             help="Scores the first results again with a reranker: slower, often better.",
-            summary=lambda run: f"rerank {strip_folders(run.effective_reranker)}" if run.use_reranker else "",
+            summary=lambda run: f"rerank {strip_model_path(run.effective_reranker)}" if run.use_reranker else "",
             phrase=lambda value: "reranked" if value else "not reranked",
             name="reranking",
         ),
         reranker=AxisWords(
             help="Name of a sentence-transformers CrossEncoder. Empty: late-interaction, on token vectors of "
             "the index's encoder.",
-            phrase=strip_folders,
+            phrase=strip_model_path,
         ),
         rerank_depth=AxisWords(
             help="Number of chunks per query that the reranker reads; a reranked run returns only these. Empty: top k.",
@@ -147,7 +147,7 @@ AXIS_WORDS: dict[str, AxisWords] = {
             unstated="reranks all",
         ),
     ),
-    **_get_words(
+    **_complete_words(
         METHODS,
         ann=AxisWords(
             help="“exact, hnsw(ef_search=100), faiss:hnsw(m=32)”: exact search in memory, a pgvector index, or a "
@@ -185,13 +185,13 @@ AXIS_WORDS: dict[str, AxisWords] = {
             unstated="all dimensions",
         ),
     ),
-    **_get_words(
+    **_complete_words(
         REWRITING,
         query=AxisWords(
             help="The text to search for: “as_asked, rewrite, hyde, multi(3)”. A language model writes a clearer "
             "query (rewrite), an answering passage (hyde, dense only), or 3 variants that are fused by "
             "rank (multi). Rerankers always read the original query.",
-            summary=lambda run: f"query {run.query} by {strip_folders(run.llm)}" if run.rewrites else "",
+            summary=lambda run: f"query {run.query} by {strip_model_path(run.llm)}" if run.rewrites else "",
             phrase=lambda value: "query as asked" if value == AS_ASKED else f"query {value}",
         ),
         llm=AxisWords(

@@ -48,7 +48,7 @@ def test_mean_difference_bounds_match_brute_force_over_fillings(seed):
     for measure in MEASURES:
         pool = Pool.from_rankings(rankings, depth=measure.cutoff)
         judging = Judging(pool, measure, range(top + 1), truths, draws=2)
-        least, greatest = judging.find_bounds()
+        least, greatest = judging.compute_bounds()
         ends = []
         for query, truth in enumerate(truths):
             outcomes = [values(measure, rankings, query, filled) for filled in fillings(pool, query, truth, top)]
@@ -66,7 +66,7 @@ def test_average_precision_bounds_hold_with_many_holes(seed, monkeypatch):
     for measure in (Measure("AP"), Measure("AP", 3)):
         pool = Pool.from_rankings(rankings, depth=measure.cutoff)
         judging = Judging(pool, measure, [0, 1], truths, draws=2)
-        least, greatest = judging.find_bounds()
+        least, greatest = judging.compute_bounds()
         first, second = judging.pairs
         for filled in itertools.product(*(fillings(pool, query, truth, 1) for query, truth in enumerate(truths))):
             outcome = np.mean([values(measure, rankings, query, truth) for query, truth in enumerate(filled)], axis=0)
