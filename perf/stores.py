@@ -35,7 +35,7 @@ from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Run
 from apps.mappings.beir import import_beir
 from apps.operations.working import wait
-from apps.retrieval.encoders.encoding import query_vectors
+from apps.retrieval.encoders.encoding import compute_query_vectors
 from apps.retrieval.models import Index
 from apps.retrieval.search.approximate import ApproximateView, locate_collections
 from apps.retrieval.search.vectors import map_vectors
@@ -170,7 +170,7 @@ def main() -> None:
     print(f"{index.chunk_set.chunk_count:,} documents, {index.dimension} dimensions, depth {DEPTH}, isolated")
     tell(benchmark)
     texts = list(benchmark.dataset_version.queries.values_list("text", flat=True))
-    queries = np.stack([one.vector for one in query_vectors(index, texts)])
+    queries = np.stack([one.vector for one in compute_query_vectors(index, texts)])
     compare(index, map_vectors(index), queries, locate_collections(index))
     random = np.random.default_rng(1).standard_normal((SYNTHETIC + 100, 384)).astype(np.float32)
     random /= np.linalg.norm(random, axis=1, keepdims=True)

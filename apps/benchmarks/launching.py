@@ -17,7 +17,12 @@ from apps.benchmarks.models import Benchmark, Run, StageList
 from apps.benchmarks.planning import add_sources, estimate_costs, needs_preparing, plan_of, query_units
 from apps.operations.launching import cancel_operation, start_operation
 from apps.operations.models import Operation, Status
-from apps.retrieval.availability import describe_missing, index_requirements, require_available, run_requirements
+from apps.retrieval.availability import (
+    describe_missing,
+    list_index_requirements,
+    list_run_requirements,
+    require_available,
+)
 from apps.retrieval.encoders.encoding import compute_uncached_share
 from apps.retrieval.models import Index
 from benchbench.database.failures import read_again, refresh
@@ -161,7 +166,7 @@ def retry(benchmark: Benchmark, *, by: User | None = None) -> Operation:
         run_ids = [
             pk
             for pk, index, config in built
-            if not describe_missing(index_requirements(index) | run_requirements(index, config))
+            if not describe_missing(list_index_requirements(index) | list_run_requirements(index, config))
         ]
         if not run_ids:
             for _, index, config in built:

@@ -17,7 +17,7 @@ from apps.datasets.formats.schema1 import read_schema1
 from apps.datasets.importing import import_dataset
 from apps.mappings.creating import ensure_mapping
 from apps.mappings.models import Mapping
-from apps.retrieval.indexing import create_index, equal_indexes
+from apps.retrieval.indexing import create_index, filter_equal_indexes
 from apps.retrieval.models import Index
 
 DATA = Path(__file__).parent / "data"
@@ -55,7 +55,7 @@ def prepare_index(collection: Collection, owner: User | None) -> Index:
     """Return the index of whole documents, ready or still to be built."""
     made_of: dict[str, Any] = {"name": INDEX, "encoder": settings.BENCHBENCH_DEFAULT_MODEL}
     # The index of an interrupted demo continues where it stopped.
-    equal = equal_indexes(collection, owner, **made_of).filter(owner=owner)
+    equal = filter_equal_indexes(collection, owner, **made_of).filter(owner=owner)
     return equal.first() or create_index(collection, **made_of, owner=owner)
 
 

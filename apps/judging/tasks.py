@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from apps.judging.handing import load_items
 from apps.judging.judges import RoundStateError, lock_open_round, require_open
-from apps.judging.llm.judges import grade_counts
+from apps.judging.llm.judges import count_grades
 from apps.judging.llm.launching import list_changes
 from apps.judging.llm.prompting import MAX_TOKENS, build_prompt, is_answer, read_answer
 from apps.judging.models import Grade, LLMJudge, Round, RoundItem
@@ -74,7 +74,7 @@ def describe_progress(operation: Operation) -> dict[str, Any]:
     """Return the data of an `llm_judging_progress` event."""
     judge = LLMJudge.objects.filter(pk=operation.parameters.get("judge")).first()
     operation_progress = compute_progress(operation)
-    counts = grade_counts(judge) if judge else {"graded": 0, "cannot_judge": 0}
+    counts = count_grades(judge) if judge else {"graded": 0, "cannot_judge": 0}
     stages = {Status.PENDING: "starting", Status.RUNNING: "judging"}
     return {
         **build_common_fields(operation),

@@ -23,7 +23,7 @@ from apps.mappings.models import Mapping
 from apps.operations.models import Operation
 from apps.retrieval.encoders.encoding import load_index_encoder
 from apps.retrieval.importing_vectors import VectorImport, import_vectors
-from apps.retrieval.indexing import create_index, equal_indexes, find_or_start_build
+from apps.retrieval.indexing import create_index, filter_equal_indexes, find_or_start_build
 from apps.retrieval.models import Index
 from benchbench.catalogue import parse_catalogue_id
 from benchbench.errors import BenchbenchError, ConflictError
@@ -143,7 +143,7 @@ def _import_index(collection: Collection, vectors: Path, version: DatasetVersion
     with vectors.open("rb") as file:
         digest = file_digest(file, "sha256").hexdigest()
     made_by = {"vector_source": digest} | ({"encoder": model} if model else {})
-    equal = equal_indexes(collection, owner, **IMPORTED, name=collection.name, **made_by)
+    equal = filter_equal_indexes(collection, owner, **IMPORTED, name=collection.name, **made_by)
     if index := equal.filter(status=Index.Status.READY).first():
         return Indexed(index, reused=True)
     index = create_index(collection, name=collection.name, owner=owner)
@@ -156,7 +156,7 @@ def _import_index(collection: Collection, vectors: Path, version: DatasetVersion
 
 
 def _build_index(collection: Collection, encoder: str, owner: Any) -> Indexed:
-    equal = equal_indexes(collection, owner, **IMPORTED, name=collection.name, vector_source="", encoder=encoder)
+    equal = filter_equal_indexes(collection, owner, **IMPORTED, name=collection.name, vector_source="", encoder=encoder)
     index = equal.first() or create_index(collection, name=collection.name, encoder=encoder, owner=owner)
     if index.status == Index.Status.READY:
         return Indexed(index, reused=True)

@@ -199,7 +199,7 @@ class _Watcher(AsyncWebsocketConsumer):
     def build_messages(self, operation: Operation, is_initial: bool) -> list[tuple[str, dict[str, Any]]]:
         """Return events for the newly finished parts of an operation, in order and each once, then its state.
 
-        A client that is just `is_initial` has the state of an active operation already.
+        With `is_initial`, the client has just received the state of the active operations.
         """
         operation_id, handler = str(operation.pk), load_handler(operation)
         completions = handler.list_completions(operation, self._last_ordinals.get(operation_id, 0))

@@ -33,10 +33,10 @@ class Stopped(Exception):
 
 def make_owner() -> str:
     """Return a name for a worker, unique among all processes and machines."""
-    return f"{process_name(os.getpid())}{uuid.uuid4().hex[:8]}"
+    return f"{name_process(os.getpid())}{uuid.uuid4().hex[:8]}"
 
 
-def process_name(pid: int) -> str:
+def name_process(pid: int) -> str:
     """Return the common prefix of the names of all workers of a process of this host."""
     return f"{socket.gethostname()[-40:]}:{pid}:"
 

@@ -38,7 +38,7 @@ def count_batch(kind: str, outcome: str, seconds: float) -> None:
 
 
 def count_vectors(kind: str, *, cached: int, encoded: int) -> None:
-    """Count vectors `kind` queries or documents: those found in the cache and those encoded."""
+    """Count vectors of `kind`, queries or documents: those found in the cache and those encoded."""
     count({("benchbench_vector_lookups", kind, "hit"): cached, ("benchbench_vector_lookups", kind, "miss"): encoded})
 
 
@@ -74,7 +74,7 @@ class SiteCollector(Collector):
         left = active.values_list("operation__kind", "state").annotate(Count("pk")).order_by()
         text = "Unfinished batches of active operations."
         yield _build_gauge("benchbench_batches_left", text, ["kind", "state"], (((k, s), n) for k, s, n in left))
-        yield from _build_counters()
+        yield from _collect_counters()
 
 
 def build_registry() -> CollectorRegistry:
@@ -92,7 +92,7 @@ def _build_gauge(name: str, text: str, labels: list[str], rows: Iterable[tuple[S
     return gauge
 
 
-def _build_counters() -> Iterator[Metric]:
+def _collect_counters() -> Iterator[Metric]:
     totals = load_counts()
     for name, (text, labels) in COUNTERS.items():
         counter = CounterMetricFamily(name, text, labels=labels)

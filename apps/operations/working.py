@@ -15,7 +15,7 @@ from redis.exceptions import RedisError
 from apps.operations import events, queueing
 from apps.operations.ending import conclude, end_operation, fit_workers, settle
 from apps.operations.handlers import Faults, load_handler
-from apps.operations.leasing import Lease, Stopped, claim, filter_claimable, get_this_worker, make_owner, process_name
+from apps.operations.leasing import Lease, Stopped, claim, filter_claimable, get_this_worker, make_owner, name_process
 from apps.operations.metrics import count_batch
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.waiting import hold_host
@@ -47,7 +47,7 @@ def work_batch(batch_id: int) -> None:
     close_old_connections()  # the database may have restarted since the last batch, and RQ does not check
     try:
         batch_id = take_turn(batch_id, get_this_worker())
-        if not perform_batch(batch_id, owner=get_this_worker()) and pass_on(batch_id, owner=get_this_worker()):
+        if not perform_batch(batch_id, owner=get_this_worker()) and pass_on_released(batch_id, owner=get_this_worker()):
             time.sleep(PASS_ON_SECONDS)
     finally:
         close_old_connections()
@@ -132,7 +132,7 @@ def release(pid: int, note: Note, sentence: str) -> None:
     A batch that hung in a stage's queries loses no attempt. The next attempt skips the query (`Batch.hung`) or, if
     several hung together, does them one by one.
     """
-    batches = Batch.objects.filter(state=Batch.State.RUNNING, lease_owner__startswith=process_name(pid))
+    batches = Batch.objects.filter(state=Batch.State.RUNNING, lease_owner__startswith=name_process(pid))
     for batch in batches.select_related("operation"):
         if "stage" not in note:
             _end_attempt(batch, sentence)
@@ -159,7 +159,7 @@ def _release_batch(batch: Batch, lease: Lease, error: Exception | str, **operati
     events.publish(batch.operation_id)
 
 
-def pass_on(batch_id: int, *, owner: str) -> bool:
+def pass_on_released(batch_id: int, *, owner: str) -> bool:
     """Enqueue a batch again if `owner` may not claim it, having released its operation. Return whether that is so."""
     waiting = filter_claimable(Batch.objects.filter(pk=batch_id, operation__unfit_workers__has_key=owner))
     batch = waiting.select_related("operation").first()

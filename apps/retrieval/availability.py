@@ -43,7 +43,7 @@ def describe_missing(requirements: Mapping[str, str]) -> str:
     return "; ".join(filter(None, (CHECKS[kind](name) for kind, name in requirements.items())))
 
 
-def index_requirements(index: Index | Ingredients, *, to_build: bool = False) -> dict[str, str]:
+def list_index_requirements(index: Index | Ingredients, *, to_build: bool = False) -> dict[str, str]:
     """Return the requirements of an index by kind. With `to_build`, its models must be usable now."""
     requirements = {"strategy": index.strategy, "loaded encoder" if to_build else "encoder": index.encoder}
     if index.strategy in STRATEGIES and STRATEGIES[index.strategy].requires_llm:
@@ -51,7 +51,7 @@ def index_requirements(index: Index | Ingredients, *, to_build: bool = False) ->
     return requirements
 
 
-def run_requirements(index: Index, configuration: Configuration) -> dict[str, str]:
+def list_run_requirements(index: Index, configuration: Configuration) -> dict[str, str]:
     """Return the parts that a configuration needs for searching an index, without those of the index itself."""
     requirements = {}
     strategy = STRATEGIES.get(index.strategy)
@@ -68,9 +68,9 @@ def run_requirements(index: Index, configuration: Configuration) -> dict[str, st
 
 def require_available(index: Index, configuration: Configuration | None = None, *, to_build: bool = False) -> None:
     """Check that an index can be used here and, if given, searched by `configuration`. Raises UnavailableError."""
-    if missing := describe_missing(index_requirements(index, to_build=to_build)):
+    if missing := describe_missing(list_index_requirements(index, to_build=to_build)):
         raise UnavailableError(f'The index "{index}" is not available here: {missing}.')
-    if configuration and (missing := describe_missing(run_requirements(index, configuration))):
+    if configuration and (missing := describe_missing(list_run_requirements(index, configuration))):
         raise UnavailableError(f'"{run_label(configuration)}" is not available here: {missing}.')
 
 

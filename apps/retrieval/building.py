@@ -16,7 +16,7 @@ from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.models import ChunkSet, Index
 from apps.retrieval.search.holding import lock_chunk_set
 from apps.retrieval.search.vectors import count_rows, create_table, drop_table, insert_rows, load_ids
-from apps.retrieval.strategies import TREES, get_strategy, search_parameters
+from apps.retrieval.strategies import TREES, get_strategy, select_search_parameters
 from benchbench.errors import BenchbenchError
 from benchbench.ir.records import Positions
 
@@ -176,7 +176,7 @@ def finish(index: Index, *, duration_sec: float) -> None:
     if chunk_set.completed_at is None:
         raise IndexingError(f'The index "{index}" has an incomplete tree of summaries; build it again.')
     lexical = index.lexical_index
-    searching = search_parameters(get_strategy(index.strategy), index.chunk_parameters)
+    searching = select_search_parameters(get_strategy(index.strategy), index.chunk_parameters)
     asks_for_summaries = index.strategy in TREES and TREES[index.strategy].requires_llm
     index.fingerprint = fingerprint(
         chunk_set=chunk_set.fingerprint,

@@ -14,7 +14,7 @@ from apps.retrieval.building import require_chunk_limit
 from apps.retrieval.fingerprints import fingerprint, hash_text
 from apps.retrieval.models import ChunkSet
 from apps.retrieval.search.holding import find_locked_set
-from apps.retrieval.strategies import TREES, chunk_parameters, get_strategy
+from apps.retrieval.strategies import TREES, get_strategy, select_chunk_parameters
 from apps.retrieval.strategies.base import Piece
 
 DOCUMENTS_AT_ONCE = 1000
@@ -49,7 +49,7 @@ def make_chunk_set(
     it. `on_part` is called between parts and may raise. Raises StrategyError, ChunkingError, and IndexingError above
     BENCHBENCH_MAX_CHUNKS.
     """
-    parameters = chunk_parameters(get_strategy(strategy), parameters)
+    parameters = select_chunk_parameters(get_strategy(strategy), parameters)
     locked = Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)
     key = fingerprint(
         collection=str(locked.pk),

@@ -6,7 +6,7 @@ from django import forms
 from django.conf import settings
 
 from apps.collections.models import Collection
-from apps.retrieval.encoders.admitting import name_problem
+from apps.retrieval.encoders.admitting import describe_name_problem
 from apps.retrieval.grids import EXAMPLE, Grid, read_strategy
 from apps.retrieval.llms.servers import load_servers
 from apps.retrieval.models import Index
@@ -122,7 +122,7 @@ class IndexForm(PageForm, ParameterFields):
 
     def clean_encoder(self) -> str:
         name: str = self.cleaned_data["encoder"].strip()
-        if sentence := name_problem(name):
+        if sentence := describe_name_problem(name):
             raise forms.ValidationError(sentence)
         return name
 
@@ -188,7 +188,7 @@ class GridForm(PageForm):
 
     def clean_encoders(self) -> list[str]:
         names = split_lines(self.cleaned_data["encoders"])
-        if wrong := [sentence for name in names if (sentence := name_problem(name))]:
+        if wrong := [sentence for name in names if (sentence := describe_name_problem(name))]:
             raise forms.ValidationError(wrong)
         return names or [""]
 

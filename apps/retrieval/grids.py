@@ -13,10 +13,10 @@ from django.db import transaction
 from apps.collections.models import Collection
 from apps.operations.models import Operation
 from apps.retrieval import indexing
-from apps.retrieval.availability import UnavailableError, describe_missing, index_requirements
+from apps.retrieval.availability import UnavailableError, describe_missing, list_index_requirements
 from apps.retrieval.building import IndexingError, require_chunk_limit
 from apps.retrieval.models import Index, Ingredients
-from apps.retrieval.naming import index_name, list_longer_names
+from apps.retrieval.naming import list_longer_names, name_index
 from apps.retrieval.strategies import STRATEGIES
 from apps.retrieval.strategies.base import StrategyError
 from benchbench.database.failures import read_again
@@ -57,10 +57,10 @@ class Grid:
             asks = strategy in STRATEGIES and STRATEGIES[strategy].requires_llm
             llms = (self.llms if asks else ()) or [NO_LLM]
             for store, encoder, (llm, llm_parameters) in product(self.stores, self.encoders, llms):
-                made_of = Ingredients(
+                ingredients = Ingredients(
                     strategy, dict(parameters), encoder.strip(), llm.strip(), dict(llm_parameters), self.lexical
                 )
-                combined.append((made_of, store))
+                combined.append((ingredients, store))
         return _drop_repeats(combined)
 
     def list_ingredients(self) -> list[Ingredients]:
@@ -187,15 +187,15 @@ def _plan_cells(collection: Collection, grid: Grid, owner: Any) -> Iterator[Cell
 
 
 def _plan_cell(collection: Collection, ingredients: Ingredients, owner: Any, used_names: Sequence[str]) -> Cell:
-    if missing := describe_missing(index_requirements(ingredients)):
-        return Cell(find_free_name(index_name(ingredients), used_names), ingredients, missing=missing)
+    if missing := describe_missing(list_index_requirements(ingredients)):
+        return Cell(find_free_name(name_index(ingredients), used_names), ingredients, missing=missing)
     ingredients = indexing.complete(ingredients)
-    indexing.require_searchable(index_name(ingredients), ingredients.strategy, ingredients.encoder, ingredients.lexical)
+    indexing.require_searchable(name_index(ingredients), ingredients.strategy, ingredients.encoder, ingredients.lexical)
     index = indexing.find_index(collection, ingredients, owner=owner)
     if index is None:
         require_chunk_limit(collection, ingredients.strategy, ingredients.chunk_parameters)
     is_started = index is not None and index.status in (Index.Status.READY, Index.Status.INDEXING)
-    missing = "" if is_started else describe_missing(index_requirements(ingredients, to_build=True))
+    missing = "" if is_started else describe_missing(list_index_requirements(ingredients, to_build=True))
     return Cell(index.name if index else _choose_name(collection, ingredients, used_names), ingredients, index, missing)
 
 
@@ -203,7 +203,7 @@ def _choose_name(collection: Collection, ingredients: Ingredients, used_names: S
     """Return a name that the collection uses for no index with other ingredients."""
     other_indexes = Index.objects.filter(collection=collection).exclude(**asdict(ingredients), vector_source="")
     names = {*used_names, *other_indexes.values_list("name", flat=True)}
-    candidates = [name[:MAX_LENGTH] for name in chain([index_name(ingredients)], list_longer_names(ingredients))]
+    candidates = [name[:MAX_LENGTH] for name in chain([name_index(ingredients)], list_longer_names(ingredients))]
     return next((name for name in candidates if name not in names), find_free_name(candidates[-1], names))
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from apps.retrieval.building import assign_chunk_set, finish, insert_vectors, prepare_table
 from apps.retrieval.chunking import make_chunk_set
-from apps.retrieval.encoders.vector_cache import query_space
+from apps.retrieval.encoders.vector_cache import load_query_space
 from apps.retrieval.fingerprints import hash_text
 from apps.retrieval.models import CachedVector, Index
 from apps.retrieval.search.lexical_indexes import make_lexical_index
@@ -75,7 +75,7 @@ def read_vector_file(file: Path) -> VectorFile:
     return VectorFile(file.name, digest, **read, **words)
 
 
-def list_ids(ids: Sequence[str]) -> str:
+def describe_ids(ids: Sequence[str]) -> str:
     """Return the number of ids and some of them: 12 ids ('a', 'b', 'c' …)."""
     examples = ", ".join(map(repr, ids[:EXAMPLES]))
     return f"{counted(len(ids), 'id')} ({examples}{' …' if len(ids) > EXAMPLES else ''})"
@@ -114,7 +114,7 @@ def _parse_ids(file_name: str, name: str, array: NDArray[Any]) -> list[str]:
     ids = [value.decode() if isinstance(value, bytes) else str(value) for value in array.tolist()]
     first = {value: row for row, value in reversed(list(enumerate(ids)))}
     if repeated := [value for row, value in enumerate(ids) if row != first[value]]:
-        raise _build_error(file_name, name, f"repeats {list_ids(repeated)}")
+        raise _build_error(file_name, name, f"repeats {describe_ids(repeated)}")
     return ids
 
 
@@ -198,13 +198,14 @@ def _order_vectors(vector_file: VectorFile, external_ids: Sequence[str]) -> Vect
     rows = {external_id: row for row, external_id in enumerate(vector_file.document_ids)}
     if unknown := sorted(rows.keys() - set(external_ids)):
         raise VectorFileError(
-            f"{vector_file.name} has vectors of {list_ids(unknown)} that are not in the collection: import the "
+            f"{vector_file.name} has vectors of {describe_ids(unknown)} that are not in the collection: import the "
             "documents first, or leave their vectors out.",
             field="document_ids",
         )
     if missing := [external_id for external_id in external_ids if external_id not in rows]:
         raise VectorFileError(
-            f"{vector_file.name} has no vectors of {list_ids(missing)} of the collection: every document needs one.",
+            f"{vector_file.name} has no vectors of {describe_ids(missing)} of the collection: every document "
+            "needs one.",
             field="document_ids",
         )
     return vector_file.document_vectors[[rows[external_id] for external_id in external_ids]]
@@ -213,7 +214,7 @@ def _order_vectors(vector_file: VectorFile, external_ids: Sequence[str]) -> Vect
 def _store_queries(index: Index, vector_file: VectorFile, queries: Mapping[str, str]) -> VectorImport:
     """Store the vectors of known queries permanently, replacing any encoded before."""
     known_rows = [row for row, query_id in enumerate(vector_file.query_ids) if query_id in queries]
-    space = query_space(index)
+    space = load_query_space(index)
     by_text = {hash_text(queries[vector_file.query_ids[row]]): vector_file.query_vectors[row] for row in known_rows}
     CachedVector.objects.bulk_create(
         [

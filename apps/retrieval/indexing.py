@@ -134,7 +134,7 @@ def find_index(collection: Collection, ingredients: Ingredients, *, owner: Any =
 
     Prefers a ready index, then the newest.
     """
-    return equal_indexes(collection, owner, **asdict(ingredients), vector_source="").first()
+    return filter_equal_indexes(collection, owner, **asdict(ingredients), vector_source="").first()
 
 
 def get_or_create_index(collection: Collection, ingredients: Ingredients, *, name: str, owner: Any = None) -> Index:
@@ -156,7 +156,7 @@ def create_failed_index(
     So runs that need it keep their place in a benchmark; `build_index` builds it once the ingredient is available.
     """
     locked = read_again(Collection.objects.select_for_update(no_key=True), collection.pk)
-    equal = equal_indexes(locked, owner, **asdict(ingredients), vector_source="")
+    equal = filter_equal_indexes(locked, owner, **asdict(ingredients), vector_source="")
     existing = equal.exclude(status=Index.Status.READY).first()  # a ready one may have runs
     index = existing or Index(
         collection=locked,
@@ -170,7 +170,7 @@ def create_failed_index(
     return index
 
 
-def equal_indexes(collection: Collection, owner: Any, **ingredients: Any) -> QuerySet[Index]:
+def filter_equal_indexes(collection: Collection, owner: Any, **ingredients: Any) -> QuerySet[Index]:
     """Return indexes with these fields over the current documents or without chunks yet, ready ones first, then newest.
 
     Only those usable by `owner`: other users of the collection have their own indexes.

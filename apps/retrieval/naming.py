@@ -14,7 +14,7 @@ SIZES = ("size", "overlap")
 BY_WORDS = "BM25"
 
 
-def index_name(ingredients: Ingredients) -> str:
+def name_index(ingredients: Ingredients) -> str:
     """Return a short name: "flat 500/50 · all-MiniLM-L6-v2", "lod_llm doc_top_k=3 · e5 · llama3"."""
     return " · ".join([name_strategy(ingredients.strategy, ingredients.chunk_parameters), *name_models(ingredients)])
 
@@ -27,10 +27,10 @@ def name_models(ingredients: Ingredients) -> list[str]:
 def list_longer_names(ingredients: Ingredients) -> Iterator[str]:
     """Yield names for an index whose short name is taken: with full names of models, then with their parameters."""
     full_ingredients = replace(ingredients, encoder=_flatten(ingredients.encoder), llm=_flatten(ingredients.llm))
-    yield index_name(full_ingredients)
+    yield name_index(full_ingredients)
     parameters = " ".join(f"{name}={value}" for name, value in sorted(ingredients.llm_parameters.items()))
     if parameters:
-        yield f"{index_name(full_ingredients)} {parameters}"
+        yield f"{name_index(full_ingredients)} {parameters}"
 
 
 def name_strategy(strategy: str, parameters: Mapping[str, Any]) -> str:

@@ -25,7 +25,7 @@ from apps.retrieval import building
 from apps.retrieval.chunking import make_chunk_set
 from apps.retrieval.deleting import delete_cancelled
 from apps.retrieval.encoders import Encoder, load_encoder
-from apps.retrieval.encoders.encoding import ChunkVectors, chunk_vectors, load_index_encoder
+from apps.retrieval.encoders.encoding import ChunkVectors, compute_chunk_vectors, load_index_encoder
 from apps.retrieval.encoders.vector_cache import add_vectors, load_cached_positions, load_document_space, trim_cache
 from apps.retrieval.growing import BatchSpecs, describe_models, encode_batches, grow, plan_batches
 from apps.retrieval.llms.answers import trim_answers
@@ -142,7 +142,7 @@ def encode_chunks(chunk_set: ChunkSet, positions: Positions, encoder: Encoder, l
         if lease.batch.payload["part"] == "encode":  # its units are chunks
             lease.report(count)
 
-    vectors = chunk_vectors(chunk_set, positions, encoder, on_part=on_part)
+    vectors = compute_chunk_vectors(chunk_set, positions, encoder, on_part=on_part)
     count_vectors("documents", cached=vectors.cached, encoded=len(positions) - vectors.cached)
     return vectors
 

@@ -64,7 +64,7 @@ class Packs:
     def add(self, key: bytes, content: bytes, *, max_bytes: int) -> None:
         """Add a record to the newest pack, or to a new one.
 
-        A new pack begins if the newest would exceed `max_bytes` bytes, or ends with half a record of a killed process.
+        A new pack begins if the newest would exceed `max_bytes`, or ends with half a record of a killed process.
         Call this while holding `writing`, after `read` found no record. Raises OutputError, for example if the disk is
         full.
         """
@@ -156,7 +156,7 @@ class Packs:
 
 
 def _read_bytes(pack: int, location: Location) -> bytes:
-    """Return the bytes at a place of an open pack; none if the disk cannot read them."""
+    """Return the bytes at a location of an open pack; none if the disk cannot read them."""
     try:
         return os.pread(pack, location.size, location.start)
     except OSError:
@@ -197,7 +197,7 @@ def count_packed_bytes(root: Path) -> int:
 
 
 def trim_packs(root: Path, max_bytes: int) -> int:
-    """Delete the least recently used packs under `root` until at most `max_bytes` bytes remain; return the rest."""
+    """Delete the least recently used packs under `root` until at most `max_bytes` remain; return their total."""
     packs = sorted(_list_packs(root, "*/"))
     total = sum(size for _, size, _ in packs)
     for _, size, path in packs:

@@ -16,7 +16,7 @@ from apps.benchmarks.models import Benchmark, Run
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
 from apps.operations.working import OperationFailedError, wait
-from apps.retrieval.availability import UnavailableError, describe_missing, run_requirements
+from apps.retrieval.availability import UnavailableError, describe_missing, list_run_requirements
 from apps.retrieval.encoders import model_files
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.llms import servers as llm_servers
@@ -81,7 +81,7 @@ def test_a_strategy_s_model_must_be_there(library, server, monkeypatch):
 
 def test_tree_search_does_not_need_the_building_model():
     index = Index(strategy="raptor", llm=MODEL, llm_parameters={"provider": "gone"})
-    assert run_requirements(index, Configuration()) == {"store": "memory"}
+    assert list_run_requirements(index, Configuration()) == {"store": "memory"}
 
 
 def test_the_files_of_a_reranker_must_be_here(library, tmp_path):

@@ -7,7 +7,7 @@ from django.db.models.functions import Length
 
 from apps.benchmarks.launching import BATCHES, MAX_BATCH, choose_batch_size, query_batches
 from apps.benchmarks.models import Benchmark
-from apps.retrieval.encoders.encoding import query_vectors
+from apps.retrieval.encoders.encoding import compute_query_vectors
 from apps.retrieval.models import CachedVector
 from tests.created import create_benchmark
 
@@ -56,7 +56,7 @@ def test_cached_query_vectors_need_no_extra_batches(library, settings):
     settings.BENCHBENCH_BATCH_SECONDS = 5
     benchmark = create_benchmark(library, name="b", matrix={})
     runs = list(benchmark.runs.select_related("index"))
-    query_vectors(runs[0].index, list(library.dataset.queries.values_list("text", flat=True)))
+    compute_query_vectors(runs[0].index, list(library.dataset.queries.values_list("text", flat=True)))
     CachedVector.objects.update(encode_ms=5000)
     assert len(list(query_batches(benchmark, runs))) == 1
     benchmark.execution = Benchmark.Execution.ISOLATED  # encodes to see how long it takes

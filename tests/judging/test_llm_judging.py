@@ -18,7 +18,7 @@ from apps.judging.settling.agreement import compute_agreement
 from apps.judging.settling.consensus import load_consensus
 from apps.judging.settling.progress import compute_progress
 from apps.judging.settling.renewing import load_round_status
-from apps.judging.settling.report import round_report
+from apps.judging.settling.report import build_round_report
 from apps.operations.handlers import load_handler
 from apps.operations.launching import OperationActiveError, cancel_operation
 from apps.operations.models import Operation
@@ -207,10 +207,10 @@ def test_unauthorised_unknown_and_closed_requests_are_rejected(round_of_ada, ada
 
 def test_model_grades_never_affect_human_truth_or_reports(round_of_ada, ada, server):
     server.answer = lambda prompt: "2"
-    before = round_report(round_of_ada, load_round_status(round_of_ada))
+    before = build_round_report(round_of_ada, load_round_status(round_of_ada))
     judge(round_of_ada, ada)
     assert len(grades_of(round_of_ada)) == 10
-    after = round_report(round_of_ada, load_round_status(round_of_ada))
+    after = build_round_report(round_of_ada, load_round_status(round_of_ada))
     assert replace(after, computed_at=before.computed_at) == before
     assert after.waiting_for_adjudication == 0
     assert load_consensus(round_of_ada) == {}

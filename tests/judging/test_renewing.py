@@ -15,7 +15,7 @@ from apps.judging.handing import load_next_items
 from apps.judging.models import Round, RoundItem, RoundState
 from apps.judging.settling import deciding
 from apps.judging.settling.renewing import load_round_status
-from apps.judging.settling.report import round_report
+from apps.judging.settling.report import build_round_report
 from apps.judging.tasks import renew_state
 from apps.operations import queueing
 from apps.operations.management.commands.worker import Command
@@ -55,11 +55,11 @@ def test_a_worker_is_asked_once_however_often_judges_grade(decisive, ada, quick)
         graded(decisive, ada, 1)
     assert len(quick.job_ids) == 1
     assert RoundState.objects.get().grades == 0, "no request reckons it"
-    told = round_report(decisive, load_round_status(decisive))
+    told = build_round_report(decisive, load_round_status(decisive))
     assert (told.counted_grades, told.grades, told.is_current) == (0, 10, False)
     assert told.sentence.endswith("The state counts 0 of 10 grades and is being updated.")
     renew_state(str(decisive.pk))
-    told = round_report(decisive, load_round_status(decisive))
+    told = build_round_report(decisive, load_round_status(decisive))
     assert (told.counted_grades, told.is_current) == (10, True)
     assert "updated" not in told.sentence
     graded(decisive, ada, 1)
@@ -87,7 +87,7 @@ def test_changed_and_adjudicated_grades_make_the_state_stale(decisive, ada, grac
     (item,) = graded(decisive, ada, 1)
     state_now(decisive)
     grade_item(decisive, item.pk, ada, grade=0)
-    told = round_report(decisive, load_round_status(decisive))
+    told = build_round_report(decisive, load_round_status(decisive))
     assert not told.is_current, "as many grades as before, and another one"
     assert told.sentence.endswith("A grade changed; the state is being updated.")
     state_now(decisive)

@@ -12,7 +12,7 @@ from apps.api.resource import get, post
 from apps.api.resources.items import RoundPart
 from apps.judging.judges import require_lead
 from apps.judging.llm.calibration import draw_sample
-from apps.judging.llm.judges import LLMJudgeReport, find_llm_judge, judge_report, load_judges
+from apps.judging.llm.judges import LLMJudgeReport, build_judge_report, find_llm_judge, load_llm_judges
 from apps.judging.llm.launching import LONGEST_NAME, Cost, preview, start_judging
 from apps.judging.llm.verdicts import VerdictsReport, compute_verdicts
 from apps.judging.models import Round
@@ -82,7 +82,7 @@ class LLMJudging(RoundPart):
 
         A model without a current calibration has no figures. 409 if you do not lead the round.
         """
-        return LLMJudges([judge_report(judge) for judge in load_judges(round)])
+        return LLMJudges([build_judge_report(judge) for judge in load_llm_judges(round)])
 
     @post("/llm-judges", LLMStarted, LLMRequest, status=202, throttle="start")
     def start_llm_judging(self, round: Round, data: dict[str, Any]) -> LLMStarted:

@@ -16,7 +16,7 @@ from apps.judging.opening import MOST_DEPTH, MOST_SEED, RoundOptions, open_round
 from apps.judging.scales import LONGEST_DESCRIPTION, LONGEST_NAME
 from apps.judging.settling.agreement import AgreementReport, compute_agreement
 from apps.judging.settling.renewing import load_round_status
-from apps.judging.settling.report import RoundReport, round_report
+from apps.judging.settling.report import RoundReport, build_round_report
 from benchbench.database.failures import read_again
 from benchbench.ir.judging.orders import SHARE
 
@@ -199,7 +199,7 @@ class Rounds(Resource):
     @get("/<id:round_id>/state", RoundReport)
     def get_round_state(self, round: Round) -> RoundReport:
         """Show the progress of a round: each judge's pace, what is settled, and about how many grades are missing."""
-        return round_report(round, load_round_status(round))
+        return build_round_report(round, load_round_status(round))
 
     @get("/<id:round_id>/agreement", AgreementReport)
     def get_agreement(self, round: Round) -> AgreementReport:

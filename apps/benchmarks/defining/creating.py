@@ -18,7 +18,7 @@ from apps.mappings.filters import require_modules
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import is_stale
 from apps.operations.handlers import render_traceback
-from apps.retrieval.availability import UnavailableError, describe_missing, run_requirements
+from apps.retrieval.availability import UnavailableError, describe_missing, list_run_requirements
 from apps.retrieval.encoders.admitting import PUBLISHED
 from apps.retrieval.models import Index
 from benchbench.deleting import referring
@@ -195,7 +195,7 @@ def _require_searchable(index: Index, configuration: Configuration) -> None:
     """Raise UnavailableError if a configuration cannot search an index in this installation."""
     if index.status == Index.Status.FAILED:
         raise UnavailableError(f"Its index could not be built. {index.error}")
-    if missing := describe_missing(run_requirements(index, configuration)):
+    if missing := describe_missing(list_run_requirements(index, configuration)):
         raise UnavailableError(f"{missing[0].upper()}{missing[1:]}.")
     if reason := find_ann_problem(index, configuration):
         raise UnavailableError(f"{reason[0].upper()}{reason[1:]}")

@@ -22,7 +22,7 @@ from apps.datasets.importing import DatasetImport, ensure_dataset
 from apps.mappings.creating import ensure_mapping
 from apps.mappings.models import Mapping
 from apps.operations.working import OperationFailedError, wait
-from apps.retrieval.availability import describe_missing, index_requirements, name_encoder
+from apps.retrieval.availability import describe_missing, list_index_requirements, name_encoder
 from apps.retrieval.grids import Cell, Grid, declare_indexes
 from apps.retrieval.indexing import find_or_start_build
 from apps.retrieval.models import Index, Ingredients
@@ -126,7 +126,7 @@ def plan_experiment(path: Path, *, preset: str | None = None) -> ExperimentPlan:
     for ingredients, store in combined:
         chunks = f"{ingredients.strategy} {name_size(ingredients.chunk_parameters)}"
         name = find_free_name(" · ".join([chunks, store, *name_models(ingredients)]), [cell.name for cell in cells])
-        missing = describe_missing({**index_requirements(ingredients, to_build=True), "store": store})
+        missing = describe_missing({**list_index_requirements(ingredients, to_build=True), "store": store})
         cells.append(Cell(name, ingredients, missing=missing, store=store))
     return ExperimentPlan(path, experiment, grid, cells)
 
@@ -252,7 +252,7 @@ def _build_all(indexes: list[Index], documents: int, owner: User | None, on_prog
     unbuilt = [
         index
         for index in indexes
-        if index.status != Index.Status.READY and not describe_missing(index_requirements(index, to_build=True))
+        if index.status != Index.Status.READY and not describe_missing(list_index_requirements(index, to_build=True))
     ]
 
     def report(built: int, event: dict[str, Any]) -> None:

@@ -19,7 +19,7 @@ from apps.operations.metrics import count_vectors
 from apps.operations.workers.watchdog import about
 from apps.retrieval.encoders import EncoderError
 from apps.retrieval.encoders.base import Kind
-from apps.retrieval.encoders.encoding import TextVector, query_vectors, time_encoding
+from apps.retrieval.encoders.encoding import TextVector, compute_query_vectors, time_encoding
 from apps.retrieval.llms.asking import rewrite_query
 from apps.retrieval.search import full_text
 from apps.retrieval.search.exact import QueryTruncationError
@@ -191,7 +191,7 @@ class Stages:
     def _encode(self, stage: EncodeStage, numbers: list[int]) -> list[Outcome]:
         index, texts = self.indexes[stage.index], self._get_texts(stage.wording, numbers)
         kind: Kind = "document" if stage.wording and stage.wording.is_passage else "query"
-        vectors = query_vectors(index.index, texts, kind=kind)
+        vectors = compute_query_vectors(index.index, texts, kind=kind)
         new = {text for text, one in zip(texts, vectors, strict=True) if one.is_new}
         count_vectors("queries", cached=len(set(texts)) - len(new), encoded=len(new))
         if self.encode_afresh and index.index.encoder:  # without an encoder the vectors were imported

@@ -133,7 +133,7 @@ def _load_first_items(round: Round, size: int) -> Sequence[int]:
     return [item for item in items if item is not None]
 
 
-def sample_of(round: Round) -> Sample:
+def load_calibration_sample(round: Round) -> Sample:
     """Return the calibration sample of a round as judged by people so far. Two queries."""
     rows = list(
         CalibrationItem.objects.filter(round=round)
@@ -150,7 +150,7 @@ def sample_of(round: Round) -> Sample:
 
 def compute_calibration(judge: LLMJudge, sample: Sample | None = None, board: Board | None = None) -> CalibrationReport:
     """Return the calibration of a model. Asks the model's server for its revision."""
-    sample, changes = sample or sample_of(judge.round), list_changes(judge)
+    sample, changes = sample or load_calibration_sample(judge.round), list_changes(judge)
     runs = list(judge.round.runs.select_related("benchmark").order_by("benchmark", "run_order"))
     report = CalibrationReport(
         size=sample.size,

@@ -32,7 +32,7 @@ class LLMJudgeReport:
     calibration: CalibrationReport
 
 
-def load_judges(round: Round) -> list[LLMJudge]:
+def load_llm_judges(round: Round) -> list[LLMJudge]:
     """Return the models that judge a round, the latest started first."""
     return list(round.llm_judges.select_related("round__mapping", "round__dataset_version"))
 
@@ -42,15 +42,15 @@ def find_llm_judge(round: Round, llm: str = "") -> LLMJudge | None:
 
     Raises RoundError if `llm` has judged nothing here.
     """
-    judges = [judge for judge in load_judges(round) if not llm or judge.llm == llm]
+    judges = [judge for judge in load_llm_judges(round) if not llm or judge.llm == llm]
     if llm and not judges:
         raise RoundError(f'{llm} has judged nothing in the round "{round}": start it first.', field="llm")
     return next(iter(judges), None)
 
 
-def judge_report(judge: LLMJudge) -> LLMJudgeReport:
+def build_judge_report(judge: LLMJudge) -> LLMJudgeReport:
     """Return the report on a model as a judge, with its calibration."""
-    counts = grade_counts(judge)
+    counts = count_grades(judge)
     left = list_unjudged(judge.round, judge.name).count()
     return LLMJudgeReport(
         **attributes(judge, "id", "name", "llm", "revision", "prompt_version", "item_limit"),
@@ -61,7 +61,7 @@ def judge_report(judge: LLMJudge) -> LLMJudgeReport:
     )
 
 
-def grade_counts(judge: LLMJudge) -> dict[str, Any]:
+def count_grades(judge: LLMJudge) -> dict[str, Any]:
     """Return the number of pairs that a model `graded`, and of those that it was unsure of (`cannot_judge`)."""
     rows = Grade.objects.filter(item__round=judge.round_id, source=Grade.Source.LLM, judge_name=judge.name)
     kinds = {"graded": Grade.Kind.GRADE, "cannot_judge": Grade.Kind.CANNOT_JUDGE}

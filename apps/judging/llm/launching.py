@@ -90,7 +90,7 @@ def preview(round: Round, llm: str, *, item_limit: int | None = None) -> Cost:
 
 @transaction.atomic
 def start_judging(round: Round, llm: str, by: Any, *, item_limit: int | None = None) -> tuple[LLMJudge, Operation]:
-    """Start `llm` on the items that it has not judged, at most `most`; the calibration sample comes first.
+    """Start `llm` on the items that it has not judged, at most `item_limit`; the calibration sample comes first.
 
     Existing grades remain, and starting again continues a stopped judging. `by` leads the round. Raises RoundError,
     RoundStateError, NotAJudgeError, LLMError, OperationActiveError, QuotaError.

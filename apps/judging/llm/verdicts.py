@@ -12,7 +12,13 @@ import numpy as np
 
 from apps.judging.judges import RoundStateError
 from apps.judging.llm.board import Board, load_board
-from apps.judging.llm.calibration import CalibrationReport, Sample, compute_calibration, name_ends, sample_of
+from apps.judging.llm.calibration import (
+    CalibrationReport,
+    Sample,
+    compute_calibration,
+    load_calibration_sample,
+    name_ends,
+)
 from apps.judging.models import LLMJudge, Round
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
@@ -90,7 +96,7 @@ def compute_verdicts(round: Round, judge: LLMJudge | None) -> VerdictsReport:
     The policies with the model's grades need its calibration and say so if it is missing or stale. The compared queries
     are those that every run answered.
     """
-    board, sample = load_board(round, judge), sample_of(round)
+    board, sample = load_board(round, judge), load_calibration_sample(round)
     calibration = compute_calibration(judge, sample, board) if judge else None
     return VerdictsReport(
         judge=judge.name if judge else None,

@@ -58,7 +58,7 @@ class HumanGrades:
         """Ids of the items that people are done with."""
         return {*self.grades, *self.unsure}
 
-    def mark(self, basis: str) -> str:
+    def compute_mark(self, basis: str) -> str:
         """Return a hash of these grades and `basis`: a state is current if it has the current mark."""
         pairs = sorted([*self.grades.items(), *((item, -1) for item in self.unsure)])
         return sha256(f"{basis} {self.count} ".encode() + np.array(pairs, np.int64).tobytes()).hexdigest()

@@ -68,7 +68,7 @@ def renew(round: Round, *, runs: Sequence[Run] | None = None, model: ModelEviden
     runs = load_runs(round) if runs is None else runs
     basis, human_grades = hash_basis(round, runs), load_human_grades(round)
     model = model or evidence.load_evidence(round, human_grades)
-    if row.mark == (mark := human_grades.mark(basis + model.mark)):
+    if row.mark == (mark := human_grades.compute_mark(basis + model.mark)):
         return row
     desk = _load_desk(round, row, basis, runs)
     changed = ["state", "grades", "mark", "evidence", "sample_size", "sampled_from", "front", "computed_at"]
@@ -88,7 +88,7 @@ def renew(round: Round, *, runs: Sequence[Run] | None = None, model: ModelEviden
     share = 1.0 if round.order == Round.Order.RANDOM else round.uniform_share
     judged = [desk.items[item] for item in human_grades.finished_items if item in desk.items]
     row.sample_size, row.sampled_from = len(sample_of(desk.sample, judged, share=share)), len(desk.sample)
-    index = None if desk.question.axes is None else evidence.index_of(runs)
+    index = None if desk.question.axes is None else evidence.find_vector_index(runs)
     row.evidence = {"index": str(index or ""), "model": model.name}
     row.state = None if state is None else state.as_record()
     row.grades, row.mark, row.computed_at = human_grades.count, mark, timezone.now()

@@ -25,7 +25,7 @@ from benchbench.ir.records import Vectors
 MOST_PAIRS = 50_000  # largest pool whose texts are compared: all its vectors are in memory at once
 
 
-def index_of(runs: Sequence[Run]) -> Index | None:
+def find_vector_index(runs: Sequence[Run]) -> Index | None:
     """Return the first index with vectors among those of the runs."""
     indexes = (run.index for run in runs)
     return next((index for index in indexes if index and index.dimension and index.chunk_set), None)
@@ -33,7 +33,7 @@ def index_of(runs: Sequence[Run]) -> Index | None:
 
 def load_text_axes(pool: Pool, runs: Sequence[Run]) -> Axes | None:
     """Return the axes of a pool's documents by `compute_axes`; None without vectors or beyond MOST_PAIRS pairs."""
-    index = index_of(runs)
+    index = find_vector_index(runs)
     if index is None or pool.size > MOST_PAIRS:
         return None
     vectors = load_document_vectors(index, {document for ids in pool.documents for document in ids})
@@ -75,7 +75,7 @@ def load_evidence(round: Round, human_grades: HumanGrades) -> ModelEvidence:
     for judge in judges:
         if (judge.prompt_version, judge.prompt_hash) != (prompting.VERSION, prompting.hash_prompt(round)):
             continue
-        rows = _list_grades(round, judge.name)
+        rows = _filter_grades(round, judge.name)
         if (
             _count_shared(sample, human_grades, dict(rows.filter(item__in=sample).values_list("item", "grade")))
             >= MIN_PAIRS
@@ -92,11 +92,11 @@ def load_sample(round: Round) -> list[int]:
 
 def load_model_grades(round: Round, name: str) -> dict[int, int]:
     """Return the grades that a model gave in a round, by item, without those that it was unsure of."""
-    rows: Any = _list_grades(round, name).filter(grade__isnull=False).values_list("item", "grade")
+    rows: Any = _filter_grades(round, name).filter(grade__isnull=False).values_list("item", "grade")
     return dict(rows)
 
 
-def _list_grades(round: Round, name: str) -> QuerySet[Grade]:
+def _filter_grades(round: Round, name: str) -> QuerySet[Grade]:
     return Grade.objects.filter(item__round=round, source=Grade.Source.LLM, judge_name=name).order_by()
 
 

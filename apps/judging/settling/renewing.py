@@ -47,12 +47,12 @@ def load_round_status(round: Round) -> RoundStatus:
     basis, human_grades = hash_basis(round, runs), load_human_grades(round)
     row = RoundState.objects.filter(round=round, computed_at__isnull=False).defer("board").first()
     model = load_evidence(round, human_grades)
-    mark = human_grades.mark(basis + model.mark)
+    mark = human_grades.compute_mark(basis + model.mark)
     if row is None or row.basis != basis or (row.mark != mark and not _enqueue_renewal(round)):
         row = renew(round, runs=runs, model=model)
         if row.mark != mark:
             human_grades = load_human_grades(round)
-            mark = human_grades.mark(basis + model.mark)
+            mark = human_grades.compute_mark(basis + model.mark)
     return RoundStatus(row, runs, human_grades, row.mark == mark)
 
 

@@ -74,7 +74,7 @@ class RoundReport:
     question: Annotated[QuestionReport | None, "null for a round of one run."]
 
 
-def round_report(round: Round, status: RoundStatus) -> RoundReport:
+def build_round_report(round: Round, status: RoundStatus) -> RoundReport:
     """Return the report of a round from its status."""
     progress = compute_progress(round)
     return RoundReport(

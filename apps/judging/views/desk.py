@@ -121,11 +121,11 @@ def render_desk(
     *,
     adjudicates: bool = False,
 ) -> HttpResponse:
-    """Render the desk with the items `payload` and the `last` answers, the latest first."""
+    """Render the desk with the items of `payload` and the `last` answers, the latest first."""
     data = payload | {
         "user": request.user.pk,
         "url": reverse("admin:round_decide" if adjudicates else "admin:round_exchange", args=[round.pk]),
-        "last": [{"id": row.item_id, "label": label_of(round, row)} for row in reversed(last)],
+        "last": [{"id": row.item_id, "label": label_grade(round, row)} for row in reversed(last)],
         "scale": round.scale,
         "ahead": AHEAD,
     }
@@ -134,7 +134,7 @@ def render_desk(
         "data": data,
         "adjudicates": adjudicates,
         "most_undone": MOST_UNDONE,
-        "guidelines": mark_safe(render_markdown(round.guidelines)),  # nosec # rendered() escapes HTML
+        "guidelines": mark_safe(render_markdown(round.guidelines)),  # nosec # render_markdown escapes HTML
     }
     return model_admin.render_page(request, "judging/judge.html", context, original=round)
 
@@ -165,7 +165,7 @@ def store_entries(
     return JsonResponse({"refused": refused} | answer(message))
 
 
-def label_of(round: Round, row: Grade) -> str:
+def label_grade(round: Round, row: Grade) -> str:
     """Return an answer as text: `2 Relevant`, `skipped`."""
     if row.grade is None:
         return "skipped" if row.kind == Grade.Kind.SKIP else "can't judge"

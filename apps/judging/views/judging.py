@@ -23,7 +23,7 @@ from apps.judging.views.desk import (
     UNDO,
     JudgeEntry,
     build_sheet,
-    label_of,
+    label_grade,
     pack_item,
     render_desk,
     store_entries,
@@ -80,11 +80,11 @@ def _build_payload(round: Round, judge: Any, present_ids: Collection[int], count
         "held": item_ids,
         "items": [pack_item(round, row) for row in new_views],
         "progress": count_progress(round, judge),
-        "end": "" if item_ids else _end(round),
+        "end": "" if item_ids else _describe_end(round),
     }
 
 
-def _end(round: Round) -> str:
+def _describe_end(round: Round) -> str:
     """Return a sentence on why no items are left."""
     if not round.is_open:
         return "The round is closed. Thank you."
@@ -199,7 +199,7 @@ def my_grades(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> 
     context = {
         "round": round,
         "page": page,
-        "rows": [(row, label_of(round, row)) for row in page],
+        "rows": [(row, label_grade(round, row)) for row in page],
         "said": answer_filter,
         "words": words,
         "choices": [*((str(entry["grade"]), f"{entry['grade']} {entry['name']}") for entry in round.scale), *kinds],

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_POST
 
 from apps.judging.judges import may_lead
 from apps.judging.llm.calibration import draw_sample
-from apps.judging.llm.judges import LLMJudgeReport, find_llm_judge, judge_report, load_judges
+from apps.judging.llm.judges import LLMJudgeReport, build_judge_report, find_llm_judge, load_llm_judges
 from apps.judging.llm.launching import LONGEST_NAME, preview, start_judging
 from apps.judging.llm.verdicts import MixedPair, PolicyReport, compute_verdicts
 from apps.judging.models import Round
@@ -142,11 +142,11 @@ def sample_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -
 def judges_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
     """Render the models that judge a round, each with its calibration."""
     round = load_led_round(request, model_admin, object_id)
-    judges = load_judges(round)
+    judges = load_llm_judges(round)
     last = Operation.objects.filter(kind=Operation.Kind.LLM_JUDGING, subject_id=round.pk).order_by("created_at").last()
     context = {
         "round": round,
-        "judges": [_add_rows(judge_report(judge)) for judge in judges[:SHOWN_JUDGES]],
+        "judges": [_add_rows(build_judge_report(judge)) for judge in judges[:SHOWN_JUDGES]],
         "left_out": len(judges) - SHOWN_JUDGES,
         "sample": round.calibration_items.count(),
         "error": last.error if last and last.status == Status.FAILED else "",

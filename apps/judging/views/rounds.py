@@ -20,7 +20,7 @@ from apps.judging.models import Grade, Round, RoundItem
 from apps.judging.settling.agreement import PairAgreementReport, compute_agreement
 from apps.judging.settling.progress import compute_progress
 from apps.judging.settling.renewing import load_round_status
-from apps.judging.settling.report import RunPair, describe_evidence, round_report
+from apps.judging.settling.report import RunPair, build_round_report, describe_evidence
 from apps.operations.models import Operation
 from benchbench.errors import BenchbenchError
 from benchbench.markup import render_markdown
@@ -56,7 +56,7 @@ def round_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
         "round": round,
         "runs": round.runs.select_related("benchmark").order_by("benchmark", "run_order"),
         "judges": [judge.get_username() for judge in round.judges.order_by("username")],
-        "guidelines": mark_safe(render_markdown(round.guidelines)),  # nosec # rendered() escapes HTML
+        "guidelines": mark_safe(render_markdown(round.guidelines)),  # nosec # render_markdown escapes HTML
         "sees_runs": can_see_others(round, request.user),
         "judges_here": is_judge(round, request.user),
         "buttons": model_admin.list_offered(request, round),
@@ -97,7 +97,7 @@ def state_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID
         own_reports = [judge for judge in progress.judges if judge.judge == request.user.get_username()]
         return render(request, "judging/state.html", {"round": round, "progress": progress, "judges": own_reports})
     status = load_round_status(round)
-    report = round_report(round, status)
+    report = build_round_report(round, status)
     runs = {run.pk: run for run in status.runs}
     pairs = report.question.pairs if report.question else []
     rows = [(runs[pair.first_run_id], runs[pair.second_run_id], pair, _name_outcome(pair)) for pair in pairs]

@@ -24,7 +24,7 @@ class ModelError(BenchbenchError):
     code = "model"
 
 
-def name_problem(name: str) -> str:
+def describe_name_problem(name: str) -> str:
     """Return why only commands may use this name of a model; "" for published names and the site's default.
 
     Does not check whether such a folder exists, which would reveal it to users. `availability` checks names with a

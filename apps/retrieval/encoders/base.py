@@ -73,7 +73,7 @@ def find_vector_flaws(encoder: Encoder, vectors: Vectors, count: int) -> dict[in
 
 
 def build_vector_error(model: str, name: str, flaw: str) -> EncoderError:
-    """Return the error for an invalid vector `name` something, with a flaw as named by `find_flaws`."""
+    """Return the error for an invalid vector of the text called `name`, with a flaw from `find_flaws`."""
     return EncoderError(
         f"{model} made a vector of {name} that is {flaw}: check the text, the model's files, its precision and its "
         "device."

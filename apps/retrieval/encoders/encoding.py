@@ -10,7 +10,13 @@ from apps.retrieval.encoders import base
 from apps.retrieval.encoders.base import Encoder, EncoderError, Kind, TokenEncoder, Vectors
 from apps.retrieval.encoders.registry import load_encoder
 from apps.retrieval.encoders.token_store import TokenStore
-from apps.retrieval.encoders.vector_cache import TextVector, add_vectors, find_vectors, load_document_space, query_space
+from apps.retrieval.encoders.vector_cache import (
+    TextVector,
+    add_vectors,
+    find_vectors,
+    load_document_space,
+    load_query_space,
+)
 from apps.retrieval.fingerprints import hash_text
 from apps.retrieval.models import ChunkSet, Index
 from benchbench.calls import calling
@@ -61,7 +67,7 @@ class ChunkVectors(NamedTuple):
     cached_ms: float
 
 
-def chunk_vectors(
+def compute_chunk_vectors(
     chunk_set: ChunkSet,
     positions: Positions,
     encoder: Encoder,
@@ -128,7 +134,7 @@ def encode_texts(
     return vectors
 
 
-def query_vectors(index: Index, texts: Sequence[str], *, kind: Kind = "query") -> list[TextVector]:
+def compute_query_vectors(index: Index, texts: Sequence[str], *, kind: Kind = "query") -> list[TextVector]:
     """Return the vector of each query text, encoded once per model and revision.
 
     Encoding a text again may change its last bits. So a new vector is stored before use, and if two workers store one
@@ -137,7 +143,7 @@ def query_vectors(index: Index, texts: Sequence[str], *, kind: Kind = "query") -
     """
     if not texts:
         return []
-    space = query_space(index, kind)
+    space = load_query_space(index, kind)
     hashes = [hash_text(text) for text in texts]
     texts_by_hash = dict(zip(hashes, texts, strict=True))
     vectors_by_hash = find_vectors(space, list(texts_by_hash))
@@ -159,7 +165,9 @@ def time_encoding(index: Index, text: str, *, kind: Kind = "query") -> float:
     The stored vector does not change.
     """
     ms = embed_queries(load_index_encoder(index), [text], kind)[1]
-    query_space(index, kind).vectors.filter(text_hash=hash_text(text), encode_ms__isnull=False).update(encode_ms=ms)
+    load_query_space(index, kind).vectors.filter(text_hash=hash_text(text), encode_ms__isnull=False).update(
+        encode_ms=ms
+    )
     return ms
 
 
@@ -168,7 +176,7 @@ def compute_uncached_share(index: Index, texts: Sequence[str]) -> float:
     hashes = {hash_text(text) for text in texts}
     if not hashes or index.dimension is None:
         return 0.0
-    return 1 - query_space(index).vectors.filter(text_hash__in=hashes).count() / len(hashes)
+    return 1 - load_query_space(index).vectors.filter(text_hash__in=hashes).count() / len(hashes)
 
 
 def _build_query_error(index: Index, text: str, flaw: str | None) -> EncoderError:

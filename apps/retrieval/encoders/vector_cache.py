@@ -63,7 +63,7 @@ def load_document_space(encoder: Encoder) -> VectorSpace:
     return load_space(encoder.model_name, encoder.revision, "document", encoder.dimension)
 
 
-def query_space(index: Index, kind: Kind = "query") -> VectorSpace:
+def load_query_space(index: Index, kind: Kind = "query") -> VectorSpace:
     """Return the space of an index's queries. With kind "document", of texts encoded as documents."""
     assert index.dimension is not None
     return load_space(index.encoder, index.encoder_revision, kind, index.dimension)

@@ -31,16 +31,16 @@ answers_read_only: ContextVar[bool] = ContextVar("answers_read_only", default=Fa
 
 def bypass_answers() -> AbstractContextManager[None]:
     """Bypass the cache in this block: answers are neither read from it nor stored."""
-    return _true(answers_bypassed)
+    return _set_true(answers_bypassed)
 
 
 def store_no_answers() -> AbstractContextManager[None]:
     """Store no new answers in this block; cached answers are still used."""
-    return _true(answers_read_only)
+    return _set_true(answers_read_only)
 
 
 @contextmanager
-def _true(variable: ContextVar[bool]) -> Iterator[None]:
+def _set_true(variable: ContextVar[bool]) -> Iterator[None]:
     token = variable.set(True)
     try:
         yield

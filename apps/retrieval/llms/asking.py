@@ -102,7 +102,7 @@ def ask_llm(model: str, parameters: Parameters, prompt: str, accepts: Accepts) -
     if answers_bypassed.get() or not parameters["cache"]:
         text, ms = _generate(llm, server, prompt, options)
         return Reply(text, ms, _measure_ms(started), False)
-    fields = _answer_fields(model, parameters, _request_revision(llm, server), prompt)
+    fields = _build_answer_fields(model, parameters, _request_revision(llm, server), prompt)
     key = fingerprint(**fields)
     answer = find_answer(key)
     if answer is not None and accepts(answer.text):
@@ -116,7 +116,7 @@ def ask_llm(model: str, parameters: Parameters, prompt: str, accepts: Accepts) -
     return Reply(answer.text, answer.ms, _measure_ms(started), False)
 
 
-def _answer_fields(model: str, parameters: Parameters, revision: str, prompt: str) -> dict[str, Any]:
+def _build_answer_fields(model: str, parameters: Parameters, revision: str, prompt: str) -> dict[str, Any]:
     """Return the fields that identify an answer.
 
     They include the context, since the server may truncate prompts to it. They include the address of a server that
@@ -203,7 +203,7 @@ def find_texts(method: str, llm: str, question: str, *, revision: str) -> tuple[
     model, parameters = _find_model(query_text, llm)
     if parameters["provider"] not in load_servers():
         return ()
-    fields = _answer_fields(
+    fields = _build_answer_fields(
         model, parameters, "" if revision == UNKNOWN else revision, query_text.build_prompt(question)
     )
     answer = LLMAnswer.objects.filter(key=fingerprint(**fields)).values_list("text", flat=True).first()

@@ -39,12 +39,12 @@ def load_servers() -> dict[str, Server]:
         by_name[name] = Server(name, match["kind"], match["url"], keys.get(name, ""), timeout, context)
     for setting, left in (("BENCHBENCH_LLM_TIMEOUTS", timeouts), ("BENCHBENCH_LLM_CONTEXTS", contexts)):
         if left:
-            able = (
+            expected = (
                 "a server of BENCHBENCH_LLM_SERVERS"
                 if left is timeouts
                 else "an Ollama server of BENCHBENCH_LLM_SERVERS"
             )
-            raise ImproperlyConfigured(f"{setting}: {', '.join(left)} is not {able}.")
+            raise ImproperlyConfigured(f"{setting}: {', '.join(left)} is not {expected}.")
     return by_name
 
 

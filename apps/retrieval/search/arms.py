@@ -19,9 +19,9 @@ def check_arm(index: Index, setting: Ann) -> None:
         return
     if index.dimension is None or index.chunk_set is None:
         return
-    if missing := STORES[setting.store].describe_obstacle(setting, index.chunk_set.vector_count, index.dimension):
+    if obstacle := STORES[setting.store].describe_obstacle(setting, index.chunk_set.vector_count, index.dimension):
         raise AnnIndexError(
-            f'{setting} cannot search "{index}": {missing}. Choose other values, or leave it out.', field="ann"
+            f'{setting} cannot search "{index}": {obstacle}. Choose other values, or leave it out.', field="ann"
         )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from apps.retrieval.encoders.vector_cache import find_vectors, query_space
+from apps.retrieval.encoders.vector_cache import find_vectors, load_query_space
 from apps.retrieval.fingerprints import hash_text
 from apps.retrieval.models import Chunk, Index
 from apps.retrieval.search.exact import truncate
@@ -23,7 +23,7 @@ def find_summaries(
     if index.strategy not in TREES or index.dimension is None or index.chunk_set is None:
         return {}
     key = hash_text(text)
-    cached = find_vectors(query_space(index), [key]).get(key)
+    cached = find_vectors(load_query_space(index), [key]).get(key)
     if cached is None:
         return {}
     query = cached.vector

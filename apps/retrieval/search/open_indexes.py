@@ -13,7 +13,7 @@ from django.conf import settings
 from numpy.typing import NDArray
 
 from apps.collections.models import Document
-from apps.retrieval.encoders.encoding import query_vectors
+from apps.retrieval.encoders.encoding import compute_query_vectors
 from apps.retrieval.filters import Filter, filter_rows
 from apps.retrieval.models import Index
 from apps.retrieval.search import exact, full_text
@@ -88,7 +88,7 @@ class OpenIndex:
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors of queries, (q, d), each encoded once and cached. Raises ModelError, EncoderError."""
-        vectors = [one.vector for one in query_vectors(self.index, texts)]
+        vectors = [one.vector for one in compute_query_vectors(self.index, texts)]
         return np.array(vectors, np.float32).reshape(len(texts), self.index.dimension or 0)
 
     def find_answers(

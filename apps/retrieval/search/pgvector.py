@@ -127,7 +127,7 @@ def find_ann_index(name: str) -> AnnIndex | None:
     return AnnIndex(name, row[0], json.loads(row[1] or "{}").get("build_seconds", 0.0)) if row else None
 
 
-def mark(name: str) -> sql.Composable:
+def build_mark(name: str) -> sql.Composable:
     """Return a condition, true for every row, that makes a statement use the partial index `name`."""
     return sql.SQL("id <> {number}").format(number=sql.Literal(-1 - (crc32(name.encode()) >> 1)))
 
@@ -149,7 +149,7 @@ def _build_definition(index: Index, setting: Ann, name: str) -> sql.Composable:
         column=sql.SQL(storage.column).format(dimension=sql.Literal(index.dimension)),
         operators=sql.SQL(storage.operators),
         options=sql.SQL(", ").join(options),
-        mark=mark(name),
+        mark=build_mark(name),
     )
 
 
@@ -279,7 +279,7 @@ def _build_statement(index: Index, setting: Ann, among: Among) -> tuple[str, lis
         "SELECT id FROM {table} WHERE {mark} AND {where} ORDER BY {column} {operator} {query} LIMIT %s"
     ).format(
         table=sql.Identifier(index.vector_table),
-        mark=sql.SQL("true") if setting.compares_all else mark(name_ann_index(index, setting)),
+        mark=sql.SQL("true") if setting.compares_all else build_mark(name_ann_index(index, setting)),
         where=condition,
         column=sql.SQL(storage.column).format(dimension=dimension),
         operator=sql.SQL(storage.operator),

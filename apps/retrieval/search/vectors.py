@@ -180,10 +180,10 @@ def map_vectors(index: Index) -> NDArray[np.float32]:
     if not shape[0]:
         return np.empty(shape, np.float32)
     holds = fingerprint(index=index.pk.hex, content=index.fingerprint)
-    return load_array(file, np.float32, shape, holds=holds, make=lambda: _load_table_rows(index, *shape))
+    return load_array(file, np.float32, shape, holds=holds, make=lambda: _read_table_rows(index, *shape))
 
 
-def _load_table_rows(index: Index, count: int, dimension: int) -> Iterator[NDArray[np.float32]]:
+def _read_table_rows(index: Index, count: int, dimension: int) -> Iterator[NDArray[np.float32]]:
     """Yield the vectors in the table of an index, checking each. Raises VectorsError."""
     read = 0
     for positions, rows in read_table(index.vector_table, dimension):

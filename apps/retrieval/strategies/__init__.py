@@ -31,11 +31,11 @@ def get_strategy(name: str) -> RetrievalStrategy:
     return STRATEGIES[name]
 
 
-def chunk_parameters(strategy: RetrievalStrategy, parameters: Parameters) -> dict[str, Any]:
+def select_chunk_parameters(strategy: RetrievalStrategy, parameters: Parameters) -> dict[str, Any]:
     """Return the complete parameters that determine a strategy's chunks. Raises StrategyError, ChunkingError."""
     return {name: value for name, value in strategy.check(parameters).items() if name not in strategy.of_search}
 
 
-def search_parameters(strategy: RetrievalStrategy, parameters: Parameters) -> dict[str, Any]:
+def select_search_parameters(strategy: RetrievalStrategy, parameters: Parameters) -> dict[str, Any]:
     """Return the complete parameters that affect only a strategy's search. Raises StrategyError, ChunkingError."""
     return {name: value for name, value in strategy.check(parameters).items() if name in strategy.of_search}
