@@ -25,7 +25,7 @@ class Difference:
     sentence: str
 
 
-def find_circumstances(runs: Sequence[Run]) -> Iterator[Difference]:
+def list_circumstances(runs: Sequence[Run]) -> Iterator[Difference]:
     """Yield a warning for each difference between completed runs that may change a value or a time.
 
     Reads `Run.provenance`, which each run stored when it ended, so it costs no query.

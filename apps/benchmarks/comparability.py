@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import Model
 
-from apps.benchmarks.circumstances import Difference, find_circumstances, group_by, list_groups, name_runs
+from apps.benchmarks.circumstances import Difference, group_by, list_circumstances, list_groups, name_runs
 from apps.benchmarks.models import Evaluation, Run
 from apps.datasets.models import DatasetVersion
 
@@ -46,7 +46,7 @@ def find_differences(runs: Iterable[Run], *, version: DatasetVersion | None = No
 
     Refuses runs without values and runs measured against different truths. The truths differ if these do: dataset,
     version (re-score to fix that), policy, the resolution of one mapping, or the documents that mappings give judgments
-    in equal collections. Warns about different collections, queries, and other `circumstances`.
+    in equal collections. Warns about different collections, queries, and other circumstances.
     """
     loaded = load_related(runs)
     all_differences = [*_check_finished(loaded), *_check_datasets(loaded)]
@@ -64,7 +64,7 @@ def find_differences(runs: Iterable[Run], *, version: DatasetVersion | None = No
         *_check_policies(loaded),
         *_check_mappings(loaded, measured, version),
         *_check_queries(loaded, measured),
-        *find_circumstances(loaded),
+        *list_circumstances(loaded),
     ]
     refused = any(difference.severity == "refuse" for difference in all_differences)
     return Comparability(None if refused else version, tuple(all_differences), measured)
@@ -126,7 +126,9 @@ def _check_versions(
         return
     common = _find_common(evaluations)
     remedy = (
-        f"Compare them on version {max(common)}, on which all have values" if common else _rescore(unmeasured, version)
+        f"Compare them on version {max(common)}, on which all have values"
+        if common
+        else _suggest_rescoring(unmeasured, version)
     )
     groups = group_by(runs, lambda run: str(run.benchmark.dataset_version))
     problem = f"Without values on {version}: {name_runs(unmeasured)}"
@@ -135,7 +137,7 @@ def _check_versions(
     yield Difference("dataset version", "refuse", f"{problem}. {remedy}.")
 
 
-def _rescore(runs: Sequence[Run], version: DatasetVersion) -> str:
+def _suggest_rescoring(runs: Sequence[Run], version: DatasetVersion) -> str:
     benchmarks = ", ".join(f'"{benchmark}"' for benchmark in dict.fromkeys(run.benchmark for run in runs))
     return f"Re-score {benchmarks} on version {version.number}; this runs no searches"
 
@@ -168,7 +170,7 @@ def _check_mappings(runs: Sequence[Run], measured: Measured, version: DatasetVer
                 "mapping",
                 "refuse",
                 f'The mapping "{mapping}" was resolved again between their measurements, so judgments now refer to '
-                f"other documents. {_rescore(group, version)}.",
+                f"other documents. {_suggest_rescoring(group, version)}.",
             )
     by_documents = group_by(by_mapping, lambda mapping: mapping.collection_fingerprint)
     for mappings in by_documents.values():

@@ -14,7 +14,7 @@ from apps.benchmarks.defining.choosing import is_current
 from apps.benchmarks.defining.creating import require_current, require_searched
 from apps.benchmarks.measuring.again import require_unmeasured
 from apps.benchmarks.models import Benchmark, Run, StageList
-from apps.benchmarks.planning import add_sources, estimate_costs, needs_preparing, plan_of, query_units
+from apps.benchmarks.planning import add_sources, count_query_units, estimate_costs, needs_preparing, plan_of
 from apps.operations.launching import cancel_operation, start_operation
 from apps.operations.models import Operation, Status
 from apps.retrieval.availability import (
@@ -73,7 +73,7 @@ def launch(benchmark: Benchmark, *, by: User | None = None) -> Operation:
             subject_id=benchmark.pk,
             by=by or benchmark.owner,
             queue="gpu",
-            batches=[({"prepare": True}, 0)] if needs_preparing(plan) else query_batches(benchmark, runs, plan),
+            batches=[({"prepare": True}, 0)] if needs_preparing(plan) else split_batches(benchmark, runs, plan),
             parameters={"run_ids": [str(run.pk) for run in runs]},
         )
         Benchmark.objects.filter(pk=benchmark.pk).update(operation=operation)
@@ -93,7 +93,7 @@ def _require_indexes(runs: Sequence[Run]) -> None:
             )
 
 
-def query_batches(
+def split_batches(
     benchmark: Benchmark, runs: Sequence[Run], plan: Plan | None = None
 ) -> Iterator[tuple[dict[str, Any], int]]:
     """Yield batches of the queries without a result in some run, of about BENCHBENCH_BATCH_SECONDS each.
@@ -113,7 +113,7 @@ def query_batches(
         for stage in (each for each in plan.stages if isinstance(each, EncodeStage) and each.wording is None):
             seconds[stage.key] *= compute_uncached_share(indexes[stage.index], texts)
     size = choose_batch_size(len(queries), sum(seconds[stage.key] for planned in plans for stage in planned.stages))
-    units = sum(map(query_units, plans))
+    units = sum(map(count_query_units, plans))
     groups = [sorted(queries[start : start + size]) for start in range(0, len(queries), size)]
     for group in sorted(groups):
         yield {"query_ids": group, "alone": isolated}, units * len(group)

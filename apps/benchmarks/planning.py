@@ -48,7 +48,7 @@ def count_units(stage: Stage) -> int:
     return stage.depth if isinstance(stage, RerankStage) else 1
 
 
-def query_units(plan: Plan) -> int:
+def count_query_units(plan: Plan) -> int:
     return sum(count_units(stage) for stage in plan.stages)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import F
 
 from apps.benchmarks.models import Benchmark, Evaluation, Run
-from apps.benchmarks.runs import flatten, run_facts
+from apps.benchmarks.runs import build_run_facts, flatten
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.progress import build_common_fields, compute_progress
 
@@ -127,13 +127,13 @@ def list_completions(operation: Operation, after: int) -> list[tuple[int, dict[s
 
 
 def _describe_completed(run: Run, means: dict[str, float | None]) -> dict[str, Any]:
-    facts = run_facts(run, means if run.status == Run.Status.COMPLETED else {})
+    facts = build_run_facts(run, means if run.status == Run.Status.COMPLETED else {})
     timing = {name: run.timing.get(name) for name in ("search_ms", "rerank_ms", "total_ms", "execution")}
     return {"run_id": facts["id"], **{name: facts[name] for name in COMPLETED}, "timing": timing}
 
 
 def _describe_current(run: Run, so_far: dict[str, dict[str, Any]], total: int) -> dict[str, Any]:
-    facts = run_facts(run, {})
+    facts = build_run_facts(run, {})
     return {
         "run_id": facts["id"],
         **{name: facts[name] for name in SUMMARY},

@@ -47,7 +47,7 @@ def add_run_counts(benchmarks: QuerySet[Benchmark]) -> QuerySet[Benchmark]:
     return benchmarks.annotate(**counts).defer("matrix")
 
 
-def run_facts(run: Run, means: Mapping[str, float | None], truth: str = "") -> dict[str, Any]:
+def build_run_facts(run: Run, means: Mapping[str, float | None], truth: str = "") -> dict[str, Any]:
     """Return the facts about a run: its columns and, if they are final, its `means` by measure.
 
     `truth` is the hash of the truth that the means were measured by.

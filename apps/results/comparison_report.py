@@ -99,7 +99,7 @@ class PairReport:
 
 @dataclass(frozen=True, kw_only=True)
 class DifferenceReport(PairReport):
-    """A run against another: `run` − `against`."""
+    """A run against another: `run` − `reference`."""
 
     run: UUID
     reference: UUID
@@ -139,7 +139,7 @@ class ComparisonReport:
 def build_report(comparison: RunComparison) -> ComparisonReport:
     """Return the report on a comparison, with the keys of `compare_pair`; measures have wire names.
 
-    A difference is `run` − `against`; `against` is the reference if that is one of the two.
+    A difference is `run` − `reference`; its `reference` is that of the comparison if that is one of the two.
     """
     statistics, reference, sentences = comparison.comparison, comparison.reference, build_verdict(comparison)
     ids = [run.pk for run in comparison.runs]

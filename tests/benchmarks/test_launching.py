@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.db.models.functions import Length
 
-from apps.benchmarks.launching import BATCHES, MAX_BATCH, choose_batch_size, query_batches
+from apps.benchmarks.launching import BATCHES, MAX_BATCH, choose_batch_size, split_batches
 from apps.benchmarks.models import Benchmark
 from apps.retrieval.encoders.encoding import compute_query_vectors
 from apps.retrieval.models import CachedVector
@@ -44,7 +44,7 @@ def test_the_queries_of_a_batch_are_of_like_length(library):
     """A model that pads a batch to its longest text pads little so. Batches come in the order of their queries."""
     benchmark = create_benchmark(library, name="b", matrix={})
     length_of = dict(library.dataset.queries.annotate(length=Length("text")).values_list("pk", "length"))
-    batches = [batch["query_ids"] for batch, _ in query_batches(benchmark, list(benchmark.runs.all()))]
+    batches = [batch["query_ids"] for batch, _ in split_batches(benchmark, list(benchmark.runs.all()))]
     assert len(batches) > 2
     assert sorted(pk for batch in batches for pk in batch) == sorted(length_of)
     assert batches == sorted(map(sorted, batches))
@@ -58,9 +58,9 @@ def test_cached_query_vectors_need_no_extra_batches(library, settings):
     runs = list(benchmark.runs.select_related("index"))
     compute_query_vectors(runs[0].index, list(library.dataset.queries.values_list("text", flat=True)))
     CachedVector.objects.update(encode_ms=5000)
-    assert len(list(query_batches(benchmark, runs))) == 1
+    assert len(list(split_batches(benchmark, runs))) == 1
     benchmark.execution = Benchmark.Execution.ISOLATED  # encodes to see how long it takes
-    assert len(list(query_batches(benchmark, runs))) == 12
+    assert len(list(split_batches(benchmark, runs))) == 12
     benchmark.execution = Benchmark.Execution.SHARED
     CachedVector.objects.filter(pk__in=CachedVector.objects.filter(space__kind="query").values("pk")[:5]).delete()
-    assert len(list(query_batches(benchmark, runs))) > 1
+    assert len(list(split_batches(benchmark, runs))) > 1

@@ -8,7 +8,7 @@ import pytest
 
 from apps.benchmarks.launching import retry
 from apps.benchmarks.models import Run
-from apps.benchmarks.running.timing import compute_consistency, count_calls, percentiles
+from apps.benchmarks.running.timing import compute_consistency, compute_percentiles, count_calls
 from apps.datasets.models import Query
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
@@ -185,7 +185,7 @@ def test_a_query_that_was_slow_once_can_be_retried(library, clock, slow, monkeyp
     ],
 )
 def test_percentiles_are_samples_in_rising_order(count, expected):
-    assert percentiles(np.random.default_rng(1).permutation(np.arange(1.0, count + 1))) == expected
+    assert compute_percentiles(np.random.default_rng(1).permutation(np.arange(1.0, count + 1))) == expected
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from apps.benchmarks.circumstances import find_circumstances
+from apps.benchmarks.circumstances import list_circumstances
 from apps.benchmarks.defining.previewing import preview
 from apps.benchmarks.launching import retry
 from apps.benchmarks.models import QueryResult, Run
@@ -113,7 +113,7 @@ def test_a_run_names_the_revision_that_rewrote(shelf, server, settings):
         benchmark = run_matrix(shelf, query=["rewrite"], **LLM)
         runs.append(benchmark.runs.get())
         assert [made["llms"] for made in runs[-1].provenance["made_by"]] == [{f"here:{MODEL}": server.digest}]
-    assert [difference.about for difference in find_circumstances(runs)] == ["model"]
+    assert [difference.about for difference in list_circumstances(runs)] == ["model"]
     log = "".join(build_files(benchmark, benchmark.dataset_version)["run.log"])
     assert f"language model here:{MODEL}, revision d2\n" in log
 

@@ -9,7 +9,7 @@ import pytest
 from apps.benchmarks.models import QueryResult, StageList
 from apps.operations.working import wait
 from apps.results.exporters import strategy
-from apps.results.exporters.results_json import query_results
+from apps.results.exporters.results_json import load_query_outcomes
 from apps.results.exporters.tables import write_run
 from apps.results.exporting import export_to
 from apps.results.templatetags.benchbench import page_of
@@ -53,7 +53,7 @@ def test_a_query_that_fell_back_says_so(measured, admin_client):
     run = measured.runs.get(index__strategy="lod_embed")
     fell_back, other = run.query_results.filter(repetition=1).order_by("query")[:2]
     StageList.objects.filter(pk=fell_back.stage_list_id).update(fallback_used=True, llm_calls=2, llm_cached=1)
-    answers = query_results(run, [fell_back.query_id, other.query_id])
+    answers = load_query_outcomes(run, [fell_back.query_id, other.query_id])
     calls = ("embed_calls", "llm_calls", "llm_cached", "fallback_used")
     assert [tuple(getattr(answer, name) for name in calls) for answer in answers] == [(3, 2, 1, True), (3, 0, 0, False)]
     lines = list(csv.DictReader(StringIO("".join(write_run(run, measured.dataset_version)))))

@@ -77,7 +77,7 @@ class Point:
 # By kind of operation and stage. Of a commit the transaction is open, of a claim it is not any more.
 POINTS = {
     "claimed": Point("apps.operations.working", "claim", "after"),
-    "benchmark: planned": Point("apps.benchmarks.running.execution", "_work", "after"),
+    "benchmark: planned": Point("apps.benchmarks.running.execution", "_load_work", "after"),
     "benchmark: prepared": Point("apps.benchmarks.running.open_indexes", "_prepare", "after"),
     "benchmark: encoding": Point("apps.retrieval.encoders.registry", "KeywordEncoder.embed_batch"),
     "benchmark: encoded": Point("apps.benchmarks.running.stages", "query_vectors", "after"),

@@ -9,7 +9,7 @@ from django.core.management import CommandError, call_command
 from apps.benchmarks.models import Baseline, Benchmark, Evaluation, Run
 from apps.datasets.models import Judgment
 from apps.mappings.models import Mapping, Resolution
-from apps.results.comparison.comparing import ComparingError, IncomparableError, compare_runs, read_values
+from apps.results.comparison.comparing import ComparingError, IncomparableError, compare_runs, load_run_values
 from apps.results.comparison.describing import summarise_measures
 from apps.results.comparison.page import list_choices
 from apps.results.exporting import export_to
@@ -84,7 +84,7 @@ def test_queries_count_if_every_mapping_resolves_a_relevant_document(db):
     ]
     for ordered in (runs, runs[::-1]):
         measured = {run.pk: run.evaluations.get() for run in ordered}
-        read = read_values(ordered, measured)
+        read = load_run_values(ordered, measured)
         rows = [runs.index(run) for run in ordered]
         assert np.array_equal(read.values["nDCG@10"], np.delete(VALUES[rows], [1, 5], axis=1))
         assert read.query_ids.tolist() == np.delete(measured[ordered[0].pk].query_ids, [1, 5]).tolist()

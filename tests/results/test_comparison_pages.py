@@ -129,7 +129,7 @@ def test_a_slice_and_a_baseline_can_be_asked_for(admin_client, benchmark):
     text = text_of(page(admin_client, **asked))
     assert describe_verdict(compare_runs(runs, slice="category: a", baseline=runs[0])) in text
     assert "This baseline is not pinned." in text
-    assert ". The error rate holds for this slice" in text
+    assert "of “category: a”. The error rate holds for this slice" in text
 
 
 def test_two_of_more_runs_say_that_they_were_picked(admin_client, benchmark):

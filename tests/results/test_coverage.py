@@ -14,7 +14,7 @@ from apps.results.comparison.comparing import compare_runs
 from apps.results.leaderboard import coverage
 from apps.results.leaderboard.coverage import CoverageError, describe_uneven, load_coverage
 from apps.results.leaderboard.runs import load_leaderboard
-from apps.results.triage.by_slice import slice_groups
+from apps.results.triage.by_slice import group_slices
 from benchbench.site.panels import change_url
 from tests.factories import add_judgment, make_benchmark, make_collection, make_dataset, make_mapping
 from tests.rankings import add_ranking
@@ -153,7 +153,7 @@ def benchmark(db: None) -> Benchmark:
 
 def test_slice_table_marks_small_and_weak_slices(benchmark):
     evaluation = Evaluation.objects.get(run__run_order=1)
-    groups = slice_groups(evaluation, load_slicing(benchmark, evaluation), ["nDCG@10", "RR"])
+    groups = group_slices(evaluation, load_slicing(benchmark, evaluation), ["nDCG@10", "RR"])
     rows = {row.slice.name: row for group in groups for row in group.rows}
     hard, rare = rows["difficulty: hard"], rows["category: rare"]
     assert [group.partition for group in groups] == ["category", "difficulty"]
@@ -170,7 +170,7 @@ def test_queries_without_a_value_make_a_slice_small(benchmark):
     evaluation.values = [
         [None if 5 <= i < HARD else one for i, one in enumerate(column)] for column in evaluation.values
     ]
-    groups = slice_groups(evaluation, load_slicing(benchmark, evaluation), ["nDCG@10", "RR"])
+    groups = group_slices(evaluation, load_slicing(benchmark, evaluation), ["nDCG@10", "RR"])
     hard = next(row for group in groups for row in group.rows if row.slice.name == "difficulty: hard")
     assert (hard.slice.n, hard.slice.is_small, hard.weak) == (5, True, None)
 

@@ -9,8 +9,8 @@ from django.urls import reverse
 
 from apps.results.comparison.axes import compute_effects
 from apps.results.comparison.comparing import compare_runs
-from apps.results.comparison.describing import Bounds, compare_slices, find_reversed_runs, query_differences
-from apps.results.comparison.figures import plot_differences, plot_pairs, query_figure, slice_figure
+from apps.results.comparison.describing import Bounds, compare_slices, compute_query_differences, find_reversed_runs
+from apps.results.comparison.figures import plot_differences, plot_pairs, plot_query_differences, plot_slice_differences
 from apps.results.comparison.page import build_context
 from apps.results.comparison.sentences import describe_reversal
 from benchbench.decimals import short_signed
@@ -78,7 +78,7 @@ def test_slices_show_means_and_differences_and_flag_small_ones():
     assert billing.means == pytest.approx(values[:, :35].mean(axis=1).tolist())
     expected = (values[:, :35] - values[0, :35]).mean(axis=1).tolist()
     assert [one.mean for one in billing.differences] == pytest.approx(expected)
-    figure = slice_figure(found, [billing, search])
+    figure = plot_slice_differences(found, [billing, search])
     assert figure["data"][0]["z"][0] == pytest.approx([billing.differences[2].mean, billing.differences[1].mean])
     labels = [f"category: {one}, n\N{NO-BREAK SPACE}{count}" for one, count in (("billing", 35), ("search", 5))]
     assert figure["data"][0]["y"] == labels
@@ -115,7 +115,7 @@ def test_slice_size_counts_queries_answered_by_both_runs():
     billing, search = compare_slices(three)
     assert [billing.is_small(run) for run in range(3)] == [False, True, False]
     assert not any(search.is_small(run) for run in range(3))
-    shown = slice_figure(three, [billing, search])["data"][0]["z"]
+    shown = plot_slice_differences(three, [billing, search])["data"][0]["z"]
     assert [[cell is None for cell in row] for row in shown] == [[False, True], [False, False]], "without a colour"
     assert [(one.slice.n, one.slice.is_small) for one in compare_slices(compare_runs(runs[:2]))] == [
         (3, True),
@@ -132,13 +132,13 @@ def test_two_runs_are_shown_query_by_query():
     worst = int(differences.argmin())
     query = benchmark.dataset_version.queries.get(key=f"q{worst:04}")
     result = added_ranking(runs[1], query)
-    shown = query_differences(found, 1, limit=3)
+    shown = compute_query_differences(found, 1, limit=3)
     assert shown.differences == pytest.approx(differences.tolist())
     gained = [one for one in sorted(differences, reverse=True)[:3] if one > 0]
     assert [one.difference for one in shown.gains] == pytest.approx(gained)
     assert [one.difference for one in shown.losses] == pytest.approx(sorted(differences)[:3])
     assert (shown.losses[0].query, shown.losses[0].result, shown.losses[0].reference_result) == (query, result, None)
-    figure = query_figure(shown.differences, "nDCG@10")
+    figure = plot_query_differences(shown.differences, "nDCG@10")
     assert figure["data"][0]["y"] == pytest.approx(sorted(differences, reverse=True))
 
 

@@ -38,7 +38,8 @@ def text_of(response: Any) -> str:
 
 def count_statements(act: Callable[[], object]) -> int:
     with CaptureQueriesContext(connection) as captured:
-        act()
+        result = act()
+    assert getattr(result, "status_code", 200) == 200
     return len(captured)
 
 

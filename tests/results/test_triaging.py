@@ -16,7 +16,7 @@ from apps.datasets.records import JudgmentRecord, QueryRecord
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from apps.results.triage.queries import load_evaluation
-from apps.results.triage.triaging import RunLosses, find_lost_documents, load_judgments, load_losses
+from apps.results.triage.triaging import RunLosses, list_lost_documents, load_judgments, load_losses
 from benchbench.ir.triage import Loss, find_standings
 from tests.benchmarks.conftest import ENCODER, import_all, make_library
 from tests.created import run_benchmark
@@ -44,7 +44,7 @@ def documents_lost(run: Run) -> dict[tuple[str, str], Loss]:
     names = dict(benchmark.mapping.collection.documents.values_list("pk", "external_id"))
     return {
         (keys[query], names.get(one.document, "unresolved")): one.loss
-        for query, lost in find_lost_documents(run, plan, judged, k=benchmark.primary_k)
+        for query, lost in list_lost_documents(run, plan, judged, k=benchmark.primary_k)
         for one in lost or ()
     }
 
@@ -165,7 +165,7 @@ def test_the_stages_add_up_to_the_stored_rankings(library, matrix, execution):
     met: set[Loss] = set()
     for run in benchmark.runs.all():
         plan = build_stored_plan(run)
-        lost = dict(find_lost_documents(run, plan, load_judgments(run, benchmark.dataset_version), k=3))
+        lost = dict(list_lost_documents(run, plan, load_judgments(run, benchmark.dataset_version), k=3))
         stored = read_lists(benchmark, list_keys(plan))
         for result in run.query_results.all():
             lists = stored[result.query_id]

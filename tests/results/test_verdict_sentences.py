@@ -7,7 +7,7 @@ import pytest
 
 from apps.datasets.models import Dataset
 from apps.results.comparison.comparing import RunComparison, compare_runs
-from apps.results.comparison.describing import Bounds, compute_costs, index_bytes
+from apps.results.comparison.describing import Bounds, compute_costs, compute_index_bytes
 from apps.results.comparison.sentences import (
     describe_choice,
     describe_disorder,
@@ -96,9 +96,9 @@ def test_against_a_baseline_no_cheapest_run_is_chosen():
 
 def test_index_size_includes_the_approximate_index():
     run = compared(noisy([0.1, 0.5], 50)).runs[0]
-    assert index_bytes(run) is None
+    assert compute_index_bytes(run) is None
     run.index, run.provenance = Index(stats={"bytes": 100}), {"ann": {"index": "vectors_1_hnsw", "bytes": 20}}
-    assert index_bytes(run) == 120
+    assert compute_index_bytes(run) == 120
 
 
 def test_worse_run_above_an_indistinguishable_one_is_explained():

@@ -20,7 +20,7 @@ from apps.datasets.versions import find_version
 from apps.results.comparison.comparing import MOST_RUNS, RunComparison, compare_runs
 from apps.results.comparison.describing import add_queries, list_differences
 from apps.results.comparison_report import ComparisonReport, build_report
-from apps.results.triage.by_slice import RunSlices, run_slices
+from apps.results.triage.by_slice import RunSlices, load_run_slices
 from apps.results.triage.causes import CAUSES, CauseRow, count_causes
 from apps.results.triage.lost_documents import LostRow, triage_of
 from benchbench.access import visible
@@ -191,4 +191,4 @@ class Triage(RunResource):
 
         409 if the run has no values, or its mapping was resolved again since.
         """
-        return run_slices(run, **query)
+        return load_run_slices(run, **query)

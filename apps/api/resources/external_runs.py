@@ -17,7 +17,7 @@ from apps.benchmarks.measuring.measures import MAX_CUTOFF, MAX_MEASURES, MAX_NAM
 from apps.benchmarks.models import Benchmark
 from apps.datasets.models import Dataset
 from apps.datasets.versions import find_version
-from apps.results.exporters.results_json import RunResult, run_results
+from apps.results.exporters.results_json import RunResult, load_run_result
 from benchbench.files.runs import FORMATS
 
 
@@ -120,4 +120,4 @@ class ExternalRuns(DatasetPart):
                 format=data.get("format", ""),
             )
         ((run, report),) = imported.runs
-        return {"benchmark": imported.benchmark, "run": run_results(run), "report": report}
+        return {"benchmark": imported.benchmark, "run": load_run_result(run), "report": report}

@@ -13,7 +13,13 @@ from apps.api.answers import Answer, Moment, Page, answer_page
 from apps.api.fields import PageQuery, StrictSerializer, VersionNumber
 from apps.api.resource import Resource, find_visible, get
 from apps.benchmarks.models import Benchmark, Evaluation, Run
-from apps.results.exporters.results_json import QueryOutcome, RunResult, build_results, query_results, run_results
+from apps.results.exporters.results_json import (
+    QueryOutcome,
+    RunResult,
+    build_results,
+    load_query_outcomes,
+    load_run_result,
+)
 from apps.results.exporters.results_json import Results as Outcome
 from apps.results.exporting import load_version
 from apps.results.leaderboard.coverage import CoverageRow, load_coverage
@@ -157,7 +163,7 @@ class BenchmarkRuns(Resource):
     def get_run(self, run: Run, query: dict[str, Any]) -> dict[str, Any]:
         """Show a run with its means and provenance."""
         run_fields = {name: getattr(run, name) for name in set(WholeRunAnswer().fields) if hasattr(run, name)}
-        return run_fields | vars(run_results(run, version=load_version(run, query.get("version"))))
+        return run_fields | vars(load_run_result(run, version=load_version(run, query.get("version"))))
 
     @get("/queries", AnswerPage, RunQueryQuery)
     def list_run_queries(self, run: Run, query: dict[str, Any]) -> Response:
@@ -168,7 +174,7 @@ class BenchmarkRuns(Resource):
             AnswerPage,
             rows,
             query,
-            prepare=lambda query_ids: query_results(run, list(query_ids), version=version),
+            prepare=lambda query_ids: load_query_outcomes(run, list(query_ids), version=version),
             run_id=run.pk,
             primary_k=run.benchmark.primary_k,
         )

@@ -39,7 +39,7 @@ def choose_indexes(
         index = by_name[configuration.index]
         if index.status != Index.Status.FAILED:  # the run reports why
             require_available(index, None if index_only else configuration)
-        for key, sentence in _find_refusals(index, configuration, index_only=index_only):
+        for key, sentence in _list_refusals(index, configuration, index_only=index_only):
             raise MatrixError(f"{key}: {sentence}", field=key)
     return by_name
 
@@ -91,7 +91,7 @@ def _build_index_error(mapping: Mapping, name: str | None, owner: User | None) -
     return MatrixError(sentence, field="indexes")
 
 
-def _find_refusals(index: Index, configuration: Configuration, *, index_only: bool) -> Iterator[tuple[str, str]]:
+def _list_refusals(index: Index, configuration: Configuration, *, index_only: bool) -> Iterator[tuple[str, str]]:
     """Yield the reasons why a configuration cannot search an index: (key of the matrix at fault, sentence)."""
     mode, name = configuration.search_mode, repr(index.name)
     requirement = f"{mode} search cannot use the index {name}: it has no"

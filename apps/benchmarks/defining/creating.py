@@ -118,8 +118,9 @@ def create_benchmark(
     """Create a pending benchmark with one run per configuration of the matrix.
 
     It runs the queries of the newest frozen version, or of `version`. `indexes` gives the index for each name of the
-    matrix, by default the newest ready index that the owner sees (`newest_indexes`). An index that failed to build, or
-    an experiment's store that is not installed, gives failed runs with the reason, so that summaries include them.
+    matrix, by default the newest ready index that the owner sees (`load_newest_indexes`). An index that failed to
+    build, or an experiment's store that is not installed, gives failed runs with the reason, so that summaries include
+    them.
     `manifest` and `experiment` are stored with the benchmark.
 
     Nothing is created on an error. Raises MatrixError for the matrix and its indexes, with the key at fault as `field`.

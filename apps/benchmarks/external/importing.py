@@ -195,7 +195,7 @@ def _store_run(benchmark: Benchmark, run_file: RunFile, order_by: OrderBy | None
             f'{run_file.name} has the same rankings as run {same.run_order}, "{same.label}", of {benchmark.name!r}: '
             "nothing was imported."
         )
-    label = _label(benchmark, run_file)
+    label = _choose_label(benchmark, run_file)
     if not benchmark.name:
         benchmark.name = label
     order = (benchmark.runs.aggregate(last=Max("run_order"))["last"] or 0) + 1
@@ -225,7 +225,7 @@ def _store_run(benchmark: Benchmark, run_file: RunFile, order_by: OrderBy | None
     return run
 
 
-def _label(benchmark: Benchmark, run_file: RunFile) -> str:
+def _choose_label(benchmark: Benchmark, run_file: RunFile) -> str:
     """Return a free label for a run: the tag of the file, else the file name; both or a number if it is taken."""
     stem = Path(run_file.name.removesuffix(".gz")).stem
     tag = run_file.tags[0] if len(run_file.tags) == 1 else ""
@@ -244,10 +244,10 @@ def _store_rankings(run: Run, run_file: RunFile) -> None:
     queries = list(run.benchmark.dataset_version.queries.order_by("id").values_list("pk", "key"))
     for start in range(0, len(queries), AT_ONCE):
         group = queries[start : start + AT_ONCE]
-        store_final_lists([_list(run, pk, run_file.rankings.get(key), keys) for pk, key in group])
+        store_final_lists([_build_final_list(run, pk, run_file.rankings.get(key), keys) for pk, key in group])
 
 
-def _list(run: Run, query_id: int, ranked: Ranked | None, keys: dict[str, int]) -> FinalList:
+def _build_final_list(run: Run, query_id: int, ranked: Ranked | None, keys: dict[str, int]) -> FinalList:
     list_key = run.source_id or 0, (run.pk,), query_id
     if ranked is None:
         return FinalList(*list_key)

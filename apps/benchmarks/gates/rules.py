@@ -118,12 +118,13 @@ def _build_rules(parsed: _Rules, location: str) -> Rules:
     rules = Rules(
         floors=(
             *_build_floors(parsed.floors, f"{location}floors"),
-            *_slice_floors(parsed.slices, f"{location}slices"),
+            *_build_slice_floors(parsed.slices, f"{location}slices"),
             *_build_floors(coverage, f"{location}coverage"),
         ),
         changes=tuple(_build_changes(parsed.against_baseline, f"{location}against_baseline")),
         must_not_fail=tuple(
-            _must_not_fail(rule, f"{location}must_not_fail[{index}]") for index, rule in enumerate(parsed.must_not_fail)
+            _build_must_not_fail(rule, f"{location}must_not_fail[{index}]")
+            for index, rule in enumerate(parsed.must_not_fail)
         ),
         false_answers=None if parsed.false_answers is None else parsed.false_answers.at_most,
         latency_ms=tuple(parsed.latency_ms.items()),
@@ -132,7 +133,7 @@ def _build_rules(parsed: _Rules, location: str) -> Rules:
         alpha=parsed.alpha,
     )
     for name in coverage:
-        if _measure(name, location).name != "Judged":
+        if _parse_measure(name, location).name != "Judged":
             refuse(f"{location}coverage.{name}", "is not allowed here: use Judged@k or failed_queries")
     if not (rules.measures or parsed.false_answers or rules.latency_ms or failed is not None):
         refuse(location.rstrip(", "), f"has no rule: give at least one of {', '.join(RULES)}")
@@ -141,11 +142,11 @@ def _build_rules(parsed: _Rules, location: str) -> Rules:
 
 def _build_floors(limits: Limits, location: str) -> Iterator[Floor]:
     for name, limit in limits.items():
-        measure = _measure(name, location)
+        measure = _parse_measure(name, location)
         yield Floor(measure, _check_limit(limit.at_least, measure, f"{location}.{name}"), mean=Mean(limit.mean))
 
 
-def _slice_floors(slices: Mapping[str, _Slice], location: str) -> Iterator[Floor]:
+def _build_slice_floors(slices: Mapping[str, _Slice], location: str) -> Iterator[Floor]:
     for name, slice_rules in slices.items():
         if not slice_rules.__pydantic_extra__:
             refuse(f"{location}.{name}", "must have at least one measure")
@@ -155,7 +156,7 @@ def _slice_floors(slices: Mapping[str, _Slice], location: str) -> Iterator[Floor
 
 def _build_changes(changes: Mapping[str, _Change], location: str) -> Iterator[Change]:
     for name, change in changes.items():
-        key, measure = f"{location}.{name}", _measure(name, location)
+        key, measure = f"{location}.{name}", _parse_measure(name, location)
         if (change.may_lose is None) == (change.must_gain is None):
             refuse(key, "must have either may_lose or must_gain")
         for limit in (change.may_lose, change.must_gain):
@@ -163,7 +164,7 @@ def _build_changes(changes: Mapping[str, _Change], location: str) -> Iterator[Ch
         yield Change(measure, change.may_lose, change.must_gain)
 
 
-def _must_not_fail(rule: _MustNotFail, location: str) -> MustNotFail:
+def _build_must_not_fail(rule: _MustNotFail, location: str) -> MustNotFail:
     queries = tuple(dict.fromkeys(rule.queries))
     if not queries:
         refuse(f"{location}.queries", "is empty: give a query key")
@@ -171,11 +172,11 @@ def _must_not_fail(rule: _MustNotFail, location: str) -> MustNotFail:
         return MustNotFail(queries, Measure("Success", rule.relevant_in_top), 1.0)
     if rule.measure is None or rule.at_least is None or rule.relevant_in_top is not None:
         refuse(location, "must have, in addition to queries, either relevant_in_top, or measure and at_least")
-    measure = _measure(rule.measure, location)
+    measure = _parse_measure(rule.measure, location)
     return MustNotFail(queries, measure, _check_limit(rule.at_least, measure, f"{location}.at_least"))
 
 
-def _measure(text: str, location: str) -> Measure:
+def _parse_measure(text: str, location: str) -> Measure:
     """Return the measure of one of our names or a wire name: `R@5`, `recall@5` and `Recall@5` are the same.
 
     Refuses measures that fall as a run improves, such as a rank.

@@ -147,7 +147,7 @@ def read_lists(
     rows = _select_lists(benchmark, stage_keys, query_ids).values_list("query_id", *STORED)
     lists: dict[int, Lists] = {}
     for query_id, key, *stored in read_rows(rows):
-        lists.setdefault(query_id, {})[key] = _list(*stored)
+        lists.setdefault(query_id, {})[key] = _build_scored_list(*stored)
     return lists
 
 
@@ -164,7 +164,7 @@ def stream_lists(
     table = np.array(list(read_rows(listed.order_by("pk").values_list("pk", "document_id"))), np.int64).reshape(-1, 2)
     values = rows.order_by("query_id").values_list("query_id", *STORED)
     for query_id, rows_of_query in groupby(read_rows(values, streamed=True), key=lambda row: row[0]):
-        lists = {key: _list(*stored) for _, key, *stored in rows_of_query}
+        lists = {key: _build_scored_list(*stored) for _, key, *stored in rows_of_query}
         chunks = np.concatenate([list_.ids for list_ in lists.values()])
         documents = table[np.searchsorted(table[:, 0], chunks), 1]
         yield query_id, lists, dict(zip(chunks.tolist(), documents.tolist(), strict=True))
@@ -177,7 +177,7 @@ def _select_lists(
     return lists if query_ids is None else lists.filter(query__in=query_ids)
 
 
-def _list(chunks: list[int], scores: list[float], compared: list[float] | None) -> ScoredList:
+def _build_scored_list(chunks: list[int], scores: list[float], compared: list[float] | None) -> ScoredList:
     return ScoredList(
         np.array(chunks, np.int64),
         np.array(scores, np.float64),

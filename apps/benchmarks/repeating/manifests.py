@@ -131,7 +131,9 @@ def build_manifest(benchmark: Benchmark) -> dict[str, Any]:
         "id": str(benchmark.pk),
         "completed_at": benchmark.completed_at and timestamp(benchmark.completed_at),
     }
-    return definition | {"runs": [_run(run, evaluations.get(run.pk)) for run in _list_searched_runs(benchmark)]}
+    return definition | {
+        "runs": [_describe_run(run, evaluations.get(run.pk)) for run in _list_searched_runs(benchmark)]
+    }
 
 
 def build_definition(benchmark: Benchmark, evaluations: Mapping[Any, Evaluation]) -> dict[str, Any]:
@@ -185,7 +187,7 @@ def build_result(evaluation: Evaluation, measures: Collection[str]) -> dict[str,
     }
 
 
-def _run(run: Run, evaluation: Evaluation | None) -> dict[str, Any]:
+def _describe_run(run: Run, evaluation: Evaluation | None) -> dict[str, Any]:
     completed = evaluation is not None and run.status == Run.Status.COMPLETED
     return {
         "order": run.run_order,

@@ -17,7 +17,14 @@ from apps.benchmarks.measuring.batch_values import measure_lists, store_values
 from apps.benchmarks.measuring.evaluating import load_truth
 from apps.benchmarks.measuring.reading import FinalList
 from apps.benchmarks.models import Benchmark, Run
-from apps.benchmarks.planning import SharedList, build_shared_lists, count_units, load_source_ids, plan_of, query_units
+from apps.benchmarks.planning import (
+    SharedList,
+    build_shared_lists,
+    count_query_units,
+    count_units,
+    load_source_ids,
+    plan_of,
+)
 from apps.benchmarks.provenance import build_environment
 from apps.benchmarks.running.open_indexes import OpenIndexes, prepare
 from apps.benchmarks.running.outcomes import BatchNotes, Outcome, note
@@ -87,7 +94,7 @@ def execute(batch: Batch, lease: Lease) -> None:
     if batch.payload.get("prepare"):
         prepare(batch, lease)
         return
-    work = _work(batch, lease)
+    work = _load_work(batch, lease)
     benchmark, query_ids = work.benchmark, work.query_ids
     truth = load_truth(benchmark, benchmark.dataset_version, query_ids=query_ids)
     if benchmark.execution == Benchmark.Execution.ISOLATED:
@@ -106,7 +113,7 @@ def execute(batch: Batch, lease: Lease) -> None:
         store_stage_lists(work.plan, outcomes, query_ids, work.indexes, load_source_ids(benchmark), lists)
 
 
-def _work(batch: Batch, lease: Lease) -> Work:
+def _load_work(batch: Batch, lease: Lease) -> Work:
     """Load the work of a batch, and set its runs to evaluating."""
     operation = batch.operation
     benchmark = Benchmark.objects.select_related("mapping", "dataset_version").get(pk=operation.subject_id)
@@ -188,7 +195,7 @@ def run_isolated(work: Work, truth: Truth) -> tuple[list[FinalList], dict[str, l
             lists += build_final_lists(
                 [shared[key]], new, [query.pk], work.indexes, max_k=work.max_k, repetition=repetition
             )
-            done_units += query_units(plans[key])
+            done_units += count_query_units(plans[key])
             lease.report(done_units)
             _merge(outcomes, new, number, repetition)
             for stage_key, stage_notes in stages.notes.items() if repetition == 1 else ():

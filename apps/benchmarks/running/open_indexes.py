@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db.models.functions import Now
 from numpy.typing import NDArray
 
-from apps.benchmarks.launching import UNFINISHED, query_batches
+from apps.benchmarks.launching import UNFINISHED, split_batches
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.planning import is_prepared, plan_of
 from apps.operations.handlers import Faults
@@ -57,7 +57,7 @@ class StageError(BenchbenchError):
 def time_encoding_afresh(index: OpenIndex, texts: list[str], stored_vectors: NDArray[np.float32], kind: Kind) -> float:
     """Encode texts again, and return the milliseconds per text.
 
-    The `stored_vectors` vectors (n, d) rank the results, so they must come from the same model. Raises StageError
+    The `stored_vectors` (n, d) rank the results, so they must come from the same model. Raises StageError
     if they do not, and EncoderError.
     """
     encoder = load_index_encoder(index.index)
@@ -109,7 +109,7 @@ def prepare(batch: Batch, lease: Lease) -> None:
     remaining = [run for run in runs if run not in failed]
     remaining_plan = plan.select([str(run.pk) for run in remaining])
     result = {"prepared": prepared, **faults.as_result()}
-    with lease.commit(result, batches=query_batches(benchmark, remaining, remaining_plan) if remaining else ()):
+    with lease.commit(result, batches=split_batches(benchmark, remaining, remaining_plan) if remaining else ()):
         for run, message in failed.items():
             benchmark.runs.filter(pk=run.pk).update(
                 status=Run.Status.FAILED, error_message=f"Its index could not be made: {message}", completed_at=Now()

@@ -77,12 +77,12 @@ class Stages:
         `on_stage` is called with each stage after it ends.
         """
         for stage in plan.stages:
-            self.outcomes[stage.key] = self._run_each(stage, self._work_of(stage))
+            self.outcomes[stage.key] = self._run_each(stage, self._choose_work(stage))
             on_stage(stage)
         settle(plan.runs, self.outcomes, self.notes, attempt=self._attempt)
         return self.outcomes
 
-    def _work_of(self, stage: Stage) -> Callable[[list[int]], list[Outcome]]:
+    def _choose_work(self, stage: Stage) -> Callable[[list[int]], list[Outcome]]:
         match stage:
             case RewriteStage():
                 return lambda numbers: [self._attempt(partial(self._rewrite, stage, number)) for number in numbers]

@@ -81,13 +81,13 @@ def _build_timing(run: Run, samples: Samples) -> dict[str, Any]:
     measured = {name: column[~np.isnan(column)] for name, column in zip(TIMINGS, samples, strict=True)}
     timing |= {name: round(float(column.mean()), 4) for name, column in measured.items() if len(column)}
     if run.benchmark.execution == Benchmark.Execution.ISOLATED:
-        timing["percentiles"] = {name: percentiles(column) for name, column in measured.items() if len(column)}
+        timing["percentiles"] = {name: compute_percentiles(column) for name, column in measured.items() if len(column)}
         if run.benchmark.runs_per_query > 1:
             timing["consistency_score"] = compute_consistency(run)
     return timing
 
 
-def percentiles(samples: np.ndarray[Any, np.dtype[np.float64]]) -> dict[str, float]:
+def compute_percentiles(samples: np.ndarray[Any, np.dtype[np.float64]]) -> dict[str, float]:
     """Return p50, p95 and, from LEAST_FOR_P99 samples on, p99: the sample at index min(⌊n·p⌋, n−1), ascending."""
     ordered = np.sort(samples)
     shares = {"p50": 0.5, "p95": 0.95} | ({"p99": 0.99} if len(ordered) >= LEAST_FOR_P99 else {})

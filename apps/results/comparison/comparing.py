@@ -57,7 +57,7 @@ class RunValues:
     skipped: int  # queries without a relevant judgment, under the policy to skip them
 
 
-def read_values(runs: Sequence[Run], measured: Mapping[Any, Evaluation]) -> RunValues:
+def load_run_values(runs: Sequence[Run], measured: Mapping[Any, Evaluation]) -> RunValues:
     """Return the values of runs whose evaluations are `measured`, by run id. One query, and those for the slices.
 
     The primary measure, seed, slices and policy come from the benchmark of the first run, the oldest. Under the policy
@@ -169,7 +169,7 @@ def compare_runs(
     ranked, comparability = _select_ranked(_load(runs), baseline, version)
     if comparability.version is None:  # refused: incomparable numbers are never shown together
         raise IncomparableError(comparability)
-    compared = read_values(ranked, comparability.evaluations)
+    compared = load_run_values(ranked, comparability.evaluations)
     # Programs use wire names (`ndcg@10`), people the names on the pages (`nDCG@10`).
     by_wire_name = {Measure.parse(name).wire: name for name in compared.values}
     measure_name = by_wire_name.get(measure, measure) if measure else compared.primary

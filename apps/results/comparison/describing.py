@@ -77,7 +77,7 @@ class QueryDifferences:
     losses: list[QueryDifference]
 
 
-def query_differences(comparison: RunComparison, run: int, *, limit: int = MAX_QUERIES) -> QueryDifferences:
+def compute_query_differences(comparison: RunComparison, run: int, *, limit: int = MAX_QUERIES) -> QueryDifferences:
     """Return the query differences of `run` and the reference by the compared measure. Three database queries."""
     every = _compare_queries(comparison, run)
     ordered = sorted(every, key=lambda pair: -pair.difference)
@@ -193,7 +193,7 @@ class Costs:
 def compute_costs(comparison: RunComparison, bounds: Bounds) -> Costs:
     """Return the costs of the compared runs, and the cheapest within `bounds` not significantly worse than the best."""
     points = tuple(
-        Point(quality=mean, latency_ms=run.timing.get("total_ms"), index_bytes=index_bytes(run))
+        Point(quality=mean, latency_ms=run.timing.get("total_ms"), index_bytes=compute_index_bytes(run))
         for run, mean in zip(comparison.runs, comparison.comparison.means, strict=True)
     )
     choice = None
@@ -204,7 +204,7 @@ def compute_costs(comparison: RunComparison, bounds: Bounds) -> Costs:
     return Costs(points=points, frontier=find_frontier(points), bounds=bounds, choice=choice)
 
 
-def index_bytes(run: Run) -> float | None:
+def compute_index_bytes(run: Run) -> float | None:
     """Return the size of the run's index and of its copy in an approximate store, if it has one."""
     size = run.index.stats.get("bytes") if run.index else None
     if size is None:

@@ -64,7 +64,7 @@ def plot_effects(effects: Sequence[Effect], measure: str) -> Figure:
     return _plot_forest(lines, f"average difference in {measure}")
 
 
-def slice_figure(comparison: RunComparison, slices: Sequence[SliceDifferences]) -> Figure:
+def plot_slice_differences(comparison: RunComparison, slices: Sequence[SliceDifferences]) -> Figure:
     """Return the differences to the reference by slice: with intervals for two runs, as a map for more.
 
     A slice that is too small for a conclusion has numbers, but no colour.
@@ -101,7 +101,7 @@ def plot_pairs(comparison: RunComparison) -> Figure | None:
     return _map(labels, labels, cells, texts)
 
 
-def query_figure(differences: Sequence[float], measure: str) -> Figure:
+def plot_query_differences(differences: Sequence[float], measure: str) -> Figure:
     """Return the differences of two runs on every query, the greatest gain first."""
     ordered = sorted(differences, reverse=True)
     bars = {

@@ -26,7 +26,7 @@ def build_context(comparison: RunComparison, bounds: describing.Bounds) -> dict[
     columns = [comparison.reference, *rivals][:MOST_COLUMNS]
     slices = describing.compare_slices(comparison, only=columns)
     measures = describing.summarise_measures(comparison, only=columns)
-    queries = describing.query_differences(comparison, rivals[0]) if len(rivals) == 1 else None
+    queries = describing.compute_query_differences(comparison, rivals[0]) if len(rivals) == 1 else None
     return {
         "comparison": comparison,
         "statistics": comparison.comparison,
@@ -86,8 +86,8 @@ def _plot_figures(
         "pairs": figures.plot_pairs(comparison),
         "effects": figures.plot_effects(effects, comparison.measure) if effects else None,
         "frontier": figures.plot_frontier(comparison, costs),
-        "slices": figures.slice_figure(comparison, slices) if slices else None,
-        "queries": figures.query_figure(queries.differences, comparison.measure) if queries else None,
+        "slices": figures.plot_slice_differences(comparison, slices) if slices else None,
+        "queries": figures.plot_query_differences(queries.differences, comparison.measure) if queries else None,
     }
     return {name: figure for name, figure in drawn.items() if figure}
 

@@ -89,11 +89,11 @@ def write_run(run: Run, version: DatasetVersion) -> Iterator[str]:
     dataset = version.dataset
     rules = str(dataset.metadata.get("canonicalization_version") or CURRENT)
     outcomes = stream_outcomes(run, require_evaluation(run, version))
-    entries = _run_entries(outcomes, rules, resolved_by_id=dataset.source_format == FORMAT)
+    entries = _list_entries(outcomes, rules, resolved_by_id=dataset.source_format == FORMAT)
     yield from render_run(run_id_of(run), entries)
 
 
-def _run_entries(outcomes: Iterator[Outcome], rules: str, *, resolved_by_id: bool) -> Iterator[RunEntry]:
+def _list_entries(outcomes: Iterator[Outcome], rules: str, *, resolved_by_id: bool) -> Iterator[RunEntry]:
     while group := list(islice(outcomes, AT_ONCE)):
         documents = {
             key for outcome in group if outcome.result and not outcome.error for key in outcome.result.document_ids
@@ -102,11 +102,11 @@ def _run_entries(outcomes: Iterator[Outcome], rules: str, *, resolved_by_id: boo
         rows = some.values_list("pk", "metadata__topic_id", "metadata__topic", "metadata__source")
         about = {key: (topic_id, topic, source) for key, topic_id, topic, source in rows}
         for outcome in group:
-            results = {outcome.query.key: _run_results(outcome, about, resolved_by_id)}
+            results = {outcome.query.key: _list_results(outcome, about, resolved_by_id)}
             yield from export_retrieval_results_to_run(results, "", version=rules).entries
 
 
-def _run_results(outcome: Outcome, about: About, resolved_by_id: bool) -> Iterator[dict[str, Any]]:
+def _list_results(outcome: Outcome, about: About, resolved_by_id: bool) -> Iterator[dict[str, Any]]:
     keys: Sequence[int] = outcome.result.document_ids if outcome.result and outcome.documents else []
     scores = map(float, format_scores(outcome.scores))
     for key, name, falling in zip(keys, outcome.documents, scores, strict=True):

@@ -1,4 +1,4 @@
-"""JSON: the outcome of a benchmark as one object, the `build_results` of the API, and a run's outcomes by query."""
+"""JSON: the outcome of a benchmark as one object, the `results` of the API, and a run's outcomes by query."""
 
 import json
 from collections import Counter
@@ -129,7 +129,7 @@ def build_results(benchmark: Benchmark, *, version: DatasetVersion | None = None
         duration_ms=round(1000 * (ended - started).total_seconds()) if started and ended else None,
         primary_k=benchmark.primary_k,
         k_values_for_metrics=benchmark.k_values,
-        runs=[_run(row) for row in runs],
+        runs=[_build_run_result(row) for row in runs],
         summary=Summary(
             total_runs=len(runs),
             completed_runs=counts[Run.Status.COMPLETED],
@@ -141,12 +141,16 @@ def build_results(benchmark: Benchmark, *, version: DatasetVersion | None = None
     )
 
 
-def run_results(run: Run, *, version: DatasetVersion | None = None) -> RunResult:
+def load_run_result(run: Run, *, version: DatasetVersion | None = None) -> RunResult:
     """Return the result of one run, as in `build_results`."""
-    return next(_run(row) for row in load_leaderboard(run.benchmark, version=version).rows if row.run.pk == run.pk)
+    return next(
+        _build_run_result(row) for row in load_leaderboard(run.benchmark, version=version).rows if row.run.pk == run.pk
+    )
 
 
-def query_results(run: Run, query_ids: Sequence[int], *, version: DatasetVersion | None = None) -> list[QueryOutcome]:
+def load_query_outcomes(
+    run: Run, query_ids: Sequence[int], *, version: DatasetVersion | None = None
+) -> list[QueryOutcome]:
     """Return a run's outcomes of some of its queries, with the values on `version` (its own by default).
 
     The single values are at the benchmark's primary k; `metrics_flat` has every measure. Both are empty while the run
@@ -154,7 +158,7 @@ def query_results(run: Run, query_ids: Sequence[int], *, version: DatasetVersion
     Of several repetitions, the first that did not fail counts.
     """
     evaluation = load_evaluation(run, version=version)
-    return [_answer(outcome, run.benchmark) for outcome in load_outcomes(run, query_ids, evaluation)]
+    return [_build_query_outcome(outcome, run.benchmark) for outcome in load_outcomes(run, query_ids, evaluation)]
 
 
 def write(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
@@ -162,7 +166,7 @@ def write(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
     yield json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False, default=str) + "\n"
 
 
-def _run(row: Row) -> RunResult:
+def _build_run_result(row: Row) -> RunResult:
     facts = row.facts
     values = {**facts, "id": row.run.pk, "metrics": NO_METRICS | facts["metrics"], "timing": _build_timing(row.run)}
     return RunResult(**{field.name: values[field.name] for field in fields(RunResult)})
@@ -176,7 +180,7 @@ def _build_timing(run: Run) -> Timing:
     return Timing(indexing, evaluation, sum(costs) if costs else None, run.timing)
 
 
-def _answer(outcome: Outcome, benchmark: Benchmark) -> QueryOutcome:
+def _build_query_outcome(outcome: Outcome, benchmark: Benchmark) -> QueryOutcome:
     values, result, k = outcome.values, outcome.result, benchmark.primary_k
     return QueryOutcome(
         query_id=outcome.query.pk,

@@ -35,7 +35,7 @@ def list_searches(run: Run, evaluation: Evaluation, inputs: BenchmarkInputs) -> 
     """Yield the searches of a completed run: by query and repetition, one for each expected document.
 
     A query without expected documents has one search. Sections and texts come from the stored lists, which are those of
-    the first repetition. They are unknown for external runs and for repetitions with another ranking. Raises KeptError,
+    the first repetition. They are unknown for external runs and for repetitions with another ranking. Raises CutError,
     ContentError.
     """
     sections = {} if run.is_external else {row.expected.judgment_id: row for row in load_section_hits(evaluation)}

@@ -46,16 +46,16 @@ def write_queries(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str
     `documents` is a JSON list of external ids, best first.
     """
     runs = benchmark.runs.select_related("benchmark__dataset_version").order_by("run_order")
-    yield from _query_rows(benchmark, runs, version)
+    yield from _render_query_rows(benchmark, runs, version)
 
 
 def write_run(run: Run, version: DatasetVersion) -> Iterator[str]:
     """Write one row per query of a run; see `write_queries`."""
     require_evaluation(run, version)
-    yield from _query_rows(run.benchmark, [run], version)
+    yield from _render_query_rows(run.benchmark, [run], version)
 
 
-def _query_rows(benchmark: Benchmark, runs: Iterable[Run], version: DatasetVersion) -> Iterator[str]:
+def _render_query_rows(benchmark: Benchmark, runs: Iterable[Run], version: DatasetVersion) -> Iterator[str]:
     names = benchmark.measures
     columns = [*QUERY_COLUMNS, *names, *TIMINGS, "execution", *CALLS, "documents"]
     yield render_line(columns)

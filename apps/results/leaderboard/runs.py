@@ -12,7 +12,7 @@ from apps.benchmarks.measuring.measures import FAMILIES
 from apps.benchmarks.measuring.slicing import compute_means, try_slicing
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.progress import build_event
-from apps.benchmarks.runs import run_facts
+from apps.benchmarks.runs import build_run_facts
 from apps.datasets.models import DatasetVersion
 from apps.operations.models import Status
 from benchbench.ir.measures import Measure
@@ -62,7 +62,7 @@ class Row:
     @property
     def facts(self) -> dict[str, Any]:
         """Facts of the run, with its means if final."""
-        return {**run_facts(self.run, self.final, self.truth), "unranked": self.unranked or None}
+        return {**build_run_facts(self.run, self.final, self.truth), "unranked": self.unranked or None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,17 +44,17 @@ def build_context(evaluation: Evaluation | None, slicing: Slicing | None, names:
     """Return the context of a run's slices for the measures `names`; no groups before it is measured."""
     if evaluation is None or slicing is None:
         return {"slice_groups": []}
-    groups = slice_groups(evaluation, slicing, names)
+    groups = group_slices(evaluation, slicing, names)
     return {
         "slice_groups": groups,
         "slice_overall": [evaluation.means.get(name) for name in names],
         "slice_minimum": MINIMUM,
         "weak_count": sum(row.weak is not None for group in groups for row in group.rows),
-        "slice_figure": slice_figure(groups, names[0], evaluation.means.get(names[0])),
+        "slice_figure": plot_slice_means(groups, names[0], evaluation.means.get(names[0])),
     }
 
 
-def slice_groups(evaluation: Evaluation, slicing: Slicing, names: Sequence[str]) -> list[SliceGroup]:
+def group_slices(evaluation: Evaluation, slicing: Slicing, names: Sequence[str]) -> list[SliceGroup]:
     """Return the means of `names` by slice; the first measure decides which slices are weak.
 
     A weak slice is significantly below all other queries; its p is multiplied by the number of slices (`ir.slices`).
@@ -106,10 +106,10 @@ class RunSlices:
     slices: list[SliceMeans]
 
 
-def run_slices(run: Run, *, version: int | None = None) -> RunSlices:
+def load_run_slices(run: Run, *, version: int | None = None) -> RunSlices:
     """Return the means of a run by slice, with wire names, on `version`, by default its benchmark's own.
 
-    Raises NoValuesError and UnmeasuredError without values there, and SlicingError as `slicing_of` does.
+    Raises NoValuesError and UnmeasuredError without values there, and SlicingError as `load_slicing` does.
     """
     evaluation = require_values(run, version)
     slicing, primary = load_slicing(run.benchmark, evaluation), name_primary(run.benchmark)
@@ -129,13 +129,13 @@ def run_slices(run: Run, *, version: int | None = None) -> RunSlices:
                 metrics_flat=flatten(dict(zip(names, row.values, strict=True))),
                 weak=WeakMeans(row.weak.mean, row.weak.other_mean, row.weak.p) if row.weak else None,
             )
-            for group in slice_groups(evaluation, slicing, names)
+            for group in group_slices(evaluation, slicing, names)
             for row in group.rows
         ],
     )
 
 
-def slice_figure(groups: Sequence[SliceGroup], name: str, overall: float | None) -> dict[str, Any] | None:
+def plot_slice_means(groups: Sequence[SliceGroup], name: str, overall: float | None) -> dict[str, Any] | None:
     """Return the figure of the mean of `name` by slice, one row each, with a line at the mean over all queries."""
     rows = [row for group in groups for row in group.rows if row.values[0] is not None]
     if not rows or overall is None:

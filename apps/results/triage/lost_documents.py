@@ -8,7 +8,7 @@ from apps.benchmarks.models import Evaluation, Run
 from apps.results.leaderboard.runs import name_primary
 from apps.results.triage.paths import explain_loss
 from apps.results.triage.queries import order_worst_first, require_values
-from apps.results.triage.triaging import JudgmentSet, RunLosses, find_lost_documents, load_judgments, trace_losses
+from apps.results.triage.triaging import JudgmentSet, RunLosses, list_lost_documents, load_judgments, trace_losses
 from benchbench.errors import ConflictError
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.plan import RunPlan
@@ -72,7 +72,7 @@ class Triage:
                 windows[query_id] = slice(max(0, positions.start - start), positions.stop - start)
             start += count
         judged = self.judged or load_judgments(self.run, self.evaluation.dataset_version, query_ids=windows)
-        traced = dict(find_lost_documents(self.run, self.plan, judged, k=self.k, query_ids=windows))
+        traced = dict(list_lost_documents(self.run, self.plan, judged, k=self.k, query_ids=windows))
         return [
             self._describe(query_id, document, judged)
             for query_id, window in windows.items()

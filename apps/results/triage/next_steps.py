@@ -60,8 +60,8 @@ def list_next_steps(
     stale = mappings.filter(dataset_version__number__lt=newest.number)[:MAX_ROWS]
     return [
         *steps,
-        *(_resolve_step(mapping, newest, user) for mapping in stale),
-        *(_rescore_step(outdated, newest, user) for outdated in benchmarks[:MAX_ROWS]),
+        *(_build_resolving_step(mapping, newest, user) for mapping in stale),
+        *(_build_rescoring_step(outdated, newest, user) for outdated in benchmarks[:MAX_ROWS]),
         *(_build_values_steps(benchmark, newest) if benchmark and version != newest else ()),
     ]
 
@@ -93,7 +93,7 @@ def _build_draft_step(draft: DatasetVersion, user: Any) -> Step:
     return Step(f"{sentence} Values do not change until you freeze it.", draft.dataset, buttons)
 
 
-def _resolve_step(mapping: Mapping, newest: DatasetVersion, user: Any) -> Step:
+def _build_resolving_step(mapping: Mapping, newest: DatasetVersion, user: Any) -> Step:
     resolved_for = mapping.dataset_version
     assert resolved_for is not None
     label = "Resolve the mapping again"
@@ -106,7 +106,7 @@ def _resolve_step(mapping: Mapping, newest: DatasetVersion, user: Any) -> Step:
     )
 
 
-def _rescore_step(benchmark: Benchmark, newest: DatasetVersion, user: Any) -> Step:
+def _build_rescoring_step(benchmark: Benchmark, newest: DatasetVersion, user: Any) -> Step:
     label = f"Re-score on v{newest.number}"
     buttons = [Button(label, "rule", "rescore_selected", primary=True)] if may_change(benchmark, user) else []
     return Step(

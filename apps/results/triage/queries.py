@@ -159,7 +159,7 @@ def get_column(evaluation: Evaluation, measure: str) -> Mapping[int, float | Non
     return evaluation.get_by_query(measure) if measure in evaluation.measures else {}
 
 
-def query_rows(
+def load_query_rows(
     run: Run,
     evaluation: Evaluation | None,
     query_ids: Iterable[int],

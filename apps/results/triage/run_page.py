@@ -32,7 +32,9 @@ PER_PAGE = 25
 ORDERS = ("difference", "worst", "best")  # the default is the first available one
 
 
-def run_context(run: Run, params: Mapping[str, str], *, at: VersionView, against: Run | None = None) -> dict[str, Any]:
+def build_run_context(
+    run: Run, params: Mapping[str, str], *, at: VersionView, against: Run | None = None
+) -> dict[str, Any]:
     """Return the context of a run's page. Query string: `q` (text), `by` (measure), `order`, `slice`, `cause`, `page`.
 
     Values are those on the version of `at`. `against` is another run to compare with, query by query. If its values
@@ -71,7 +73,7 @@ def run_context(run: Run, params: Mapping[str, str], *, at: VersionView, against
         "text": text,
         "page": page,
         "is_narrowed": bool(text or cause or against),
-        "rows": queries.query_rows(run, evaluation, page.object_list, columns, losses=losses, other_values=values),
+        "rows": queries.load_query_rows(run, evaluation, page.object_list, columns, losses=losses, other_values=values),
         "losses": losses,
         "causes": count_causes(losses) if losses else [],
         "cause": str(cause),
@@ -169,7 +171,7 @@ class Column:
     documents: list[RankedDocument]
 
 
-def query_context(result: QueryResult, *, at: VersionView, against: Run | None = None) -> dict[str, Any]:
+def build_query_context(result: QueryResult, *, at: VersionView, against: Run | None = None) -> dict[str, Any]:
     """Return the context of the page of a ranking, with grades and values on the version of `at`.
 
     `against` is a run whose ranking of the same query is shown next to it.

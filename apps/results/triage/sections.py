@@ -82,7 +82,7 @@ class SectionMeans:
 def load_section_means(evaluation: Evaluation) -> SectionMeans | None:
     """Return the section-level means of an evaluation's run; None if no relevant judgment names sections.
 
-    Each judgment counts once. Raises KeptError as `load_section_hits` does.
+    Each judgment counts once. Raises CutError as `load_section_hits` does.
     """
     ranks = load_section_hits(evaluation)
     return _compute_means(ranks, evaluation.run.benchmark.k_values) if ranks else None
@@ -92,7 +92,7 @@ def load_section_hits(evaluation: Evaluation) -> list[SectionHits]:
     """Return the result of an evaluation's run for each judgment with sections whose query was answered.
 
     A chunk's section is the one whose span overlaps it most, and the shortest of equals. An unresolved judgment counts
-    as not found, or is left out, by the benchmark's policy. Raises KeptError if the stored data no longer shows which
+    as not found, or is left out, by the benchmark's policy. Raises CutError if the stored data no longer shows which
     chunks the run kept, or if the mapping was resolved again.
     """
     if not has_sections(evaluation):
@@ -228,7 +228,7 @@ def load_content(evaluation: Evaluation, *, k: int | None = None) -> Content:
     """Return the content values of the first `k` chunks of an evaluation's run (by default primary_k); cached.
 
     The chunks are those that the run kept, before they are collapsed to documents. A failed query is left out; one
-    without results has 0. Raises KeptError if the stored data does not show which chunks the run kept, ContentError for
+    without results has 0. Raises CutError if the stored data does not show which chunks the run kept, ContentError for
     evidence that is not text.
     """
     k = k or evaluation.run.benchmark.primary_k

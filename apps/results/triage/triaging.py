@@ -141,7 +141,7 @@ class RunLosses:
     is_current: bool = True
 
 
-def find_lost_documents(
+def list_lost_documents(
     run: Run, plan: RunPlan, judged: JudgmentSet, *, k: int, query_ids: Collection[int] | None = None
 ) -> Iterator[tuple[int, list[LostDocument] | None]]:
     """Yield judged queries, or those of `query_ids`, with the relevant documents outside the run's first `k`.
@@ -185,7 +185,7 @@ def _cache_key(run: Run, evaluation: Evaluation) -> str:
 
 
 def _build_losses(run: Run, evaluation: Evaluation, plan: RunPlan, judged: JudgmentSet) -> RunLosses:
-    traced = dict(find_lost_documents(run, plan, judged, k=run.benchmark.primary_k))
+    traced = dict(list_lost_documents(run, plan, judged, k=run.benchmark.primary_k))
     queries: dict[int, QueryLoss] = {}
     with_relevant = set()
     untraced = 0

@@ -25,7 +25,7 @@ from apps.results.leaderboard.page import ENDED, build_context, start_context
 from apps.results.leaderboard.versions import NoValuesError, VersionView, choose_version
 from apps.results.triage import queries
 from apps.results.triage.next_steps import build_judging
-from apps.results.triage.run_page import query_context, run_context
+from apps.results.triage.run_page import build_query_context, build_run_context
 from apps.results.triage.sections import ContentError, load_content, load_section_means
 from benchbench.access import visible
 from benchbench.errors import BenchbenchError
@@ -59,7 +59,7 @@ def parse_cutoff(request: HttpRequest, benchmark: Benchmark) -> int:
     return cutoffs[cutoff] if cutoff else benchmark.primary_k
 
 
-def run_against(request: HttpRequest) -> Run | None:
+def find_run_against(request: HttpRequest) -> Run | None:
     """Return the run in `?against=`. Raises Http404 if it is missing or not visible to the user."""
     run_id = request.GET.get("against", "")
     if not run_id:
@@ -128,7 +128,9 @@ def build_links(benchmark: Benchmark) -> list[Button]:
 def run_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> HttpResponse:
     """Render a run: its configuration, means and times, its losses, and its queries, worst first."""
     run: Run = model_admin.load_viewed(request, object_id)
-    context = run_context(run, request.GET, at=parse_version(request, run.benchmark), against=run_against(request))
+    context = build_run_context(
+        run, request.GET, at=parse_version(request, run.benchmark), against=find_run_against(request)
+    )
     context |= {"buttons": model_admin.list_offered(request, run), "exporters": list_exporters(run)}
     return model_admin.render_page(request, "results/run.html", context, original=run)
 
@@ -137,7 +139,7 @@ def query_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> 
     """Render one ranking: its documents with grades and paths, and the lost ones with causes; or two side by side."""
     result: QueryResult = model_admin.load_viewed(request, object_id)
     at = parse_version(request, result.run.benchmark)
-    context = query_context(result, at=at, against=run_against(request))
+    context = build_query_context(result, at=at, against=find_run_against(request))
     context["judging"] = build_judging(result, request.user, version=at.version)
     return model_admin.render_page(request, "results/query.html", context, original=result)
 
@@ -235,7 +237,7 @@ def run_content(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UU
     def build_context() -> dict[str, Any]:
         content = load_content(evaluation)
         worst = content.queries[:SHOWN_QUERIES]
-        rows = queries.query_rows(evaluation.run, None, [query.query_id for query in worst], [])
+        rows = queries.load_query_rows(evaluation.run, None, [query.query_id for query in worst], [])
         return {"content": content, "rows": [(row, values.values) for row, values in zip(rows, worst, strict=True)]}
 
     return _render_fragment(request, "content", build_context)

@@ -19,7 +19,7 @@ from benchbench.ir.gate import Outcome
 from benchbench.reading.strict_json import read_text
 
 
-def run_choice(text: str) -> int | str:
+def parse_run_choice(text: str) -> int | str:
     if text == "all":
         return text
     if not text.isdecimal():
@@ -30,7 +30,7 @@ def run_choice(text: str) -> int | str:
 class Command(UseCaseCommand):
     help = """Judge a run, or the best run of a benchmark, by written rules (docs/gates.md).
 
-Prints Markdown for a pull request: the verdict, and the wanted and the found value of each check.
+Prints Markdown for a pull request: the verdict, and the required and the observed value of each check.
 
   benchbench gate nightly --rules gate.yaml
   benchbench gate nightly --rules gate.yaml --baseline main --markdown comment.md
@@ -44,7 +44,10 @@ Prints Markdown for a pull request: the verdict, and the wanted and the found va
         parser.add_argument("--rules", required=True, type=Path, metavar="FILE", help="The rules, in YAML.")
         parser.add_argument("--baseline", metavar="NAME", help="Name or id of a current baseline (default: none).")
         parser.add_argument(
-            "--run", type=run_choice, metavar="N|all", help="Judge run N of the benchmark, or all (default: its best)."
+            "--run",
+            type=parse_run_choice,
+            metavar="N|all",
+            help="Judge run N of the benchmark, or all (default: its best).",
         )
         parser.add_argument("--markdown", type=Path, metavar="FILE", help="Also write the Markdown to this file.")
         self.add_json_argument(parser)

@@ -78,7 +78,9 @@ def _render_text(rescored: RescoringResult, names: Sequence[str]) -> str:
         key=lambda evaluation: (bool(evaluation.unranked), -(evaluation.means[names[0]] or 0)),
     )
     width = max(len(evaluation.run.label) for evaluation in best_first)
-    rows = [[evaluation.run.label, *(_figure(evaluation.means[name]) for name in names)] for evaluation in best_first]
+    rows = [
+        [evaluation.run.label, *(_format_mean(evaluation.means[name]) for name in names)] for evaluation in best_first
+    ]
     lines = [
         "  ".join(["", label.ljust(width), *(cell.ljust(len(name)) for cell, name in zip(cells, names, strict=True))])
         for label, *cells in [["", *names], *rows]
@@ -87,5 +89,5 @@ def _render_text(rescored: RescoringResult, names: Sequence[str]) -> str:
     return "\n".join([rescored.sentence, *(line.rstrip() for line in lines)])
 
 
-def _figure(mean: float | None) -> str:
+def _format_mean(mean: float | None) -> str:
     return "–" if mean is None else f"{mean:.4f}"

@@ -21,7 +21,7 @@ from apps.demo import preparing
 from apps.operations.commands import UseCaseCommand
 from apps.operations.working import wait
 from apps.results.exporters.documents import render_text
-from apps.results.exporters.results_json import run_results
+from apps.results.exporters.results_json import load_run_result
 from apps.retrieval.indexing import find_or_start_build
 from apps.retrieval.models import Index
 from benchbench.decimals import signed
@@ -115,7 +115,7 @@ def describe_reranking(benchmark: Benchmark) -> str:
         twin = runs_by_config.get(_get_base_config(run)) if run.config["use_reranker"] else None
         if twin is None:
             continue
-        results = [run_results(each) for each in (twin, run)]
+        results = [load_run_result(each) for each in (twin, run)]
         if reasons := [f"{one.label}: {one.unranked}" for one in results if one.unranked]:
             lines += [f"  {sentence}" for sentence in reasons]
             continue
