@@ -80,7 +80,7 @@ POINTS = {
     "benchmark: planned": Point("apps.benchmarks.running.execution", "_load_work", "after"),
     "benchmark: prepared": Point("apps.benchmarks.running.open_indexes", "_prepare", "after"),
     "benchmark: encoding": Point("apps.retrieval.encoders.registry", "KeywordEncoder.embed_batch"),
-    "benchmark: encoded": Point("apps.benchmarks.running.stages", "query_vectors", "after"),
+    "benchmark: encoded": Point("apps.benchmarks.running.stages", "compute_query_vectors", "after"),
     "benchmark: reranking": Point("apps.retrieval.rerankers.late_interaction", "LateInteractionReranker.score"),
     "benchmark: reranked": Point("apps.benchmarks.running.pairs", "_check"),
     "benchmark: searched": Point("apps.benchmarks.running.execution", "run_shared", "after"),
