@@ -99,10 +99,10 @@ class PairReport:
 
 @dataclass(frozen=True, kw_only=True)
 class DifferenceReport(PairReport):
-    """A run against another: `run` − `reference`."""
+    """A run against another: `run` − `compared_with`."""
 
     run: UUID
-    reference: UUID
+    compared_with: UUID
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ def build_report(comparison: RunComparison) -> ComparisonReport:
         differences=[
             DifferenceReport(
                 run=ids[pair.first],
-                reference=ids[pair.second],
+                compared_with=ids[pair.second],
                 **vars(_report_pair(pair, is_tested=comparison.is_tested)),
             )
             for pair in pairs

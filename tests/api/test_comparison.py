@@ -45,7 +45,7 @@ def test_comparison_of_two_runs_matches_the_command(callers: Callers, compared: 
     for key in ("verdict", "notes", "dataset_version", "warnings"):
         assert facts[key] == told[key]
     [difference] = facts["differences"]
-    assert (difference["run"], difference["reference"]) == (str(after.pk), str(before.pk))
+    assert (difference["run"], difference["compared_with"]) == (str(after.pk), str(before.pk))
     assert {key: difference[key] for key in difference if key in told["primary"]} == {
         key: told["primary"][key] for key in difference if key in told["primary"]
     }
@@ -68,7 +68,7 @@ def test_without_a_baseline_every_pair_is_compared(callers: Callers, compared: B
     assert (facts["baseline"], facts["is_tested"], len(facts["differences"])) == (None, True, 3)
     best = facts["runs"][0]
     assert (best["id"], best["standing"], best["mean"]) == (facts["reference"], "best", max(statistics.means))
-    by_pair = {(one["run"], one["reference"]): one for one in facts["differences"]}
+    by_pair = {(one["run"], one["compared_with"]): one for one in facts["differences"]}
     worst = by_pair[str(runs[0].pk), facts["reference"]]
     assert worst["significant"]
     assert worst["simultaneous"][1] < 0
