@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -5,7 +7,7 @@ from benchbench.ir.statistics.effects import compute_contrasts, contrast_interva
 from benchbench.ir.statistics.frontier import Choice, Point, find_cheapest, find_frontier
 from benchbench.ir.statistics.resampling import ComparisonError
 from benchbench.ir.statistics.significance import compare
-from benchbench.ir.statistics.verdict import estimate_queries, find_verdict
+from benchbench.ir.statistics.verdict import compute_rank_ranges, estimate_queries, find_verdict
 from tests.ir.simulated import benchmark
 
 
@@ -52,6 +54,32 @@ class TestBaseline:
         assert told.worse == (3,)
         assert told.undecided == (1,)
         assert len(told.more_queries) == 1
+
+
+class TestRankRanges:
+    def test_indistinguishable_runs_share_a_range_between_others(self):
+        comparison = compare(values([0, 2.5, 2.4, -3]), seed=0)
+        assert compute_rank_ranges(comparison) == ((3, 3), (1, 2), (1, 2), (4, 4))
+
+    def test_ranges_overlap_where_significance_is_not_transitive(self):
+        comparison = compare(values([3, 1.5, 0]), seed=0)
+        best, middle, worst = range(3)
+        only = [replace(pair, significant=(pair.first, pair.second) == (best, worst)) for pair in comparison.pairs]
+        ranges = compute_rank_ranges(replace(comparison, pairs=tuple(only)))
+        assert (ranges[best], ranges[middle], ranges[worst]) == ((1, 2), (1, 3), (2, 3))
+
+    def test_without_significant_differences_every_rank_is_open(self):
+        assert compute_rank_ranges(compare(values([0, 1, 2], queries=4), seed=0)) == ((1, 3),) * 3
+        assert compute_rank_ranges(compare(np.ones((3, 50)), seed=0)) == ((1, 3),) * 3
+
+    def test_ranges_hold_the_ranks_by_mean_and_shrink_to_them(self):
+        comparison = compare(values([0, 4, 2, -2], queries=400), seed=0)
+        order = sorted(range(4), key=lambda run: -comparison.means[run])
+        assert compute_rank_ranges(comparison) == tuple((order.index(run) + 1,) * 2 for run in range(4))
+
+    def test_a_baseline_leaves_ranks_unknown(self):
+        with pytest.raises(ComparisonError, match="without a baseline"):
+            compute_rank_ranges(compare(values([0, 1, 2]), seed=0, baseline=0))
 
 
 class TestMoreQueries:

@@ -42,7 +42,11 @@ def test_verdict_is_shown_above_the_leaderboard(admin_client, benchmark):
     response = admin_client.get(results_url(benchmark, "verdict"))
     found = compare_runs(benchmark.runs.all())
     assert describe_verdict(found) in text_of(response)
-    assert response.content.decode().count("hx-swap-oob") == 2
+    assert response.content.decode().count("hx-swap-oob") == 4
+    for run, rank in zip(found.runs, ("3", "1–2", "1–2"), strict=True):
+        assert f'<span id="rank-{run.pk}">' in board
+        shown = f'<span id="rank-{run.pk}" hx-swap-oob="true">{rank}</span>'
+        assert (shown in response.content.decode()) == ("–" in rank)
     for place, standing in ((1, "best"), (2, "not distinguishable")):
         assert f'id="standing-{found.runs[place].pk}"' in board
         assert f'id="standing-{found.runs[place].pk}"' in response.content.decode()
@@ -148,7 +152,9 @@ def test_the_best_are_compared(admin_client, benchmark, monkeypatch):
     assert "1 lower-ranked run is left out" in text_of(response)
     held = page(admin_client, run=[weakest.pk, best.pk, good.pk], baseline=weakest.pk)
     assert set(held.context["comparison"].runs) == {weakest, best}
-    verdict = text_of(admin_client.get(results_url(benchmark, "verdict")))
+    response = admin_client.get(results_url(benchmark, "verdict"))
+    verdict = text_of(response)
+    assert 'id="rank-' not in response.content.decode(), "a run that is left out may have such a rank too"
     assert "No verdict" not in verdict
     assert "1 lower-ranked run is left out" in verdict
 

@@ -11,7 +11,7 @@ from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import DatasetVersion
 from apps.judging.models import Round, RoundRun
 from apps.operations.models import Status
-from apps.results.comparison.comparing import MOST_RUNS, IncomparableError, compare_runs
+from apps.results.comparison.comparing import MOST_RUNS, IncomparableError, RunComparison, compare_runs
 from apps.results.comparison.describing import Bounds, pick_strongest
 from apps.results.comparison.page import build_context, list_choices, list_other_pairs
 from apps.results.comparison.sentences import build_verdict
@@ -19,6 +19,7 @@ from apps.results.configurations import list_shared
 from benchbench.access import visible
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
+from benchbench.ir.statistics.verdict import compute_rank_ranges
 from benchbench.site.admin import SiteAdmin
 
 MEGABYTE = 2**20  # as in file sizes
@@ -73,7 +74,7 @@ def comparison_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpRespons
 
 
 def verdict_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
-    """Render the verdict on a benchmark and the standings of its runs; empty if unfinished or with one run."""
+    """Render the verdict on a benchmark, and standings and ranks of its runs; empty if unfinished or with one run."""
     benchmark: Benchmark = model_admin.load_viewed(request, object_id)
     runs = list(benchmark.runs.filter(status=Run.Status.COMPLETED))
     if benchmark.status != Status.COMPLETED or len(runs) < 2:
@@ -98,8 +99,15 @@ def verdict_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: uu
                 (comparison.runs[run], comparison.find_standing(run))
                 for run in (comparison.verdict.group if comparison.is_tested else ())
             ],
+            "ranks": _list_ranks(comparison) if comparison.is_tested and compared == runs else [],
         }
     return render(request, "results/verdict.html", context)
+
+
+def _list_ranks(comparison: RunComparison) -> list[tuple[Run, str]]:
+    """Return the runs whose rank is a range, with the range: "1–3"."""
+    ranges = zip(comparison.runs, compute_rank_ranges(comparison.comparison), strict=True)
+    return [(run, f"{first}–{last}") for run, (first, last) in ranges if first < last]
 
 
 def _list_rounds(request: HttpRequest, benchmark: Benchmark) -> dict[str, Any]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from statistics import NormalDist
 
+from benchbench.ir.statistics.resampling import ComparisonError
 from benchbench.ir.statistics.significance import Comparison, Pair
 
 MAX_QUERIES = 100_000  # a difference that needs more is too small to settle by judging
@@ -57,6 +59,26 @@ def find_verdict(comparison: Comparison) -> Verdict:
         worse=tuple(run for run, pair in pairs.items() if pair.significant and pair.difference < 0),
         more_queries=tuple(estimate_queries(pairs[run], comparison) for run in undecided),
     )
+
+
+def compute_rank_ranges(comparison: Comparison) -> tuple[tuple[int, int], ...]:
+    """Return the first and last rank of each run that its significant differences leave open.
+
+    A run's first rank is 1 + the number of runs that are significantly better, its last rank n − the number that are
+    significantly worse. The family-wise error rate covers all pairs at once, so with probability at least 1 − alpha all
+    true ranks are in these ranges (Mogstad, Romano, Shaikh and Wilhelm, Inference for Ranks, 2024). Raises
+    ComparisonError for a comparison with a baseline, which tests no other pairs.
+    """
+    if comparison.baseline is not None:
+        raise ComparisonError("Ranks need all pairs of runs: compare without a baseline.", field="baseline")
+    better, worse = Counter[int](), Counter[int]()
+    for pair in comparison.pairs:
+        if pair.significant:
+            winner, loser = (pair.first, pair.second) if pair.difference > 0 else (pair.second, pair.first)
+            worse[winner] += 1
+            better[loser] += 1
+    runs = len(comparison.means)
+    return tuple((1 + better[run], runs - worse[run]) for run in range(runs))
 
 
 def estimate_queries(pair: Pair, comparison: Comparison) -> int | None:
