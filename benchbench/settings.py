@@ -70,7 +70,7 @@ SECURE_REFERRER_POLICY = "same-origin"
 
 INSTALLED_APPS = [
     "daphne",
-    "unfold",
+    "benchbench.site.shell.ShellConfig",
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",

@@ -167,6 +167,9 @@ class QueryAdmin(LargeAdmin):
             return []
         return [Button("Edit the query", "edit", href=reverse("admin:query_edit", args=[obj.pk]))]
 
+    def describe_found(self, obj: Query) -> str:
+        return truncatechars(obj.text, 120)
+
     def list_trail(self, obj: Query) -> list[Any]:
         return [obj.dataset]
 

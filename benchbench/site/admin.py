@@ -175,6 +175,14 @@ class SiteAdmin(StrictAdmin):
         """Return the panels of rows that belong to `obj`."""
         return []
 
+    def find_url(self, obj: Any) -> str:
+        """Return the address of the page that shows `obj` first."""
+        return change_url(obj)
+
+    def describe_found(self, obj: Any) -> str:
+        """Return what `obj` is, for the results of a search."""
+        return str(self.opts.verbose_name)
+
     def list_trail(self, obj: Any) -> list[Model]:
         """Return the rows from which `obj` was made, in the order of the data flow."""
         return []

@@ -149,14 +149,29 @@ UNFOLD: dict[str, Any] = {
             "950": "oklch(28.2% .091 267.935)",
         },
     },
+    # The palette finds rows of these models, by name and text; each with its icon.
+    "COMMAND": {
+        "search_models": {
+            "benchmarks.benchmark": "leaderboard",
+            "benchmarks.run": "directions_run",
+            "datasets.dataset": "fact_check",
+            "datasets.query": "help_center",
+            "collections.collection": "library_books",
+            "collections.document": "description",
+            "retrieval.index": "manage_search",
+            "mappings.mapping": "join_inner",
+            "judging.round": "edit_note",
+        }
+    },
     "SIDEBAR": {
-        "show_search": False,
+        "show_search": True,
+        "command_search": True,
         "navigation": [
             {
                 "items": [{"title": "Start", "icon": "home", "link": reverse_lazy("admin:index")}],
             },
             {
-                "title": "Search",
+                "title": "Documents",
                 "items": [
                     sidebar_item("Collections", "library_books", "collections.collection"),
                     sidebar_item("Documents", "description", "collections.document"),
@@ -164,7 +179,7 @@ UNFOLD: dict[str, Any] = {
                 ],
             },
             {
-                "title": "Datasets",
+                "title": "Queries",
                 "items": [
                     sidebar_item("Datasets", "fact_check", "datasets.dataset"),
                     sidebar_item("Queries", "help_center", "datasets.query"),
@@ -178,8 +193,11 @@ UNFOLD: dict[str, Any] = {
                     sidebar_item("Benchmarks", "leaderboard", "benchmarks.benchmark"),
                     sidebar_item("Runs", "directions_run", "benchmarks.run"),
                     sidebar_item("Baselines", "keep", "benchmarks.baseline"),
-                    sidebar_item("Judging", "edit_note", "judging.round"),
                 ],
+            },
+            {
+                "title": "Judging",
+                "items": [sidebar_item("Rounds", "edit_note", "judging.round")],
             },
             {
                 "title": "System",

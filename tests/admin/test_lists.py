@@ -10,19 +10,20 @@ from django.db import connection
 from django.db.models import Model
 from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
 
 from apps.accounts.tokens import issue_token
-from apps.benchmarks.models import Baseline, QueryResult
+from apps.benchmarks.models import Baseline, Benchmark, QueryResult
 from apps.collections.models import Collection, Document
 from apps.datasets.editing.drafts import freeze
 from apps.datasets.editing.queries import edit_query
 from apps.datasets.models import Judgment
 from apps.datasets.views.datasets import describe_judgments
-from apps.mappings.models import Resolution
+from apps.mappings.models import Mapping, Resolution
 from apps.operations.models import Batch, Operation, Status
 from apps.retrieval.models import CachedVector, ChunkSet, Index, VectorSpace
 from benchbench.site.history import note
-from benchbench.site.panels import build_list_url
+from benchbench.site.panels import build_list_url, change_url
 from tests.drafts import set_judgment
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping, make_round
 from tests.rankings import add_ranking
@@ -156,6 +157,34 @@ def test_every_list_that_searches_bounds_the_words(admin_user: User, rf: Request
     for owner in searching:
         rows, _ = owner.get_search_results(request, owner.get_queryset(request), "kiwi " * 50)
         assert str(rows.query).lower().count("kiwi") <= 10 * len(owner.get_search_fields(request)), owner
+
+
+def test_the_palette_finds_a_few_rows_of_each_model(admin_client: Client, rows: None) -> None:
+    for number in range(7):
+        make_collection(f"shelf {number}")
+    with CaptureQueriesContext(connection) as captured:
+        found = admin_client.get(reverse("admin:search"), {"s": "shelf", "extended": "1"}).context["results"]
+    assert [result.title for result in found] == [f"shelf {number}" for number in range(5)]
+    assert len(captured) <= MOST
+    [benchmark] = Benchmark.objects.filter(name="row 2")
+    links = [
+        str(result.link) for result in admin_client.get(reverse("admin:search"), {"s": "row 2"}).context["results"]
+    ]
+    assert reverse("admin:benchmark_results", args=[benchmark.pk]) in links
+    assert change_url(benchmark.runs.all()[0]) in links
+    lists = admin_client.get(reverse("admin:search"), {"s": "Mappings"}).context["results"]
+    assert [str(result.link) for result in lists] == [build_list_url(Mapping)]
+    assert admin_client.get(reverse("admin:search"), {"s": "r"}).content == b""
+
+
+def test_the_palette_hides_rows_of_others(client: Client, make_staff: Any, rows: None) -> None:
+    def find(user: User) -> set[str]:
+        client.force_login(user)
+        return {result.description for result in client.get(reverse("admin:search"), {"s": "row 2"}).context["results"]}
+
+    ownerless = {"collection", "document", "dataset", "index"}  # documents: of the collection
+    assert find(make_staff("ada")) == ownerless
+    assert find(User.objects.create_user("newcomer", is_staff=True)) == set()
 
 
 def test_judgment_list_shows_current_judgments_with_their_dataset(admin_client: Client) -> None:

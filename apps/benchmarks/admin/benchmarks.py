@@ -124,6 +124,9 @@ class BenchmarkAdmin(OwnedAdmin):
     def collection(self, benchmark: Benchmark) -> str:
         return str(benchmark.mapping.collection)
 
+    def find_url(self, obj: Benchmark) -> str:
+        return reverse("admin:benchmark_results", args=[obj.pk])
+
     def list_trail(self, obj: Benchmark) -> list[Any]:
         return [obj.mapping.collection, obj.mapping.dataset, obj.mapping]
 

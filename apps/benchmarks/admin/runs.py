@@ -52,6 +52,9 @@ class RunAdmin(FactAdmin):
             Button("Pin as baseline", "keep", href=pin, needs="benchmarks.add_baseline"),
         ]
 
+    def describe_found(self, obj: Run) -> str:
+        return f"run of {obj.benchmark}"
+
     def list_trail(self, obj: Run) -> list[Any]:
         mapping = obj.benchmark.mapping
         return [mapping.collection, mapping.dataset, mapping, obj.benchmark]
