@@ -134,7 +134,7 @@ def test_a_run_finds_the_same_in_a_matrix(pieces, matrix, draw):
 
 
 @pytest.mark.thorough
-@settings(ANY_MATRIX, max_examples=20)
+@settings(ANY_MATRIX, max_examples=12)
 @given(matrix=MATRICES, draw=st.randoms(use_true_random=False))
 def test_a_run_finds_the_same_in_any_matrix(pieces, matrix, draw):
     assert_independent(pieces, matrix, draw)
