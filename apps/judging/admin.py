@@ -12,7 +12,7 @@ from apps.datasets.models import Query
 from apps.judging.judges import change_round, is_judge, may_lead
 from apps.judging.llm.launching import cancel_judging
 from apps.judging.models import Round
-from apps.judging.views import judging, llm, opening, rounds, single
+from apps.judging.views import judging, leading, llm, opening, rounds, single
 from benchbench.site.admin import FactAdmin, VisibleFilter
 from benchbench.site.pages import staff
 from benchbench.site.panels import Button, Page, add_to
@@ -36,7 +36,8 @@ class RoundAdmin(FactAdmin):
         Page("<uuid:object_id>/change/", rounds.round_page, "judging_round_change"),
         Page("<uuid:object_id>/state/", rounds.state_fragment, "round_state_fragment"),
         Page("<uuid:object_id>/pairs/", rounds.pairs_page, "round_pairs"),
-        Page("<uuid:object_id>/close/", rounds.close_page, "round_close"),
+        Page("<uuid:object_id>/people/", leading.people_page, "round_people"),
+        Page("<uuid:object_id>/close/", leading.close_page, "round_close"),
         Page("<uuid:object_id>/llm/", llm.start_page, "round_llm"),
         Page("<uuid:object_id>/llm/preview/", llm.preview_start, "round_llm_preview"),
         Page("<uuid:object_id>/llm/sample/", llm.sample_page, "round_sample"),
@@ -79,13 +80,14 @@ class RoundAdmin(FactAdmin):
         leads, judges = obj.is_open and may_lead(obj, request.user), is_judge(obj, request.user)
         grading = "judging.add_grade"
         buttons = []
-        if judges and obj.is_open:
-            buttons.append(Button("Judge", "edit_note", href=_reverse("round_judge", obj), primary=True, needs=grading))
+        if judges and obj.offers_items:
+            buttons.append(Button("Judge", "edit_note", href=_reverse("round_judge", obj), needs=grading))
         if judges:
             buttons.append(Button("My grades", "checklist", href=_reverse("round_grades", obj), needs=grading))
         if leads:
             needs = "judging.change_round"
             buttons.append(Button("Adjudicate", "balance", href=_reverse("round_adjudicate", obj), needs=needs))
+            buttons.append(Button("Judges …", "group_add", href=_reverse("round_people", obj), needs=needs))
             if obj.settled_at and not obj.continue_after_settled:
                 buttons.append(Button("Go on", "play_arrow", "go_on_selected"))
             buttons.append(Button("Close …", "lock", href=_reverse("round_close", obj), needs=needs))
@@ -95,9 +97,9 @@ class RoundAdmin(FactAdmin):
     def progress(self, row: Any) -> str:
         return f"{row.slots_done:,} of {row.slots_wanted:,}"
 
-    @display(description="state", ordering="state", label={"open": "info", "closed": "default"})
+    @display(description="state", ordering="state", label={"open": "info", "settled": "success", "closed": "default"})
     def state_label(self, row: Round) -> str:
-        return row.state
+        return "settled" if row.is_open and row.settled_at else row.state
 
     def list_trail(self, obj: Round) -> list[Any]:
         return [obj.mapping.collection, obj.mapping.dataset, obj.mapping]

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 
 from apps.judging.judges import RoundError, require_judge, require_open
@@ -43,6 +43,21 @@ def hand_out(round: Round, judge: Any, *, count: int = 1) -> list[int]:
     if round.offers_items:
         request_renewal(round)
     return _claim_slots(round, judge, count) if round.offers_items else []
+
+
+def list_waiting_slots(user: Any) -> QuerySet[Slot]:
+    """Return the slots whose items a judge may still grade: free or their own, of items that they did not answer."""
+    answered = Grade.objects.filter(item=OuterRef("item"), judge=user, adjudicates=False)
+    free = Q(until=None) | Q(until__lt=Now())
+    return Slot.objects.filter(free | Q(judge=user), ~Exists(answered), done=False)
+
+
+def list_waiting_rounds(user: Any) -> QuerySet[Round]:
+    """Return the open rounds that wait for a user: to grade items, or to close a settled round that they lead."""
+    offering = Q(settled_at=None) | Q(continue_after_settled=True)
+    judged = Round.judges.through.objects.filter(user=user).values("round")
+    to_grade = offering & Q(Exists(list_waiting_slots(user).filter(round=OuterRef("pk"))), pk__in=judged)
+    return Round.objects.filter(to_grade | (~offering & Round.led_by(user)), state=Round.State.OPEN)
 
 
 # One statement, because it runs with every grade and Django takes longer to build these conditions than PostgreSQL to

@@ -60,6 +60,17 @@ class Desk {
             sentence.className = "bb-none bb-desk-end";
             sentence.textContent = this.end || "Fetching the next items …";
             place.replaceChildren(sentence);
+            if (this.end) {
+                const link = $("round").cloneNode(true);
+                link.removeAttribute("id");
+                link.classList.add("bb-button-primary");
+                place.append(link);
+            }
+        }
+        document.getElementById("judging").classList.toggle("bb-bench-end", !item && Boolean(this.end));
+        for (const key of document.querySelectorAll("[data-votes]")) {
+            const votes = place.querySelectorAll(`[data-vote="${key.parentElement.dataset.grade}"]`);
+            key.textContent = Array.from(votes, (vote) => vote.dataset.judge).join(", ");
         }
         $("note").value = note;
         $("note-box").open = Boolean($("note").value);
@@ -226,6 +237,7 @@ class Desk {
 }
 
 const desk = new Desk(JSON.parse($("data").textContent));
+$("scale").open = matchMedia("(min-width: 1180px)").matches; // beside the document there is room
 const switchKeys = $("keys");
 switchKeys.checked = localStorage.getItem("benchbench.judging.keys") !== "off";
 switchKeys.addEventListener("change", () => localStorage.setItem("benchbench.judging.keys", switchKeys.checked ? "on" : "off"));

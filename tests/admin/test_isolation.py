@@ -34,7 +34,7 @@ ACTS = POSTED | {
     *("benchmark_choices", "benchmark_from_manifest", "benchmark_measures", "benchmarks_benchmark_import_run"),
     *("dataset_freeze", "query_add", "query_edit", "query_judge", "resolution_repair"),
     *("run_import", "run_import_choices", "index_grid"),
-    *("round_judge", "round_grades", "round_adjudicate", "round_close", "round_choices"),
+    *("round_judge", "round_grades", "round_adjudicate", "round_close", "round_people", "round_choices"),
     *("round_llm", "round_sample"),
 }
 FORMATS = {"run_export": "csv-run", "benchmark_export": "json"}

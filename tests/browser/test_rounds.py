@@ -103,8 +103,9 @@ def test_thirty_grades_by_keyboard_alone(page):
     assert count(opened) == 32 - 10
     page.keyboard.press("f")
     assert page.locator(".bb-full").evaluate("box => box.open")
-    page.keyboard.press("g")
     page.wait_for_selector("text=Read the whole text where")
+    page.keyboard.press("g")
+    page.wait_for_selector("text=Read the whole text where", state="hidden")
     page.goto(reverse("admin:round_grades", args=[opened.pk]))
     look(page, "grades")
     page.click("text=Withdraw all 22")
@@ -200,6 +201,7 @@ def test_touch_judgments_are_adjudicated_and_change_the_leaderboard(page, browse
     while not page.locator("[data-say=grade]").first.is_disabled():
         tap(page, "1")
     page.wait_for_selector("text=No items are left to decide")
+    page.wait_for_selector(".bb-button-primary >> text=what happens next")
     kept(page)
 
     page.goto(reverse("admin:round_close", args=[opened.pk]))

@@ -5,12 +5,16 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from apps.benchmarks.measuring.again import rescore
 from apps.benchmarks.models import Benchmark
+from apps.judging.closing import close_round
 from apps.judging.grading import grade_item
-from apps.judging.handing import load_next_items
+from apps.judging.handing import list_waiting_rounds, load_next_items
 from apps.judging.llm.calibration import compute_calibration
 from apps.judging.llm.verdicts import compute_verdicts
 from apps.judging.models import Grade, Round
@@ -55,7 +59,7 @@ def test_round_page_shows_progress_and_available_actions(client_of_olga, split):
     assert reverse("admin:round_judge", args=[split.pk]) not in shown, "olga is no judge"
     state = page(client_of_olga, "round_state_fragment", split)
     assert "20 of 20 gradings done. 1 item to adjudicate." in state
-    assert "The judges are split on 1 item." in state
+    assert "The judges are split on 1 item: decide" in state
     assert "kappa" in state
     assert "Differences between the runs" in state
 
@@ -136,6 +140,70 @@ def test_closing_opens_existing_values_until_rescoring_is_done(client_of_olga, s
     closed = client_of_olga.post(url, {"leave_out_split": "on"}, follow=True)
     assert closed.status_code == 200
     assert "re-score the benchmarks after that" in closed.content.decode()
+
+
+def step_of(client: Client, opened: Round) -> str:
+    """Return the sentence of the next step with the address of its button."""
+    step = client.get(reverse("admin:round_state_fragment", args=[opened.pk])).context
+    return " ".join([step["step"].sentence, *(button.href for button in step["step_buttons"])])
+
+
+def test_each_state_of_a_round_names_its_next_step(client, round_of_ada, ada):
+    round_of_ada.judges.add(*make_judges("grace"))
+    other = Client()
+    signed_in(other, round_of_ada.judges.get(username="grace"))
+    for one in (signed_in(client, ada), other):
+        assert step_of(one, round_of_ada).startswith("10 items wait for your grade. ")
+    for item in load_next_items(round_of_ada, ada, count=10):
+        grade_item(round_of_ada, item.pk, ada, kind=Grade.Kind.SKIP)
+    assert "/people/" in step_of(client, round_of_ada)
+    Round.objects.update(settled_at=round_of_ada.created_at)
+    assert step_of(client, round_of_ada).startswith("The result is settled: close the round")
+    assert "waits for its owner" in step_of(other, round_of_ada)
+    close_round(round_of_ada, ada)
+    assert step_of(client, round_of_ada).startswith("The round ended without grades")
+
+
+def test_a_closed_round_leads_to_what_moved(client_of_olga, split, settings):
+    settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS = 0
+    close_round(split, split.owner, leave_out_split=True)
+    assert change_url(split.mapping) in step_of(client_of_olga, split)
+    wait(Operation.objects.get())
+    benchmark = split.runs.first().benchmark
+    assert change_url(benchmark) in step_of(client_of_olga, split)
+    rescore(benchmark, version=split.closed_version)
+    assert step_of(client_of_olga, split).endswith(f"{benchmark.pk}/results/?version=2")
+
+
+def test_second_grades_wait_for_another_judge(client, benchmark, ada):
+    opened = open_for(benchmark, [ada, *make_judges("grace")], owner=ada, overlap=1.0)
+    for item in load_next_items(opened, ada, count=20):
+        grade_item(opened, item.pk, ada, grade=1)
+    said = step_of(signed_in(client, ada), opened)
+    assert said.startswith("10 gradings wait for other judges, 10 of them as a second grade")
+    assert [list(list_waiting_rounds(judge)) for judge in opened.judges.order_by("username")] == [[], [opened]]
+
+
+def test_owner_names_judges_and_guidelines_on_a_page(client_of_olga, split, ada):
+    people = reverse("admin:round_people", args=[split.pk])
+    shown = client_of_olga.get(people).content.decode()
+    assert "10 items need 2 judges each" in shown
+    assert "linus" not in shown
+    make_judges("linus")
+    refused = client_of_olga.post(people, {"judges": [ada.pk], "guidelines": ""})
+    assert "the round has 1 judge" in refused.content.decode()
+    strange = client_of_olga.post(people, {"judges": [User.objects.get(username="linus").pk]})
+    assert "not one of the available choices" in strange.content.decode()
+    client_of_olga.post(people, {"judges": [judge.pk for judge in split.judges.all()], "guidelines": "Read *all*."})
+    split.refresh_from_db()
+    assert split.guidelines == "Read *all*."
+    assert signed_in(Client(), ada).get(people).status_code == 302, "judges do not lead"
+
+
+def test_the_state_of_a_round_takes_few_statements(client_of_olga, split):
+    with CaptureQueriesContext(connection) as captured:
+        page(client_of_olga, "round_state_fragment", split)
+    assert len(captured) <= 25
 
 
 def test_many_grades_are_taken_back_at_once(client, split, ada):

@@ -106,6 +106,12 @@ def compute_progress(round: Round) -> Progress:
     return Progress(completed, total, judges)
 
 
+def count_by_query(round: Round) -> list[tuple[str, int, int]]:
+    """Return the key of each query with its gradings that are done and wanted. One query."""
+    slots = Slot.objects.filter(round=round).order_by("item__query__key").values_list("item__query__key")
+    return list(slots.annotate(done_count=Count("pk", filter=Q(done=True)), wanted=Count("pk")))
+
+
 def _compute_pace(round: Round, user: Any) -> float | None:
     rows = Grade.objects.filter(item__round=round, judge=user, adjudicates=False, seconds__isnull=False)
     seconds: list[Any] = list(

@@ -1,52 +1,32 @@
-"""The page of a round, its part that changes while judges work, the items behind a figure, and closing it."""
+"""The page of a round, its part that changes while judges work, and the items behind a figure."""
 
 from typing import Any
 from uuid import UUID
 
-from django import forms
-from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import render
 from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.safestring import mark_safe
 
-from apps.benchmarks.models import Evaluation
-from apps.datasets.records import LABEL_LENGTH
-from apps.judging.closing import close_round
-from apps.judging.judges import can_see_others, is_judge, may_lead, require_lead, require_open
+from apps.judging.judges import can_see_others, may_lead
 from apps.judging.models import Grade, Round, RoundItem
 from apps.judging.settling.agreement import PairAgreementReport, compute_agreement
-from apps.judging.settling.progress import compute_progress
+from apps.judging.settling.next_step import find_next_step
+from apps.judging.settling.progress import Progress, compute_progress, count_by_query
 from apps.judging.settling.renewing import load_round_status
 from apps.judging.settling.report import RunPair, build_round_report, describe_evidence
+from apps.judging.views.leading import build_step_button
 from apps.operations.models import Operation
-from benchbench.errors import BenchbenchError
 from benchbench.markup import render_markdown
 from benchbench.site.admin import SiteAdmin
-from benchbench.site.pages import PageForm, show_form, staff
-from benchbench.site.panels import Button, change_url
+from benchbench.site.panels import Button
 
 SHOWN_PAIRS = 40
 SHOWN_ITEMS = 200
-
-
-class CloseForm(PageForm):
-    leave_out_split = forms.BooleanField(
-        required=False,
-        label="Leave out items that wait for adjudication",
-        help_text="Items on which the judges disagree stay unjudged.",
-    )
-    with_draft = forms.BooleanField(
-        required=False,
-        label="Freeze other edits too",
-        help_text="Other edits in the dataset's draft also become part of the version.",
-    )
-    label = forms.CharField(max_length=LABEL_LENGTH, required=False, help_text="Label of the version, such as 2026-11.")
-    note = forms.CharField(
-        required=False, widget=forms.Textarea({"rows": 2}), help_text="The reason, for later readers of the version."
-    )
+MOST_CELLS = 100
+COLOURS = {"none": "bg-base-200 dark:bg-base-700", "some": "bg-primary-300", "all": "bg-primary-600"}
 
 
 def round_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
@@ -55,10 +35,8 @@ def round_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
     context = {
         "round": round,
         "runs": round.runs.select_related("benchmark").order_by("benchmark", "run_order"),
-        "judges": [judge.get_username() for judge in round.judges.order_by("username")],
         "guidelines": mark_safe(render_markdown(round.guidelines)),  # nosec # render_markdown escapes HTML
         "sees_runs": can_see_others(round, request.user),
-        "judges_here": is_judge(round, request.user),
         "buttons": model_admin.list_offered(request, round),
         **_build_panel(request, round),
         "changelist_url": reverse("admin:judging_round_changelist"),
@@ -95,17 +73,17 @@ def state_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID
     if not can_see_others(round, request.user):
         progress = compute_progress(round)
         own_reports = [judge for judge in progress.judges if judge.judge == request.user.get_username()]
-        return render(request, "judging/state.html", {"round": round, "progress": progress, "judges": own_reports})
+        context = {"judges": own_reports} | _describe_progress(request, round, progress, 0)
+        return render(request, "judging/state.html", context)
     status = load_round_status(round)
     report = build_round_report(round, status)
     runs = {run.pk: run for run in status.runs}
     pairs = report.question.pairs if report.question else []
     rows = [(runs[pair.first_run_id], runs[pair.second_run_id], pair, _name_outcome(pair)) for pair in pairs]
     agreement = compute_agreement(round)
-    context = {
-        "round": round,
+    progress = Progress(report.completed_gradings, report.total_gradings, report.judges)
+    context = _describe_progress(request, round, progress, report.waiting_for_adjudication) | {
         "report": report,
-        "progress": report,
         "judges": report.judges,
         "evidence": describe_evidence(status.row.evidence),
         "pairs": sorted(rows, key=lambda row: (row[2].is_settled, -abs(row[2].difference)))[:SHOWN_PAIRS],
@@ -114,6 +92,21 @@ def state_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID
         "leads": may_lead(round, request.user),
     }
     return render(request, "judging/state.html", context)
+
+
+def _describe_progress(request: HttpRequest, round: Round, progress: Progress, split: int) -> dict[str, Any]:
+    """Return the context of the next step, and of a strip whose cells are the queries, several in one if many."""
+    step = find_next_step(round, request.user, progress, split)
+    queries = count_by_query(round)
+    size = -(-len(queries) // MOST_CELLS) or 1
+    cells = []
+    for start in range(0, len(queries), size):
+        keys, completed, total = zip(*queries[start : start + size], strict=True)
+        name = keys[0] if len(keys) == 1 else f"{keys[0]} to {keys[-1]}"
+        share = "all" if sum(completed) == sum(total) else "some" if sum(completed) else "none"
+        cells.append({"color": COLOURS[share], "tooltip": f"{name}: {sum(completed):,} of {sum(total):,}"})
+    step_buttons = build_step_button(round, request.user, step)
+    return {"round": round, "progress": progress, "step": step, "step_buttons": step_buttons, "cells": cells}
 
 
 def _name_outcome(pair: RunPair) -> str:
@@ -163,41 +156,3 @@ def pairs_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
         "count": rows.count(),
     }
     return model_admin.render_page(request, "judging/pairs.html", context, original=round)
-
-
-def close_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
-    """Close a round, after explaining the effects."""
-    round: Round = model_admin.load_viewed(request, object_id)
-    if not request.user.has_perm("judging.change_round"):
-        raise PermissionDenied
-
-    def act(form: CloseForm) -> HttpResponse:
-        closed = close_round(round, staff(request), **form.cleaned_data)
-        messages.success(request, closed.sentence)
-        benchmark = round.runs.values_list("benchmark", flat=True).first()
-        if closed.version is None or benchmark is None:
-            return redirect(change_url(round))
-        scored = Evaluation.objects.filter(run__benchmark=benchmark, dataset_version=closed.version).exists()
-        query_string = f"?version={closed.version.number}" if scored else ""
-        return redirect(f"{reverse('admin:benchmark_results', args=[benchmark])}{query_string}")
-
-    try:
-        require_open(round)
-        require_lead(round, request.user)
-    except BenchbenchError as error:
-        messages.error(request, error.message)
-        return redirect(change_url(round))
-    return show_form(
-        request,
-        model_admin,
-        CloseForm,
-        act,
-        permitted=True,
-        title=f"Close the round “{round}”",
-        submit="Close the round",
-        intro=f"The grades become judgments in a new frozen version of {round.mapping.dataset}. The mapping is "
-        "resolved for it, and the benchmarks of these runs are re-scored on it from stored rankings, without "
-        "searching again. A closed round accepts no more grades.",
-        original=round,
-        trail=[*model_admin.list_trail(round), round],
-    )

@@ -1,0 +1,74 @@
+"""The next step of a round for one of its people: a sentence, and the act that it asks for."""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from apps.benchmarks.models import Benchmark, Evaluation
+from apps.judging.handing import list_waiting_slots
+from apps.judging.judges import is_judge, may_lead
+from apps.judging.models import Round, Slot
+from apps.judging.settling.progress import Progress
+from benchbench.decimals import counted
+
+
+class Act(Enum):
+    JUDGE = "Judge"
+    ADJUDICATE = "Adjudicate"
+    ASSIGN = "Add judges …"
+    CLOSE = "Close …"
+    RESOLVE = "Resolve"
+    RESCORE = "Re-score"
+    RESULTS = "See the results"
+    OPEN = "Open a round …"
+
+
+@dataclass(frozen=True, slots=True)
+class NextStep:
+    """A sentence on what happens next, and the act that it asks for, with the `benchmark` that it concerns."""
+
+    sentence: str
+    act: Act | None = None
+    benchmark: Benchmark | None = None
+
+
+def find_next_step(round: Round, user: Any, progress: Progress, split: int) -> NextStep:
+    """Return the next step of a round for `user`; `split` counts the items on which its judges are split."""
+    if not round.is_open:
+        return _find_after_closing(round)
+    left = max(0, progress.total_gradings - progress.completed_gradings) if round.offers_items else 0
+    own_items = 0
+    if left and is_judge(round, user):
+        own_items = min(left, list_waiting_slots(user).filter(round=round).values("item").distinct().count())
+    if own_items:
+        return NextStep(f"{_say_waiting(own_items, 'item')} for your grade.", Act.JUDGE)
+    if not may_lead(round, user):
+        if left:
+            return NextStep(f"You graded all that you can; {_say_waiting(left, 'grading')} for other judges.")
+        return NextStep("No more grades are needed: the round waits for its owner to close it.")
+    if split:
+        return NextStep(f"The judges are split on {counted(split, 'item')}: decide each of them.", Act.ADJUDICATE)
+    if left:
+        waiting = Slot.objects.filter(round=round, done=False)
+        second = min(left, waiting.filter(number__gt=1, item__slots__done=True).values("pk").distinct().count())
+        clause = f", {second:,} of them as a second grade" if second else ""
+        return NextStep(f"{_say_waiting(left, 'grading')} for other judges{clause}: add judges or wait.", Act.ASSIGN)
+    reason = "The result is settled" if round.settled_at else "All items are graded"
+    return NextStep(f"{reason}: close the round, and its grades become judgments of a new version.", Act.CLOSE)
+
+
+def _find_after_closing(round: Round) -> NextStep:
+    version = round.closed_version
+    if version is None:
+        return NextStep("The round ended without grades, so the dataset is unchanged.", Act.OPEN)
+    benchmark = Benchmark.objects.filter(runs__rounds=round).order_by("created_at").first()
+    measured = Evaluation.objects.filter(run__benchmark=benchmark, dataset_version=version)
+    if benchmark is not None and measured.exists():
+        return NextStep(f"Its grades are in {version}, and the runs are measured on it.", Act.RESULTS, benchmark)
+    if round.mapping.dataset_version_id != version.pk:
+        return NextStep(f"Its grades are in {version}: resolve the mapping, then re-score the runs.", Act.RESOLVE)
+    return NextStep(f"Its grades are in {version}: re-score the runs to see what moved.", Act.RESCORE, benchmark)
+
+
+def _say_waiting(count: int, noun: str) -> str:
+    return f"{counted(count, noun)} {'waits' if count == 1 else 'wait'}"
