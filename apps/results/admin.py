@@ -46,6 +46,7 @@ add_to(
     Run,
     pages=(
         Page("<path:object_id>/change/", results.run_page, "benchmarks_run_change"),
+        Page("<uuid:object_id>/side-by-side/", results.side_by_side_page, "run_side_by_side"),
         Page("<uuid:object_id>/coverage/", results.run_coverage, "run_coverage"),
         Page("<uuid:object_id>/sections/", results.run_sections, "run_sections"),
         Page("<uuid:object_id>/content/", results.run_content, "run_content"),

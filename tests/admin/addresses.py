@@ -94,8 +94,6 @@ def queries_of(name: str, row: Any) -> list[str]:
             *(f"?judgment={judgment.pk}" for judgment in judged),
             *(f"?result={result.pk}&document={result.document_ids[0]}" for result in ranked),
         ]
-    if isinstance(row, QueryResult) and name.endswith("change"):
-        return ["", *(f"?against={run.pk}" for run in row.run.benchmark.runs.exclude(pk=row.run_id)[:1])]
     if isinstance(row, Run) and name.endswith("change") and row.status == Run.Status.COMPLETED:
         return ["", *(f"?against={run.pk}" for run in row.benchmark.runs.exclude(pk=row.pk)[:1])]
     return [""]

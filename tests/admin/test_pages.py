@@ -80,7 +80,7 @@ def asked_of(address: Address, benchmark: Benchmark) -> Iterator[str]:
         "admin:benchmark_results": [{}, {"version": 2, "slice": "relevant documents: 1", "k": 5}],
         "admin:run_compare": [{"benchmark": benchmark.pk}, {"benchmark": benchmark.pk, "baseline": first}, of_two],
         "admin:benchmarks_run_change": [{}, other | {"q": "a", "cause": "any"}],
-        "admin:benchmarks_queryresult_change": [{}, other],
+        "admin:run_side_by_side": [{}, {"against": second, "query": "q000", "version": 2}],
     }
     yield from (urlencode(one, doseq=True) for one in asked.get(address.name, [{}]))
 

@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission, User
+from django.urls import reverse
 
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run, StageList
 from apps.results.triage.queries import load_evaluation
+from apps.results.triage.side_by_side import ROW
 from apps.results.triage.triaging import load_losses
 from benchbench.ir.triage import Loss
 from benchbench.site.panels import change_url
@@ -85,25 +87,56 @@ def test_runs_of_different_truths_are_not_compared(admin_client, finished):
 def test_two_runs_are_held_against_each_other(admin_client, finished):
     dense, hybrid = run_of(finished, "dense"), run_of(finished, "hybrid")
     response = admin_client.get(change_url(dense), {"against": hybrid.pk})
+    page = response.content.decode()
     mine, other = values_of(dense), values_of(hybrid)
     shown = [(row.query.pk, row.values[0], row.other_value, row.gap) for row in response.context["rows"]]
     assert {(query, mine[query], other[query], mine[query] - other[query]) for query in mine} == set(shown)
     gaps = [abs(gap) for *_, gap in shown]
     assert gaps == sorted(gaps, reverse=True)
-    assert f"?against={hybrid.pk}" in response.content.decode()
     worst = admin_client.get(change_url(dense), {"against": hybrid.pk, "order": "worst"}).context["rows"]
     assert [row.values[0] for row in worst] == sorted(mine.values())
 
-    result = QueryResult.objects.get(run=dense, query=shown[0][0])
-    beside = QueryResult.objects.get(run=hybrid, query=shown[0][0])
-    response = admin_client.get(change_url(result), {"against": hybrid.pk})
-    for column, here, there in zip(response.context["columns"], (result, beside), (beside, result), strict=True):
+    assert f"{side_by_side(dense)}?against={hybrid.pk}&amp;query={response.context['rows'][0].query.key}" in page
+
+
+def side_by_side(run: Run) -> str:
+    return reverse("admin:run_side_by_side", args=[run.pk])
+
+
+def test_side_by_side_walks_queries_by_largest_difference(admin_client, finished):
+    dense, hybrid = run_of(finished, "dense"), run_of(finished, "hybrid")
+    mine, other = values_of(dense), values_of(hybrid)
+    response = admin_client.get(side_by_side(dense), {"against": hybrid.pk})
+    visited = [response.context["query"].pk]
+    while following := response.context["following"]:
+        assert f'data-key="j" href="?against={hybrid.pk}&amp;query={following.key}"' in response.content.decode()
+        response = admin_client.get(side_by_side(dense), {"against": hybrid.pk, "query": following.key})
+        assert response.context["previous"].pk == visited[-1]
+        visited.append(response.context["query"].pk)
+    assert sorted(visited) == sorted(mine)
+    gaps = [abs(mine[query] - other[query]) for query in visited]
+    assert gaps == sorted(gaps, reverse=True)
+
+
+def test_side_by_side_joins_each_document_of_both(admin_client, finished):
+    dense, hybrid = run_of(finished, "dense"), run_of(finished, "hybrid")
+    response = admin_client.get(side_by_side(dense), {"against": hybrid.pk})
+    query = response.context["query"]
+    first, second = (QueryResult.objects.get(run=run, query=query) for run in (dense, hybrid))
+    for column, here, there in zip(response.context["columns"], (first, second), (second, first), strict=True):
         assert [entry.document.pk for entry in column.documents] == here.document_ids
+        assert column.value == values_of(here.run)[query.pk]
         for entry in column.documents:
-            known = entry.document.pk in there.document_ids
-            assert entry.other_rank == (there.document_ids.index(entry.document.pk) + 1 if known else None)
-            assert entry.move == (entry.other_rank - entry.rank if known else 0)
-    assert hybrid.label in text_of(response)
+            is_in_both = entry.document.pk in there.document_ids
+            assert entry.other_rank == (there.document_ids.index(entry.document.pk) + 1 if is_in_both else None)
+            assert entry.move == (entry.other_rank - entry.rank if is_in_both else 0)
+    common = set(first.document_ids) & set(second.document_ids)
+    ends = {line.document_id: (line.start // ROW, line.end // ROW) for line in response.context["lines"]}
+    assert ends == {key: (first.document_ids.index(key), second.document_ids.index(key)) for key in common}
+    assert response.content.decode().count("<path class=") == len(common)
+    assert count_statements(lambda: admin_client.get(side_by_side(dense), {"against": hybrid.pk})) <= 25
+    Evaluation.objects.filter(run=hybrid).update(truth_hash="another")
+    assert "The mapping" in text_of(admin_client.get(side_by_side(dense), {"against": hybrid.pk}))
 
 
 def test_runs_hidden_from_the_user_cannot_be_compared(client, finished):
@@ -114,8 +147,7 @@ def test_runs_hidden_from_the_user_cannot_be_compared(client, finished):
     Benchmark.objects.filter(pk=hidden.pk).update(owner=grace)
     client.force_login(ada)
     run, other = run_of(finished, "dense"), hidden.runs.first()
-    result = run.query_results.first()
-    for page in (change_url(run), change_url(result)):
+    for page in (change_url(run), side_by_side(run)):
         assert client.get(page).status_code == 200
         for against in (other.pk, "nonsense", "0" * 32):
             assert client.get(page, {"against": str(against)}).status_code == 404

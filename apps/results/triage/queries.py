@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from django.db.models import Q
 
+from apps.benchmarks.comparability import find_differences
 from apps.benchmarks.measuring.reading import load_results
 from apps.benchmarks.models import Evaluation, QueryResult, Run
 from apps.benchmarks.models.values import read_value, select_value
@@ -72,6 +73,16 @@ def load_evaluation(run: Run, *, version: DatasetVersion | None = None) -> Evalu
     if evaluation is not None:
         evaluation.dataset_version = on  # avoids another query
     return evaluation
+
+
+def find_partner(
+    run: Run, against: Run | None, version: DatasetVersion
+) -> tuple[Run | None, Evaluation | None, list[str]]:
+    """Return the run to compare with and its values, or the reasons against comparing."""
+    refusals = find_differences([run, against], version=version).refusals if against else []
+    if against is None or refusals:
+        return None, None, refusals
+    return against, load_evaluation(against, version=version), []
 
 
 def require_values(run: Run, version: int | None = None) -> Evaluation:

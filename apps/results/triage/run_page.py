@@ -1,19 +1,15 @@
-"""Contents of the pages of a run and of one ranking: means, losses, queries; with a second run, both side by side."""
+"""Contents of the pages of a run and of one ranking: means, losses, queries; with a second run, the differences."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from django.core.paginator import Paginator
 
-from apps.benchmarks.comparability import find_differences
 from apps.benchmarks.gates.baselines import load_baseline_names
 from apps.benchmarks.measuring.approximations import build_ann, render_ann
 from apps.benchmarks.measuring.slicing import try_slicing
 from apps.benchmarks.models import Evaluation, QueryResult, Run
 from apps.benchmarks.provenance import list_revisions
-from apps.collections.models import Document
-from apps.datasets.models import DatasetVersion
 from apps.results.configurations import list_keys, list_phrases
 from apps.results.leaderboard.coverage import is_coverage, name_judged
 from apps.results.leaderboard.runs import name_primary, select_measures
@@ -43,7 +39,7 @@ def build_run_context(
     benchmark = run.benchmark
     evaluation = queries.load_evaluation(run, version=at.version)
     losses = load_losses(run, evaluation) if evaluation else None
-    against, other_evaluation, refusals = _find_partner(run, against, at.version)
+    against, other_evaluation, refusals = queries.find_partner(run, against, at.version)
     names = [name_primary(benchmark), *select_measures(benchmark, benchmark.primary_k)]
     measure = params.get("by", "") if params.get("by") in names else names[0]
     orders = ORDERS if evaluation and other_evaluation else ORDERS[1:]
@@ -80,16 +76,6 @@ def build_run_context(
         "against": against,
         "refusals": refusals,
     }
-
-
-def _find_partner(
-    run: Run, against: Run | None, version: DatasetVersion
-) -> tuple[Run | None, Evaluation | None, list[str]]:
-    """Return the run to compare with and its values, or the reasons against comparing."""
-    refusals = find_differences([run, against], version=version).refusals if against else []
-    if against is None or refusals:
-        return None, None, refusals
-    return against, queries.load_evaluation(against, version=version), []
 
 
 def _describe_run(run: Run) -> dict[str, Any]:
@@ -144,45 +130,11 @@ SHOWN_HITS = 20
 SHOWN_LOST = 50
 
 
-@dataclass(frozen=True, slots=True)
-class RankedDocument:
-    """One document of a ranking. `other_rank`: its rank in the other ranking, None if that lacks it."""
-
-    rank: int
-    document: Document | None
-    grade: int | None
-    other_rank: int | None
-
-    @property
-    def move(self) -> int:
-        """Number of ranks by which it is higher here than in the other ranking; below 0 if it is lower."""
-        return 0 if self.other_rank is None else self.other_rank - self.rank
-
-    @property
-    def drop(self) -> int:
-        return -self.move
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One of two rankings side by side: its result and first documents."""
-
-    result: QueryResult
-    documents: list[RankedDocument]
-
-
-def build_query_context(result: QueryResult, *, at: VersionView, against: Run | None = None) -> dict[str, Any]:
-    """Return the context of the page of a ranking, with grades and values on the version of `at`.
-
-    `against` is a run whose ranking of the same query is shown next to it.
-    """
+def build_query_context(result: QueryResult, *, at: VersionView) -> dict[str, Any]:
+    """Return the context of the page of a ranking, with grades and values on the version of `at`."""
     benchmark = result.run.benchmark
     grades = queries.load_grades(result, version=at.version)
     paths = build_paths(result, grades, hits=result.document_ids[:SHOWN_HITS], limit=SHOWN_LOST)
-    other_result = None
-    if against:  # its ranking of the same query, of the same repetition if it has that
-        same = against.query_results.filter(query=result.query_id, error="").select_related("run")
-        other_result = same.filter(repetition=result.repetition).first() or same.order_by("repetition").first()
     return {
         "result": result,
         "at": at,
@@ -199,9 +151,6 @@ def build_query_context(result: QueryResult, *, at: VersionView, against: Run | 
         "others": queries.load_other_runs(result, version=at.version),
         "primary": name_primary(benchmark),
         "k": benchmark.primary_k,
-        "against": against,
-        "shown": SHOWN_HITS,
-        "columns": compare_rankings(result, other_result, grades, limit=SHOWN_HITS) if other_result else None,
     }
 
 
@@ -215,25 +164,3 @@ def _load_wordings(result: QueryResult) -> tuple[str, ...]:
     if not configuration.rewrites or result.error or result.repetition > 1 or len(revisions) != 1:
         return ()
     return find_texts(configuration.query, configuration.llm or "", result.query.text, revision=revisions[0])
-
-
-def compare_rankings(
-    first: QueryResult, second: QueryResult, grades: Mapping[int, int], *, limit: int
-) -> tuple[Column, Column]:
-    """Return the first `limit` documents of two rankings, each with its rank in the other ranking. One query."""
-    document_ids = {*first.document_ids[:limit], *second.document_ids[:limit]}
-    documents = Document.objects.defer("text", "metadata").in_bulk(document_ids)
-    return (
-        Column(first, _list_ranked(first, second, documents, grades, limit)),
-        Column(second, _list_ranked(second, first, documents, grades, limit)),
-    )
-
-
-def _list_ranked(
-    first: QueryResult, second: QueryResult, documents: Mapping[int, Document], grades: Mapping[int, int], limit: int
-) -> list[RankedDocument]:
-    ranks = {document: rank for rank, document in enumerate(second.document_ids, start=1)}
-    return [
-        RankedDocument(rank, documents.get(document), grades.get(document), ranks.get(document))
-        for rank, document in enumerate(first.document_ids[:limit], start=1)
-    ]

@@ -27,6 +27,7 @@ from apps.results.triage import queries
 from apps.results.triage.next_steps import build_judging
 from apps.results.triage.run_page import build_query_context, build_run_context
 from apps.results.triage.sections import ContentError, load_content, load_section_means
+from apps.results.triage.side_by_side import build_pair_context
 from benchbench.access import visible
 from benchbench.errors import BenchbenchError
 from benchbench.ir.measures import DEFINITIONS
@@ -135,11 +136,19 @@ def run_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> Ht
     return model_admin.render_page(request, "results/run.html", context, original=run)
 
 
+def side_by_side_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
+    """Render the rankings of two runs for one query side by side: `?against=…&query=…`."""
+    run: Run = model_admin.load_viewed(request, object_id)
+    context = build_pair_context(run, find_run_against(request), request.GET, at=parse_version(request, run.benchmark))
+    context |= {"title": f"{run} side by side", "trail": [*model_admin.list_trail(run), run]}
+    return model_admin.render_page(request, "results/side_by_side.html", context)
+
+
 def query_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> HttpResponse:
-    """Render one ranking: its documents with grades and paths, and the lost ones with causes; or two side by side."""
+    """Render one ranking: its documents with grades and paths, and the lost ones with causes."""
     result: QueryResult = model_admin.load_viewed(request, object_id)
     at = parse_version(request, result.run.benchmark)
-    context = build_query_context(result, at=at, against=find_run_against(request))
+    context = build_query_context(result, at=at)
     context["judging"] = build_judging(result, request.user, version=at.version)
     return model_admin.render_page(request, "results/query.html", context, original=result)
 
