@@ -5,6 +5,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin import SimpleListFilter
+from django.db.models import Exists, OuterRef, QuerySet, Subquery
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.defaultfilters import truncatechars
@@ -32,7 +33,8 @@ def add_query_button(dataset: Dataset, user: Any) -> list[Button]:
 
 @admin.register(Dataset)
 class DatasetAdmin(OwnedAdmin):
-    list_display = ("name", "source_format", "owner", "created_at")
+    list_display = ("name", "query_total", "judgment_total", "newest_version", "owner", "created_at", "source_format")
+    hidden_columns = ("source_format",)
     list_filter = ("source_format",)
     search_fields = ("name", "description")
     autocomplete_fields = ("owner",)
@@ -49,6 +51,25 @@ class DatasetAdmin(OwnedAdmin):
         (None, {"fields": ("name", "description", ("owner", "team"))}),
         ("Facts", {"fields": (("source_format", "schema_version"), ("created_at", "updated_at"), "metadata")}),
     )
+
+    def annotate_rows(self, request: HttpRequest, rows: QuerySet[Dataset]) -> QuerySet[Dataset]:
+        versions = DatasetVersion.objects.filter(dataset=OuterRef("pk"))
+        frozen = versions.exclude(frozen_at=None).order_by("-number")
+        counts = {name: Subquery(frozen.values(name)[:1]) for name in ("number", "query_count", "judgment_count")}
+        return super().annotate_rows(request, rows.annotate(draft=Exists(versions.filter(frozen_at=None)), **counts))
+
+    @display(description="queries", ordering="query_count", empty_value="–")
+    def query_total(self, dataset: Any) -> str | None:
+        return None if dataset.query_count is None else f"{dataset.query_count:,}"
+
+    @display(description="judgments", ordering="judgment_count", empty_value="–")
+    def judgment_total(self, dataset: Any) -> str | None:
+        return None if dataset.judgment_count is None else f"{dataset.judgment_count:,}"
+
+    @display(description="newest version", ordering="number", empty_value="–")
+    def newest_version(self, dataset: Any) -> str | None:
+        names = [f"v{dataset.number}"] if dataset.number else []
+        return ", ".join([*names, "with a draft"] if dataset.draft else names) or None
 
     def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         if dataset := kwargs.get("obj"):

@@ -35,7 +35,11 @@ SEARCHING = (
 
 @admin.register(Index)
 class IndexAdmin(OwnedAdmin):
-    list_display = ("__str__", "collection", "encoder_name", "chunking", "chunks", "status_label", "ready_at")
+    list_display = (
+        *("__str__", "collection", "strategy", "encoder_name", "chunking", "chunks", "size", "status_label"),
+        *("owner", "ready_at"),
+    )
+    hidden_columns = ("owner",)
     list_filter = ("status", ("collection", VisibleFilter), "strategy")
     list_select_related = ("owner", "collection", "chunk_set")
     search_fields = ("name", "encoder", "collection__name")
@@ -109,6 +113,11 @@ class IndexAdmin(OwnedAdmin):
     def chunks(self, index: Index) -> str | None:
         freed = index.status == Index.Status.CANCELLED  # at the latest by the next sweep
         return f"{index.chunk_set.chunk_count:,}" if index.chunk_set and not freed else None
+
+    @display(description="size", ordering="stats__bytes", empty_value="–")
+    def size(self, index: Index) -> str | None:
+        size = index.stats.get("bytes")
+        return None if size is None else filesizeformat(size)
 
     def list_trail(self, obj: Index) -> list[Any]:
         return [obj.collection]

@@ -23,10 +23,9 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 from benchbench.access import list_teams, visible
 from benchbench.errors import BenchbenchError
 from benchbench.site.history import note
+from benchbench.site.lists import ListAdmin
 from benchbench.site.pages import find_next_page
 from benchbench.site.panels import (
-    ADDITIONS,
-    Addition,
     Button,
     Page,
     Panel,
@@ -35,7 +34,6 @@ from benchbench.site.panels import (
     change_url,
     load_table,
 )
-from benchbench.site.strict import StrictAdmin
 
 # Colours of unfold's labels, by status.
 STATUS_COLOURS = {
@@ -78,7 +76,7 @@ def strip_link(html: str) -> str:
     return mark_safe(strip_tags(html))  # nosec # no tag is left
 
 
-class SiteAdmin(StrictAdmin):
+class SiteAdmin(ListAdmin):
     """Admin class that shows the rows that `visible` lets the user see; any other is not found.
 
     Subclasses define the buttons, panels and trail of an object's page, and `pages` in addition to Django's. Higher
@@ -94,10 +92,6 @@ class SiteAdmin(StrictAdmin):
     formfield_overrides: ClassVar[dict[Any, Any]] = {TextField: {"widget": UnfoldAdminTextareaWidget({"rows": 3})}}
     change_form_outer_before_template = "admin/object_head.html"
     change_form_outer_after_template = "admin/object_panels.html"
-
-    @property
-    def additions(self) -> list[Addition]:
-        return ADDITIONS[self.model]
 
     def get_urls(self) -> list[URLPattern]:
         pages = [*self.pages, *(page for addition in self.additions for page in addition.pages)]

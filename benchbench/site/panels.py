@@ -19,6 +19,7 @@ from unfold.utils import display_for_field, display_for_label
 
 MAX_ROWS = 10
 EMPTY = "–"
+Annotate = Callable[[HttpRequest, QuerySet[Any]], QuerySet[Any]]
 
 
 def build_list_url(model: type[Model], **filters: Any) -> str:
@@ -122,11 +123,20 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """Additions of a room: pages, and for the page of a row panels and extra context of the template."""
+    """Additions of a room: pages, for the page of a row panels and extra context of the template, columns of the list.
+
+    `annotate` adds to the listed rows what their columns show.
+    """
 
     pages: Sequence[Page]
     panels: Callable[[HttpRequest, Any], list[Panel]]
     context: Callable[[HttpRequest, Any], dict[str, Any]]
+    columns: Sequence[Callable[[Any], Any]]
+    annotate: Annotate
+
+
+def annotate_nothing(request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+    return rows
 
 
 ADDITIONS: defaultdict[type[Model], list[Addition]] = defaultdict(list)
@@ -138,6 +148,8 @@ def add_to(
     pages: Sequence[Page] = (),
     panels: Callable[[HttpRequest, Any], list[Panel]] = lambda request, obj: [],
     context: Callable[[HttpRequest, Any], dict[str, Any]] = lambda request, obj: {},
+    columns: Sequence[Callable[[Any], Any]] = (),
+    annotate: Annotate = annotate_nothing,
 ) -> None:
     """Add to the admin class of `model`. Additions are in the order of the rooms: INSTALLED_APPS."""
-    ADDITIONS[model].append(Addition(pages, panels, context))
+    ADDITIONS[model].append(Addition(pages, panels, context, columns, annotate))

@@ -11,6 +11,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from unfold.decorators import action, display
 
+from apps.benchmarks.admin import columns
 from apps.benchmarks.launching import cancel, delete_benchmark, launch, retry
 from apps.benchmarks.measuring.again import is_scored, load_newest_version, rescore
 from apps.benchmarks.models import Benchmark, Run
@@ -42,16 +43,17 @@ def act_on_each(description: str, act: Callable[..., Any], message: str) -> Any:
 @admin.register(Benchmark)
 class BenchmarkAdmin(OwnedAdmin):
     list_display = (
-        "results_link",
-        "dataset_version",
-        "collection",
-        "total_runs",
-        "status_label",
-        "created_at",
-        "owner",
+        *("results_link", "dataset_version", "collection", "status_label"),
+        *(columns.best_value, columns.best_run, columns.judged, "total_runs", "owner", "created_at", columns.took),
     )
+    hidden_columns = ("judged", "total_runs")
     list_display_links = None
-    list_filter = ("status", ("mapping", VisibleFilter), "execution")
+    list_filter = (
+        "status",
+        ("dataset_version__dataset", VisibleFilter),
+        ("mapping__collection", VisibleFilter),
+        "execution",
+    )
     list_select_related = ("owner", "dataset_version__dataset", "mapping__collection", "operation")
     search_fields = ("name", "description", "mapping__name")
     autocomplete_fields = ("owner",)
@@ -85,6 +87,9 @@ class BenchmarkAdmin(OwnedAdmin):
         ),
         ("The matrix", {"classes": ("collapse",), "fields": ("matrix",)}),
     )
+
+    def annotate_rows(self, request: HttpRequest, rows: Any) -> Any:
+        return super().annotate_rows(request, columns.annotate_benchmarks(rows))
 
     def delete_model(self, request: HttpRequest, obj: Benchmark) -> None:
         delete_benchmark(obj)

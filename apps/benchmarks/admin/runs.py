@@ -10,23 +10,51 @@ from django.utils.html import format_html
 from django.utils.http import urlencode
 from unfold.decorators import display
 
+from apps.benchmarks.admin import columns
 from apps.benchmarks.gates.baselines import retire
 from apps.benchmarks.models import Baseline, Benchmark, Evaluation, QueryResult, Run
 from apps.benchmarks.running.timing import find_execution
 from apps.benchmarks.views import gates as gate_views
 from apps.datasets.models import Dataset
 from apps.retrieval.models import Index
+from apps.retrieval.naming import name_strategy
 from benchbench.access import visible
+from benchbench.decimals import format_ms
+from benchbench.ir.planning.configuration import SEARCH_MODES, Configuration
+from benchbench.ir.planning.labels import describe_value, strip_model_path
 from benchbench.site.admin import FactAdmin, LargeAdmin, VisibleFilter
 from benchbench.site.pages import staff
 from benchbench.site.panels import Button, Page, Panel, add_to, build_list_url, change_url
 
 
+class ModeFilter(admin.SimpleListFilter):
+    """Filter of runs by search mode."""
+
+    title = "mode"
+    parameter_name = "mode"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(mode, describe_value("search_mode", mode)) for mode in SEARCH_MODES]
+
+    def queryset(self, request: HttpRequest, queryset: Any) -> Any:
+        return queryset.filter(config__search_mode=self.value()) if self.value() else queryset
+
+
 @admin.register(Run)
 class RunAdmin(FactAdmin):
     through = "benchmark"
-    list_display = ("label", "benchmark", "run_order", "status_label", "failed_queries", "completed_at")
-    list_filter = ("status", ("benchmark", VisibleFilter))
+    list_display = (
+        *("label", columns.run_value, columns.judged, "latency", "mode", "reranker", "strategy", "top_k", "benchmark"),
+        *("status_label", "failed_queries", "run_order", "completed_at"),
+    )
+    hidden_columns = ("failed_queries", "run_order", "completed_at")
+    list_filter = (
+        "status",
+        ModeFilter,
+        ("benchmark__dataset_version__dataset", VisibleFilter),
+        ("benchmark", VisibleFilter),
+        ("index", VisibleFilter),
+    )
     search_fields = ("label", "benchmark__name")
     ordering = ("-benchmark__created_at", "run_order")
     actions = ("compare_selected",)
@@ -34,6 +62,32 @@ class RunAdmin(FactAdmin):
 
     def get_queryset(self, request: HttpRequest) -> Any:
         return super().get_queryset(request).select_related("benchmark__mapping", "benchmark__dataset_version", "index")
+
+    def annotate_rows(self, request: HttpRequest, rows: Any) -> Any:
+        return super().annotate_rows(request, columns.annotate_runs(rows).defer("provenance", "traceback"))
+
+    @display(description="mode", ordering="config__search_mode", empty_value="external")
+    def mode(self, run: Run) -> str | None:
+        return describe_value("search_mode", run.config.get("search_mode")) if run.config else None
+
+    @display(description="reranker", ordering="config__use_reranker", empty_value="–")
+    def reranker(self, run: Run) -> str | None:
+        if not run.config.get("use_reranker"):
+            return None
+        return strip_model_path(Configuration.from_dict(run.config).effective_reranker)
+
+    @display(description="strategy", ordering="index__strategy", empty_value="–")
+    def strategy(self, run: Run) -> str | None:
+        return name_strategy(run.index.strategy, run.index.chunk_parameters) if run.index else None
+
+    @display(description="top k", ordering="config__top_k", empty_value="–")
+    def top_k(self, run: Run) -> int | None:
+        return run.config.get("top_k")
+
+    @display(description="latency (ms)", ordering="timing__total_ms", empty_value="–")
+    def latency(self, run: Run) -> str | None:
+        ms = run.timing.get("total_ms")
+        return None if ms is None else format_ms(ms)
 
     @admin.action(description="Compare", permissions=["view"])
     def compare_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:

@@ -72,23 +72,13 @@ def cause_name(loss: Loss) -> str:
 @register.filter
 def milliseconds(number: float | None) -> str:
     """Format milliseconds with three significant digits: `0.82`, `14.3`, `1,250`."""
-    if not isinstance(number, int | float):  # a template passes "" for a missing key
-        return DASH
-    decimals = 2 if number < 1 else 1 if number < 100 else 0
-    return f"{number:,.{decimals}f}"
+    return decimals.format_ms(number) if isinstance(number, int | float) else DASH  # "" is a template's missing key
 
 
 @register.filter
 def duration(seconds: float | None) -> str:
     """Format seconds as `8 s`, `2 min 5 s`, `1 h 12 min`."""
-    if seconds is None:
-        return DASH
-    total = round(seconds)
-    if total < 60:
-        return f"{total} s"
-    if total < 3600:
-        return f"{total // 60} min {total % 60} s"
-    return f"{total // 3600} h {total % 3600 // 60} min"
+    return DASH if seconds is None else decimals.format_duration(seconds)
 
 
 @register.filter
@@ -117,7 +107,7 @@ def counted(number: int, noun: str) -> str:
 @register.filter
 def percent(share: float) -> str:
     """Format a share of 1 as `3.1 %`."""
-    return f"{100 * share:.1f} %"
+    return decimals.format_share(share)
 
 
 @register.filter

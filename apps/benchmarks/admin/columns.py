@@ -1,0 +1,99 @@
+"""Columns with numbers of benchmarks and runs, in their lists and in those of datasets and indexes."""
+
+from typing import Any
+
+from django.db.models import Count, F, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce, JSONObject
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+from unfold.decorators import display
+
+from apps.benchmarks.measuring.primary import order_by_fact, select_facts
+from apps.benchmarks.models import Benchmark, Run
+from apps.datasets.models import Dataset
+from apps.operations.models import Status
+from apps.retrieval.models import Index
+from benchbench.access import visible
+from benchbench.decimals import counted, figure, format_duration, format_share
+from benchbench.site.panels import add_to, build_list_url, change_url
+
+
+def show_value(facts: dict[str, Any] | None) -> str | None:
+    """Return the primary measure with its name: ".6451 nDCG@10"; None without a value."""
+    return format_html('{} <span class="bb-hint">nDCG@{}</span>', figure(facts["value"]), facts["k"]) if facts else None
+
+
+@display(description="best value", ordering=order_by_fact("value"), empty_value="–")
+def best_value(row: Any) -> str | None:
+    return show_value(row.facts)
+
+
+@display(description="value", ordering=order_by_fact("value"), empty_value="–")
+def run_value(run: Any) -> str | None:
+    return show_value(run.facts)
+
+
+@display(description="best run", ordering="facts__label", empty_value="–")
+def best_run(row: Any) -> str | None:
+    facts = row.facts
+    return facts and format_html('<a href="{}">{}</a>', change_url(Run, facts["run"]), facts["label"])
+
+
+@display(description="judged", ordering=order_by_fact("judged"), empty_value="–")
+def judged(row: Any) -> str | None:
+    facts = row.facts
+    return format_share(facts["judged"]) if facts and facts["judged"] is not None else None
+
+
+@display(description="took", ordering=F("completed_at") - F("started_at"), empty_value="–")
+def took(benchmark: Benchmark) -> str | None:
+    if benchmark.started_at is None or benchmark.completed_at is None:
+        return None
+    return format_duration((benchmark.completed_at - benchmark.started_at).total_seconds())
+
+
+def annotate_benchmarks(benchmarks: QuerySet[Benchmark]) -> QuerySet[Benchmark]:
+    return benchmarks.annotate(facts=select_facts(run__benchmark=OuterRef("pk")))
+
+
+def annotate_runs(runs: QuerySet[Run]) -> QuerySet[Run]:
+    return runs.annotate(facts=select_facts(run=OuterRef("pk")))
+
+
+def annotate_datasets(request: HttpRequest, datasets: QuerySet[Dataset]) -> QuerySet[Dataset]:
+    """Annotate the last completed benchmark that the user may see, and its best run."""
+    completed = visible(Benchmark.objects.filter(status=Status.COMPLETED), request.user)
+    ordered = completed.filter(mapping__dataset=OuterRef("pk")).order_by(F("completed_at").desc(nulls_last=True))
+    facts = JSONObject(id="pk", name="name")
+    annotated = datasets.annotate(
+        last=Subquery(ordered.annotate(facts=facts).values("facts")[:1]),
+        last_id=Subquery(ordered.values("pk")[:1]),
+        last_at=Subquery(ordered.values("completed_at")[:1]),
+    )
+    return annotated.annotate(facts=select_facts(run__benchmark=OuterRef("last_id")))
+
+
+@display(description="last benchmark", ordering="last_at", empty_value="–")
+def last_benchmark(dataset: Any) -> str | None:
+    last = dataset.last
+    return last and format_html(
+        '<a href="{}">{}</a>', reverse("admin:benchmark_results", args=[last["id"]]), last["name"]
+    )
+
+
+def annotate_indexes(request: HttpRequest, indexes: QuerySet[Index]) -> QuerySet[Index]:
+    """Annotate the number of benchmarks with runs on each index that the user may see."""
+    runs = visible(Run.objects.filter(index=OuterRef("pk")), request.user, through="benchmark").order_by()
+    benchmarks = runs.values("index").annotate(users=Count("benchmark", distinct=True))
+    return indexes.annotate(users=Coalesce(Subquery(benchmarks.values("users")), 0))
+
+
+@display(description="used by", ordering="users", empty_value="–")
+def used_by(index: Any) -> str | None:
+    address = build_list_url(Run, index__id__exact=index.pk)
+    return format_html('<a href="{}">{}</a>', address, counted(index.users, "benchmark")) if index.users else None
+
+
+add_to(Dataset, columns=(last_benchmark, best_value, judged), annotate=annotate_datasets)
+add_to(Index, columns=(used_by,), annotate=annotate_indexes)

@@ -1,0 +1,45 @@
+"""The primary measure in SQL: values of runs and the best run of a benchmark, for lists of many of them."""
+
+from typing import Any
+
+from django.db.models import CharField, F, FloatField, Func, QuerySet, Subquery, TextField, Value
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Cast, Coalesce, Concat, JSONObject
+
+from apps.benchmarks.models import Evaluation, Run
+
+
+def select_ranked() -> QuerySet[Any]:
+    """Return the evaluations that rank runs: of completed runs, on the dataset version of their benchmark.
+
+    Each has its primary measure as `value`, and its judged share at the same cutoff, or NULL, as `judged`. Evaluations
+    without a value, or that lost too many queries, are left out.
+    """
+    evaluations = Evaluation.objects.filter(
+        Evaluation.filter_ranked(),
+        run__status=Run.Status.COMPLETED,
+        dataset_version=F("run__benchmark__dataset_version"),
+    )
+    valued: Any = evaluations.annotate(value=_select_mean("nDCG"), judged=_select_mean("Judged"))
+    return valued.filter(value__isnull=False).defer("values", "query_ids")
+
+
+def select_facts(**filters: Any) -> Subquery:
+    """Return the subquery of the best ranked run that matches: an object with its id, label and means; or NULL.
+
+    Of runs with equal values it is the first in run order, as on the leaderboard.
+    """
+    facts = JSONObject(run="run_id", label="run__label", value="value", judged="judged", k="run__benchmark__primary_k")
+    best = select_ranked().filter(**filters).order_by("-value", "run__run_order")
+    return Subquery(best.annotate(facts=facts).values("facts")[:1])
+
+
+def order_by_fact(name: str) -> Coalesce:
+    """Return the expression that orders rows by a number of the annotation `facts`; rows without it have the lowest."""
+    return Coalesce(Cast(KeyTextTransform(name, "facts"), FloatField()), Value(-1.0))
+
+
+def _select_mean(measure: str) -> Cast:
+    """Return the mean of a measure at the primary cutoff of the benchmark."""
+    name = Concat(Value(f"{measure}@"), Cast("run__benchmark__primary_k", CharField()))
+    return Cast(Func("means", name, function="jsonb_extract_path_text", output_field=TextField()), FloatField())

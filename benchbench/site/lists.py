@@ -1,0 +1,120 @@
+"""Lists of the admin: columns of higher rooms, columns that the user chooses, and filters as chips."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from django.contrib.admin.utils import label_for_field
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from unfold.views import ChangeList
+
+from benchbench.site.panels import ADDITIONS, Addition
+from benchbench.site.strict import StrictAdmin
+
+COOKIE = "hidden_columns"  # its path is the list
+COOKIE_SECONDS = 365 * 24 * 3600
+MAX_CHIPS = 8  # a filter with more choices is in the panel of filters, and a chip only once it is chosen
+
+
+class AnnotatedList(ChangeList):
+    """A list whose rows are annotated with what its columns show."""
+
+    root_queryset: QuerySet[Any]
+
+    def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
+        self.root_queryset = self.model_admin.annotate_rows(request, self.root_queryset)
+        return super().get_queryset(request, exclude_parameters)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column that can be hidden."""
+
+    name: str
+    label: str
+    is_hidden: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Chips:
+    """A filter as links: (label, address, whether it is chosen). The address of a chosen one removes it."""
+
+    title: str
+    choices: list[tuple[str, str, bool]]
+
+
+class ListAdmin(StrictAdmin):
+    """Admin class of a list with numbers. Columns in `hidden_columns` are hidden until the user shows them.
+
+    Hidden columns are in the page, so that the number of a column in an address (`?o=3`) means the same for everybody.
+    """
+
+    hidden_columns: ClassVar[tuple[str, ...]] = ()
+    list_before_template = "admin/list_head.html"
+
+    @property
+    def additions(self) -> list[Addition]:
+        return ADDITIONS[self.model]
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return AnnotatedList
+
+    def annotate_rows(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        """Return the rows of the list with the annotations that its columns show."""
+        for addition in self.additions:
+            rows = addition.annotate(request, rows)
+        return rows
+
+    def get_list_display(self, request: HttpRequest) -> list[Any]:
+        """Return the columns, those of higher rooms before the owner."""
+        columns = list(super().get_list_display(request))
+        end = columns.index("owner") if "owner" in columns else len(columns)
+        added = [column for addition in self.additions for column in addition.columns]
+        return [*columns[:end], *added, *columns[end:]]
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        if request.method == "POST" and "_columns" in request.POST:
+            return self._choose_columns(request)
+        response: Any = super().changelist_view(request, extra_context)
+        if listing := getattr(response, "context_data", {}).get("cl"):
+            response.context_data |= {"columns": self._list_columns(request), "chips": list(_list_chips(listing))}
+        return response
+
+    def _choose_columns(self, request: HttpRequest) -> HttpResponse:
+        """Store the unticked columns in a cookie of this list."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        shown = request.POST.getlist("column")
+        hidden = [column.name for column in self._list_columns(request) if column.name not in shown]
+        response = redirect(request.get_full_path())
+        options: dict[str, Any] = {"httponly": True, "samesite": "Lax", "secure": request.is_secure()}
+        response.set_cookie(COOKIE, ".".join(hidden), COOKIE_SECONDS, path=request.path, **options)
+        return response
+
+    def _list_columns(self, request: HttpRequest) -> list[Column]:
+        """Return the columns after the first, which names the row."""
+        chosen = request.COOKIES.get(COOKIE)
+        hidden: Sequence[str] = self.hidden_columns if chosen is None else chosen.split(".")
+        columns = []
+        for column in self.get_list_display(request)[1:]:
+            name = getattr(column, "__name__", column)
+            columns.append(Column(name, str(label_for_field(column, self.model, self)), name in hidden))
+        return columns
+
+
+def _list_chips(listing: Any) -> Iterator[Chips]:
+    """Yield the filters of a list that have a few choices, and the chosen one of any other."""
+    empty = listing.model_admin.get_empty_value_display()  # of a filter for the rows without a related one
+    for spec in listing.filter_specs:
+        every, *choices = spec.choices(listing)
+        shown = choices if len(choices) <= MAX_CHIPS else [choice for choice in choices if choice["selected"]]
+        chips = [
+            (str(label if label != empty else "none"), (every if chosen else choice)["query_string"], chosen)
+            for choice in shown
+            for label, chosen in [(choice["display"], choice["selected"])]
+        ]
+        if len(choices) > 1 and chips:
+            yield Chips(str(spec.title), chips)
