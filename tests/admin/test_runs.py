@@ -11,7 +11,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.benchmarks.gates.baselines import approve
-from apps.benchmarks.models import Baseline, Benchmark, Run
+from apps.benchmarks.models import Baseline, Benchmark, GateOutcome, Run
 from apps.collections.models import Collection
 from apps.datasets.formats.registry import WRITERS
 from apps.datasets.importing import import_dataset
@@ -202,6 +202,8 @@ def test_a_gate_on_the_page_of_a_run(client_of_ada: Client, ada: User, nightly: 
     judged = client_of_ada.post(gate_url(poor), asked)
     assert judged.context["headline"] == "Gate failed: 1 failed, of 3 checks"
     assert "nDCG@10 against the baseline" in text_of(judged)
+    assert "nDCG@10 against the baseline is −" in text_of(client_of_ada.get(change_url(poor))), "the run keeps it"
+    assert GateOutcome.objects.get().by == ada
     file = SimpleUploadedFile("gate.yaml", b"floors: {mrr: 0.1}")
     assert "Gate passed" in text_of(client_of_ada.post(gate_url(poor), {**asked, "file": file}))
     wrong = SimpleUploadedFile("gate.yaml", b"floors: {mr: 0.1}")

@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 
 from apps.benchmarks.gates.gating import GateError, gate
 from apps.benchmarks.gates.reports import render_markdown
 from apps.benchmarks.gates.rules import read_rules
 from apps.benchmarks.measuring.evaluating import evaluate_runs
-from apps.benchmarks.models import Evaluation, Run
+from apps.benchmarks.models import Evaluation, GateOutcome, Run
 from apps.datasets.models import Query
 from apps.mappings.models import Mapping
 from benchbench.ir.gate import CheckReport, Outcome
@@ -65,6 +66,23 @@ def test_best_run_is_judged_by_stored_values_and_rankings(mapping):
         "failed queries": PASSED,
     }
     assert result.outcome == UNDECIDED
+
+
+def test_outcomes_list_every_missed_check_and_newest_failures(mapping, admin_user):
+    poor, good = search(mapping, POOR, GOOD).runs.order_by("run_order")
+    strict = read_rules("{floors: {mrr: 0.9, P@1: 0.9}, false_answers: {at_most: 0.5}}")
+    gate(poor, rules=strict, by=admin_user)
+    gate(poor, rules=read_rules("floors: {mrr: 0.01}"))
+    [failed] = GateOutcome.objects.latest_failed(admin_user)
+    assert (failed.run, failed.by, len(failed.checks)) == (poor, admin_user, 4)
+    assert [(check["name"], check["required"]) for check in failed.missed] == [
+        ("RR", "≥ .9000"),
+        ("P@1", "≥ .9000"),
+        ("false answers", "≤ .5000 of the queries without a relevant document"),
+    ]
+    gate(good, rules=strict)
+    assert [outcome.run for outcome in GateOutcome.objects.latest_failed(admin_user)] == [good], "the latest by them"
+    assert not GateOutcome.objects.latest_failed(User(is_active=True)).exists(), "only staff see any"
 
 
 def test_slice_check_does_not_depend_on_evaluation_order(mapping):

@@ -182,5 +182,5 @@ def run_gate(user: Any, subject: Run | Benchmark, data: dict[str, Any], *, every
     benchmark = subject if isinstance(subject, Benchmark) else subject.benchmark
     name = data["baseline"]
     baseline = find_baseline(name, benchmark.dataset_version.dataset, user=user) if name else None
-    result = gate(subject, rules=rules, baseline=baseline, every_run=every_run)
+    result = gate(subject, rules=rules, baseline=baseline, every_run=every_run, by=user)
     return vars(report_of(result)) | {"markdown": render_markdown(result)}

@@ -3,16 +3,19 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 from uuid import UUID
 
 from django.db.models import QuerySet
+from django.utils import timezone
 
 from apps.benchmarks import comparability
 from apps.benchmarks.gates.evidence import Differences, Ground, MeasuredRun, build_evidence, compute_differences
-from apps.benchmarks.models import Baseline, Benchmark, Evaluation, Run
+from apps.benchmarks.models import Baseline, Benchmark, Evaluation, GateOutcome, Run
 from apps.mappings.truth import hash_truth
 from apps.operations.models import Status
+from benchbench.deleting import referring
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.ir.gate import CheckReport, Outcome, Rules, combine, judge
 from benchbench.ir.measures import Measure
@@ -40,6 +43,11 @@ class RunVerdict:
     def outcome(self) -> Outcome:
         return combine([check.outcome for check in self.checks])
 
+    @property
+    def missed(self) -> list[CheckReport]:
+        """Return every check that did not pass."""
+        return [check for check in self.checks if check.outcome != Outcome.PASSED]
+
 
 @dataclass(frozen=True, slots=True)
 class GateResult:
@@ -58,13 +66,19 @@ class GateResult:
 
 
 def gate(
-    subject: Run | Benchmark, *, rules: Rules, baseline: Baseline | None = None, every_run: bool = False
+    subject: Run | Benchmark,
+    *,
+    rules: Rules,
+    baseline: Baseline | None = None,
+    every_run: bool = False,
+    by: Any = None,
 ) -> GateResult:
     """Judge a run by `rules`; for a benchmark its best run by the primary measure, or with `every_run` all runs.
 
-    Uses the values on the benchmark's own dataset version and policies. Further measures are computed from the stored
-    rankings, without searching. If the best run is judged, all completed runs are one family of comparisons, because
-    the best was selected by its values. Equal input gives an equal result.
+    Stores the outcome for each judged run, with the user `by` who asked. Uses the values on the benchmark's own dataset
+    version and policies. Further measures are computed from the stored rankings, without searching. If the best
+    run is judged, all completed runs are one family of comparisons, because the best was selected by its values. Equal
+    input gives an equal result.
 
     Runs that did not complete might be the best, so they leave the gate undecided; with `every_run` they fail. Runs
     that lost too many queries to be ranked also leave it undecided. The rule `runs_may_fail` allows both, but a judged
@@ -95,7 +109,26 @@ def gate(
     ]
     if every_run:
         verdicts += [_fail_run(run) for run in missing]
-    return GateResult(benchmark, baseline, rules, selection, warnings, tuple(verdicts))
+    result = GateResult(benchmark, baseline, rules, selection, warnings, tuple(verdicts))
+    _store(result, by)
+    return result
+
+
+@referring("The outcome of the gate")
+def _store(result: GateResult, by: Any) -> None:
+    now, rules = timezone.now(), asdict(result.rules)
+    GateOutcome.objects.bulk_create(
+        GateOutcome(
+            run=verdict.run,
+            baseline=result.baseline,
+            rules=rules,
+            outcome=verdict.outcome,
+            checks=[asdict(check) for check in verdict.checks],
+            by=by,
+            created_at=now,
+        )
+        for verdict in result.verdicts
+    )
 
 
 def _require_baseline(benchmark: Benchmark, baseline: Baseline | None, rules: Rules) -> None:

@@ -131,7 +131,7 @@ def add_baseline(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
 
 
 def gate_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
-    """Judge a run by rules and a baseline, and show the result without storing it."""
+    """Judge a run by rules and a baseline, and show the result."""
     run: Run = model_admin.load_viewed(request, object_id)
     posted = request.method == "POST"
     form = GateForm(
@@ -153,7 +153,7 @@ def gate_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID
 def build_context(run: Run, form: GateForm) -> dict[str, Any]:
     """Return the page's context for the verdict; add an error of the use case to the form."""
     try:
-        result = gate(run, rules=form.parse_rules(), baseline=form.cleaned_data["baseline"])
+        result = gate(run, rules=form.parse_rules(), baseline=form.cleaned_data["baseline"], by=form.user)
     except BenchbenchError as error:
         form.present(error)
         return {}

@@ -65,7 +65,9 @@ Prints Markdown for a pull request: the verdict, and the required and the observ
             write(options["markdown"], markdown)
         self.report(asdict(report_of(result)), markdown.rstrip("\n"), as_json=options["json"])
         if result.outcome != Outcome.PASSED:
-            raise CommandError(f"{render_headline(result)}.", returncode=1 if result.outcome == Outcome.FAILED else 2)
+            missed = dict.fromkeys(check.name for verdict in result.verdicts for check in verdict.missed)
+            message = f"{render_headline(result)}: {', '.join(missed)}."
+            raise CommandError(message, returncode=1 if result.outcome == Outcome.FAILED else 2)
 
 
 def write(path: Path, markdown: str) -> None:
