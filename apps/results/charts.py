@@ -62,12 +62,13 @@ def format_hover(measure: str) -> str:
 def time_axis(times: list[float]) -> dict[str, Any]:
     """Return an axis from 0, or a logarithmic one if the slowest takes over twenty times as long as the quickest.
 
-    The logarithmic axis has ticks at 1, 2 and 5 of each power of ten: Plotly's own differ in size.
+    The logarithmic axis has ticks at 1, 2 and 5 of each power of ten, over many powers only at these: Plotly's own
+    differ in size.
     """
     if max(times) <= 20 * min(times):
         return {"rangemode": "tozero"}
     powers = range(math.floor(math.log10(min(times))), math.ceil(math.log10(max(times))) + 1)
-    ticks = [round(step * 10.0**power, 6) for power in powers for step in (1, 2, 5)]
+    ticks = [round(step * 10.0**power, 6) for power in powers for step in ((1, 2, 5) if len(powers) < 5 else (1,))]
     return {"type": "log", "tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks]}
 
 

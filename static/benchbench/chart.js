@@ -1,5 +1,5 @@
 // Draws the figures that the server built: [data-chart] names the <script type="application/json"> that holds one.
-// A point whose customdata is an address leads there. Plotly is large, so it is loaded when there is something to draw. Colours follow the theme of the page.
+// A point whose customdata is an address leads there. Plotly is large, so it is loaded when a figure comes near the window. Colours follow the theme of the page.
 
 const source = document.getElementById("chart-module").dataset.plotly;
 let loading;
@@ -30,19 +30,36 @@ function themed(layout) {
     };
 }
 
-async function draw() {
-    for (const place of document.querySelectorAll("[data-chart]")) {
-        const figure = JSON.parse(document.getElementById(place.dataset.chart).textContent);
-        const Plotly = await plotly();
-        await Plotly.react(place, figure.data, themed(figure.layout), { displayModeBar: false, responsive: true });
-        if (place.dataset.linked) continue;
-        place.dataset.linked = "true";
-        place.on("plotly_click", ({ points }) => {
-            if (typeof points[0]?.customdata === "string") window.location.assign(points[0].customdata);
-        });
-    }
+async function draw(place) {
+    const figure = JSON.parse(document.getElementById(place.dataset.chart).textContent);
+    const Plotly = await plotly();
+    await Plotly.react(place, figure.data, themed(figure.layout), { displayModeBar: false, responsive: true });
+    if (place.dataset.linked) return;
+    place.dataset.linked = "true";
+    place.on("plotly_click", ({ points }) => {
+        if (typeof points[0]?.customdata === "string") window.location.assign(points[0].customdata);
+    });
 }
 
-draw();
-document.addEventListener("benchbench:done", draw);
-new MutationObserver(draw).observe(document.documentElement, { attributes: true, attributeFilter: ["class"] });
+const seen = new IntersectionObserver(
+    (entries) => {
+        for (const { isIntersecting, target } of entries) {
+            if (!isIntersecting) continue;
+            seen.unobserve(target);
+            draw(target);
+        }
+    },
+    { rootMargin: "300px" },
+);
+
+// What was drawn is drawn anew; the rest waits until it is near.
+function drawAll() {
+    for (const place of document.querySelectorAll("[data-chart]")) place.dataset.linked ? draw(place) : seen.observe(place);
+}
+
+drawAll();
+document.addEventListener("benchbench:done", drawAll);
+document.addEventListener("htmx:afterSettle", () => {
+    for (const place of document.querySelectorAll("[data-chart]:not([data-linked])")) seen.observe(place);
+});
+new MutationObserver(drawAll).observe(document.documentElement, { attributes: true, attributeFilter: ["class"] });

@@ -179,6 +179,11 @@ class TestFrontier:
     def test_equal_points_stay_together(self):
         assert find_frontier(points((0.5, 10, 100), (0.5, 10, 100), (0.5, 10, 101))) == (0, 1)
 
+    def test_calls_of_a_model_are_a_cost(self):
+        free, paid = points((0.5, 20, 100), (0.5, 10, 100))
+        assert find_frontier([free, replace(paid, llm_calls=1)]) == (0, 1)
+        assert find_frontier([free, paid]) == (1,)
+
     def test_incomplete_points_are_excluded_from_the_frontier(self):
         assert find_frontier(points((0.5, 10, 100), (0.9, None, 1), (0.9, 1, None))) == (0,)
         assert find_frontier([]) == ()

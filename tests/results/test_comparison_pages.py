@@ -2,6 +2,7 @@
 
 import html
 import re
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from apps.judging.models import Round
 from apps.results.comparison.comparing import compare_runs
 from apps.results.comparison.sentences import describe_disorder, describe_verdict
 from apps.results.templatetags.benchbench import interval, signed
-from benchbench.decimals import format_p
+from benchbench.decimals import figure, format_p
 from benchbench.site.panels import build_list_url, change_url
 from tests.benchmarks.gated import GOOD, POOR, make_gated, search
 from tests.factories import make_round
@@ -34,6 +35,13 @@ def benchmark(db: None) -> Benchmark:
 
 def page(client: Client, **asked: Any) -> Any:
     return client.get(reverse(COMPARE), asked)
+
+
+def opened(client: Client, **asked: Any) -> str:
+    """Return the text of the page and of every part that it loads."""
+    first = page(client, **asked)
+    addresses = re.findall(r'hx-get="([^"]*panel=[^"]*)"', first.content.decode())
+    return " ".join(map(text_of, [first, *(client.get(html.unescape(address)) for address in addresses)]))
 
 
 def test_verdict_is_shown_above_the_leaderboard(admin_client, benchmark):
@@ -94,7 +102,7 @@ def test_verdict_counts_failed_runs_as_missing(admin_client, benchmark):
 
 
 def test_page_shows_the_numbers_of_the_comparison(admin_client, benchmark):
-    text = text_of(page(admin_client, benchmark=benchmark.pk))
+    text = opened(admin_client, benchmark=benchmark.pk)
     found = compare_runs(benchmark.runs.all())
     assert describe_verdict(found) in text
     for pair in (found.comparison.get_pair(0, 1), found.comparison.get_pair(2, 1), found.comparison.get_pair(2, 0)):
@@ -105,20 +113,22 @@ def test_page_shows_the_numbers_of_the_comparison(admin_client, benchmark):
         assert f"{pair.wins} / {pair.ties} / {pair.losses}" in text
     assert "seed 42" in text
     assert "3 pairs" in text
-    for heading in ("By slice", "Effect of each choice", "Quality and cost", "All measures"):
+    for heading in ("Slices:", "Effect of each choice", "Quality and cost", "Measures:"):
         assert heading in text
 
 
 def test_many_pairs_come_on_demand(admin_client, benchmark, monkeypatch):
-    whole = text_of(page(admin_client, benchmark=benchmark.pk))
-    monkeypatch.setattr("apps.results.comparison.page.MOST_PAIRS", 2)
-    first = page(admin_client, benchmark=benchmark.pk).content.decode()
-    pair = compare_runs(benchmark.runs.all()).comparison.get_pair(2, 0)
-    assert interval(pair.simultaneous) in whole
-    assert "The other pair" in first
-    assert interval(pair.simultaneous) not in first
-    (address,) = re.findall(r'hx-get="([^"]*part=pairs)"', first)
-    assert interval(pair.simultaneous) in text_of(admin_client.get(html.unescape(address)))
+    four = make_compared(benchmark.mapping, noisy([0.2, 0.3, 0.5, 0.49], 40), name="four")
+    found = compare_runs(four.runs.all())
+    pairs = [found.comparison.get_pair(*pair) for pair in combinations(found.order[1:], 2)]
+    monkeypatch.setattr("apps.results.comparison.panels.MOST_PAIRS", 2)
+    answer = page(admin_client, benchmark=four.pk)
+    assert not any(interval(pair.simultaneous) in answer.content.decode() for pair in pairs)
+    shown = []
+    while addresses := re.findall(r'hx-get="([^"]*panel=pairs[^"]*)"', answer.content.decode()):
+        answer = admin_client.get(html.unescape(addresses[0]))
+        shown.append([interval(pair.simultaneous) in text_of(answer) for pair in pairs])
+    assert shown == [[True, True, False], [False, False, True]]
 
 
 def test_another_measure_is_described(admin_client, benchmark):
@@ -241,15 +251,52 @@ def test_nothing_that_people_name_is_markup(admin_client, benchmark):
     benchmark.mapping.dataset.queries.update(text=HOSTILE, category=HOSTILE)
     first, second, _ = benchmark.runs.all()
     for asked in ({"benchmark": benchmark.pk}, {"run": [first.pk, second.pk]}):
-        assert "<script>alert" not in page(admin_client, **asked).content.decode()
+        for panel in ("", "runs", "pairs", "slices", "measures"):
+            assert "<script>alert" not in page(admin_client, **asked, panel=panel).content.decode()
     assert "<script>alert" not in admin_client.get(results_url(benchmark, "verdict")).content.decode()
 
 
-def test_a_page_costs_the_same_for_sixteen_runs(admin_client, db):
-    mapping = make_queries(40)
+@pytest.mark.parametrize("panel", ["", "runs", "pairs", "slices", "measures"])
+def test_a_page_costs_the_same_for_sixteen_runs(admin_client, db, panel):
+    mapping = make_queries(40, category=["a"] * 20 + ["b"] * 20)
     costs = []
     for number in (3, 16):
         made = make_compared(mapping, noisy([0.5] * number, 40), name=f"{number} runs")
-        costs.append(count_statements(lambda made=made: text_of(page(admin_client, benchmark=made.pk))))
+        costs.append(count_statements(lambda made=made: text_of(page(admin_client, benchmark=made.pk, panel=panel))))
     assert costs[0] == costs[1]
     assert costs[0] <= 16
+
+
+def test_runs_beyond_the_best_are_folded(admin_client, db):
+    made = make_compared(make_queries(40), noisy([0.9, *[0.1] * 14], 40))
+    lowest = compare_runs(made.runs.all()).order[-1]
+    asked = {"benchmark": made.pk, "baseline": str(made.runs.get(run_order=lowest + 1).pk)}
+    response = page(admin_client, **asked)
+    assert "All runs: 2 more runs: 2 not distinguishable" in text_of(response)
+    assert len(response.context["rows"]) == 13, "the twelve best and the baseline"
+    folded = page(admin_client, **asked, panel="runs").context["rows"]
+    assert {row["run"] for row in (*response.context["rows"], *folded)} == set(made.runs.all())
+
+
+def test_the_widest_departure_is_named_with_each_panel(admin_client, db):
+    values = noisy([0.5, 0.49], 80, spread=0.02)
+    values[1, 60:] -= 0.12
+    benchmark = make_compared(make_queries(80, category=["words"] * 60 + ["numbers"] * 20), values)
+    text = text_of(page(admin_client, benchmark=benchmark.pk))
+    gap = values[1] - values[0]
+    assert (
+        f"top 20 is worse by {figure(-gap[60:].mean(), 3)} in “category: numbers” than the reference, worse by "
+        f"{figure(-gap[:60].mean(), 3)} elsewhere Loading"
+    ) in text
+    assert "top 10 has the best mean by each of" in text
+
+
+def test_calls_of_a_model_stand_for_its_price(admin_client, benchmark):
+    shown = text_of(page(admin_client, benchmark=benchmark.pk))
+    assert "model calls" not in shown
+    run = benchmark.runs.get(run_order=2)
+    run.llm_calls, run.timing = 3 * 40, {**run.timing, "samples": 40}
+    run.save()
+    response = page(admin_client, benchmark=benchmark.pk)
+    assert response.context["figures"]["calls"]["data"][0]["x"] == [3.0, 0.0, 0.0]
+    assert "BenchBench does not know the prices of models" in text_of(response)

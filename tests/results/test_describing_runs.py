@@ -8,10 +8,12 @@ import pytest
 from django.urls import reverse
 
 from apps.results.comparison.axes import compute_effects
+from apps.results.comparison.bars import MARGIN, WIDTH
 from apps.results.comparison.comparing import compare_runs
 from apps.results.comparison.describing import Bounds, compare_slices, compute_query_differences, find_reversed_runs
-from apps.results.comparison.figures import plot_differences, plot_pairs, plot_query_differences, plot_slice_differences
+from apps.results.comparison.figures import plot_pairs, plot_query_differences, plot_slice_differences
 from apps.results.comparison.page import build_context
+from apps.results.comparison.panels import build_panel, build_rows
 from apps.results.comparison.sentences import describe_reversal
 from benchbench.decimals import short_signed
 from tests.rankings import added_ranking
@@ -42,7 +44,7 @@ def test_pair_unaffected_by_another_axis_counts_once_per_value(admin_client):
     lost = (values[3:] - values[:3]).mean(axis=1)
     assert threshold.difference == pytest.approx((2 * lost[0] + lost[1] + lost[2]) / 4)
     page = admin_client.get(reverse("admin:run_compare"), {"benchmark": runs[0].benchmark_id}).content.decode()
-    assert '3 <span class="bb-hint">counted as 4</span>' in page
+    assert "3<small>counted as 4</small>" in page
     assert "all combinations have the same weight" in page
 
 
@@ -78,7 +80,7 @@ def test_slices_show_means_and_differences_and_flag_small_ones():
     assert billing.means == pytest.approx(values[:, :35].mean(axis=1).tolist())
     expected = (values[:, :35] - values[0, :35]).mean(axis=1).tolist()
     assert [one.mean for one in billing.differences] == pytest.approx(expected)
-    figure = plot_slice_differences(found, [billing, search])
+    figure = plot_slice_differences(found, [billing, search], [0, 2, 1])
     assert figure["data"][0]["z"][0] == pytest.approx([billing.differences[2].mean, billing.differences[1].mean])
     labels = [f"category: {one}, n\N{NO-BREAK SPACE}{count}" for one, count in (("billing", 35), ("search", 5))]
     assert figure["data"][0]["y"] == labels
@@ -115,7 +117,7 @@ def test_slice_size_counts_queries_answered_by_both_runs():
     billing, search = compare_slices(three)
     assert [billing.is_small(run) for run in range(3)] == [False, True, False]
     assert not any(search.is_small(run) for run in range(3))
-    shown = plot_slice_differences(three, [billing, search])["data"][0]["z"]
+    shown = plot_slice_differences(three, [billing, search], three.order)["data"][0]["z"]
     assert [[cell is None for cell in row] for row in shown] == [[False, True], [False, False]], "without a colour"
     assert [(one.slice.n, one.slice.is_small) for one in compare_slices(compare_runs(runs[:2]))] == [
         (3, True),
@@ -144,12 +146,11 @@ def test_two_runs_are_shown_query_by_query():
 
 def test_the_figures_hold_the_numbers_of_the_comparison():
     found = compare_runs(make_compared(make_queries(30), noisy([0.3, 0.5, 0.9], 30)).runs.all())
-    trace = plot_differences(found)["data"][0]
-    pairs = [found.comparison.get_pair(run, 2) for run in (0, 1)]
-    assert trace["x"] == [pair.difference for pair in pairs]
-    assert [tuple(ends) for ends in trace["customdata"]] == [
-        (pair.simultaneous.low, pair.simultaneous.high) for pair in pairs if pair.simultaneous
-    ]
+    second, third = (row["bar"] for row in build_rows(found, [1, 0]))
+    lows = [pair.simultaneous.low for run in (1, 0) if (pair := found.comparison.get_pair(run, 2)).simultaneous]
+    assert (third.low, second.zero) == (MARGIN, WIDTH - MARGIN), "the scale ends at the lowest interval and at zero"
+    assert second.low == pytest.approx(MARGIN + (WIDTH - 2 * MARGIN) * (1 - lows[0] / lows[1]), abs=0.1)
+    assert (second.colour, third.colour) == ("worse", "worse")
     matrix = plot_pairs(found)
     first = [found.comparison.get_pair(2, 1).difference, found.comparison.get_pair(2, 0).difference]
     assert matrix["data"][0]["z"][0][1:] == first
@@ -160,7 +161,7 @@ def test_the_figures_hold_the_numbers_of_the_comparison():
 def test_plotly_takes_every_figure():
     runs = make_compared(make_queries(30), noisy([0.3, 0.5, 0.9], 30), configs=MODES).runs.all()
     for found in (compare_runs(runs), compare_runs(runs[:2])):
-        figures = build_context(found, Bounds())["figures"]
-        assert len(figures) >= 3
+        figures = build_context(found, Bounds())["figures"] | build_panel("pairs", found)["figures"]
+        assert len(figures) == 2
         for figure in figures.values():
             go.Figure(figure)  # which refuses a key or a value that Plotly does not know

@@ -193,7 +193,12 @@ class Costs:
 def compute_costs(comparison: RunComparison, bounds: Bounds) -> Costs:
     """Return the costs of the compared runs, and the cheapest within `bounds` not significantly worse than the best."""
     points = tuple(
-        Point(quality=mean, latency_ms=run.timing.get("total_ms"), index_bytes=compute_index_bytes(run))
+        Point(
+            quality=mean,
+            latency_ms=run.timing.get("total_ms"),
+            index_bytes=compute_index_bytes(run),
+            llm_calls=run.llm_calls / (run.timing.get("samples") or 1),  # of all repetitions, as the samples
+        )
         for run, mean in zip(comparison.runs, comparison.comparison.means, strict=True)
     )
     choice = None

@@ -3,49 +3,38 @@
 from collections.abc import Sequence
 from typing import Any
 
-from django.utils.http import urlencode
-
 from apps.benchmarks.models import Run
 from apps.results.charts import Figure
 from apps.results.comparison import describing, figures
 from apps.results.comparison.axes import Effect, compute_effects
+from apps.results.comparison.bars import Bar, Line, draw_bars
 from apps.results.comparison.comparing import RunComparison, is_lower_better, list_pinned_baselines
-from apps.results.comparison.sentences import build_verdict, describe_choice, describe_reversal
+from apps.results.comparison.highlights import describe_measures, describe_pairs, describe_slices, describe_standings
+from apps.results.comparison.panels import build_rows, choose_columns, list_rows
+from apps.results.comparison.sentences import build_verdict, describe_choice
 from apps.results.leaderboard.coverage import describe_uneven, is_coverage, name_judged
-from benchbench.ir.slices import MINIMUM
-
-MOST_PAIRS = 120  # of 16 runs; a page with more loads the table of all pairs when it is opened
-MOST_COLUMNS = 8  # runs side by side in a table: the reference and the best of the others
+from benchbench.decimals import counted
 
 
 def build_context(comparison: RunComparison, bounds: describing.Bounds) -> dict[str, Any]:
-    """Return the context of the comparison page."""
+    """Return the context of the comparison page, without its folded panels."""
     costs = describing.compute_costs(comparison, bounds)
     effects = compute_effects(comparison) if len(comparison.runs) > 2 else []
     rivals = [run for run in comparison.order if run != comparison.reference]
-    columns = [comparison.reference, *rivals][:MOST_COLUMNS]
-    slices = describing.compare_slices(comparison, only=columns)
-    measures = describing.summarise_measures(comparison, only=columns)
     queries = describing.compute_query_differences(comparison, rivals[0]) if len(rivals) == 1 else None
     return {
         "comparison": comparison,
         "statistics": comparison.comparison,
         "benchmarks": list(dict.fromkeys(run.benchmark for run in comparison.runs)),
-        "labels": comparison.labels,
         "reference": comparison.runs[comparison.reference],
         "reference_label": comparison.labels[comparison.reference],
         **vars(build_verdict(comparison)),
-        "uneven": _describe_uneven(comparison, measures),
+        "uneven": _describe_uneven(comparison),
         "picked": count_omitted_runs(comparison.runs),
-        "rows": [_build_row(comparison, run) for run in comparison.order],
-        "other_pairs": len(comparison.comparison.pairs) - len(rivals),
-        "pairs": list_other_pairs(comparison) if len(comparison.comparison.pairs) <= MOST_PAIRS else [],
+        "rows": build_rows(comparison, list_rows(comparison)),
         "queries": queries,
         "query_labels": [comparison.labels[rivals[0]], comparison.labels[comparison.reference]],
-        **_build_tables(comparison, columns, measures, slices),
-        "minimum": MINIMUM,
-        "reversals": [describe_reversal(comparison, *row) for row in describing.find_reversed_runs(comparison)],
-        "effects": effects,
+        "effects": list(zip(effects, _draw_effects(effects), strict=True)),
         "counted_again": any(effect.sets != effect.pairs for effect in effects),
         "costs": [
             (comparison.runs[run], comparison.labels[run], costs.points[run], run in costs.frontier)
@@ -54,49 +43,46 @@ def build_context(comparison: RunComparison, bounds: describing.Bounds) -> dict[
         "chosen": costs.choice and comparison.runs[costs.choice.run],
         "choice": describe_choice(comparison, costs),
         "bounds": bounds,
-        "figures": _plot_figures(comparison, costs, effects, slices, queries),
+        "folds": _list_folds(comparison),
+        "figures": _plot_figures(comparison, costs, queries),
     }
 
 
-def _build_tables(
-    comparison: RunComparison,
-    columns: Sequence[int],
-    measures: Sequence[describing.MeasureSummary],
-    slices: Sequence[describing.SliceDifferences],
-) -> dict[str, Any]:
-    """Return the tables with a column for each of some runs."""
-    return {
-        "columns": [comparison.labels[run] for run in columns],
-        "hidden_columns": len(comparison.runs) - len(columns),
-        "measures": [(row.measure, [(row.means[run], row.differences[run]) for run in columns]) for row in measures],
-        "slices": [(row.slice, [(row.means[run], row.differences[run]) for run in columns]) for row in slices],
-    }
+def _draw_effects(effects: Sequence[Effect]) -> list[Bar | None]:
+    return draw_bars(Line(effect.difference, effect.interval) for effect in effects)
+
+
+def _list_folds(comparison: RunComparison) -> dict[str, str]:
+    """Return a sentence on each folded panel that the comparison has, by the panel's name."""
+    visible = list_rows(comparison)
+    hidden = [run for run in comparison.order if run not in visible]
+    folds = {"runs": f"{counted(len(hidden), 'more run')}: {describe_standings(comparison, hidden)}"} if hidden else {}
+    if comparison.slices:
+        folds["slices"] = describe_slices(comparison, choose_columns(comparison))
+    if comparison.comparison.baseline is None and len(comparison.runs) > 2:
+        folds["pairs"] = describe_pairs(comparison)
+    return folds | {"measures": describe_measures(comparison)}
 
 
 def _plot_figures(
-    comparison: RunComparison,
-    costs: describing.Costs,
-    effects: Sequence[Effect],
-    slices: Sequence[describing.SliceDifferences],
-    queries: describing.QueryDifferences | None,
+    comparison: RunComparison, costs: describing.Costs, queries: describing.QueryDifferences | None
 ) -> dict[str, Figure]:
     """Return the figures that have data."""
     drawn: dict[str, Figure | None] = {
-        "differences": figures.plot_differences(comparison),
-        "pairs": figures.plot_pairs(comparison),
-        "effects": figures.plot_effects(effects, comparison.measure) if effects else None,
         "frontier": figures.plot_frontier(comparison, costs),
-        "slices": figures.plot_slice_differences(comparison, slices) if slices else None,
+        "calls": figures.plot_calls(comparison, costs),
         "queries": figures.plot_query_differences(queries.differences, comparison.measure) if queries else None,
     }
     return {name: figure for name, figure in drawn.items() if figure}
 
 
-def _describe_uneven(comparison: RunComparison, measures: Sequence[describing.MeasureSummary]) -> str:
+def _describe_uneven(comparison: RunComparison) -> str:
     """Return the warning that the runs are judged unevenly; "" if unmeasured."""
-    name = name_judged(comparison.primary)
-    judged = next((row.means for row in measures if row.measure == name), [])
-    return describe_uneven(dict(zip(comparison.labels, judged, strict=True))) if judged else ""
+    judged = comparison.values.get(name_judged(comparison.primary))
+    if judged is None:
+        return ""
+    means = describing.compute_means(judged[:, comparison.members])
+    return describe_uneven(dict(zip(comparison.labels, means, strict=True)))
 
 
 def count_omitted_runs(runs: Sequence[Run]) -> int:
@@ -119,38 +105,3 @@ def list_choices(comparison: RunComparison) -> dict[str, Any]:
         ],
         "slices": [(slice_.name, slice_.n, slice_.is_small) for slice_ in comparison.slices],
     }
-
-
-def _build_row(comparison: RunComparison, run: int) -> dict[str, Any]:
-    """Return the table row of a run against the reference."""
-    is_reference = run == comparison.reference
-    return {
-        "run": comparison.runs[run],
-        "label": comparison.labels[run],
-        "mean": comparison.comparison.means[run],
-        "standing": comparison.find_standing(run),
-        "pair": None if is_reference else comparison.comparison.get_pair(run, comparison.reference),
-        "link": _link_pair(comparison, run, comparison.reference),
-    }
-
-
-def list_other_pairs(comparison: RunComparison) -> list[dict[str, Any]]:
-    """Return every pair without the reference, the better run first."""
-    if comparison.comparison.baseline is not None:
-        return []
-    order = [run for run in comparison.order if run != comparison.reference]
-    return [
-        {
-            "first": comparison.labels[first],
-            "second": comparison.labels[second],
-            "pair": comparison.comparison.get_pair(first, second),
-            "link": _link_pair(comparison, first, second),
-        }
-        for index, first in enumerate(order)
-        for second in order[index + 1 :]
-    ]
-
-
-def _link_pair(comparison: RunComparison, first: int, second: int) -> str:
-    runs = [("run", str(comparison.runs[run].pk)) for run in (first, second)]
-    return f"?{urlencode([*runs, ('version', comparison.version.number)])}"

@@ -13,7 +13,8 @@ from apps.judging.models import Round, RoundRun
 from apps.operations.models import Status
 from apps.results.comparison.comparing import MOST_RUNS, IncomparableError, RunComparison, compare_runs
 from apps.results.comparison.describing import Bounds, pick_strongest
-from apps.results.comparison.page import build_context, list_choices, list_other_pairs
+from apps.results.comparison.page import build_context, list_choices
+from apps.results.comparison.panels import PANELS, build_panel
 from apps.results.comparison.sentences import build_verdict
 from apps.results.configurations import list_shared
 from benchbench.access import visible
@@ -30,7 +31,7 @@ SHOWN_ROUNDS = 3
 def comparison_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
     """Render a comparison of runs of any benchmarks: `?run=…&run=…`, or `?benchmark=…` for all completed ones.
 
-    `part=pairs` renders only the table of all pairs, which the page leaves out if they are many.
+    `panel=…` renders only a folded panel, and `start` the pairs from there.
     """
     if not model_admin.has_view_permission(request):
         raise PermissionDenied
@@ -51,7 +52,7 @@ def comparison_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpRespons
             measure=params.get("measure") or None,
             baseline=baseline,
             slice=params.get("slice") or None,
-            seed=_parse_seed(params.get("seed", "")),
+            seed=_parse_number(params.get("seed", "")),
             version=version,
         )
     except IncomparableError as error:
@@ -61,9 +62,9 @@ def comparison_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpRespons
         status = error.status
         context |= {"refusals": [error.message]}
     else:
-        if params.get("part") == "pairs":
-            context = {"pairs": list_other_pairs(comparison), "comparison": comparison}
-            return render(request, "results/comparison/pairs.html", context)
+        if (panel := params.get("panel")) in PANELS:
+            context = build_panel(panel, comparison, start=_parse_number(params.get("start", "")) or 0)
+            return render(request, f"results/comparison/{panel}.html", context)
         context |= build_context(comparison, _parse_bounds(request)) | {
             "choices": list_choices(comparison),
             "shared": list_shared([run.config for run in comparison.runs]),
@@ -162,9 +163,9 @@ def _parse_bounds(request: HttpRequest) -> Bounds:
     return Bounds(_number(request.GET.get("max_ms", "")), None if megabytes is None else megabytes * MEGABYTE)
 
 
-def _parse_seed(text: str) -> int | None:
+def _parse_number(text: str) -> int | None:
     if len(text) > MOST_DIGITS:
-        raise Http404(f"The seed must have at most {MOST_DIGITS} digits.")
+        raise Http404(f"A number must have at most {MOST_DIGITS} digits.")
     return int(text) if text.isdecimal() else None
 
 

@@ -13,11 +13,15 @@ from benchbench.ir.statistics.significance import Comparison, Pair
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """One run: the mean of a measure, a latency and the size of its index; None for an unknown one."""
+    """One run: the mean of a measure, a latency and the size of its index; None for an unknown one.
+
+    `llm_calls` are the calls of a language model per query.
+    """
 
     quality: float
     latency_ms: float | None
     index_bytes: float | None
+    llm_calls: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +42,11 @@ class Choice:
 def find_frontier(points: Sequence[Point]) -> tuple[int, ...]:
     """Return the positions of the points that no other point dominates.
 
-    A dominating point is as good in quality, latency and size, and better in one of them. Equal points stay together. A
-    point without latency or size is left out and dominates no other.
+    A dominating point is as good in quality, latency, size and calls, and better in one of them. Equal points stay
+    together. A point without latency or size is left out and dominates no other.
     """
     corners = {
-        position: (-point.quality, point.latency_ms, point.index_bytes)
+        position: (-point.quality, point.latency_ms, point.index_bytes, point.llm_calls)
         for position, point in enumerate(points)
         if point.latency_ms is not None and point.index_bytes is not None
     }

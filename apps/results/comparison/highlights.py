@@ -1,0 +1,93 @@
+"""Sentences on the folded panels of a comparison's page: the widest departure in each."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from apps.results.comparison.comparing import RunComparison, is_lower_better
+from apps.results.comparison.describing import compute_means
+from apps.results.leaderboard.coverage import is_coverage
+from benchbench.decimals import counted, figure, list_some
+from benchbench.ir.measures import Values
+from benchbench.ir.slices import ALPHA, MINIMUM, Slice, find_weak_slices
+from benchbench.ir.statistics.resampling import SAME
+
+
+def describe_slices(comparison: RunComparison, runs: Sequence[int]) -> str:
+    """Return a sentence on the slice in which one of `runs` departs most from its difference on the other queries.
+
+    A departure is clear by Welch's t-test of both groups of differences to the reference, corrected for the number of
+    slices, runs and directions (Bonferroni). Without a clear one the sentence names the widest as possible chance.
+    """
+    values = comparison.values[comparison.measure]
+    rivals = [run for run in runs if run != comparison.reference]
+    differences = {run: values[run] - values[comparison.reference] for run in rivals}
+    clear = [
+        (run, weak.slice)
+        for run, row in differences.items()
+        for weak in [*find_weak_slices(row, comparison.slices), *find_weak_slices(-row, comparison.slices)]
+        if weak.p * 2 * len(rivals) < ALPHA
+    ]
+    departures = [
+        (round(abs(inside - outside), 9), abs(inside), inside, outside, run, slice_.name)
+        for run, slice_ in clear or [(run, slice_) for run in rivals for slice_ in comparison.slices]
+        if (means := _compute_sides(differences[run], slice_))
+        for inside, outside in [means]
+    ]
+    if not departures:
+        return "too few queries in each to say anything"
+    # Of two slices that divide the queries, the one where the difference is.
+    *_, inside, outside, run, name = max(departures)
+    words = [f"{'better' if mean > 0 else 'worse'} by {figure(abs(mean), 3)}" for mean in (inside, outside)]
+    sentence = f"{comparison.labels[run]} is {words[0]} in “{name}” than the reference, {words[1]} elsewhere"
+    return sentence if clear else f"{sentence}, which may be chance"
+
+
+def _compute_sides(differences: Values, slice_: Slice) -> tuple[float, float] | None:
+    """Return the mean difference inside a slice and outside; None if either has too few queries."""
+    valued = ~np.isnan(differences)
+    inside, outside = differences[valued & slice_.members], differences[valued & ~slice_.members]
+    return (float(inside.mean()), float(outside.mean())) if min(len(inside), len(outside)) >= MINIMUM else None
+
+
+def describe_measures(comparison: RunComparison) -> str:
+    """Return a sentence on the measures by which the reference is not the best run."""
+    reference = comparison.reference
+    names = [name for name in comparison.values if not is_coverage(name)]
+    leaders = {}
+    for name in names:
+        means = compute_means(comparison.values[name][:, comparison.members])
+        sign = -1 if is_lower_better(name) else 1
+        valued = {run: sign * mean for run, mean in enumerate(means) if mean is not None}
+        best = max(valued, key=lambda run: (valued[run], -run), default=reference)
+        if valued and valued[best] > valued.get(reference, -float("inf")) + SAME:
+            leaders[name] = best
+    label = comparison.labels[reference]
+    if not leaders:
+        return f"{label} has the best mean by each of {counted(len(names), 'measure')}"
+    rival, _ = Counter(leaders.values()).most_common(1)[0]
+    lost = [name for name, run in leaders.items() if run == rival]
+    leads = f"{len(names) - len(leaders)} of {counted(len(names), 'measure')}"
+    return f"{label} has the best mean by {leads}; {comparison.labels[rival]} by {list_some(lost, 3)}"
+
+
+def describe_pairs(comparison: RunComparison) -> str:
+    """Return a sentence on the number of distinguishable pairs and the widest difference that is not significant."""
+    pairs = comparison.comparison.pairs
+    if not comparison.is_tested:
+        return f"{counted(len(pairs), 'pair')}, not tested"
+    undecided = [pair for pair in pairs if not pair.significant]
+    sentence = f"{len(pairs) - len(undecided):,} of {counted(len(pairs), 'pair')} differ significantly"
+    if not undecided:
+        return sentence
+    widest = max(undecided, key=lambda pair: abs(pair.difference))
+    labels = [comparison.labels[run] for run in (widest.first, widest.second)]
+    gap = figure(abs(widest.difference))
+    return f"{sentence}; the widest difference that does not is {gap}, of {' and '.join(labels)}"
+
+
+def describe_standings(comparison: RunComparison, runs: Sequence[int]) -> str:
+    """Return how many of `runs` have each standing against the reference; "" if untested."""
+    counts = Counter(comparison.find_standing(run) for run in runs) if comparison.is_tested else {}
+    return ", ".join(f"{number} {standing}" for standing, number in counts.items())
