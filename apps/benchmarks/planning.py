@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import groupby
 from uuid import UUID
 
@@ -118,37 +119,38 @@ ROUGH_MS = 1.0
 ROUGH_MERGE_MS, ROUGH_ENCODE_MS, ROUGH_REWRITE_MS, ROUGH_ASK_MS = 0.1, 15.0, 1500.0, 3000.0
 ROUGH_PAIR_MS, ROUGH_LATE_PAIR_MS = 20.0, 1.0
 ROUGH_SCAN_MS_PER_MILLION = 30.0
+ROUGH_BY_STAGE: dict[type, float] = {
+    stages.AskStage: ROUGH_ASK_MS,
+    **dict.fromkeys((stages.MergeStage, stages.FuseStage), ROUGH_MERGE_MS),
+}
 LATEST = 2000  # most rows in the mean of a measured cost
 BENCHMARKS = 3  # most benchmarks that these rows come from
 
 
 def estimate_costs(plan: Plan, indexes: Mapping[str | None, Index]) -> dict[str, float]:
-    """Estimate the seconds per query of each stage, by stage key, with empty caches."""
-    latest = {name: _list_latest(index) for name, index in indexes.items()}
+    """Estimate the seconds per query of each stage, by stage key, with empty caches.
+
+    The number of statements grows with the models, not with the stages.
+    """
+    measured = _load_stage_ms([stage.key for stage in plan.stages], set(indexes.values()))
+    load_pair_ms, load_cached_ms = cache(_load_pair_ms), cache(_load_cached_ms)
 
     def estimate_ms(stage: stages.Stage) -> float:
-        if isinstance(stage, stages.RewriteStage):
-            return _load_rewrite_ms(stage) or ROUGH_REWRITE_MS
-        return _estimate_ms(stage, indexes[stage.index], latest[stage.index])
+        match stage:
+            case stages.RewriteStage():
+                return _load_rewrite_ms(stage) or ROUGH_REWRITE_MS
+            case stages.EncodeStage():
+                index = indexes[stage.index]
+                return load_cached_ms(index.encoder) or _load_encode_ms(index) or ROUGH_ENCODE_MS
+            case stages.RerankStage():
+                rough = ROUGH_LATE_PAIR_MS if stage.reranker == LATE_INTERACTION else ROUGH_PAIR_MS
+                return stage.depth * (load_pair_ms(stage.reranker) or rough)
+            case stages.DenseStage(ann="exact") if stage.key not in measured:
+                chunk_set = indexes[stage.index].chunk_set
+                return ROUGH_MS + ROUGH_SCAN_MS_PER_MILLION * (chunk_set.chunk_count if chunk_set else 0) / 1e6
+        return measured.get(stage.key) or ROUGH_BY_STAGE.get(type(stage), ROUGH_MS)
 
     return {stage.key: estimate_ms(stage) / 1000 for stage in plan.stages}
-
-
-def _estimate_ms(stage: stages.OfIndex, index: Index, latest: list[UUID]) -> float:
-    match stage:
-        case stages.EncodeStage():
-            return _load_encode_ms(index) or ROUGH_ENCODE_MS
-        case stages.RerankStage():
-            rough = ROUGH_LATE_PAIR_MS if stage.reranker == LATE_INTERACTION else ROUGH_PAIR_MS
-            return stage.depth * (_load_pair_ms(stage) or rough)
-        case stages.AskStage():
-            return _load_stage_ms(stage, latest) or ROUGH_ASK_MS
-        case stages.DenseStage(ann="exact"):
-            chunks = index.chunk_set.chunk_count if index.chunk_set else 0
-            return _load_stage_ms(stage, latest) or ROUGH_MS + ROUGH_SCAN_MS_PER_MILLION * chunks / 1e6
-        case stages.MergeStage() | stages.FuseStage():
-            return _load_stage_ms(stage, latest) or ROUGH_MERGE_MS
-    return _load_stage_ms(stage, latest) or ROUGH_MS
 
 
 def _load_rewrite_ms(stage: stages.RewriteStage) -> float | None:
@@ -157,35 +159,40 @@ def _load_rewrite_ms(stage: stages.RewriteStage) -> float | None:
     return _compute_mean(LLMAnswer.objects.filter(provider=server, model=model).order_by("-pk"), "ms")
 
 
+def _load_cached_ms(encoder: str) -> float | None:
+    """Return the mean time of the latest query vectors that an encoder made."""
+    timed = CachedVector.objects.filter(space__encoder=encoder, space__kind="query", encode_ms__isnull=False)
+    return _compute_mean(timed.order_by("-used_at"), "encode_ms")
+
+
 def _load_encode_ms(index: Index) -> float | None:
-    timed = CachedVector.objects.filter(
-        space__encoder=index.encoder, space__kind="query", encode_ms__isnull=False
-    ).order_by("-used_at")
-    # Results over this index outlive the cache of query vectors.
+    """Return the mean time of encoding in results over this index, which outlive the cache of query vectors."""
     sources = ListSource.objects.filter(runs__index=index)
     earlier = StageList.objects.filter(source__in=sources, encode_ms__isnull=False).order_by("-pk")
-    return _compute_mean(timed, "encode_ms") or _compute_mean(earlier, "encode_ms")
+    return _compute_mean(earlier, "encode_ms")
 
 
-def _load_stage_ms(stage: stages.Stage, latest: list[UUID]) -> float | None:
-    """Return the mean cost of the same stage in the latest benchmarks over the same index."""
-    lists = StageList.objects.filter(source__key=stage.key, source__benchmark__in=latest)
-    return _compute_mean(lists.order_by("-pk"), "duration_ms")
+def _load_stage_ms(keys: Iterable[str], indexes: Iterable[Index]) -> dict[str, float]:
+    """Return by stage key the mean cost in the newest benchmarks over each index.
+
+    Older benchmarks may have been timed on another machine.
+    """
+    runs = Run.objects.filter(index__in=indexes).order_by("-benchmark__created_at")
+    newest: dict[UUID, list[UUID]] = {}
+    for index, benchmark, _ in runs.values_list("index", "benchmark", "benchmark__created_at").distinct():
+        newest.setdefault(index, []).append(benchmark)
+    latest = {pk for benchmarks in newest.values() for pk in benchmarks[:BENCHMARKS]}
+    lists = StageList.objects.filter(source__key__in=list(keys), source__benchmark__in=latest).order_by()
+    means = lists.values("source__key").annotate(mean=Avg("duration_ms"))
+    return {key: mean for key, mean in means.values_list("source__key", "mean") if mean}
 
 
-def _load_pair_ms(stage: stages.RerankStage) -> float | None:
-    """Return the mean cost of one pair for this reranker, over any text."""
-    latest = PairList.objects.filter(reranker=stage.reranker).order_by("-pk")[:LATEST]
+def _load_pair_ms(reranker: str) -> float | None:
+    """Return the mean cost of one pair for a reranker, over any text."""
+    latest = PairList.objects.filter(reranker=reranker).order_by("-pk")[:LATEST]
     length = Func(F("positions"), function="cardinality", output_field=FloatField())
     sums = PairList.objects.filter(pk__in=latest.values("pk")).aggregate(ms=Sum("duration_ms"), pairs=Sum(length))
     return sums["ms"] / sums["pairs"] if sums["ms"] and sums["pairs"] else None
-
-
-def _list_latest(index: Index) -> list[UUID]:
-    """Return the newest benchmarks over an index; older ones may have been timed on another machine."""
-    benchmarks = Benchmark.objects.filter(runs__index=index)
-    newest = benchmarks.order_by("-created_at").values_list("pk", "created_at").distinct()
-    return [pk for pk, _ in newest[:BENCHMARKS]]
 
 
 def _compute_mean(rows: QuerySet, column: str) -> float | None:

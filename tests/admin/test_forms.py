@@ -204,7 +204,7 @@ def test_no_preview_holds_an_input(admin_client: Client, library: Mapping, page:
     [
         ({"weights": "a:b"}, "Weights: “a:b” is not a pair of numbers"),
         ({"primary_k": "ten"}, "Primary k: Enter a whole number."),
-        ({"mapping": "no id"}, "Mapping: "),
+        ({"mapping": "no id"}, "Dataset and collection: "),
     ],
 )
 def test_invalid_axes_show_an_error_instead_of_runs(

@@ -137,11 +137,12 @@ def test_from_files_to_a_verdict(page, manage, tmp_path):
 
     press(page, "New benchmark")
     page.fill("[name=name]", "Does hybrid pay?")
+    page.click("text=Everything else")
     page.fill("[name=top_k_values]", "5")
     page.wait_for_selector("text=less than the greatest k to measure at")
     page.fill("[name=top_k_values]", "20, 40")
     page.wait_for_selector("#preview >> text=6 runs")
-    press(page, "Create and start")
+    press(page, "Start")
     seen = watch(page)
 
     benchmark = Benchmark.objects.get()

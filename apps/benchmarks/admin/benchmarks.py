@@ -140,7 +140,22 @@ class BenchmarkAdmin(OwnedAdmin):
 
     def list_buttons(self, request: HttpRequest, obj: Benchmark) -> list[Button]:
         results_url = reverse("admin:benchmark_results", args=[obj.pk])
-        return [Button("Open results", "leaderboard", href=results_url), *self._list_actions(obj)]
+        return [
+            Button("Open results", "leaderboard", href=results_url),
+            *self._list_actions(obj),
+            *self._list_clones(obj),
+        ]
+
+    def _list_clones(self, obj: Benchmark) -> list[Button]:
+        """Return the links to the form of a new benchmark, filled with the matrix of this one."""
+        if obj.is_external:
+            return []
+        form = f"{reverse('admin:benchmarks_benchmark_add')}?from={obj.pk}"
+        needs = "benchmarks.add_benchmark"
+        return [
+            Button("Clone", "content_copy", href=form, needs=needs),
+            Button("Again on the newest index", "update", href=f"{form}&newest=1", needs=needs),
+        ]
 
     def _list_actions(self, obj: Benchmark) -> list[Button]:
         if obj.status == Status.RUNNING:

@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
 
+from apps.benchmarks.models import Benchmark
 from apps.mappings.models import Mapping
 from apps.retrieval.availability import require_available
 from apps.retrieval.models import Index
@@ -63,6 +64,20 @@ def load_newest_indexes(mapping: Mapping, owner: User | None) -> dict[str | None
         by_name.setdefault(index.name, index)
         by_name.setdefault(None, index)
     return by_name
+
+
+def compare_indexes(benchmark: Benchmark, user: User) -> Iterator[str]:
+    """Yield a sentence for each index of the matrix: the version that a clone for `user` would search, and before."""
+    newest = load_newest_indexes(benchmark.mapping, user)
+    runs = benchmark.runs.exclude(index=None).select_related("index").order_by("run_order")
+    searched = {run.config.get("index"): run.index for run in runs}
+    for name, index in searched.items():
+        if name not in newest:
+            yield f"The index {index} is not ready for the current documents: build it again, or choose another index."
+        elif newest[name] == index:
+            yield f"It searches {index} again, the newest ready version."
+        else:
+            yield f"It searches {newest[name]}; {benchmark} searched {index}."
 
 
 def is_current(index: Index) -> bool:
@@ -153,7 +168,7 @@ def add_modes(mapping: Mapping, matrix: MappingType[str, Any], *, owner: User | 
     if not indexes:
         return dict(matrix)
     engines = matrix.get("lexical", LEXICAL[:1])
-    modes = [mode for mode in SEARCH_MODES if all(_can(index, mode, engines) for index in indexes)]
+    modes = [mode for mode in SEARCH_MODES if all(can_search(index, mode, engines) for index in indexes)]
     if not modes:
         index_names = " and ".join(sorted({index.name for index in indexes}))
         raise MatrixError(
@@ -163,7 +178,8 @@ def add_modes(mapping: Mapping, matrix: MappingType[str, Any], *, owner: User | 
     return {**matrix, "search_modes": modes}
 
 
-def _can(index: Index, mode: str, engines: Any) -> bool:
+def can_search(index: Index, mode: str, engines: Any = LEXICAL[:1]) -> bool:
+    """Check whether an index has what a mode of search with these lexical engines reads."""
     full_text = isinstance(engines, list | tuple) and list(engines) == ["fts"]  # every index has full text
     lexical = full_text or index.lexical_index_id is not None
     return {"dense": index.has_vectors, "sparse": lexical, "hybrid": index.has_vectors and lexical}[mode]

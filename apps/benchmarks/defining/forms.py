@@ -2,12 +2,17 @@
 
 import re
 from collections.abc import Callable
+from collections.abc import Mapping as MappingType
+from dataclasses import asdict
 from typing import Any
 
 from django import forms
+from django.db.models import QuerySet
 
 from apps.benchmarks.defining.choosing import list_ready_indexes
 from apps.benchmarks.defining.creating import BenchmarkOptions, require_published
+from apps.benchmarks.measuring.measures import list_measures
+from apps.benchmarks.models import Benchmark
 from apps.mappings.models import Mapping
 from benchbench.access import visible
 from benchbench.errors import BenchbenchError
@@ -58,6 +63,20 @@ def build_field(axis: Axis) -> forms.Field:
     return ListField(axis.read, axis.reader.expects, initial=axis.default_text, **options)
 
 
+def build_initial(matrix: MappingType[str, Any]) -> dict[str, Any]:
+    """Return the values of the form's fields that describe a matrix; keys that it lacks keep the form's own."""
+    chosen = {"indexes", *(key for key, axis in BY_KEY.items() if AXIS_WORDS[axis.field].choices)}
+    initial: dict[str, Any] = {}
+    for key, values in matrix.items():
+        if key in chosen:
+            initial[key] = [value for value in values if value is not None]
+        elif key in BY_KEY:
+            initial[key] = "" if list(values) == [None] else BY_KEY[key].write(values)
+        else:
+            initial[key] = values if key == "primary_k" else ", ".join(map(str, values))
+    return initial
+
+
 MatrixFields: Any = type("MatrixFields", (forms.Form,), {key: build_field(axis) for key, axis in BY_KEY.items()})
 
 
@@ -90,11 +109,35 @@ class ManifestForm(PageForm):
     )
 
 
+def list_mappings(user: Any) -> QuerySet[Mapping]:
+    """Return the resolved mappings onto documents that `user` sees."""
+    mappings = visible(Mapping.objects.filter(collection__kind="documents"), user)
+    resolved = mappings.exclude(status=Mapping.Status.PENDING)
+    return resolved.select_related("dataset", "collection", "dataset_version").order_by("name")
+
+
+def build_clone_initial(benchmark: Benchmark) -> dict[str, Any]:
+    """Return the values of the form's fields that describe a benchmark."""
+    options = asdict(BenchmarkOptions.from_benchmark(benchmark))
+    usual = list_measures(benchmark.k_values, (), benchmark.dataset_version)
+    measures = ", ".join(name for name in benchmark.measures if name not in usual)
+    return options | build_initial(benchmark.matrix) | {"mapping": str(benchmark.mapping_id), "measures": measures}
+
+
+class MappingField(forms.ModelChoiceField):
+    """Choice of a mapping by its dataset and its collection; by its own name too if that says more."""
+
+    def label_from_instance(self, obj: Any) -> str:
+        both = f"{obj.dataset} on {obj.collection}"
+        return both if obj.name == both else f"{both} ({obj.name})"
+
+
 class BenchmarkForm(PageForm, MatrixFields):
-    mapping = forms.ModelChoiceField(
+    mapping = MappingField(
         Mapping.objects.none(),
-        empty_label="Choose a resolved mapping",
-        help_text="Sets the queries and the documents. Only resolved mappings are listed.",
+        label="Dataset and collection",
+        empty_label="Choose queries and documents",
+        help_text="The queries to ask and the documents to search. Only resolved mappings are listed.",
     )
     name = forms.CharField(
         max_length=200,
@@ -147,6 +190,12 @@ class BenchmarkForm(PageForm, MatrixFields):
         label="Allow missing modules",
         help_text="Run module queries even if the collection lacks expected modules; these count as not found.",
     )
+    runs_per_query = forms.IntegerField(
+        initial=1,
+        required=False,
+        label="Repetitions",
+        help_text="How often isolated execution searches each query.",
+    )
     seed = forms.IntegerField(initial=42, help_text="Seed of all random choices.")
 
     sections = (
@@ -168,19 +217,26 @@ class BenchmarkForm(PageForm, MatrixFields):
             "",
             ("k_values_for_metrics", "primary_k", "measures", "unresolved", "empty_queries", "allow_missing"),
         ),
-        ("Execution", "", ("execution", "seed")),
+        ("Execution", "", ("execution", "runs_per_query", "seed")),
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         modes = self.fields["search_modes"]
         modes.required, modes.initial = True, list(SEARCH_MODES)
-        mappings = visible(Mapping.objects.filter(collection__kind="documents"), self.user)
         field: Any = self.fields["mapping"]
-        resolved = mappings.exclude(status=Mapping.Status.PENDING)
-        field.queryset = resolved.select_related("dataset", "collection").order_by("name")
+        field.queryset = list_mappings(self.user)
         indexes: Any = self.fields["indexes"]
         indexes.choices = [(name, name) for name in self._index_names()]
+
+    def split_groups(self) -> tuple[list[Any], list[Any]]:
+        """Return the groups of fields that the page shows first, and those that it folds."""
+        groups = list(self.groups())
+        return groups[:1], groups[1:]
+
+    @property
+    def has_folded_errors(self) -> bool:
+        return bool(set(self.errors) - set(self.sections[0][2]) - {"__all__"}) if self.is_bound else False
 
     def clean_rerankers(self) -> list[Any]:
         try:

@@ -1,6 +1,7 @@
 """Pages of benchmarks and of their experiment files."""
 
 import uuid
+from collections.abc import Iterable
 from typing import Any
 
 from django.contrib import messages
@@ -8,20 +9,34 @@ from django.contrib.admin import ModelAdmin
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils.functional import SimpleLazyObject
 from django.utils.html import format_html
 from django.utils.text import slugify
 from django.views.decorators.http import require_POST
 
-from apps.benchmarks.defining.creating import create_benchmark, require_published
-from apps.benchmarks.defining.forms import BenchmarkForm, ManifestForm, MeasuresForm
+from apps.benchmarks.defining.choosing import compare_indexes
+from apps.benchmarks.defining.creating import create_benchmark, require_published, require_searched
+from apps.benchmarks.defining.foreseeing import find_prior, foresee
+from apps.benchmarks.defining.forms import (
+    BenchmarkForm,
+    ManifestForm,
+    MeasuresForm,
+    build_clone_initial,
+    build_initial,
+    list_mappings,
+)
 from apps.benchmarks.defining.previewing import preview
+from apps.benchmarks.defining.questions import Offer, list_offers
 from apps.benchmarks.launching import launch
 from apps.benchmarks.measuring.measures import add_measures
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.repeating.manifests import build_manifest
 from apps.benchmarks.repeating.reproducing import reproduce
+from apps.mappings.models import Mapping
 from benchbench.errors import BenchbenchError
+from benchbench.names import MAX_LENGTH, find_by_id
 from benchbench.reading import strict_yaml
 from benchbench.reading.strict_json import read_text
 from benchbench.site.admin import SiteAdmin
@@ -33,6 +48,19 @@ AWAITED = ("mapping", "name")
 
 
 def add_benchmark(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
+    """Create a benchmark, from a question (`?question=`), another benchmark (`?from=`) or the fields alone."""
+    user = staff(request)
+    original = _load_original(request, model_admin)
+    mapping = _find_mapping(request, original)
+    offers = SimpleLazyObject(lambda: list_offers(mapping, user) if mapping else [])
+    chosen = None if original or request.method == "POST" else _choose_offer(request, offers)
+    initial = {"mapping": str(mapping.pk)} if mapping else {}
+    if original:
+        suffix = ", newest index" if "newest" in request.GET else ", copy"
+        initial |= build_clone_initial(original) | {"name": original.name[: MAX_LENGTH - len(suffix)] + suffix}
+    elif chosen:
+        initial |= build_initial(chosen.matrix or {}) | {"name": chosen.question.title}
+
     def act(form: BenchmarkForm) -> HttpResponse:
         benchmark = create_benchmark(form.cleaned_data["mapping"], form.build_options(), owner=staff(request))
         if "start" in request.POST:
@@ -45,12 +73,43 @@ def add_benchmark(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse
         BenchmarkForm,
         act,
         title="New benchmark",
-        submit="Create and start",
+        submit="Start",
+        initial=initial,
+        offers=offers,
+        chosen=chosen,
+        mapping=mapping,
+        notes=list(compare_indexes(original, user)) if original else [],
+        original=original,
         intro=format_html(
             'Or <a href="{}">repeat a benchmark from its experiment file</a>.', reverse("admin:benchmark_from_manifest")
         ),
         template="benchmarks/form.html",
     )
+
+
+def _load_original(request: HttpRequest, model_admin: Any) -> Benchmark | None:
+    """Return the benchmark in `?from=`, or None without one. Raises Http404 if the user may not see it."""
+    if not (text := request.GET.get("from", "")) or not model_admin.has_add_permission(request):
+        return None
+    benchmark: Benchmark = model_admin.load_viewed(request, text)
+    require_searched(benchmark, "clone")
+    return benchmark
+
+
+def _find_mapping(request: HttpRequest, original: Benchmark | None = None) -> Mapping | None:
+    """Return the mapping that the form or the address names; without one, that of `original` or the only one."""
+    mappings = list_mappings(request.user)
+    pk = request.POST.get("mapping", request.GET.get("mapping"))
+    if pk is None and original:
+        pk = str(original.mapping_id)
+    rows = list(mappings[:2]) if pk is None else find_by_id(mappings, pk)
+    return rows[0] if len(rows) == 1 else None
+
+
+def _choose_offer(request: HttpRequest, offers: Iterable[Offer]) -> Offer | None:
+    """Return the offer of `?question=`; without it, the first that can be answered."""
+    key = request.GET.get("question")
+    return next((offer for offer in offers if offer.matrix and key in (None, offer.question.key)), None)
 
 
 def more_measures(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
@@ -90,8 +149,11 @@ def preview_benchmark(request: HttpRequest, model_admin: ModelAdmin) -> HttpResp
         if "mapping" not in values:
             return {}
         options = {"measures": values["measures"], "allow_missing": values["allow_missing"]}
+        planned = preview(values["mapping"], form.build_matrix(), owner=staff(request), **options)
+        prior = find_prior(values["mapping"], staff(request))
         return {
-            "preview": preview(values["mapping"], form.build_matrix(), owner=staff(request), **options),
+            "preview": planned,
+            "foresight": foresee(values["mapping"], len(planned.labels), prior),
             "isolated": values["execution"] == Benchmark.Execution.ISOLATED,
         }
 
@@ -99,8 +161,13 @@ def preview_benchmark(request: HttpRequest, model_admin: ModelAdmin) -> HttpResp
 
 
 def benchmark_choices(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
-    """Return the form's choice of indexes for the chosen mapping."""
-    return render_choices(request, model_admin, BenchmarkForm, "mapping", ["indexes"])
+    """Return the form's choice of indexes for the chosen mapping, and its questions."""
+    answer = render_choices(request, model_admin, BenchmarkForm, "mapping", ["indexes"])
+    mapping = _find_mapping(request) if request.GET.get("mapping") else None
+    offers = list_offers(mapping, staff(request)) if mapping else []
+    context = {"mapping": mapping, "offers": offers, "is_swapped": True}
+    answer.write(render_to_string("benchmarks/questions.html", context, request))
+    return answer
 
 
 def start(request: HttpRequest, benchmark: Benchmark) -> None:

@@ -114,6 +114,7 @@ def load_llm(provider: str, model: str) -> LLM:
 
 
 LOOK_SECONDS = 5.0  # timeout for listing models: a page may be waiting
+LISTED_SECONDS = 60.0  # how long a list of models is cached
 BELIEVED_SECONDS = 5.0  # how long the result is cached, since each run of a benchmark checks
 
 
@@ -137,6 +138,28 @@ def require_model(server: str, model: str) -> None:
             f"{', '.join(sorted(models)) or 'none'}.",
             field="llm",
         )
+
+
+def find_first_llm() -> tuple[str, str]:
+    """Return a language model that answers now, as SERVER:MODEL; otherwise "" and the reason, as a sentence."""
+    problem = "No language model server is configured: set BENCHBENCH_LLM_SERVERS."
+    for server in load_servers().values():
+        try:
+            models = _list_models(server, int(time.monotonic() / LISTED_SECONDS))
+        except LLMError as error:
+            problem = error.message
+            continue
+        if models:
+            return f"{server.name}:{models[0]}", ""
+        problem = f"The language model server {server.name} has no model: install one there."
+    return "", problem
+
+
+@lru_cache(maxsize=16)
+def _list_models(server: Server, moment: int) -> tuple[str, ...]:
+    model = load_llm(server.name, "any").model_name  # raises if the package of the server is missing
+    llm = create_llm(replace(server, timeout=min(server.timeout, LOOK_SECONDS)), model)
+    return tuple(sorted(llm.list_models()))
 
 
 @lru_cache(maxsize=64)

@@ -117,6 +117,19 @@ class Axis:
         """Return the values that a text states. Raises ValueError, whose text is the part that cannot be read."""
         return [_read(self.reader.read, item) for item in self.split(text)]
 
+    def write(self, values: Sequence[Any]) -> str:
+        """Return values as the text that `read` reads; None is left out where no text means it."""
+        if self.kind is SWITCH:
+            return "both" if len(values) > 1 else self.write_value(values[0])
+        return ", ".join(self.write_value(value) for value in values if not (value is None and self.reader is AS_IT_IS))
+
+    def write_value(self, value: Any) -> str:
+        if isinstance(value, bool):
+            return "on" if value else "off"
+        if isinstance(value, list | tuple):
+            return ":".join(map(str, value))
+        return "none" if value is None else str(value)
+
 
 def axis(default: Any, key: str, kind: Kind, **declared: Any) -> Any:
     """Return a field of a configuration with the axis that sets it."""

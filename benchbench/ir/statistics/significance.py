@@ -154,6 +154,16 @@ def compare(
     )
 
 
+def foresee_detectable(deviation: float, queries: int, pairs: int, *, alpha: float = 0.05, power: float = 0.8) -> float:
+    """Return `Pair.detectable` before there are values, for differences with this standard deviation.
+
+    The critical value is Bonferroni's, an upper bound of that of correlated runs.
+    """
+    normal = NormalDist()
+    critical = normal.inv_cdf(1 - alpha / (2 * pairs))
+    return (critical + normal.inv_cdf(power)) * deviation / math.sqrt(queries)
+
+
 def _require_family(runs: int, baseline: int | None) -> None:
     if runs < 2:
         raise ComparisonError(f"A comparison needs at least 2 runs, not {runs}.")

@@ -1,0 +1,74 @@
+"""The difference that queries will detect, from the spread of an earlier benchmark's differences."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import numpy as np
+from django.contrib.auth.models import User
+
+from apps.benchmarks.measuring.reading import load_values
+from apps.benchmarks.models import Benchmark, Evaluation, Run
+from apps.mappings.models import Mapping
+from benchbench.access import visible
+from benchbench.ir.planning.matrix import DEFAULT_PRIMARY_K
+from benchbench.ir.statistics.significance import foresee_detectable
+
+MEASURE = f"nDCG@{DEFAULT_PRIMARY_K}"
+PRIOR_RUNS = 8  # most runs of an earlier benchmark whose differences are measured
+
+
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """The typical spread of the differences between two runs, and the benchmark that it comes from."""
+
+    deviation: float
+    benchmark: Benchmark
+
+
+@dataclass(frozen=True, slots=True)
+class Foresight:
+    """The difference in MEASURE that a benchmark could detect over all its pairs; None without a `prior`."""
+
+    detectable: float | None
+    prior: Prior | None
+    queries: int
+
+
+def find_prior(mapping: Mapping, user: User) -> Prior | None:
+    """Return the median spread of the differences of MEASURE between runs of the newest benchmark with these queries.
+
+    None if `user` sees no such benchmark with two completed runs.
+    """
+    earlier = visible(Benchmark.objects.filter(mapping__dataset=mapping.dataset_id), user)
+    values = Evaluation.objects.filter(measures__contains=[MEASURE], run__status=Run.Status.COMPLETED)
+    several = values.filter(run__benchmark__in=earlier).order_by("-run__benchmark__created_at", "run__run_order")
+    recent = list(several.select_related("run__benchmark").defer("values", "query_ids")[: 4 * PRIOR_RUNS])
+    by_benchmark: dict[Any, list[Evaluation]] = {}
+    for evaluation in recent:
+        by_benchmark.setdefault((evaluation.run.benchmark_id, evaluation.dataset_version_id), []).append(evaluation)
+    for evaluations in by_benchmark.values():
+        spread = [*_yield_deviations(evaluations[:PRIOR_RUNS])] if len(evaluations) > 1 else []
+        if spread:
+            return Prior(median(spread), evaluations[0].run.benchmark)
+    return None
+
+
+def _yield_deviations(evaluations: Sequence[Evaluation]) -> Iterator[float]:
+    values = load_values(evaluations, [MEASURE])[:, 0]
+    common = values[:, ~np.isnan(values).any(axis=0)]
+    for first in range(len(common)):
+        for second in range(first):
+            deviation = float(np.std(common[first] - common[second], ddof=1)) if common.shape[1] > 1 else 0.0
+            if deviation > 1e-12:
+                yield deviation
+
+
+def foresee(mapping: Mapping, runs: int, prior: Prior | None) -> Foresight:
+    """Return the difference that the mapping's queries detect between any two of `runs` with a power of 80 %."""
+    queries = mapping.dataset_version.query_count if mapping.dataset_version else 0
+    pairs = runs * (runs - 1) // 2
+    if prior is None or not queries or not pairs:
+        return Foresight(None, prior, queries)
+    return Foresight(foresee_detectable(prior.deviation, queries, pairs), prior, queries)

@@ -1,0 +1,237 @@
+"""Questions that a benchmark answers: the matrix of each over a mapping's indexes, or why they cannot answer it."""
+
+from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Mapping as MappingType
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from django.conf import settings
+from django.contrib.auth.models import User
+
+from apps.benchmarks.defining.choosing import can_search, find_ann_problem, load_newest_indexes
+from apps.benchmarks.defining.foreseeing import Foresight, find_prior, foresee
+from apps.benchmarks.planning import estimate_costs, list_llm_indexes
+from apps.mappings.models import Mapping
+from apps.retrieval.availability import describe_missing, list_index_requirements
+from apps.retrieval.llms.servers import find_first_llm
+from apps.retrieval.models import Index
+from benchbench.ir.planning.configuration import Configuration
+from benchbench.ir.planning.labels import describe_value
+from benchbench.ir.planning.matrix import BY_KEY, Matrix
+from benchbench.ir.planning.plan import Plan, plan
+
+MODES = ("hybrid", "dense", "sparse")  # the first that all indexes can search compares them
+Indexes = Sequence[Index]  # the newest of each name, newest first
+Strategies = tuple[tuple[str, dict[str, Any]], ...]
+DOCUMENTS: Strategies = (("flat", {}),)
+CHUNKS = {"size": 500, "overlap": 50}
+
+
+class Unanswerable(NamedTuple):
+    """The reason why the indexes cannot answer a question, and what to make first: "index", "grid" or "server"."""
+
+    problem: str
+    remedy: str = "index"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question in a user's words. `strategies` are those of the indexes that a new evaluation builds for it."""
+
+    key: str
+    title: str
+    sentence: str
+    build: Callable[[Indexes], dict[str, Any] | Unanswerable]
+    strategies: Strategies = DOCUMENTS
+
+
+def _compare_modes(indexes: Indexes) -> dict[str, Any] | Unanswerable:
+    index = next((index for index in indexes if can_search(index, "hybrid")), None)
+    if index is None:
+        return Unanswerable("No ready index has both vectors and words. Build one with an encoder and BM25.")
+    return {"indexes": [index.name], "search_modes": ["dense", "sparse", "hybrid"]}
+
+
+def _compare_reranking(indexes: Indexes) -> dict[str, Any] | Unanswerable:
+    index, problem = _find_encoding(indexes)
+    if index is None:
+        return Unanswerable(f"The reranker late-interaction needs an index with an encoder. {problem}")
+    modes = [mode for mode in ("dense", "sparse", "hybrid") if can_search(index, mode)]
+    return {"indexes": [index.name], "search_modes": modes, "use_reranker": [False, True]}
+
+
+def _find_encoding(indexes: Indexes) -> tuple[Index | None, str]:
+    """Return the newest index whose encoder is available here; otherwise None and the reason."""
+    problem = "Build one."
+    for index in (index for index in indexes if index.encoder):
+        missing = describe_missing(list_index_requirements(index, to_build=True))
+        if not missing:
+            return index, ""
+        problem = f"{missing[0].upper()}{missing[1:]}."
+    return None, problem
+
+
+def _compare_indexes(indexes: Indexes) -> dict[str, Any] | Unanswerable:
+    if len(indexes) < 2:
+        return Unanswerable("The collection has only one ready index. Build others to compare.", "grid")
+    return _compare_in_one_mode(indexes)
+
+
+def _compare_in_one_mode(indexes: Indexes) -> dict[str, Any] | Unanswerable:
+    chosen = indexes[: settings.BENCHMARK_MAX_VALUES_PER_AXIS]
+    mode = next((mode for mode in MODES if all(can_search(index, mode) for index in chosen)), None)
+    if mode is None:
+        return Unanswerable("The ready indexes have no mode of search in common. Build one with an encoder and BM25.")
+    return {"indexes": [index.name for index in chosen], "search_modes": [mode]}
+
+
+def _compare_approximation(indexes: Indexes) -> dict[str, Any] | Unanswerable:
+    problem = "No ready index has vectors. Build one with an encoder."
+    settings_of_ann = ["exact", *(f"hnsw(ef_search={effort})" for effort in (100, 200, 400))]
+    for index in (index for index in indexes if index.has_vectors):
+        problem = find_ann_problem(index, Configuration(ann=settings_of_ann[-1]))
+        if not problem:
+            return {"indexes": [index.name], "search_modes": ["dense"], "ann": settings_of_ann}
+    return Unanswerable(problem)
+
+
+def _compare_strategies(indexes: Indexes) -> dict[str, Any] | Unanswerable:
+    same_encoder = [index for index in indexes if index.encoder == indexes[0].encoder]
+    by_strategy: dict[str, Index] = {}
+    for index in [*same_encoder, *indexes]:
+        by_strategy.setdefault(index.strategy, index)
+    if len(by_strategy) < 2:
+        return Unanswerable(
+            f"All ready indexes have the strategy {indexes[0].strategy}. Build one with another.", "grid"
+        )
+    return _compare_in_one_mode(list(by_strategy.values()))
+
+
+def _compare_rewriting(indexes: Indexes) -> dict[str, Any] | Unanswerable:
+    llm, problem = find_first_llm()
+    if not llm:
+        return Unanswerable(problem, "server")
+    index, problem = _find_encoding(indexes)
+    if index is None:
+        return Unanswerable(f"Rewritten queries need an index with an encoder. {problem}")
+    matrix = _compare_in_one_mode([index])
+    return matrix | {"query": ["as_asked", "rewrite", "hyde", "multi(3)"], "llms": [llm]}  # type: ignore[operator]
+
+
+QUESTIONS = {
+    question.key: question
+    for question in (
+        Question(
+            "modes",
+            "Dense, lexical or both?",
+            "Vectors, words, or the two fused: on the same index.",
+            _compare_modes,
+        ),
+        Question(
+            "reranking",
+            "Does reranking pay?",
+            "Each mode with and without the reranker late-interaction.",
+            _compare_reranking,
+        ),
+        Question(
+            "index",
+            "Which index?",
+            "The newest version of each index, searched in the same way.",
+            _compare_indexes,
+            (*DOCUMENTS, ("flat", CHUNKS)),
+        ),
+        Question(
+            "approximation",
+            "How approximate may it be?",
+            "Exact search against HNSW with rising effort.",
+            _compare_approximation,
+        ),
+        Question(
+            "strategy",
+            "Which strategy?",
+            "One index of each strategy, searched in the same way.",
+            _compare_strategies,
+            (("flat", CHUNKS), ("lod_embed", CHUNKS)),
+        ),
+        Question(
+            "rewriting",
+            "Does rewriting the query pay?",
+            "Queries as asked, and as a language model rewrites them.",
+            _compare_rewriting,
+        ),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A question over a mapping: a valid matrix with its words and costs, or the reason why it cannot be answered."""
+
+    question: Question
+    foresight: Foresight
+    matrix: dict[str, Any] | None = None
+    compared: str = ""
+    runs: int = 0
+    seconds: float = 0.0
+    refusal: Unanswerable | None = None
+
+
+def list_offers(mapping: Mapping, user: User) -> list[Offer]:
+    """Return every question for the newest indexes of a mapping that `user` sees, with the costs on one worker."""
+    by_name = load_newest_indexes(mapping, user)
+    indexes = [index for name, index in by_name.items() if name is not None]
+    answers = {key: _build_matrix(question, indexes) for key, question in QUESTIONS.items()}
+    matrices = {key: answer for key, answer in answers.items() if not isinstance(answer, Unanswerable)}
+    seconds = _estimate_each(matrices, by_name)
+    prior = find_prior(mapping, user)
+    offers = []
+    for key, question in QUESTIONS.items():
+        answer = answers[key]
+        if isinstance(answer, Unanswerable):
+            offers.append(Offer(question, foresee(mapping, 0, prior), refusal=answer))
+            continue
+        runs, per_query = seconds[key]
+        foresight = foresee(mapping, runs, prior)
+        offers.append(Offer(question, foresight, answer, _describe(answer), runs, per_query * foresight.queries))
+    return offers
+
+
+def find_matrix(question: Question, mapping: Mapping, user: User, *, names: Iterable[str] = ()) -> Any:
+    """Return the matrix of a question over the newest indexes that `user` sees, or Unanswerable.
+
+    With `names` only indexes of these names are compared.
+    """
+    chosen_names = set(names)
+    by_name = load_newest_indexes(mapping, user)
+    return _build_matrix(
+        question, [index for name, index in by_name.items() if name and (not chosen_names or name in chosen_names)]
+    )
+
+
+def _build_matrix(question: Question, indexes: Indexes) -> dict[str, Any] | Unanswerable:
+    if not indexes:
+        return Unanswerable("The collection has no ready index of its current documents. Build one.")
+    return question.build(indexes)
+
+
+def _estimate_each(
+    matrices: MappingType[str, MappingType[str, Any]], by_name: MappingType[str | None, Index]
+) -> dict[str, tuple[int, float]]:
+    """Return the runs of each matrix, and their seconds per query. Stages that several share are looked up once."""
+    plans: dict[str, Plan] = {}
+    asking = list_llm_indexes(by_name)
+    for key, matrix in matrices.items():
+        configurations = Matrix.parse(matrix).list_configurations()
+        plans[key] = plan([(f"{key} {number}", run) for number, run in enumerate(configurations)], asking=asking)
+    stages = {stage.key: stage for planned in plans.values() for stage in planned.stages}
+    costs = estimate_costs(Plan(stages=tuple(stages.values()), runs=()), by_name)
+    return {
+        key: (len(planned.runs), sum(costs[stage.key] for stage in planned.stages)) for key, planned in plans.items()
+    }
+
+
+def _describe(matrix: MappingType[str, Any]) -> str:
+    """Return the values that a matrix compares, in words."""
+    several = (key for key, values in matrix.items() if len(values) > 1 or key == "indexes")
+    fields = {key: BY_KEY[key].field for key in several}
+    return " · ".join(", ".join(describe_value(field, value) for value in matrix[key]) for key, field in fields.items())
