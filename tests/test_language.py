@@ -43,7 +43,6 @@ ALLOWED: dict[tuple[str, str], int] = {
     ("apps/operations/models.py", "done"): 1,
     ("apps/judging/llm/prompting.py", "tell"): 1,
     ("apps/judging/models.py", "is none"): 1,
-    ("apps/results/exporters/documents.py", "is none"): 1,
     ("benchbench/files/spec002.py", "is none"): 1,
     ("benchbench/embedded/places.py", "nobody"): 1,
     ("templates/results/stops.html", "beside"): 1,

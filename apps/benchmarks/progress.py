@@ -7,14 +7,13 @@ from typing import Any
 from django.db.models import F
 
 from apps.benchmarks.models import Benchmark, Evaluation, Run
-from apps.benchmarks.runs import build_run_facts, flatten
+from apps.benchmarks.runs import flatten, nest
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.progress import build_common_fields, compute_progress
+from benchbench.reading.strict_json import attributes
 
 ENDED = (Run.Status.COMPLETED, Run.Status.FAILED)
 AHEAD = (Run.Status.PENDING, Run.Status.INDEXING, Run.Status.EVALUATING)
-SUMMARY = ("run_order", "config", "config_summary")
-COMPLETED = (*SUMMARY, "status", "metrics", "metrics_flat", "error_message")
 AT_WORK = {"status": Status.RUNNING.value, "stage": "evaluating", "error": None}  # in the event of each ended run
 
 
@@ -127,20 +126,28 @@ def list_completions(operation: Operation, after: int) -> list[tuple[int, dict[s
 
 
 def _describe_completed(run: Run, means: dict[str, float | None]) -> dict[str, Any]:
-    facts = build_run_facts(run, means if run.status == Run.Status.COMPLETED else {})
-    timing = {name: run.timing.get(name) for name in ("search_ms", "rerank_ms", "total_ms", "execution")}
-    return {"run_id": facts["id"], **{name: facts[name] for name in COMPLETED}, "timing": timing}
+    metrics = flatten(means) if run.status == Run.Status.COMPLETED else {}
+    return {
+        **_describe_run(run),
+        "status": run.status,
+        "metrics": nest(metrics),
+        "metrics_flat": metrics,
+        "error_message": run.error_message or None,
+        "timing": {name: run.timing.get(name) for name in ("search_ms", "rerank_ms", "total_ms", "execution")},
+    }
 
 
 def _describe_current(run: Run, so_far: dict[str, dict[str, Any]], total: int) -> dict[str, Any]:
-    facts = build_run_facts(run, {})
     return {
-        "run_id": facts["id"],
-        **{name: facts[name] for name in SUMMARY},
+        **_describe_run(run),
         "total_queries": total,
-        "completed_queries": so_far.get(facts["id"], {}).get("completed_queries", 0),
+        "completed_queries": so_far.get(str(run.pk), {}).get("completed_queries", 0),
         "stage": run.status,
     }
+
+
+def _describe_run(run: Run) -> dict[str, Any]:
+    return {"run_id": str(run.pk), **attributes(run, "run_order", "config"), "config_summary": run.label}
 
 
 def _count_answered(operation: Operation, total: int) -> int:

@@ -1,18 +1,14 @@
-"""Runs: looked up by id or name, and described as facts for texts, JSON and events."""
+"""Runs: looked up by id or name; their means under wire names; the warnings that they share."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db.models import Count, Q, QuerySet
 
-from apps.benchmarks.measuring.approximations import build_ann
 from apps.benchmarks.models import Benchmark, Run
 from benchbench.errors import BenchbenchError
 from benchbench.ir.measures import Measure
-from benchbench.ir.planning.configuration import Configuration
-from benchbench.ir.planning.labels import run_label
 from benchbench.names import find_by_id, find_named
-from benchbench.reading.strict_json import attributes
 
 
 def find_subject(name_or_id: str, *, run: int | str | None = None) -> Run | Benchmark:
@@ -45,25 +41,6 @@ def add_run_counts(benchmarks: QuerySet[Benchmark]) -> QuerySet[Benchmark]:
         for status in (Run.Status.COMPLETED.value, Run.Status.FAILED.value)
     }
     return benchmarks.annotate(**counts).defer("matrix")
-
-
-def build_run_facts(run: Run, means: Mapping[str, float | None], truth: str = "") -> dict[str, Any]:
-    """Return the facts about a run: its columns and, if they are final, its `means` by measure.
-
-    `truth` is the hash of the truth that the means were measured by.
-    """
-    metrics = flatten(means)
-    return {
-        "id": str(run.pk),
-        **attributes(run, "run_order", "label", "config", "config_hash"),
-        "config_summary": run_label(Configuration.from_dict(run.config)) if run.config else run.label,
-        "status": run.status,
-        "metrics": nest(metrics),
-        "metrics_flat": metrics,
-        **attributes(run, "timing", "failed_queries", "warnings"),
-        "ann": build_ann(run, truth),
-        "error_message": run.error_message or None,
-    }
 
 
 def flatten(means: Mapping[str, float | None]) -> dict[str, float | None]:

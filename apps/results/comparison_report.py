@@ -5,12 +5,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 from uuid import UUID
 
-import numpy as np
-
-from apps.benchmarks.models import Run
 from apps.benchmarks.provenance import find_git_revision
 from apps.benchmarks.running.timing import find_execution, sum_cost_ms
-from apps.results.comparison.comparing import RunComparison, Standing, compare_runs
+from apps.results.comparison.comparing import RunComparison, Standing
 from apps.results.comparison.describing import MeasureSummary, summarise_measures
 from apps.results.comparison.sentences import build_verdict
 from benchbench.decimals import signed
@@ -20,48 +17,12 @@ from benchbench.ir.statistics.resampling import Interval
 from benchbench.ir.statistics.significance import Pair
 from benchbench.reading.strict_json import attributes
 
-
-def compare_pair(before: Run, after: Run) -> dict[str, Any]:
-    """Return the comparison of `after` with `before` as plain facts.
-
-    Means are over the queries that both answered, so that each difference, `after` − `before`, is that of its two
-    means. Raises IncomparableError or ComparingError, as `compare_runs` does.
-    """
-    comparison = compare_runs([before, after], baseline=before)
-    sentences = build_verdict(comparison)
-    runs = [comparison.runs.index(run) for run in (before, after)]
-    pair = comparison.comparison.get_pair(runs[1], runs[0])
-    return {
-        "verdict": sentences.verdict,
-        "notes": sentences.notes,
-        "dataset_version": str(comparison.version),
-        "runs": [
-            vars(_report_run(run, comparison.labels[index])) for run, index in zip((before, after), runs, strict=True)
-        ],
-        "duration_ms": change(*map(sum_cost_ms, (before, after))),
-        "primary": {
-            "measure": comparison.measure,
-            "queries": comparison.comparison.n,
-            **vars(_report_pair(pair)),
-        },
-        "measures": {
-            row.measure: {
-                **dict(zip(("before", "after"), _compute_means(comparison, row.measure, runs), strict=True)),
-                "difference": row.differences[runs[1]].mean,
-                "interval": _list_ends(row.differences[runs[1]].interval),
-            }
-            for row in summarise_measures(comparison)
-        },
-        "warnings": sentences.warnings,
-    }
-
-
 Ends = list[float]  # [low, high]
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunReport:
-    """A run among those that are compared."""
+@dataclass(frozen=True)
+class ComparedRun:
+    """A run among those that are compared, with its mean."""
 
     id: UUID
     label: Annotated[str, "Unique among the compared runs."]
@@ -70,22 +31,21 @@ class RunReport:
     git_sha: str | None
     failed_queries: int
     execution: Annotated[str | None, "How its times were measured: shared or isolated."]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ComparedRun(RunReport):
-    """A run among those that are compared, with its mean."""
-
     benchmark_id: UUID
     duration_ms: Annotated[int | None, "Time of its own searches."]
     mean: Annotated[float, "Over the compared queries."]
     standing: Annotated[Standing | None, "null if nothing was tested."]
 
 
-@dataclass(frozen=True, kw_only=True)
-class PairReport:
-    """The difference of two runs. `p` is null for an untested difference, so that readers do not take it for a test."""
+@dataclass(frozen=True)
+class DifferenceReport:
+    """A run against another: `run` − `compared_with`.
 
+    `p` is null for an untested difference, so that readers do not take it for a test.
+    """
+
+    run: UUID
+    compared_with: UUID
     difference: float
     interval: Annotated[Ends, "95 % bootstrap interval of this difference alone."]
     simultaneous: Annotated[Ends | None, "Simultaneous interval of all differences."]
@@ -97,21 +57,16 @@ class PairReport:
     losses: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class DifferenceReport(PairReport):
-    """A run against another: `run` − `compared_with`."""
-
-    run: UUID
-    compared_with: UUID
-
-
 @dataclass(frozen=True)
 class RunSummary:
-    """One measure of one run, and how far it is from the reference. It describes: nothing is tested."""
+    """One measure of one run, and how far it is from the reference. It describes: nothing is tested.
+
+    Mean and difference are over the queries on which every run has a value.
+    """
 
     run: UUID
-    mean: Annotated[float | None, "Over the queries that the run answered."]
-    difference: Annotated[float | None, "Over the queries that the reference answered too."]
+    mean: float | None
+    difference: float | None
     interval: Ends | None
 
 
@@ -137,9 +92,9 @@ class ComparisonReport:
 
 
 def build_report(comparison: RunComparison) -> ComparisonReport:
-    """Return the report on a comparison, with the keys of `compare_pair`; measures have wire names.
+    """Return the report on a comparison; measures have wire names.
 
-    A difference is `run` − `reference`; its `reference` is that of the comparison if that is one of the two.
+    A difference is `run` − `compared_with`, which is the reference of the comparison if that is one of the two.
     """
     statistics, reference, sentences = comparison.comparison, comparison.reference, build_verdict(comparison)
     ids = [run.pk for run in comparison.runs]
@@ -156,28 +111,37 @@ def build_report(comparison: RunComparison) -> ComparisonReport:
         alpha=statistics.alpha,
         baseline=None if statistics.baseline is None else ids[statistics.baseline],
         reference=ids[reference],
-        runs=[_report_compared(comparison, index) for index in comparison.order],
-        differences=[
-            DifferenceReport(
-                run=ids[pair.first],
-                compared_with=ids[pair.second],
-                **vars(_report_pair(pair, is_tested=comparison.is_tested)),
-            )
-            for pair in pairs
-        ],
+        runs=[_report_run(comparison, index) for index in comparison.order],
+        differences=[_report_pair(pair, ids, is_tested=comparison.is_tested) for pair in pairs],
         measures={Measure.parse(row.measure).wire: _describe_runs(row, ids) for row in summarise_measures(comparison)},
         warnings=sentences.warnings,
     )
 
 
-def _report_compared(comparison: RunComparison, index: int) -> ComparedRun:
-    run = comparison.runs[index]
+def _report_run(comparison: RunComparison, index: int) -> ComparedRun:
+    run, duration = comparison.runs[index], sum_cost_ms(comparison.runs[index])
     return ComparedRun(
-        **vars(_report_run(run, comparison.labels[index])),
-        benchmark_id=run.benchmark_id,
-        duration_ms=sum_cost_ms(run),
+        id=run.pk,
+        label=comparison.labels[index],
+        benchmark=run.benchmark.name,
+        git_sha=find_git_revision(run),
+        execution=find_execution(run.benchmark, duration),
+        **attributes(run, "config", "failed_queries", "benchmark_id"),
+        duration_ms=duration,
         mean=comparison.comparison.means[index],
         standing=comparison.find_standing(index) if comparison.is_tested else None,
+    )
+
+
+def _report_pair(pair: Pair, ids: Sequence[UUID], *, is_tested: bool) -> DifferenceReport:
+    return DifferenceReport(
+        run=ids[pair.first],
+        compared_with=ids[pair.second],
+        **attributes(pair, "difference", "effect", "wins", "ties", "losses"),
+        interval=[pair.interval.low, pair.interval.high],
+        simultaneous=_list_ends(pair.simultaneous) if is_tested else None,
+        p=pair.p_adjusted if is_tested else None,
+        significant=pair.significant if is_tested else None,
     )
 
 
@@ -188,20 +152,29 @@ def _describe_runs(summary: MeasureSummary, ids: Sequence[UUID]) -> list[RunSumm
     ]
 
 
-def _report_pair(pair: Pair, *, is_tested: bool = True) -> PairReport:
-    return PairReport(
-        **attributes(pair, "difference", "effect", "wins", "ties", "losses"),
-        interval=[pair.interval.low, pair.interval.high],
-        simultaneous=_list_ends(pair.simultaneous) if is_tested else None,
-        p=pair.p_adjusted if is_tested else None,
-        significant=pair.significant if is_tested else None,
-    )
+def _list_ends(interval: Interval | None) -> Ends | None:
+    return None if interval is None else [interval.low, interval.high]
 
 
-def render_text(facts: dict[str, Any]) -> str:
-    """Return the facts of `compare_pair` as lines of text: the verdict if tested, then a table."""
-    lines = [facts["verdict"]] if "verdict" in facts else []
-    lines += [*facts.get("notes", []), f"Dataset {facts['dataset_version']}."]
+def render_pair(report: ComparisonReport) -> str:
+    """Return the report on two runs, of which A is the reference, as lines of text: verdict, notes, table."""
+    before, after = sorted(report.runs, key=lambda run: run.id != report.reference)
+    measures = {}
+    for name, summaries in report.measures.items():
+        of_before, of_after = sorted(summaries, key=lambda summary: summary.run != report.reference)
+        measures[str(Measure.from_wire(name))] = {"before": of_before.mean, "after": of_after.mean} | vars(of_after)
+    facts = {
+        **attributes(report, "dataset_version", "warnings"),
+        "runs": [vars(before), vars(after)],
+        "duration_ms": change(before.duration_ms, after.duration_ms),
+        "measures": measures,
+    }
+    return "\n".join([*filter(None, [report.verdict]), *report.notes, render_changes(facts)])
+
+
+def render_changes(facts: dict[str, Any]) -> str:
+    """Return the changes between two summaries, from `compare_summaries`, as lines of text with a table."""
+    lines = [f"Dataset {facts['dataset_version']}."]
     for name, run in zip(("A", "B"), facts["runs"], strict=True):
         execution = run["execution"] and f"times {run['execution']}"
         details = [run.get("label"), str(run["id"]), f"git {run['git_sha'] or 'unknown'}", execution]
@@ -214,28 +187,6 @@ def render_text(facts: dict[str, Any]) -> str:
     change = "–" if durations["difference"] is None else f"{signed(durations['difference'] / 1000, 1)} s"
     lines.append(_render_row("duration", *seconds, change))
     return "\n".join([*lines, *(f"Note: {warning}" for warning in facts["warnings"])])
-
-
-def _compute_means(comparison: RunComparison, measure: str, runs: list[int]) -> list[float | None]:
-    values = comparison.values[measure][runs][:, comparison.members]
-    both = values[:, ~np.isnan(values).any(axis=0)]
-    return both.mean(axis=1).tolist() if both.size else [None, None]
-
-
-def _report_run(run: Run, label: str) -> RunReport:
-    return RunReport(
-        id=run.pk,
-        label=label,
-        benchmark=run.benchmark.name,
-        config=run.config,
-        git_sha=find_git_revision(run),
-        failed_queries=run.failed_queries,
-        execution=find_execution(run.benchmark, sum_cost_ms(run)),
-    )
-
-
-def _list_ends(interval: Interval | None) -> Ends | None:
-    return None if interval is None else [interval.low, interval.high]
 
 
 def _render_row(*cells: str) -> str:

@@ -14,11 +14,11 @@ from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.mappings.truth import hash_truth
 from apps.operations.working import wait
 from apps.results.comparison.comparing import compare_runs
-from apps.results.comparison_report import compare_pair
 from tests.api.callers import Callers, assert_refused
 from tests.api.test_addresses import MOST_QUERIES
 from tests.api.test_isolation import UNKNOWN
 from tests.benchmarks.conftest import make_library, short_batches  # noqa: F401 (a fixture)
+from tests.commands import json_of
 from tests.created import create_benchmark
 from tests.factories import add_version
 from tests.results.compared import make_compared, make_queries, noisy
@@ -41,20 +41,13 @@ def runs_of(benchmark: Benchmark) -> list[Run]:
 def test_comparison_of_two_runs_matches_the_command(callers: Callers, compared: Benchmark) -> None:
     before, after, _ = runs_of(compared)
     facts = callers.reader.get(PATH, baseline=before.pk, run=after.pk).json()
-    told = compare_pair(before, after)
-    for key in ("verdict", "notes", "dataset_version", "warnings"):
-        assert facts[key] == told[key]
+    assert facts == json_of("compare", before.pk, after.pk)
     [difference] = facts["differences"]
     assert (difference["run"], difference["compared_with"]) == (str(after.pk), str(before.pk))
-    assert {key: difference[key] for key in difference if key in told["primary"]} == {
-        key: told["primary"][key] for key in difference if key in told["primary"]
-    }
     assert (facts["measure"], facts["queries"], facts["baseline"]) == ("ndcg@10", 40, str(before.pk))
-    ap, one = told["measures"]["AP"], facts["measures"]["ap"]
-    assert [row["run"] for row in one] == [str(before.pk), str(after.pk)]
-    assert [row["mean"] for row in one] == pytest.approx([ap["before"], ap["after"]])
-    assert (one[1]["difference"], one[1]["interval"]) == (ap["difference"], ap["interval"])
-    assert (one[0]["difference"], one[0]["interval"]) == (0, [0, 0])
+    first, second = facts["measures"]["ap"]
+    assert (first["run"], first["difference"], first["interval"]) == (str(before.pk), 0, [0, 0])
+    assert (second["run"], second["difference"]) == (str(after.pk), pytest.approx(second["mean"] - first["mean"]))
     assert [(run["id"], run["standing"]) for run in facts["runs"]] == [
         (str(after.pk), "better"),
         (str(before.pk), "baseline"),

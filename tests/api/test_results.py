@@ -14,11 +14,12 @@ from apps.mappings.models import Mapping
 from apps.operations.models import Status
 from apps.results.leaderboard.coverage import load_coverage
 from apps.results.triage.queries import load_evaluation
-from apps.results.triage.sections import NAMES, load_content, load_section_means
+from apps.results.triage.sections import load_content, load_section_means
 from benchbench.ir.measures import Measure
 from tests.api.callers import Callers, assert_refused, done
 from tests.benchmarks.conftest import short_batches  # noqa: F401 (a fixture)
 from tests.benchmarks.gated import GOOD, POOR, make_gated, search
+from tests.commands import json_of
 from tests.factories import add_version, make_benchmark, make_collection, make_dataset, make_mapping
 from tests.rankings import change_rankings, delete_rankings
 from tests.results.sectioned import make_sectioned, searching
@@ -44,6 +45,8 @@ def test_results_contain_every_documented_field(callers: Callers, nightly: Bench
     first, second, pending = facts.pop("runs")
     assert facts == {
         "benchmark_id": str(nightly.pk),
+        "name": nightly.name,
+        "status": "completed",
         "dataset_version": 1,
         "duration_ms": 90_000,
         "primary_k": 10,
@@ -83,6 +86,8 @@ def test_results_contain_every_field_of_a_run(callers: Callers, nightly: Benchma
         "failed_queries": 0,
         "unranked": None,
         "warnings": [],
+        "index": None,
+        "ann": None,
     }
     assert first["metrics"]["mrr"] == first["metrics_flat"]["mrr"] == pytest.approx(15 / 21)
     assert first["metrics"]["precision"] == {
@@ -90,6 +95,12 @@ def test_results_contain_every_field_of_a_run(callers: Callers, nightly: Benchma
         "10": first["metrics_flat"]["precision@10"],
     }
     assert first["metrics_flat"]["precision@10"] == pytest.approx(2 / 21)
+
+
+def test_a_command_prints_the_same_results(callers: Callers, nightly: Benchmark) -> None:
+    printed = json_of("rescore", nightly.pk)
+    assert (printed.pop("unsearched_queries"), printed.pop("dropped_queries")) == (0, 0)
+    assert printed == callers.owner.get(path(nightly, tail="/results")).json()
 
 
 @pytest.mark.parametrize("status", Status.values)
@@ -189,23 +200,13 @@ def test_run_shows_its_coverage_sections_and_content(transactional_db: None, cal
     assert told["coverage"] == {
         "measures": [asdict(row) | {"name": Measure.parse(row.name).wire} for row in load_coverage(evaluation)]
     }
-    sections = load_section_means(evaluation)
-    assert sections is not None
-    assert told["sections"] == {
-        "judgments": sections.n,
-        "rows": [asdict(row) for row in sections.rows],
-        "doc_mrr": sections.doc_mrr,
-        "section_mrr": sections.section_mrr,
-    }
+    assert told["sections"] == asdict(load_section_means(evaluation))
     content = load_content(evaluation)
     assert told["content"] == {
         "k": content.k,
         "queries": len(content.queries),
         "unanswered": content.unanswered,
-        "means": [
-            {"name": name, "mean": mean, "queries": queries}
-            for name, (_, mean, queries) in zip(NAMES, content.means, strict=True)
-        ],
+        "means": [asdict(mean) for mean in content.means],
     }
 
 

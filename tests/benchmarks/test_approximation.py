@@ -11,7 +11,8 @@ from apps.benchmarks.progress import build_event
 from apps.benchmarks.running.finishing import load_notes
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
-from apps.results.exporters.documents import build_facts, render_text
+from apps.results.exporters.documents import render_text
+from apps.results.exporters.results_json import build_results
 from apps.retrieval.models import Index
 from apps.retrieval.search.pgvector import find_ann_index
 from benchbench.ir.planning.matrix import MatrixError
@@ -72,7 +73,7 @@ class TestAnApproximateRun:
         assert facts["build_seconds"] > 0
         assert find_ann_index(facts["index"]) is not None
 
-        reported = {run["label"]: run["ann"] for run in build_facts(benchmark)["runs"]}
+        reported = {run.label: run.ann for run in build_results(benchmark).runs}
         assert reported[run_of(benchmark, WIDE).label]["recall"][0]["mean"] == 1
         told = "recall@10 1.000 in 12 queries (worst 1.00), recall@20 1.000 in 12 queries (worst 1.00)"
         assert told in render_text(benchmark)

@@ -140,7 +140,7 @@ def test_estimate_uses_local_measured_costs_once_available(library):
 
 def test_the_command_prints_it(library):
     facts = json_of("run_benchmark", "library", "--modes", "dense,hybrid", "--dry-run")
-    assert (facts["runs"], facts["queries"]) == (2, 12)
+    assert (facts["total_runs"], facts["queries"]) == (2, 12)
     assert facts["distinct"] == {"encode": 12, "dense": 12, "lexical": 12, "fuse": 12, "rerank_pairs_at_most": 0}
     assert facts["estimate_seconds"] > 0
     told = output_of("run_benchmark", "library", "--dry-run")

@@ -248,7 +248,7 @@ def test_command_runs_experiment_and_shows_failures(folder, monkeypatch):
     said = "The store chromadb needs the package chromadb: pip install 'benchbench[chromadb]'."
     assert failed["error_message"] == said
     assert failed["label"].endswith("· dense · chromadb:hnsw · top 3")
-    assert completed["metrics"]["recall@1"] == 1
+    assert completed["metrics_flat"]["recall@1"] == 1
     benchmark = Benchmark.objects.get()
     log = "".join(build_files(benchmark, benchmark.dataset_version)["run.log"])
     _, _, traceback = log.partition("never started. The store chromadb needs the package chromadb")

@@ -9,8 +9,8 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.benchmarks.measuring.again import rescore
+from apps.benchmarks.measuring.approximations import build_ann
 from apps.benchmarks.models import Benchmark, Evaluation, Run
-from apps.benchmarks.runs import build_run_facts
 from apps.datasets.editing.drafts import freeze
 from apps.datasets.models import DatasetVersion
 from apps.mappings.resolving import resolve
@@ -57,7 +57,7 @@ def test_loss_uses_the_judgments_of_the_shown_values(library, admin_client):
         exact, narrow = (run_of(benchmark, ann) for ann in ("exact", NARROW))
         values = mean_of(narrow, version), mean_of(exact, version)
         evaluation = Evaluation.objects.get(run=narrow, dataset_version=version)
-        ndcg = build_run_facts(narrow, evaluation.means, evaluation.truth_hash)["ann"]["ndcg"]
+        ndcg = build_ann(narrow, evaluation.truth_hash)["ndcg"]
         assert (ndcg["approximate"], ndcg["exact"]) == pytest.approx(values)
         assert ndcg["cost"] > 0 or version == second
         (text,) = told(admin_client, benchmark, version)
@@ -65,7 +65,7 @@ def test_loss_uses_the_judgments_of_the_shown_values(library, admin_client):
 
 
 def test_no_loss_is_shown_for_unmeasured_judgments(library):
-    ann = build_run_facts(run_of(run_matrix(library, ann=["exact", NARROW]), NARROW), {}, "another")["ann"]
+    ann = build_ann(run_of(run_matrix(library, ann=["exact", NARROW]), NARROW), "another")
     assert ann["ndcg"] == {"measure": "nDCG@10", "approximate": None, "exact": None, "cost": None}
     assert ann["recall"]
 

@@ -150,7 +150,7 @@ def test_command_prints_report_and_fails_if_every_run_failed(library, tmp_path):
         call_command("run_benchmark", "library", "--modes", "dense", *reranker, "--wait", "--json", stdout=out)
     report = json.loads(out.getvalue())
     assert (report["status"], report["runs"][0]["status"]) == ("failed", "failed")
-    assert report["runs"][0]["metrics"] == {}
+    assert report["runs"][0]["metrics_flat"] == {}
 
 
 def test_event_of_deleted_benchmark_is_complete_with_final_status(library):

@@ -102,6 +102,15 @@ def test_another_measure_is_described_and_not_tested(runs):
     assert measures["AP"].differences[2].mean == pytest.approx((VALUES[2] - VALUES[1]).mean() / 2)
 
 
+def test_described_measures_cover_the_queries_that_every_run_answered(db):
+    values = VALUES.copy()
+    values[2, :2] = np.nan
+    found = compare_runs(make_compared(make_queries(40), values).runs.all())
+    primary = summarise_measures(found)[0]
+    assert primary.means == pytest.approx(found.comparison.means)
+    assert {one.n for one in primary.differences} == {found.comparison.n} == {38}
+
+
 def test_slices_are_compared_separately_and_small_ones_are_untested(db):
     runs = list(make_compared(make_queries(40, category=["billing"] * 35 + ["search"] * 5), VALUES).runs.all())
     found = compare_runs(runs, slice="category: billing")
@@ -225,18 +234,19 @@ def test_it_holds_the_second_run_against_the_first(compared, capsys):
     call_command("compare", "nightly:1", str(compared.runs.get(run_order=2).pk), "--json")
     facts = json.loads(capsys.readouterr().out)
     assert facts["verdict"] == "Against the baseline top 10: top 20 is better."
-    assert facts["primary"]["difference"] == pytest.approx((PAIR[1] - PAIR[0]).mean())
-    assert facts["primary"]["significant"]
-    assert facts["primary"]["wins"] == int((PAIR[1] > PAIR[0]).sum())
-    assert facts["measures"]["nDCG@10"]["before"] == pytest.approx(PAIR[0].mean())
-    assert [run["git_sha"] for run in facts["runs"]] == [None, "abc"]
+    (difference,) = facts["differences"]
+    assert difference["difference"] == pytest.approx((PAIR[1] - PAIR[0]).mean())
+    assert difference["significant"]
+    assert difference["wins"] == int((PAIR[1] > PAIR[0]).sum())
+    assert facts["measures"]["ndcg@10"][0]["mean"] == pytest.approx(PAIR[0].mean())
+    assert {run["label"]: run["git_sha"] for run in facts["runs"]} == {"top 10": None, "top 20": "abc"}
 
 
 def test_order_of_run_arguments_sets_the_sign(compared, capsys):
     call_command("compare", "nightly:2", "nightly:1", "--json")
     facts = json.loads(capsys.readouterr().out)
-    assert facts["primary"]["difference"] == pytest.approx((PAIR[0] - PAIR[1]).mean())
-    assert facts["measures"]["AP"]["difference"] < 0
+    assert facts["differences"][0]["difference"] == pytest.approx((PAIR[0] - PAIR[1]).mean())
+    assert [row["difference"] < 0 for row in facts["measures"]["ap"]] == [True, False]
 
 
 def test_means_cover_the_same_queries_as_the_difference(db, capsys):
@@ -244,9 +254,9 @@ def test_means_cover_the_same_queries_as_the_difference(db, capsys):
     values[1, :5] = np.nan
     make_compared(make_queries(40), values, name="nightly")
     call_command("compare", "nightly:1", "nightly:2", "--json")
-    one = json.loads(capsys.readouterr().out)["measures"]["nDCG@10"]
-    assert (one["before"], one["after"]) == (pytest.approx(PAIR[0, 5:].mean()), pytest.approx(PAIR[1, 5:].mean()))
-    assert one["difference"] == pytest.approx(one["after"] - one["before"])
+    before, after = json.loads(capsys.readouterr().out)["measures"]["ndcg@10"]
+    assert (before["mean"], after["mean"]) == (pytest.approx(PAIR[0, 5:].mean()), pytest.approx(PAIR[1, 5:].mean()))
+    assert after["difference"] == pytest.approx(after["mean"] - before["mean"])
 
 
 def test_it_writes_a_table(compared, capsys):

@@ -10,7 +10,14 @@ from apps.collections.records import DocumentRecord, SectionRecord
 from apps.datasets.models import Query
 from apps.datasets.records import JudgmentRecord, QueryRecord
 from apps.results.triage import sections as content
-from apps.results.triage.sections import Content, ContentError, find_section, load_content, load_section_means
+from apps.results.triage.sections import (
+    Content,
+    ContentError,
+    ContentMean,
+    find_section,
+    load_content,
+    load_section_means,
+)
 from benchbench.site.panels import change_url
 from tests.benchmarks.conftest import import_all
 from tests.created import run_benchmark
@@ -60,17 +67,18 @@ def test_the_values_are_those_worked_out_by_hand(benchmark):
         "both": [1, None, None],  # in two chunks of one document
         "sugar": [None, 4 / 6, 2 * 3 / (7 + 7)],
     }
-    evidence, overlap, rouge = found.means
-    assert evidence == ("Evidence recall", (0 + 1 / 2 + 1) / 3, 3)
-    assert overlap == ("Answer token overlap", pytest.approx((1 + 4 / 6) / 2), 2)
-    assert rouge == ("ROUGE-L", pytest.approx((2 / 3 + 3 / 7) / 2), 2)
+    assert [(row.name, row.mean, row.queries) for row in found.means] == [
+        ("evidence_recall", (0 + 1 / 2 + 1) / 3, 3),
+        ("answer_token_overlap", pytest.approx((1 + 4 / 6) / 2), 2),
+        ("rouge_l", pytest.approx((2 / 3 + 3 / 7) / 2), 2),
+    ]
     assert (found.k, found.unanswered) == (2, 0)
 
 
 def test_a_query_that_failed_is_left_out_and_counted(admin_client, benchmark):
     change_rankings(QueryResult.objects.filter(query__key="zebra"), error="It timed out.")
     found = load_content(Evaluation.objects.get())
-    assert (found.means[0], found.unanswered) == (("Evidence recall", 3 / 4, 2), 1)
+    assert (found.means[0], found.unanswered) == (ContentMean("evidence_recall", 3 / 4, 2), 1)
     shown = text_of(admin_client.get(fragment_of(benchmark.runs.get())))
     assert "3 have evidence or an expected answer; 1 more failed or was not searched, and is left out." in shown
 
@@ -165,7 +173,7 @@ def make_sectioned() -> Benchmark:
 
 def test_the_means_are_those_worked_out_by_hand(sectioned):
     means = load_section_means(Evaluation.objects.get())
-    assert means.n == 2, "the third judgment names no section"
+    assert means.judgments == 2, "the third judgment names no section"
     told = [(row.k, row.doc_recall, row.section_recall, row.section_share) for row in means.rows]
     assert told == [(1, 0.0, 0.0, 0.0), (2, 0.5, 0.5, 0.25)]
     assert (means.doc_mrr, means.section_mrr) == ((1 / 2 + 0) / 2, (1 / 2 + 0) / 2)

@@ -205,12 +205,11 @@ class Benchmarks(BenchmarkResource):
             )
 
     @post("/preview", PreviewAnswer, BenchmarkPreview, act="view", names=KEYS, refuses=[404])
-    def preview_benchmark(self, data: dict[str, Any]) -> dict[str, Any]:
+    def preview_benchmark(self, data: dict[str, Any]) -> Plan:
         """Show the runs and the cost of a matrix without creating anything. Raises the same errors as creating."""
         with prefix_matrix_fields(data["config_matrix"]):
             mapping, options = self.find_inputs(data)
-            plan = preview(mapping, owner=self.user, **options)
-        return vars(plan) | {"total_runs": len(plan.labels)}
+            return preview(mapping, owner=self.user, **options)
 
     @get("/<id:benchmark_id>", BenchmarkAnswer)
     def get_benchmark(self, benchmark: Benchmark) -> Benchmark:

@@ -1,7 +1,7 @@
 """Results of a benchmark and of a run, and the rankings of its queries."""
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -24,7 +24,7 @@ from apps.results.exporters.results_json import Results as Outcome
 from apps.results.exporting import load_version
 from apps.results.leaderboard.coverage import CoverageRow, load_coverage
 from apps.results.triage.queries import require_values
-from apps.results.triage.sections import NAMES, SectionRow, load_content, load_section_means
+from apps.results.triage.sections import ContentMean, SectionMeans, load_content, load_section_means
 from benchbench.ir.measures import Measure
 
 MEAN = {"type": ["number", "null"]}
@@ -112,22 +112,8 @@ class CoverageAnswer(MeasuredRun):
 
 
 @dataclass(frozen=True)
-class SectionMeansAnswer(MeasuredRun):
+class SectionMeansAnswer(SectionMeans, MeasuredRun):
     """Means of a run over judgments that name sections, for documents and sections."""
-
-    judgments: Annotated[int, "Judgments that name sections and whose query was answered; 0: no means."]
-    rows: list[SectionRow]
-    doc_mrr: float | None
-    section_mrr: float | None
-
-
-@dataclass(frozen=True)
-class ContentMean:
-    """A mean over the queries with evidence or an answer."""
-
-    name: Literal["evidence_recall", "answer_token_overlap", "rouge_l"]
-    mean: float | None
-    queries: int
 
 
 @dataclass(frozen=True)
@@ -212,17 +198,15 @@ class RunMeasures(RunResource):
     def get_run_sections(self, run: Run, query: dict[str, Any]) -> SectionMeansAnswer:
         """Show the means of a run for the sections that judgments name."""
         evaluation = require_values(run, **query)
-        means = load_section_means(evaluation)
-        rows = (means.n, means.rows, means.doc_mrr, means.section_mrr) if means else (0, [], None, None)
-        return SectionMeansAnswer(*get_run_version(evaluation), *rows)
+        return SectionMeansAnswer(*get_run_version(evaluation), **vars(load_section_means(evaluation)))
 
     @get("/content", ContentAnswer, VersionQuery, refuses=[409])
     def get_run_content(self, run: Run, query: dict[str, Any]) -> ContentAnswer:
         """Show how far the first chunks of a run cover the evidence and answers of queries."""
         evaluation = require_values(run, **query)
         content = load_content(evaluation)
-        means = [ContentMean(name, mean, n) for name, (_, mean, n) in zip(NAMES, content.means, strict=True)]
-        return ContentAnswer(*get_run_version(evaluation), content.k, len(content.queries), content.unanswered, means)
+        counts = content.k, len(content.queries), content.unanswered
+        return ContentAnswer(*get_run_version(evaluation), *counts, content.means)
 
 
 def get_run_version(evaluation: Evaluation) -> tuple[UUID, int]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping as MappingType
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from django.conf import settings
@@ -46,12 +46,9 @@ class Preview:
     warnings: list[str]
     explanation: str
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the preview as `run_benchmark --dry-run --json` prints it."""
-        facts = asdict(self)
-        labels = facts.pop("labels")
-        facts.pop("explanation")
-        return {"runs": len(labels), **facts}
+    @property
+    def total_runs(self) -> int:
+        return len(self.labels)
 
 
 def preview(

@@ -22,11 +22,14 @@ RESAMPLES = 2_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeasureSummary:
-    """One measure of every run: its mean, and its difference to the reference with an interval, without a test."""
+    """One measure of every run: its mean, and its difference to the reference with an interval, without a test.
+
+    All are over the queries on which every run has a value.
+    """
 
     measure: str
     means: list[float | None]
-    differences: list[MeanInterval]  # over the queries that both have; 0 for the reference itself
+    differences: list[MeanInterval]  # 0 for the reference itself
 
 
 def summarise_measures(comparison: RunComparison, *, only: Sequence[int] | None = None) -> list[MeasureSummary]:
@@ -35,7 +38,8 @@ def summarise_measures(comparison: RunComparison, *, only: Sequence[int] | None 
     `only`: the runs whose differences get an interval, by default all.
     """
     names = sorted(comparison.values, key=lambda name: name != comparison.primary)
-    values = [comparison.values[name][:, comparison.members] for name in names]
+    of_all = [comparison.values[name][:, comparison.members] for name in names]
+    values = [np.where(np.isnan(of_measure).any(axis=0), np.nan, of_measure) for of_measure in of_all]
     runs, reference = len(comparison.runs), comparison.reference
     rows = np.concatenate([of_measure - of_measure[reference] for of_measure in values])
     drawn = None if only is None else {start + run for start in range(0, len(rows), runs) for run in only}

@@ -3,18 +3,21 @@
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 from uuid import UUID
 
+from apps.benchmarks.measuring.approximations import build_ann
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.running.rankings import CALLS
 from apps.benchmarks.running.timing import find_execution, sum_cost_ms
-from apps.benchmarks.runs import flatten
+from apps.benchmarks.runs import flatten, nest
 from apps.datasets.models import DatasetVersion
+from apps.operations.models import Status
 from apps.results.exporters.outcomes import Outcome, load_outcomes
 from apps.results.leaderboard.runs import Row, load_leaderboard
 from apps.results.triage.queries import load_evaluation
+from benchbench.reading.strict_json import attributes
 
 FLAT = 'By name, as in {"precision@10": 0.4}.'
 STAGES = ("rewrite", "search", "rerank", "total")
@@ -51,6 +54,8 @@ class RunResult:
     failed_queries: Annotated[int, "Left out of the means."]
     unranked: Annotated[str | None, "Why the run has no rank: too many queries have no value."]
     warnings: list[str]
+    index: Annotated[str | None, "Name of the index that it searched."]
+    ann: Annotated[dict[str, Any] | None, "Setting, recall and loss of its approximate search; null if exact."]
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,8 @@ class Results:
     """The outcome of a benchmark: its runs in their order, and a summary."""
 
     benchmark_id: UUID
+    name: str
+    status: Status
     dataset_version: int
     duration_ms: Annotated[int | None, "From start to end of the benchmark."]
     primary_k: int
@@ -114,8 +121,8 @@ def build_results(benchmark: Benchmark, *, version: DatasetVersion | None = None
     It has final means only. `timing` holds a run's own costs: building its index, its stages for all queries, and both.
     `per_query` has milliseconds per query, and whether they are shared. Runs share the wall clock, so it belongs to the
     benchmark: `duration_ms`. Means are those on `version`, by default the benchmark's own. Additions to the contract of
-    the API: `dataset_version`, its number; `duration_ms`; and a run's `label`, `failed_queries`, `unranked`, `warnings`
-    and `per_query`.
+    the API: `name`, `status`, `dataset_version`, its number, `duration_ms`; and a run's `label`, `failed_queries`,
+    `unranked`, `warnings`, `index`, `ann` and `per_query`.
     """
     board = load_leaderboard(benchmark, version=version)
     final = [row for row in board.rows if row.run.status == Run.Status.COMPLETED and not row.provisional]
@@ -125,6 +132,8 @@ def build_results(benchmark: Benchmark, *, version: DatasetVersion | None = None
     started, ended = benchmark.started_at, benchmark.completed_at
     return Results(
         benchmark_id=benchmark.pk,
+        name=benchmark.name,
+        status=Status(benchmark.status),
         dataset_version=board.version.number,
         duration_ms=round(1000 * (ended - started).total_seconds()) if started and ended else None,
         primary_k=benchmark.primary_k,
@@ -167,9 +176,18 @@ def write(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
 
 
 def _build_run_result(row: Row) -> RunResult:
-    facts = row.facts
-    values = {**facts, "id": row.run.pk, "metrics": NO_METRICS | facts["metrics"], "timing": _build_timing(row.run)}
-    return RunResult(**{field.name: values[field.name] for field in fields(RunResult)})
+    run, metrics = row.run, flatten(row.final)
+    return RunResult(
+        id=run.pk,
+        **attributes(run, "run_order", "config_hash", "config", "status", "label", "failed_queries", "warnings"),
+        error_message=run.error_message or None,
+        metrics=NO_METRICS | nest(metrics),
+        metrics_flat=metrics,
+        timing=_build_timing(run),
+        unranked=row.unranked or None,
+        index=str(run.index) if run.index else None,
+        ann=build_ann(run, row.truth),
+    )
 
 
 def _build_timing(run: Run) -> Timing:

@@ -12,7 +12,6 @@ from apps.benchmarks.measuring.measures import FAMILIES
 from apps.benchmarks.measuring.slicing import compute_means, try_slicing
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.progress import build_event
-from apps.benchmarks.runs import build_run_facts
 from apps.datasets.models import DatasetVersion
 from apps.operations.models import Status
 from benchbench.ir.measures import Measure
@@ -58,11 +57,6 @@ class Row:
     def ann(self) -> str:
         """A sentence on the losses of the run's approximate search; "" if it is exact."""
         return render_ann(build_ann(self.run, self.truth))
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """Facts of the run, with its means if final."""
-        return {**build_run_facts(self.run, self.final, self.truth), "unranked": self.unranked or None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +211,5 @@ def _build_provisional(run: Run, progress: dict[str, Any] | None) -> Row:
     """Return the row of a run without an evaluation, with its means so far if it is running."""
     if progress is None or run.status in (Run.Status.FAILED, Run.Status.CANCELLED):
         return Row(run, {})
-    wire = {Measure.parse(name).wire: name for name in run.benchmark.measures}
-    values = {wire[name]: value for name, value in progress["metrics_flat"].items() if name in wire}
+    values = {str(Measure.from_wire(name)): value for name, value in progress["metrics_flat"].items()}
     return Row(run, values, so_far=progress["completed_queries"])

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import fmean
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
@@ -69,23 +69,23 @@ class SectionRow:
     section_share: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SectionMeans:
-    """Means of a run's document and section ranks, over `n` judgments with sections whose query was answered."""
+    """Means of a run's document and section ranks; None without judgments."""
 
-    n: int
+    judgments: Annotated[int, "Judgments that name sections and whose query was answered; 0: no means."]
     rows: list[SectionRow]
-    doc_mrr: float
-    section_mrr: float
+    doc_mrr: float | None
+    section_mrr: float | None
 
 
-def load_section_means(evaluation: Evaluation) -> SectionMeans | None:
-    """Return the section-level means of an evaluation's run; None if no relevant judgment names sections.
+def load_section_means(evaluation: Evaluation) -> SectionMeans:
+    """Return the section-level means of an evaluation's run.
 
     Each judgment counts once. Raises CutError as `load_section_hits` does.
     """
     ranks = load_section_hits(evaluation)
-    return _compute_means(ranks, evaluation.run.benchmark.k_values) if ranks else None
+    return _compute_means(ranks, evaluation.run.benchmark.k_values) if ranks else SectionMeans(0, [], None, None)
 
 
 def load_section_hits(evaluation: Evaluation) -> list[SectionHits]:
@@ -175,7 +175,8 @@ def has_sections(evaluation: Evaluation) -> bool:
     return bool(judgments.filter(section_refs__isnull=False).exclude(section_refs=[]).exists())
 
 
-NAMES: dict[Literal["evidence_recall", "answer_token_overlap", "rouge_l"], str] = {
+Name = Literal["evidence_recall", "answer_token_overlap", "rouge_l"]
+NAMES: dict[Name, str] = {
     "evidence_recall": "Evidence recall",
     "answer_token_overlap": "Answer token overlap",
     "rouge_l": "ROUGE-L",
@@ -203,6 +204,19 @@ class QueryContent:
         return [getattr(self, name) for name in NAMES]
 
 
+@dataclass(frozen=True)
+class ContentMean:
+    """A mean over the queries with evidence or an answer."""
+
+    name: Name
+    mean: float | None
+    queries: int
+
+    @property
+    def title(self) -> str:
+        return NAMES[self.name]
+
+
 @dataclass(frozen=True, slots=True)
 class Content:
     """The values of a run over its first `k` chunks.
@@ -216,12 +230,11 @@ class Content:
     unanswered: int
 
     @property
-    def means(self) -> list[tuple[str, float | None, int]]:
-        """Name, mean and number of queries with a value of each measure."""
-        by_field = {
-            field: [value for query in self.queries if (value := getattr(query, field)) is not None] for field in NAMES
+    def means(self) -> list[ContentMean]:
+        by_name = {
+            name: [value for query in self.queries if (value := getattr(query, name)) is not None] for name in NAMES
         }
-        return [(NAMES[field], fmean(values) if values else None, len(values)) for field, values in by_field.items()]
+        return [ContentMean(name, fmean(values) if values else None, len(values)) for name, values in by_name.items()]
 
 
 def load_content(evaluation: Evaluation, *, k: int | None = None) -> Content:

@@ -21,7 +21,7 @@ from apps.demo import preparing
 from apps.operations.commands import UseCaseCommand
 from apps.operations.working import wait
 from apps.results.exporters.documents import render_text
-from apps.results.exporters.results_json import load_run_result
+from apps.results.exporters.results_json import RunResult, build_results
 from apps.retrieval.indexing import find_or_start_build
 from apps.retrieval.models import Index
 from benchbench.decimals import signed
@@ -107,7 +107,7 @@ search in eight configurations, with and without reranking, prints the leaderboa
 
 def describe_reranking(benchmark: Benchmark) -> str:
     """Return a line per completed run with a reranked twin: its gain in nDCG and its cost in ms. "" without twins."""
-    runs = benchmark.runs.filter(status=Run.Status.COMPLETED).select_related("benchmark__dataset_version")
+    runs = [run for run in build_results(benchmark).runs if run.status == Run.Status.COMPLETED]
     runs_by_config = {_get_base_config(run): run for run in runs if not run.config["use_reranker"]}
     primary = f"ndcg@{benchmark.primary_k}"
     lines = []
@@ -115,19 +115,18 @@ def describe_reranking(benchmark: Benchmark) -> str:
         twin = runs_by_config.get(_get_base_config(run)) if run.config["use_reranker"] else None
         if twin is None:
             continue
-        results = [load_run_result(each) for each in (twin, run)]
-        if reasons := [f"{one.label}: {one.unranked}" for one in results if one.unranked]:
-            lines += [f"  {sentence}" for sentence in reasons]
+        if reasons := [f"  {one.label}: {one.unranked}" for one in (twin, run) if one.unranked]:
+            lines += reasons
             continue
-        before, after = (one.metrics_flat[primary] or 0 for one in results)
-        ms = run.timing["total_ms"] - twin.timing["total_ms"]
+        before, after = (one.metrics_flat[primary] or 0 for one in (twin, run))
+        ms = run.timing.per_query["total_ms"] - twin.timing.per_query["total_ms"]
         gain = f"{before:.4f} → {after:.4f} ({signed(after - before)})"
         lines.append(f"  {twin.label}: {gain}, {signed(ms, 0)} ms a query")
     head = f"Effect of reranking on nDCG@{benchmark.primary_k}; the benchmark's page shows its significance:"
     return "\n".join([head, *lines]) if lines else ""
 
 
-def _get_base_config(run: Run) -> tuple[tuple[str, str], ...]:
+def _get_base_config(run: RunResult) -> tuple[tuple[str, str], ...]:
     """Return the configuration without its reranking options."""
     return tuple(sorted((key, str(value)) for key, value in run.config.items() if "rerank" not in key))
 

@@ -1,5 +1,6 @@
 """Compare two runs, or two summary.json files."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,8 @@ from django.core.management.base import CommandParser
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.runs import find_run, find_subject
 from apps.operations.commands import UseCaseCommand
-from apps.results.comparison_report import compare_pair, render_text
+from apps.results.comparison.comparing import compare_runs
+from apps.results.comparison_report import build_report, render_changes, render_pair
 from benchbench.errors import BenchbenchError
 from benchbench.files.flowbaby_results import compare_summaries, read_summary
 from benchbench.names import find_named
@@ -40,10 +42,13 @@ judge the difference: use `gate` for that.
             raise self.misuse(f"Compare two files or two runs: {lonely!r} is not a file, but the other is.")
         if all(files):
             facts = compare_summaries(*(read_summary(Path(name)) for name in names))
+            text = render_changes(facts)
         else:
+            before, after = map(find_run_by_name, names)
             with self.busy("Comparing"):
-                facts = compare_pair(*(find_run_by_name(name) for name in names))
-        self.report(facts, render_text(facts), as_json=options["json"])
+                report = build_report(compare_runs([before, after], baseline=before))
+            facts, text = asdict(report), render_pair(report)
+        self.report(facts, text, as_json=options["json"])
 
 
 def find_run_by_name(name: str) -> Run:

@@ -8,12 +8,12 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from apps.benchmarks.external.importing import NewBenchmark, import_runs
-from apps.benchmarks.external.reports import RunReport
-from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.models import Benchmark
 from apps.datasets.models import Dataset
 from apps.datasets.versions import find_version
 from apps.operations.commands import UseCaseCommand
-from apps.results.exporters.documents import build_facts, render_text
+from apps.results.exporters.documents import render_text
+from apps.results.exporters.results_json import build_results
 from benchbench.files.runs import FORMATS
 from benchbench.names import find_named
 from benchbench.reading.kinds import split_calls
@@ -85,8 +85,11 @@ a document twice for a query is refused, with its line. All files are imported, 
         for _, report in imported.runs:
             for note in report.list_notes():
                 self.warn(note)
-        facts = build_facts(imported.benchmark) | {
-            "imported": [_build_facts(run, report) for run, report in imported.runs]
+        facts = asdict(build_results(imported.benchmark)) | {
+            "imported": [
+                {"run": run.pk, "sha256": run.provenance["file"]["sha256"], **asdict(report)}
+                for run, report in imported.runs
+            ]
         }
         lines = [*(report.sentence for _, report in imported.runs), render_text(imported.benchmark)]
         self.report(facts, "\n".join(lines), as_json=options["json"])
@@ -97,7 +100,3 @@ def parse_cutoffs(text: str) -> list[int]:
         return [int(item) for item in text.split(",")]
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of whole numbers such as 10,20") from None
-
-
-def _build_facts(run: Run, report: RunReport) -> dict[str, Any]:
-    return {"run": str(run.pk), "sha256": run.provenance["file"]["sha256"], **asdict(report)}

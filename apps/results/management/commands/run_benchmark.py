@@ -2,6 +2,7 @@
 
 import contextlib
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,8 @@ from apps.mappings.models import Mapping
 from apps.operations.commands import UseCaseCommand
 from apps.operations.models import Operation, Status
 from apps.operations.working import OperationFailedError, wait
-from apps.results.exporters.documents import build_facts, render_text
+from apps.results.exporters.documents import render_text
+from apps.results.exporters.results_json import build_results
 from apps.results.exporters.spec002 import Console, write_baselines
 from apps.results.exporting import export_to
 from benchbench.errors import BenchbenchError
@@ -100,7 +102,8 @@ the runs. With --wait they are done here if no worker is running, and the leader
             with in_options():
                 preview_options = {name: options[name] for name in ("owner", "measures", "allow_missing")}
                 planned = preview(mapping, matrix, **preview_options)
-            self.report(planned.as_dict(), preview_text(planned), as_json=options["json"])
+            facts = {"total_runs": planned.total_runs} | asdict(planned)
+            self.report(facts, preview_text(planned), as_json=options["json"])
             return
         with in_options():
             name = options["name"] or f"{mapping.name} {time.strftime('%Y-%m-%d %H:%M:%S')}"
@@ -166,7 +169,7 @@ the runs. With --wait they are done here if no worker is running, and the leader
         if folder and options["experiment"]:
             paths.append(export_to(benchmark, "strategy", folder))
         verification = verify(benchmark) if benchmark.manifest and benchmark.status in COMPARED else None
-        facts = build_facts(benchmark) | ({"files": [str(path) for path in paths]} if folder else {})
+        facts = asdict(build_results(benchmark)) | ({"files": [str(path) for path in paths]} if folder else {})
         lines = [render_text(benchmark), *(f"Wrote {path}." for path in paths)]
         if verification:
             names = ("reproduces", "source", "differences", "environment")
