@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Sequence
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -31,6 +32,13 @@ def env_int(name: str, default: int, *, minimum: int = 1) -> int:
 def env_list(name: str, default: list[str]) -> list[str]:
     value = os.environ.get(name, "")
     return [item.strip() for item in value.split(",") if item.strip()] if value else default
+
+
+def env_choice(name: str, default: str, choices: Sequence[str]) -> str:
+    value = env_str(name, default)
+    if value not in choices:
+        raise ImproperlyConfigured(f"{name} must be one of {', '.join(choices)}, not {value!r}.")
+    return value
 
 
 def env_rate(name: str, default: str) -> tuple[int, int]:

@@ -13,9 +13,16 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.utils import get_random_secret_key
 
 from benchbench import embedded
-from benchbench.environment import env_bool, env_int, env_list, env_rate, env_str
+from benchbench.environment import env_bool, env_choice, env_int, env_list, env_rate, env_str
 from benchbench.logs import build_logging
-from benchbench.site.presets import CONTENT_SECURITY_POLICY, FILE_UPLOAD_HANDLERS, SPECTACULAR_SETTINGS, UNFOLD  # noqa: F401  (settings as they are)
+from benchbench.site.presets import (  # noqa: F401  (settings as they are)
+    CONTENT_SECURITY_POLICY,
+    FILE_UPLOAD_HANDLERS,
+    SINGLE_SIGN_ON_APPS,
+    SPECTACULAR_SETTINGS,
+    UNFOLD,
+    build_provider,
+)
 from benchbench.site.presets import REST_FRAMEWORK as REST
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -133,6 +140,25 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
 ]
+# Single sign-on by OpenID Connect. Without an issuer no part of it is installed.
+BENCHBENCH_OIDC_ISSUER = env_str("BENCHBENCH_OIDC_ISSUER", "").rstrip("/")
+BENCHBENCH_OIDC_NAME = env_str("BENCHBENCH_OIDC_NAME", "single sign-on")
+BENCHBENCH_OIDC_DOMAINS = [domain.lower().lstrip("@") for domain in env_list("BENCHBENCH_OIDC_DOMAINS", [])]
+BENCHBENCH_OIDC_GROUPS = env_list("BENCHBENCH_OIDC_GROUPS", [])
+BENCHBENCH_OIDC_GROUPS_CLAIM = env_str("BENCHBENCH_OIDC_GROUPS_CLAIM", "groups")
+BENCHBENCH_OIDC_ROLE = env_choice("BENCHBENCH_OIDC_ROLE", "viewer", ("viewer", "judge", "editor"))
+BENCHBENCH_OIDC_TRUST_EMAIL = env_bool("BENCHBENCH_OIDC_TRUST_EMAIL")
+if BENCHBENCH_OIDC_ISSUER:
+    BENCHBENCH_OIDC_ID, provider = build_provider(
+        BENCHBENCH_OIDC_ISSUER,
+        env_str("BENCHBENCH_OIDC_CLIENT_ID", ""),
+        env_str("BENCHBENCH_OIDC_CLIENT_SECRET", ""),
+    )
+    SOCIALACCOUNT_PROVIDERS = {"openid_connect": provider}
+    SOCIALACCOUNT_ADAPTER = "apps.accounts.openid.SiteAdapter"
+    first = INSTALLED_APPS.index("apps.operations")
+    INSTALLED_APPS[first:first] = SINGLE_SIGN_ON_APPS
+    MIDDLEWARE.append("allauth.account.middleware.AccountMiddleware")
 LOGIN_URL = "admin:login"
 LOGIN_REDIRECT_URL = "admin:index"
 LANGUAGE_CODE = "en-us"

@@ -3,6 +3,7 @@ from functools import wraps
 from typing import Any
 
 from csp.decorators import csp_update
+from django.conf import settings
 from django.contrib import admin
 from django.contrib.admin.views.decorators import staff_member_required
 from django.core.exceptions import PermissionDenied
@@ -53,6 +54,7 @@ urlpatterns = [
     path("metrics", metrics),
     path("admin/rq/", include((list_queue_pages(), "django_rq"))),
     path("admin/", admin.site.urls),
+    *([path("sso/", include("apps.accounts.urls"))] if settings.BENCHBENCH_OIDC_ISSUER else []),
     path("api/v2/", include("apps.api.urls")),
     path("api/docs/", staff_member_required(docs), name="api_docs"),
     re_path(r"^api(?!/docs$)(?:/|$)", not_found),  # /api/docs is sent on to where it ends in a slash, as pages are

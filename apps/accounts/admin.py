@@ -6,6 +6,8 @@ with it). Superusers may do everything.
 
 from typing import Any
 
+from django.apps import apps
+from django.conf import settings
 from django.contrib import admin
 from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
@@ -33,6 +35,10 @@ STATES = {"active": "success", "expired": "warning", "revoked": "danger"}
 
 admin.site.unregister(User)
 admin.site.unregister(Group)
+if settings.BENCHBENCH_OIDC_ISSUER:  # allauth's tables have no pages here
+    for label in ("account", "socialaccount"):
+        for model in filter(admin.site.is_registered, apps.get_app_config(label).get_models()):
+            admin.site.unregister(model)
 
 
 def list_permissions(user: Any) -> QuerySet[Permission]:

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.contrib.admin import ModelAdmin
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -27,6 +28,11 @@ logger = logging.getLogger(__name__)
 
 class SignInForm(AuthenticationForm):
     """The admin's sign-in form with the API's limits on wrong passwords, so that guessing here gains nothing."""
+
+    @property
+    def single_sign_on(self) -> str:
+        """Name of the other way to sign in; empty if none is configured."""
+        return settings.BENCHBENCH_OIDC_NAME if settings.BENCHBENCH_OIDC_ISSUER else ""
 
     def clean(self) -> Any:
         try:

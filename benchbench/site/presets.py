@@ -1,9 +1,12 @@
 """Settings that are the same on every site: REST framework, OpenAPI, content security policy, style of the admin."""
 
 from collections.abc import Callable
+from hashlib import sha256
 from typing import Any
+from urllib.parse import urlsplit
 
 from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
+from django.core.exceptions import ImproperlyConfigured
 from django.http import HttpRequest
 from django.templatetags.static import static
 from django.urls import reverse_lazy
@@ -82,6 +85,33 @@ FILE_UPLOAD_HANDLERS = [
     "django.core.files.uploadhandler.MemoryFileUploadHandler",
     "benchbench.site.downloads.NamelessFileUploadHandler",
 ]
+
+
+SINGLE_SIGN_ON_APPS = [
+    "allauth",
+    "allauth.account",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
+]
+
+
+def build_provider(issuer: str, client_id: str, secret: str) -> tuple[str, dict[str, Any]]:
+    """Return the id and allauth's settings of an OpenID Connect provider; the id changes with the issuer.
+
+    Accounts are linked to the id and the provider's subject, so that subjects of two issuers never meet.
+    """
+    url = urlsplit(issuer)
+    if not url.hostname or (url.scheme != "https" and url.hostname not in ("localhost", "127.0.0.1")):
+        raise ImproperlyConfigured(f"BENCHBENCH_OIDC_ISSUER must begin with https://, not be {issuer!r}.")
+    if not (client_id and secret):
+        raise ImproperlyConfigured(
+            "BENCHBENCH_OIDC_ISSUER needs BENCHBENCH_OIDC_CLIENT_ID and BENCHBENCH_OIDC_CLIENT_SECRET: register this "
+            "site with the provider, and set both."
+        )
+    key = sha256(issuer.encode()).hexdigest()[:16]
+    options = {"server_url": issuer, "oauth_pkce_enabled": True}
+    app = {"provider_id": key, "name": "OpenID Connect", "client_id": client_id, "secret": secret, "settings": options}
+    return key, {"APPS": [app]}
 
 
 def sidebar_item(title: str, icon: str, model: str) -> dict[str, Any]:

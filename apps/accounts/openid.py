@@ -1,0 +1,121 @@
+"""Sign-in by OpenID Connect: the only two pages of django-allauth, and our answers to its questions.
+
+Imported only where an issuer is configured. Its flow ends in `pre_social_login`, before its own accounts and forms.
+"""
+
+from typing import Any, NoReturn
+
+from allauth.core.exceptions import ImmediateHttpResponse
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from allauth.socialaccount.models import SocialAccount, SocialLogin
+from allauth.socialaccount.providers.oauth2.client import OAuth2Error
+from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView
+from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOAuth2Adapter
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth import login
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET
+from requests import RequestException
+from rest_framework.exceptions import Throttled
+
+from apps.accounts.single_sign_on import SignInRefusedError, admit, read_person
+from apps.accounts.throttling import count, find_address, uncount
+from benchbench.site.pages import find_next_page
+
+COUNTED = "single_sign_on_counted"  # in the session: the key of the counted attempt
+FAILED = "Signing in at the sign-in service failed: try again, or sign in with a password."
+TOO_MANY = "Too many attempts came from your address: wait a minute, and try again."
+BROKEN = (OAuth2Error, RequestException, KeyError, ValueError, TypeError)  # a provider that does not keep to the rules
+
+
+class VerifiedAdapter(OpenIDConnectOAuth2Adapter):
+    """The provider of the settings. Its ID tokens must be signed by a key that it publishes."""
+
+    def __init__(self, request: HttpRequest) -> None:
+        super().__init__(request, settings.BENCHBENCH_OIDC_ID)
+
+    @property
+    def openid_config(self) -> Any:
+        config = super().openid_config
+        if str(config.get("issuer")).rstrip("/") != settings.BENCHBENCH_OIDC_ISSUER:
+            raise OAuth2Error("The provider names another issuer than BENCHBENCH_OIDC_ISSUER.")
+        return config
+
+    def get_access_token_data(self, *args: Any, **kwargs: Any) -> Any:
+        data = super().get_access_token_data(*args, **kwargs)
+        self.did_fetch_access_token = False  # else allauth trusts the connection and skips the signature
+        return data
+
+    def get_callback_url(self, request: HttpRequest, app: Any) -> str:
+        return request.build_absolute_uri(reverse("single_sign_on_callback"))
+
+
+class SiteAdapter(DefaultSocialAccountAdapter):
+    """Answers to allauth: the configured provider, and who enters."""
+
+    def list_apps(self, *args: Any, **kwargs: Any) -> list[Any]:
+        """Return the provider of the settings alone; rows of allauth's table do not count."""
+        return [app for app in super().list_apps(*args, **kwargs) if app.pk is None]
+
+    def on_authentication_error(self, request: HttpRequest, *args: Any, **kwargs: Any) -> NoReturn:
+        raise ImmediateHttpResponse(refuse(request, FAILED))
+
+    def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> NoReturn:
+        raise ImmediateHttpResponse(enter(request, sociallogin))
+
+
+def enter(request: HttpRequest, sociallogin: SocialLogin) -> HttpResponse:
+    """Sign in the person that the provider authenticated, or refuse with a sentence."""
+    account = sociallogin.account
+    claims = account.extra_data
+    try:
+        if "id_token" not in claims:
+            raise SignInRefusedError("The sign-in service sent no ID token: its client needs the scope openid.")
+        person = read_person(claims["id_token"], claims.get("userinfo") or {})
+        user = admit(person, account.user if account.pk else None)
+    except SignInRefusedError as error:
+        return refuse(request, error.message)
+    SocialAccount.objects.update_or_create(
+        provider=account.provider, uid=account.uid, defaults={"user": user, "extra_data": {}}
+    )
+    if key := request.session.get(COUNTED):
+        uncount(key)
+    login(request, user, backend=settings.AUTHENTICATION_BACKENDS[0])
+    return redirect(find_next_page(request, sociallogin.state.get("next") or "") or "admin:index")
+
+
+def refuse(request: HttpRequest, sentence: str) -> HttpResponse:
+    """Return to the sign-in page with a sentence."""
+    messages.error(request, sentence)
+    return redirect("admin:login")
+
+
+@never_cache
+@require_GET
+def start(request: HttpRequest) -> HttpResponse:
+    """Send the browser to the provider."""
+    try:
+        request.session[COUNTED] = count("auth", find_address(request))
+        provider = VerifiedAdapter(request).get_provider()
+        provider.oauth2_adapter_class = lambda request, provider_id: VerifiedAdapter(request)
+        answer: HttpResponse = provider.redirect(request, "login", next_url=request.GET.get("next"))
+    except Throttled:
+        return refuse(request, TOO_MANY)
+    except BROKEN:
+        return refuse(request, FAILED)
+    return answer
+
+
+@never_cache
+@require_GET
+def finish(request: HttpRequest) -> HttpResponse:
+    """Take the browser back from the provider."""
+    try:
+        answer: HttpResponse = OAuth2CallbackView.adapter_view(VerifiedAdapter)(request)
+    except BROKEN:
+        return refuse(request, FAILED)
+    return answer
