@@ -6,13 +6,14 @@ Jobs carry only ids; the database holds the work.
 import logging
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import django_rq
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Count, Exists, OuterRef, Subquery
 from django.db.models.functions import Now
 from redis.exceptions import RedisError
 from rq.job import Job
@@ -169,10 +170,19 @@ def count_ahead(operation: Operation) -> int | None:
 
     Running operations do not count: they take turns with the waiting ones (`workers.turns`).
     """
-    if not operation.is_active or operation.batches.exclude(state=Batch.State.PENDING).exists():
-        return None
-    waiting = Operation.objects.filter(queue=operation.queue, status="pending", created_at__lt=operation.created_at)
-    return waiting.count()
+    return count_each_ahead([operation])[operation]
+
+
+def count_each_ahead(operations: Sequence[Operation]) -> dict[Operation, int | None]:
+    """Return `count_ahead` of each operation, in one query."""
+    earlier = Operation.objects.filter(
+        queue=OuterRef("queue"), status="pending", created_at__lt=OuterRef("created_at")
+    ).order_by()
+    begun = Batch.objects.filter(operation=OuterRef("pk")).exclude(state=Batch.State.PENDING)
+    waiting = Operation.objects.filter(~Exists(begun), pk__in=[operation.pk for operation in operations])
+    counts = waiting.annotate(ahead=Subquery(earlier.values("queue").annotate(n=Count("pk")).values("n")))
+    ahead = {key: number or 0 for key, number in counts.values_list("pk", "ahead")}
+    return {operation: ahead.get(operation.pk) if operation.is_active else None for operation in operations}
 
 
 @dataclass(slots=True)

@@ -7,6 +7,8 @@ import and longer than the rest of a page to run.
 import math
 import textwrap
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from apps.benchmarks.models import Run
@@ -92,6 +94,36 @@ def compute_height(labels: Sequence[str]) -> int:
 def wrap_text(text: str, width: int = WIDEST) -> str:
     """Return `text` in lines of at most `width` letters, for Plotly."""
     return "<br>".join(textwrap.wrap(text, width))
+
+
+@dataclass(frozen=True, slots=True)
+class Sparkline:
+    """A small line as SVG: `lines` are the points of polylines, `dots` the centres of points, the last value's last."""
+
+    width: int
+    height: int
+    lines: list[str]
+    dots: list[tuple[float, float]]
+
+
+def plot_sparkline(points: Sequence[tuple[float, object]], *, width: int = 160, height: int = 36) -> Sparkline:
+    """Return values, each with a key, from left to right; only neighbours with equal keys are joined.
+
+    The height shows the range of the values; equal values are in the middle.
+    """
+    values = [value for value, _ in points]
+    low, span, margin = min(values), max(values) - min(values), 4
+    step = (width - 2 * margin) / max(len(values) - 1, 1)
+    dots = [
+        (
+            round(margin + step * place if len(values) > 1 else width / 2, 1),
+            round(height - margin - (height - 2 * margin) * ((value - low) / span if span else 0.5), 1),
+        )
+        for place, value in enumerate(values)
+    ]
+    joined = groupby(zip(dots, points, strict=True), key=lambda pair: pair[1][1])
+    lines = [[f"{x},{y}" for (x, y), _ in group] for _, group in joined]
+    return Sparkline(width, height, [" ".join(line) for line in lines if len(line) > 1], dots)
 
 
 def _trace(rows: list[Row], primary: str, keys: list[str]) -> dict[str, Any]:

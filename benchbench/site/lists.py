@@ -87,8 +87,8 @@ class ListAdmin(StrictAdmin):
         """Store the unticked columns in a cookie of this list."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        shown = request.POST.getlist("column")
-        hidden = [column.name for column in self._list_columns(request) if column.name not in shown]
+        chosen = request.POST.getlist("column")
+        hidden = [column.name for column in self._list_columns(request) if column.name not in chosen]
         response = redirect(request.get_full_path())
         options: dict[str, Any] = {"httponly": True, "samesite": "Lax", "secure": request.is_secure()}
         response.set_cookie(COOKIE, ".".join(hidden), COOKIE_SECONDS, path=request.path, **options)
@@ -110,10 +110,10 @@ def _list_chips(listing: Any) -> Iterator[Chips]:
     empty = listing.model_admin.get_empty_value_display()  # of a filter for the rows without a related one
     for spec in listing.filter_specs:
         every, *choices = spec.choices(listing)
-        shown = choices if len(choices) <= MAX_CHIPS else [choice for choice in choices if choice["selected"]]
+        visible_choices = choices if len(choices) <= MAX_CHIPS else [choice for choice in choices if choice["selected"]]
         chips = [
             (str(label if label != empty else "none"), (every if chosen else choice)["query_string"], chosen)
-            for choice in shown
+            for choice in visible_choices
             for label, chosen in [(choice["display"], choice["selected"])]
         ]
         if len(choices) > 1 and chips:

@@ -30,8 +30,8 @@ class Site(UnfoldAdminSite):
         start, term = perf_counter(), request.GET.get("s", "").strip()[:MOST_LETTERS]
         if len(term) < LEAST_LETTERS:
             return HttpResponse()
-        found = [*self._find_pages(request, term.lower()), *self._find_rows(request, term)]
-        results = Paginator(found, max(len(found), 1))
+        matches = [*self._find_pages(request, term.lower()), *self._find_rows(request, term)]
+        results = Paginator(matches, max(len(matches), 1))
         context = {"page_obj": results, "results": results.page(1), "page_counter": 0}
         context["execution_time"] = perf_counter() - start
         return TemplateResponse(request, "unfold/helpers/command_results.html", context)

@@ -72,7 +72,7 @@ class TestRankRanges:
         assert compute_rank_ranges(compare(values([0, 1, 2], queries=4), seed=0)) == ((1, 3),) * 3
         assert compute_rank_ranges(compare(np.ones((3, 50)), seed=0)) == ((1, 3),) * 3
 
-    def test_ranges_hold_the_ranks_by_mean_and_shrink_to_them(self):
+    def test_ranges_shrink_to_the_ranks_by_mean(self):
         comparison = compare(values([0, 4, 2, -2], queries=400), seed=0)
         order = sorted(range(4), key=lambda run: -comparison.means[run])
         assert compute_rank_ranges(comparison) == tuple((order.index(run) + 1,) * 2 for run in range(4))

@@ -16,10 +16,10 @@ from apps.judging.judges import RoundError
 from apps.judging.opening import RoundOptions, open_round
 from apps.results.comparison.comparing import ComparingError, compare_runs
 from apps.results.comparison.history import load_history
+from apps.results.dashboard import list_latest
 from apps.results.exporters.documents import render_text
 from apps.results.exporters.results_json import build_results
 from apps.results.exporting import EXPORTERS, describe_failures, export
-from apps.results.leaderboard.page import start_context
 from apps.results.leaderboard.runs import load_leaderboard
 from benchbench.ir.gate import Outcome
 from benchbench.ir.measures.means import unranked_reason
@@ -76,8 +76,9 @@ def test_every_view_shows_the_unranked_reason(benchmark, admin_client, admin_use
     assert told.summary.best_run == benchmark.runs.get(run_order=2).pk
     rows = list(csv.DictReader(io.StringIO("".join(map(str, export(benchmark, "csv"))))))
     assert [row["unranked"] for row in rows] == [WHY, "", "", ""]
-    [(_, best, value)] = start_context(admin_user)["benchmarks"]
-    assert (best.run.run_order, value) == (2, best.values["nDCG@10"])
+    [latest] = list_latest(admin_user)
+    best = load_leaderboard(benchmark).best
+    assert (latest.facts["run"], latest.facts["value"]) == (str(best.run.pk), best.values["nDCG@10"])
     [point] = load_history(benchmark.mapping.dataset, admin_user).points
     assert point.run.run_order == 2
 

@@ -1,10 +1,6 @@
-"""Contents of the first page and of the page of a benchmark."""
+"""Contents of the page of a benchmark."""
 
-from dataclasses import dataclass
 from typing import Any
-
-from django.db.models import QuerySet
-from django.urls import reverse
 
 from apps.benchmarks.gates.baselines import load_baseline_names
 from apps.benchmarks.measuring.slicing import try_slicing
@@ -12,12 +8,9 @@ from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.progress import find_stage
 from apps.benchmarks.repeating.verifying import verify
 from apps.benchmarks.runs import find_shared_warnings
-from apps.collections.models import Collection
-from apps.datasets.models import Dataset
-from apps.mappings.models import Mapping
 from apps.operations import queueing
-from apps.operations.models import Operation, Status, of_subject
-from apps.operations.progress import compute_each_progress, compute_progress
+from apps.operations.models import Status
+from apps.operations.progress import compute_progress
 from apps.operations.waiting import describe_wait
 from apps.results.charts import plot_quality
 from apps.results.configurations import (
@@ -33,15 +26,10 @@ from apps.results.leaderboard.coverage import LOW, describe_uneven, name_judged
 from apps.results.leaderboard.runs import (
     Leaderboard,
     Row,
-    load_best_runs,
     load_leaderboard,
-    name_primary,
     select_measures,
 )
 from apps.results.leaderboard.versions import VersionView, compare_versions
-from apps.retrieval.models import Index
-from benchbench.access import visible
-from benchbench.reading.strict_json import attributes
 
 ENDED = (Status.COMPLETED, Status.FAILED)
 
@@ -142,102 +130,3 @@ def _describe_progress(benchmark: Benchmark) -> dict[str, Any]:
         "waiting_for": describe_wait(operation),
         "stage": find_stage(operation),
     }
-
-
-LATEST = 6
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One step of the main job, on one model. The rows of `ready` count as done."""
-
-    title: str
-    sentence: str
-    act: str
-    ready: QuerySet[Any]
-    noun: str
-
-    def for_user(self, user: Any) -> dict[str, Any]:
-        """Return the step for `user`: the count of rows and the links; links that are forbidden are ""."""
-        meta = self.ready.model._meta
-        name = f"{meta.app_label}_{meta.model_name}"
-        count = visible(self.ready, user).count()
-        may_view, may_add = (user.has_perm(f"{meta.app_label}.{verb}_{meta.model_name}") for verb in ("view", "add"))
-        return {
-            **attributes(self, "title", "sentence", "act", "noun"),
-            "done": count > 0,
-            "count": count,
-            "list_url": reverse(f"admin:{name}_changelist") if may_view else "",
-            "act_url": reverse(f"admin:{name}_add") if may_add else "",
-        }
-
-
-STEPS = (
-    Step(
-        "Add documents",
-        "A collection holds the documents to search. Upload a corpus file, or import a folder with a command.",
-        "Upload a collection",
-        Collection.objects.filter(kind=Collection.Kind.DOCUMENTS),
-        "collection",
-    ),
-    Step(
-        "Make them searchable",
-        "An index cuts documents into chunks and encodes them. Build one for each setup that you want to compare.",
-        "Build an index",
-        Index.objects.filter(status=Index.Status.READY),
-        "ready index",
-    ),
-    Step(
-        "Add judged queries",
-        "A dataset holds queries and relevance judgments: a grade for each judged document.",
-        "Upload a dataset",
-        Dataset.objects.all(),
-        "dataset",
-    ),
-    Step(
-        "Map and resolve",
-        "A mapping matches each judgment to a document of the collection, and lists judgments without a match.",
-        "Map a dataset",
-        Mapping.objects.exclude(status=Mapping.Status.PENDING),
-        "resolved mapping",
-    ),
-    Step(
-        "Benchmark",
-        "Choose configurations, start the benchmark, and see which one is best.",
-        "New benchmark",
-        Benchmark.objects.filter(status=Status.COMPLETED),
-        "finished benchmark",
-    ),
-)
-
-
-def start_context(user: Any) -> dict[str, Any]:
-    """Return the steps with the progress of `user`, the latest benchmarks with their best runs, active operations."""
-    steps = [step.for_user(user) for step in STEPS]
-    return {
-        "steps": steps,
-        "next_step": next((step for step in steps if not step["done"]), None),
-        "benchmarks": _list_latest(user),
-        "at_work": list(compute_each_progress(_list_active(user)).items()),
-    }
-
-
-def _list_latest(user: Any) -> list[tuple[Benchmark, Row | None, float | None]]:
-    """Return the latest benchmarks, each with its best completed run and that run's primary value."""
-    if not user.has_perm("benchmarks.view_benchmark"):
-        return []
-    benchmarks = Benchmark.objects.select_related("mapping__dataset", "mapping__collection")
-    latest = list(visible(benchmarks, user).order_by("-created_at")[:LATEST])
-    best = load_best_runs(latest)
-    rows = [best.get(benchmark.pk) for benchmark in latest]
-    return [
-        (benchmark, row, row.values[name_primary(benchmark)] if row else None)
-        for benchmark, row in zip(latest, rows, strict=True)
-    ]
-
-
-def _list_active(user: Any) -> list[Operation]:
-    if not user.has_perm("operations.view_operation"):
-        return []
-    active = Operation.objects.filter(status__in=Status.active()).annotate(subject_name=of_subject("name"))
-    return list(visible(active, user).order_by("created_at")[:LATEST])

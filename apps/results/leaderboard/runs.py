@@ -1,11 +1,10 @@
 """The runs of a benchmark, best first."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from django.db.models import F
 
 from apps.benchmarks.measuring.approximations import build_ann, render_ann
 from apps.benchmarks.measuring.measures import FAMILIES
@@ -110,25 +109,6 @@ def load_leaderboard(benchmark: Benchmark, *, version: DatasetVersion | None = N
         else:
             rows.append(_build_provisional(run, so_far.get(str(run.pk))))
     return Leaderboard(primary, version, rank_rows(rows, primary), final, chosen)
-
-
-def load_best_runs(benchmarks: Sequence[Benchmark]) -> dict[Any, Row]:
-    """Return the best completed run of each benchmark on its own version, by benchmark id. One query.
-
-    Benchmarks without values or ranked runs are left out.
-    """
-    queryset = Evaluation.objects.filter(
-        Evaluation.filter_ranked(),
-        run__benchmark__in=benchmarks,
-        run__status=Run.Status.COMPLETED,
-        dataset_version=F("run__benchmark__dataset_version"),
-    )
-    evaluations = queryset.select_related("run").only("means", "run__label", "run__benchmark")
-    rows: dict[Any, list[Row]] = {benchmark.pk: [] for benchmark in benchmarks}
-    for evaluation in evaluations.order_by("run__run_order"):
-        rows[evaluation.run.benchmark_id].append(Row(evaluation.run, evaluation.means))
-    first = {benchmark.pk: rank_rows(rows[benchmark.pk], name_primary(benchmark))[:1] for benchmark in benchmarks}
-    return {key: row for key, rows in first.items() for row in rows if row.rank}
 
 
 def _narrow(benchmark: Benchmark, evaluations: dict[Any, Evaluation], name: str) -> Slice | None:

@@ -75,7 +75,10 @@ def comparison_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpRespons
 
 
 def verdict_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
-    """Render the verdict on a benchmark, and standings and ranks of its runs; empty if unfinished or with one run."""
+    """Render the verdict on a benchmark, and standings and ranks of its runs; empty if unfinished or with one run.
+
+    `brief=1` renders only the verdict's sentences, for the first page.
+    """
     benchmark: Benchmark = model_admin.load_viewed(request, object_id)
     runs = list(benchmark.runs.filter(status=Run.Status.COMPLETED))
     if benchmark.status != Status.COMPLETED or len(runs) < 2:
@@ -87,7 +90,7 @@ def verdict_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: uu
         "missing": benchmark.total_runs - len(runs),
         "weaker": len(runs) - len(compared),
         "most": MOST_RUNS,
-    } | _list_rounds(request, benchmark)
+    }
     try:
         comparison = compare_runs(compared, slice=request.GET.get("slice") or None, version=version)
     except BenchbenchError as error:
@@ -102,7 +105,9 @@ def verdict_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: uu
             ],
             "ranks": _list_ranks(comparison) if comparison.is_tested and compared == runs else [],
         }
-    return render(request, "results/verdict.html", context)
+    if "brief" in request.GET:
+        return render(request, "results/verdict_sentence.html", context)
+    return render(request, "results/verdict.html", context | _list_rounds(request, benchmark))
 
 
 def _list_ranks(comparison: RunComparison) -> list[tuple[Run, str]]:

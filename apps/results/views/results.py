@@ -19,9 +19,10 @@ from apps.collections.models import Collection
 from apps.datasets.models import Dataset
 from apps.mappings.models import Mapping
 from apps.results.comparison.history import load_history, plot_history
+from apps.results.dashboard import build_dashboard
 from apps.results.exporting import EXPORTERS, export, list_exporters, name_file
 from apps.results.leaderboard.coverage import CoverageError, load_coverage
-from apps.results.leaderboard.page import ENDED, build_context, start_context
+from apps.results.leaderboard.page import ENDED, build_context
 from apps.results.leaderboard.versions import NoValuesError, VersionView, choose_version
 from apps.results.triage import queries
 from apps.results.triage.next_steps import build_judging
@@ -73,7 +74,8 @@ def find_run_against(request: HttpRequest) -> Run | None:
 
 def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     """Add the context of the admin's first page."""
-    return context | {"title": "Start"} | start_context(request.user)
+    dashboard = build_dashboard(request.user, only_work=request.GET.get("part") == "work")
+    return context | {"title": "Start"} | dashboard
 
 
 def benchmark_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:

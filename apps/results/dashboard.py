@@ -1,0 +1,215 @@
+"""Contents of the first page: what runs, what waits for somebody, the latest verdicts, and a trend of each dataset."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Count, F, Max, OuterRef, Q, QuerySet
+from django.urls import reverse
+from redis.exceptions import RedisError
+
+from apps.benchmarks.measuring.primary import select_facts, select_ranked
+from apps.benchmarks.models import Benchmark
+from apps.datasets.models import Dataset, DatasetVersion
+from apps.judging.models import Round
+from apps.mappings.models import Mapping
+from apps.operations.models import Batch, Operation, Status, of_subject
+from apps.operations.progress import Progress, compute_each_progress
+from apps.operations.queueing import Worker, count_each_ahead, list_workers
+from apps.operations.waiting import NO_WORKER
+from apps.results.charts import Sparkline, plot_sparkline
+from apps.results.comparison.history import build_truth_key
+from apps.results.first_steps import list_first_steps
+from benchbench.access import visible
+from benchbench.decimals import counted, short_signed
+from benchbench.site.panels import change_url
+
+MAX_ROWS = 6  # operations and datasets
+MAX_TASKS = 4  # of a kind
+MAX_VERDICTS = 5
+MAX_POINTS = 20  # of a trend
+MAX_BENCHMARKS = 60  # the latest, of which the trends are made
+
+
+def build_dashboard(user: Any, *, only_work: bool = False) -> dict[str, Any]:
+    """Return what `user` may see of each part; `only_work`: of what runs, which the page asks for while it runs."""
+    work = build_work(user)
+    if only_work:
+        return work
+    steps = list_first_steps(user)
+    return work | {
+        "steps": steps,
+        "next_step": next((step for step in steps if not step["done"]), None),
+        "tasks": list(list_tasks(user)),
+        "benchmarks": list_latest(user),
+        "trends": load_trends(user),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """An active operation: its progress, the operations ahead in its queue, its workers, and why it waits."""
+
+    operation: Operation
+    progress: Progress
+    ahead: int | None
+    workers: int
+    device: str
+    waiting_for: str
+
+
+def build_work(user: Any) -> dict[str, Any]:
+    """Return the active operations that `user` may see, oldest first, and the numbers of workers; None if unknown."""
+    if not user.has_perm("operations.view_operation"):
+        return {}
+    active = Operation.objects.filter(status__in=Status.active()).annotate(subject_name=of_subject("name"))
+    operations = list(visible(active, user).order_by("created_at")[:MAX_ROWS])
+    try:
+        workers = list_workers()
+    except RedisError:
+        return {"work": _describe_work(operations, None)}
+    idle = sum(worker.batch is None and not worker.waits for worker in workers)
+    return {"work": _describe_work(operations, workers), "workers": len(workers), "idle": idle}
+
+
+def _describe_work(operations: Sequence[Operation], workers: Sequence[Worker] | None) -> list[Work]:
+    progress, ahead = compute_each_progress(operations), count_each_ahead(operations)
+    done = Batch.objects.filter(operation__in=operations, result__has_key="made_by")
+    latest = done.order_by("operation", "-finished_at").distinct("operation")
+    devices = dict(latest.values_list("operation", "result__made_by__device")) if operations else {}
+    rows = []
+    for operation in operations:
+        batches = [worker.batch for worker in workers or () if worker.batch]
+        own = [batch for batch in batches if batch.operation_id == operation.pk]
+        reasons = [batch.waits_for for batch in own]
+        waiting_for = reasons[0] if reasons and all(reasons) else ""
+        serving = any(operation.queue in worker.queues and not worker.waits for worker in workers or ())
+        if workers is not None and not own and not serving:
+            waiting_for = NO_WORKER.format(operation.queue)
+        device = devices.get(operation.pk) or ""
+        rows.append(Work(operation, progress[operation], ahead[operation], len(own), device, waiting_for))
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A thing that waits for somebody: a sentence, and where it is done."""
+
+    icon: str
+    sentence: str
+    act: str
+    url: str
+
+
+def list_tasks(user: Any) -> Iterator[Task]:
+    """Yield what waits for `user`: drafts, mappings to resolve or repair, open rounds, failed benchmarks. Four queries.
+
+    Each only with the permission that its remedy needs; of each kind the latest few.
+    """
+    if user.has_perm("datasets.change_dataset"):
+        drafts = visible(DatasetVersion.objects.filter(frozen_at=None), user, through="dataset")
+        for draft in drafts.select_related("dataset").order_by("-updated_at")[:MAX_TASKS]:
+            sentence = f"Version {draft.number} of {draft.dataset} is a draft: its judgments do not count yet."
+            yield Task("edit_note", sentence, "Freeze or discard", change_url(draft.dataset))
+    if user.has_perm("mappings.change_mapping"):
+        newest = Max("dataset__versions__number", filter=Q(dataset__versions__frozen_at__isnull=False))
+        mappings = visible(Mapping.objects.all(), user).annotate(newest=newest).select_related("dataset_version")
+        unready = Q(newest__gt=F("dataset_version__number")) | Q(total_count__gt=F("mapped_count"))
+        for mapping in mappings.filter(unready).order_by("-updated_at")[:MAX_TASKS]:
+            yield _describe_mapping(mapping)
+    if user.has_perm("judging.view_round"):
+        slots = {"done": Count("slots", filter=Q(slots__done=True)), "slot_count": Count("slots")}
+        rounds: QuerySet[Any] = visible(Round.objects.filter(state=Round.State.OPEN), user).annotate(**slots)
+        for round in rounds.order_by("-created_at")[:MAX_TASKS]:
+            sentence = (
+                f"The judging round “{round}” is open: {round.done:,} of {counted(round.slot_count, 'grading')} done."
+            )
+            yield Task("gavel", sentence, "Open the round", change_url(round))
+    if user.has_perm("benchmarks.change_benchmark"):
+        failed = visible(Benchmark.objects.filter(status=Status.FAILED), user)
+        for benchmark in failed.order_by("-created_at")[:MAX_TASKS]:
+            url = reverse("admin:benchmark_results", args=[benchmark.pk])
+            yield Task("error", f"The benchmark “{benchmark}” failed.", "See why, and retry", url)
+
+
+def _describe_mapping(mapping: Any) -> Task:
+    version, url = mapping.dataset_version, change_url(mapping)
+    if version is not None and mapping.newest > version.number:
+        sentence = f"The mapping “{mapping}” is resolved for version {version.number}; the newest is {mapping.newest}."
+        return Task("join_inner", sentence, "Resolve it again", url)
+    missing = mapping.total_count - mapping.mapped_count
+    verb = "has" if missing == 1 else "have"
+    sentence = f"{counted(missing, 'judgment')} of “{mapping}” {verb} no document in the collection."
+    return Task("link_off", sentence, "Repair", url)
+
+
+def list_latest(user: Any) -> list[Any]:
+    """Return the latest completed benchmarks, each with its best run as `facts`, in one query.
+
+    The verdict of each is loaded by itself, from the values of all its queries.
+    """
+    if not user.has_perm("benchmarks.view_benchmark"):
+        return []
+    latest = _select_latest(user).select_related("dataset_version__dataset", "mapping__collection")
+    return list(latest.annotate(facts=select_facts(run__benchmark=OuterRef("pk")))[:MAX_VERDICTS])
+
+
+def _select_latest(user: Any) -> QuerySet[Benchmark]:
+    """Return the completed benchmarks that `user` may see, latest first."""
+    completed = visible(Benchmark.objects.filter(status=Status.COMPLETED), user)
+    return completed.order_by(F("completed_at").desc(nulls_last=True), "-created_at")
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """The best values of a dataset's benchmarks over time. `change` is from the previous comparable one, else ""."""
+
+    dataset: Dataset
+    benchmark_count: int
+    measure: str
+    value: float
+    change: str
+    ended: datetime
+    sparkline: Sparkline
+
+
+def load_trends(user: Any) -> list[Trend]:
+    """Return the trends of the datasets with the latest benchmarks, in one query.
+
+    Values are joined by a line only if they were measured against the same truth, as in the history of the dataset.
+    """
+    if not user.has_perm("benchmarks.view_benchmark"):
+        return []
+    latest = _select_latest(user).values("pk")[:MAX_BENCHMARKS]
+    best = select_ranked().filter(run__benchmark__in=latest)
+    related = ("dataset_version__dataset", "run__benchmark__mapping__collection")
+    rows = best.order_by("run__benchmark_id", "-value", "run__run_order").distinct("run__benchmark_id")
+    by_dataset: defaultdict[Any, list[Any]] = defaultdict(list)
+    unread = ("means", "values", "query_ids", "run__provenance", "run__benchmark__matrix")
+    for evaluation in sorted(rows.select_related(*related).defer(*unread), key=_find_end):
+        by_dataset[evaluation.dataset_version.dataset].append(evaluation)
+    trends = [_build_trend(dataset, evaluations) for dataset, evaluations in by_dataset.items()]
+    return sorted(trends, key=lambda trend: trend.ended, reverse=True)[:MAX_ROWS]
+
+
+def _find_end(evaluation: Any) -> datetime:
+    ended: datetime = evaluation.run.benchmark.completed_at or evaluation.run.benchmark.created_at
+    return ended
+
+
+def _build_trend(dataset: Dataset, evaluations: Sequence[Any]) -> Trend:
+    keys = [(evaluation.run.benchmark.primary_k, *build_truth_key(evaluation)) for evaluation in evaluations]
+    comparable = [evaluation.value for evaluation, key in zip(evaluations, keys, strict=True) if key == keys[-1]]
+    last = evaluations[-1]
+    points = list(zip([evaluation.value for evaluation in evaluations], keys, strict=True))
+    return Trend(
+        dataset=dataset,
+        benchmark_count=len(evaluations),
+        measure=f"nDCG@{last.run.benchmark.primary_k}",
+        value=last.value,
+        change=short_signed(last.value - comparable[-2]) if len(comparable) > 1 else "",
+        ended=_find_end(last),
+        sparkline=plot_sparkline(points[-MAX_POINTS:]),
+    )
