@@ -12,7 +12,7 @@ from django.template.defaultfilters import truncatechars
 from django.urls import reverse
 from unfold.decorators import display
 
-from apps.datasets.editing.drafts import count_changes, discard_draft
+from apps.datasets.editing.drafts import build_difference, count_changes, discard_draft
 from apps.datasets.formats.registry import WRITERS
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.datasets.views import datasets as views
@@ -20,7 +20,7 @@ from apps.datasets.views import queries as query_views
 from apps.mappings.creating import delete_dataset
 from benchbench.access import may_change
 from benchbench.site.admin import FactAdmin, LargeAdmin, OwnedAdmin, VisibleFilter
-from benchbench.site.panels import Button, Page, Panel, add_button, build_list_url, change_url
+from benchbench.site.panels import Button, Page, add_button, build_list_url, change_url
 
 GRADE_COLOURS = {"3": "success", "2": "success", "1": "info", "0": "default", "-1": "default"}
 
@@ -39,12 +39,11 @@ class DatasetAdmin(OwnedAdmin):
     search_fields = ("name", "description")
     autocomplete_fields = ("owner",)
     editable = ("name", "description", "owner", "team")
-    change_form_outer_before_template = "datasets/head.html"
-    change_form_outer_after_template = "results/dataset_after.html"
+    change_form_template = "datasets/dataset.html"
+    change_form_outer_before_template = change_form_outer_after_template = ""
     pages = (
         Page("add/", views.upload_dataset, "datasets_dataset_add"),
         Page("preview/", views.preview_dataset, "dataset_preview"),
-        Page("<uuid:object_id>/freeze/", views.freeze_draft, "dataset_freeze"),
         Page("<uuid:object_id>/queries/add/", query_views.add_to_dataset, "query_add"),
     )
     fieldsets = (
@@ -73,8 +72,7 @@ class DatasetAdmin(OwnedAdmin):
 
     def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         if dataset := kwargs.get("obj"):
-            newest = dataset.versions.exclude(frozen_at=None).select_related("dataset").first()
-            context |= {"newest": newest, "writers": WRITERS}
+            context |= views.describe_dataset(dataset)
         return super().render_change_form(request, context, *args, **kwargs)
 
     def delete_model(self, request: HttpRequest, obj: Dataset) -> None:
@@ -92,14 +90,6 @@ class DatasetAdmin(OwnedAdmin):
             buttons.append(add_button("Upload the next version", "upload_file", "datasets.dataset", dataset=obj.pk))
         return [*buttons, *add_query_button(obj, request.user)]
 
-    def list_panels(self, request: HttpRequest, obj: Dataset) -> list[Panel]:
-        queries = Query.objects.filter(dataset=obj, until=None).order_by("id")
-        every = build_list_url(Query, dataset__id__exact=obj.pk)
-        return [
-            Panel("Versions", obj.versions.all(), ("number", "label", "query_total", "judgment_total", "frozen_at")),
-            Panel("Queries", queries, ("key", "short_text", "category", "difficulty"), every=every, last=True),
-        ]
-
 
 @admin.register(DatasetVersion)
 class DatasetVersionAdmin(FactAdmin):
@@ -115,7 +105,10 @@ class DatasetVersionAdmin(FactAdmin):
     pages = (Page("<uuid:object_id>/export/<str:format>/", views.download_version, "dataset_export"),)
 
     def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
-        return super().render_change_form(request, context | {"writers": WRITERS}, *args, **kwargs)
+        version = kwargs.get("obj")
+        difference = build_difference(version) if version and version.number > 1 else None
+        context |= {"writers": WRITERS, "differing": views.list_tables(difference) if difference else None}
+        return super().render_change_form(request, context, *args, **kwargs)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Return whether the user may delete the row: only a draft, whose edits are discarded."""

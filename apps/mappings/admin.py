@@ -10,7 +10,6 @@ from unfold.decorators import display
 from apps.collections.models import Collection
 from apps.datasets.editing.drafts import find_draft
 from apps.datasets.formats.registry import WRITERS
-from apps.datasets.models import Dataset
 from apps.mappings import views
 from apps.mappings.creating import delete_mapping
 from apps.mappings.models import Mapping, Resolution
@@ -161,10 +160,9 @@ class ResolutionAdmin(LargeAdmin):
         return [obj.mapping]
 
 
-def build_panels(request: HttpRequest, column: str, **ends: Any) -> list[Panel]:
-    mappings = visible(Mapping.objects.filter(**ends).select_related(column), request.user)
-    return [Panel("Mappings", mappings, ("name", column, "resolved", "status_label"))]
+def show_mappings(request: HttpRequest, collection: Collection) -> list[Panel]:
+    mappings = visible(Mapping.objects.filter(collection=collection).select_related("dataset"), request.user)
+    return [Panel("Mappings", mappings, ("name", "dataset", "resolved", "status_label"))]
 
 
-add_to(Collection, panels=lambda request, collection: build_panels(request, "dataset", collection=collection))
-add_to(Dataset, panels=lambda request, dataset: build_panels(request, "collection", dataset=dataset))
+add_to(Collection, panels=show_mappings)

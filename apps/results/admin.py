@@ -8,8 +8,9 @@ from apps.benchmarks.models import Benchmark, QueryResult, Run
 from apps.datasets.editing.drafts import find_draft
 from apps.datasets.models import Dataset, Query
 from apps.mappings.models import Mapping
+from apps.results.dataset_page import load_health, load_query_table
 from apps.results.triage.next_steps import list_next_steps
-from apps.results.views import comparison, results
+from apps.results.views import comparison, results, updating
 from benchbench.access import may_view
 from benchbench.site.panels import Page, add_to
 
@@ -22,13 +23,21 @@ def show_mapping_steps(request: HttpRequest, mapping: Mapping) -> dict[str, Any]
     return show_dataset_steps(request, mapping.dataset) if may_view(mapping.dataset, request.user) else {}
 
 
+def show_dataset(request: HttpRequest, dataset: Dataset) -> dict[str, Any]:
+    health = load_health(dataset, request.user)
+    content = {"health": health, "query_table": load_query_table(dataset, health)}
+    return show_dataset_steps(request, dataset) | content
+
+
 add_to(
     Dataset,
     pages=(
         Page("<uuid:object_id>/timeline/", results.history_page, "dataset_history"),
+        Page("<uuid:object_id>/freeze/", updating.freeze_page, "dataset_freeze"),
+        Page("<uuid:object_id>/moved/", updating.moved_page, "dataset_moved"),
         Page("<uuid:object_id>/shape/", results.dataset_shape, "dataset_shape"),
     ),
-    context=show_dataset_steps,
+    context=show_dataset,
 )
 add_to(Query, context=lambda request, query: show_dataset_steps(request, query.dataset))
 add_to(Mapping, context=show_mapping_steps)

@@ -3,16 +3,15 @@
 from typing import Any
 
 from django.db.models import Count, F, OuterRef, QuerySet, Subquery
-from django.db.models.functions import Coalesce, JSONObject
+from django.db.models.functions import Coalesce
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 from unfold.decorators import display
 
-from apps.benchmarks.measuring.primary import order_by_fact, select_facts
+from apps.benchmarks.measuring.primary import annotate_last, order_by_fact, select_facts
 from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import Dataset
-from apps.operations.models import Status
 from apps.retrieval.models import Index
 from benchbench.access import visible
 from benchbench.decimals import counted, figure, format_duration, format_share
@@ -62,16 +61,7 @@ def annotate_runs(runs: QuerySet[Run]) -> QuerySet[Run]:
 
 
 def annotate_datasets(request: HttpRequest, datasets: QuerySet[Dataset]) -> QuerySet[Dataset]:
-    """Annotate the last completed benchmark that the user may see, and its best run."""
-    completed = visible(Benchmark.objects.filter(status=Status.COMPLETED), request.user)
-    ordered = completed.filter(mapping__dataset=OuterRef("pk")).order_by(F("completed_at").desc(nulls_last=True))
-    facts = JSONObject(id="pk", name="name")
-    annotated = datasets.annotate(
-        last=Subquery(ordered.annotate(facts=facts).values("facts")[:1]),
-        last_id=Subquery(ordered.values("pk")[:1]),
-        last_at=Subquery(ordered.values("completed_at")[:1]),
-    )
-    return annotated.annotate(facts=select_facts(run__benchmark=OuterRef("last_id")))
+    return annotate_last(datasets, request.user, mapping__dataset=OuterRef("pk"))
 
 
 @display(description="last benchmark", ordering="last_at", empty_value="–")

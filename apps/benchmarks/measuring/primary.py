@@ -1,12 +1,16 @@
 """The primary measure in SQL: values of runs and the best run of a benchmark, for lists of many of them."""
 
-from typing import Any
+from typing import Any, TypeVar
 
-from django.db.models import CharField, F, FloatField, Func, QuerySet, Subquery, TextField, Value
+from django.db.models import CharField, F, FloatField, Func, Model, OuterRef, QuerySet, Subquery, TextField, Value
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast, Coalesce, Concat, JSONObject
 
-from apps.benchmarks.models import Evaluation, Run
+from apps.benchmarks.models import Benchmark, Evaluation, Run
+from apps.operations.models import Status
+from benchbench.access import visible
+
+M = TypeVar("M", bound=Model)
 
 
 def select_ranked() -> QuerySet[Any]:
@@ -32,6 +36,18 @@ def select_facts(**filters: Any) -> Subquery:
     facts = JSONObject(run="run_id", label="run__label", value="value", judged="judged", k="run__benchmark__primary_k")
     best = select_ranked().filter(**filters).order_by("-value", "run__run_order")
     return Subquery(best.annotate(facts=facts).values("facts")[:1])
+
+
+def annotate_last(rows: QuerySet[M], user: Any, **filters: Any) -> QuerySet[M]:
+    """Annotate the `last` completed benchmark that matches and the user may see, and the `facts` of its best run."""
+    completed = visible(Benchmark.objects.filter(status=Status.COMPLETED, **filters), user)
+    ordered = completed.order_by(F("completed_at").desc(nulls_last=True))
+    annotated = rows.annotate(
+        last=Subquery(ordered.annotate(facts=JSONObject(id="pk", name="name")).values("facts")[:1]),
+        last_id=Subquery(ordered.values("pk")[:1]),
+        last_at=Subquery(ordered.values("completed_at")[:1]),
+    )
+    return annotated.annotate(facts=select_facts(run__benchmark=OuterRef("last_id")))
 
 
 def order_by_fact(name: str) -> Coalesce:

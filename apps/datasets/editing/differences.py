@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
+from django.core.cache import cache
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 from django.db.models.lookups import IsNull
@@ -14,6 +15,7 @@ from apps.datasets.records import QUERY_FIELDS
 from apps.datasets.versions import encode_judgment, encode_query
 from benchbench.decimals import counted
 
+CACHE_SECONDS = 7 * 24 * 3600
 KINDS = {  # of differences, with their titles
     "judgments_added": "Judgments added",
     "judgments_changed": "Judgments changed",
@@ -152,6 +154,20 @@ class Difference:
         """Return the judgments of queries that both versions have."""
         one_sided = self.queries_added, self.queries_removed
         return judgments.filter(*(~Exists(rows.filter(key=OuterRef("query__key"))) for rows in one_sided))
+
+
+def load_totals(version: DatasetVersion) -> dict[str, int]:
+    """Return the totals of a version's difference from the one before it, those of a frozen one from the cache.
+
+    The first version has none to differ from: {}.
+    """
+    if version.number == 1:
+        return {}
+    difference = Difference(version, since=version.number - 1)
+    if version.frozen_at is None:
+        return difference.totals
+    key = f"difference:{version.pk}:{version.content_hash}"
+    return cast(dict[str, int], cache.get_or_set(key, lambda: difference.totals, CACHE_SECONDS))
 
 
 def _filter_alive(number: int) -> Q:

@@ -9,19 +9,21 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.contrib.admin import ModelAdmin
+from django.db.models import Count, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from apps.datasets.editing.differences import KINDS
+from apps.datasets.editing.differences import KINDS, Difference, load_totals
 from apps.datasets.editing.drafts import build_difference, find_draft, freeze
 from apps.datasets.exporting import DatasetExport, export_record, record_of
 from apps.datasets.formats.registry import FORMATS, WRITERS
 from apps.datasets.forms import DatasetForm, FreezeForm
 from apps.datasets.importing import DatasetImport, foresee, import_dataset, list_warnings
-from apps.datasets.models import DatasetVersion, Judgment, Query
+from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.datasets.uploading import upload_turn
+from apps.datasets.versions import add_counts
 from benchbench.access import may_change
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
@@ -50,6 +52,39 @@ def describe_judgments(query: Query) -> dict[str, Any]:
         "has_more": len(rows) > SHOWN_JUDGMENTS,
         "every": build_list_url(Judgment, query__id__exact=query.pk, **({"of": "all"} if query.until else {})),
     }
+
+
+SHOWN_VERSIONS = 6
+
+
+def describe_dataset(dataset: Dataset) -> dict[str, Any]:
+    """Return what the page of a dataset shows: its newest frozen version, or its draft, and what that holds.
+
+    `grades` and `splits` count judgments by grade, highest first, and queries by split. `versions` pairs each of the
+    newest versions with the totals of its difference from the one before.
+    """
+    versions = list(dataset.versions.select_related("dataset")[: SHOWN_VERSIONS + 1])
+    newest = dataset.versions.exclude(frozen_at=None).select_related("dataset").first()
+    described = newest or (versions[0] if versions else None)
+    return {
+        "newest": newest,
+        "writers": WRITERS,
+        "described": described and add_counts(described),
+        "grades": described and _count_shares(described.judgments, "-grade"),
+        "splits": described and _count_shares(described.queries, "split"),
+        "versions": [(add_counts(version), load_totals(version)) for version in versions[:SHOWN_VERSIONS]],
+        "every_version": build_list_url(DatasetVersion, dataset__id__exact=dataset.pk)
+        if len(versions) > SHOWN_VERSIONS
+        else "",
+    }
+
+
+def _count_shares(rows: QuerySet[Any], field: str) -> list[tuple[Any, int, float]]:
+    """Return each value of a field with the number and share of the rows that have it."""
+    counts = rows.order_by(field).values_list(field.lstrip("-")).annotate(number=Count("pk"))
+    found = list(counts)
+    total = sum(number for _, number in found)
+    return [(value, number, number / total) for value, number in found]
 
 
 def download(request: HttpRequest, make: Callable[[], DatasetExport], *, back: str) -> HttpResponseBase:
@@ -82,8 +117,19 @@ def download_version(
 MAX_ROWS = 50
 
 
-def freeze_draft(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
-    """Show the draft's changes and freeze it; if it was edited since, show the changes again."""
+def freeze_draft(
+    request: HttpRequest,
+    model_admin: SiteAdmin,
+    object_id: UUID,
+    *,
+    finish: Callable[[DatasetVersion], HttpResponse],
+    then: Callable[[DatasetVersion], str],
+) -> HttpResponse:
+    """Show the draft's changes and freeze it; if it was edited since, show the changes again.
+
+    A second button only freezes; the first calls `finish` with the version and returns its answer. `then` describes
+    what that will do; "" if it has nothing to do.
+    """
     dataset: Any = model_admin.get_object(request, str(object_id))
     permitted = may_change(dataset, staff(request))
     draft = find_draft(dataset)
@@ -96,9 +142,12 @@ def freeze_draft(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) 
         digest = request.POST.get("digest", "") or "nothing"
         version = freeze(dataset, label=values["label"], note=values["note"], digest=digest)
         messages.success(request, f"{version} is frozen and never changes again.")
+        if "finish" in request.POST:
+            return finish(version)
         return redirect(find_next_page(request, values["next"]) or change_url(dataset))
 
     difference = build_difference(draft) if draft and permitted else None
+    consequences = then(draft) if draft and permitted else ""
     return show_form(
         request,
         model_admin,
@@ -106,19 +155,25 @@ def freeze_draft(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) 
         act,
         permitted=permitted,
         title=f"Freeze version {draft.number} of {dataset}" if draft else "",
-        submit="Freeze for good",
-        intro=f"The draft holds {difference.counts().sentence}. Once it is frozen it never changes again."
+        submit="Freeze, resolve, re-score" if consequences else "Freeze for good",
+        intro=f"The draft holds {difference.counts().sentence}. Frozen, it never changes again. {consequences}"
         if difference
         else "",
         template="datasets/freeze.html",
         difference=difference,
-        tables=[
-            {"kind": kind, "title": title, "total": total, "rows": getattr(difference, kind)[:MAX_ROWS]}
-            for kind, title in KINDS.items()
-            if difference and (total := difference.totals[kind])
-        ],
+        consequences=consequences,
+        differing=list_tables(difference) if difference else [],
         trail=[dataset],
     )
+
+
+def list_tables(difference: Difference) -> list[dict[str, Any]]:
+    """Return the tables of the rows that differ, each with the first rows of its kind."""
+    return [
+        {"kind": kind, "title": title, "total": total, "rows": getattr(difference, kind)[:MAX_ROWS]}
+        for kind, title in KINDS.items()
+        if (total := difference.totals[kind])
+    ]
 
 
 def upload_dataset(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:

@@ -1,14 +1,19 @@
 """The dataset versions on which a benchmark has values: the shown one, and its changes since the previous one."""
 
 from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Exists, OuterRef
 
 from apps.benchmarks.measuring.again import list_scored_versions
-from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.datasets.editing.differences import Changes, Difference
 from apps.datasets.models import DatasetVersion
 from apps.results.leaderboard.runs import Leaderboard, Row, load_leaderboard
+from benchbench.access import visible
 from benchbench.errors import BenchbenchError
 
+SHOWN_MOVES = 2  # benchmarks whose runs a page shows, about eight queries each
 MOST_SHOWN = 20  # characters of the user's input
 
 
@@ -120,3 +125,31 @@ def compare_versions(benchmark: Benchmark, board: Leaderboard, versions: list[Da
 
 def _change(old: Row, new: Row, primary: str) -> RunChange:
     return RunChange(new.run, old.values.get(primary), new.values.get(primary), old.rank, new.rank)
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A benchmark's leaderboard on a version, and its changes since the previous one."""
+
+    benchmark: Benchmark
+    board: Leaderboard
+    moved: VersionChange | None
+
+
+def load_moves(version: DatasetVersion, user: Any) -> tuple[list[Move], list[Benchmark]]:
+    """Return the newest benchmarks that were re-scored on a version with their changes, and the other such benchmarks.
+
+    They are those that `user` may see.
+    """
+    scored = Evaluation.objects.filter(run__benchmark=OuterRef("pk"), dataset_version=version)
+    older = Benchmark.objects.filter(dataset_version__dataset=version.dataset_id).exclude(dataset_version=version)
+    benchmarks = list(
+        visible(older.filter(Exists(scored)), user)
+        .select_related("dataset_version__dataset", "mapping", "operation")
+        .order_by("-created_at")
+    )
+    moves = []
+    for benchmark in benchmarks[:SHOWN_MOVES]:
+        board = load_leaderboard(benchmark, version=version)
+        moves.append(Move(benchmark, board, compare_versions(benchmark, board, list_scored_versions(benchmark))))
+    return moves, benchmarks[SHOWN_MOVES:]
