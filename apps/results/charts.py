@@ -116,10 +116,10 @@ def plot_sparkline(points: Sequence[tuple[float, object]], *, width: int = 160, 
     step = (width - 2 * margin) / max(len(values) - 1, 1)
     dots = [
         (
-            round(margin + step * place if len(values) > 1 else width / 2, 1),
+            round(margin + step * index if len(values) > 1 else width / 2, 1),
             round(height - margin - (height - 2 * margin) * ((value - low) / span if span else 0.5), 1),
         )
-        for place, value in enumerate(values)
+        for index, value in enumerate(values)
     ]
     joined = groupby(zip(dots, points, strict=True), key=lambda pair: pair[1][1])
     lines = [[f"{x},{y}" for (x, y), _ in group] for _, group in joined]

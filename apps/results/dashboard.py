@@ -1,4 +1,4 @@
-"""Contents of the first page: what runs, what waits for somebody, the latest verdicts, and a trend of each dataset."""
+"""Contents of the first page: what runs, the tasks of the user, the latest verdicts, and a trend of each dataset."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -76,26 +76,26 @@ def build_work(user: Any) -> dict[str, Any]:
 
 def _describe_work(operations: Sequence[Operation], workers: Sequence[Worker] | None) -> list[Work]:
     progress, ahead = compute_each_progress(operations), count_each_ahead(operations)
-    done = Batch.objects.filter(operation__in=operations, result__has_key="made_by")
-    latest = done.order_by("operation", "-finished_at").distinct("operation")
+    finished = Batch.objects.filter(operation__in=operations, result__has_key="made_by")
+    latest = finished.order_by("operation", "-finished_at").distinct("operation")
     devices = dict(latest.values_list("operation", "result__made_by__device")) if operations else {}
     rows = []
     for operation in operations:
         batches = [worker.batch for worker in workers or () if worker.batch]
-        own = [batch for batch in batches if batch.operation_id == operation.pk]
-        reasons = [batch.waits_for for batch in own]
+        running = [batch for batch in batches if batch.operation_id == operation.pk]
+        reasons = [batch.waits_for for batch in running]
         waiting_for = reasons[0] if reasons and all(reasons) else ""
         serving = any(operation.queue in worker.queues and not worker.waits for worker in workers or ())
-        if workers is not None and not own and not serving:
+        if workers is not None and not running and not serving:
             waiting_for = NO_WORKER.format(operation.queue)
         device = devices.get(operation.pk) or ""
-        rows.append(Work(operation, progress[operation], ahead[operation], len(own), device, waiting_for))
+        rows.append(Work(operation, progress[operation], ahead[operation], len(running), device, waiting_for))
     return rows
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A thing that waits for somebody: a sentence, and where it is done."""
+    """A task of the user: a sentence, and where to do it."""
 
     icon: str
     sentence: str
