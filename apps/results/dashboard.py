@@ -3,14 +3,13 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from django.db.models import Count, F, Max, OuterRef, Q, QuerySet
 from django.urls import reverse
 from redis.exceptions import RedisError
 
-from apps.benchmarks.measuring.primary import select_facts, select_ranked
+from apps.benchmarks.measuring.primary import select_facts
 from apps.benchmarks.models import Benchmark
 from apps.datasets.models import Dataset, DatasetVersion
 from apps.judging.models import Round
@@ -20,7 +19,6 @@ from apps.operations.progress import Progress, compute_each_progress
 from apps.operations.queueing import Worker, count_each_ahead, list_workers
 from apps.operations.waiting import NO_WORKER
 from apps.results.charts import Sparkline, plot_sparkline
-from apps.results.comparison.history import build_truth_key
 from apps.results.first_steps import list_first_steps
 from benchbench.access import visible
 from benchbench.decimals import counted, short_signed
@@ -30,7 +28,7 @@ MAX_ROWS = 6  # operations and datasets
 MAX_TASKS = 4  # of a kind
 MAX_VERDICTS = 5
 MAX_POINTS = 20  # of a trend
-MAX_BENCHMARKS = 60  # the latest, of which the trends are made
+MAX_BENCHMARKS = 60  # in the trends
 
 
 def build_dashboard(user: Any, *, only_work: bool = False) -> dict[str, Any]:
@@ -38,13 +36,13 @@ def build_dashboard(user: Any, *, only_work: bool = False) -> dict[str, Any]:
     work = build_work(user)
     if only_work:
         return work
-    steps = list_first_steps(user)
+    steps, latest = list_first_steps(user), list_latest(user)
     return work | {
         "steps": steps,
         "next_step": next((step for step in steps if not step["done"]), None),
         "tasks": list(list_tasks(user)),
-        "benchmarks": list_latest(user),
-        "trends": load_trends(user),
+        "benchmarks": latest[:MAX_VERDICTS],
+        "trends": build_trends(latest),
     }
 
 
@@ -146,70 +144,56 @@ def _describe_mapping(mapping: Any) -> Task:
 
 
 def list_latest(user: Any) -> list[Any]:
-    """Return the latest completed benchmarks, each with its best run as `facts`, in one query.
-
-    The verdict of each is loaded by itself, from the values of all its queries.
-    """
+    """Return the latest completed benchmarks, latest first, each with its best run as `facts`. One query."""
     if not user.has_perm("benchmarks.view_benchmark"):
         return []
-    latest = _select_latest(user).select_related("dataset_version__dataset", "mapping__collection")
-    return list(latest.annotate(facts=select_facts(run__benchmark=OuterRef("pk")))[:MAX_VERDICTS])
-
-
-def _select_latest(user: Any) -> QuerySet[Benchmark]:
-    """Return the completed benchmarks that `user` may see, latest first."""
-    completed = visible(Benchmark.objects.filter(status=Status.COMPLETED), user)
-    return completed.order_by(F("completed_at").desc(nulls_last=True), "-created_at")
+    completed = visible(Benchmark.objects.filter(status=Status.COMPLETED), user).defer("matrix")
+    latest = completed.order_by(F("completed_at").desc(nulls_last=True), "-created_at")
+    related = latest.select_related("dataset_version__dataset", "mapping__collection")
+    return list(related.annotate(facts=select_facts(run__benchmark=OuterRef("pk")))[:MAX_BENCHMARKS])
 
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """The best values of a dataset's benchmarks over time. `change` is from the previous comparable one, else ""."""
+    """The best values of a dataset's benchmarks over time; `change` is from the previous comparable one, else "".
+
+    A line joins values that were measured against the same truth.
+    """
 
     dataset: Dataset
+    last: Benchmark
     benchmark_count: int
-    measure: str
     value: float
     change: str
-    ended: datetime
     sparkline: Sparkline
 
 
-def load_trends(user: Any) -> list[Trend]:
-    """Return the trends of the datasets with the latest benchmarks, in one query.
-
-    Values are joined by a line only if they were measured against the same truth, as in the history of the dataset.
-    """
-    if not user.has_perm("benchmarks.view_benchmark"):
-        return []
-    latest = _select_latest(user).values("pk")[:MAX_BENCHMARKS]
-    best = select_ranked().filter(run__benchmark__in=latest)
-    related = ("dataset_version__dataset", "run__benchmark__mapping__collection")
-    rows = best.order_by("run__benchmark_id", "-value", "run__run_order").distinct("run__benchmark_id")
-    by_dataset: defaultdict[Any, list[Any]] = defaultdict(list)
-    unread = ("means", "values", "query_ids", "run__provenance", "run__benchmark__matrix")
-    for evaluation in sorted(rows.select_related(*related).defer(*unread), key=_find_end):
-        by_dataset[evaluation.dataset_version.dataset].append(evaluation)
-    trends = [_build_trend(dataset, evaluations) for dataset, evaluations in by_dataset.items()]
-    return sorted(trends, key=lambda trend: trend.ended, reverse=True)[:MAX_ROWS]
+def build_trends(latest: Sequence[Any]) -> list[Trend]:
+    """Return the trends of the datasets of benchmarks, which are latest first."""
+    by_dataset: defaultdict[Dataset, list[Any]] = defaultdict(list)
+    for benchmark in reversed(latest):
+        if benchmark.facts:
+            by_dataset[benchmark.dataset_version.dataset].append(benchmark)
+    trends = [_build_trend(dataset, benchmarks) for dataset, benchmarks in by_dataset.items()]
+    return sorted(trends, key=lambda trend: latest.index(trend.last))[:MAX_ROWS]
 
 
-def _find_end(evaluation: Any) -> datetime:
-    ended: datetime = evaluation.run.benchmark.completed_at or evaluation.run.benchmark.created_at
-    return ended
-
-
-def _build_trend(dataset: Dataset, evaluations: Sequence[Any]) -> Trend:
-    keys = [(evaluation.run.benchmark.primary_k, *build_truth_key(evaluation)) for evaluation in evaluations]
-    comparable = [evaluation.value for evaluation, key in zip(evaluations, keys, strict=True) if key == keys[-1]]
-    last = evaluations[-1]
-    points = list(zip([evaluation.value for evaluation in evaluations], keys, strict=True))
+def _build_trend(dataset: Dataset, benchmarks: Sequence[Any]) -> Trend:
+    points = [(float(benchmark.facts["value"]), _build_key(benchmark)) for benchmark in benchmarks]
+    last, key = points[-1]
+    before = [value for value, other in points[:-1] if other == key]
     return Trend(
         dataset=dataset,
-        benchmark_count=len(evaluations),
-        measure=f"nDCG@{last.run.benchmark.primary_k}",
-        value=last.value,
-        change=short_signed(last.value - comparable[-2]) if len(comparable) > 1 else "",
-        ended=_find_end(last),
+        last=benchmarks[-1],
+        benchmark_count=len(benchmarks),
+        value=last,
+        change=short_signed(last - before[-1]) if before else "",
         sparkline=plot_sparkline(points[-MAX_POINTS:]),
     )
+
+
+def _build_key(benchmark: Any) -> tuple[object, ...]:
+    """Return the key that comparable values share, as in the history of a dataset."""
+    policies = benchmark.unresolved, benchmark.empty_queries
+    truth = benchmark.dataset_version_id, benchmark.mapping_id, benchmark.facts["truth"]
+    return (benchmark.primary_k, *policies, *truth)

@@ -86,7 +86,7 @@ class SiteAdmin(ListAdmin):
     through: ClassVar[str] = ""
     pages: ClassVar[Sequence[Page]] = ()
     editable: ClassVar[tuple[str, ...]] = ()
-    list_per_page = 50
+    list_per_page = 25
     readonly_preprocess_fields: ClassVar[dict[str, Any]] = dict.fromkeys(PEOPLE, strip_link)
     compressed_fields = True
     formfield_overrides: ClassVar[dict[Any, Any]] = {TextField: {"widget": UnfoldAdminTextareaWidget({"rows": 3})}}

@@ -13,7 +13,7 @@ from benchbench.access import visible
 M = TypeVar("M", bound=Model)
 
 
-def select_ranked() -> QuerySet[Any]:
+def _select_ranked() -> QuerySet[Any]:
     """Return the evaluations that rank runs: of completed runs, on the dataset version of their benchmark.
 
     Each has its primary measure as `value`, and its judged share at the same cutoff, or NULL, as `judged`. Evaluations
@@ -29,12 +29,19 @@ def select_ranked() -> QuerySet[Any]:
 
 
 def select_facts(**filters: Any) -> Subquery:
-    """Return the subquery of the best ranked run that matches: an object with its id, label and means; or NULL.
+    """Return the subquery of the best ranked run that matches: an object with its id, label, means and truth; or NULL.
 
     Of runs with equal values it is the first in run order, as on the leaderboard.
     """
-    facts = JSONObject(run="run_id", label="run__label", value="value", judged="judged", k="run__benchmark__primary_k")
-    best = select_ranked().filter(**filters).order_by("-value", "run__run_order")
+    facts = JSONObject(
+        run="run_id",
+        label="run__label",
+        value="value",
+        judged="judged",
+        k="run__benchmark__primary_k",
+        truth="truth_hash",
+    )
+    best = _select_ranked().filter(**filters).order_by("-value", "run__run_order")
     return Subquery(best.annotate(facts=facts).values("facts")[:1])
 
 

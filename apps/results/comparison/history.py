@@ -89,13 +89,13 @@ def load_history(dataset: Dataset, user: Any, *, measure: str = "") -> History:
             evaluation.run.benchmark,
             evaluation.run,
             evaluation.value,
-            names[build_truth_key(evaluation)],
+            names[_build_key(evaluation)],
             [baseline.name for baseline in baselines if baseline.run_id == evaluation.run_id],
         )
         for evaluation in evaluations
     ]
     lines = [
-        Line(baseline, evaluation.value, names[build_truth_key(evaluation)])
+        Line(baseline, evaluation.value, names[_build_key(evaluation)])
         for baseline in baselines
         for evaluation in baseline_values
         if evaluation.run_id == baseline.run_id
@@ -110,7 +110,7 @@ def _annotate_value(measure: str, **filters: Any) -> QuerySet[Any]:
     return valued.defer("values", "query_ids").select_related("dataset_version", "run__benchmark__mapping__collection")
 
 
-def build_truth_key(evaluation: Evaluation) -> tuple[Any, ...]:
+def _build_key(evaluation: Evaluation) -> tuple[Any, ...]:
     """Return the key that comparable values share: version, mapping, policies, and the hash of the truth."""
     benchmark = evaluation.run.benchmark
     return (
@@ -128,7 +128,7 @@ def _name_truths(evaluations: Sequence[Evaluation]) -> dict[tuple[Any, ...], str
 
     If a mapping was resolved again in between, the names include the start of the truth's hash.
     """
-    truths = sorted({build_truth_key(evaluation) for evaluation in evaluations}, key=str)
+    truths = sorted({_build_key(evaluation) for evaluation in evaluations}, key=str)
     several = len({mapping for _, mapping, *_ in truths}) > 1
     states = Counter(truth[:-1] for truth in truths)
     names = {}
