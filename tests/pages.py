@@ -15,7 +15,9 @@ PREVIEWS = ("dataset_preview", "run_import_preview", "benchmark_preview", "round
 NO_PAGES = {
     **dict.fromkeys(ACTS, "an act"),
     **dict.fromkeys(FILES, "a file"),
-    **dict.fromkeys((*PREVIEWS, "index_grid_preview"), "answers a form that is being filled in"),
+    **dict.fromkeys(
+        (*PREVIEWS, "index_grid_preview", "collection_try_answer"), "answers a form that is being filled in"
+    ),
     **dict.fromkeys(("view_on_site", "benchmarks_benchmark_import_run"), "sends on"),
     "autocomplete": "JSON, and asked for by a form",
     "home_json": "JSON",

@@ -4,6 +4,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest
+from django.urls import reverse
 from django.utils.text import Truncator
 from unfold.decorators import display
 
@@ -37,6 +38,12 @@ class CollectionAdmin(OwnedAdmin):
     def list_buttons(self, request: HttpRequest, obj: Collection) -> list[Button]:
         return [
             add_button("Build an index", "manage_search", "retrieval.index", collection=obj.pk),
+            Button(
+                "Try a query",
+                "search",
+                href=reverse("admin:collection_try", args=[obj.pk]),
+                needs="retrieval.view_index",
+            ),
             add_button("Map a dataset", "join_inner", "mappings.mapping", collection=obj.pk),
         ]
 

@@ -23,7 +23,8 @@ from apps.operations.models import Batch, Operation
 log = logging.getLogger(__name__)
 JOB = "apps.operations.working.work_batch"
 RENEW_STATE = "apps.judging.tasks.renew_state"
-JOBS = frozenset({JOB, RENEW_STATE})
+ANSWER_TRIAL = "apps.results.tasks.answer_trial"
+JOBS = frozenset({JOB, RENEW_STATE, ANSWER_TRIAL})
 QUICK = "quick"  # for jobs that take about a second; every worker serves it before its other queues
 WAITS_SECONDS = 60  # a quick job counts as waiting this long; a lost one is enqueued again afterwards
 OVERDUE_SECONDS = 15

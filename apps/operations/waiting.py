@@ -50,10 +50,10 @@ def describe_wait(operation: Operation) -> str | None:
         return f"Waits for another worker. {[*operation.unfit_workers.values()][-1]}"
     if reasons:
         return reasons[0] if all(reasons) and operation.is_active else None
-    return _describe_workers(operation.queue) if operation.status == Status.PENDING else None
+    return describe_workers(operation.queue) if operation.status == Status.PENDING else None
 
 
-def _describe_workers(queue: str) -> str | None:
+def describe_workers(queue: str) -> str | None:
     """Return the reason why no worker serves a queue; None if one does, or if Redis is unreachable."""
     with suppress(RedisError):
         if queueing.find_workers(queue):

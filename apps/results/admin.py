@@ -5,12 +5,13 @@ from typing import Any
 from django.http import HttpRequest
 
 from apps.benchmarks.models import Benchmark, QueryResult, Run
+from apps.collections.models import Collection
 from apps.datasets.editing.drafts import find_draft
 from apps.datasets.models import Dataset, Query
 from apps.mappings.models import Mapping
 from apps.results.dataset_page import load_health, load_query_table
 from apps.results.triage.next_steps import list_next_steps
-from apps.results.views import comparison, results, updating
+from apps.results.views import comparison, results, trying, updating
 from benchbench.access import may_view
 from benchbench.site.panels import Page, add_to
 
@@ -41,6 +42,13 @@ add_to(
 )
 add_to(Query, context=lambda request, query: show_dataset_steps(request, query.dataset))
 add_to(Mapping, context=show_mapping_steps)
+add_to(
+    Collection,
+    pages=(
+        Page("<uuid:object_id>/try/", trying.trial_page, "collection_try"),
+        Page("<uuid:object_id>/try/<int:side>/", trying.trial_answer, "collection_try_answer"),
+    ),
+)
 add_to(
     Benchmark,
     pages=(

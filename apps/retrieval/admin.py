@@ -7,6 +7,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.defaultfilters import filesizeformat
+from django.urls import reverse
 from unfold.decorators import display
 
 from apps.collections.models import Collection
@@ -129,7 +130,8 @@ class IndexAdmin(OwnedAdmin):
         if self.find_operation(obj) is not None:
             return [Button("Cancel", "stop_circle", "cancel_selected")]
         if obj.status == Index.Status.READY:
-            return []
+            href = f"{reverse('admin:collection_try', args=[obj.collection_id])}?index={obj.pk}"
+            return [Button("Try a query", "search", href=href, needs="collections.view_collection")]
         return [Button("Build", "play_circle", "build_selected", primary=True)]
 
 

@@ -10,6 +10,7 @@ import pytest
 from django.contrib.auth.models import Group, User
 from django.test import Client
 from django.urls import reverse
+from django.utils.http import urlencode
 
 from apps.benchmarks.models import Benchmark, Run
 from apps.judging.models import Round
@@ -183,10 +184,12 @@ def test_out_of_order_runs_are_explained_on_both_pages(admin_client, db):
 def test_two_runs_lead_from_each_query_to_both_rankings(admin_client, transactional_db):
     response = page(admin_client, benchmark=search(make_gated(), GOOD, POOR).pk)
     lost = response.context["queries"].losses[0]
-    assert f'href="{change_url(lost.result)}?against={response.context["reference"].pk}&amp;version=1#ranking"' in (
-        response.content.decode()
-    )
-    assert "side by side" in text_of(response)
+    address = reverse("admin:run_side_by_side", args=[lost.result.run_id])
+    query_string = {"against": response.context["reference"].pk, "query": lost.query.key, "version": 1}
+    assert f'href="{address}?{urlencode(query_string).replace("&", "&amp;")}"' in response.content.decode()
+    shown = admin_client.get(address, query_string)
+    assert shown.context["query"] == lost.query
+    assert [column.value for column in shown.context["columns"]] == [lost.value, lost.reference_value]
 
 
 def test_bounds_choose_another_run(admin_client, benchmark):

@@ -163,9 +163,9 @@ class RerankerRevisionError(UnfitWorkerError):
 
 
 class PinnedRerankers:
-    """A loader of rerankers that requires the revision of the benchmark's first worker."""
+    """A loader of rerankers that requires the revision of the benchmark's first worker; without one, any revision."""
 
-    def __init__(self, benchmark: Benchmark) -> None:
+    def __init__(self, benchmark: Benchmark | None = None) -> None:
         self._benchmark = benchmark
         self._pinned: dict[str, str] = {}
 
@@ -173,7 +173,7 @@ class PinnedRerankers:
         """Load the reranker called `name` for an index. Raises RerankerRevisionError and errors of `load_reranker`."""
         reranker = load_reranker(name, index)
         model, revision = reranker.model_name, reranker.revision
-        if self._pinned.get(model) != revision:
+        if self._benchmark is not None and self._pinned.get(model) != revision:
             # The revision of the first worker, which may be this one.
             pinned, _ = RerankerRevision.objects.get_or_create(
                 benchmark=self._benchmark, model=model, defaults={"revision": revision}

@@ -18,7 +18,7 @@ from benchbench.access import may_change
 from benchbench.errors import BenchbenchError
 from benchbench.reading import strict_json
 from benchbench.site.admin import SiteAdmin
-from benchbench.site.pages import Sections, show_form, staff
+from benchbench.site.pages import Sections, find_next_page, show_form, staff
 from benchbench.site.panels import change_url
 
 FACTS = ("category", "difficulty", "query_type", "split")
@@ -141,13 +141,13 @@ TEMPLATE = "datasets/query_form.html"
 
 
 def add_to_dataset(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
-    """Add a query, then show its page, where documents are judged for it."""
+    """Add a query, then show its page or that of `?next=`, where documents are judged for it."""
     dataset: Any = model_admin.get_object(request, str(object_id))
 
     def act(form: NewQueryForm) -> HttpResponse:
         query = add_query(dataset, form.record(), judged_by=staff(request))
         messages.success(request, f"Added {query.key} to the draft. Next: judge documents for it.")
-        return redirect(change_url(query))
+        return redirect(find_next_page(request, request.GET.get("next", "")) or change_url(query))
 
     return show_form(
         request,

@@ -48,6 +48,7 @@ def build_rows(comparison: RunComparison, runs: Sequence[int]) -> list[dict[str,
             "pair": pairs.get(run),
             "bar": bars.get(run),
             "link": _link_pair(comparison, run, reference),
+            "against": f"?against={comparison.runs[reference].pk}&version={comparison.version.number}",
         }
         for run in runs
     ]

@@ -73,6 +73,21 @@ class Bm25:
         queries = bm25s.tokenize(list(texts), return_ids=False, **_build_options())
         return [self._find_best(self._compute_scores(words), depth, mask) for words in queries]
 
+    def explain(self, text: str, positions: Sequence[int]) -> list[list[tuple[str, float]]]:
+        """Return for each chunk of `positions` the stems that it shares with a text, each with its part of the score.
+
+        The parts are in the order in which a search adds them, so their sum has the bits of the score.
+        """
+        import bm25s
+
+        (words,) = bm25s.tokenize([text], return_ids=False, **_build_options())
+        terms: dict[int, list[tuple[str, float]]] = {position: [] for position in positions}
+        for word in (word for word in words if word in self.terms):
+            postings = slice(self.starts[self.terms[word]], self.starts[self.terms[word] + 1])
+            for row in np.flatnonzero(np.isin(self.positions[postings], positions)):
+                terms[int(self.positions[postings][row])].append((word, float(self.impacts[postings][row])))
+        return [terms[position] for position in positions]
+
     def _compute_scores(self, words: Sequence[str]) -> Scores:
         scores = np.zeros(self.count)
         for term in (self.terms[word] for word in words if word in self.terms):

@@ -20,6 +20,7 @@ from apps.retrieval.search import exact, full_text
 from apps.retrieval.search.approximate import ApproximateView, Approximation, Collections
 from apps.retrieval.search.exact import TruncatedView
 from apps.retrieval.search.layouts import IndexView, Layout, Nearest
+from apps.retrieval.search.lexical import Bm25
 from apps.retrieval.search.lexical_indexes import load_lexical_index
 from apps.retrieval.search.vectors import locate_vectors, map_vectors
 from apps.retrieval.stores.base import Collection
@@ -173,12 +174,16 @@ class OpenIndex:
         self, texts: Sequence[str], depth: int, filters: Filters = None, *, engine: str = "bm25"
     ) -> list[ScoredList]:
         """Return the best `depth` chunks that share a word with each text, by BM25 or full text. Raises SearchError."""
-        words = self._search_full_text if engine == full_text.ENGINE else self._require_bm25()
+        words = self._search_full_text if engine == full_text.ENGINE else self._require_bm25().search
 
         def search(chosen: list[int], filter: Filter, mask: Mask | None) -> Sequence[ScoredList]:
             return words([texts[number] for number in chosen], depth, mask=mask)
 
         return self._search_grouped(len(texts), filters, search)
+
+    def explain_words(self, text: str, positions: Sequence[int]) -> list[list[tuple[str, float]]]:
+        """Return the parts of the BM25 score of each chunk, as `Bm25.explain`. Raises SearchError."""
+        return self._require_bm25().explain(text, positions)
 
     def find_nearest(self, queries: Vectors, depth: int, *, mask: Mask | None = None) -> list[ScoredList]:
         """Return the nearest positions among those that `mask` (n,) admits, by exact search, for the strategy."""
@@ -210,10 +215,10 @@ class OpenIndex:
             raise SearchError(f'The index "{self.index}" has no vectors: make a version of it with an encoder.')
         return self._vectors
 
-    def _require_bm25(self) -> Callable[..., list[ScoredList]]:
+    def _require_bm25(self) -> Bm25:
         if self._words is None:
             raise SearchError(f'The index "{self.index}" has no BM25 index: make a version of it with BM25.')
-        return self._words.search
+        return self._words
 
     def _search_full_text(self, texts: Sequence[str], depth: int, *, mask: Mask | None = None) -> list[ScoredList]:
         assert self.index.chunk_set is not None

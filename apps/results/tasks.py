@@ -1,0 +1,16 @@
+"""Searches for tried queries on the quick queue."""
+
+from django.db import close_old_connections
+
+from apps.operations import queueing
+from apps.results.trying import answer
+
+
+def answer_trial(key: str) -> None:
+    """Answer the trial under a key of the cache, unless it expired. The job `queueing.ANSWER_TRIAL`."""
+    close_old_connections()  # the database may have restarted since the last job, and RQ does not check
+    try:
+        answer(key)
+    finally:
+        queueing.mark_started(queueing.ANSWER_TRIAL, key)
+        close_old_connections()

@@ -1,0 +1,197 @@
+"""Trying a query on an index: a worker searches as a benchmark does, and explains each score.
+
+Web requests load no model, so a quick job searches. Request and answer are in the cache for a few minutes.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+from django.core.cache import cache
+from redis.exceptions import RedisError
+
+from apps.benchmarks.planning import SharedList, list_llm_indexes
+from apps.benchmarks.running.open_indexes import OpenIndexes
+from apps.benchmarks.running.outcomes import Outcome
+from apps.benchmarks.running.pairs import PinnedRerankers
+from apps.benchmarks.running.rankings import build_final_lists
+from apps.benchmarks.running.stages import Stages
+from apps.datasets.models import Query
+from apps.operations.hosts import lock_host
+from apps.operations.queueing import ANSWER_TRIAL, enqueue_once
+from apps.retrieval.models import Index
+from apps.retrieval.search.open_indexes import OpenIndex
+from benchbench.errors import BenchbenchError, error_text
+from benchbench.ir.planning.configuration import Configuration
+from benchbench.ir.planning.plan import RunPlan, plan
+from benchbench.ir.planning.stages import DenseStage, FuseStage, LexicalStage, RerankStage, Searching
+from benchbench.ir.records import ScoredList
+from benchbench.reading.strict_json import dump_canonical
+
+log = logging.getLogger(__name__)
+MAX_HITS = 10
+ANSWER_SECONDS = 600
+SEARCH_SECONDS = 120  # a search without an answer is started again afterwards
+HOST_SECONDS = 20  # of waiting for a host
+Terms = list[tuple[str, float]]
+
+
+class TrialError(BenchbenchError):
+    """The query cannot be tried."""
+
+    code = "trial"
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One query on one index in one configuration, whose other parts have their defaults."""
+
+    text: str
+    index_id: str
+    mode: str
+    use_reranker: bool
+    top_k: int
+
+    @property
+    def key(self) -> str:
+        return f"trial-{sha256(dump_canonical(asdict(self)).encode()).hexdigest()}"
+
+    @property
+    def configuration(self) -> Configuration:
+        return Configuration(search_mode=self.mode, use_reranker=self.use_reranker, top_k=self.top_k)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The answer to a trial, or None and whether a worker is expected to give it."""
+
+    answer: dict[str, Any] | None
+    is_waiting: bool = False
+
+
+def load_answer(trial: Trial) -> Progress:
+    """Return the answer to a trial, if there is one, without asking for it."""
+    return Progress((cache.get(trial.key) or {}).get("answer"))
+
+
+def request_answer(trial: Trial) -> Progress:
+    """Return the answer to a trial; without one, enqueue its search."""
+    try:
+        cache.add(trial.key, {"trial": asdict(trial)}, ANSWER_SECONDS)
+        entry = cache.get(trial.key) or {}
+    except RedisError:
+        return Progress(None)
+    if "answer" in entry:
+        return Progress(entry["answer"])
+    return Progress(None, is_waiting="is_started" in entry or enqueue_once(ANSWER_TRIAL, trial.key))
+
+
+def answer(key: str) -> None:
+    """Search for the trial under a key of the cache, and store its answer there. Nothing is done twice."""
+    entry = cache.get(key)
+    if entry is None or "answer" in entry:
+        return
+    cache.set(key, entry | {"is_started": True}, SEARCH_SECONDS)
+    try:
+        with lock_host(alone=False, wait=_build_wait()):  # times that an isolated benchmark measures stay valid
+            result = search(Trial(**entry["trial"]))
+    except Exception as error:
+        log.exception("Could not search for %s.", key)
+        result = {"error": error_text(error), "hits": []}
+    cache.set(key, entry | {"answer": result}, ANSWER_SECONDS)
+
+
+def _build_wait() -> Callable[[float], None]:
+    deadline = time.monotonic() + HOST_SECONDS
+
+    def wait(seconds: float) -> None:
+        if time.monotonic() > deadline:
+            raise TrialError("An isolated benchmark runs alone on the worker's host: try again after it has ended.")
+        time.sleep(seconds)
+
+    return wait
+
+
+def search(trial: Trial) -> dict[str, Any]:
+    """Search as a benchmark of the trial's configuration does, and return the first documents as JSON values.
+
+    Each of `hits` has a document, its first chunk, the score, and how each stage came to its score. `depth` is the
+    number of documents of the whole ranking. `error` is not empty if the search failed. Raises TrialError.
+    """
+    index = Index.objects.select_related("chunk_set", "lexical_index", "collection").filter(pk=trial.index_id).first()
+    if index is None or list_llm_indexes({None: index}):
+        raise TrialError("The index was deleted, or its strategy asks a language model: choose another index.")
+    planned = plan([("", trial.configuration)])
+    indexes = OpenIndexes({None: index})
+    stages = Stages([Query(pk=0, text=trial.text)], indexes, PinnedRerankers(), tolerant=True)
+    outcomes = stages.run(planned)
+    (run,) = planned.runs
+    (final,) = build_final_lists([SharedList(0, (), (run,))], outcomes, [0], indexes, max_k=1)
+    count = min(final.lengths[0], MAX_HITS)
+    if final.error or final.chunk_ids is None or not count:
+        return {"error": final.error, "hits": [], "depth": 0}
+    first = np.arange(count) if final.chunk_ranks is None else final.chunk_ranks[:count] - 1
+    lists = _read_lists(run, outcomes)
+    explained = explain(run, lists, indexes[None], trial.text, lists[run.final].ids[first].tolist())
+    columns = final.document_ids[:count].tolist(), final.chunk_ids[first].tolist(), final.scores[first].tolist()
+    hits = [
+        {"document": document, "chunk": chunk, "score": score, "steps": steps}
+        for document, chunk, score, steps in zip(*columns, explained, strict=True)
+    ]
+    return {"error": "", "hits": hits, "depth": final.lengths[0], "ms": (final.timings or {}).get("total_ms")}
+
+
+def _read_lists(run: RunPlan, outcomes: Mapping[str, Sequence[Outcome]]) -> dict[str, ScoredList]:
+    """Return the part of each stage's list that the run reads."""
+    return {
+        stage.key: outcomes[stage.key][0].value.head(run.candidates)
+        for stage in run.stages
+        if isinstance(stage, Searching)
+    }
+
+
+def explain(
+    run: RunPlan, lists: Mapping[str, ScoredList], index: OpenIndex, text: str, positions: Sequence[int]
+) -> list[list[dict[str, Any]]]:
+    """Return for each chunk of `positions` its rank and score after each stage, and the terms that the score sums.
+
+    Terms are the matching words of a lexical score and the fused ranks of a hybrid one; a similarity is not a sum.
+    """
+    ranks = {key: {chunk: rank for rank, chunk in enumerate(ranked.ids.tolist(), 1)} for key, ranked in lists.items()}
+    is_lexical = any(isinstance(stage, LexicalStage) for stage in run.stages)
+    words = index.explain_words(text, positions) if is_lexical else [[] for _ in positions]
+    names = {stage.key: stage.name for stage in run.stages}
+
+    def build_step(stage: Searching, position: int, matches: Terms) -> dict[str, Any]:
+        rank = ranks[stage.key].get(position)
+        step: dict[str, Any] = {"name": stage.name, "rank": rank, "kind": KINDS[type(stage)], "terms": []}
+        if rank is None:
+            return step
+        if isinstance(stage, LexicalStage):
+            step["terms"] = matches
+        elif isinstance(stage, FuseStage):
+            step["terms"] = explain_fusion(stage, {names[key]: ranks[key].get(position) for key in stage.needs})
+        return step | {"score": float(lists[stage.key].scores[rank - 1])}
+
+    return [
+        [build_step(stage, position, matches) for stage in run.stages if isinstance(stage, Searching)]
+        for position, matches in zip(positions, words, strict=True)
+    ]
+
+
+KINDS: dict[type, str] = {
+    DenseStage: "similarity",
+    LexicalStage: "BM25",
+    FuseStage: "",
+    RerankStage: "late interaction",
+}
+
+
+def explain_fusion(stage: FuseStage, ranks: Mapping[str, int | None]) -> Terms:
+    """Return what each list's rank adds to a score of reciprocal rank fusion, as `benchbench.ir.ranking.rrf`."""
+    maximum = len(ranks) / (stage.constant + 1)
+    return [(f"{name} rank {rank}", 1 / (stage.constant + rank) / maximum) for name, rank in ranks.items() if rank]

@@ -1,0 +1,162 @@
+"""Trying a query: the ranks are a benchmark's, the terms sum to the scores, and a worker answers the page."""
+
+from collections.abc import Iterator
+from functools import reduce
+from operator import add
+from typing import Any
+
+import django_rq
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.core.cache import cache
+from django.urls import reverse
+from rq import Queue
+
+from apps.benchmarks.models import Benchmark, QueryResult
+from apps.collections.models import Collection
+from apps.datasets.models import Query
+from apps.operations import queueing
+from apps.operations.management.commands.worker import Command
+from apps.results.trying import MAX_HITS, Trial, search
+from apps.retrieval.models import Index
+from benchbench.site.panels import change_url
+from tests.benchmarks.conftest import make_library
+from tests.created import run_benchmark
+from tests.kept import made_once
+from tests.results.test_pages import count_statements, text_of
+
+MATRIX = {
+    "search_modes": ["dense", "sparse", "hybrid"],
+    "use_reranker": [False, True],
+    "top_k_values": [12],
+    "k_values_for_metrics": [5],
+    "primary_k": 5,
+}
+
+
+@pytest.fixture
+def finished(transactional_db: None) -> Benchmark:
+    cache.clear()
+    return make_finished()
+
+
+@made_once
+def make_finished() -> Benchmark:
+    return run_benchmark(make_library(), name="Every way", matrix=MATRIX)
+
+
+@pytest.fixture
+def quick(finished: Benchmark) -> Iterator[Queue]:
+    """The queue of quick jobs, with nothing on it."""
+    queue = django_rq.get_queue(queueing.QUICK)
+    queue.empty()
+    for key in queue.connection.scan_iter("benchbench:waits:*"):
+        queue.connection.delete(key)
+    yield queue
+    queueing.retire_worker("a worker", [queueing.QUICK])
+    queue.empty()
+
+
+def make_trial(text: str, **options: Any) -> Trial:
+    values = {"mode": "sparse", "use_reranker": False, "top_k": 12} | options
+    return Trial(text=text, index_id=str(Index.objects.get().pk), **values)
+
+
+def test_ranks_and_scores_are_those_of_a_benchmark(finished):
+    for run in finished.runs.all():
+        options = {"mode": run.config["search_mode"], "use_reranker": run.config["use_reranker"]}
+        for result in run.query_results.select_related("query"):
+            answer = search(make_trial(result.query.text, **options))
+            assert answer["error"] == ""
+            assert answer["depth"] == len(result.document_ids)
+            hits = [(hit["document"], hit["chunk"], hit["score"]) for hit in answer["hits"]]
+            assert hits == list(zip(result.document_ids, result.chunk_ids, result.scores, strict=True))[:MAX_HITS]
+
+
+def test_terms_sum_to_the_score_of_the_engine(finished):
+    for text in ("pear plum pear", "the pears and a melon", "apple"):
+        for hit in search(make_trial(text))["hits"]:
+            (step,) = hit["steps"]
+            assert reduce(add, (amount for _, amount in step["terms"]), 0.0) == step["score"] == hit["score"]
+    assert [word for word, _ in search(make_trial("pear unheard pear"))["hits"][0]["steps"][0]["terms"]] == ["pear"] * 2
+    for hit in search(make_trial("pear plum", mode="hybrid"))["hits"]:
+        dense, lexical, fused = hit["steps"]
+        ranks = [f"{step['name']} rank {step['rank']}" for step in (dense, lexical) if step["rank"]]
+        assert [label for label, _ in fused["terms"]] == ranks
+        assert sum(amount for _, amount in fused["terms"]) == pytest.approx(fused["score"], abs=1e-12)
+        assert fused["score"] == hit["score"]
+
+
+def test_a_worker_answers_what_the_page_asks(admin_client, finished, quick):
+    collection, text = Collection.objects.get(), Query.objects.all()[0].text
+    asked = {"q": text, "index": Index.objects.get().pk, "way": "sparse", "other_way": "dense", "top_k": 12}
+    page = reverse("admin:collection_try", args=[collection.pk])
+    response = admin_client.get(page, asked)
+    assert [title for title, _ in response.context["trials"]] == ["keywords, lexical (BM25)", "keywords, dense"]
+    query_string = response.wsgi_request.META["QUERY_STRING"]
+    first, second = (f"{page}{side}/?{query_string}" for side in (0, 1))
+    assert f'hx-post="{first.replace("&", "&amp;")}"' in response.content.decode()
+
+    assert "No worker serves the queue quick" in text_of(admin_client.post(first))
+    queueing.announce_worker("a worker", [queueing.QUICK])
+    admin_client.get(first)
+    assert not quick.job_ids, "looking starts nothing"
+    for _ in range(2):
+        assert "A worker is searching" in text_of(admin_client.post(first))
+    assert len(quick.job_ids) == 1
+    admin_client.post(second)
+    Command().handle(queues=["default"], burst=True)
+    for address, mode in ((first, "sparse"), (second, "dense")):
+        answer = admin_client.post(address)
+        run = finished.runs.get(config__search_mode=mode, config__use_reranker=False)
+        hits = [row["hit"].document.pk for row in answer.context["hits"]]
+        expected = QueryResult.objects.get(run=run, query__text=text).document_ids
+        assert hits == expected[:MAX_HITS]
+    assert "BM25" in text_of(admin_client.post(first))
+    assert "similarity" in text_of(admin_client.post(second))
+    assert count_statements(lambda: admin_client.post(first)) <= 15
+    assert count_statements(lambda: admin_client.get(page, asked)) <= 20
+
+
+def test_tried_queries_are_judged_and_added(admin_client, finished):
+    collection, dataset, index = Collection.objects.get(), finished.mapping.dataset, Index.objects.get()
+    query = Query.objects.filter(dataset=dataset).first()
+    asked = {"q": query.text, "index": index.pk, "way": "sparse", "top_k": 12, "dataset": dataset.pk}
+    page = reverse("admin:collection_try", args=[collection.pk])
+    response = admin_client.get(page, asked)
+    assert f'href="{change_url(query)}"' in response.content.decode()
+    trial = response.context["trials"][0][1]
+    cache.set(trial.key, {"answer": search(trial)}, 60)
+    rows = admin_client.get(f"{page}0/", asked).context["hits"]
+    grades = {row["hit"].document.external_id: row["hit"].grade for row in rows}
+    judged = {judgment.doc_ref["document_id"]: judgment.grade for judgment in query.judgments.all()}
+    assert grades == {key: judged.get(key) for key in grades}
+    form = admin_client.get(rows[0]["judge_url"])
+    assert form.context["pair"].document == rows[0]["hit"].document
+    posted = admin_client.post(rows[0]["judge_url"], {"grade": 1, "next": form.context["form"].initial["next"]})
+    assert posted.url.startswith(f"{page}?q=")
+
+    new = admin_client.get(page, asked | {"q": "What is a quince?"})
+    add_url = new.context["judging"]["add_url"]
+    assert admin_client.get(add_url).context["form"].initial["query_key"] == "what-is-a-quince"
+    added = admin_client.post(add_url, {"query_key": "quince", "query_text": "What is a quince?"})
+    assert added.url.startswith(f"{page}?q=What")
+    assert Query.objects.get(dataset=dataset, key="quince").text == "What is a quince?"
+
+
+def test_indexes_that_cannot_answer_are_refused(client, finished):
+    ada, grace = (User.objects.create_user(name, is_staff=True) for name in ("ada", "grace"))
+    seen = Permission.objects.filter(codename__in=["view_collection", "view_index"])
+    ada.user_permissions.set(seen)
+    client.force_login(ada)
+    collection, index = Collection.objects.get(), Index.objects.get()
+    page = reverse("admin:collection_try", args=[collection.pk])
+    asked = {"q": "pear", "index": index.pk, "way": "hybrid", "top_k": 12}
+    Index.objects.update(lexical_index=None)
+    assert "has no BM25 index: choose dense search" in text_of(client.get(page, asked))
+    assert client.post(f"{page}0/?q=pear&way=dense&top_k=0&index={index.pk}").status_code == 404
+    Index.objects.update(owner=grace)
+    assert "No index of this collection can be searched" in text_of(client.get(page, asked | {"way": "dense"}))
+    assert client.post(f"{page}0/?q=pear&way=dense&top_k=12&index={index.pk}").status_code == 404
+    ada.user_permissions.set(seen.filter(codename="view_collection"))
+    assert client.get(page).status_code == 403
