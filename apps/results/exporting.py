@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import DatasetVersion
 from apps.operations.models import Status
-from apps.results.exporters import documents, flowbaby, results_json, spec002, strategy, tables
+from apps.results.exporters import documents, flowbaby, report, results_json, spec002, strategy, tables
 from apps.results.exporters.outcomes import ExportError, ExportStateError, build_slug
 from apps.results.leaderboard.runs import load_evaluations
 from apps.results.leaderboard.versions import load_scored_version
@@ -47,7 +47,7 @@ _EXPORTER_LIST = (
     Exporter("csv-queries", "CSV, one row per run and query", "benchmark", CSV, "queries.csv", tables.write_queries),
     Exporter("markdown", "Markdown, for a pull request", "benchmark", MARKDOWN, "md", documents.write_markdown),
     Exporter("latex", "LaTeX table, significance marked", "benchmark", TEX, "tex", documents.write_latex),
-    Exporter("html", "HTML, one self-contained file", "benchmark", "text/html", "html", documents.write_html),
+    Exporter("html", "HTML, one self-contained file", "benchmark", "text/html", "html", report.write_html),
     Exporter("trec-qrels", "TREC qrels", "benchmark", TEXT, "qrels", tables.write_qrels),
     Exporter(
         "strategy",

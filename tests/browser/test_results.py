@@ -9,6 +9,7 @@ from apps.benchmarks.models import Benchmark
 from apps.datasets.models import Query
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
+from apps.results.exporting import export
 from apps.retrieval.indexing import build_index, create_index
 from tests.benchmarks.conftest import ENCODER, make_library
 from tests.benchmarks.gated import GOOD, POOR, make_gated, search
@@ -143,3 +144,14 @@ def test_comparison_columns_are_unclipped_and_queries_readable(page):
     assert queries.count() > 2
     assert min(queries.evaluate_all("cells => cells.map(cell => cell.clientWidth)")) > 250
     assert LONG in str(queries.first.text_content())
+    page.click(".bb-contents >> text=Measures")  # which opens the panel, and so loads it
+    expect(page.locator("#panel-measures tbody tr").first).to_be_visible()
+
+
+def test_keys_walk_the_queries_of_a_report(page, tmp_path):
+    file = tmp_path / "report.html"
+    file.write_text(outside(lambda: "".join(map(str, export(search(make_gated(), GOOD, POOR), "html")))))
+    page.goto(file.as_uri())
+    for key, number in (("j", 0), ("j", 1), ("k", 0), ("k", 0)):
+        page.keyboard.press(key)
+        assert page.evaluate("[...document.querySelectorAll('article')].indexOf(document.activeElement)") == number

@@ -6,7 +6,7 @@ from typing import Literal
 
 from benchbench.ir.statistics.resampling import Interval
 
-WIDTH = 160  # pixels of every bar
+WIDTH = 120  # pixels of every bar
 MARGIN = 6  # pixels at both ends, for half a dot
 
 Colour = Literal["better", "worse", "open"]

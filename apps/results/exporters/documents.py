@@ -1,4 +1,4 @@
-"""A benchmark as a document: leaderboard and verdict as text, Markdown, LaTeX and HTML, all from one `Story`."""
+"""A benchmark as a document: leaderboard and verdict as text, Markdown and LaTeX, all from one `Story`."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from uuid import UUID
 
-from django.template.loader import render_to_string
-
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.running.timing import mark_shared
 from apps.benchmarks.runs import find_shared_warnings
 from apps.datasets.models import DatasetVersion
-from apps.results.charts import plot_quality
-from apps.results.comparison.comparing import RunComparison, compare_runs
+from apps.results.comparison.comparing import MOST_RUNS, RunComparison, compare_runs
+from apps.results.comparison.describing import pick_strongest
 from apps.results.comparison.sentences import build_verdict, describe_verdict
 from apps.results.configurations import build_labels, list_shared
 from apps.results.leaderboard.runs import Leaderboard, Row, load_leaderboard, select_measures
@@ -88,7 +86,7 @@ class Story:
         if len(runs) < 2:
             return None, "No verdict: it needs two runs with values."
         try:
-            comparison = compare_runs(runs, version=self.board.version)
+            comparison = compare_runs(pick_strongest(runs, version=self.board.version), version=self.board.version)
         except BenchbenchError as error:
             return None, f"No verdict: {error.message}"
         return comparison, describe_verdict(comparison)
@@ -110,6 +108,13 @@ class Story:
         board, original = self.board, self.benchmark.dataset_version
         sentences = build_verdict(comparison) if comparison else None
         notes = [*sentences.notes, *sentences.warnings] if sentences else []
+        weaker = sum(run.status == Run.Status.COMPLETED for run in board.runs) - MOST_RUNS
+        if comparison and weaker > 0:
+            left_out = counted(weaker, "lower-ranked run")
+            notes.append(
+                f"A comparison takes at most {MOST_RUNS} runs, so {left_out} had to be left out by their results: the "
+                "error rate holds only approximately."
+            )
         if board.version != original:
             notes.append(f"The values are those on {board.version}, measured from the rankings for {original}.")
         failed = sum(run.failed_queries > 0 for run in board.runs)
@@ -131,7 +136,6 @@ def load_story(benchmark: Benchmark, version: DatasetVersion | None, *, omitted:
     return Story(benchmark, board, [name for name in measures if name != omitted])
 
 
-SCRIPT = "<!-- plotly -->"  # placeholder for the 4 MB of script that draw the figure
 ESCAPED = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -207,20 +211,6 @@ def _render_latex_row(line: Line, measures: int) -> str:
     if line.lost:
         label += f" ({escape_latex(line.lost)})"
     return " & ".join([label, *values])
-
-
-def write_html(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
-    """Write one page that needs no network, in three pieces; the second draws the figure, if any."""
-    story = load_story(benchmark, version)
-    figure = plot_quality(story.board)
-    page = render_to_string("results/export.html", {"story": story, "figure": figure, "script": SCRIPT})
-    before, script, after = page.partition(SCRIPT)
-    yield before
-    if script:
-        from plotly.offline import get_plotlyjs  # takes a second to import, and is needed only here
-
-        yield f"<script>{get_plotlyjs()}</script>"
-    yield after
 
 
 def render_text(benchmark: Benchmark, version: DatasetVersion | None = None) -> str:
