@@ -80,7 +80,7 @@ def figure(*traces: Figure, x: Figure, y: Figure, height: int, margin: Sequence[
     return {"data": [*traces], "layout": {"xaxis": x, "yaxis": y, "height": height, "margin": margins, **layout}}
 
 
-def draw_line(x: float, **line: Any) -> Figure:
+def draw_line(x: float | str, **line: Any) -> Figure:
     """Return a vertical line over the whole height of a figure."""
     return {"type": "line", "x0": x, "x1": x, "yref": "paper", "y0": 0, "y1": 1, "line": line}
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from apps.benchmarks.gates.baselines import approve
 from apps.benchmarks.launching import launch
-from apps.benchmarks.models import Benchmark, Evaluation, Run
+from apps.benchmarks.models import Benchmark, Evaluation, GateOutcome, Run
 from apps.benchmarks.runs import find_run
 from apps.mappings.models import Mapping
 from apps.operations.launching import cancel_operation
@@ -209,6 +209,35 @@ def test_history_figure_links_benchmarks_and_draws_current_baselines(mapping, ro
     [trace] = figure["data"]
     assert list(trace["customdata"]) == [results_url(old), results_url(new)]
     assert [note["text"] for note in figure["layout"]["annotations"]] == ["lexical (v1) .5000", "main (v1) .7000"]
+
+
+def test_history_marks_gates_changes_and_later_versions(admin_client, mapping, root):
+    made = [finished(mapping, name, value, days_ago=days) for name, value, days in (("old", 0.5, 3), ("new", 0.7, 1))]
+    for benchmark, code, content in zip(made, ("a1b2c3d4", "b2c3d4e5"), ("0123456789", "9876543210"), strict=True):
+        index = {"name": "MiniLM", "version": 1, "content": content}
+        benchmark.runs.update(provenance={"index": index, "made_by": [{"git_revision": code}]})
+    missed = {"name": "nDCG@10", "required": "≥ .6000", "observed": ".5000", "outcome": "failed", "note": ""}
+    GateOutcome.objects.create(run=made[0].runs.get(), rules={}, outcome="failed", checks=[missed], by=root)
+    old = Evaluation.objects.get(run__benchmark=made[0])
+    old.pk, old.dataset_version, old.means = None, add_version(mapping.dataset), {"nDCG@10": 0.8}
+    old.save(force_insert=True)
+    shown = load_history(mapping.dataset, root)
+    assert [(point.value, point.truth, point.gate and point.gate.outcome) for point in shown.points] == [
+        (0.5, "v1", "failed"),
+        (0.7, "v1", None),
+        (0.8, "v2", None),
+    ]
+    assert [point.changes for point in shown.points] == [(), ("code b2c3d4e", "index MiniLM v1 (987654)"), ()]
+    figure = plot_history(shown)
+    assert [trace["marker"]["symbol"] for trace in figure["data"]] == [["x", "circle"], ["circle"]]
+    assert [trace["customdata"] for trace in figure["data"]] == [
+        [results_url(made[0]), results_url(made[1])],
+        [f"{results_url(made[0])}?version=2"],
+    ]
+    assert [note["text"] for note in figure["layout"]["annotations"]] == ["code index"]
+    page = page_text(admin_client.get(page_of(mapping)))
+    assert "failed nDCG@10" in page
+    assert "re-scored" in page
 
 
 def test_values_through_other_mappings_and_policies_have_another_colour(mapping, root):

@@ -159,7 +159,7 @@ class Difference:
 def load_totals(version: DatasetVersion) -> dict[str, int]:
     """Return the totals of a version's difference from the one before it, those of a frozen one from the cache.
 
-    The first version has none to differ from: {}.
+    The first version differs from nothing: {}.
     """
     if version.number == 1:
         return {}

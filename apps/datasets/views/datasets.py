@@ -82,9 +82,9 @@ def describe_dataset(dataset: Dataset) -> dict[str, Any]:
 def _count_shares(rows: QuerySet[Any], field: str) -> list[tuple[Any, int, float]]:
     """Return each value of a field with the number and share of the rows that have it."""
     counts = rows.order_by(field).values_list(field.lstrip("-")).annotate(number=Count("pk"))
-    found = list(counts)
-    total = sum(number for _, number in found)
-    return [(value, number, number / total) for value, number in found]
+    pairs = list(counts)
+    total = sum(number for _, number in pairs)
+    return [(value, number, number / total) for value, number in pairs]
 
 
 def download(request: HttpRequest, make: Callable[[], DatasetExport], *, back: str) -> HttpResponseBase:

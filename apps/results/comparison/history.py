@@ -2,38 +2,58 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import F, FloatField, QuerySet
+from django.db.models import FloatField, QuerySet
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast
 from django.urls import reverse
 from django.utils.timezone import localtime
 
 from apps.benchmarks.gates.baselines import list_baselines
-from apps.benchmarks.models import Baseline, Benchmark, Evaluation, Run
-from apps.datasets.models import Dataset
+from apps.benchmarks.models import Baseline, Benchmark, Evaluation, GateOutcome, Run
+from apps.benchmarks.provenance import find_git_revision
+from apps.datasets.models import Dataset, DatasetVersion
 from apps.operations.models import Status
-from apps.results.charts import COLOURS, LEGEND, figure
+from apps.results.charts import COLOURS, LEGEND, draw_line, figure
 from apps.results.comparison.comparing import is_lower_better
 from apps.results.leaderboard.runs import name_primary, select_measures
 from benchbench import decimals
 from benchbench.access import visible
 
 LEAST_MARGIN = timedelta(hours=12)
+SYMBOLS = {"": "circle", "passed": "triangle-up", "failed": "x", "undecided": "diamond"}  # by the outcome of the gate
+MARK = "#94a3b8"
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The best run of a benchmark by the shown measure. Values are comparable only if `truth` is the same."""
+    """The best run of a benchmark on a dataset version by the shown measure. Values are comparable on one `truth` only.
+
+    `at` is the end of the benchmark, or for a later version when it was re-scored. `gate` is the latest outcome for the
+    run, else for another run of the benchmark; `changes` names code and index if they differ from those of the previous
+    benchmark. Both are left out for later versions.
+    """
 
     benchmark: Benchmark
     run: Run
     value: float
     truth: str
     baselines: list[str]
+    version: DatasetVersion
+    at: datetime
+    gate: GateOutcome | None = None
+    changes: tuple[str, ...] = ()
+
+    @property
+    def is_rescored(self) -> bool:
+        return self.version.pk != self.benchmark.dataset_version_id
+
+    @property
+    def query_string(self) -> str:
+        return f"?version={self.version.number}" if self.is_rescored else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +78,8 @@ class History:
 def load_history(dataset: Dataset, user: Any, *, measure: str = "") -> History:
     """Return the history of `dataset` visible to `user`, by `measure`, by default the newest primary measure.
 
-    Completed benchmarks count, with the values on their own dataset version and policies. A benchmark without the
-    measure, or without ranked runs, has no point.
+    Completed benchmarks count, with the values on each dataset version that they were measured on. A benchmark without
+    the measure, or without ranked runs, has no point.
     """
     benchmarks = visible(Benchmark.objects.filter(mapping__dataset=dataset, status=Status.COMPLETED), user)
     newest = benchmarks.order_by("-completed_at").first()
@@ -72,28 +92,18 @@ def load_history(dataset: Dataset, user: Any, *, measure: str = "") -> History:
     measure = measure if measure in measures else measures[0]
     baselines = list(visible(list_baselines(dataset), user, through="run__benchmark"))
     best = _annotate_value(measure, run__benchmark__in=benchmarks).filter(Evaluation.filter_ranked())
-    best = best.filter(dataset_version=F("run__benchmark__dataset_version")).order_by(
-        "run__benchmark_id", "-value", "run__run_order"
-    )
     evaluations = sorted(
-        best.distinct("run__benchmark_id"),
-        key=lambda evaluation: (evaluation.run.benchmark.completed_at, evaluation.pk),
+        best.order_by("run__benchmark_id", "dataset_version_id", "-value", "run__run_order").distinct(
+            "run__benchmark_id", "dataset_version_id"
+        ),
+        key=lambda evaluation: (_get_time(evaluation), evaluation.pk),
     )
     of_baselines = _annotate_value(measure, run__in=[baseline.run_id for baseline in baselines]).filter(
         Evaluation.filter_ranked()
     )
     baseline_values = list(of_baselines.order_by("dataset_version"))
     names = _name_truths([*evaluations, *baseline_values])
-    points = [
-        Point(
-            evaluation.run.benchmark,
-            evaluation.run,
-            evaluation.value,
-            names[_build_key(evaluation)],
-            [baseline.name for baseline in baselines if baseline.run_id == evaluation.run_id],
-        )
-        for evaluation in evaluations
-    ]
+    points = _build_points(evaluations, names, baselines)
     lines = [
         Line(baseline, evaluation.value, names[_build_key(evaluation)])
         for baseline in baselines
@@ -101,6 +111,50 @@ def load_history(dataset: Dataset, user: Any, *, measure: str = "") -> History:
         if evaluation.run_id == baseline.run_id
     ]
     return History(measure, measures, points, lines)
+
+
+def _build_points(
+    evaluations: Sequence[Any], names: dict[tuple[Any, ...], str], baselines: Sequence[Baseline]
+) -> list[Point]:
+    """Return the points of evaluations in their order, oldest first. One query, for the outcomes of gates."""
+    gates: dict[Any, GateOutcome] = {}
+    outcomes = GateOutcome.objects.filter(run__benchmark__in={row.run.benchmark_id for row in evaluations})
+    for outcome in outcomes.select_related("run").order_by("created_at"):
+        gates[outcome.run.benchmark_id] = gates[outcome.run_id] = outcome
+    points: list[Point] = []
+    facts: dict[str, str] = {}
+    for row in evaluations:
+        point = Point(
+            row.run.benchmark,
+            row.run,
+            row.value,
+            names[_build_key(row)],
+            [baseline.name for baseline in baselines if baseline.run_id == row.run_id],
+            row.dataset_version,
+            _get_time(row),
+        )
+        if not point.is_rescored:
+            known = {name: fact for name, fact in _describe_origin(row.run).items() if fact}
+            changes = tuple(f"{name} {fact}" for name, fact in known.items() if facts.get(name, fact) != fact)
+            facts |= known
+            gate = gates.get(row.run_id) or gates.get(row.run.benchmark_id)
+            point = replace(point, gate=gate, changes=changes)
+        points.append(point)
+    return points
+
+
+def _describe_origin(run: Run) -> dict[str, str]:
+    """Return the code and the index of a run by name; "" if unknown."""
+    index = run.provenance.get("index") or {}
+    name = f"{index['name']} v{index['version']} ({index['content'][:6]})" if index.get("content") else ""
+    return {"code": (find_git_revision(run) or "")[:7], "index": name}
+
+
+def _get_time(evaluation: Evaluation) -> datetime:
+    """Return when the benchmark ended, or for another version than its own when it was re-scored."""
+    benchmark = evaluation.run.benchmark
+    own = evaluation.dataset_version_id == benchmark.dataset_version_id
+    return (benchmark.completed_at or benchmark.created_at) if own else evaluation.created_at
 
 
 def _annotate_value(measure: str, **filters: Any) -> QuerySet[Any]:
@@ -149,6 +203,7 @@ def plot_history(timeline: History) -> dict[str, Any] | None:
     truths = list(dict.fromkeys(point.truth for point in timeline.points))
     colours = {truth: COLOURS[index % len(COLOURS)] for index, truth in enumerate(truths)}
     drawn = [_draw_baseline(line, timeline, colours[line.truth]) for line in timeline.lines if line.truth in colours]
+    drawn += [_draw_change(point) for point in timeline.points if point.changes]
     return figure(
         *(_trace(timeline, truth, colours[truth]) for truth in truths),
         x={"type": "date", "range": _compute_span([_get_end(point) for point in timeline.points])},
@@ -172,11 +227,32 @@ def _trace(timeline: History, truth: str, colour: str) -> dict[str, Any]:
         "name": truth,
         "mode": "lines+markers",
         "line": {"width": 1, "color": colour, "dash": "dot"},
-        "marker": {"size": 11, "color": colour},
-        "text": [f"{point.benchmark.name}<br>{point.run.label}" for point in points],
-        "customdata": [reverse("admin:benchmark_results", args=[point.benchmark.pk]) for point in points],
+        "marker": {
+            "size": [13 if point.gate else 11 for point in points],
+            "color": colour,
+            "symbol": [SYMBOLS[point.gate.outcome if point.gate else ""] for point in points],
+        },
+        "text": ["<br>".join(_list_words(point)) for point in points],
+        "customdata": [
+            reverse("admin:benchmark_results", args=[point.benchmark.pk]) + point.query_string for point in points
+        ],
         "hovertemplate": "%{text}<br>" + timeline.measure + " %{y:.4f}<extra></extra>",
     }
+
+
+def _list_words(point: Point) -> list[str]:
+    """Return the lines that show when a point has the pointer."""
+    gate = [f"gate {point.gate.phrase}"] if point.gate else []
+    scored = [f"re-scored on v{point.version.number}"] if point.is_rescored else []
+    return [point.benchmark.name, point.run.label, *scored, *gate, *(f"changed: {one}" for one in point.changes)]
+
+
+def _draw_change(point: Point) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a vertical line where code or index changed, and its words above the figure."""
+    when = _get_end(point).isoformat(timespec="seconds")
+    words = {"x": when, "y": 0, "yref": "paper", "yanchor": "bottom", "xanchor": "left", "showarrow": False}
+    note = words | {"text": " ".join(change.split()[0] for change in point.changes), "font": {"size": 11}}
+    return draw_line(when, width=1, dash="dash", color=MARK), note
 
 
 def _draw_baseline(line: Line, timeline: History, colour: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -198,9 +274,8 @@ def _draw_baseline(line: Line, timeline: History, colour: str) -> tuple[dict[str
 
 
 def _get_end(point: Point) -> datetime:
-    """Return when the benchmark ended, as local time without the zone, which Plotly would drop."""
-    ended = point.benchmark.completed_at or point.benchmark.created_at
-    return localtime(ended).replace(tzinfo=None)
+    """Return the time of a point, local and without the zone, which Plotly would drop."""
+    return localtime(point.at).replace(tzinfo=None)
 
 
 def _compute_span(times: Sequence[datetime]) -> list[str]:

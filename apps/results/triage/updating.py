@@ -76,13 +76,13 @@ def update_values(version: DatasetVersion, *, by: Any) -> Update:
 
 
 def _act_on_each(update: Update, rows: QuerySet[M], act: Callable[[M], str], by: Any, verb: str) -> None:
-    found: Sequence[M] = list(rows)
+    chosen: Sequence[M] = list(rows)
     meta = rows.model._meta
-    if found and not by.has_perm(f"{meta.app_label}.change_{meta.model_name}"):
-        names = ", ".join(f"“{row}”" for row in found)
+    if chosen and not by.has_perm(f"{meta.app_label}.change_{meta.model_name}"):
+        names = ", ".join(f"“{row}”" for row in chosen)
         update.failures.append(f"You may not {verb} {meta.verbose_name_plural}: ask an editor for {names}.")
         return
-    for row in found:
+    for row in chosen:
         try:
             message = act(row)
         except BenchbenchError as error:

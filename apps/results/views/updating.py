@@ -54,7 +54,7 @@ def moved_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
         version = find_version(dataset, int(number) if number.isdecimal() and len(number) < 10 else None)
     except BenchbenchError as error:
         raise Http404(error.message) from None
-    moves, others = load_moves(version, request.user)
+    moves, further = load_moves(version, request.user)
     working = Operation.objects.filter(
         Q(subject_id__in=Mapping.objects.filter(dataset=dataset).values("pk"))
         | Q(subject_id__in=Benchmark.objects.filter(mapping__dataset=dataset).values("pk")),
@@ -64,7 +64,7 @@ def moved_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
     context: dict[str, Any] = {
         "version": version,
         "moves": moves,
-        "others": others,
+        "further": further,
         "operations": visible(working, request.user),
         "steps": list_next_steps(dataset, request.user, draft=None),
     }
