@@ -8,7 +8,7 @@ from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
 from django.db import transaction
 
-from apps.collections.importing import ImportReport, create_collection, import_documents
+from apps.collections.importing import ImportReport, create_collection, ensure_collection, import_documents
 from apps.collections.models import Collection
 from apps.collections.records import DocumentRecord
 from apps.collections.sources import SourceError, open_source
@@ -41,6 +41,15 @@ def upload_documents(
     """
     with _opened(upload, uri_prefix) as documents:
         return import_documents(collection, documents, remove_missing=remove_missing)
+
+
+def ensure_uploaded_collection(upload: UploadedFile, *, name: str, owner: Any = None) -> Collection:
+    """Return the owner's collection of exactly an uploaded file's documents; a new one gets the free name after `name`.
+
+    Raises the errors of `upload_documents`.
+    """
+    with _opened(upload, "") as documents:
+        return ensure_collection(documents, name=name, owner=owner)[0]
 
 
 @contextmanager

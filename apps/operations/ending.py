@@ -12,7 +12,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from apps.operations import events, queueing
-from apps.operations.handlers import HANDLERS, import_handler, load_handler
+from apps.operations.handlers import HANDLERS, go_on, import_handler, load_handler
 from apps.operations.leasing import ACTIVE, filter_claimable
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.workers.limits import HeldError, end_lost_sessions, limited_transaction
@@ -71,6 +71,7 @@ def conclude(operation: Operation) -> bool:
             return False
         log.exception("Could not finalise %s.", operation)
         return _fail_unless_locked(operation, error_text(error))
+    go_on(operation)
     events.publish(operation.pk, always=True)
     return True
 

@@ -1,5 +1,6 @@
 """Handlers of the kinds of operations, by dotted path, and the tracebacks stored with a batch."""
 
+import logging
 import sys
 import traceback
 from collections.abc import Iterable
@@ -13,6 +14,7 @@ from apps.operations.models import Batch, Operation
 if TYPE_CHECKING:
     from apps.operations.leasing import Lease
 
+log = logging.getLogger(__name__)
 HANDLERS = {
     Operation.Kind.INDEX: "apps.retrieval.tasks.handler",
     Operation.Kind.RESOLVE: "apps.mappings.tasks.handler",
@@ -20,6 +22,8 @@ HANDLERS = {
     Operation.Kind.LLM_JUDGING: "apps.judging.tasks.handler",
     Operation.Kind.MEASURE: "apps.benchmarks.tasks.measuring_handler",
 }
+PREPARATION = "preparation"  # in the parameters of an operation that a benchmark waits for
+PROCEED = "apps.benchmarks.preparing.proceed"
 
 
 class Handler(Protocol):
@@ -62,6 +66,16 @@ def load_handler(operation: Operation) -> Handler:
 
 def import_handler(kind: Operation.Kind) -> Handler:
     return import_string(HANDLERS[kind])
+
+
+def go_on(operation: Operation) -> None:
+    """Start the benchmark that waits for a completed operation; log an error, because the operation has succeeded."""
+    if PREPARATION not in operation.parameters:
+        return
+    try:
+        import_string(PROCEED)(operation)
+    except Exception:
+        log.exception("Could not start the benchmark that waits for %s; its page offers to try again.", operation)
 
 
 KEY = "tracebacks"  # in a batch's result

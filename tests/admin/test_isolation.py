@@ -31,7 +31,13 @@ POSTED = {
 }
 # What only those may open who may change something, besides Django's pages that add and delete.
 ACTS = POSTED | {
-    *("benchmark_choices", "benchmark_from_manifest", "benchmark_measures", "benchmarks_benchmark_import_run"),
+    *(
+        "new_evaluation",
+        "benchmark_choices",
+        "benchmark_from_manifest",
+        "benchmark_measures",
+        "benchmarks_benchmark_import_run",
+    ),
     *("dataset_freeze", "query_add", "query_edit", "query_judge", "resolution_repair"),
     *("run_import", "run_import_choices", "index_grid"),
     *("round_judge", "round_grades", "round_adjudicate", "round_close", "round_people", "round_choices"),

@@ -16,6 +16,7 @@ from apps.benchmarks.launching import cancel, delete_benchmark, launch, retry
 from apps.benchmarks.measuring.again import is_scored, load_newest_version, rescore
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.views import benchmarks as views
+from apps.benchmarks.views import evaluations
 from apps.benchmarks.views import runs as run_views
 from apps.datasets.models import DatasetVersion
 from apps.mappings.models import Mapping
@@ -60,6 +61,7 @@ class BenchmarkAdmin(OwnedAdmin):
     actions_list = ("import_run",)
     actions = ("start_selected", "cancel_selected", "retry_selected", "rescore_selected")
     pages = (
+        Page("evaluate/", evaluations.new_evaluation, "new_evaluation"),
         Page("add/", views.add_benchmark, "benchmarks_benchmark_add"),
         Page("preview/", views.preview_benchmark, "benchmark_preview"),
         Page("choices/", views.benchmark_choices, "benchmark_choices"),
@@ -199,3 +201,4 @@ def show_benchmarks(request: HttpRequest, mapping: Mapping) -> list[Panel]:
 
 
 add_to(Mapping, panels=show_benchmarks)
+add_to(Operation, pages=[Page("<uuid:object_id>/benchmark/", evaluations.evaluation_progress, "operation_benchmark")])

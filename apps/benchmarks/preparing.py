@@ -1,0 +1,158 @@
+"""Preparation of a benchmark from a dataset and a collection: mapping and indexes first, then the benchmark starts.
+
+The operations that make them name the first of them, the lead, in their parameters; the lead's name the rest. The end
+of the last one starts the benchmark, so nobody needs to wait.
+"""
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from apps.benchmarks.defining.creating import BenchmarkError, BenchmarkOptions, create_benchmark, require_found
+from apps.benchmarks.defining.questions import QUESTIONS, Question, Unanswerable, find_matrix
+from apps.benchmarks.launching import launch
+from apps.benchmarks.models import Benchmark
+from apps.collections.models import Collection
+from apps.datasets.models import Dataset
+from apps.mappings.creating import create_mapping, find_mapping
+from apps.mappings.models import Mapping
+from apps.mappings.resolving import is_stale, resolve
+from apps.operations.handlers import PREPARATION
+from apps.operations.models import Operation
+from apps.retrieval.grids import Grid, make_grid
+from apps.retrieval.indexing import find_or_start_build
+from apps.retrieval.models import Index
+from benchbench.database.failures import read_again
+from benchbench.errors import BenchbenchError, ConflictError
+from benchbench.names import MAX_LENGTH
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """The parts of a benchmark in preparation; `error` is the reason why it could not start."""
+
+    lead: Operation
+    mapping: Mapping
+    indexes: list[Index]
+    question: Question
+    benchmark: Benchmark | None
+    error: str
+
+    @property
+    def is_ready(self) -> bool:
+        """Return whether the mapping is resolved and every index is ready."""
+        resolved = self.mapping.status != Mapping.Status.PENDING and not is_stale(self.mapping)
+        return resolved and bool(self.indexes) and not self.unready
+
+    @property
+    def unready(self) -> list[Index]:
+        return [index for index in self.indexes if index.status != Index.Status.READY]
+
+
+def prepare(
+    dataset: Dataset, collection: Collection, question: Question, *, encoder: str, by: User
+) -> Benchmark | Operation:
+    """Map a dataset to a collection, build the indexes that a question compares, and start its benchmark.
+
+    Returns the benchmark if all was ready, otherwise the lead of the operations that it waits for. The mapping stays on
+    an error. Raises the errors of `resolve`, `make_grid`, `create_benchmark` and `launch`, and ConflictError if no
+    judgment finds a document or another preparation waits for one of the operations.
+    """
+    with transaction.atomic():
+        mapping = find_mapping(dataset, collection, owner=by) or create_mapping(dataset, collection, owner=by)
+        resolving = _resolve(mapping, by)
+    if resolving is None:
+        mapping.refresh_from_db()
+        require_found(mapping)
+    with transaction.atomic():
+        builds = make_grid(collection, Grid(question.strategies, [encoder]), owner=by, by=by)
+        indexes = [build.index for build in builds]
+        if active := _lock_active([resolving, *(build.operation for build in builds)]):
+            _attach(active, {"lead": str(active[0].pk)})
+            index_ids = [str(index.pk) for index in indexes]
+            _store(active[0], {"question": question.key, "mapping": str(mapping.pk), "indexes": index_ids})
+            return active[0]
+    return _start(question, mapping, indexes, by)
+
+
+def _resolve(mapping: Mapping, by: User) -> Operation | None:
+    """Return the operation that resolves a mapping; None if it is resolved, perhaps just now."""
+    if mapping.status != Mapping.Status.PENDING and not is_stale(mapping):
+        return None
+    return Operation.active_on(mapping) or resolve(mapping, by=by).operation
+
+
+def _lock_active(operations: Iterable[Operation | None]) -> list[Operation]:
+    """Lock operations, and return those that have not ended."""
+    locked = [read_again(Operation.objects.select_for_update(), operation.pk) for operation in operations if operation]
+    return [operation for operation in locked if operation.is_active]
+
+
+def _attach(operations: Iterable[Operation], parameters: dict[str, Any]) -> None:
+    for operation in operations:
+        if PREPARATION in operation.parameters:
+            raise ConflictError(f"Another benchmark waits for the same {operation}: start this one afterwards.")
+        _store(operation, parameters)
+
+
+def _store(operation: Operation, parameters: dict[str, Any]) -> None:
+    operation.parameters |= {PREPARATION: parameters}
+    Operation.objects.filter(pk=operation.pk).update(parameters=operation.parameters)
+
+
+def _start(question: Question, mapping: Mapping, indexes: list[Index], by: User) -> Benchmark:
+    mapping.refresh_from_db()
+    matrix = find_matrix(question, mapping, by, names=[index.name for index in indexes])
+    if isinstance(matrix, Unanswerable):
+        raise BenchmarkError(matrix.problem)
+    options = BenchmarkOptions(name=f"{mapping.dataset}: {question.title}"[:MAX_LENGTH], matrix=matrix)
+    benchmark = create_benchmark(mapping, options, owner=by)
+    launch(benchmark, by=by)
+    return benchmark
+
+
+def load_preparation(lead: Operation) -> Preparation | None:
+    """Return the preparation that an operation leads; None if it leads none, or the mapping was deleted."""
+    plan = lead.parameters.get(PREPARATION, {})
+    mappings = Mapping.objects.select_related("dataset", "collection", "dataset_version")
+    mapping = mappings.filter(pk=plan.get("mapping")).first()
+    if mapping is None:
+        return None
+    indexes = list(Index.objects.filter(pk__in=plan["indexes"]).select_related("chunk_set", "collection"))
+    benchmark = Benchmark.objects.filter(pk=plan.get("benchmark")).first()
+    return Preparation(lead, mapping, indexes, QUESTIONS[plan["question"]], benchmark, plan.get("error", ""))
+
+
+def proceed(operation: Operation) -> None:
+    """Start the benchmark that waits for `operation`, once, if nothing else is missing. Store an error in the lead."""
+    lead_id = operation.parameters[PREPARATION].get("lead", str(operation.pk))
+    with transaction.atomic():
+        lead = Operation.objects.select_for_update().filter(pk=uuid.UUID(lead_id)).first()
+        preparation = load_preparation(lead) if lead else None
+        if lead is None or preparation is None or preparation.benchmark or not preparation.is_ready:
+            return
+        plan, user = lead.parameters[PREPARATION], lead.started_by
+        if user is None:
+            return
+        try:
+            with transaction.atomic():
+                benchmark = _start(preparation.question, preparation.mapping, preparation.indexes, user)
+            plan |= {"benchmark": str(benchmark.pk), "error": ""}
+        except BenchbenchError as error:
+            plan["error"] = error.message
+        _store(lead, plan)
+
+
+def resume(preparation: Preparation, *, by: User) -> None:
+    """Start again what failed, and the benchmark if all is ready. Raises the errors of `resolve` and `build_index`."""
+    lead = preparation.lead
+    with transaction.atomic():
+        resolving = _resolve(preparation.mapping, by)
+        builds = [find_or_start_build(index, by=by) for index in preparation.unready]
+        new = [operation for operation in _lock_active([resolving, *builds]) if PREPARATION not in operation.parameters]
+        _attach(new, {"lead": str(lead.pk)})
+    proceed(lead)

@@ -1,0 +1,258 @@
+"""Pages that lead from two files to a benchmark: the form, and the progress until the benchmark starts."""
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.admin import ModelAdmin
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
+from django.db.models import Model
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.html import format_html
+from unfold.widgets import UnfoldAdminRadioSelectWidget
+
+from apps.benchmarks.defining.questions import QUESTIONS
+from apps.benchmarks.models import Benchmark
+from apps.benchmarks.preparing import Preparation, load_preparation, prepare, resume
+from apps.collections.models import Collection
+from apps.collections.uploading import ENDINGS, ensure_uploaded_collection
+from apps.datasets.formats.registry import SOURCES
+from apps.datasets.importing import import_dataset
+from apps.datasets.models import Dataset
+from apps.datasets.uploading import read_upload, upload_turn
+from apps.mappings.creating import find_mapping
+from apps.mappings.models import Mapping
+from apps.operations.models import Operation
+from apps.operations.progress import Progress, compute_each_progress
+from apps.operations.waiting import describe_wait
+from apps.retrieval.encoders.admitting import describe_name_problem
+from apps.retrieval.llms.servers import find_first_llm
+from apps.retrieval.models import Index
+from benchbench.decimals import counted
+from benchbench.errors import BenchbenchError, ConflictError
+from benchbench.names import find_free_name
+from benchbench.site.admin import SiteAdmin
+from benchbench.site.pages import PageForm, SizedFileField, show_form, staff
+from benchbench.site.panels import change_url
+
+NEEDED = (
+    *("collections.add_collection", "datasets.add_dataset", "mappings.add_mapping"),
+    *("retrieval.add_index", "benchmarks.add_benchmark"),
+)
+
+
+class EvaluationForm(PageForm):
+    corpus = SizedFileField(
+        label="Upload documents",
+        required=False,
+        accept=".jsonl,.gz,.zip",
+        limit="BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES",
+        remedy="Import larger files with manage.py import_collection, and choose the collection.",
+        help_text="A corpus in <code>.jsonl</code> or <code>.jsonl.gz</code> with a document per line, as in BEIR, or "
+        "a <code>.zip</code> of Markdown, HTML and text files.",
+    )
+    collection = forms.ModelChoiceField(Collection.objects.none(), required=False, label="Or choose a collection")
+    queries = SizedFileField(
+        label="Upload judged queries",
+        required=False,
+        limit="BENCHMARK_DATASET_MAX_UPLOAD_BYTES",
+        remedy="Import larger files with manage.py import_dataset, and choose the dataset.",
+        help_text=SOURCES,
+    )
+    dataset = forms.ModelChoiceField(Dataset.objects.none(), required=False, label="Or choose a dataset")
+    question = forms.ChoiceField(
+        label="What do you want to know?",
+        widget=UnfoldAdminRadioSelectWidget,
+        initial="modes",
+        choices=[(key, f"{question.title} {question.sentence}") for key, question in QUESTIONS.items()],
+        help_text="A question about indexes or strategies builds two indexes.",
+    )
+    encoder = forms.CharField(
+        max_length=500,
+        help_text="Published name of the sentence-transformers model that turns texts into vectors.",
+    )
+
+    sections = (
+        ("Documents", "What is searched.", ("corpus", "collection")),
+        ("Queries", "What is asked, with the documents that answer it.", ("queries", "dataset")),
+        ("Question", "", ("question", "encoder")),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.choose(Mapping, "collection")
+        self.choose(Mapping, "dataset")
+        self.fields["encoder"].initial = settings.BENCHBENCH_DEFAULT_MODEL
+        llm, problem = find_first_llm()
+        if not llm:
+            question: Any = self.fields["question"]
+            question.choices = [choice for choice in question.choices if choice[0] != "rewriting"]
+            question.help_text += f" To ask “{QUESTIONS['rewriting'].title}”: {problem}"
+
+    def clean_encoder(self) -> str:
+        name: str = self.cleaned_data["encoder"].strip()
+        if sentence := describe_name_problem(name):
+            raise forms.ValidationError(sentence)
+        return name
+
+    def clean(self) -> None:
+        for file, choice in (("corpus", "collection"), ("queries", "dataset")):
+            number = sum(bool(self.cleaned_data.get(name)) for name in (file, choice))
+            if number == 2:
+                self.add_error(choice, "Leave this empty, or do not upload a file.")
+            elif number == 0 and not {file, choice} & self.errors.keys():
+                self.add_error(file, f"Upload a file, or choose a {choice}.")
+
+    def keep(self, name: str, row: Model) -> Model:
+        """Choose an imported row in the form, so that an error elsewhere does not import its file again."""
+        self.data: Any = self.data.copy()
+        self.data[name] = str(row.pk)
+        return row
+
+
+@contextmanager
+def _at(field: str) -> Iterator[None]:
+    """Show the errors of the block at a field of the form."""
+    try:
+        yield
+    except BenchbenchError as error:
+        error.field = field
+        raise
+
+
+def new_evaluation(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
+    """Import documents and queries, prepare the benchmark of a question, and lead to it or to the progress."""
+
+    def act(form: EvaluationForm) -> HttpResponse:
+        values, user = form.cleaned_data, staff(request)
+        imported: list[Model] = []
+        try:
+            with _at("queries"):
+                dataset = values["dataset"] or _import_queries(values["queries"], user)
+            imported.append(form.keep("dataset", dataset))
+            with _at("corpus"):
+                collection = values["collection"] or _import_corpus(values["corpus"], user)
+            imported.append(form.keep("collection", collection))
+            question = QUESTIONS[values["question"]]
+            result = prepare(dataset, collection, question, encoder=values["encoder"], by=user)
+        except BenchbenchError:
+            if len(imported) == 2 and (mapping := find_mapping(dataset, collection, owner=user)):
+                imported.append(mapping)
+            for row in imported:
+                link = format_html('<a class="underline" href="{}">{}</a>', change_url(row), row)
+                messages.info(request, format_html("The {} {} exists and stays.", row._meta.verbose_name, link))
+            raise
+        name = "benchmark_results" if isinstance(result, Benchmark) else "operation_benchmark"
+        return redirect(f"admin:{name}", result.pk)
+
+    return show_form(
+        request,
+        model_admin,
+        EvaluationForm,
+        act,
+        permitted=request.user.has_perms(NEEDED),
+        title="New evaluation",
+        submit="Start",
+        intro="From documents and judged queries to a verdict: both are imported and connected, the documents are "
+        "indexed, and a benchmark of your question starts.",
+    )
+
+
+def _import_queries(upload: Any, user: User) -> Dataset:
+    """Return the dataset of an uploaded file; if its name has other content, under the next free name."""
+    with upload_turn():
+        record = read_upload(upload)
+        try:
+            return import_dataset(record, owner=user).version.dataset
+        except ConflictError:
+            taken = Dataset.objects.filter(owner=user).values_list("name", flat=True)
+            return import_dataset(record, name=find_free_name(record.name, taken), owner=user).version.dataset
+
+
+def _import_corpus(upload: Any, user: User) -> Collection:
+    name = upload.name or "documents"
+    ending = next((ending for ending in ENDINGS if name.endswith(ending)), "")
+    return ensure_uploaded_collection(upload, name=name.removesuffix(ending), owner=user)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step towards a benchmark: "done", "running", "failed" or "waiting"; `page` is the address of its row."""
+
+    title: str
+    sentence: str
+    state: str = "done"
+    page: str = ""
+    progress: Progress | None = None
+
+
+def evaluation_progress(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
+    """Show the steps until the benchmark starts, then lead to it; on POST try again what failed."""
+    lead: Operation = model_admin.load_viewed(request, object_id)
+    preparation = load_preparation(lead)
+    if preparation is None:
+        return redirect(change_url(lead))
+    user = staff(request)
+    if user != lead.started_by and not user.is_superuser:  # it names rows that others may not see
+        raise PermissionDenied
+    if request.method == "POST":
+        if not user.has_perms(NEEDED):
+            raise PermissionDenied
+        try:
+            resume(preparation, by=user)
+        except BenchbenchError as error:
+            messages.error(request, error.message)
+        return redirect(request.path)
+    if preparation.benchmark:
+        results = reverse("admin:benchmark_results", args=[preparation.benchmark.pk])
+        return HttpResponse(headers={"HX-Redirect": results}) if "HX-Request" in request.headers else redirect(results)
+    steps = list(_yield_steps(preparation))
+    context = {
+        "title": "New evaluation",
+        "steps": steps,
+        "is_failed": any(step.state == "failed" for step in steps),
+        "is_running": any(step.state == "running" for step in steps),
+        "mapping": preparation.mapping,
+    }
+    return model_admin.render_page(request, "benchmarks/evaluation.html", context)
+
+
+def _yield_steps(preparation: Preparation) -> Iterator[Step]:
+    mapping, indexes = preparation.mapping, preparation.indexes
+    collection, dataset, version = mapping.collection, mapping.dataset, mapping.dataset_version
+    operations = Operation.objects.filter(subject_id__in=[mapping.pk, *(index.pk for index in indexes)])
+    newest = {operation.subject_id: operation for operation in operations.order_by("created_at")}
+    progress = compute_each_progress([operation for operation in newest.values() if operation.is_active])
+    yield Step(
+        "Documents", f"{collection}: {counted(collection.document_count, 'document')}.", page=change_url(collection)
+    )
+    queries = counted(version.query_count, "query") if version else "imported"
+    yield Step("Queries", f"{dataset}: {queries}.", page=change_url(dataset))
+    outcome = f"{mapping.mapped_count:,} of {mapping.total_count:,} judgments have a document."
+    rows: list[tuple[str, Any, bool, str]] = [("Mapping", mapping, mapping.status != Mapping.Status.PENDING, outcome)]
+    rows += [(f"Index {index}", index, index.status == Index.Status.READY, "It is ready.") for index in indexes]
+    for title, row, is_done, sentence in rows:
+        operation = newest.get(row.pk)
+        if operation and operation.is_active:
+            wait = describe_wait(operation) or _describe_rest(progress[operation])
+            yield Step(title, wait, "running", change_url(row), progress[operation])
+        elif is_done:
+            yield Step(title, sentence, page=change_url(row))
+        else:
+            error = operation.error if operation else ""
+            yield Step(title, error or "It was cancelled.", "failed", change_url(row))
+    sentence = preparation.error or "It starts when all steps above are done."
+    yield Step(preparation.question.title, sentence, "failed" if preparation.error else "waiting")
+
+
+def _describe_rest(progress: Progress) -> str:
+    seconds = progress.eta_seconds
+    return f"{progress.percent:.0f} %" + (f", about {seconds:,.0f} s left." if seconds else ".")

@@ -1,0 +1,103 @@
+"""New evaluation: from documents and queries to a benchmark that starts when its index is ready."""
+
+import json
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.urls import reverse
+
+from apps.benchmarks.models import Benchmark
+from apps.collections.models import Collection
+from apps.datasets.models import Dataset
+from apps.mappings.models import Mapping
+from apps.operations.models import Operation
+from apps.operations.working import wait
+from apps.retrieval.models import Index
+from tests.admin.conftest import MakeStaff
+from tests.benchmarks.conftest import ENCODER, FRUITS
+
+FORM = "admin:new_evaluation"
+CORPUS = "\n".join(json.dumps({"_id": f"d{n}", "title": "", "text": fruit}) for n, fruit in enumerate(FRUITS))
+QUERIES = "query_key,query_text,document_id,grade\n" + "".join(
+    f"q{n},{fruit},d{n},1\n" for n, fruit in enumerate(FRUITS)
+)
+
+
+def send(client: Client, corpus: str = CORPUS, queries: str = QUERIES, **fields: Any) -> Any:
+    texts = {"corpus": ("fruit.jsonl", corpus), "queries": ("asked.csv", queries)}
+    files = {field: SimpleUploadedFile(name, text.encode()) for field, (name, text) in texts.items() if text}
+    return client.post(reverse(FORM), files | {"question": "modes", "encoder": ENCODER} | fields)
+
+
+@pytest.fixture
+def staff(transactional_db: None, admin_client: Client) -> Client:
+    return admin_client
+
+
+def test_two_files_lead_to_a_benchmark(staff: Client, django_assert_max_num_queries: Any) -> None:
+    response = send(staff)
+    lead = Operation.objects.get()
+    page = reverse("admin:operation_benchmark", args=[lead.pk])
+    assert response.url == page
+    with django_assert_max_num_queries(25):
+        shown = staff.get(page).content.decode()
+    for text in ("fruit: 10 documents.", "asked: 10 queries.", "10 of 10 judgments have a document.", "<progress"):
+        assert text in shown
+    assert not Benchmark.objects.exists()
+    wait(lead)
+    benchmark = Benchmark.objects.get()
+    assert (benchmark.name, benchmark.status) == ("asked: Dense, lexical or both?", "running")
+    assert benchmark.owner == lead.started_by
+    results = reverse("admin:benchmark_results", args=[benchmark.pk])
+    assert staff.get(page).url == results
+    assert staff.get(page, headers={"HX-Request": "true"})["HX-Redirect"] == results
+    wait(Operation.objects.get(kind="benchmark"))
+    benchmark.refresh_from_db()
+    assert benchmark.status == "completed"
+
+    again = send(staff, question="reranking")
+    assert again.url == reverse("admin:benchmark_results", args=[Benchmark.objects.first().pk]), "all was ready"
+    assert [model.objects.count() for model in (Collection, Dataset, Mapping, Index)] == [1, 1, 1, 1]
+
+
+def test_question_about_strategies_builds_an_index_each(staff: Client) -> None:
+    send(staff, question="strategy")
+    first, second = Operation.objects.all()
+    wait(first)
+    assert not Benchmark.objects.exists()
+    wait(second)
+    assert {run.index.strategy for run in Benchmark.objects.get().runs.all() if run.index} == {"flat", "lod_embed"}
+
+
+def test_imported_rows_stay_when_a_later_step_fails(staff: Client) -> None:
+    wrong = send(staff, corpus="no json")
+    assert "corpus" in wrong.context["form"].errors
+    dataset = Dataset.objects.get()
+    assert wrong.context["form"]["dataset"].value() == str(dataset.pk)
+    assert f"{dataset}</a> exists and stays." in wrong.content.decode()
+    lost = send(staff, queries="", dataset=dataset.pk, corpus=CORPUS.replace('"d', '"x'))
+    assert "None of the 10 judgments" in lost.content.decode()
+    assert f"{Mapping.objects.get()}</a> exists and stays." in lost.content.decode()
+    assert not Index.objects.exists()
+
+
+def test_failed_build_is_shown_and_tried_again(staff: Client, make_staff: MakeStaff) -> None:
+    send(staff)
+    lead = Operation.objects.get()
+    page = reverse("admin:operation_benchmark", args=[lead.pk])
+    Operation.objects.update(status="failed", error="The model is away.")
+    Index.objects.update(status="failed")
+    shown = staff.get(page).content.decode()
+    assert "The model is away." in shown
+    assert "Try again" in shown
+    other = Client()
+    grace = make_staff("grace")
+    grace.user_permissions.add(*Permission.objects.filter(codename__startswith="view_all"))
+    other.force_login(grace)
+    assert other.get(page).status_code == 403
+    staff.post(page)
+    wait(Operation.objects.get(status="pending"))
+    assert staff.get(page).url == reverse("admin:benchmark_results", args=[Benchmark.objects.get().pk])
