@@ -1,7 +1,7 @@
 """Preparation of a benchmark from a dataset and a collection: mapping and indexes first, then the benchmark starts.
 
 The operations that make them name the first of them, the lead, in their parameters; the lead's name the rest. The end
-of the last one starts the benchmark, so nobody needs to wait.
+of the last one starts the benchmark, also if the page is closed.
 """
 
 import uuid
