@@ -63,10 +63,6 @@ class DocumentAdmin(LargeAdmin):
     search_fields = ("=external_id", "title", "=uri", "=content_hash")
     search_help_text = "Words of the title; or an exact id, uri or content hash"
     ordering = ("collection_id", "external_id")
-    fieldsets = (
-        (None, {"fields": (("external_id", "file_name"), "uri", "title", "text")}),
-        ("Facts", {"fields": ("content_hash", ("created_at", "updated_at"), "removed_at", "metadata")}),
-    )
 
     def get_queryset(self, request: HttpRequest) -> Any:
         documents = super().get_queryset(request)

@@ -147,27 +147,13 @@ class DatasetVersionAdmin(FactAdmin):
 class QueryAdmin(LargeAdmin):
     through = "dataset"
     list_display = ("key", "short_text", "dataset", "category", "difficulty", "split")
-    list_select_related = ("dataset",)
     list_filter = (("dataset", VisibleFilter), ("until", admin.EmptyFieldListFilter))
     search_fields = ("=key", "text")
     ordering = ("dataset_id", "id")
-    fieldsets = (
-        (None, {"fields": ("text", "expected_answer", "notes")}),
-        ("Facts", {"fields": (("category", "difficulty"), ("query_type", "split"), "slices", ("since", "until"))}),
-        ("Details", {"classes": ("collapse",), "fields": ("filters", "evidence", "metadata")}),
-    )
-
-    change_form_outer_before_template = "datasets/head.html"
-    change_form_outer_after_template = "datasets/judgments.html"
     pages = (Page("<int:query_id>/edit/", query_views.edit, "query_edit"),)
 
-    def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
-        if query := kwargs.get("obj"):
-            context |= {
-                "judgments": views.describe_judgments(query),
-                "may_judge": query.until is None and may_change(query.dataset, request.user),
-            }
-        return super().render_change_form(request, context, *args, **kwargs)
+    def get_queryset(self, request: HttpRequest) -> Any:
+        return super().get_queryset(request).select_related("dataset")
 
     @display(description="query", ordering="text")
     def short_text(self, query: Query) -> str:

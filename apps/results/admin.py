@@ -5,13 +5,13 @@ from typing import Any
 from django.http import HttpRequest
 
 from apps.benchmarks.models import Benchmark, QueryResult, Run
-from apps.collections.models import Collection
+from apps.collections.models import Collection, Document
 from apps.datasets.editing.drafts import find_draft
 from apps.datasets.models import Dataset, Query
 from apps.mappings.models import Mapping
 from apps.results.dataset_page import load_health, load_query_table
 from apps.results.triage.next_steps import list_next_steps
-from apps.results.views import comparison, results, trying, updating
+from apps.results.views import comparison, content, results, trying, updating
 from benchbench.access import may_view
 from benchbench.site.panels import Page, add_to
 
@@ -40,7 +40,8 @@ add_to(
     ),
     context=show_dataset,
 )
-add_to(Query, context=lambda request, query: show_dataset_steps(request, query.dataset))
+add_to(Query, pages=(Page("<path:object_id>/change/", content.query_page, "datasets_query_change"),))
+add_to(Document, pages=(Page("<path:object_id>/change/", content.document_page, "collections_document_change"),))
 add_to(Mapping, context=show_mapping_steps)
 add_to(
     Collection,

@@ -126,19 +126,30 @@ def plot_sparkline(points: Sequence[tuple[float, object]], *, width: int = 160, 
     return Sparkline(width, height, [" ".join(line) for line in lines if len(line) > 1], dots)
 
 
-def _trace(rows: list[Row], primary: str, keys: list[str]) -> dict[str, Any]:
-    mode = rows[0].run.config.get("search_mode", "")
+def describe_mode(run: Run) -> tuple[str, str]:
+    """Return a run's search mode in words, and its colour."""
+    mode = run.config.get("search_mode", "")
     order = {"dense": 0, "sparse": 1, "hybrid": 2}.get(mode, 3)
+    return " ".join(list_phrases({"search_mode": mode}, ["search_mode"])), COLOURS[order]
+
+
+def mark_reranked(runs: Iterable[Run]) -> list[str]:
+    """Return the symbol of each run, which shows whether it has a reranker."""
+    return [SYMBOLS[bool(run.config.get("use_reranker"))] for run in runs]
+
+
+def _trace(rows: list[Row], primary: str, keys: list[str]) -> dict[str, Any]:
+    name, colour = describe_mode(rows[0].run)
     return {
         "type": "scatter",
         "x": [row.run.timing["total_ms"] for row in rows],
         "y": [row.values[primary] for row in rows],
-        "name": " ".join(list_phrases({"search_mode": mode}, ["search_mode"])),
+        "name": name,
         "mode": "markers",
         "marker": {
             "size": 12,
-            "color": COLOURS[order],
-            "symbol": [SYMBOLS[bool(row.run.config.get("use_reranker"))] for row in rows],
+            "color": colour,
+            "symbol": mark_reranked(row.run for row in rows),
             "opacity": 0.85,
         },
         "text": [f"{row.rank}. {', '.join(list_phrases(row.run.config, keys)) or row.run.label}" for row in rows],

@@ -20,10 +20,10 @@ from apps.collections.models import Collection, Document
 from apps.datasets.editing.drafts import freeze
 from apps.datasets.editing.queries import edit_query
 from apps.datasets.models import Judgment
-from apps.datasets.views.datasets import describe_judgments
 from apps.mappings.models import Mapping, Resolution
 from apps.operations.models import Batch, Operation, Status
 from apps.results.leaderboard.runs import load_leaderboard
+from apps.results.triage.query_page import list_judgments
 from apps.retrieval.models import CachedVector, ChunkSet, Index, VectorSpace
 from benchbench.site.history import note
 from benchbench.site.panels import build_list_url, change_url
@@ -300,7 +300,7 @@ def test_judgment_list_shows_current_judgments_with_their_dataset(admin_client: 
     edit_query(dataset.queries.get(), {"text": "Worded anew?"})
     assert [row[2] for row in listed()] == ["since v3"] * 3
     ended = dataset.queries.get(since=1)
-    assert describe_judgments(ended)["every"] == build_list_url(Judgment, query__id__exact=ended.pk, of="all")
+    assert list_judgments(ended, [], None)["every"] == build_list_url(Judgment, query__id__exact=ended.pk, of="all")
 
 
 def test_list_page_title_names_its_model(admin_client: Client) -> None:

@@ -1,4 +1,4 @@
-"""Pages that upload, download and freeze a dataset, and the judgments on the page of a query."""
+"""Pages that upload, download and freeze a dataset."""
 
 import uuid
 from collections import Counter
@@ -21,7 +21,7 @@ from apps.datasets.exporting import DatasetExport, export_record, record_of
 from apps.datasets.formats.registry import FORMATS, WRITERS
 from apps.datasets.forms import DatasetForm, FreezeForm
 from apps.datasets.importing import DatasetImport, foresee, import_dataset, list_warnings
-from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
+from apps.datasets.models import Dataset, DatasetVersion
 from apps.datasets.uploading import upload_turn
 from apps.datasets.versions import add_counts
 from benchbench.access import may_change
@@ -32,28 +32,7 @@ from benchbench.site.downloads import attachment
 from benchbench.site.pages import find_next_page, preview_page, read_form, show_form, staff
 from benchbench.site.panels import build_list_url, change_url
 
-SHOWN_JUDGMENTS = 50
 FIRST = 5  # queries of a file that a preview shows
-
-
-def describe_judgments(query: Query) -> dict[str, Any]:
-    """Return the judgments for the page of a query, highest grade first.
-
-    They are those of the newest version, drafts included; `removed` are those that the draft removes without replacing.
-    """
-    draft = find_draft(query.dataset)
-    newest = query.judgments.filter(until=query.until).select_related("judged_by").order_by("-grade", "id")
-    removed = query.judgments.filter(until=draft.number) if draft and query.until is None else query.judgments.none()
-    rows = list(newest[: SHOWN_JUDGMENTS + 1])
-    return {
-        "rows": rows[:SHOWN_JUDGMENTS],
-        "removed": list(removed.exclude(ref_hash__in=newest.values("ref_hash"))[:SHOWN_JUDGMENTS]),
-        "draft": draft,
-        "has_more": len(rows) > SHOWN_JUDGMENTS,
-        "every": build_list_url(Judgment, query__id__exact=query.pk, **({"of": "all"} if query.until else {})),
-    }
-
-
 SHOWN_VERSIONS = 6
 
 

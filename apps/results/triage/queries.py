@@ -10,11 +10,9 @@ from django.db.models import Q
 from apps.benchmarks.comparability import find_differences
 from apps.benchmarks.measuring.reading import load_results
 from apps.benchmarks.models import Evaluation, QueryResult, Run
-from apps.benchmarks.models.values import read_value, select_value
 from apps.collections.models import Document
 from apps.datasets.models import DatasetVersion, Query
 from apps.mappings.truth import read_truth
-from apps.results.leaderboard.runs import load_evaluations, name_primary
 from apps.results.leaderboard.versions import load_scored_version
 from apps.results.triage.causes import ANY
 from apps.results.triage.triaging import QueryLoss, RunLosses
@@ -23,8 +21,6 @@ from benchbench.errors import ConflictError
 from benchbench.ir.measures import Measure
 from benchbench.ir.triage import Loss, by_difference, by_loss
 from benchbench.markup import Piece, excerpt
-
-SHOWN_RUNS = 50  # runs of the same query
 
 
 class UnmeasuredError(ConflictError):
@@ -221,15 +217,6 @@ def load_hits(result: QueryResult, grades: dict[int, int], *, limit: int) -> lis
     return hits
 
 
-@dataclass(frozen=True, slots=True)
-class OtherRun:
-    """The same query in another run of the benchmark."""
-
-    run: Run
-    result: QueryResult
-    value: float | None
-
-
 def load_query_values(result: QueryResult, *, version: DatasetVersion | None = None) -> list[tuple[str, float | None]]:
     """Return the value of each measure for one query of a completed run."""
     evaluation = load_evaluation(result.run, version=version)
@@ -237,16 +224,3 @@ def load_query_values(result: QueryResult, *, version: DatasetVersion | None = N
         return []
     column = evaluation.query_ids.index(result.query_id)
     return [(name, values[column]) for name, values in zip(evaluation.measures, evaluation.values, strict=True)]
-
-
-def load_other_runs(result: QueryResult, *, version: DatasetVersion) -> list[OtherRun]:
-    """Return the results of the benchmark's other runs on this query, best first by the primary measure."""
-    benchmark = result.run.benchmark
-    same = QueryResult.objects.filter(run__benchmark=benchmark, query=result.query_id, repetition=result.repetition)
-    siblings = same.exclude(run=result.run_id).order_by("run__run_order")
-    results = siblings.select_related("run").defer("document_ids", "chunk_ids", "scores")[:SHOWN_RUNS]
-    picked = select_value(name_primary(benchmark), result.query_id)  # extracted by the database
-    evaluations: dict[Any, Any] = load_evaluations(benchmark, version=version, picked=picked)
-    values = {run_id: read_value(evaluation.picked) for run_id, evaluation in evaluations.items()}
-    rows = [OtherRun(sibling.run, sibling, values.get(sibling.run_id)) for sibling in results]
-    return sorted(rows, key=lambda row: -1.0 if row.value is None else -row.value)

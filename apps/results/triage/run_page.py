@@ -19,6 +19,7 @@ from apps.results.triage.by_slice import build_context
 from apps.results.triage.causes import count_causes, read_cause
 from apps.results.triage.paths import build_paths
 from apps.results.triage.queries import filter_by_cause, get_column, order_by_gap, order_worst_first
+from apps.results.triage.query_runs import load_query_runs
 from apps.results.triage.sections import has_content, has_sections
 from apps.results.triage.triaging import RunLosses, load_losses
 from apps.retrieval.llms.asking import find_texts
@@ -137,6 +138,7 @@ def build_query_context(result: QueryResult, *, at: VersionView) -> dict[str, An
     benchmark = result.run.benchmark
     grades = queries.load_grades(result, version=at.version)
     paths = build_paths(result, grades, hits=result.document_ids[:SHOWN_HITS], limit=SHOWN_LOST)
+    in_runs = load_query_runs(result.query, benchmark, [], number=str(at.version.number)).rows
     return {
         "result": result,
         "at": at,
@@ -150,7 +152,7 @@ def build_query_context(result: QueryResult, *, at: VersionView) -> dict[str, An
         ],
         "depth": len(result.document_ids),
         "values": queries.load_query_values(result, version=at.version),
-        "others": queries.load_other_runs(result, version=at.version),
+        "others": [row for row in in_runs if row.result and row.run.pk != result.run_id],
         "primary": name_primary(benchmark),
         "k": benchmark.primary_k,
     }
