@@ -10,7 +10,7 @@ from django.urls import reverse
 from redis.exceptions import RedisError
 
 from apps.benchmarks.measuring.primary import select_facts
-from apps.benchmarks.models import Benchmark
+from apps.benchmarks.models import Benchmark, GateOutcome
 from apps.datasets.models import Dataset, DatasetVersion
 from apps.judging.models import Round
 from apps.mappings.models import Mapping
@@ -102,10 +102,15 @@ class Task:
 
 
 def list_tasks(user: Any) -> Iterator[Task]:
-    """Yield what waits for `user`: drafts, mappings to resolve or repair, open rounds, failed benchmarks. Four queries.
+    """Yield what waits for `user`: drafts, mappings, open rounds, failed gates and benchmarks. Five queries.
 
     Each only with the permission that its remedy needs; of each kind the latest few.
     """
+    yield from _list_dataset_tasks(user)
+    yield from _list_benchmark_tasks(user)
+
+
+def _list_dataset_tasks(user: Any) -> Iterator[Task]:
     if user.has_perm("datasets.change_dataset"):
         drafts = visible(DatasetVersion.objects.filter(frozen_at=None), user, through="dataset")
         for draft in drafts.select_related("dataset").order_by("-updated_at")[:MAX_TASKS]:
@@ -125,6 +130,14 @@ def list_tasks(user: Any) -> Iterator[Task]:
                 f"The judging round “{round}” is open: {round.done:,} of {counted(round.slot_count, 'grading')} done."
             )
             yield Task("gavel", sentence, "Open the round", change_url(round))
+
+
+def _list_benchmark_tasks(user: Any) -> Iterator[Task]:
+    if user.has_perm("benchmarks.view_benchmark"):
+        for outcome in GateOutcome.objects.latest_failed(user)[:MAX_TASKS]:
+            missed = f"{len(outcome.missed)} of {counted(len(outcome.checks), 'check')}"
+            sentence = f"The gate on “{outcome.run}” of “{outcome.run.benchmark}” failed: {missed} did not pass."
+            yield Task("door_front", sentence, "See which", change_url(outcome.run))
     if user.has_perm("benchmarks.change_benchmark"):
         failed = visible(Benchmark.objects.filter(status=Status.FAILED), user)
         for benchmark in failed.order_by("-created_at")[:MAX_TASKS]:

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.urls import reverse
 from django.utils import timezone
 
-from apps.benchmarks.models import Benchmark, Evaluation
+from apps.benchmarks.models import Benchmark, Evaluation, GateOutcome
 from apps.datasets.models import DatasetVersion
 from apps.operations import queueing
 from apps.operations.models import Batch, Operation
@@ -101,16 +101,21 @@ def test_what_waits_is_listed_with_its_remedy(make_staff, benchmark):
     type(benchmark.mapping).objects.update(mapped_count=39, total_count=40)
     make_round(benchmark.runs.all()[0], name="pool", items=3)
     Benchmark.objects.update(status="failed")
+    run = benchmark.runs.all()[0]
+    checks = [{"name": name, "outcome": outcome} for name, outcome in (("a", "failed"), ("b", "passed"))]
+    GateOutcome.objects.create(run=run, rules={"floors": {}}, outcome="failed", checks=checks)
     tasks = [(task.act, task.url, task.sentence) for task in list_tasks(ada)]
     assert [task[:2] for task in tasks] == [
         ("Freeze or discard", change_url(dataset)),
         ("Repair", change_url(benchmark.mapping)),
-        ("Open the round", change_url(benchmark.runs.all()[0].rounds.get())),
+        ("Open the round", change_url(run.rounds.get())),
+        ("See which", change_url(run)),
         ("See why, and retry", results_url(benchmark)),
     ]
     assert tasks[1][2].startswith("1 judgment of “questions” has no document")
     assert "0 of 3 gradings done" in tasks[2][2]
-    assert [task.act for task in list_tasks(viewer)] == ["Open the round"]
+    assert "failed: 1 of 2 checks did not pass" in tasks[3][2]
+    assert [task.act for task in list_tasks(viewer)] == ["Open the round", "See which"]
     DatasetVersion.objects.filter(frozen_at=None).update(frozen_at=ENDED, content_hash="h")
     assert next(task.act for task in list_tasks(ada)) == "Resolve it again"
     for model in (type(dataset), type(benchmark.mapping), Benchmark):
@@ -153,7 +158,7 @@ def test_start_has_a_bounded_number_of_statements(admin_client, benchmark):
         add_operation(other, "pending")
         set_judgment(mapping.dataset, "q", {"document_id": "y"}, 1)
         make_round(other.runs.all()[0], name=f"r{number}")
-    assert count_statements(lambda: admin_client.get(START)) <= 17
+    assert count_statements(lambda: admin_client.get(START)) <= 18
 
 
 def test_names_on_start_are_escaped(admin_client, benchmark):
