@@ -12,8 +12,9 @@ from apps.results.comparison.bars import MARGIN, WIDTH
 from apps.results.comparison.comparing import compare_runs
 from apps.results.comparison.describing import Bounds, compare_slices, compute_query_differences, find_reversed_runs
 from apps.results.comparison.figures import plot_pairs, plot_query_differences, plot_slice_differences
+from apps.results.comparison.highlights import describe_slices
 from apps.results.comparison.page import build_context
-from apps.results.comparison.panels import build_panel, build_rows
+from apps.results.comparison.panels import build_panel, build_rows, choose_columns
 from apps.results.comparison.sentences import describe_reversal
 from benchbench.decimals import short_signed
 from tests.rankings import added_ranking
@@ -87,6 +88,15 @@ def test_slices_show_means_and_differences_and_flag_small_ones():
     large, small = figure["data"][0]["z"]
     assert (None in large, set(small)) == (False, {None}), "a small slice has a number, but no colour"
     assert figure["data"][0]["text"][1] == [short_signed(search.differences[run].mean or 0, 3) for run in (2, 1)]
+
+
+def test_columns_prefer_runs_with_values_of_their_own(monkeypatch):
+    monkeypatch.setattr("apps.results.comparison.panels.MOST_COLUMNS", 3)
+    best, third, last = noisy([0.9, 0.5, 0.3], 30)
+    mapping = make_queries(30, category=["a"] * 15 + ["b"] * 15)
+    found = compare_runs(make_compared(mapping, [best, best, third, third, last]).runs.all())
+    assert choose_columns(found) == [0, 2, 4]
+    assert describe_slices(found, [0, 1]) == "no run differs from the reference"
 
 
 def test_slices_contradicting_the_overall_order_are_reported():

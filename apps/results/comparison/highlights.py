@@ -37,6 +37,8 @@ def describe_slices(comparison: RunComparison, runs: Sequence[int]) -> str:
     ]
     if not departures:
         return "too few queries in each to say anything"
+    if not max(departures)[0]:
+        return "no run differs from the reference"
     # Of two slices that divide the queries, the one where the difference is.
     *_, inside, outside, run, name = max(departures)
     words = [f"{'better' if mean > 0 else 'worse'} by {figure(abs(mean), 3)}" for mean in (inside, outside)]

@@ -24,13 +24,18 @@ def list_rows(comparison: RunComparison) -> list[int]:
 
 
 def choose_columns(comparison: RunComparison) -> list[int]:
-    """Return the runs side by side in tables: the reference, the best of each strategy, then the best others."""
+    """Return the runs side by side in tables: the reference, the best of each strategy, then the best others.
+
+    Runs with the same values as a better one come last.
+    """
     order = [comparison.reference, *(run for run in comparison.order if run != comparison.reference)]
     best: dict[str | None, int] = {}
     for run in order:
         index = comparison.runs[run].index
         best.setdefault(index.strategy if index else None, run)
-    picked = list(dict.fromkeys([comparison.reference, *best.values(), *order]))[:MOST_COLUMNS]
+    distinct = {comparison.compared[run].tobytes(): run for run in reversed(order)}
+    by_interest = [comparison.reference, *best.values(), *(run for run in order if run in distinct.values()), *order]
+    picked = list(dict.fromkeys(by_interest))[:MOST_COLUMNS]
     return [run for run in order if run in picked]
 
 
