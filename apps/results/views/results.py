@@ -143,7 +143,7 @@ def side_by_side_page(request: HttpRequest, model_admin: SiteAdmin, object_id: u
     run: Run = model_admin.load_viewed(request, object_id)
     context = build_pair_context(run, find_run_against(request), request.GET, at=parse_version(request, run.benchmark))
     context |= {"title": f"{run} side by side", "trail": [*model_admin.list_trail(run), run]}
-    return model_admin.render_page(request, "results/side_by_side.html", context)
+    return model_admin.render_page(request, "results/side_by_side.html", context, original=run)
 
 
 def query_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> HttpResponse:
