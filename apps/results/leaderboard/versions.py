@@ -43,7 +43,9 @@ class VersionView:
 
 def choose_version(benchmark: Benchmark, number: str) -> VersionView:
     """Return the version with number `number`, by default the benchmark's own. Raises NoValuesError."""
-    choices, original = list_scored_versions(benchmark), benchmark.dataset_version
+    choices = list_scored_versions(benchmark)
+    loaded = {version.pk: version for version in choices}  # with their dataset
+    original = loaded.get(benchmark.dataset_version_id) or benchmark.dataset_version
     numbers = {str(version.number): version for version in (*choices, original)}
     if number and number not in numbers:
         available = ", ".join(str(version.number) for version in choices) or "none"
