@@ -42,11 +42,15 @@ def values_of(page: Any) -> dict[str, Any]:
     return first | {name: value for name, value in fields.items() if value not in (None, False)}
 
 
-def test_every_question_is_answered_by_valid_matrix(library: Mapping, user: User, settings: Any) -> None:
+def test_every_question_is_answered_by_valid_matrix(
+    library: Mapping, admin_client: Client, user: User, settings: Any, django_assert_max_num_queries: Any
+) -> None:
     build(create_index(library.collection, name="levels", strategy="lod_embed", encoder=ENCODER))
     with llm_server() as server:
         settings.BENCHBENCH_LLM_SERVERS = [f"here=ollama+{server.url}"]
         offers = list_offers(library, user)
+        with django_assert_max_num_queries(25):
+            admin_client.get(reverse(ADD), {"mapping": library.pk})
         previews = [preview(library, offer.matrix or {}, owner=user) for offer in offers]
     assert [offer.question.key for offer in offers] == list(QUESTIONS)
     assert [offer.runs for offer in offers] == [len(planned.labels) for planned in previews] == [3, 6, 2, 4, 2, 4]

@@ -36,13 +36,17 @@ class Unanswerable(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question in a user's words. `strategies` are those of the indexes that a new evaluation builds for it."""
+    """A question in a user's words.
+
+    A new evaluation builds indexes of these `strategies` for it; `contrast` says what it compares then.
+    """
 
     key: str
     title: str
     sentence: str
     build: Callable[[Indexes], dict[str, Any] | Unanswerable]
     strategies: Strategies = DOCUMENTS
+    contrast: str = ""
 
 
 def _compare_modes(indexes: Indexes) -> dict[str, Any] | Unanswerable:
@@ -139,6 +143,7 @@ QUESTIONS = {
             "The newest version of each index, searched in the same way.",
             _compare_indexes,
             (*DOCUMENTS, ("flat", CHUNKS)),
+            "Whole documents against chunks of 500 characters: builds two indexes.",
         ),
         Question(
             "approximation",
@@ -152,6 +157,7 @@ QUESTIONS = {
             "One index of each strategy, searched in the same way.",
             _compare_strategies,
             (("flat", CHUNKS), ("lod_embed", CHUNKS)),
+            "All chunks against the chunks of the best sections: builds two indexes.",
         ),
         Question(
             "rewriting",

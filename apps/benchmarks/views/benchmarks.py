@@ -17,7 +17,7 @@ from django.utils.text import slugify
 from django.views.decorators.http import require_POST
 
 from apps.benchmarks.defining.choosing import compare_indexes
-from apps.benchmarks.defining.creating import create_benchmark, require_published, require_searched
+from apps.benchmarks.defining.creating import create_benchmark, require_published
 from apps.benchmarks.defining.foreseeing import find_prior, foresee
 from apps.benchmarks.defining.forms import (
     BenchmarkForm,
@@ -92,7 +92,9 @@ def _load_original(request: HttpRequest, model_admin: Any) -> Benchmark | None:
     if not (text := request.GET.get("from", "")) or not model_admin.has_add_permission(request):
         return None
     benchmark: Benchmark = model_admin.load_viewed(request, text)
-    require_searched(benchmark, "clone")
+    if benchmark.is_external:
+        messages.error(request, f"{benchmark} holds external runs, so it has no matrix to repeat.")
+        return None
     return benchmark
 
 

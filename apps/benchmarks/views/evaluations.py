@@ -72,8 +72,10 @@ class EvaluationForm(PageForm):
         label="What do you want to know?",
         widget=UnfoldAdminRadioSelectWidget,
         initial="modes",
-        choices=[(key, f"{question.title} {question.sentence}") for key, question in QUESTIONS.items()],
-        help_text="A question about indexes or strategies builds two indexes.",
+        choices=[
+            (key, format_html("<strong>{}</strong> {}", question.title, question.contrast or question.sentence))
+            for key, question in QUESTIONS.items()
+        ],
     )
     encoder = forms.CharField(
         max_length=500,
@@ -95,7 +97,7 @@ class EvaluationForm(PageForm):
         if not llm:
             question: Any = self.fields["question"]
             question.choices = [choice for choice in question.choices if choice[0] != "rewriting"]
-            question.help_text += f" To ask “{QUESTIONS['rewriting'].title}”: {problem}"
+            question.help_text = f"To ask “{QUESTIONS['rewriting'].title}”: {problem}"
 
     def clean_encoder(self) -> str:
         name: str = self.cleaned_data["encoder"].strip()
@@ -255,4 +257,6 @@ def _yield_steps(preparation: Preparation) -> Iterator[Step]:
 
 def _describe_rest(progress: Progress) -> str:
     seconds = progress.eta_seconds
+    if not progress.done_units:
+        return "It has begun."
     return f"{progress.percent:.0f} %" + (f", about {seconds:,.0f} s left." if seconds else ".")

@@ -144,22 +144,21 @@ def find_first_llm() -> tuple[str, str]:
     """Return a language model that answers now, as SERVER:MODEL; otherwise "" and the reason, as a sentence."""
     problem = "No language model server is configured: set BENCHBENCH_LLM_SERVERS."
     for server in load_servers().values():
-        try:
-            models = _list_models(server, int(time.monotonic() / LISTED_SECONDS))
-        except LLMError as error:
-            problem = error.message
-            continue
+        models, problem = _list_models(server, int(time.monotonic() / LISTED_SECONDS))
         if models:
             return f"{server.name}:{models[0]}", ""
-        problem = f"The language model server {server.name} has no model: install one there."
     return "", problem
 
 
 @lru_cache(maxsize=16)
-def _list_models(server: Server, moment: int) -> tuple[str, ...]:
-    model = load_llm(server.name, "any").model_name  # raises if the package of the server is missing
-    llm = create_llm(replace(server, timeout=min(server.timeout, LOOK_SECONDS)), model)
-    return tuple(sorted(llm.list_models()))
+def _list_models(server: Server, moment: int) -> tuple[list[str], str]:
+    """Return the models of a server in order; none and the reason if it does not answer or has none."""
+    try:
+        model = load_llm(server.name, "any").model_name  # raises if the package of the server is missing
+        llm = create_llm(replace(server, timeout=min(server.timeout, LOOK_SECONDS)), model)
+        return sorted(llm.list_models()), f"The language model server {server.name} has no model: install one there."
+    except LLMError as error:
+        return [], error.message
 
 
 @lru_cache(maxsize=64)
