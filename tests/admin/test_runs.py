@@ -11,18 +11,19 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.benchmarks.gates.baselines import approve
+from apps.benchmarks.gates.rules import read_rules
 from apps.benchmarks.models import Baseline, Benchmark, GateOutcome, Run
 from apps.collections.models import Collection
 from apps.datasets.formats.registry import WRITERS
 from apps.datasets.importing import import_dataset
-from apps.datasets.models import Dataset
+from apps.datasets.models import Dataset, Query
 from apps.mappings.creating import create_mapping
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve_now
 from benchbench.site.panels import build_list_url, change_url
 from tests.admin.conftest import MakeStaff
 from tests.admin.test_acts import messages_of, press
-from tests.benchmarks.gated import GOOD, POOR, make_gated, search
+from tests.benchmarks.gated import ANSWERABLE, GOOD, POOR, make_gated, search
 from tests.datasets.samples import SAMPLES
 from tests.drafts import set_judgment
 from tests.factories import make_benchmark as make_searched
@@ -145,6 +146,9 @@ def nightly(db: None) -> Benchmark:
     return search(make_gated(), GOOD, POOR)
 
 
+RULES = "{floors: {nDCG@10: 0.5}, against_baseline: {nDCG@10: {may_lose: 0.01}}, coverage: {failed_queries: 0}}"
+
+
 def gate_url(run: Run) -> str:
     return reverse("admin:run_gate", args=[run.pk])
 
@@ -197,8 +201,8 @@ def test_a_gate_on_the_page_of_a_run(client_of_ada: Client, ada: User, nightly: 
     baseline = approve(good, name="main", reason="Because.", by=ada)
     first = client_of_ada.get(gate_url(poor))
     assert first.content.decode().count('class="bb-trail"') == 1
-    assert "nDCG@10" in first.context["form"]["rules_text"].value()
-    asked = {"baseline": baseline.pk, "rules_text": first.context["form"]["rules_text"].value()}
+    assert first.context["form"]["may_lose"].value() == 0.01
+    asked = {"baseline": baseline.pk, "rules_text": RULES}
     judged = client_of_ada.post(gate_url(poor), asked)
     assert judged.context["headline"] == "Gate failed: 1 failed, of 3 checks"
     assert "nDCG@10 against the baseline" in text_of(judged)
@@ -212,6 +216,33 @@ def test_a_gate_on_the_page_of_a_run(client_of_ada: Client, ada: User, nightly: 
         response = client_of_ada.post(gate_url(poor), fields)
         assert field in response.context["form"].errors
         assert "Gate passed" not in text_of(response)
+
+
+def test_form_of_a_gate_builds_the_written_rules(client_of_ada: Client, ada: User, nightly: Benchmark) -> None:
+    Query.objects.filter(key__in=ANSWERABLE[:12]).update(slices=["hard"], category="api")
+    good, poor = nightly.runs.order_by("run_order")
+    baseline = approve(good, name="main", reason="Because.", by=ada)
+    fields = {"measure": "RR", "at_least": "0.5", "may_lose": "0", "statistic": "mean", "latency_ms": "10"}
+    sliced = {"slices": ["slice: hard", "category: api"], "may_fall": "0.1", "baseline": str(baseline.pk)}
+    judged = client_of_ada.post(gate_url(poor), fields | sliced)
+    by_hand = """
+        floors: {RR: 0.5}
+        slices: {"slice: hard": {RR: 0.8166}, "category: api": {RR: 0.8166}}
+        against_baseline: {RR: {may_lose: 0}}
+        latency_ms: {mean: 10}
+    """
+    assert read_rules(judged.context["written"]) == read_rules(by_hand)
+    failed = [check["name"] for check in GateOutcome.objects.get().missed]
+    assert failed == ["RR", "RR in slice: hard", "RR in category: api", "RR against the baseline", "mean latency"]
+    assert all(name in text_of(judged) for name in failed)
+    assert "Gate passed" in text_of(client_of_ada.post(gate_url(good), {**fields, **sliced, "latency_ms": ""}))
+    for wrong, field in (
+        ({**fields, **sliced, "baseline": ""}, "baseline"),
+        ({"measure": "RR", "statistic": "mean"}, "at_least"),
+        ({**fields, "at_least": "3"}, "at_least"),
+        ({**fields, **sliced, "slices": ["slice: easy"]}, "slices"),
+    ):
+        assert field in client_of_ada.post(gate_url(poor), wrong).context["form"].errors
 
 
 @pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume")

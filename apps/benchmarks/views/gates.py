@@ -1,7 +1,8 @@
 """Pages of gates and baselines."""
 
+import dataclasses
 import uuid
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import messages
@@ -10,15 +11,20 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
 from apps.benchmarks.gates.baselines import approve, list_baselines
+from apps.benchmarks.gates.common import CommonRules, write_rules
 from apps.benchmarks.gates.gating import gate
 from apps.benchmarks.gates.reports import describe_means, render_headline, render_markdown
 from apps.benchmarks.gates.rules import MAX_CHARACTERS, read_rules
-from apps.benchmarks.models import Baseline, Benchmark, Run
+from apps.benchmarks.measuring.slicing import try_slicing
+from apps.benchmarks.models import Baseline, Run
 from benchbench.access import visible
+from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 from benchbench.ir.gate import Rules
+from benchbench.ir.measures import Measure
+from benchbench.reading import strict_yaml
 from benchbench.site.admin import SiteAdmin
-from benchbench.site.pages import PageForm, SizedFileField, show_form, staff
+from benchbench.site.pages import PageForm, Sections, SizedFileField, show_form, staff
 from benchbench.site.panels import change_url
 
 EXAMPLE = """\
@@ -53,16 +59,44 @@ class BaselineForm(PageForm):
 
 
 class GateForm(PageForm):
-    """Form of a gate. `parse_rules()` returns the rules of a valid form, those of the file if one is given."""
+    """Form of a gate: common rules by field, or written ones. `parse_rules()` returns the rules of a valid form.
+
+    `written` is the text of the rules that the fields gave, for a file.
+    """
 
     content_field = "rules_text"
+    sections: ClassVar[Sections] = (
+        ("", "", ("baseline",)),
+        ("Quality", "An empty field adds no rule.", ("measure", "at_least", "may_lose")),
+        ("Latency", "", ("statistic", "latency_ms")),
+        ("Slices", "", ("slices", "may_fall")),
+        ("", "", ("rules_text", "file")),
+    )
 
     baseline = forms.ModelChoiceField(
         Baseline.objects.none(),
         required=False,
         empty_label="None: check only rules without a baseline",
-        help_text="The rules under against_baseline compare the run with it.",
+        help_text="The approved run to compare with.",
     )
+    measure = forms.ChoiceField(required=False, help_text="For the mean, the baseline and slices.")
+    at_least = forms.FloatField(label="Least mean", required=False, min_value=0)
+    may_lose = forms.FloatField(
+        label="Largest loss against the baseline",
+        required=False,
+        min_value=0,
+        help_text="A significant loss of more fails. 0: every significant loss fails.",
+    )
+    statistic = forms.ChoiceField(
+        label="Per query", required=False, choices=[(name, name) for name in ("mean", "p50", "p95", "p99")]
+    )
+    latency_ms = forms.FloatField(label="Most milliseconds", required=False, min_value=0)
+    slices = forms.MultipleChoiceField(
+        label="Slices that must not fall",
+        required=False,
+        help_text="Their least mean is that of the baseline, less the next field.",
+    )
+    may_fall = forms.FloatField(label="Largest fall", required=False, min_value=0, initial=0.05)
     rules_text = forms.CharField(
         label="Rules",
         required=False,
@@ -71,7 +105,7 @@ class GateForm(PageForm):
         widget=forms.Textarea({"rows": 10, "spellcheck": "false", "class": "bb-code"}),
         help_text=(
             "YAML: floors, slices, against_baseline, must_not_fail, false_answers, latency_ms, coverage, "
-            "runs_may_fail, alpha."
+            "runs_may_fail, alpha. The text replaces the fields above."
         ),
     )
     file = SizedFileField(
@@ -80,22 +114,43 @@ class GateForm(PageForm):
         accept=".yaml,.yml",
         limit=MAX_CHARACTERS,
         remedy="Rules must be shorter.",
-        help_text="For example the gate.yaml of your pipeline. The file replaces the text above.",
+        help_text="For example the gate.yaml of your pipeline. The file replaces the text too.",
     )
 
-    def __init__(self, *args: Any, benchmark: Benchmark, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, run: Run, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        baselines = list_baselines(benchmark.dataset_version.dataset)
-        field: Any = self.fields["baseline"]
-        field.queryset = visible(baselines, self.user, through="run__benchmark")
-        field.initial = field.queryset.first()
-        self.fields["rules_text"].initial = EXAMPLE.format(k=benchmark.primary_k)
+        self.written = ""
+        self.version = run.benchmark.dataset_version
+        fields: dict[str, Any] = self.fields
+        baselines = list_baselines(self.version.dataset)
+        fields["baseline"].queryset = visible(baselines, self.user, through="run__benchmark")
+        fields["baseline"].initial = fields["baseline"].queryset.first()
+        names = [f"nDCG@{run.benchmark.primary_k}", *run.benchmark.measures]
+        usable = [name for name in dict.fromkeys(names) if Measure.parse(name).definition.better != "lower"]
+        fields["measure"].choices = [(name, name) for name in usable]
+        fields["may_lose"].initial = 0.01 if fields["baseline"].initial else None
+        slicing, _ = try_slicing(run.benchmark, run.evaluations.filter(dataset_version=self.version).first())
+        large = [one for one in slicing.slices if not one.is_small] if slicing else []
+        fields["slices"].choices = [(one.name, f"{one.name} ({counted(one.n, 'query')})") for one in large]
+        fields["rules_text"].widget.attrs["placeholder"] = EXAMPLE.format(k=run.benchmark.primary_k)
+
+    def split_groups(self) -> tuple[list[Any], list[Any]]:
+        """Return the groups of the common rules, and that of written rules."""
+        *common, written = self.groups()
+        return common, [written]
+
+    @property
+    def is_written(self) -> bool:
+        """Whether rules are written, or are wrong, so that their fields must be seen."""
+        return self.is_bound and bool(self.data.get("rules_text") or self["rules_text"].errors or self["file"].errors)
 
     def parse_rules(self) -> Rules:
         """Return the rules. Raises RulesError; an error in a file names the field of the file."""
-        upload = self.cleaned_data["file"]
+        upload, values = self.cleaned_data["file"], self.cleaned_data
+        if not upload and values["rules_text"].strip():
+            return read_rules(values["rules_text"], location="The rules")
         if not upload:
-            return read_rules(self.cleaned_data["rules_text"], location="The rules")
+            return self._read_fields()
         try:
             return read_rules(upload.read().decode("utf-8-sig"), location=upload.name)
         except UnicodeDecodeError:
@@ -103,6 +158,19 @@ class GateForm(PageForm):
         except BenchbenchError as error:
             error.field = "file"
             raise
+
+    def _read_fields(self) -> Rules:
+        """Return the common rules, written as a file of rules and read as one."""
+        values = {field.name: self.cleaned_data[field.name] for field in dataclasses.fields(CommonRules)}
+        common = CommonRules(**values | {"may_fall": values["may_fall"] or 0.0})
+        rules = write_rules(common, baseline=self.cleaned_data["baseline"], version=self.version)
+        try:
+            read = read_rules(rules, location="The form")
+        except BenchbenchError as error:
+            error.field = "at_least"
+            raise
+        self.written = strict_yaml.dump(rules)
+        return read
 
 
 def add_baseline(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
@@ -134,9 +202,7 @@ def gate_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID
     """Judge a run by rules and a baseline, and show the result."""
     run: Run = model_admin.load_viewed(request, object_id)
     posted = request.method == "POST"
-    form = GateForm(
-        request.POST if posted else None, request.FILES if posted else None, user=request.user, benchmark=run.benchmark
-    )
+    form = GateForm(request.POST if posted else None, request.FILES if posted else None, user=request.user, run=run)
     base_context = {
         "run": run,
         "trail": [*model_admin.list_trail(run), run],
@@ -144,7 +210,7 @@ def gate_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID
         "form": form,
         "submit": "Check the run",
         "media": form.media,
-        "intro": "A gate checks a run against written rules. The same rules work in a pipeline: manage.py gate.",
+        "intro": "A gate checks a run against rules. The same rules work in a pipeline: manage.py gate.",
     }
     context = build_context(run, form) if form.is_valid() else {}
     return model_admin.render_page(request, "benchmarks/gate.html", base_context | context, original=run)
@@ -159,6 +225,7 @@ def build_context(run: Run, form: GateForm) -> dict[str, Any]:
         return {}
     return {
         "result": result,
+        "written": form.written,
         "headline": render_headline(result),
         "means": describe_means(result),
         "markdown": render_markdown(result),

@@ -1,0 +1,68 @@
+"""Common rules of a gate, written as a file of rules has them."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from apps.benchmarks.gates.gating import GateError
+from apps.benchmarks.measuring.slicing import compute_means, load_slicing
+from apps.benchmarks.models import Baseline
+from apps.datasets.models import DatasetVersion
+
+DIGITS = 10_000  # floors are written to four decimals, rounded down, so that the baseline itself passes
+
+
+@dataclass(frozen=True, slots=True)
+class CommonRules:
+    """Limits on one measure and on latency; None adds no rule.
+
+    `at_least`: the least mean. `may_lose`: the largest significant loss against the baseline. `latency_ms`: the
+    greatest `statistic` per query. `slices` may fall below the baseline's means by at most `may_fall`.
+    """
+
+    measure: str
+    at_least: float | None = None
+    may_lose: float | None = None
+    statistic: str = "mean"
+    latency_ms: float | None = None
+    slices: Sequence[str] = ()
+    may_fall: float = 0.0
+
+
+def write_rules(common: CommonRules, *, baseline: Baseline | None, version: DatasetVersion) -> dict[str, Any]:
+    """Return the rules as a file would have them. The floors of slices are the baseline's means on `version`.
+
+    Raises GateError if slices need a baseline with values on the version.
+    """
+    rules: dict[str, Any] = {}
+    if common.at_least is not None:
+        rules["floors"] = {common.measure: common.at_least}
+    if common.slices:
+        floors = _compute_floors(common, baseline, version)
+        rules["slices"] = {name: {common.measure: floor} for name, floor in floors.items()}
+    if common.may_lose is not None:
+        rules["against_baseline"] = {common.measure: {"may_lose": common.may_lose}}
+    if common.latency_ms is not None:
+        rules["latency_ms"] = {common.statistic: common.latency_ms}
+    return rules
+
+
+def _compute_floors(common: CommonRules, baseline: Baseline | None, version: DatasetVersion) -> dict[str, float]:
+    """Return the least mean of each slice: the baseline's, less what it may fall by."""
+    if baseline is None:
+        raise GateError("Slices are compared with the means of a baseline: choose one.", field="baseline")
+    evaluation = baseline.run.evaluations.filter(dataset_version=version).first()
+    if evaluation is None:
+        raise GateError(
+            f'The baseline "{baseline.name}" has no values on {version}: re-score its benchmark.', field="baseline"
+        )
+    slicing = load_slicing(baseline.run.benchmark, evaluation)
+    floors = {}
+    for name in common.slices:
+        chosen = slicing.find(name)
+        mean = compute_means(evaluation, slicing, chosen, [common.measure]).get(common.measure) if chosen else None
+        if mean is None:
+            raise GateError(f"The baseline has no {common.measure} in {name}: leave the slice out.", field="slices")
+        floors[name] = max(0.0, math.floor((mean - common.may_fall) * DIGITS) / DIGITS)
+    return floors
