@@ -7,7 +7,6 @@ import and longer than the rest of a page to run.
 import math
 import textwrap
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
@@ -96,20 +95,11 @@ def wrap_text(text: str, width: int = WIDEST) -> str:
     return "<br>".join(textwrap.wrap(text, width))
 
 
-@dataclass(frozen=True, slots=True)
-class Sparkline:
-    """A small line as SVG: `lines` are the points of polylines, `dots` the centres of points, the last value's last."""
+def plot_sparkline(points: Sequence[tuple[float, object]], *, width: int = 160, height: int = 36) -> Figure:
+    """Return a small line as SVG: `lines` are the points of polylines, `dots` the centres of points.
 
-    width: int
-    height: int
-    lines: list[str]
-    dots: list[tuple[float, float]]
-
-
-def plot_sparkline(points: Sequence[tuple[float, object]], *, width: int = 160, height: int = 36) -> Sparkline:
-    """Return values, each with a key, from left to right; only neighbours with equal keys are joined.
-
-    The height shows the range of the values; equal values are in the middle.
+    `points` are values from left to right, each with a key; only neighbours with equal keys are joined. The height
+    shows the range of the values; equal values are in the middle.
     """
     values = [value for value, _ in points]
     low, span, margin = min(values), max(values) - min(values), 4
@@ -123,7 +113,8 @@ def plot_sparkline(points: Sequence[tuple[float, object]], *, width: int = 160, 
     ]
     joined = groupby(zip(dots, points, strict=True), key=lambda pair: pair[1][1])
     lines = [[f"{x},{y}" for (x, y), _ in group] for _, group in joined]
-    return Sparkline(width, height, [" ".join(line) for line in lines if len(line) > 1], dots)
+    polylines = [" ".join(line) for line in lines if len(line) > 1]
+    return {"width": width, "height": height, "lines": polylines, "dots": dots}
 
 
 def describe_mode(run: Run) -> tuple[str, str]:

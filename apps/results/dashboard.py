@@ -18,7 +18,7 @@ from apps.operations.models import Batch, Operation, Status, of_subject
 from apps.operations.progress import Progress, compute_each_progress
 from apps.operations.queueing import Worker, count_each_ahead, list_workers
 from apps.operations.waiting import NO_WORKER
-from apps.results.charts import Sparkline, plot_sparkline
+from apps.results.charts import Figure, plot_sparkline
 from apps.results.first_steps import list_first_steps
 from benchbench.access import visible
 from benchbench.decimals import counted, short_signed
@@ -119,7 +119,9 @@ def _list_dataset_tasks(user: Any) -> Iterator[Task]:
     if user.has_perm("mappings.change_mapping"):
         newest = Max("dataset__versions__number", filter=Q(dataset__versions__frozen_at__isnull=False))
         mappings = visible(Mapping.objects.all(), user).annotate(newest=newest).select_related("dataset_version")
-        unready = Q(newest__gt=F("dataset_version__number")) | Q(total_count__gt=F("mapped_count"))
+        unready = (
+            Q(dataset_version=None) | Q(newest__gt=F("dataset_version__number")) | Q(total_count__gt=F("mapped_count"))
+        )
         for mapping in mappings.filter(unready).order_by("-updated_at")[:MAX_TASKS]:
             yield _describe_mapping(mapping)
     if user.has_perm("judging.view_round"):
@@ -147,7 +149,9 @@ def _list_benchmark_tasks(user: Any) -> Iterator[Task]:
 
 def _describe_mapping(mapping: Any) -> Task:
     version, url = mapping.dataset_version, change_url(mapping)
-    if version is not None and mapping.newest > version.number:
+    if version is None:
+        return Task("join_inner", f"The mapping “{mapping}” is not resolved yet.", "Resolve it", url)
+    if mapping.newest > version.number:
         sentence = f"The mapping “{mapping}” is resolved for version {version.number}; the newest is {mapping.newest}."
         return Task("join_inner", sentence, "Resolve it again", url)
     missing = mapping.total_count - mapping.mapped_count
@@ -174,11 +178,10 @@ class Trend:
     """
 
     dataset: Dataset
-    last: Benchmark
+    last: Any
     benchmark_count: int
-    value: float
     change: str
-    sparkline: Sparkline
+    sparkline: Figure
 
 
 def build_trends(latest: Sequence[Any]) -> list[Trend]:
@@ -195,14 +198,8 @@ def _build_trend(dataset: Dataset, benchmarks: Sequence[Any]) -> Trend:
     points = [(float(benchmark.facts["value"]), _build_key(benchmark)) for benchmark in benchmarks]
     last, key = points[-1]
     before = [value for value, other in points[:-1] if other == key]
-    return Trend(
-        dataset=dataset,
-        last=benchmarks[-1],
-        benchmark_count=len(benchmarks),
-        value=last,
-        change=short_signed(last - before[-1]) if before else "",
-        sparkline=plot_sparkline(points[-MAX_POINTS:]),
-    )
+    change = short_signed(last - before[-1]) if before else ""
+    return Trend(dataset, benchmarks[-1], len(benchmarks), change, plot_sparkline(points[-MAX_POINTS:]))
 
 
 def _build_key(benchmark: Any) -> tuple[object, ...]:

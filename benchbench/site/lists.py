@@ -1,7 +1,6 @@
 """Lists of the admin: columns of higher rooms, columns that the user chooses, and filters as chips."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from django.contrib.admin.utils import label_for_field
@@ -27,23 +26,6 @@ class AnnotatedList(ChangeList):
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
         self.root_queryset = self.model_admin.annotate_rows(request, self.root_queryset)
         return super().get_queryset(request, exclude_parameters)
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column that can be hidden."""
-
-    name: str
-    label: str
-    is_hidden: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Chips:
-    """A filter as links: (label, address, whether it is chosen). The address of a chosen one removes it."""
-
-    title: str
-    choices: list[tuple[str, str, bool]]
 
 
 class ListAdmin(StrictAdmin):
@@ -88,25 +70,25 @@ class ListAdmin(StrictAdmin):
         if not self.has_view_permission(request):
             raise PermissionDenied
         chosen = request.POST.getlist("column")
-        hidden = [column.name for column in self._list_columns(request) if column.name not in chosen]
+        hidden = [name for name, _, _ in self._list_columns(request) if name not in chosen]
         response = redirect(request.get_full_path())
         options: dict[str, Any] = {"httponly": True, "samesite": "Lax", "secure": request.is_secure()}
         response.set_cookie(COOKIE, ".".join(hidden), COOKIE_SECONDS, path=request.path, **options)
         return response
 
-    def _list_columns(self, request: HttpRequest) -> list[Column]:
-        """Return the columns after the first, which names the row."""
+    def _list_columns(self, request: HttpRequest) -> list[tuple[str, str, bool]]:
+        """Return name, label and whether it is hidden of each column but the first, which names the row."""
         chosen = request.COOKIES.get(COOKIE)
         hidden: Sequence[str] = self.hidden_columns if chosen is None else chosen.split(".")
-        columns = []
-        for column in self.get_list_display(request)[1:]:
-            name = getattr(column, "__name__", column)
-            columns.append(Column(name, str(label_for_field(column, self.model, self)), name in hidden))
-        return columns
+        columns = [(getattr(column, "__name__", column), column) for column in self.get_list_display(request)[1:]]
+        return [(name, str(label_for_field(column, self.model, self)), name in hidden) for name, column in columns]
 
 
-def _list_chips(listing: Any) -> Iterator[Chips]:
-    """Yield the filters of a list that have a few choices, and the chosen one of any other."""
+def _list_chips(listing: Any) -> Iterator[tuple[str, list[tuple[str, str, bool]]]]:
+    """Yield each filter of a list with its choices, if they are few, else with the chosen one.
+
+    A choice is its label, its address, and whether it is chosen; the address of a chosen one removes it.
+    """
     empty = listing.model_admin.get_empty_value_display()  # of a filter for the rows without a related one
     for spec in listing.filter_specs:
         every, *choices = spec.choices(listing)
@@ -117,4 +99,4 @@ def _list_chips(listing: Any) -> Iterator[Chips]:
             for label, chosen in [(choice["display"], choice["selected"])]
         ]
         if len(choices) > 1 and chips:
-            yield Chips(str(spec.title), chips)
+            yield str(spec.title), chips

@@ -128,13 +128,15 @@ def test_trends_join_comparable_best_values(admin_user, make_staff, benchmark):
         make_benchmark(benchmark.mapping, [0.1, value], name=f"{days}", completed_at=ENDED + timedelta(days=days))
     first = max(Evaluation.objects.filter(run__benchmark=benchmark), key=lambda row: row.means["nDCG@10"])
     [trend] = build_trends(list_latest(admin_user))
-    assert (trend.benchmark_count, trend.value, trend.change) == (3, 0.7, "+.1000")
-    assert len(trend.sparkline.lines) == 1
+    assert (trend.benchmark_count, trend.last.facts["value"], trend.change) == (3, 0.7, "+.1000")
+    assert len(trend.sparkline["lines"]) == 1
     Evaluation.objects.filter(run__benchmark__name="2").update(truth_hash="another")
     [trend] = build_trends(list_latest(admin_user))
-    assert (trend.value, trend.change) == (0.7, ""), "a value against another truth has nothing to differ from"
-    assert [line.count(",") for line in trend.sparkline.lines] == [2]
-    heights = [dot[1] for dot in trend.sparkline.dots]
+    assert (trend.last.facts["value"], trend.change) == (0.7, ""), (
+        "a value against another truth has nothing to differ from"
+    )
+    assert [line.count(",") for line in trend.sparkline["lines"]] == [2]
+    heights = [dot[1] for dot in trend.sparkline["dots"]]
     assert heights == sorted(heights, reverse=True)
     assert first.means["nDCG@10"] < 0.6
     Benchmark.objects.update(owner=User.objects.create_user("grace"))
@@ -143,10 +145,10 @@ def test_trends_join_comparable_best_values(admin_user, make_staff, benchmark):
 
 def test_a_sparkline_is_drawn_to_scale():
     line = plot_sparkline([(0.2, "a"), (0.4, "a"), (0.3, "b")], width=108, height=28)
-    assert line.dots == [(4.0, 24.0), (54.0, 4.0), (104.0, 14.0)]
-    assert line.lines == ["4.0,24.0 54.0,4.0"]
-    assert plot_sparkline([(0.5, "a")], width=108, height=28).dots == [(54.0, 14.0)]
-    assert plot_sparkline([(0.5, "a")] * 2).lines == ["4.0,18.0 156.0,18.0"]
+    assert line["dots"] == [(4.0, 24.0), (54.0, 4.0), (104.0, 14.0)]
+    assert line["lines"] == ["4.0,24.0 54.0,4.0"]
+    assert plot_sparkline([(0.5, "a")], width=108, height=28)["dots"] == [(54.0, 14.0)]
+    assert plot_sparkline([(0.5, "a")] * 2)["lines"] == ["4.0,18.0 156.0,18.0"]
 
 
 def test_start_has_a_bounded_number_of_statements(admin_client, benchmark):

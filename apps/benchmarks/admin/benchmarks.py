@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import Count, Q
+from django.db.models import Count, OuterRef, Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -14,6 +14,7 @@ from unfold.decorators import action, display
 from apps.benchmarks.admin import columns
 from apps.benchmarks.launching import cancel, delete_benchmark, launch, retry
 from apps.benchmarks.measuring.again import is_scored, load_newest_version, rescore
+from apps.benchmarks.measuring.primary import select_facts
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.views import benchmarks as views
 from apps.benchmarks.views import evaluations
@@ -45,7 +46,7 @@ def act_on_each(description: str, act: Callable[..., Any], message: str) -> Any:
 class BenchmarkAdmin(OwnedAdmin):
     list_display = (
         *("results_link", "dataset_version", "collection", "status_label"),
-        *(columns.best_value, columns.best_run, columns.judged, "total_runs", "owner", "created_at", columns.took),
+        *(columns.best_run, columns.value, columns.judged, "total_runs", "owner", "created_at", columns.took),
     )
     hidden_columns = ("judged", "total_runs")
     list_display_links = None
@@ -91,7 +92,7 @@ class BenchmarkAdmin(OwnedAdmin):
     )
 
     def annotate_rows(self, request: HttpRequest, rows: Any) -> Any:
-        return super().annotate_rows(request, columns.annotate_benchmarks(rows))
+        return super().annotate_rows(request, rows.annotate(facts=select_facts(run__benchmark=OuterRef("pk"))))
 
     def delete_model(self, request: HttpRequest, obj: Benchmark) -> None:
         delete_benchmark(obj)

@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from unfold.decorators import display
 
-from apps.benchmarks.measuring.primary import annotate_last, order_by_fact, select_facts
+from apps.benchmarks.measuring.primary import annotate_last, order_by_fact
 from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import Dataset
 from apps.retrieval.models import Index
@@ -18,19 +18,11 @@ from benchbench.decimals import counted, figure, format_duration, format_share
 from benchbench.site.panels import add_to, build_list_url, change_url
 
 
-def show_value(facts: dict[str, Any] | None) -> str | None:
-    """Return the primary measure with its name: ".6451 nDCG@10"; None without a value."""
-    return format_html('{} <span class="bb-hint">nDCG@{}</span>', figure(facts["value"]), facts["k"]) if facts else None
-
-
-@display(description="best value", ordering=order_by_fact("value"), empty_value="–")
-def best_value(row: Any) -> str | None:
-    return show_value(row.facts)
-
-
 @display(description="value", ordering=order_by_fact("value"), empty_value="–")
-def run_value(run: Any) -> str | None:
-    return show_value(run.facts)
+def value(row: Any) -> str | None:
+    """Return the primary measure of a run, or of the best run of a benchmark: ".6451 nDCG@10"."""
+    facts = row.facts
+    return facts and format_html('{} <span class="bb-hint">nDCG@{}</span>', figure(facts["value"]), facts["k"])
 
 
 @display(description="best run", ordering="facts__label", empty_value="–")
@@ -52,14 +44,6 @@ def took(benchmark: Benchmark) -> str | None:
     return format_duration((benchmark.completed_at - benchmark.started_at).total_seconds())
 
 
-def annotate_benchmarks(benchmarks: QuerySet[Benchmark]) -> QuerySet[Benchmark]:
-    return benchmarks.annotate(facts=select_facts(run__benchmark=OuterRef("pk")))
-
-
-def annotate_runs(runs: QuerySet[Run]) -> QuerySet[Run]:
-    return runs.annotate(facts=select_facts(run=OuterRef("pk")))
-
-
 def annotate_datasets(request: HttpRequest, datasets: QuerySet[Dataset]) -> QuerySet[Dataset]:
     return annotate_last(datasets, request.user, mapping__dataset=OuterRef("pk"))
 
@@ -67,9 +51,8 @@ def annotate_datasets(request: HttpRequest, datasets: QuerySet[Dataset]) -> Quer
 @display(description="last benchmark", ordering="last_at", empty_value="–")
 def last_benchmark(dataset: Any) -> str | None:
     last = dataset.last
-    return last and format_html(
-        '<a href="{}">{}</a>', reverse("admin:benchmark_results", args=[last["id"]]), last["name"]
-    )
+    url = last and reverse("admin:benchmark_results", args=[last["id"]])
+    return last and format_html('<a href="{}">{}</a>', url, last["name"])
 
 
 def annotate_indexes(request: HttpRequest, indexes: QuerySet[Index]) -> QuerySet[Index]:
@@ -85,5 +68,5 @@ def used_by(index: Any) -> str | None:
     return format_html('<a href="{}">{}</a>', address, counted(index.users, "benchmark")) if index.users else None
 
 
-add_to(Dataset, columns=(last_benchmark, best_value, judged), annotate=annotate_datasets)
+add_to(Dataset, columns=(last_benchmark, value, judged), annotate=annotate_datasets)
 add_to(Index, columns=(used_by,), annotate=annotate_indexes)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.contrib import admin, messages
+from django.db.models import OuterRef
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -12,6 +13,7 @@ from unfold.decorators import display
 
 from apps.benchmarks.admin import columns
 from apps.benchmarks.gates.baselines import retire
+from apps.benchmarks.measuring.primary import select_facts
 from apps.benchmarks.models import Baseline, Benchmark, Evaluation, QueryResult, Run
 from apps.benchmarks.running.timing import find_execution
 from apps.benchmarks.views import gates as gate_views
@@ -44,7 +46,7 @@ class ModeFilter(admin.SimpleListFilter):
 class RunAdmin(FactAdmin):
     through = "benchmark"
     list_display = (
-        *("label", columns.run_value, columns.judged, "latency", "mode", "reranker", "strategy", "top_k", "benchmark"),
+        *("label", columns.value, columns.judged, "latency", "mode", "reranker", "strategy", "top_k", "benchmark"),
         *("status_label", "failed_queries", "run_order", "completed_at"),
     )
     hidden_columns = ("failed_queries", "run_order", "completed_at")
@@ -64,7 +66,8 @@ class RunAdmin(FactAdmin):
         return super().get_queryset(request).select_related("benchmark__mapping", "benchmark__dataset_version", "index")
 
     def annotate_rows(self, request: HttpRequest, rows: Any) -> Any:
-        return super().annotate_rows(request, columns.annotate_runs(rows).defer("provenance", "traceback"))
+        annotated = rows.annotate(facts=select_facts(run=OuterRef("pk"))).defer("provenance", "traceback")
+        return super().annotate_rows(request, annotated)
 
     @display(description="mode", ordering="config__search_mode", empty_value="external")
     def mode(self, run: Run) -> str | None:
