@@ -69,7 +69,7 @@ def load_newest_indexes(mapping: Mapping, owner: User | None) -> dict[str | None
 def compare_indexes(benchmark: Benchmark, user: User) -> Iterator[str]:
     """Yield a sentence for each index of the matrix: the version that a clone for `user` would search, and before."""
     newest = load_newest_indexes(benchmark.mapping, user)
-    runs = benchmark.runs.exclude(index=None).select_related("index").order_by("run_order")
+    runs = benchmark.runs.exclude(index=None).select_related("index").order_by("run_order").defer("provenance")
     searched = {run.config.get("index"): run.index for run in runs}
     for name, index in searched.items():
         if name not in newest:
