@@ -95,7 +95,7 @@ def wrap_text(text: str, width: int = WIDEST) -> str:
     return "<br>".join(textwrap.wrap(text, width))
 
 
-def plot_sparkline(points: Sequence[tuple[float, object]], *, width: int = 160, height: int = 36) -> Figure:
+def plot_sparkline(points: Sequence[tuple[float, object]], *, width: int = 240, height: int = 44) -> Figure:
     """Return a small line as SVG: `lines` are the points of polylines, `dots` the centres of points.
 
     `points` are values from left to right, each with a key; only neighbours with equal keys are joined. The height

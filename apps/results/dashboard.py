@@ -197,7 +197,7 @@ def build_trends(latest: Sequence[Any]) -> list[Trend]:
 def _build_trend(dataset: Dataset, benchmarks: Sequence[Any]) -> Trend:
     points = [(float(benchmark.facts["value"]), _build_key(benchmark)) for benchmark in benchmarks]
     last, key = points[-1]
-    before = [value for value, other in points[:-1] if other == key]
+    before = [value for value, truth in points[:-1] if truth == key]
     change = short_signed(last - before[-1]) if before else ""
     return Trend(dataset, benchmarks[-1], len(benchmarks), change, plot_sparkline(points[-MAX_POINTS:]))
 

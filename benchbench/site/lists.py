@@ -15,7 +15,7 @@ from benchbench.site.strict import StrictAdmin
 
 COOKIE = "hidden_columns"  # its path is the list
 COOKIE_SECONDS = 365 * 24 * 3600
-MAX_CHIPS = 8  # a filter with more choices is in the panel of filters, and a chip only once it is chosen
+MAX_CHIPS = 6  # a filter with more choices is in the panel of filters, and a chip only once it is chosen
 
 
 class AnnotatedList(ChangeList):

@@ -83,7 +83,7 @@ def test_running_work_shows_place_workers_and_device(admin_user, admin_client, b
         assert rows[0].progress.percent == 40
         assert rows[0].progress.eta_seconds == pytest.approx(60, abs=5)
         shown = " ".join(text_of(admin_client.get(START)).split())
-        assert "40 % · 1 worker · cuda (H100) about 1 min" in shown
+        assert "40 % · 1 worker · cuda (H100) · about 1 min" in shown
         assert "queued behind 1 operation" in shown
         part = admin_client.get(START, {"part": "work"})
         assert str(running.pk) in part.text
@@ -148,7 +148,7 @@ def test_a_sparkline_is_drawn_to_scale():
     assert line["dots"] == [(4.0, 24.0), (54.0, 4.0), (104.0, 14.0)]
     assert line["lines"] == ["4.0,24.0 54.0,4.0"]
     assert plot_sparkline([(0.5, "a")], width=108, height=28)["dots"] == [(54.0, 14.0)]
-    assert plot_sparkline([(0.5, "a")] * 2)["lines"] == ["4.0,18.0 156.0,18.0"]
+    assert plot_sparkline([(0.5, "a")] * 2)["lines"] == ["4.0,22.0 236.0,22.0"]
 
 
 def test_start_has_a_bounded_number_of_statements(admin_client, benchmark):
