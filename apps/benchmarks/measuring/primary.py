@@ -49,8 +49,9 @@ def annotate_last(rows: QuerySet[M], user: Any, **filters: Any) -> QuerySet[M]:
     """Annotate the `last` completed benchmark that matches and the user may see, and the `facts` of its best run."""
     completed = visible(Benchmark.objects.filter(status=Status.COMPLETED, **filters), user)
     ordered = completed.order_by(F("completed_at").desc(nulls_last=True))
+    facts = JSONObject(id="pk", name="name", version="dataset_version__number")
     annotated = rows.annotate(
-        last=Subquery(ordered.annotate(facts=JSONObject(id="pk", name="name")).values("facts")[:1]),
+        last=Subquery(ordered.annotate(facts=facts).values("facts")[:1]),
         last_id=Subquery(ordered.values("pk")[:1]),
         last_at=Subquery(ordered.values("completed_at")[:1]),
     )
