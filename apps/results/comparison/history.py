@@ -134,9 +134,9 @@ def _build_points(
             _get_time(row),
         )
         if not point.is_rescored:
-            known = {name: fact for name, fact in _describe_origin(row.run).items() if fact}
-            changes = tuple(f"{name} {fact}" for name, fact in known.items() if facts.get(name, fact) != fact)
-            facts |= known
+            origin = {name: fact for name, fact in _describe_origin(row.run).items() if fact}
+            changes = tuple(f"{name} {fact}" for name, fact in origin.items() if facts.get(name, fact) != fact)
+            facts |= origin
             gate = gates.get(row.run_id) or gates.get(row.run.benchmark_id)
             point = replace(point, gate=gate, changes=changes)
         points.append(point)
@@ -153,8 +153,9 @@ def _describe_origin(run: Run) -> dict[str, str]:
 def _get_time(evaluation: Evaluation) -> datetime:
     """Return when the benchmark ended, or for another version than its own when it was re-scored."""
     benchmark = evaluation.run.benchmark
-    own = evaluation.dataset_version_id == benchmark.dataset_version_id
-    return (benchmark.completed_at or benchmark.created_at) if own else evaluation.created_at
+    if evaluation.dataset_version_id != benchmark.dataset_version_id:
+        return evaluation.created_at
+    return benchmark.completed_at or benchmark.created_at
 
 
 def _annotate_value(measure: str, **filters: Any) -> QuerySet[Any]:
