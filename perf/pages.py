@@ -88,6 +88,7 @@ def pages() -> dict[str, str]:
         "its verdict, which follows": reverse("admin:benchmark_verdict", args=[benchmark.pk]),
         "a run, with its losses": reverse("admin:benchmarks_run_change", args=[middle.pk]),
         "a query of it, triaged": reverse("admin:benchmarks_queryresult_change", args=[result.pk]),
+        "two runs side by side": f"{reverse('admin:run_side_by_side', args=[middle.pk])}?against={other.pk}",
         "comparison of 2": f"{compare}?run={middle.pk}&run={other.pk}",
         "comparison of 64": f"{compare}?{'&'.join(f'run={run.pk}' for run in runs[:64])}",
     }

@@ -11,6 +11,7 @@ from rq.results import Result
 
 from apps.accounts.tokens import issue_token
 from apps.benchmarks.models import Benchmark, QueryResult, Run
+from apps.retrieval.models import Index
 from benchbench.site.history import note
 from tests.api.worlds import worlds
 from tests.pages import Address, addresses
@@ -94,6 +95,9 @@ def queries_of(name: str, row: Any) -> list[str]:
             *(f"?judgment={judgment.pk}" for judgment in judged),
             *(f"?result={result.pk}&document={result.document_ids[0]}" for result in ranked),
         ]
+    if name == "admin:collection_try":
+        ready = Index.objects.filter(collection=row, status=Index.Status.READY)[:1]
+        return ["", *(f"?q=apple&index={index.pk}&way=dense&other_way=sparse&top_k=10" for index in ready)]
     if isinstance(row, Run) and name.endswith("change") and row.status == Run.Status.COMPLETED:
         return ["", *(f"?against={run.pk}" for run in row.benchmark.runs.exclude(pk=row.pk)[:1])]
     return [""]
