@@ -107,9 +107,12 @@ class Visitor:
         return [(id, "dark" if dark else "light", nodes) for id, impact, nodes in found if impact in GRAVE]
 
 
+OWN_LAYOUTS = ("run_change", "queryresult_change", "_query_change", "_document_change")
+
+
 def layout_of(name: str) -> str:
     """Return which pages look alike: the lists of all models, their forms, and each page of ours by itself."""
     route = name.partition(" ")[0]
     verb = route.rpartition("_")[2]
-    ours = route.count("_") < 2 or "?" in name or route.endswith(("run_change", "queryresult_change"))
+    ours = route.count("_") < 2 or "?" in name or route.endswith(OWN_LAYOUTS)
     return verb if verb in ("changelist", "add", "change", "delete", "history") and not ours else name

@@ -1,0 +1,79 @@
+"""Why a query fails, a judgment on it, and the value that moves: by links, keys and buttons alone."""
+
+import pytest
+from django.urls import reverse
+from playwright.sync_api import Locator, Page, expect
+
+from apps.benchmarks.models import Benchmark
+from apps.datasets.models import Judgment
+from tests.benchmarks.conftest import make_library
+from tests.browser.conftest import PATIENCE, outside
+from tests.browser.test_main_job import press
+from tests.created import run_benchmark
+
+pytestmark = pytest.mark.thorough
+
+
+def make_misjudged() -> Benchmark:
+    """Make a benchmark whose first query fails: the documents with most of its words are judged not relevant."""
+    library = make_library(documents=20, queries=3)
+    judgments = Judgment.objects.filter(query__key="q000")
+    judgments.filter(grade__gt=1).update(grade=0)
+    judgments.filter(grade=1).update(grade=3)
+    matrix = {"search_modes": ["dense", "sparse"], "k_values_for_metrics": [5, 10]}
+    return run_benchmark(library, name="Which mode?", matrix=matrix)
+
+
+def open_link(page: Page, link: Locator) -> None:
+    """Follow a link by keyboard."""
+    link.first.focus()
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+
+
+def open_worst_query(page: Page) -> None:
+    """Go from a benchmark's page over its best run and the worst query there to the page of that query."""
+    open_link(page, page.locator("#board tbody tr[data-run] th a"))
+    open_link(page, page.locator("table.bb-queries tbody th a"))
+    expect(page.locator("#ranking, #lost").first).to_be_visible()
+    open_link(page, page.get_by_role("link", name="This query in every run"))
+
+
+def history_of(page: Page) -> list[list[str]]:
+    rows: list[list[str]] = page.locator("#history tbody tr").evaluate_all(
+        "rows => rows.map(row => [...row.cells].map(cell => cell.textContent.trim()))"
+    )
+    return rows
+
+
+def test_judging_a_failing_query_moves_its_value(page):
+    benchmark: Benchmark = outside(make_misjudged)
+    page.goto(reverse("admin:benchmark_results", args=[benchmark.pk]))
+    open_worst_query(page)
+    page.locator("#values").scroll_into_view_if_needed()  # figures are drawn where they are seen
+    expect(page.locator("[data-chart] .scatterlayer .point")).to_have_count(2, timeout=PATIENCE)
+    assert page.locator("table.bb-ranks tbody td").count() >= 2
+    (before,) = history_of(page)
+
+    page.get_by_text("judged not relevant").first.focus()  # where the found documents turn out to be
+    page.keyboard.press("Enter")
+    page.locator("#judgments details .bb-act").first.focus()
+    page.keyboard.press("Enter")
+    form = page.locator("#judge-here form")
+    expect(form).to_be_visible()
+    form.locator("button[name=grade]").first.wait_for()
+    here = page.url
+    with page.expect_navigation():
+        page.keyboard.press("3")
+    assert page.url == here, "the benchmark and the version stay chosen"
+    expect(page.get_by_text("Draft of version 2 of questions, with 1 change")).to_be_visible()
+
+    press(page, "Freeze, resolve, re-score")
+    page.click("button[name=finish]")
+    expect(page.locator("#moves table")).to_be_visible()
+    open_link(page, page.get_by_role("link", name=benchmark.name))
+    open_worst_query(page)
+    after, first = history_of(page)
+    assert first == before
+    assert (after[0], after[1]) == ("v2", "1 change: 1 judgment changed")
+    assert [float(value) for value in after[2:]] > [float(value) for value in before[2:]], "the values rose"
