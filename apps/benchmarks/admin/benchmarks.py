@@ -46,7 +46,7 @@ def act_on_each(description: str, act: Callable[..., Any], message: str) -> Any:
 class BenchmarkAdmin(OwnedAdmin):
     list_display = (
         *("results_link", "dataset_version", "collection", "status_label"),
-        *(columns.best_run, columns.value, columns.judged, "total_runs", "owner", "created_at", columns.took),
+        *(columns.best_run, columns.value, columns.judged, columns.took, "total_runs", "owner", "created_at"),
     )
     hidden_columns = ("judged", "total_runs")
     list_display_links = None
