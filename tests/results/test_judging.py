@@ -164,6 +164,17 @@ def test_update_reports_failing_and_forbidden_steps(client, admin_client, finish
     assert admin_client.get(page, {"version": "9"}).status_code == 404
 
 
+def test_long_rescoring_shows_its_progress(admin_client, finished, settings):
+    settings.BENCHBENCH_MEASURE_AT_ONCE = 0
+    dataset = finished.mapping.dataset
+    set_judgment(dataset, finished.dataset_version.queries.first().key, {"document_id": "doc-0001"}, 3)
+    answer = freeze_by_page(admin_client, dataset, finish="1")
+    operation = Operation.objects.get(kind=Operation.Kind.MEASURE)
+    assert "is queued" in messages_of(answer)
+    assert f'data-operation="{operation.pk}"' in answer.content.decode()
+    assert "No benchmark is re-scored on questions v2 yet: a worker is at it." in text_of(answer)
+
+
 def test_run_and_query_pages_follow_the_version(admin_client, finished):
     run = finished.runs.get(config__search_mode="dense")
     query = finished.dataset_version.queries.order_by("key").first()

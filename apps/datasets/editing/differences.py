@@ -106,7 +106,13 @@ class Difference:
 
     @cached_property
     def totals(self) -> dict[str, int]:
-        """Return the number of rows of each kind of KINDS, in one statement."""
+        """Return the number of rows of each kind of KINDS, in one statement; for a frozen version from the cache."""
+        if self.version.frozen_at is None:
+            return self._count_totals()
+        key = f"difference:{self.version.pk}:{self.version.content_hash}:{self.since}"
+        return cast(dict[str, int], cache.get_or_set(key, self._count_totals, CACHE_SECONDS))
+
+    def _count_totals(self) -> dict[str, int]:
         counts = {kind: Coalesce(Subquery(_count(getattr(self, kind))), 0) for kind in KINDS}
         totals: Any = DatasetVersion.objects.filter(pk=self.version.pk).values(**counts).get()
         return dict(totals)
@@ -154,20 +160,6 @@ class Difference:
         """Return the judgments of queries that both versions have."""
         one_sided = self.queries_added, self.queries_removed
         return judgments.filter(*(~Exists(rows.filter(key=OuterRef("query__key"))) for rows in one_sided))
-
-
-def load_totals(version: DatasetVersion) -> dict[str, int]:
-    """Return the totals of a version's difference from the one before it, those of a frozen one from the cache.
-
-    The first version differs from nothing: {}.
-    """
-    if version.number == 1:
-        return {}
-    difference = Difference(version, since=version.number - 1)
-    if version.frozen_at is None:
-        return difference.totals
-    key = f"difference:{version.pk}:{version.content_hash}"
-    return cast(dict[str, int], cache.get_or_set(key, lambda: difference.totals, CACHE_SECONDS))
 
 
 def _filter_alive(number: int) -> Q:

@@ -15,7 +15,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from apps.datasets.editing.differences import KINDS, Difference, load_totals
+from apps.datasets.editing.differences import KINDS, Difference
 from apps.datasets.editing.drafts import build_difference, find_draft, freeze
 from apps.datasets.exporting import DatasetExport, export_record, record_of
 from apps.datasets.formats.registry import FORMATS, WRITERS
@@ -51,11 +51,16 @@ def describe_dataset(dataset: Dataset) -> dict[str, Any]:
         "described": described and add_counts(described),
         "grades": described and _count_shares(described.judgments, "-grade"),
         "splits": described and _count_shares(described.queries, "split"),
-        "versions": [(add_counts(version), load_totals(version)) for version in versions[:SHOWN_VERSIONS]],
+        "versions": [(add_counts(version), _load_totals(version)) for version in versions[:SHOWN_VERSIONS]],
         "every_version": build_list_url(DatasetVersion, dataset__id__exact=dataset.pk)
         if len(versions) > SHOWN_VERSIONS
         else "",
     }
+
+
+def _load_totals(version: DatasetVersion) -> dict[str, int]:
+    """Return the totals of a version's difference from the one before it; {} for the first."""
+    return build_difference(version).totals if version.number > 1 else {}
 
 
 def _count_shares(rows: QuerySet[Any], field: str) -> list[tuple[Any, int, float]]:
