@@ -26,6 +26,7 @@ from benchbench.access import visible
 LEAST_MARGIN = timedelta(hours=12)
 SYMBOLS = {"": "circle", "passed": "triangle-up", "failed": "x", "undecided": "diamond"}  # by the outcome of the gate
 MARK = "#94a3b8"
+MOST_NAMED = 12  # changes with words in the figure; more would overlap, and the table has them
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +205,8 @@ def plot_history(timeline: History) -> dict[str, Any] | None:
     truths = list(dict.fromkeys(point.truth for point in timeline.points))
     colours = {truth: COLOURS[index % len(COLOURS)] for index, truth in enumerate(truths)}
     drawn = [_draw_baseline(line, timeline, colours[line.truth]) for line in timeline.lines if line.truth in colours]
-    drawn += [_draw_change(point) for point in timeline.points if point.changes]
+    changed = [_draw_change(point) for point in timeline.points if point.changes]
+    named = drawn + (changed if len(changed) <= MOST_NAMED else [])
     return figure(
         *(_trace(timeline, truth, colours[truth]) for truth in truths),
         x={"type": "date", "range": _compute_span([_get_end(point) for point in timeline.points])},
@@ -214,8 +216,8 @@ def plot_history(timeline: History) -> dict[str, Any] | None:
         legend=LEGEND,
         showlegend=True,
         hovermode="closest",
-        shapes=[shape for shape, _ in drawn],
-        annotations=[note for _, note in drawn],
+        shapes=[shape for shape, _ in drawn + changed],
+        annotations=[note for _, note in named],
     )
 
 
