@@ -9,6 +9,7 @@ from django.urls import reverse
 from unfold.decorators import display
 
 from apps.datasets.models import Query
+from apps.judging.handing import list_waiting_rounds
 from apps.judging.judges import change_round, is_judge, may_lead
 from apps.judging.llm.launching import cancel_judging
 from apps.judging.models import Round
@@ -18,10 +19,23 @@ from benchbench.site.pages import staff
 from benchbench.site.panels import Button, Page, add_to
 
 
+class WaitingFilter(admin.SimpleListFilter):
+    title, parameter_name = "waits for", "waiting"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("me", "me")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Round]) -> QuerySet[Round]:
+        """Keep the rounds in which the user can grade items, or that are settled for the user to close."""
+        if self.value() != "me":
+            return queryset
+        return queryset.filter(pk__in=list_waiting_rounds(request.user).values("pk"))
+
+
 @admin.register(Round)
 class RoundAdmin(FactAdmin):
     list_display = ("name", "mapping", "order", "progress", "state_label", "owner", "created_at")
-    list_filter = ("state", "order", ("mapping", VisibleFilter))
+    list_filter = (WaitingFilter, "state", "order", ("mapping", VisibleFilter))
     search_fields = ("name",)
     actions = ("go_on_selected", "cancel_llm_selected")
     pages = (
