@@ -95,7 +95,7 @@ def test_defaults_are_those_that_are_described():
     assert told[0].stdout == told[1].stdout
 
 
-TARGETS = "demo test thorough faults fuzz install run worker lint openapi perf clean"
+TARGETS = "demo test thorough faults fuzz install run worker lint openapi screenshots perf clean"
 
 
 def test_make_without_a_target_lists_the_targets():
