@@ -13,7 +13,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from apps.benchmarks.defining.creating import BenchmarkError, BenchmarkOptions, create_benchmark, require_found
-from apps.benchmarks.defining.questions import QUESTIONS, Question, Unanswerable, find_matrix
+from apps.benchmarks.defining.questions import QUESTIONS, Question, Unanswerable
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark
 from apps.collections.models import Collection
@@ -24,7 +24,6 @@ from apps.mappings.resolving import is_stale, resolve
 from apps.operations.handlers import PREPARATION
 from apps.operations.models import Operation
 from apps.retrieval.grids import Grid, make_grid
-from apps.retrieval.indexing import find_or_start_build
 from apps.retrieval.models import Index
 from benchbench.database.failures import read_again
 from benchbench.errors import BenchbenchError, ConflictError
@@ -46,11 +45,7 @@ class Preparation:
     def is_ready(self) -> bool:
         """Return whether the mapping is resolved and every index is ready."""
         resolved = self.mapping.status != Mapping.Status.PENDING and not is_stale(self.mapping)
-        return resolved and bool(self.indexes) and not self.unready
-
-    @property
-    def unready(self) -> list[Index]:
-        return [index for index in self.indexes if index.status != Index.Status.READY]
+        return resolved and bool(self.indexes) and all(index.status == Index.Status.READY for index in self.indexes)
 
 
 def prepare(
@@ -72,7 +67,8 @@ def prepare(
         builds = make_grid(collection, Grid(question.strategies, [encoder]), owner=by, by=by)
         indexes = [build.index for build in builds]
         if active := _lock_active([resolving, *(build.operation for build in builds)]):
-            _attach(active, {"lead": str(active[0].pk)})
+            for operation in active[1:]:
+                _store(operation, {"lead": str(active[0].pk)})
             index_ids = [str(index.pk) for index in indexes]
             _store(active[0], {"question": question.key, "mapping": str(mapping.pk), "indexes": index_ids})
             return active[0]
@@ -87,16 +83,12 @@ def _resolve(mapping: Mapping, by: User) -> Operation | None:
 
 
 def _lock_active(operations: Iterable[Operation | None]) -> list[Operation]:
-    """Lock operations, and return those that have not ended."""
+    """Lock operations, and return those that have not ended. Raises ConflictError if a benchmark waits for one."""
     locked = [read_again(Operation.objects.select_for_update(), operation.pk) for operation in operations if operation]
-    return [operation for operation in locked if operation.is_active]
-
-
-def _attach(operations: Iterable[Operation], parameters: dict[str, Any]) -> None:
-    for operation in operations:
-        if PREPARATION in operation.parameters:
+    for operation in locked:
+        if operation.is_active and PREPARATION in operation.parameters:
             raise ConflictError(f"Another benchmark waits for the same {operation}: start this one afterwards.")
-        _store(operation, parameters)
+    return [operation for operation in locked if operation.is_active]
 
 
 def _store(operation: Operation, parameters: dict[str, Any]) -> None:
@@ -106,7 +98,7 @@ def _store(operation: Operation, parameters: dict[str, Any]) -> None:
 
 def _start(question: Question, mapping: Mapping, indexes: list[Index], by: User) -> Benchmark:
     mapping.refresh_from_db()
-    matrix = find_matrix(question, mapping, by, names=[index.name for index in indexes])
+    matrix = question.build(indexes)
     if isinstance(matrix, Unanswerable):
         raise BenchmarkError(matrix.problem)
     options = BenchmarkOptions(name=f"{mapping.dataset}: {question.title}"[:MAX_LENGTH], matrix=matrix)
@@ -145,14 +137,3 @@ def proceed(operation: Operation) -> None:
         except BenchbenchError as error:
             plan["error"] = error.message
         _store(lead, plan)
-
-
-def resume(preparation: Preparation, *, by: User) -> None:
-    """Start again what failed, and the benchmark if all is ready. Raises the errors of `resolve` and `build_index`."""
-    lead = preparation.lead
-    with transaction.atomic():
-        resolving = _resolve(preparation.mapping, by)
-        builds = [find_or_start_build(index, by=by) for index in preparation.unready]
-        new = [operation for operation in _lock_active([resolving, *builds]) if PREPARATION not in operation.parameters]
-        _attach(new, {"lead": str(lead.pk)})
-    proceed(lead)

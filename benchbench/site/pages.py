@@ -102,7 +102,7 @@ class PageForm(forms.Form):
     """
 
     sections: ClassVar[Sections] = ()
-    content_field: ClassVar[str | None] = None
+    content_field: str | None = None
 
     def __init__(self, *args: Any, user: Any, site: Any = None, **kwargs: Any) -> None:
         self.user = user
@@ -122,9 +122,9 @@ class PageForm(forms.Form):
                 except ValidationError:
                     del self.initial[name]
 
-    def groups(self) -> Iterator[tuple[str, str, list[forms.BoundField]]]:
-        for title, sentence, names in self.sections or (("", "", tuple(self.fields)),):
-            yield title, sentence, [self[name] for name in names]
+    def groups(self) -> list[tuple[str, str, list[forms.BoundField]]]:
+        sections = self.sections or (("", "", tuple(self.fields)),)
+        return [(title, sentence, [self[name] for name in names]) for title, sentence, names in sections]
 
     def present(self, error: BenchbenchError) -> None:
         """Show the error of a use case at the field that it names, else at the content, else above the form."""

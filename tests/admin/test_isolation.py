@@ -80,6 +80,7 @@ def ask(owner: User) -> Ask:
         assert address.model
         row: Any = address.model._default_manager.order_by("pk").first()
         values = dict.fromkeys(("object_id", "query_id"), row.pk) | {"format": FORMATS.get(name, "benchbench-json")}
+        values["side"] = 0
         values["document_id"] = getattr(row, "document_ids", [0])[0]
         values["item_id"] = RoundItem.objects.get().pk
         return address.url(values.__getitem__)

@@ -1,6 +1,8 @@
 """New evaluation: from documents and queries to a benchmark that starts when its index is ready."""
 
+import html
 import json
+import re
 from typing import Any
 
 import pytest
@@ -44,7 +46,7 @@ def test_two_files_lead_to_a_benchmark(staff: Client, django_assert_max_num_quer
     assert response.url == page
     with django_assert_max_num_queries(25):
         shown = staff.get(page).content.decode()
-    for text in ("fruit: 10 documents.", "asked: 10 queries.", "10 of 10 judgments have a document.", "<progress"):
+    for text in (">fruit</a>", "10 documents", "10 queries", "10 of 10 judgments have a document", "<progress"):
         assert text in shown
     assert not Benchmark.objects.exists()
     wait(lead)
@@ -98,6 +100,10 @@ def test_failed_build_is_shown_and_tried_again(staff: Client, make_staff: MakeSt
     grace.user_permissions.add(*Permission.objects.filter(codename__startswith="view_all"))
     other.force_login(grace)
     assert other.get(page).status_code == 403
-    staff.post(page)
+    again = re.search(r'href="([^"]+evaluate/\?[^"]+)"', shown)
+    assert again
+    filled = staff.get(html.unescape(again[1])).context["form"]
+    fields = {name: filled[name].value() for name in ("collection", "dataset", "question", "encoder")}
+    page = staff.post(reverse(FORM), fields).url
     wait(Operation.objects.get(status="pending"))
     assert staff.get(page).url == reverse("admin:benchmark_results", args=[Benchmark.objects.get().pk])

@@ -229,15 +229,6 @@ class BenchmarkForm(PageForm, MatrixFields):
         indexes: Any = self.fields["indexes"]
         indexes.choices = [(name, name) for name in self._index_names()]
 
-    def split_groups(self) -> tuple[list[Any], list[Any]]:
-        """Return the groups of fields that the page shows first, and those that it folds."""
-        groups = list(self.groups())
-        return groups[:1], groups[1:]
-
-    @property
-    def has_folded_errors(self) -> bool:
-        return bool(set(self.errors) - set(self.sections[0][2]) - {"__all__"}) if self.is_bound else False
-
     def clean_rerankers(self) -> list[Any]:
         try:
             require_published(self.cleaned_data)

@@ -1,6 +1,6 @@
 """Questions that a benchmark answers: the matrix of each over a mapping's indexes, or why they cannot answer it."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Mapping as MappingType
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -126,10 +126,7 @@ QUESTIONS = {
     question.key: question
     for question in (
         Question(
-            "modes",
-            "Dense, lexical or both?",
-            "Vectors, words, or the two fused: on the same index.",
-            _compare_modes,
+            "modes", "Dense, lexical or both?", "Vectors, words, or the two fused: on the same index.", _compare_modes
         ),
         Question(
             "reranking",
@@ -186,7 +183,8 @@ def list_offers(mapping: Mapping, user: User) -> list[Offer]:
     """Return every question for the newest indexes of a mapping that `user` sees, with the costs on one worker."""
     by_name = load_newest_indexes(mapping, user)
     indexes = [index for name, index in by_name.items() if name is not None]
-    answers = {key: _build_matrix(question, indexes) for key, question in QUESTIONS.items()}
+    nothing = Unanswerable("The collection has no ready index of its current documents. Build one.")
+    answers = {key: question.build(indexes) if indexes else nothing for key, question in QUESTIONS.items()}
     matrices = {key: answer for key, answer in answers.items() if not isinstance(answer, Unanswerable)}
     seconds = _estimate_each(matrices, by_name)
     prior = find_prior(mapping, user)
@@ -200,24 +198,6 @@ def list_offers(mapping: Mapping, user: User) -> list[Offer]:
         foresight = foresee(mapping, runs, prior)
         offers.append(Offer(question, foresight, answer, _describe(answer), runs, per_query * foresight.queries))
     return offers
-
-
-def find_matrix(question: Question, mapping: Mapping, user: User, *, names: Iterable[str] = ()) -> Any:
-    """Return the matrix of a question over the newest indexes that `user` sees, or Unanswerable.
-
-    With `names` only indexes of these names are compared.
-    """
-    chosen_names = set(names)
-    by_name = load_newest_indexes(mapping, user)
-    return _build_matrix(
-        question, [index for name, index in by_name.items() if name and (not chosen_names or name in chosen_names)]
-    )
-
-
-def _build_matrix(question: Question, indexes: Indexes) -> dict[str, Any] | Unanswerable:
-    if not indexes:
-        return Unanswerable("The collection has no ready index of its current documents. Build one.")
-    return question.build(indexes)
 
 
 def _estimate_each(

@@ -2,8 +2,6 @@
 
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from django import forms
@@ -21,7 +19,7 @@ from unfold.widgets import UnfoldAdminRadioSelectWidget
 
 from apps.benchmarks.defining.questions import QUESTIONS
 from apps.benchmarks.models import Benchmark
-from apps.benchmarks.preparing import Preparation, load_preparation, prepare, resume
+from apps.benchmarks.preparing import load_preparation, prepare
 from apps.collections.models import Collection
 from apps.collections.uploading import ENDINGS, ensure_uploaded_collection
 from apps.datasets.formats.registry import SOURCES
@@ -31,12 +29,11 @@ from apps.datasets.uploading import read_upload, upload_turn
 from apps.mappings.creating import find_mapping
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
-from apps.operations.progress import Progress, compute_each_progress
+from apps.operations.progress import compute_each_progress
 from apps.operations.waiting import describe_wait
 from apps.retrieval.encoders.admitting import describe_name_problem
 from apps.retrieval.llms.servers import find_first_llm
 from apps.retrieval.models import Index
-from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.names import find_free_name
 from benchbench.site.admin import SiteAdmin
@@ -78,8 +75,7 @@ class EvaluationForm(PageForm):
         ],
     )
     encoder = forms.CharField(
-        max_length=500,
-        help_text="Published name of the sentence-transformers model that turns texts into vectors.",
+        max_length=500, help_text="Published name of the sentence-transformers model that turns texts into vectors."
     )
 
     sections = (
@@ -120,16 +116,6 @@ class EvaluationForm(PageForm):
         return row
 
 
-@contextmanager
-def _at(field: str) -> Iterator[None]:
-    """Show the errors of the block at a field of the form."""
-    try:
-        yield
-    except BenchbenchError as error:
-        error.field = field
-        raise
-
-
 def new_evaluation(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
     """Import documents and queries, prepare the benchmark of a question, and lead to it or to the progress."""
 
@@ -137,12 +123,13 @@ def new_evaluation(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespons
         values, user = form.cleaned_data, staff(request)
         imported: list[Model] = []
         try:
-            with _at("queries"):
-                dataset = values["dataset"] or _import_queries(values["queries"], user)
+            form.content_field = "queries"
+            dataset = values["dataset"] or _import_queries(values["queries"], user)
             imported.append(form.keep("dataset", dataset))
-            with _at("corpus"):
-                collection = values["collection"] or _import_corpus(values["corpus"], user)
+            form.content_field = "corpus"
+            collection = values["collection"] or _import_corpus(values["corpus"], user)
             imported.append(form.keep("collection", collection))
+            form.content_field = None
             question = QUESTIONS[values["question"]]
             result = prepare(dataset, collection, question, encoder=values["encoder"], by=user)
         except BenchbenchError:
@@ -185,19 +172,8 @@ def _import_corpus(upload: Any, user: User) -> Collection:
     return ensure_uploaded_collection(upload, name=name.removesuffix(ending), owner=user)
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A step towards a benchmark: "done", "running", "failed" or "waiting"; `page` is the address of its row."""
-
-    title: str
-    sentence: str
-    state: str = "done"
-    page: str = ""
-    progress: Progress | None = None
-
-
 def evaluation_progress(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
-    """Show the steps until the benchmark starts, then lead to it; on POST try again what failed."""
+    """Show the steps until the benchmark starts, then lead to it."""
     lead: Operation = model_admin.load_viewed(request, object_id)
     preparation = load_preparation(lead)
     if preparation is None:
@@ -205,58 +181,27 @@ def evaluation_progress(request: HttpRequest, model_admin: SiteAdmin, object_id:
     user = staff(request)
     if user != lead.started_by and not user.is_superuser:  # it names rows that others may not see
         raise PermissionDenied
-    if request.method == "POST":
-        if not user.has_perms(NEEDED):
-            raise PermissionDenied
-        try:
-            resume(preparation, by=user)
-        except BenchbenchError as error:
-            messages.error(request, error.message)
-        return redirect(request.path)
     if preparation.benchmark:
         results = reverse("admin:benchmark_results", args=[preparation.benchmark.pk])
         return HttpResponse(headers={"HX-Redirect": results}) if "HX-Request" in request.headers else redirect(results)
-    steps = list(_yield_steps(preparation))
-    context = {
-        "title": "New evaluation",
-        "steps": steps,
-        "is_failed": any(step.state == "failed" for step in steps),
-        "is_running": any(step.state == "running" for step in steps),
-        "mapping": preparation.mapping,
-    }
+    steps = list(_yield_steps([preparation.mapping, *preparation.indexes]))
+    states = [step["state"] for step in steps]
+    context = {"title": "New evaluation", "preparation": preparation, "mapping": preparation.mapping, "steps": steps}
+    context |= {"is_failed": "failed" in states or preparation.error, "is_running": "running" in states}
     return model_admin.render_page(request, "benchmarks/evaluation.html", context)
 
 
-def _yield_steps(preparation: Preparation) -> Iterator[Step]:
-    mapping, indexes = preparation.mapping, preparation.indexes
-    collection, dataset, version = mapping.collection, mapping.dataset, mapping.dataset_version
-    operations = Operation.objects.filter(subject_id__in=[mapping.pk, *(index.pk for index in indexes)])
-    newest = {operation.subject_id: operation for operation in operations.order_by("created_at")}
+def _yield_steps(rows: list[Any]) -> Iterator[dict[str, Any]]:
+    """Yield a mapping and its indexes with their state ("done", "running" or "failed"), progress, and error."""
+    operations = Operation.objects.filter(subject_id__in=[row.pk for row in rows]).order_by("created_at")
+    newest = {operation.subject_id: operation for operation in operations}
     progress = compute_each_progress([operation for operation in newest.values() if operation.is_active])
-    yield Step(
-        "Documents", f"{collection}: {counted(collection.document_count, 'document')}.", page=change_url(collection)
-    )
-    queries = counted(version.query_count, "query") if version else "imported"
-    yield Step("Queries", f"{dataset}: {queries}.", page=change_url(dataset))
-    outcome = f"{mapping.mapped_count:,} of {mapping.total_count:,} judgments have a document."
-    rows: list[tuple[str, Any, bool, str]] = [("Mapping", mapping, mapping.status != Mapping.Status.PENDING, outcome)]
-    rows += [(f"Index {index}", index, index.status == Index.Status.READY, "It is ready.") for index in indexes]
-    for title, row, is_done, sentence in rows:
+    for row in rows:
         operation = newest.get(row.pk)
         if operation and operation.is_active:
-            wait = describe_wait(operation) or _describe_rest(progress[operation])
-            yield Step(title, wait, "running", change_url(row), progress[operation])
-        elif is_done:
-            yield Step(title, sentence, page=change_url(row))
+            wait = {"progress": progress[operation], "waiting_for": describe_wait(operation)}
+            yield {"row": row, "state": "running"} | wait
+        elif row.status in (Index.Status.READY, Mapping.Status.RESOLVED, Mapping.Status.PARTIAL):
+            yield {"row": row, "state": "done"}
         else:
-            error = operation.error if operation else ""
-            yield Step(title, error or "It was cancelled.", "failed", change_url(row))
-    sentence = preparation.error or "It starts when all steps above are done."
-    yield Step(preparation.question.title, sentence, "failed" if preparation.error else "waiting")
-
-
-def _describe_rest(progress: Progress) -> str:
-    seconds = progress.eta_seconds
-    if not progress.done_units:
-        return "It has begun."
-    return f"{progress.percent:.0f} %" + (f", about {seconds:,.0f} s left." if seconds else ".")
+            yield {"row": row, "state": "failed", "error": operation.error if operation else ""}

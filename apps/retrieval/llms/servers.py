@@ -152,7 +152,7 @@ def find_first_llm() -> tuple[str, str]:
 
 @lru_cache(maxsize=16)
 def _list_models(server: Server, moment: int) -> tuple[list[str], str]:
-    """Return the models of a server in order; none and the reason if it does not answer or has none."""
+    """Return the models of a server in order; without any, the reason."""
     try:
         model = load_llm(server.name, "any").model_name  # raises if the package of the server is missing
         llm = create_llm(replace(server, timeout=min(server.timeout, LOOK_SECONDS)), model)
