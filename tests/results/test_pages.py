@@ -242,13 +242,6 @@ def test_start_page_and_operation_list_name_the_subject(admin_client, mapping):
     assert mapping.name in text_of(admin_client.get(build_list_url(Operation)))
 
 
-def test_the_start_page_shows_the_latest_benchmarks(admin_client, mapping):
-    benchmark = make_benchmark(mapping, [0.25, 0.75])
-    page = admin_client.get(reverse("admin:index"))
-    assert results_url(benchmark) in page.content.decode()
-    assert "dense · top 20 .7500" in text_of(page)
-
-
 def hits(text: str, query: str) -> list[str]:
     return [piece.text for piece in mark_words(text, query) if piece.hit]
 

@@ -18,6 +18,7 @@ from apps.results.comparison.comparing import compare_runs
 from apps.results.comparison.sentences import describe_verdict
 from apps.results.dashboard import build_trends, build_work, list_latest, list_tasks
 from apps.retrieval.models import Index
+from benchbench.decimals import figure
 from benchbench.site.panels import change_url
 from tests.drafts import set_judgment
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping, make_round
@@ -59,6 +60,7 @@ def test_start_shows_the_sentence_of_each_verdict(admin_client, benchmark):
     best = benchmark.runs.get(run_order=2)
     assert f'hx-get="{address}"' in page
     assert change_url(best) in page
+    assert f'<span class="bb-figure">{figure(best.evaluations.get().means["nDCG@10"])}</span>' in page
     brief = admin_client.get(address)
     assert " ".join(text_of(brief).split()) == describe_verdict(compare_runs(benchmark.runs.all()))
     assert "hx-swap-oob" not in brief.text
