@@ -50,6 +50,7 @@ class RunAdmin(FactAdmin):
         *("status_label", "failed_queries", "run_order", "completed_at"),
     )
     hidden_columns = ("failed_queries", "run_order", "completed_at")
+    list_per_page = 20  # a row has about 10 kB
     list_filter = (
         "status",
         ModeFilter,
