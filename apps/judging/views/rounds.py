@@ -26,7 +26,11 @@ from benchbench.site.panels import Button
 SHOWN_PAIRS = 40
 SHOWN_ITEMS = 200
 MOST_CELLS = 100
-COLOURS = {"none": "bg-base-200 dark:bg-base-700", "some": "bg-primary-300", "all": "bg-primary-600"}
+COLOURS = {
+    "none": "bg-base-200 dark:bg-base-700",
+    "some": "bg-primary-300 dark:bg-primary-900",
+    "all": "bg-primary-600 dark:bg-primary-400",
+}
 
 
 def round_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
