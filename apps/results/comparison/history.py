@@ -206,7 +206,7 @@ def plot_history(timeline: History) -> dict[str, Any] | None:
     colours = {truth: COLOURS[index % len(COLOURS)] for index, truth in enumerate(truths)}
     drawn = [_draw_baseline(line, timeline, colours[line.truth]) for line in timeline.lines if line.truth in colours]
     changed = [_draw_change(point) for point in timeline.points if point.changes]
-    named = drawn + (changed if len(changed) <= MOST_NAMED else [])
+    annotations = drawn + (changed if len(changed) <= MOST_NAMED else [])
     return figure(
         *(_trace(timeline, truth, colours[truth]) for truth in truths),
         x={"type": "date", "range": _compute_span([_get_end(point) for point in timeline.points])},
@@ -217,7 +217,7 @@ def plot_history(timeline: History) -> dict[str, Any] | None:
         showlegend=True,
         hovermode="closest",
         shapes=[shape for shape, _ in drawn + changed],
-        annotations=[note for _, note in named],
+        annotations=[note for _, note in annotations],
     )
 
 
