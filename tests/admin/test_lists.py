@@ -190,6 +190,16 @@ def test_lists_sort_by_value_and_filter_by_chips(admin_client: Client, measured:
     assert [run.run_order for run in ordered][-2:] == [1, 4], "runs without a value come last"
 
 
+def test_tags_filter_benchmarks_and_hidden_ones_stay_hidden(client_of_ada: Client, measured: Benchmark) -> None:
+    Benchmark.objects.update(tags=["nightly", "main"])
+    page = client_of_ada.get(build_list_url(Benchmark, tag="nightly"))
+    assert [str(benchmark) for benchmark in page.context["cl"].result_list] == ["ended"]
+    assert ("main", "?tag=main", False) in dict(page.context["chips"])["tag"]
+    assert not client_of_ada.get(build_list_url(Benchmark, tag="other")).context["cl"].result_list
+    Benchmark.objects.update(owner=User.objects.create_user("grace"))
+    assert "tag" not in dict(client_of_ada.get(build_list_url(Benchmark)).context["chips"])
+
+
 def test_numbers_of_hidden_benchmarks_are_not_in_lists(client_of_ada: Client, measured: Benchmark) -> None:
     assert listed_row(client_of_ada, measured.mapping.dataset)["last_benchmark"] == "ended"
     Benchmark.objects.update(owner=User.objects.create_user("grace"))

@@ -49,7 +49,7 @@ def of(caller: Caller, **fields: Any) -> Benchmark:
 
 
 def test_post_creates_a_benchmark_and_returns_its_fields(callers: Callers, library: Mapping) -> None:
-    body = asked(library, CLASSIC, description="Two.", top_k=10, metrics_to_compute=["precision", "mrr", "map@10"])
+    body = asked(library, CLASSIC, description="Two.", tags=["nightly", "nightly"], top_k=10, metrics_to_compute=["precision", "mrr", "map@10"])
     facts = done(callers.owner.post(PATH, body), 201)
     row = Benchmark.objects.get()
     assert facts == {
@@ -57,6 +57,7 @@ def test_post_creates_a_benchmark_and_returns_its_fields(callers: Callers, libra
         "id": str(row.pk),
         "name": "which",
         "description": "Two.",
+        "tags": ["nightly"],
         "owner_id": callers.owner.user.pk,
         "mapping_id": str(library.pk),
         "status": "pending",

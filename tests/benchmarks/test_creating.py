@@ -178,6 +178,12 @@ def test_the_command_names_the_options_that_were_typed(library, typed, said):
         assert str(caught.value).startswith(said)
 
 
+def test_a_tag_of_more_than_50_characters_is_refused(library):
+    with pytest.raises(CommandError, match="'x{50}' is not a tag: give 1 to 50 printable characters."):
+        call_command("run_benchmark", "library", "--tags", "nightly," + "x" * 51)
+    assert not Benchmark.objects.exists()
+
+
 def test_the_report_names_the_index_that_was_searched(library):
     (run,) = json_of("run_benchmark", "library", "--modes", "dense", "--wait")["runs"]
     assert (run["config"]["index"], run["index"]) == (None, "keywords")

@@ -26,6 +26,7 @@ from apps.benchmarks.defining.previewing import preview
 from apps.benchmarks.launching import cancel, delete_benchmark, launch, retry
 from apps.benchmarks.measuring.measures import MAX_MEASURES, MAX_NAME_LENGTH, list_extra_measures
 from apps.benchmarks.models import Benchmark
+from apps.benchmarks.models.benchmarks import MAX_TAGS, TAG_LENGTH
 from apps.benchmarks.runs import add_run_counts
 from apps.mappings.models import Mapping
 from apps.operations.models import Status
@@ -120,6 +121,9 @@ class NewBenchmark(MatrixRequest):
 
     name = Text(max_length=MAX_LENGTH)
     description = Text(default="", allow_blank=True, allow_null=True, max_length=10_000)
+    tags = serializers.ListField(
+        child=Text(max_length=TAG_LENGTH), default=list, max_length=MAX_TAGS, help_text="Words to filter lists by."
+    )
     execution = build_choice("execution", "shared does once what runs have in common; isolated gives honest latencies.")
     runs_per_query = Int(default=1, min_value=1, max_value=MAX_REPETITIONS)
     seed = Int(default=42, min_value=0, max_value=MAX_SEED)
@@ -143,7 +147,7 @@ class BenchmarkAnswer(ModelAnswer):
     class Meta:
         model = Benchmark
         fields = [
-            *("id", "name", "description", "owner_id", "mapping_id", "status", "total_runs", "completed_runs"),
+            *("id", "name", "description", "tags", "owner_id", "mapping_id", "status", "total_runs", "completed_runs"),
             *("failed_runs", "created_at", "started_at", "completed_at", "operation_uuid"),
         ]
 

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import Count, OuterRef, Q
+from django.db.models import Count, Func, OuterRef, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from unfold.decorators import action, display
 
 from apps.benchmarks.admin import columns
@@ -42,22 +42,37 @@ def act_on_each(description: str, act: Callable[..., Any], message: str) -> Any:
     return action
 
 
+class TagFilter(admin.SimpleListFilter):
+    """Filter for the benchmarks with a tag."""
+
+    title = parameter_name = "tag"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        rows = visible(Benchmark.objects.order_by(), request.user)
+        tags = rows.annotate(tag=Func("tags", function="unnest")).values_list("tag", flat=True)
+        return [(tag, tag) for tag in sorted(set(tags))]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Benchmark]) -> QuerySet[Benchmark]:
+        return queryset.filter(tags__contains=[tag]) if (tag := self.value()) else queryset
+
+
 @admin.register(Benchmark)
 class BenchmarkAdmin(OwnedAdmin):
     list_display = (
-        *("results_link", "dataset_version", "collection", "status_label"),
+        *("results_link", "tag_list", "dataset_version", "collection", "status_label"),
         *(columns.best_run, columns.value, columns.judged, columns.took, "total_runs", "owner", "created_at"),
     )
     hidden_columns = ("judged", "total_runs")
     list_display_links = None
     list_filter = (
+        TagFilter,
         "status",
         ("dataset_version__dataset", VisibleFilter),
         ("mapping__collection", VisibleFilter),
         "execution",
     )
     list_select_related = ("owner", "dataset_version__dataset", "mapping__collection", "operation")
-    search_fields = ("name", "description", "mapping__name")
+    search_fields = ("name", "description", "mapping__name", "tags")
     autocomplete_fields = ("owner",)
     actions_list = ("import_run",)
     actions = ("start_selected", "cancel_selected", "retry_selected", "rescore_selected")
@@ -73,9 +88,9 @@ class BenchmarkAdmin(OwnedAdmin):
         Page("import-run/preview/", run_views.preview_run_file, "run_import_preview"),
         Page("import-run/choices/", run_views.run_choices, "run_import_choices"),
     )
-    editable = ("name", "description", "owner", "team")
+    editable = ("name", "description", "tags", "owner", "team")
     fieldsets = (
-        (None, {"fields": ("name", "description", ("owner", "team"))}),
+        (None, {"fields": ("name", "description", "tags", ("owner", "team"))}),
         (
             "Facts",
             {
@@ -127,6 +142,11 @@ class BenchmarkAdmin(OwnedAdmin):
     @display(description="benchmark", ordering="name")
     def results_link(self, benchmark: Benchmark) -> str:
         return format_html('<a href="{}">{}</a>', reverse("admin:benchmark_results", args=[benchmark.pk]), benchmark)
+
+    @display(description="tags", empty_value="–")
+    def tag_list(self, benchmark: Benchmark) -> str | None:
+        tags = [(build_list_url(Benchmark, tag=tag), tag) for tag in benchmark.tags]
+        return format_html_join(", ", '<a href="{}">{}</a>', tags) or None
 
     @display(description="collection", ordering="mapping__collection__name")
     def collection(self, benchmark: Benchmark) -> str:

@@ -12,6 +12,7 @@ from django.db import transaction
 from apps.benchmarks.defining.choosing import choose_indexes, find_ann_problem
 from apps.benchmarks.measuring.measures import list_measures
 from apps.benchmarks.models import Benchmark, Origin, Run
+from apps.benchmarks.models.benchmarks import MAX_TAGS, TAG_LENGTH
 from apps.collections.models import Collection
 from apps.datasets.models import DatasetVersion
 from apps.mappings.filters import require_modules
@@ -53,6 +54,7 @@ class BenchmarkOptions:
     name: str
     matrix: MappingType[str, Any]
     description: str = ""
+    tags: Sequence[str] = ()
     execution: str = "shared"
     runs_per_query: int = 1
     seed: int = 42
@@ -80,6 +82,12 @@ class BenchmarkOptions:
             raise BenchmarkError(message, field="runs_per_query")
         if not 0 <= self.seed <= MAX_SEED:
             raise BenchmarkError(f"seed is {self.seed}; it must be 0 to {MAX_SEED}.", field="seed")
+        for tag in self.tags:
+            if not (0 < len(tag.strip()) <= TAG_LENGTH and tag.isprintable()):
+                message = f"{tag[:TAG_LENGTH]!r} is not a tag: give 1 to {TAG_LENGTH} printable characters."
+                raise BenchmarkError(message, field="tags")
+        if len(self.tags) > MAX_TAGS:
+            raise BenchmarkError(f"{len(self.tags)} tags; give at most {MAX_TAGS}.", field="tags")
         check_policies(execution=self.execution, unresolved=self.unresolved, empty_queries=self.empty_queries)
 
 
@@ -140,6 +148,7 @@ def create_benchmark(
     by_name = choose_indexes(mapping, configurations, owner, indexes=indexes, index_only="config" in (experiment or {}))
     measure_names = list_measures(parsed.k_values_for_metrics, options.measures, version or newest)
     overrides = {"name": options.name.strip(), "matrix": parsed.as_dict(), "measures": measure_names}
+    overrides["tags"] = list(dict.fromkeys(tag.strip() for tag in options.tags))
     with referring("The benchmark"):
         benchmark = Benchmark.objects.create(
             **asdict(options) | overrides,

@@ -7,12 +7,14 @@ from dataclasses import asdict
 from typing import Any
 
 from django import forms
+from django.contrib.postgres.forms import SimpleArrayField
 from django.db.models import QuerySet
 
 from apps.benchmarks.defining.choosing import list_ready_indexes
 from apps.benchmarks.defining.creating import BenchmarkOptions, require_published
 from apps.benchmarks.measuring.measures import list_measures
 from apps.benchmarks.models import Benchmark
+from apps.benchmarks.models.benchmarks import MAX_TAGS, TAG_LENGTH
 from apps.mappings.models import Mapping
 from benchbench.access import visible
 from benchbench.errors import BenchbenchError
@@ -118,7 +120,7 @@ def list_mappings(user: Any) -> QuerySet[Mapping]:
 
 def build_clone_initial(benchmark: Benchmark) -> dict[str, Any]:
     """Return the values of the form's fields that describe a benchmark."""
-    options = asdict(BenchmarkOptions.from_benchmark(benchmark))
+    options = asdict(BenchmarkOptions.from_benchmark(benchmark)) | {"tags": ",".join(benchmark.tags)}
     usual = list_measures(benchmark.k_values, (), benchmark.dataset_version)
     measures = ", ".join(name for name in benchmark.measures if name not in usual)
     return options | build_initial(benchmark.matrix) | {"mapping": str(benchmark.mapping_id), "measures": measures}
@@ -145,6 +147,12 @@ class BenchmarkForm(PageForm, MatrixFields):
         help_text="For example, the question that the benchmark answers.",
     )
     description = forms.CharField(required=False, widget=forms.Textarea({"rows": 2}))
+    tags = SimpleArrayField(
+        forms.CharField(max_length=TAG_LENGTH),
+        required=False,
+        max_length=MAX_TAGS,
+        help_text="Words to filter by, such as nightly.",
+    )
     indexes = forms.MultipleChoiceField(
         required=False,
         help_text="Select several to compare them. None selected: the newest ready index.",
@@ -199,7 +207,7 @@ class BenchmarkForm(PageForm, MatrixFields):
     seed = forms.IntegerField(initial=42, help_text="Seed of all random choices.")
 
     sections = (
-        ("Benchmark", "", ("mapping", "name", "description")),
+        ("Benchmark", "", ("mapping", "name", "description", "tags")),
         (
             SEARCH,
             "Every combination of values is one run; values that a mode does not use add no runs.",

@@ -15,6 +15,9 @@ from apps.operations.models import Operation, Status
 from apps.retrieval.models import Index
 from benchbench.models import OwnedModel, PublicModel
 
+TAG_LENGTH = 50  # characters
+MAX_TAGS = 20
+
 
 class Benchmark(OwnedModel):
     """A mapping, a configuration matrix and the measures."""
@@ -27,6 +30,14 @@ class Benchmark(OwnedModel):
 
     name = models.CharField(max_length=200)
     description = models.TextField(blank=True)
+    tags = ArrayField(
+        models.CharField(max_length=TAG_LENGTH),
+        default=list,
+        db_default=[],  # for processes of the version before, while a site is upgraded
+        blank=True,
+        size=MAX_TAGS,
+        help_text="Words to filter by, such as nightly.",
+    )
     mapping = models.ForeignKey(Mapping, on_delete=models.PROTECT, related_name="benchmarks")
     dataset_version = models.ForeignKey(DatasetVersion, on_delete=models.PROTECT, related_name="benchmarks")
     matrix = models.JSONField(help_text="The configuration matrix as validated.")

@@ -42,12 +42,14 @@ from benchbench.files.spec002 import LIMIT
 from benchbench.ir.planning.configuration import DEFAULTS
 from benchbench.local_files.placing import make_folder
 from benchbench.names import find_named
+from benchbench.reading.kinds import split_calls
 from benchbench.reading.strict_json import attributes
 
 DEFAULT_TOP_K = DEFAULTS["top_k"]
 COMPARED = (Status.COMPLETED, Status.FAILED)
 EXPERIMENT_OPTIONS = (  # options that an experiment file states
     *OPTIONS.values(),
+    "--tags",
     "--measures",
     "--execution",
     "--seed",
@@ -77,6 +79,7 @@ the runs. With --wait they are done here if no worker is running, and the leader
     def add_arguments(self, parser: CommandParser) -> None:
         add_what_is_run(parser)
         parser.add_argument("--name", help="Name of the benchmark; by default the mapping's name and the time.")
+        parser.add_argument("--tags", type=split_calls, default=[], help="Comma-separated words to filter lists by.")
         parser.add_argument(
             "--allow-missing",
             action="store_true",
