@@ -60,7 +60,7 @@ def _load_lost_gain(mapping: Mapping) -> float | None:
         return None
     if mapping.mapped_count == mapping.total_count:
         return 0.0
-    key = f"lost-gain:{mapping.pk}:{mapping.resolved_at.isoformat()}"
+    key = f"lost-gain:{mapping.pk}:{mapping.resolved_at.timestamp()}"
     return cast(float, cache.get_or_set(key, lambda: read_truth(mapping, version).unresolved_share, CACHE_SECONDS))
 
 

@@ -49,7 +49,14 @@ def of(caller: Caller, **fields: Any) -> Benchmark:
 
 
 def test_post_creates_a_benchmark_and_returns_its_fields(callers: Callers, library: Mapping) -> None:
-    body = asked(library, CLASSIC, description="Two.", tags=["nightly", "nightly"], top_k=10, metrics_to_compute=["precision", "mrr", "map@10"])
+    body = asked(
+        library,
+        CLASSIC,
+        description="Two.",
+        tags=["nightly", "nightly"],
+        top_k=10,
+        metrics_to_compute=["precision", "mrr", "map@10"],
+    )
     facts = done(callers.owner.post(PATH, body), 201)
     row = Benchmark.objects.get()
     assert facts == {

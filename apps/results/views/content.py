@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 from django.core.exceptions import ObjectDoesNotExist, ValidationError
 from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
 
 from apps.collections.models import Document
 from apps.datasets.models import Query
@@ -32,6 +33,7 @@ def choose(request: HttpRequest, name: str, rows: QuerySet[M]) -> tuple[M | None
     return chosen, choices if chosen in choices else [chosen, *choices]
 
 
+@require_safe
 def query_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> HttpResponse:
     """Render a query: its text and judged documents, and in the runs of a benchmark its values and their ranks."""
     query: Query = model_admin.load_viewed(request, object_id)
@@ -45,6 +47,7 @@ def query_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> 
     return _render(request, model_admin, "query_page", context, query)
 
 
+@require_safe
 def document_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> HttpResponse:
     """Render a document: its text and chunks, the queries that judge it, and its ranks in the runs of a benchmark."""
     document: Document = model_admin.load_viewed(request, object_id)
