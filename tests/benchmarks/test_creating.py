@@ -179,7 +179,7 @@ def test_the_command_names_the_options_that_were_typed(library, typed, said):
 
 
 def test_a_tag_of_more_than_50_characters_is_refused(library):
-    with pytest.raises(CommandError, match="'x{50}' is not a tag: give 1 to 50 printable characters."):
+    with pytest.raises(CommandError, match=r"'x{50}' is not a tag: give 1 to 50 printable characters\."):
         call_command("run_benchmark", "library", "--tags", "nightly," + "x" * 51)
     assert not Benchmark.objects.exists()
 
