@@ -1,9 +1,10 @@
 """Preparation of a benchmark from a dataset and a collection: mapping and indexes first, then the benchmark starts.
 
-The operations that make them name the first of them, the lead, in their parameters; the lead's name the rest. The end
-of the last one starts the benchmark, also if the page is closed.
+The operations that make them name the first of them, the lead, in their parameters; the lead's name the rest. The
+transaction that completes the last one starts the benchmark, so that a killed worker leaves both to the sweep.
 """
 
+import logging
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -25,16 +26,18 @@ from apps.operations.handlers import PREPARATION
 from apps.operations.models import Operation
 from apps.retrieval.grids import Grid, make_grid
 from apps.retrieval.models import Index
-from benchbench.database.failures import read_again
-from benchbench.errors import BenchbenchError, ConflictError
+from benchbench.database.failures import LockedError, find_failure, read_again, was_ended
+from benchbench.errors import BenchbenchError, ConflictError, error_text
 from benchbench.names import MAX_LENGTH
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """The parts of a benchmark in preparation; `error` is the reason why it could not start."""
+    """The parts of a benchmark in preparation for `user`; `error` is the reason why it could not start."""
 
-    lead: Operation
+    user: User
     mapping: Mapping
     indexes: list[Index]
     question: Question
@@ -43,9 +46,10 @@ class Preparation:
 
     @property
     def is_ready(self) -> bool:
-        """Return whether the mapping is resolved and every index is ready."""
-        resolved = self.mapping.status != Mapping.Status.PENDING and not is_stale(self.mapping)
-        return resolved and bool(self.indexes) and all(index.status == Index.Status.READY for index in self.indexes)
+        """Return whether the mapping is resolved and every index is ready. A mapping that nobody updates has ended."""
+        updating = is_stale(self.mapping) and Operation.active_on(self.mapping)
+        resolved = self.mapping.status != Mapping.Status.PENDING and not updating
+        return resolved and all(index.status == Index.Status.READY for index in self.indexes)
 
 
 def prepare(
@@ -70,7 +74,8 @@ def prepare(
             for operation in active[1:]:
                 _store(operation, {"lead": str(active[0].pk)})
             index_ids = [str(index.pk) for index in indexes]
-            _store(active[0], {"question": question.key, "mapping": str(mapping.pk), "indexes": index_ids})
+            plan = {"question": question.key, "mapping": str(mapping.pk), "indexes": index_ids, "by": by.pk}
+            _store(active[0], plan)
             return active[0]
     return _start(question, mapping, indexes, by)
 
@@ -83,12 +88,17 @@ def _resolve(mapping: Mapping, by: User) -> Operation | None:
 
 
 def _lock_active(operations: Iterable[Operation | None]) -> list[Operation]:
-    """Lock operations, and return those that have not ended. Raises ConflictError if a benchmark waits for one."""
-    locked = [read_again(Operation.objects.select_for_update(), operation.pk) for operation in operations if operation]
-    for operation in locked:
-        if operation.is_active and PREPARATION in operation.parameters:
-            raise ConflictError(f"Another benchmark waits for the same {operation}: start this one afterwards.")
-    return [operation for operation in locked if operation.is_active]
+    """Lock operations, and return those that have not ended. Raises ConflictError if a benchmark waits for one.
+
+    It waits for no second row of another preparation, whose end locks the lead last.
+    """
+    active = []
+    for operation in filter(None, operations):
+        locked = read_again(Operation.objects.select_for_update(), operation.pk)
+        if locked.is_active and PREPARATION in locked.parameters:
+            raise ConflictError(f"Another benchmark waits for the same {locked}: start this one afterwards.")
+        active += [locked] if locked.is_active else []
+    return active
 
 
 def _store(operation: Operation, parameters: dict[str, Any]) -> None:
@@ -102,38 +112,46 @@ def _start(question: Question, mapping: Mapping, indexes: list[Index], by: User)
     if isinstance(matrix, Unanswerable):
         raise BenchmarkError(matrix.problem)
     options = BenchmarkOptions(name=f"{mapping.dataset}: {question.title}"[:MAX_LENGTH], matrix=matrix)
-    benchmark = create_benchmark(mapping, options, owner=by)
+    benchmark = create_benchmark(mapping, options, owner=by, indexes={index.name: index for index in indexes})
     launch(benchmark, by=by)
     return benchmark
 
 
 def load_preparation(lead: Operation) -> Preparation | None:
-    """Return the preparation that an operation leads; None if it leads none, or the mapping was deleted."""
+    """Return the preparation that an operation leads; None if it leads none, or a part of it was deleted."""
     plan = lead.parameters.get(PREPARATION, {})
     mappings = Mapping.objects.select_related("dataset", "collection", "dataset_version")
     mapping = mappings.filter(pk=plan.get("mapping")).first()
-    if mapping is None:
+    user = User.objects.filter(pk=plan.get("by"), is_active=True).first()
+    if mapping is None or user is None:
         return None
     indexes = list(Index.objects.filter(pk__in=plan["indexes"]).select_related("chunk_set", "collection"))
     benchmark = Benchmark.objects.filter(pk=plan.get("benchmark")).first()
-    return Preparation(lead, mapping, indexes, QUESTIONS[plan["question"]], benchmark, plan.get("error", ""))
+    if len(indexes) < len(plan["indexes"]) or ("benchmark" in plan and benchmark is None):
+        return None
+    return Preparation(user, mapping, indexes, QUESTIONS[plan["question"]], benchmark, plan.get("error", ""))
 
 
 def proceed(operation: Operation) -> None:
-    """Start the benchmark that waits for `operation`, once, if nothing else is missing. Store an error in the lead."""
+    """Start the benchmark that waits for `operation`, once, if nothing else is missing. Store an error in the lead.
+
+    Call it in the transaction that completes the operation. Raises an error of the database if a lock was not released
+    in time or the connection broke, so that the operation completes later.
+    """
     lead_id = operation.parameters[PREPARATION].get("lead", str(operation.pk))
-    with transaction.atomic():
-        lead = Operation.objects.select_for_update().filter(pk=uuid.UUID(lead_id)).first()
-        preparation = load_preparation(lead) if lead else None
-        if lead is None or preparation is None or preparation.benchmark or not preparation.is_ready:
-            return
-        plan, user = lead.parameters[PREPARATION], lead.started_by
-        if user is None:
-            return
-        try:
-            with transaction.atomic():
-                benchmark = _start(preparation.question, preparation.mapping, preparation.indexes, user)
-            plan |= {"benchmark": str(benchmark.pk), "error": ""}
-        except BenchbenchError as error:
-            plan["error"] = error.message
-        _store(lead, plan)
+    lead = Operation.objects.select_for_update().filter(pk=uuid.UUID(lead_id)).first()
+    preparation = load_preparation(lead) if lead else None
+    if lead is None or preparation is None or preparation.benchmark or not preparation.is_ready:
+        return
+    plan = lead.parameters[PREPARATION]
+    try:
+        with transaction.atomic():
+            benchmark = _start(preparation.question, preparation.mapping, preparation.indexes, preparation.user)
+        plan |= {"benchmark": str(benchmark.pk), "error": ""}
+    except Exception as error:
+        if was_ended(error) or isinstance(find_failure(error), LockedError):
+            raise
+        if not isinstance(error, BenchbenchError):
+            log.exception("Could not start the benchmark that waits for %s.", operation)
+        plan["error"] = error_text(error)
+    _store(lead, plan)

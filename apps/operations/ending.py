@@ -62,6 +62,7 @@ def conclude(operation: Operation) -> bool:
                 return False
             operation.refresh_from_db()
             load_handler(operation).finalise(operation)
+            go_on(operation)
     except HeldError:
         operation.refresh_from_db()
         return False
@@ -71,7 +72,6 @@ def conclude(operation: Operation) -> bool:
             return False
         log.exception("Could not finalise %s.", operation)
         return _fail_unless_locked(operation, error_text(error))
-    go_on(operation)
     events.publish(operation.pk, always=True)
     return True
 

@@ -1,6 +1,5 @@
 """Handlers of the kinds of operations, by dotted path, and the tracebacks stored with a batch."""
 
-import logging
 import sys
 import traceback
 from collections.abc import Iterable
@@ -14,7 +13,6 @@ from apps.operations.models import Batch, Operation
 if TYPE_CHECKING:
     from apps.operations.leasing import Lease
 
-log = logging.getLogger(__name__)
 HANDLERS = {
     Operation.Kind.INDEX: "apps.retrieval.tasks.handler",
     Operation.Kind.RESOLVE: "apps.mappings.tasks.handler",
@@ -69,13 +67,9 @@ def import_handler(kind: Operation.Kind) -> Handler:
 
 
 def go_on(operation: Operation) -> None:
-    """Start the benchmark that waits for a completed operation; log an error, because the operation has succeeded."""
-    if PREPARATION not in operation.parameters:
-        return
-    try:
+    """Start the benchmark that waits for an operation, in the transaction that completes it."""
+    if PREPARATION in operation.parameters:
         import_string(PROCEED)(operation)
-    except Exception:
-        log.exception("Could not start the benchmark that waits for %s; its page offers to try again.", operation)
 
 
 KEY = "tracebacks"  # in a batch's result

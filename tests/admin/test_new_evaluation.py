@@ -3,21 +3,26 @@
 import html
 import json
 import re
+import sys
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Permission
+from django.contrib.auth.models import Permission, User
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import transaction
 from django.test import Client
 from django.urls import reverse
 
+from apps.benchmarks import preparing
 from apps.benchmarks.models import Benchmark
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset
 from apps.mappings.models import Mapping
+from apps.operations.ending import sweep
 from apps.operations.models import Operation
 from apps.operations.working import wait
 from apps.retrieval.models import Index
+from benchbench.site.panels import change_url
 from tests.admin.conftest import MakeStaff
 from tests.benchmarks.conftest import ENCODER, FRUITS
 
@@ -107,3 +112,78 @@ def test_failed_build_is_shown_and_tried_again(staff: Client, make_staff: MakeSt
     page = staff.post(reverse(FORM), fields).url
     wait(Operation.objects.get(status="pending"))
     assert staff.get(page).url == reverse("admin:benchmark_results", args=[Benchmark.objects.get().pk])
+
+
+@pytest.mark.parametrize("point", ["_start", "_store"])
+def test_sweep_starts_once_what_a_killed_worker_left(staff: Client, monkeypatch: Any, point: str) -> None:
+    send(staff)
+    lead = Operation.objects.get()
+    with monkeypatch.context() as patch:
+        patch.setattr(preparing, point, lambda *_: sys.exit())
+        with pytest.raises(SystemExit):
+            wait(lead)
+    lead.refresh_from_db()
+    assert lead.is_active
+    assert not Benchmark.objects.exists()
+    sweep()
+    sweep()
+    lead.refresh_from_db()
+    assert lead.status == "completed"
+    with transaction.atomic():
+        preparing.proceed(lead)
+    assert Benchmark.objects.count() == 1
+
+
+def test_unexpected_error_leaves_the_index(staff: Client, monkeypatch: Any) -> None:
+    send(staff)
+    lead = Operation.objects.get()
+    monkeypatch.setattr(preparing, "launch", lambda *_, **__: 1 / 0)
+    wait(lead)
+    assert Index.objects.get().status == "ready"
+    assert not Benchmark.objects.exists()
+    assert "ZeroDivisionError" in staff.get(reverse("admin:operation_benchmark", args=[lead.pk])).content.decode()
+
+
+def test_second_tab_starts_no_second_benchmark(staff: Client) -> None:
+    send(staff)
+    chosen = {"collection": Collection.objects.get().pk, "dataset": Dataset.objects.get().pk}
+    second = send(staff, corpus="", queries="", **chosen)
+    assert "Another benchmark waits for the same" in second.content.decode()
+    wait(Operation.objects.get())
+    assert Benchmark.objects.count() == 1
+
+
+def test_benchmark_belongs_to_who_asked_for_it(staff: Client, make_staff: MakeStaff, admin_user: User) -> None:
+    send(staff)
+    grace = make_staff("grace")
+    Operation.objects.update(started_by=grace)  # she had started the build before
+    lead = Operation.objects.get()
+    page = reverse("admin:operation_benchmark", args=[lead.pk])
+    assert staff.get(page).status_code == 200
+    wait(lead)
+    assert Benchmark.objects.get().owner == admin_user
+    assert Operation.objects.get(kind="benchmark").started_by == admin_user
+
+
+def test_deleted_parts_end_the_preparation(staff: Client) -> None:
+    send(staff)
+    lead = Operation.objects.get()
+    page = reverse("admin:operation_benchmark", args=[lead.pk])
+    wait(lead)
+    wait(Operation.objects.get(kind="benchmark"))
+    Benchmark.objects.all().delete()
+    lead.refresh_from_db()
+    with transaction.atomic():
+        preparing.proceed(lead)
+    assert not Benchmark.objects.exists(), "a deleted benchmark does not start again"
+    assert staff.get(page).url == change_url(lead)
+
+
+def test_changed_documents_are_shown_as_the_error(staff: Client) -> None:
+    send(staff)
+    Collection.objects.update(fingerprint="changed")
+    lead = Operation.objects.get()
+    wait(lead)
+    shown = staff.get(reverse("admin:operation_benchmark", args=[lead.pk])).content.decode()
+    assert not Benchmark.objects.exists()
+    assert "A step failed" in shown

@@ -179,7 +179,7 @@ def evaluation_progress(request: HttpRequest, model_admin: SiteAdmin, object_id:
     if preparation is None:
         return redirect(change_url(lead))
     user = staff(request)
-    if user != lead.started_by and not user.is_superuser:  # it names rows that others may not see
+    if user != preparation.user and not user.is_superuser:  # it names rows that others may not see
         raise PermissionDenied
     if preparation.benchmark:
         results = reverse("admin:benchmark_results", args=[preparation.benchmark.pk])
