@@ -3,6 +3,7 @@
 Imported only where an issuer is configured. Its flow ends in `pre_social_login`, before its own accounts and forms.
 """
 
+import logging
 from typing import Any, NoReturn
 
 from allauth.core.exceptions import ImmediateHttpResponse
@@ -14,11 +15,13 @@ from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOA
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import login
+from django.db import IntegrityError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
+from redis.exceptions import RedisError
 from requests import RequestException
 from rest_framework.exceptions import Throttled
 
@@ -26,10 +29,12 @@ from apps.accounts.single_sign_on import SignInRefusedError, admit, read_person
 from apps.accounts.throttling import count, find_address, uncount
 from benchbench.site.pages import find_next_page
 
+logger = logging.getLogger(__name__)
 COUNTED = "single_sign_on_counted"  # in the session: the key of the counted attempt
 FAILED = "Signing in at the sign-in service failed: try again, or sign in with a password."
 TOO_MANY = "Too many attempts came from your address: wait a minute, and try again."
-BROKEN = (OAuth2Error, RequestException, KeyError, ValueError, TypeError)  # a provider that does not keep to the rules
+# A provider that does not keep to the rules, no Redis, or two callbacks of a new person at once.
+BROKEN = (OAuth2Error, RequestException, KeyError, ValueError, TypeError, RedisError, IntegrityError)
 
 
 class VerifiedAdapter(OpenIDConnectOAuth2Adapter):
@@ -61,8 +66,10 @@ class SiteAdapter(DefaultSocialAccountAdapter):
         """Return the provider of the settings alone; rows of allauth's table do not count."""
         return [app for app in super().list_apps(*args, **kwargs) if app.pk is None]
 
-    def on_authentication_error(self, request: HttpRequest, *args: Any, **kwargs: Any) -> NoReturn:
-        raise ImmediateHttpResponse(refuse(request, FAILED))
+    def on_authentication_error(
+        self, request: HttpRequest, *args: Any, exception: Exception | None = None, **kwargs: Any
+    ) -> NoReturn:
+        raise ImmediateHttpResponse(fail(request, exception or request.GET.get("error")))
 
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> NoReturn:
         raise ImmediateHttpResponse(enter(request, sociallogin))
@@ -72,17 +79,17 @@ def enter(request: HttpRequest, sociallogin: SocialLogin) -> HttpResponse:
     """Sign in the person that the provider authenticated, or refuse with a sentence."""
     account = sociallogin.account
     claims = account.extra_data
+    SocialAccount.objects.filter(pk=account.pk).update(extra_data={})  # allauth has just stored the claims
     try:
         if "id_token" not in claims:
             raise SignInRefusedError("The sign-in service sent no ID token: its client needs the scope openid.")
         person = read_person(claims["id_token"], claims.get("userinfo") or {})
         user = admit(person, account.user if account.pk else None)
     except SignInRefusedError as error:
+        logger.warning("Single sign-on was refused: %s", error.message)
         return refuse(request, error.message)
-    SocialAccount.objects.update_or_create(
-        provider=account.provider, uid=account.uid, defaults={"user": user, "extra_data": {}}
-    )
-    if key := request.session.get(COUNTED):
+    SocialAccount.objects.update_or_create(provider=account.provider, uid=account.uid, defaults={"user": user})
+    if key := request.session.pop(COUNTED, None):
         uncount(key)
     login(request, user, backend=settings.AUTHENTICATION_BACKENDS[0])
     return redirect(find_next_page(request, sociallogin.state.get("next") or "") or "admin:index")
@@ -92,6 +99,12 @@ def refuse(request: HttpRequest, sentence: str) -> HttpResponse:
     """Return to the sign-in page with a sentence."""
     messages.error(request, sentence)
     return redirect("admin:login")
+
+
+def fail(request: HttpRequest, cause: object) -> HttpResponse:
+    """Return to the sign-in page, and log the beginning of the cause."""
+    logger.warning("Single sign-on failed: %.300r", cause)
+    return refuse(request, FAILED)
 
 
 @never_cache
@@ -105,8 +118,8 @@ def start(request: HttpRequest) -> HttpResponse:
         answer: HttpResponse = provider.redirect(request, "login", next_url=request.GET.get("next"))
     except Throttled:
         return refuse(request, TOO_MANY)
-    except BROKEN:
-        return refuse(request, FAILED)
+    except BROKEN as error:
+        return fail(request, error)
     return answer
 
 
@@ -116,6 +129,6 @@ def finish(request: HttpRequest) -> HttpResponse:
     """Take the browser back from the provider."""
     try:
         answer: HttpResponse = OAuth2CallbackView.adapter_view(VerifiedAdapter)(request)
-    except BROKEN:
-        return refuse(request, FAILED)
+    except BROKEN as error:
+        return fail(request, error)
     return answer

@@ -1,5 +1,6 @@
 """Limits of requests and wrong passwords by user, address and name, set in BENCHBENCH_API_RATES."""
 
+from contextlib import suppress
 from math import ceil
 from time import time
 from typing import Any
@@ -29,8 +30,9 @@ def count(scope: str, client: Any) -> str:
 
 
 def uncount(key: str) -> None:
-    """Undo one `count`."""
-    cache.decr(key)
+    """Undo one `count`. Its window may be over: a person can spend minutes at a sign-in service."""
+    with suppress(ValueError):
+        cache.decr(key)
 
 
 def count_guess(username: str, *, address: str) -> list[str]:

@@ -14,6 +14,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.test import Client
 
 from apps.accounts.single_sign_on import Person, SignInRefusedError, admit, read_person
+from apps.accounts.throttling import uncount
 from benchbench.site.presets import build_provider
 from tests.admin.oidc_provider import Provider, serve_site
 
@@ -74,6 +75,10 @@ def test_people_of_the_domain_become_viewers(db, rules):
     assert LogEntry.objects.get().object_id == str(created.pk)
     for address in ("bo@elsewhere.example", "bo@sub.bench.example", "bo@bench.example.evil.example"):
         assert "No account has the address" in refusal(Person(address, frozenset()))
+
+
+def test_time_at_the_provider_is_not_limited_by_counting():
+    uncount("throttle:auth:192.0.2.1:0")  # its window is over
 
 
 def test_groups_admit_and_bind_everybody(db, settings):
