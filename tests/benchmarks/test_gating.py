@@ -80,6 +80,10 @@ def test_outcomes_list_every_missed_check_and_newest_failures(mapping, admin_use
         ("P@1", "≥ .9000"),
         ("false answers", "≤ .5000 of the queries without a relevant document"),
     ]
+    lost = search(mapping, [0] * 5 + GOOD[5:], name="lost").runs.get()
+    assert gate(lost, rules=strict).outcome == UNDECIDED
+    assert lost.gate_outcomes.get().outcome == "undecided", "neither passed nor failed"
+    assert list(GateOutcome.objects.latest_failed(admin_user)) == [failed], "nothing was decided since"
     gate(good, rules=strict)
     assert [outcome.run for outcome in GateOutcome.objects.latest_failed(admin_user)] == [good], "the latest by them"
     assert not GateOutcome.objects.latest_failed(User(is_active=True)).exists(), "only staff see any"

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from apps.benchmarks.comparability import find_differences
 from apps.benchmarks.gates.gating import GateError
 from apps.benchmarks.measuring.slicing import compute_means, load_slicing
-from apps.benchmarks.models import Baseline
-from apps.datasets.models import DatasetVersion
+from apps.benchmarks.models import Baseline, Run
 
 DIGITS = 10_000  # floors are written to four decimals, rounded down, so that the baseline itself passes
 
@@ -30,16 +30,16 @@ class CommonRules:
     may_fall: float = 0.0
 
 
-def write_rules(common: CommonRules, *, baseline: Baseline | None, version: DatasetVersion) -> dict[str, Any]:
-    """Return the rules as a file would have them. The floors of slices are the baseline's means on `version`.
+def write_rules(common: CommonRules, *, baseline: Baseline | None, run: Run) -> dict[str, Any]:
+    """Return the rules as a file would have them. The floors of slices are the baseline's means.
 
-    Raises GateError if slices need a baseline with values on the version.
+    Raises GateError if slices need a baseline that the `run` can be compared with.
     """
     rules: dict[str, Any] = {}
     if common.at_least is not None:
         rules["floors"] = {common.measure: common.at_least}
     if common.slices:
-        floors = _compute_floors(common, baseline, version)
+        floors = _compute_floors(common, baseline, run)
         rules["slices"] = {name: {common.measure: floor} for name, floor in floors.items()}
     if common.may_lose is not None:
         rules["against_baseline"] = {common.measure: {"may_lose": common.may_lose}}
@@ -48,15 +48,14 @@ def write_rules(common: CommonRules, *, baseline: Baseline | None, version: Data
     return rules
 
 
-def _compute_floors(common: CommonRules, baseline: Baseline | None, version: DatasetVersion) -> dict[str, float]:
+def _compute_floors(common: CommonRules, baseline: Baseline | None, run: Run) -> dict[str, float]:
     """Return the least mean of each slice: the baseline's, less what it may fall by."""
     if baseline is None:
         raise GateError("Slices are compared with the means of a baseline: choose one.", field="baseline")
-    evaluation = baseline.run.evaluations.filter(dataset_version=version).first()
-    if evaluation is None:
-        raise GateError(
-            f'The baseline "{baseline.name}" has no values on {version}: re-score its benchmark.', field="baseline"
-        )
+    found = find_differences([run, baseline.run], version=run.benchmark.dataset_version)
+    if not found.comparable:
+        raise GateError(" ".join(found.refusals), field="baseline")
+    evaluation = found.evaluations[baseline.run_id]
     slicing = load_slicing(baseline.run.benchmark, evaluation)
     floors = {}
     for name in common.slices:

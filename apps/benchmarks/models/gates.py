@@ -18,8 +18,11 @@ class GateOutcomes(models.QuerySet["GateOutcome"]):
     """The outcomes of gates; `latest_failed` selects those that later runs did not mend."""
 
     def latest_failed(self, user: Any) -> "models.QuerySet[GateOutcome]":
-        """Return the failed outcomes that `user` may see, newest first, if the dataset's latest by these rules."""
-        later = GateOutcome.objects.filter(
+        """Return the failed outcomes that `user` may see, newest first, if the dataset's latest by these rules.
+
+        Later outcomes that cannot be decided do not count.
+        """
+        later = GateOutcome.objects.exclude(outcome=Outcome.UNDECIDED).filter(
             rules=OuterRef("rules"), created_at__gt=OuterRef("created_at"), **{DATASET: OuterRef(DATASET)}
         )
         failed = visible(self, user, through="run__benchmark").filter(~Exists(later), outcome=Outcome.FAILED)

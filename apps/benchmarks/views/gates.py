@@ -120,16 +120,16 @@ class GateForm(PageForm):
     def __init__(self, *args: Any, run: Run, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.written = ""
-        self.version = run.benchmark.dataset_version
+        self.run, version = run, run.benchmark.dataset_version
         fields: dict[str, Any] = self.fields
-        baselines = list_baselines(self.version.dataset)
+        baselines = list_baselines(version.dataset)
         fields["baseline"].queryset = visible(baselines, self.user, through="run__benchmark")
         fields["baseline"].initial = fields["baseline"].queryset.first()
         names = [f"nDCG@{run.benchmark.primary_k}", *run.benchmark.measures]
         usable = [name for name in dict.fromkeys(names) if Measure.parse(name).definition.better != "lower"]
         fields["measure"].choices = [(name, name) for name in usable]
         fields["may_lose"].initial = 0.01 if fields["baseline"].initial else None
-        slicing, _ = try_slicing(run.benchmark, run.evaluations.filter(dataset_version=self.version).first())
+        slicing, _ = try_slicing(run.benchmark, run.evaluations.filter(dataset_version=version).first())
         large = [one for one in slicing.slices if not one.is_small] if slicing else []
         fields["slices"].choices = [(one.name, f"{one.name} ({counted(one.n, 'query')})") for one in large]
         fields["rules_text"].widget.attrs["placeholder"] = EXAMPLE.format(k=run.benchmark.primary_k)
@@ -163,7 +163,7 @@ class GateForm(PageForm):
         """Return the common rules, written as a file of rules and read as one."""
         values = {field.name: self.cleaned_data[field.name] for field in dataclasses.fields(CommonRules)}
         common = CommonRules(**values | {"may_fall": values["may_fall"] or 0.0})
-        rules = write_rules(common, baseline=self.cleaned_data["baseline"], version=self.version)
+        rules = write_rules(common, baseline=self.cleaned_data["baseline"], run=self.run)
         try:
             read = read_rules(rules, location="The form")
         except BenchbenchError as error:
