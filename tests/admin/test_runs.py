@@ -11,6 +11,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.benchmarks.gates.baselines import approve
+from apps.benchmarks.gates.gating import gate
 from apps.benchmarks.gates.rules import read_rules
 from apps.benchmarks.models import Baseline, Benchmark, GateOutcome, Run
 from apps.collections.models import Collection
@@ -184,7 +185,7 @@ def test_runs_of_other_owners_are_neither_pinned_nor_replaced(
 ) -> None:
     grace = make_staff("grace")
     hidden = nightly.runs.get(run_order=1)
-    approve(hidden, name="main", reason="Because.", by=grace)
+    baseline = approve(hidden, name="main", reason="Because.", by=grace)
     Benchmark.objects.filter(pk=nightly.pk).update(owner=grace)
     mine = search(nightly.mapping, GOOD, name="mine").runs.get()
     assert "run" in client_of_ada.post(ADD, {"run": hidden.pk, "name": "x", "reason": "y"}).context["form"].errors
@@ -193,6 +194,9 @@ def test_runs_of_other_owners_are_neither_pinned_nor_replaced(
     assert Baseline.objects.get().retired_at is None
     assert client_of_ada.get(gate_url(hidden)).status_code == 404
     assert "main" not in str(client_of_ada.get(gate_url(mine)).context["form"]["baseline"])
+    gate(mine, rules=read_rules(RULES), baseline=baseline, by=grace)
+    shown = client_of_ada.get(change_url(mine))
+    assert [outcome.baseline for outcome in shown.context["gates"]] == [None]
     assert hidden.label not in text_of(client_of_ada.get(build_list_url(Baseline)))
 
 

@@ -17,6 +17,11 @@ DATASET = "run__benchmark__dataset_version__dataset"
 class GateOutcomes(models.QuerySet["GateOutcome"]):
     """The outcomes of gates; `latest_failed` selects those that later runs did not mend."""
 
+    def with_baselines(self, user: Any) -> "models.QuerySet[GateOutcome]":
+        """Return the outcomes with who asked for them, and with the baseline if `user` may see it, else None."""
+        baselines = visible(Baseline.objects.all(), user, through="run__benchmark")
+        return self.select_related("by").prefetch_related(models.Prefetch("baseline", baselines))
+
     def latest_failed(self, user: Any) -> "models.QuerySet[GateOutcome]":
         """Return the failed outcomes that `user` may see, newest first, if the dataset's latest by these rules.
 
@@ -26,7 +31,7 @@ class GateOutcomes(models.QuerySet["GateOutcome"]):
             rules=OuterRef("rules"), created_at__gt=OuterRef("created_at"), **{DATASET: OuterRef(DATASET)}
         )
         failed = visible(self, user, through="run__benchmark").filter(~Exists(later), outcome=Outcome.FAILED)
-        return failed.select_related("run__benchmark__dataset_version__dataset", "baseline", "by")
+        return failed.select_related("run__benchmark")
 
 
 class GateOutcome(models.Model):

@@ -26,7 +26,6 @@ from apps.retrieval.llms.asking import find_texts
 from benchbench.ir.planning.configuration import Configuration
 
 PER_PAGE = 25
-SHOWN_GATES = 5
 ORDERS = ("difference", "worst", "best")  # the default is the first available one
 
 
@@ -88,7 +87,6 @@ def _describe_run(run: Run) -> dict[str, Any]:
         "baselines": load_baseline_names(run.benchmark).get(run.pk, []),
         "facts": list_phrases(run.config, list_keys([run.config])),
         "file": run.provenance.get("file"),
-        "gates": run.gate_outcomes.select_related("baseline", "by")[:SHOWN_GATES],
     }
 
 

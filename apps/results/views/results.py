@@ -40,6 +40,7 @@ from benchbench.site.downloads import attachment
 from benchbench.site.panels import Button, build_list_url, change_url
 
 MOST_SHOWN = 20  # characters
+SHOWN_GATES = 5
 
 
 def parse_version(request: HttpRequest, benchmark: Benchmark) -> VersionView:
@@ -134,7 +135,8 @@ def run_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> Ht
     context = build_run_context(
         run, request.GET, at=parse_version(request, run.benchmark), against=find_run_against(request)
     )
-    context |= {"buttons": model_admin.list_offered(request, run), "exporters": list_exporters(run)}
+    gates = run.gate_outcomes.with_baselines(request.user)[:SHOWN_GATES]
+    context |= {"buttons": model_admin.list_offered(request, run), "exporters": list_exporters(run), "gates": gates}
     return model_admin.render_page(request, "results/run.html", context, original=run)
 
 
