@@ -164,7 +164,7 @@ def test_each_state_of_a_round_names_its_next_step(client, round_of_ada, ada):
     assert step_of(client, round_of_ada).startswith("The round ended without grades")
 
 
-def test_a_closed_round_leads_to_what_moved(client_of_olga, split, settings):
+def test_a_closed_round_leads_to_what_moved(client_of_olga, split, settings, grace):
     settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS = 0
     close_round(split, split.owner, leave_out_split=True)
     assert change_url(split.mapping) in step_of(client_of_olga, split)
@@ -173,6 +173,11 @@ def test_a_closed_round_leads_to_what_moved(client_of_olga, split, settings):
     assert change_url(benchmark) in step_of(client_of_olga, split)
     rescore(benchmark, version=split.closed_version)
     assert step_of(client_of_olga, split).endswith(f"{benchmark.pk}/results/?version=2")
+    Benchmark.objects.update(owner=split.owner)
+    of_judge = signed_in(Client(), grace)
+    assert of_judge.get(change_url(benchmark)).status_code == 404
+    split.refresh_from_db()
+    assert step_of(of_judge, split) == f"Its grades are in {split.closed_version}."
 
 
 def test_second_grades_wait_for_another_judge(client, benchmark, ada):

@@ -9,6 +9,7 @@ from apps.judging.handing import list_waiting_slots
 from apps.judging.judges import is_judge, may_lead
 from apps.judging.models import Round, Slot
 from apps.judging.settling.progress import Progress
+from benchbench.access import visible
 from benchbench.decimals import counted
 
 
@@ -35,38 +36,44 @@ class NextStep:
 def find_next_step(round: Round, user: Any, progress: Progress, split: int) -> NextStep:
     """Return the next step of a round for `user`; `split` counts the items on which its judges are split."""
     if not round.is_open:
-        return _find_after_closing(round)
+        return _find_after_closing(round, user)
     left = max(0, progress.total_gradings - progress.completed_gradings) if round.offers_items else 0
-    own_items = 0
-    if left and is_judge(round, user):
+    own_items, judges = 0, is_judge(round, user)
+    if left and judges:
         own_items = min(left, list_waiting_slots(user).filter(round=round).values("item").distinct().count())
     if own_items:
         return NextStep(f"{_say_waiting(own_items, 'item')} for your grade.", Act.JUDGE)
     if not may_lead(round, user):
         if left:
-            return NextStep(f"You graded all that you can; {_say_waiting(left, 'grading')} for other judges.")
+            waiting = _say_waiting(left, "grading")
+            sentence = (
+                f"You graded all that you can; {waiting} for other judges." if judges else f"{waiting} for judges."
+            )
+            return NextStep(sentence)
         return NextStep("No more grades are needed: the round waits for its owner to close it.")
     if split:
         return NextStep(f"The judges are split on {counted(split, 'item')}: decide each of them.", Act.ADJUDICATE)
     if left:
-        waiting = Slot.objects.filter(round=round, done=False)
-        second = min(left, waiting.filter(number__gt=1, item__slots__done=True).values("pk").distinct().count())
+        slots = Slot.objects.filter(round=round, done=False)
+        second = min(left, slots.filter(number__gt=1, item__slots__done=True).values("pk").distinct().count())
         clause = f", {second:,} of them as a second grade" if second else ""
         return NextStep(f"{_say_waiting(left, 'grading')} for other judges{clause}: add judges or wait.", Act.ASSIGN)
     reason = "The result is settled" if round.settled_at else "All items are graded"
     return NextStep(f"{reason}: close the round, and its grades become judgments of a new version.", Act.CLOSE)
 
 
-def _find_after_closing(round: Round) -> NextStep:
+def _find_after_closing(round: Round, user: Any) -> NextStep:
     version = round.closed_version
     if version is None:
         return NextStep("The round ended without grades, so the dataset is unchanged.", Act.OPEN)
-    benchmark = Benchmark.objects.filter(runs__rounds=round).order_by("created_at").first()
+    benchmark = visible(Benchmark.objects.filter(runs__rounds=round), user).order_by("created_at").first()
     measured = Evaluation.objects.filter(run__benchmark=benchmark, dataset_version=version)
     if benchmark is not None and measured.exists():
         return NextStep(f"Its grades are in {version}, and the runs are measured on it.", Act.RESULTS, benchmark)
     if round.mapping.dataset_version_id != version.pk:
         return NextStep(f"Its grades are in {version}: resolve the mapping, then re-score the runs.", Act.RESOLVE)
+    if benchmark is None:
+        return NextStep(f"Its grades are in {version}.")
     return NextStep(f"Its grades are in {version}: re-score the runs to see what moved.", Act.RESCORE, benchmark)
 
 
