@@ -247,7 +247,6 @@ def test_form_of_a_gate_builds_the_written_rules(client_of_ada: Client, ada: Use
         ({**fields, **sliced, "slices": ["slice: easy"]}, "slices"),
     ):
         assert field in client_of_ada.post(gate_url(poor), wrong).context["form"].errors
-    Benchmark.objects.update(empty_queries="zero")
     skipping = search(nightly.mapping, POOR, name="skipping", owner=ada, empty_queries="skip").runs.get()
     errors = client_of_ada.post(gate_url(skipping), {**fields, **sliced}).context["form"].errors
     assert "treat queries without a relevant judgment differently" in str(errors["baseline"])

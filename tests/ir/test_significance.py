@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as arrays
 from scipy import stats
 
 from benchbench.ir.statistics.resampling import ComparisonError, Interval
-from benchbench.ir.statistics.significance import compare
+from benchbench.ir.statistics.significance import compare, foresee_detectable
 from benchbench.ir.statistics.verdict import find_verdict
 from tests.ir.simulated import RUNS, benchmark, true_mean
 
@@ -96,6 +96,12 @@ class TestByHand:
         comparison = compare(benchmark(np.random.default_rng(8), [0, 0.3, 0.4]), seed=0, power=0.9)
         for pair in comparison.pairs:
             assert pair.detectable == pytest.approx((comparison.critical + stats.norm.ppf(0.9)) * pair.standard_error)
+
+    def test_the_foreseen_difference_bounds_the_detectable_one(self):
+        values = benchmark(np.random.default_rng(8), [0, 0.3, 0.4], 200)
+        for pair in compare(values, seed=0).pairs:
+            deviation = np.std(values[pair.first] - values[pair.second], ddof=1)
+            assert pair.detectable <= foresee_detectable(deviation, 200, 3) <= 1.1 * pair.detectable
 
     @pytest.mark.parametrize("baseline", [None, 0, 2, 4])
     def test_pair_lookup_finds_exactly_the_family_pairs(self, baseline):

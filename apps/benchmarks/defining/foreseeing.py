@@ -43,7 +43,8 @@ def find_prior(mapping: Mapping, user: User) -> Prior | None:
     """
     earlier = visible(Benchmark.objects.filter(mapping__dataset=mapping.dataset_id), user)
     values = Evaluation.objects.filter(measures__contains=[MEASURE], run__status=Run.Status.COMPLETED)
-    several = values.filter(run__benchmark__in=earlier).order_by("-run__benchmark__created_at", "run__run_order")
+    newest_first = ("-run__benchmark__created_at", "-dataset_version__number", "run__run_order")
+    several = values.filter(run__benchmark__in=earlier).order_by(*newest_first)
     recent = list(several.select_related("run__benchmark").defer("values", "query_ids")[: 4 * PRIOR_RUNS])
     by_benchmark: dict[Any, list[Evaluation]] = {}
     for evaluation in recent:

@@ -36,7 +36,7 @@ def write_html(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
 
 
 def _list_points(story: Story, comparison: RunComparison | None, costs: describing.Costs | None) -> list[Point]:
-    """Return the ranked runs with a time."""
+    """Return the ranked runs with a time and a final value."""
     marks = {}
     if comparison and costs:
         marks = {comparison.runs[run].pk: "frontier" for run in costs.frontier}
@@ -45,7 +45,7 @@ def _list_points(story: Story, comparison: RunComparison | None, costs: describi
     return [
         Point(ms, quality, line.row.rank, line.label, marks.get(line.row.run.pk, ""))
         for line in story.lines
-        if line.row.rank and (ms := line.row.ms) and (quality := line.row.values[primary]) is not None
+        if line.row.rank and (ms := line.row.ms) and (quality := line.row.final.get(primary)) is not None
     ]
 
 
