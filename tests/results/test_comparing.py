@@ -11,6 +11,7 @@ from apps.datasets.models import Judgment
 from apps.mappings.models import Mapping, Resolution
 from apps.results.comparison.comparing import ComparingError, IncomparableError, compare_runs, load_run_values
 from apps.results.comparison.describing import summarise_measures
+from apps.results.comparison.highlights import describe_measures
 from apps.results.comparison.page import list_choices
 from apps.results.exporting import export_to
 from benchbench.ir.statistics.resampling import mean_intervals
@@ -109,6 +110,24 @@ def test_described_measures_cover_the_queries_that_every_run_answered(db):
     primary = summarise_measures(found)[0]
     assert primary.means == pytest.approx(found.comparison.means)
     assert {one.n for one in primary.differences} == {found.comparison.n} == {38}
+
+
+def test_sentence_on_measures_covers_the_queries_of_their_table(db):
+    values = np.array([VALUES[0] + 0.01, VALUES[0]])
+    values[0, :2], values[1, :2] = -5, np.nan  # the mean over its own queries is below the other's
+    found = compare_runs(make_compared(make_queries(40), values).runs.all())
+    assert describe_measures(found).startswith("top 10 has the best mean by each of ")
+
+
+def test_described_measure_that_some_runs_lack_covers_the_queries_of_all(runs):
+    for evaluation in Evaluation.objects.all():
+        found_at = [None if place < evaluation.run.run_order else 2.0 for place in range(40)]
+        evaluation.measures = [*evaluation.measures, "FirstRelevant@10"]
+        evaluation.values = [*evaluation.values, found_at]
+        evaluation.save()
+    found = compare_runs(runs)
+    (summary,) = [one for one in summarise_measures(found) if one.measure == "FirstRelevant@10"]
+    assert ({one.n for one in summary.differences}, found.comparison.n) == ({40 - len(runs)}, 40)
 
 
 def test_slices_are_compared_separately_and_small_ones_are_untested(db):

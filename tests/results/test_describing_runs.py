@@ -118,21 +118,19 @@ def test_a_slice_that_both_runs_hardly_answered_contradicts_nothing():
     assert find_reversed_runs(found) == [], "of the slices that are not small one is for the leader and one against it"
 
 
-def test_slice_size_counts_queries_answered_by_both_runs():
+def test_slices_cover_the_queries_that_every_run_answered():
     values = noisy([0.5, 0.3, 0.4], 40)
     values[1][3:20] = np.nan
     mapping = make_queries(40, category=["billing"] * 20 + ["search"] * 20)
     runs = list(make_compared(mapping, values).runs.order_by("run_order"))
     three = compare_runs(runs)
     billing, search = compare_slices(three)
-    assert [billing.is_small(run) for run in range(3)] == [False, True, False]
-    assert not any(search.is_small(run) for run in range(3))
+    assert [(one.slice.n, one.slice.is_small) for one in (billing, search)] == [(3, True), (20, False)]
+    assert {one.n for one in billing.differences} == {3}
+    assert billing.means == pytest.approx(values[:, :3].mean(axis=1).tolist())
     shown = plot_slice_differences(three, [billing, search], three.order)["data"][0]["z"]
-    assert [[cell is None for cell in row] for row in shown] == [[False, True], [False, False]], "without a colour"
-    assert [(one.slice.n, one.slice.is_small) for one in compare_slices(compare_runs(runs[:2]))] == [
-        (3, True),
-        (20, False),
-    ]
+    assert [[cell is None for cell in row] for row in shown] == [[True, True], [False, False]], "without a colour"
+    assert [one.slice.n for one in compare_slices(compare_runs([runs[0], runs[2]]))] == [20, 20]
 
 
 def test_two_runs_are_shown_query_by_query():

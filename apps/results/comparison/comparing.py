@@ -91,8 +91,9 @@ class RunComparison(RunValues):
     """Runs of one dataset version, compared on the queries of `slice`, or on all.
 
     `runs`, `labels`, the rows of every array of `values` and the numbers in `comparison` and `verdict` have one order.
-    The columns of `values` are `query_ids`, NaN if a run has no value. Queries that the policy for empty queries skips
-    are left out.
+    The columns of `values` are `query_ids`. Every number covers the same queries: a column of a measure is NaN if some
+    run has no value there, and `slices` have only the queries with a value of the compared measure. Queries that the
+    policy for empty queries skips are left out.
     """
 
     runs: tuple[Run, ...]
@@ -135,7 +136,7 @@ class RunComparison(RunValues):
 
     @property
     def members(self) -> NDArray[np.bool_]:
-        """Mask of the compared queries, with those that some run did not answer."""
+        """Mask of the queries of the slice, with those that some run did not answer."""
         return np.ones(len(self.query_ids), bool) if self.slice is None else self.slice.members
 
     @property
@@ -189,8 +190,11 @@ def compare_runs(
     comparison = _compare(
         values, seed=compared.seed if seed is None else seed, baseline=ranked.index(baseline) if baseline else None
     )
+    every = {name: np.where(np.isnan(rows).any(axis=0), np.nan, rows) for name, rows in compared.values.items()}
+    answered = ~np.isnan(every[measure][0])
+    common = {"values": every, "slices": tuple(slice_.restrict(answered) for slice_ in compared.slices)}
     return RunComparison(
-        **vars(compared),
+        **vars(compared) | common,
         runs=tuple(ranked),
         labels=labels,
         comparability=comparability,

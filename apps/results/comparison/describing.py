@@ -12,7 +12,7 @@ from apps.datasets.models import DatasetVersion, Query
 from apps.results.comparison.comparing import MOST_RUNS, RunComparison
 from apps.results.leaderboard.runs import name_primary
 from benchbench.ir.measures import Values
-from benchbench.ir.slices import MINIMUM, Reversal, Slice, find_reversals
+from benchbench.ir.slices import Reversal, Slice, find_reversals
 from benchbench.ir.statistics.frontier import Choice, Point, find_cheapest, find_frontier
 from benchbench.ir.statistics.resampling import MeanInterval, mean_intervals
 
@@ -38,8 +38,7 @@ def summarise_measures(comparison: RunComparison, *, only: Sequence[int] | None 
     `only`: the runs whose differences get an interval, by default all.
     """
     names = sorted(comparison.values, key=lambda name: name != comparison.primary)
-    of_all = [comparison.values[name][:, comparison.members] for name in names]
-    values = [np.where(np.isnan(of_measure).any(axis=0), np.nan, of_measure) for of_measure in of_all]
+    values = [comparison.values[name][:, comparison.members] for name in names]
     runs, reference = len(comparison.runs), comparison.reference
     rows = np.concatenate([of_measure - of_measure[reference] for of_measure in values])
     drawn = None if only is None else {start + run for start in range(0, len(rows), runs) for run in only}
@@ -97,7 +96,7 @@ def compute_query_differences(comparison: RunComparison, run: int, *, limit: int
 
 
 def list_differences(comparison: RunComparison, run: int) -> list[QueryDifference]:
-    """Return the values of `run` and the reference on the compared queries that both answered, the widest gap first.
+    """Return the values of `run` and the reference on the compared queries, the widest gap first.
 
     Equal gaps keep the order of the queries.
     """
@@ -111,27 +110,20 @@ def add_queries(pairs: Sequence[QueryDifference]) -> list[QueryDifference]:
 
 
 def _compare_queries(comparison: RunComparison, run: int) -> list[QueryDifference]:
-    """Return the values of `run` and the reference on each query for which both have one."""
+    """Return the values of `run` and the reference on each compared query."""
     pair = comparison.compared[[run, comparison.reference]]
-    both = ~np.isnan(pair).any(axis=0)
-    ids = comparison.query_ids[comparison.members][both]
-    return list(map(QueryDifference, ids.tolist(), *pair[:, both].tolist()))
+    valued = ~np.isnan(pair[0])
+    ids = comparison.query_ids[comparison.members][valued]
+    return list(map(QueryDifference, ids.tolist(), *pair[:, valued].tolist()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SliceDifferences:
-    """One slice: the mean of every run, and the difference of every run to the reference, with an unadjusted interval.
-
-    `slice` has the queries that the reference and any other run answered.
-    """
+    """A slice: the mean of every run, and the difference of every run to the reference, with an unadjusted interval."""
 
     slice: Slice
     means: tuple[float | None, ...]
     differences: tuple[MeanInterval, ...]  # 0 for the reference
-
-    def is_small(self, run: int) -> bool:
-        """Return whether `run` and the reference both answered too few of its queries for a conclusion."""
-        return self.slice.is_small or self.differences[run].n < MINIMUM
 
 
 def compare_slices(comparison: RunComparison, *, only: Sequence[int] | None = None) -> list[SliceDifferences]:
@@ -143,33 +135,22 @@ def compare_slices(comparison: RunComparison, *, only: Sequence[int] | None = No
     seed = comparison.comparison.seed
     values = comparison.values[comparison.measure]
     differences = values - values[comparison.reference]
-    answered = (~np.isnan(np.delete(differences, comparison.reference, axis=0))).any(axis=0)
     rows = []
     for slice_ in comparison.slices:
         intervals = mean_intervals(differences[:, slice_.members], seed=seed, resamples=RESAMPLES, only=only)
-        rows.append(
-            SliceDifferences(
-                slice_.restrict(answered), tuple(compute_means(values[:, slice_.members])), tuple(intervals)
-            )
-        )
+        rows.append(SliceDifferences(slice_, tuple(compute_means(values[:, slice_.members])), tuple(intervals)))
     return rows
 
 
 def find_reversed_runs(comparison: RunComparison) -> list[tuple[int, Reversal]]:
-    """Return (run, reversal) for partitions of which most slices contradict the order of the run and the reference.
-
-    Only queries that both answered count, also for the size of a slice, so that failed queries cause no difference.
-    """
-    values = comparison.values[comparison.measure]
-    reference = comparison.reference
-    rows = []
-    for run in comparison.order:
-        if run != reference:
-            both = ~np.isnan(values[run] + values[reference])
-            first, second = (np.where(both, values[number], np.nan) for number in (reference, run))
-            slices = [slice_.restrict(both) for slice_ in comparison.slices]
-            rows += [(run, reversal) for reversal in find_reversals(first, second, slices)]
-    return rows
+    """Return (run, reversal) for partitions of which most slices contradict the order of the run and the reference."""
+    values, reference = comparison.values[comparison.measure], comparison.reference
+    return [
+        (run, reversal)
+        for run in comparison.order
+        if run != reference
+        for reversal in find_reversals(values[reference], values[run], comparison.slices)
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,9 +31,7 @@ def plot_slice_differences(
     labels = [f"{in_slice.slice.name}, n\N{NO-BREAK SPACE}{in_slice.slice.n}" for in_slice in slices]
     means = [[in_slice.differences[run].mean for run in rivals] for in_slice in slices]
     texts = [["" if mean is None else short_signed(mean, 3) for mean in row] for row in means]
-    cells = [
-        [None if in_slice.is_small(run) else in_slice.differences[run].mean for run in rivals] for in_slice in slices
-    ]
+    cells = [[None] * len(row) if one.slice.is_small else row for one, row in zip(slices, means, strict=True)]
     return _map([comparison.labels[run] for run in rivals], labels, cells, texts)
 
 

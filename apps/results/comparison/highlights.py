@@ -56,14 +56,15 @@ def _compute_sides(differences: Values, slice_: Slice) -> tuple[float, float] | 
 def describe_measures(comparison: RunComparison) -> str:
     """Return a sentence on the measures by which the reference is not the best run."""
     reference = comparison.reference
-    names = [name for name in comparison.values if not is_coverage(name)]
-    leaders = {}
-    for name in names:
-        means = compute_means(comparison.values[name][:, comparison.members])
+    names, leaders = [], {}
+    for name, values in comparison.values.items():
         sign = -1 if is_lower_better(name) else 1
-        valued = {run: sign * mean for run, mean in enumerate(means) if mean is not None}
-        best = max(valued, key=lambda run: (valued[run], -run), default=reference)
-        if valued and valued[best] > valued.get(reference, -float("inf")) + SAME:
+        means = [sign * mean for mean in compute_means(values[:, comparison.members]) if mean is not None]
+        if is_coverage(name) or not means:  # no query on which every run has a value
+            continue
+        names.append(name)
+        best = max(range(len(means)), key=lambda run: (means[run], -run))
+        if means[best] > means[reference] + SAME:
             leaders[name] = best
     label = comparison.labels[reference]
     if not leaders:

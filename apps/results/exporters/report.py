@@ -67,7 +67,7 @@ def _describe_comparison(comparison: RunComparison) -> dict[str, Any]:
 def _shade(slices: Sequence[describing.SliceDifferences], columns: Sequence[int]) -> list[dict[str, Any]]:
     """Return the table rows of slices: each rival's difference with its opacity, 0 where the slice is too small."""
     reference, *rivals = columns
-    means = [abs(row.differences[run].mean or 0) for row in slices for run in rivals if not row.is_small(run)]
+    means = [abs(row.differences[run].mean or 0) for row in slices for run in rivals if not row.slice.is_small]
     widest = max(means, default=0) or 1
     return [
         {
@@ -76,7 +76,7 @@ def _shade(slices: Sequence[describing.SliceDifferences], columns: Sequence[int]
             "cells": [
                 (
                     row.differences[run],
-                    0 if row.is_small(run) else SHADES * abs(row.differences[run].mean or 0) / widest,
+                    0 if row.slice.is_small else SHADES * abs(row.differences[run].mean or 0) / widest,
                 )
                 for run in rivals
             ],
