@@ -134,6 +134,19 @@ def test_pages_ask_little_of_64_runs(client, make_staff: MakeStaff, many):
     assert drafted.document.external_id == "d40", "resolved here: no mapping is resolved for a draft"
 
 
+def test_pages_read_the_first_repetition_that_did_not_fail(admin_client, many):
+    query, document = Query.objects.get(key="q2"), Document.objects.get(external_id="d1")
+    run = many.runs.get(run_order=64)
+    add_ranking(run, query, error="The worker was killed.")
+    for repetition in (2, 3):
+        add_ranking(run, query, [document.pk], scores=[0.5], repetition=repetition)
+    (shown,) = [row for row in admin_client.get(change_url(query)).context["runs"].rows if row.result]
+    assert (shown.result.repetition, shown.ranking) == (2, [document.pk])
+    Judgment.objects.filter(query=query).delete()
+    of_document = {row.row.key: row.ranks[0] for row in admin_client.get(change_url(document)).context["matrix"]}
+    assert of_document["q2"] == 1, "best run first"
+
+
 def test_document_page_shows_chunks_queries_and_ranks(admin_client, many):
     document = Document.objects.get(external_id="d4")
     Document.objects.filter(pk=document.pk).update(text="word " * 5_000 + "end", metadata={"kind": "page"})

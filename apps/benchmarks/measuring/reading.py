@@ -258,15 +258,13 @@ class FinalList:
 
 
 def load_results(run: Run, query_ids: list[int], *, rankings: bool = False) -> dict[int, QueryResult]:
-    """Load the measured result of each query: of several repetitions the first that did not fail.
+    """Load the measured result of each query: of several repetitions the first that did not fail, else one that did.
 
     Ranked documents, chunks and scores are deferred unless `rankings`.
     """
-    rows = run.query_results.filter(query__in=query_ids).order_by("query_id", "repetition")
+    rows = run.query_results.filter(query__in=query_ids).order_by("query_id", "error", "repetition")
     rows = rows if rankings else rows.defer("document_ids", "chunk_ids", "scores")
     results: dict[int, QueryResult] = {}
     for result in rows:
-        previous = results.get(result.query_id)
-        if previous is None or (previous.error and not result.error):
-            results[result.query_id] = result
+        results.setdefault(result.query_id, result)
     return results

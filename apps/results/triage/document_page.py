@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.core.paginator import Paginator
-from django.db.models import BigIntegerField, F, Func, IntegerField, QuerySet, Value
+from django.db.models import BigIntegerField, F, Func, IntegerField, Min, QuerySet, Value
 from django.db.models.functions import Cast, Left, Length
 
 from apps.benchmarks.models import Benchmark, QueryResult, Run
@@ -89,16 +89,15 @@ def _load_ranks(document: Document, benchmark: Benchmark) -> dict[str, Any]:
     mine = Resolution.objects.filter(alive, mapping=benchmark.mapping_id, document=document)
     judged = mine.order_by("judgment__grade", "-judgment_id").values_list("judgment__query_id", "judgment__grade")
     grades = dict(judged)  # of several grades the highest
-    queries = list(grades)[::-1][:SHOWN_JUDGED]
+    queries = sorted(grades, key=lambda pk: (-grades[pk], pk))[:SHOWN_JUDGED]
     position = Func("document_ids", Cast(Value(document.pk), BigIntegerField()), function="array_position")
-    lists = QueryResult.objects.filter(repetition=1, document_ids__contains=[document.pk], run__in=runs).annotate(
-        rank=Cast(position, IntegerField())
-    )
-    unjudged = lists.filter(run=runs[0], rank__lte=k).exclude(query__in=list(grades)).order_by("rank", "query_id")
-    queries += unjudged.values_list("query_id", flat=True)[:SHOWN_FOUND]
-    ranks = {
-        (run, query): rank for run, query, rank in lists.filter(query__in=queries).values_list("run", "query", "rank")
-    }
+    finding = QueryResult.objects.filter(document_ids__contains=[document.pk], run__in=runs)
+    lists = finding.annotate(rank=Cast(position, IntegerField()))
+    unjudged = lists.filter(run=runs[0], rank__lte=k).exclude(query__in=list(grades)).values("query_id")
+    first = unjudged.annotate(first=Min("rank")).order_by("first", "query_id")
+    queries += first.values_list("query_id", flat=True)[:SHOWN_FOUND]
+    rows = lists.filter(query__in=queries).order_by("-repetition").values_list("run", "query", "rank")
+    ranks = {(run, query): rank for run, query, rank in rows}  # of repetitions the first that did not fail
     texts = Query.objects.in_bulk(queries)
     return {
         "columns": list(zip(runs, build_labels(runs), strict=True)),

@@ -86,8 +86,9 @@ def load_query_runs(
     at = _choose_version(query, benchmark, number)
     measures = [name_primary(benchmark), *select_measures(benchmark, benchmark.primary_k)]
     measure = by if by in measures else measures[0]
-    values = _load_values(query, benchmark, measure, {*at.choices[-SHOWN_VERSIONS:], at.version})
     before = next((row for row in reversed(at.choices) if row.number < at.version.number), None)
+    shown = {*at.choices[-SHOWN_VERSIONS:], at.version, *([before] if before else [])}
+    values = _load_values(query, benchmark, measure, shown)
     runs = _list_runs(query, benchmark, values.get(at.version.pk, {}), values.get(before.pk, {}) if before else {})
     sign = 1 if Measure.parse(measure).definition.better == "lower" else -1
     runs.sort(key=lambda row: (row.value is None, sign * (row.value or 0.0)))
@@ -119,7 +120,7 @@ def _list_runs(query: Query, benchmark: Benchmark, values: Values, before: Value
     runs = list(benchmark.runs.filter(status=Run.Status.COMPLETED).defer(*UNUSED).order_by("run_order"))
     rankings = QueryResult.objects.filter(run__benchmark=benchmark, query=query).defer("chunk_ids", "scores")
     results: dict[Any, QueryResult] = {}
-    for result in rankings.order_by("repetition"):
+    for result in rankings.order_by("error", "repetition"):  # of repetitions the first that did not fail, as measured
         results.setdefault(result.run_id, result)
     rows = []
     for run, label in zip(runs, build_labels(runs), strict=True):
