@@ -24,6 +24,14 @@ def visible(queryset: QuerySet[M], user: Any, *, through: str = "") -> QuerySet[
     return _filter_seen(queryset, user, through)
 
 
+def viewable(queryset: QuerySet[M], user: Any, *, through: str = "") -> QuerySet[M]:
+    """Return the rows of `visible`; none if the user may not view rows of the model.
+
+    For rows of another model than that of the page, whose own permission is checked.
+    """
+    return visible(queryset, user, through=through) if _permits(queryset.model, user, "view") else queryset.none()
+
+
 def usable(queryset: QuerySet[M], owner: Any, *, through: str = "") -> QuerySet[M]:
     """Return the rows of `queryset` from which a row of `owner` may be made; used when a name or a hash selects them.
 
@@ -76,7 +84,7 @@ def is_visible_to_viewers(row: Any, target: Any) -> bool:
 
 def may_view(row: Model, user: Any) -> bool:
     """Return whether `user` sees a root of the object tree and may view rows of its model."""
-    return _may(row, user, "view", "change")  # the permission to change includes viewing, as in the admin
+    return _may(row, user, "view")
 
 
 def may_change(row: Model, user: Any) -> bool:
@@ -84,10 +92,14 @@ def may_change(row: Model, user: Any) -> bool:
     return _may(row, user, "change")
 
 
-def _may(row: Model, user: Any, *acts: str) -> bool:
-    meta = row._meta
-    permitted = any(user.has_perm(f"{meta.app_label}.{act}_{meta.model_name}") for act in acts)
+def _may(row: Model, user: Any, act: str) -> bool:
+    permitted = _permits(type(row), user, act)
     return permitted and visible(type(row)._default_manager.filter(pk=row.pk), user).exists()
+
+
+def _permits(model: type[Model], user: Any, act: str) -> bool:
+    acts = ("view", "change") if act == "view" else (act,)  # to change includes viewing, as in the admin
+    return any(user.has_perm(f"{model._meta.app_label}.{act}_{model._meta.model_name}") for act in acts)
 
 
 class PermissionsAtOnce(ModelBackend):

@@ -20,7 +20,7 @@ from apps.operations.queueing import Worker, count_each_ahead, list_workers
 from apps.operations.waiting import NO_WORKER
 from apps.results.charts import Figure, plot_sparkline
 from apps.results.first_steps import list_first_steps
-from benchbench.access import visible
+from benchbench.access import viewable, visible
 from benchbench.decimals import counted, short_signed
 from benchbench.site.panels import change_url
 
@@ -124,14 +124,11 @@ def _list_dataset_tasks(user: Any) -> Iterator[Task]:
         )
         for mapping in mappings.filter(unready).order_by("-updated_at")[:MAX_TASKS]:
             yield _describe_mapping(mapping)
-    if user.has_perm("judging.view_round"):
-        slots = {"done": Count("slots", filter=Q(slots__done=True)), "slot_count": Count("slots")}
-        rounds: QuerySet[Any] = visible(Round.objects.filter(state=Round.State.OPEN), user).annotate(**slots)
-        for round in rounds.order_by("-created_at")[:MAX_TASKS]:
-            sentence = (
-                f"The judging round “{round}” is open: {round.done:,} of {counted(round.slot_count, 'grading')} done."
-            )
-            yield Task("gavel", sentence, "Open the round", change_url(round))
+    slots = {"done": Count("slots", filter=Q(slots__done=True)), "slot_count": Count("slots")}
+    rounds: QuerySet[Any] = viewable(Round.objects.filter(state=Round.State.OPEN), user).annotate(**slots)
+    for round in rounds.order_by("-created_at")[:MAX_TASKS]:
+        done = f"{round.done:,} of {counted(round.slot_count, 'grading')} done"
+        yield Task("gavel", f"The judging round “{round}” is open: {done}.", "Open the round", change_url(round))
 
 
 def _list_benchmark_tasks(user: Any) -> Iterator[Task]:
@@ -162,9 +159,7 @@ def _describe_mapping(mapping: Any) -> Task:
 
 def list_latest(user: Any) -> list[Any]:
     """Return the latest completed benchmarks, latest first, each with its best run as `facts`. One query."""
-    if not user.has_perm("benchmarks.view_benchmark"):
-        return []
-    completed = visible(Benchmark.objects.filter(status=Status.COMPLETED), user).defer("matrix")
+    completed = viewable(Benchmark.objects.filter(status=Status.COMPLETED), user).defer("matrix")
     latest = completed.order_by(F("completed_at").desc(nulls_last=True), "-created_at")
     related = latest.select_related("dataset_version__dataset", "mapping__collection")
     return list(related.annotate(facts=select_facts(run__benchmark=OuterRef("pk")))[:MAX_BENCHMARKS])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from django.contrib import admin
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group, Permission, User
 from django.db import connection
 from django.db.models import Model
 from django.test import Client, RequestFactory
@@ -207,6 +207,20 @@ def test_numbers_of_hidden_benchmarks_are_not_in_lists(client_of_ada: Client, me
     assert listed_row(client_of_ada, dataset)["last_benchmark"] == "–"
     assert listed_row(client_of_ada, dataset)["value"] == "–"
     assert listed_row(client_of_ada, index)["used_by"] == "–"
+
+
+def test_numbers_of_benchmarks_need_the_permission_to_view_them(client: Client, measured: Benchmark) -> None:
+    reader = User.objects.create_user("vera", is_staff=True)
+    reader.user_permissions.set(Permission.objects.filter(codename__in=["view_dataset", "view_index"]))
+    client.force_login(reader)
+    dataset = measured.mapping.dataset
+    row = listed_row(client, dataset)
+    assert (row["query_total"], row["last_benchmark"], row["value"], row["judged"]) == ("2", "–", "–", "–")
+    assert listed_row(client, Index.objects.get())["used_by"] == "–"
+    page = client.get(change_url(dataset)).context
+    assert (page["health"], page["query_table"].evaluation) == ([], None)
+    history = client.get(reverse("admin:dataset_history", args=[dataset.pk]))
+    assert history.context["history"].points == []
 
 
 def test_chosen_columns_of_a_list_are_kept(admin_client: Client, measured: Benchmark) -> None:

@@ -9,17 +9,20 @@ import django_rq
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.core.cache import cache
+from django.test import Client
 from django.urls import reverse
 from rq import Queue
 
 from apps.benchmarks.models import Benchmark, QueryResult
 from apps.collections.models import Collection
 from apps.datasets.models import Query
+from apps.mappings.models import Mapping
 from apps.operations import queueing
 from apps.operations.management.commands.worker import Command
 from apps.results.trying import MAX_HITS, Trial, search
 from apps.retrieval.models import Index
 from benchbench.site.panels import change_url
+from tests.admin.conftest import MakeStaff
 from tests.benchmarks.conftest import make_library
 from tests.created import run_benchmark
 from tests.kept import made_once
@@ -118,7 +121,7 @@ def test_a_worker_answers_what_the_page_asks(admin_client, finished, quick):
     assert count_statements(lambda: admin_client.get(page, asked)) <= 20
 
 
-def test_tried_queries_are_judged_and_added(admin_client, finished):
+def test_tried_queries_are_judged_and_added(admin_client, finished, make_staff: MakeStaff):
     collection, dataset, index = Collection.objects.get(), finished.mapping.dataset, Index.objects.get()
     query = Query.objects.filter(dataset=dataset).first()
     asked = {"q": query.text, "index": index.pk, "way": "sparse", "top_k": 12, "dataset": dataset.pk}
@@ -131,6 +134,11 @@ def test_tried_queries_are_judged_and_added(admin_client, finished):
     grades = {row["hit"].document.external_id: row["hit"].grade for row in rows}
     judged = {judgment.doc_ref["document_id"]: judgment.grade for judgment in query.judgments.all()}
     assert grades == {key: judged.get(key) for key in grades}
+    Mapping.objects.update(owner=User.objects.create_user("grace"))
+    ada = make_staff("ada")
+    ada_client = Client()
+    ada_client.force_login(ada)
+    assert not any(row["hit"].grade for row in ada_client.get(f"{page}0/", asked).context["hits"]), "hers is not read"
     form = admin_client.get(rows[0]["judge_url"])
     assert form.context["pair"].document == rows[0]["hit"].document
     posted = admin_client.post(rows[0]["judge_url"], {"grade": 1, "next": form.context["form"].initial["next"]})

@@ -13,7 +13,7 @@ from apps.benchmarks.measuring.primary import annotate_last, order_by_fact
 from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import Dataset
 from apps.retrieval.models import Index
-from benchbench.access import visible
+from benchbench.access import viewable
 from benchbench.decimals import counted, figure, format_duration, format_share
 from benchbench.site.panels import add_to, build_list_url, change_url
 
@@ -57,7 +57,7 @@ def last_benchmark(dataset: Any) -> str | None:
 
 def annotate_indexes(request: HttpRequest, indexes: QuerySet[Index]) -> QuerySet[Index]:
     """Annotate the number of benchmarks with runs on each index that the user may see."""
-    runs = visible(Run.objects.filter(index=OuterRef("pk")), request.user, through="benchmark").order_by()
+    runs = viewable(Run.objects.filter(index=OuterRef("pk")), request.user, through="benchmark").order_by()
     benchmarks = runs.values("index").annotate(users=Count("benchmark", distinct=True))
     return indexes.annotate(users=Coalesce(Subquery(benchmarks.values("users")), 0))
 

@@ -8,7 +8,7 @@ from django.db.models.functions import Cast, Coalesce, Concat, JSONObject
 
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.operations.models import Status
-from benchbench.access import visible
+from benchbench.access import viewable
 
 M = TypeVar("M", bound=Model)
 
@@ -46,9 +46,9 @@ def select_facts(**filters: Any) -> Subquery:
 
 
 def annotate_last(rows: QuerySet[M], user: Any, **filters: Any) -> QuerySet[M]:
-    """Annotate the `last` completed benchmark that matches and the user may see, and the `facts` of its best run."""
-    completed = visible(Benchmark.objects.filter(status=Status.COMPLETED, **filters), user)
-    ordered = completed.order_by(F("completed_at").desc(nulls_last=True))
+    """Annotate the `last` completed benchmark that matches and the user may view, and the `facts` of its best run."""
+    completed = viewable(Benchmark.objects.filter(status=Status.COMPLETED, **filters), user)
+    ordered = completed.order_by(F("completed_at").desc(nulls_last=True), "-created_at", "pk")
     facts = JSONObject(id="pk", name="name", version="dataset_version__number")
     annotated = rows.annotate(
         last=Subquery(ordered.annotate(facts=facts).values("facts")[:1]),

@@ -21,7 +21,7 @@ from apps.results.charts import COLOURS, LEGEND, draw_line, figure
 from apps.results.comparison.comparing import is_lower_better
 from apps.results.leaderboard.runs import name_primary, select_measures
 from benchbench import decimals
-from benchbench.access import visible
+from benchbench.access import viewable
 
 LEAST_MARGIN = timedelta(hours=12)
 SYMBOLS = {"": "circle", "passed": "triangle-up", "failed": "x", "undecided": "diamond"}  # by the outcome of the gate
@@ -82,7 +82,7 @@ def load_history(dataset: Dataset, user: Any, *, measure: str = "") -> History:
     Completed benchmarks count, with the values on each dataset version that they were measured on. A benchmark without
     the measure, or without ranked runs, has no point.
     """
-    benchmarks = visible(Benchmark.objects.filter(mapping__dataset=dataset, status=Status.COMPLETED), user)
+    benchmarks = viewable(Benchmark.objects.filter(mapping__dataset=dataset, status=Status.COMPLETED), user)
     newest = benchmarks.order_by("-completed_at").first()
     if newest is None:
         return History(measure, [], [], [])
@@ -91,17 +91,15 @@ def load_history(dataset: Dataset, user: Any, *, measure: str = "") -> History:
         name for name in (name_primary(newest), *select_measures(newest, newest.primary_k)) if not is_lower_better(name)
     ]
     measure = measure if measure in measures else measures[0]
-    baselines = list(visible(list_baselines(dataset), user, through="run__benchmark"))
-    best = _annotate_value(measure, run__benchmark__in=benchmarks).filter(Evaluation.filter_ranked())
+    baselines = list(viewable(list_baselines(dataset), user, through="run__benchmark"))
+    best = select_ranked(measure, run__benchmark__in=benchmarks)
     evaluations = sorted(
         best.order_by("run__benchmark_id", "dataset_version_id", "-value", "run__run_order").distinct(
             "run__benchmark_id", "dataset_version_id"
         ),
         key=lambda evaluation: (_get_time(evaluation), evaluation.pk),
     )
-    of_baselines = _annotate_value(measure, run__in=[baseline.run_id for baseline in baselines]).filter(
-        Evaluation.filter_ranked()
-    )
+    of_baselines = select_ranked(measure, run__in=[baseline.run_id for baseline in baselines])
     baseline_values = list(of_baselines.order_by("dataset_version"))
     names = _name_truths([*evaluations, *baseline_values])
     points = _build_points(evaluations, names, baselines)
@@ -159,9 +157,9 @@ def _get_time(evaluation: Evaluation) -> datetime:
     return benchmark.completed_at or benchmark.created_at
 
 
-def _annotate_value(measure: str, **filters: Any) -> QuerySet[Any]:
-    """Return the evaluations of completed runs that have the measure, annotated as `value`."""
-    evaluations = Evaluation.objects.filter(**filters, run__status=Run.Status.COMPLETED)
+def select_ranked(measure: str, **filters: Any) -> QuerySet[Any]:
+    """Return the evaluations that rank completed runs by the measure, its mean annotated as `value`."""
+    evaluations = Evaluation.objects.filter(Evaluation.filter_ranked(), **filters, run__status=Run.Status.COMPLETED)
     valued = evaluations.annotate(value=Cast(KeyTextTransform(measure, "means"), FloatField())).exclude(value=None)
     return valued.defer("values", "query_ids").select_related("dataset_version", "run__benchmark__mapping__collection")
 

@@ -10,7 +10,7 @@ from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.datasets.editing.differences import Changes, Difference
 from apps.datasets.models import DatasetVersion
 from apps.results.leaderboard.runs import Leaderboard, Row, load_leaderboard
-from benchbench.access import visible
+from benchbench.access import viewable
 from benchbench.errors import BenchbenchError
 
 SHOWN_MOVES = 2  # benchmarks whose runs a page shows, about eight queries each
@@ -146,7 +146,7 @@ def load_moves(version: DatasetVersion, user: Any) -> tuple[list[Move], list[Ben
     scored = Evaluation.objects.filter(run__benchmark=OuterRef("pk"), dataset_version=version)
     older = Benchmark.objects.filter(dataset_version__dataset=version.dataset_id).exclude(dataset_version=version)
     benchmarks = list(
-        visible(older.filter(Exists(scored)), user)
+        viewable(older.filter(Exists(scored)), user)
         .select_related("dataset_version__dataset", "mapping", "operation")
         .order_by("-created_at")
     )

@@ -15,7 +15,7 @@ from apps.results.configurations import build_labels
 from apps.results.leaderboard.runs import load_leaderboard
 from apps.results.triage.ranks import RankRow, list_benchmarks
 from apps.retrieval.models import Chunk, Index
-from benchbench.access import visible
+from benchbench.access import viewable, visible
 
 CHUNKS_PER_PAGE = 50
 MOST_CHUNK = 600  # characters of a chunk that the page shows
@@ -32,10 +32,8 @@ def list_searching(document: Document, user: Any) -> QuerySet[Benchmark]:
 
 def list_indexes(document: Document, user: Any) -> QuerySet[Index]:
     """Return the ready indexes of the document's collection that the user may view, newest first."""
-    if not user.has_perm("retrieval.view_index"):
-        return Index.objects.none()
     ready = Index.objects.filter(collection=document.collection_id, status=Index.Status.READY)
-    return visible(ready, user).order_by("-ready_at")
+    return viewable(ready, user).order_by("-ready_at")
 
 
 def build_document_page(
@@ -71,7 +69,7 @@ def _list_judgments(document: Document, user: Any) -> list[Resolution]:
     """Return the judgments that visible mappings resolved to the document, in their versions, highest grade first."""
     number: Any = F("mapping__dataset_version__number")
     current = filter_alive(number, "judgment__") & filter_alive(number, "judgment__query__")
-    rows = visible(Resolution.objects.filter(current, document=document), user, through="mapping")
+    rows = viewable(Resolution.objects.filter(current, document=document), user, through="mapping")
     seen = visible(rows, user, through="judgment__query__dataset")
     related = seen.select_related("judgment__query__dataset", "mapping__dataset_version")
     return list(related.order_by("-judgment__grade", "judgment_id")[: SHOWN_JUDGMENTS + 1])

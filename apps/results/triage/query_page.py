@@ -19,7 +19,7 @@ from apps.mappings.truth import Unresolved, read_truths
 from apps.results.triage.next_steps import list_next_steps
 from apps.results.triage.query_runs import QueryRuns, load_query_runs, plot_values
 from apps.results.triage.ranks import RankRow, list_benchmarks
-from benchbench.access import may_change, visible
+from benchbench.access import may_change, viewable, visible
 from benchbench.markup import Piece, excerpt
 from benchbench.site.panels import build_list_url
 
@@ -133,9 +133,7 @@ def _find_unjudged(runs: QueryRuns, judged: Collection[int | None]) -> Unjudged:
 
 def _load_documents(ids: Collection[Any], user: Any) -> dict[int, Document]:
     """Return the documents that the user may view, with the beginning of their text as `head`."""
-    if not user.has_perm("collections.view_document"):
-        return {}
-    rows = visible(Document.objects.filter(pk__in=ids), user, through="collection")
+    rows = viewable(Document.objects.filter(pk__in=ids), user, through="collection")
     return {row.pk: row for row in rows.defer("text", "metadata").annotate(head=Left("text", MOST_TEXT))}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import Exists, OuterRef, QuerySet
 
 from apps.benchmarks.models import Benchmark, Run
-from benchbench.access import visible
+from benchbench.access import viewable
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,7 @@ class RankRow:
 
 def list_benchmarks(user: Any, *conditions: Any, **filters: Any) -> QuerySet[Benchmark]:
     """Return the benchmarks with completed runs that the user may view, newest first."""
-    if not user.has_perm("benchmarks.view_benchmark"):
-        return Benchmark.objects.none()
     completed = Run.objects.filter(benchmark=OuterRef("pk"), status=Run.Status.COMPLETED)
-    rows = visible(Benchmark.objects.filter(Exists(completed), *conditions, **filters), user)
+    rows = viewable(Benchmark.objects.filter(Exists(completed), *conditions, **filters), user)
     related = ("mapping__collection", "mapping__dataset", "mapping__dataset_version", "dataset_version__dataset")
     return rows.select_related(*related).order_by("-created_at")

@@ -17,7 +17,7 @@ from apps.results.comparison.page import build_context, list_choices
 from apps.results.comparison.panels import PANELS, build_panel
 from apps.results.comparison.sentences import build_verdict
 from apps.results.configurations import list_shared
-from benchbench.access import visible
+from benchbench.access import viewable
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 from benchbench.ir.statistics.verdict import compute_rank_ranges
@@ -118,10 +118,8 @@ def _list_ranks(comparison: RunComparison) -> list[tuple[Run, str]]:
 
 def _list_rounds(request: HttpRequest, benchmark: Benchmark) -> dict[str, Any]:
     """Return the latest judging rounds of the benchmark's runs that the reader sees, and the number of further ones."""
-    if not request.user.has_perm("judging.view_round"):
-        return {}
     of_runs = RoundRun.objects.filter(run__benchmark=benchmark).values("round")
-    rounds = visible(Round.objects.filter(pk__in=of_runs), request.user)
+    rounds = viewable(Round.objects.filter(pk__in=of_runs), request.user)
     latest = list(rounds[:SHOWN_ROUNDS])
     return {"rounds": latest, "more_rounds": rounds.count() - len(latest) if len(latest) == SHOWN_ROUNDS else 0}
 

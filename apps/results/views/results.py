@@ -29,7 +29,7 @@ from apps.results.triage.next_steps import build_judging
 from apps.results.triage.run_page import build_query_context, build_run_context
 from apps.results.triage.sections import ContentError, load_content, load_section_means
 from apps.results.triage.side_by_side import build_pair_context
-from benchbench.access import visible
+from benchbench.access import viewable, visible
 from benchbench.errors import BenchbenchError
 from benchbench.ir.measures import DEFINITIONS
 from benchbench.ir.measures.library import list_measures
@@ -162,7 +162,7 @@ def history_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.U
     dataset: Dataset = model_admin.load_viewed(request, object_id)
     timeline = load_history(dataset, request.user, measure=request.GET.get("by", ""))
     searched = Mapping.objects.filter(dataset=dataset, collection__kind=Collection.Kind.DOCUMENTS)
-    baselines = visible(Baseline.objects.filter(dataset=dataset), request.user, through="run__benchmark")
+    baselines = viewable(Baseline.objects.filter(dataset=dataset), request.user, through="run__benchmark")
     context = {
         "dataset": dataset,
         "history": timeline,

@@ -150,7 +150,7 @@ def _build_judging(request: HttpRequest, collection: Collection, form: TrialForm
         return {}
     query = Query.objects.filter(dataset=dataset, text=text, until=None).first()
     back = f"{reverse('admin:collection_try', args=[collection.pk])}?{request.META['QUERY_STRING']}"
-    judging = {"dataset": dataset, "query": query, "grades": _load_grades(dataset, collection, query)}
+    judging = {"dataset": dataset, "query": query, "grades": _load_grades(dataset, collection, query, request.user)}
     if not may_change(dataset, request.user):
         return judging
     if query:
@@ -159,9 +159,10 @@ def _build_judging(request: HttpRequest, collection: Collection, form: TrialForm
     return judging | {"add_url": f"{reverse('admin:query_add', args=[dataset.pk])}?{urlencode(new)}"}
 
 
-def _load_grades(dataset: Dataset, collection: Collection, query: Query | None) -> dict[int, int]:
-    """Return the grade of each judged document in the draft or newest version, found by a mapping, if there is one."""
-    mapping = Mapping.objects.filter(dataset=dataset, collection=collection).first() if query else None
+def _load_grades(dataset: Dataset, collection: Collection, query: Query | None, user: Any) -> dict[int, int]:
+    """Return the grade of each judged document in the draft or newest version, found by a visible mapping."""
+    mappings = visible(Mapping.objects.filter(dataset=dataset, collection=collection), user)
+    mapping = mappings.first() if query else None
     version = find_draft(dataset) or dataset.versions.first()
     if mapping is None or query is None or version is None:
         return {}
