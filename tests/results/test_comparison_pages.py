@@ -145,6 +145,9 @@ def test_a_slice_and_a_baseline_can_be_asked_for(admin_client, benchmark):
     assert describe_verdict(compare_runs(runs, slice="category: a", baseline=runs[0])) in text
     assert "This baseline is not pinned." in text
     assert "of “category: a”. The error rate holds for this slice" in text
+    rows = page(admin_client, **asked, measure="P@10").context["rows"]
+    assert all("version=1&measure=P%4010&slice=category%3A+a" in row["link"] for row in rows), "and by query too"
+    assert all(row["against"].endswith("version=1&by=P%4010") for row in rows)
 
 
 def test_two_of_more_runs_say_that_they_were_picked(admin_client, benchmark):

@@ -56,7 +56,8 @@ def _list_folds(comparison: RunComparison) -> dict[str, str]:
     """Return a sentence on each folded panel that the comparison has, by the panel's name."""
     visible = list_rows(comparison)
     hidden = [run for run in comparison.order if run not in visible]
-    folds = {"runs": f"{counted(len(hidden), 'more run')}: {describe_standings(comparison, hidden)}"} if hidden else {}
+    words = filter(None, [counted(len(hidden), "more run"), describe_standings(comparison, hidden)])
+    folds = {"runs": ": ".join(words)} if hidden else {}
     if comparison.slices:
         folds["slices"] = describe_slices(comparison, choose_columns(comparison))
     if comparison.comparison.baseline is None and len(comparison.runs) > 2:

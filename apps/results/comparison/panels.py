@@ -43,6 +43,7 @@ def build_rows(comparison: RunComparison, runs: Sequence[int]) -> list[dict[str,
     """Return the table rows of `runs` against the reference, with bars on the scale of all runs."""
     reference, statistics = comparison.reference, comparison.comparison
     pairs = {run: statistics.get_pair(run, reference) for run in comparison.order if run != reference}
+    against = str(comparison.runs[reference].pk)
     bars = dict(zip(pairs, draw_bars(_draw_pair(comparison, pair) for pair in pairs.values()), strict=True))
     return [
         {
@@ -53,7 +54,7 @@ def build_rows(comparison: RunComparison, runs: Sequence[int]) -> list[dict[str,
             "pair": pairs.get(run),
             "bar": bars.get(run),
             "link": _link_pair(comparison, run, reference),
-            "against": f"?against={comparison.runs[reference].pk}&version={comparison.version.number}",
+            "against": f"?{urlencode([('against', against), *_list_kept(comparison, 'by')])}",
         }
         for run in runs
     ]
@@ -159,4 +160,11 @@ def list_other_pairs(comparison: RunComparison) -> list[dict[str, Any]]:
 
 def _link_pair(comparison: RunComparison, first: int, second: int) -> str:
     runs = [("run", str(comparison.runs[run].pk)) for run in (first, second)]
-    return f"?{urlencode([*runs, ('version', comparison.version.number)])}"
+    within = [("slice", comparison.slice.name)] if comparison.slice else []
+    return f"?{urlencode([*runs, *_list_kept(comparison, 'measure'), *within])}"
+
+
+def _list_kept(comparison: RunComparison, name: str) -> list[tuple[str, Any]]:
+    """Return the parameters of the version and, if it is another than the primary one, of the measure."""
+    measure = [(name, comparison.measure)] if comparison.measure != comparison.primary else []
+    return [("version", comparison.version.number), *measure]
