@@ -9,13 +9,14 @@ from django.db.models import OuterRef
 
 from apps.benchmarks.measuring.primary import annotate_last
 from apps.benchmarks.measuring.reading import load_results
-from apps.benchmarks.models import Evaluation, Run
+from apps.benchmarks.models import Evaluation
 from apps.datasets.models import Dataset, Query
 from apps.mappings.models import Mapping
 from apps.mappings.truth import read_truth
-from apps.results.leaderboard.runs import name_primary
+from apps.results.comparison.history import select_ranked
 from apps.results.triage.queries import QueryRow
-from benchbench.access import visible
+from benchbench.access import viewable
+from benchbench.ir.measures import Measure
 from benchbench.site.panels import build_list_url
 
 SHOWN_MAPPINGS, SHOWN_QUERIES = 10, 10
@@ -41,7 +42,7 @@ class Health:
 
 def load_health(dataset: Dataset, user: Any) -> list[Health]:
     """Return the state of the dataset's mappings that the user may see. One query, and two per new partial mapping."""
-    mappings = visible(Mapping.objects.filter(dataset=dataset), user).select_related("collection", "dataset_version")
+    mappings = viewable(Mapping.objects.filter(dataset=dataset), user).select_related("collection", "dataset_version")
     rows = annotate_last(mappings, user, mapping=OuterRef("pk"))[:SHOWN_MAPPINGS]
     return [
         Health(
@@ -68,7 +69,7 @@ def _load_lost_gain(mapping: Mapping) -> float | None:
 class QueryTable:
     """The first queries of a dataset, with their values in the best run of its last benchmark, if it has one.
 
-    `every` is the address of the list of all.
+    The run is the best on the version of `evaluation`. `every` is the address of the list of all.
     """
 
     rows: list[QueryRow]
@@ -84,12 +85,10 @@ def load_query_table(dataset: Dataset, health: Sequence[Health]) -> QueryTable:
     measured = [one.mapping for one in health if one.mapping.facts and one.mapping.last_at]
     if not measured:
         return QueryTable([QueryRow(query, None, []) for query in queries], "", None, every)
-    facts = max(measured, key=lambda mapping: mapping.last_at).facts
-    run = Run.objects.select_related("benchmark__dataset_version").get(pk=facts["run"])
-    evaluation = run.evaluations.select_related("dataset_version").order_by("-dataset_version__number").first()
-    assert evaluation is not None
-    measure = name_primary(run.benchmark)
-    values, results = evaluation.get_by_query(measure), load_results(run, [query.pk for query in queries])
+    last = max(measured, key=lambda mapping: mapping.last_at)
+    measure = str(Measure("nDCG", last.facts["k"]))
+    ranked = select_ranked(measure, run__benchmark=last.last_id).defer(None).select_related("dataset_version__dataset")
+    evaluation: Evaluation = ranked.order_by("-dataset_version__number", "-value", "run__run_order")[0]
+    values, results = evaluation.get_by_query(measure), load_results(evaluation.run, [query.pk for query in queries])
     rows = [QueryRow(query, results.get(query.pk), [values.get(query.pk)]) for query in queries]
-    evaluation.run = run
     return QueryTable(rows, measure, evaluation, every)

@@ -132,6 +132,10 @@ def test_dataset_page_shows_content_before_its_form(admin_client, finished, djan
     table = response.context["query_table"]
     best = Evaluation.objects.get(run=table.evaluation.run, dataset_version__number=2)
     assert {row.query.pk: row.values[0] for row in table.rows} == by_query(best)
+    (other,) = Evaluation.objects.filter(dataset_version__number=2).exclude(pk=best.pk)
+    Evaluation.objects.filter(pk=other.pk).update(means=other.means | {table.measure: 1.0})
+    assert admin_client.get(change_url(dataset)).context["query_table"].evaluation == other, "the best on this version"
+    assert f"{change_url(table.rows[0].result)}?version=2" in page
     assert [(version.number, totals.get("judgments_added")) for version, totals in response.context["versions"]] == [
         (2, 1),
         (1, None),
