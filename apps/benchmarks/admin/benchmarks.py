@@ -59,7 +59,7 @@ class TagFilter(admin.SimpleListFilter):
 @admin.register(Benchmark)
 class BenchmarkAdmin(OwnedAdmin):
     list_display = (
-        *("results_link", "tag_list", "dataset_version", "collection", "status_label"),
+        *("results_link", "dataset_version", "collection", "status_label"),
         *(columns.best_run, columns.value, columns.judged, columns.took, "total_runs", "owner", "created_at"),
     )
     hidden_columns = ("judged", "total_runs")
@@ -141,12 +141,11 @@ class BenchmarkAdmin(OwnedAdmin):
 
     @display(description="benchmark", ordering="name")
     def results_link(self, benchmark: Benchmark) -> str:
-        return format_html('<a href="{}">{}</a>', reverse("admin:benchmark_results", args=[benchmark.pk]), benchmark)
-
-    @display(description="tags", empty_value="–")
-    def tag_list(self, benchmark: Benchmark) -> str | None:
-        tags = [(build_list_url(Benchmark, tag=tag), tag) for tag in benchmark.tags]
-        return format_html_join(", ", '<a href="{}">{}</a>', tags) or None
+        """Return the link to the results, and links to the benchmarks with the same tags."""
+        pairs = [(build_list_url(Benchmark, tag=tag), tag) for tag in benchmark.tags]
+        tags = format_html_join(" ", '<a class="bb-hint" href="{}">{}</a>', pairs)
+        url = reverse("admin:benchmark_results", args=[benchmark.pk])
+        return format_html('<a href="{}">{}</a> {}', url, benchmark, tags)
 
     @display(description="collection", ordering="mapping__collection__name")
     def collection(self, benchmark: Benchmark) -> str:
