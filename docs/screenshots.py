@@ -185,6 +185,27 @@ def surround(boxes: list[dict[str, float]]) -> dict[str, float]:
     return {"x": max(left, 0), "y": max(top, 0), "width": right - left, "height": bottom - top}
 
 
+def take_all(browser: str, pictures: list[Picture]) -> dict[str, str]:
+    """Serve the site, sign in and take pictures. Return the reason of each that is impossible, by file."""
+    from playwright.sync_api import sync_playwright
+
+    from apps.demo.management.commands.demo import USERNAME, find_free_port, give_login, site_and_worker
+
+    password, port = give_login(), find_free_port(8100)
+    with site_and_worker(port), sync_playwright() as playwright:
+        arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        chromium = playwright.chromium.launch(executable_path=browser, args=arguments)
+        page = chromium.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light")
+        blank, root = chromium.new_page(), f"http://127.0.0.1:{port}"
+        page.goto(f"{root}/admin/login/")
+        page.fill("#id_username", USERNAME)
+        page.fill("#id_password", password)
+        page.click("#login-form [type=submit]")
+        left_out = {picture.file: take(page, blank, root, picture) for picture in pictures}
+        chromium.close()
+    return {file: reason for file, reason in left_out.items() if reason}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scifact", type=Path, default=ROOT.parent / "shared" / "data" / "scifact", metavar="DIR")
@@ -203,9 +224,6 @@ def main() -> int:
     django.setup()
 
     from django.core.management import call_command
-    from playwright.sync_api import sync_playwright
-
-    from apps.demo.management.commands.demo import USERNAME, find_free_port, give_login, site_and_worker
 
     call_command("migrate", verbosity=0)
     pictures, left_out = list(make_demo()), {}
@@ -213,20 +231,7 @@ def main() -> int:
         pictures += make_tour(options.scifact, options.vectors)
     else:
         left_out["tour/*.png"] = f"{options.scifact} holds no SciFact in BEIR's layout; name it with --scifact"
-    password, port = give_login(), find_free_port(8100)
-    with site_and_worker(port), sync_playwright() as playwright:
-        arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-        chromium = playwright.chromium.launch(executable_path=browser, args=arguments)
-        page = chromium.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light")
-        blank, root = chromium.new_page(), f"http://127.0.0.1:{port}"
-        page.goto(f"{root}/admin/login/")
-        page.fill("#id_username", USERNAME)
-        page.fill("#id_password", password)
-        page.click("#login-form [type=submit]")
-        for picture in pictures:
-            if options.only in picture.file and (reason := take(page, blank, root, picture)):
-                left_out[picture.file] = reason
-        chromium.close()
+    left_out |= take_all(browser, [picture for picture in pictures if options.only in picture.file])
     for name, reason in left_out.items():
         print(f"left out: {name}: {reason}")
     return 0

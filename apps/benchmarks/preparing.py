@@ -106,6 +106,7 @@ def _store(operation: Operation, parameters: dict[str, Any]) -> None:
     Operation.objects.filter(pk=operation.pk).update(parameters=operation.parameters)
 
 
+@transaction.atomic
 def _start(question: Question, mapping: Mapping, indexes: list[Index], by: User) -> Benchmark:
     mapping.refresh_from_db()
     matrix = question.build(indexes)
@@ -145,8 +146,7 @@ def proceed(operation: Operation) -> None:
         return
     plan = lead.parameters[PREPARATION]
     try:
-        with transaction.atomic():
-            benchmark = _start(preparation.question, preparation.mapping, preparation.indexes, preparation.user)
+        benchmark = _start(preparation.question, preparation.mapping, preparation.indexes, preparation.user)
         plan |= {"benchmark": str(benchmark.pk), "error": ""}
     except Exception as error:
         if was_ended(error) or isinstance(find_failure(error), LockedError):

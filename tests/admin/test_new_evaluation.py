@@ -144,6 +144,15 @@ def test_unexpected_error_leaves_the_index(staff: Client, monkeypatch: Any) -> N
     assert "ZeroDivisionError" in staff.get(reverse("admin:operation_benchmark", args=[lead.pk])).content.decode()
 
 
+def test_refused_start_leaves_no_benchmark(staff: Client, settings: Any) -> None:
+    send(staff)
+    wait(Operation.objects.get())
+    settings.BENCHMARK_MAX_RUNNING_PER_USER = 1
+    refused = send(staff, question="reranking")
+    assert "a user may have at most 1" in refused.content.decode()
+    assert Benchmark.objects.count() == 1
+
+
 def test_second_tab_starts_no_second_benchmark(staff: Client) -> None:
     send(staff)
     chosen = {"collection": Collection.objects.get().pk, "dataset": Dataset.objects.get().pk}

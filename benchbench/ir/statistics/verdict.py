@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass
-from statistics import NormalDist
 
 from benchbench.ir.statistics.resampling import ComparisonError
-from benchbench.ir.statistics.significance import Comparison, Pair
+from benchbench.ir.statistics.significance import Comparison, Pair, foresee_detectable
 
 MAX_QUERIES = 100_000  # a difference that needs more is too small to settle by judging
 
@@ -90,10 +89,9 @@ def estimate_queries(pair: Pair, comparison: Comparison) -> int | None:
     """
     if not abs(pair.difference) > 0 or not pair.standard_error:
         return None
-    # With so few queries that nothing can be significant, the critical value among many is unknown: use Bonferroni's.
-    normal = NormalDist()
-    critical = comparison.critical or normal.inv_cdf(1 - comparison.alpha / (2 * len(comparison.pairs)))
-    detectable = (critical + normal.inv_cdf(comparison.power)) * pair.standard_error
+    detectable = pair.detectable or foresee_detectable(  # with too few queries for any to be significant
+        pair.standard_error, 1, len(comparison.pairs), alpha=comparison.alpha, power=comparison.power
+    )
     more = comparison.n * ((detectable / pair.difference) ** 2 - 1)
     if more > MAX_QUERIES:
         return None
