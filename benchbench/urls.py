@@ -54,7 +54,7 @@ urlpatterns = [
     path("metrics", metrics),
     path("admin/rq/", include((list_queue_pages(), "django_rq"))),
     path("admin/", admin.site.urls),
-    *([path("sso/", include("apps.accounts.urls"))] if settings.BENCHBENCH_OIDC_ISSUER else []),
+    *([path("sso/", include("apps.accounts.openid"))] if settings.BENCHBENCH_OIDC_ISSUER else []),
     path("api/v2/", include("apps.api.urls")),
     path("api/docs/", staff_member_required(docs), name="api_docs"),
     re_path(r"^api(?!/docs$)(?:/|$)", not_found),  # /api/docs is sent on to where it ends in a slash, as pages are

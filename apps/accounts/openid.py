@@ -18,7 +18,7 @@ from django.contrib.auth import login
 from django.db import IntegrityError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.urls import reverse
+from django.urls import path, reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 from redis.exceptions import RedisError
@@ -132,3 +132,9 @@ def finish(request: HttpRequest) -> HttpResponse:
     except BROKEN as error:
         return fail(request, error)
     return answer
+
+
+urlpatterns = [
+    path("", start, name="single_sign_on"),
+    path("callback/", finish, name="single_sign_on_callback"),
+]

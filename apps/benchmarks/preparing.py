@@ -46,7 +46,7 @@ class Preparation:
 
     @property
     def is_ready(self) -> bool:
-        """Return whether the mapping is resolved and every index is ready. A mapping that nobody updates has ended."""
+        """Return whether the mapping is resolved, is not being resolved again, and every index is ready."""
         updating = is_stale(self.mapping) and Operation.active_on(self.mapping)
         resolved = self.mapping.status != Mapping.Status.PENDING and not updating
         return resolved and all(index.status == Index.Status.READY for index in self.indexes)

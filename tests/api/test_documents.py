@@ -39,8 +39,8 @@ ELSEWHERE = (
     *("benchbench.ir.planning.query_text", "benchbench.ir.profiles", "benchbench.ir.trees", "benchbench.scoring"),
 )
 
-# Importable only where single sign-on is configured; they define no errors.
-CONFIGURED = ("apps.accounts.openid", "apps.accounts.urls")
+# Importable only where single sign-on is configured; it defines no errors.
+CONFIGURED = ("apps.accounts.openid",)
 
 REST_FRAMEWORK = (
     exceptions.AuthenticationFailed,

@@ -52,10 +52,10 @@ def _compute_floors(common: CommonRules, baseline: Baseline | None, run: Run) ->
     """Return the least mean of each slice: the baseline's, less what it may fall by."""
     if baseline is None:
         raise GateError("Slices are compared with the means of a baseline: choose one.", field="baseline")
-    found = find_differences([run, baseline.run], version=run.benchmark.dataset_version)
-    if not found.comparable:
-        raise GateError(" ".join(found.refusals), field="baseline")
-    evaluation = found.evaluations[baseline.run_id]
+    comparison = find_differences([run, baseline.run], version=run.benchmark.dataset_version)
+    if not comparison.comparable:
+        raise GateError(" ".join(comparison.refusals), field="baseline")
+    evaluation = comparison.evaluations[baseline.run_id]
     slicing = load_slicing(baseline.run.benchmark, evaluation)
     floors = {}
     for name in common.slices:
