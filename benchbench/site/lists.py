@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from django.contrib.admin.utils import label_for_field
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
+from django.db.models import F, OrderBy, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from unfold.views import ChangeList
@@ -26,6 +26,18 @@ class AnnotatedList(ChangeList):
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
         self.root_queryset = self.model_admin.annotate_rows(request, self.root_queryset)
         return super().get_queryset(request, exclude_parameters)
+
+    def get_ordering(self, request: HttpRequest, queryset: QuerySet[Any]) -> list[Any]:
+        """Return the order of the rows. Rows without a value come last, also where values fall."""
+        fields = {field.name for field in self.model._meta.fields if field.is_relation or not field.null}
+        terms = []
+        for term in super().get_ordering(request, queryset):
+            if isinstance(term, OrderBy):
+                term = OrderBy(term.expression, descending=term.descending, nulls_last=True)
+            elif term.startswith("-") and term[1:] not in fields | {"pk"}:
+                term = F(term[1:]).desc(nulls_last=True)
+            terms.append(term)
+        return terms
 
 
 class ListAdmin(StrictAdmin):

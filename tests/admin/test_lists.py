@@ -188,6 +188,12 @@ def test_lists_sort_by_value_and_filter_by_chips(admin_client: Client, measured:
     column = [getattr(name, "__name__", name) for name in listing.list_display].index("value")
     ordered = admin_client.get(build_list_url(Run, o=f"-{column}")).context["cl"].result_list
     assert [run.run_order for run in ordered][-2:] == [1, 4], "runs without a value come last"
+    make_benchmark(measured.mapping, [0.1], name="unended", started_at=None, completed_at=None)
+    page = admin_client.get(build_list_url(Benchmark)).context["cl"]
+    took = [getattr(name, "__name__", name) for name in page.list_display].index("took")
+    for address in (f"?o={took}", f"?o=-{took}"):
+        rows = admin_client.get(build_list_url(Benchmark) + address).context["cl"].result_list
+        assert [row.name for row in rows][-1] == "unended"
 
 
 def test_tags_filter_benchmarks_and_hidden_ones_stay_hidden(client_of_ada: Client, measured: Benchmark) -> None:

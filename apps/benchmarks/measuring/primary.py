@@ -4,7 +4,7 @@ from typing import Any, TypeVar
 
 from django.db.models import CharField, F, FloatField, Func, Model, OuterRef, QuerySet, Subquery, TextField, Value
 from django.db.models.fields.json import KeyTextTransform
-from django.db.models.functions import Cast, Coalesce, Concat, JSONObject
+from django.db.models.functions import Cast, Concat, JSONObject
 
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.operations.models import Status
@@ -58,9 +58,9 @@ def annotate_last(rows: QuerySet[M], user: Any, **filters: Any) -> QuerySet[M]:
     return annotated.annotate(facts=select_facts(run__benchmark=OuterRef("last_id")))
 
 
-def order_by_fact(name: str) -> Coalesce:
-    """Return the expression that orders rows by a number of the annotation `facts`; rows without it have the lowest."""
-    return Coalesce(Cast(KeyTextTransform(name, "facts"), FloatField()), Value(-1.0))
+def order_by_fact(name: str) -> Cast:
+    """Return the expression that orders rows by a number of the annotation `facts`."""
+    return Cast(KeyTextTransform(name, "facts"), FloatField())
 
 
 def _select_mean(measure: str) -> Cast:
