@@ -291,8 +291,8 @@ def test_the_widest_departure_is_named_with_each_panel(admin_client, db):
     text = text_of(page(admin_client, benchmark=benchmark.pk))
     gap = values[1] - values[0]
     assert (
-        f"top 20 is worse by {figure(-gap[60:].mean(), 3)} in “category: numbers” than the reference, worse by "
-        f"{figure(-gap[:60].mean(), 3)} elsewhere Loading"
+        f"compared with the reference, top 20 is worse by {figure(-gap[60:].mean(), 3)} in “category: numbers” and "
+        f"worse by {figure(-gap[:60].mean(), 3)} elsewhere Loading"
     ) in text
     assert "top 10 has the best mean by each of" in text
 

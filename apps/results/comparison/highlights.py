@@ -41,8 +41,12 @@ def describe_slices(comparison: RunComparison, runs: Sequence[int]) -> str:
         return "no run differs from the reference"
     # Of two slices that divide the queries, the one where the difference is.
     *_, inside, outside, run, name = max(departures)
-    words = [f"{'better' if mean > 0 else 'worse'} by {figure(abs(mean), 3)}" for mean in (inside, outside)]
-    sentence = f"{comparison.labels[run]} is {words[0]} in “{name}” than the reference, {words[1]} elsewhere"
+    words = [
+        f"{'better' if mean > 0 else 'worse'} by {figure(abs(mean), 3)}" if round(mean, 3) else "equal"
+        for mean in (inside, outside)
+    ]
+    label = comparison.labels[run]
+    sentence = f"compared with the reference, {label} is {words[0]} in “{name}” and {words[1]} elsewhere"
     return sentence if clear else f"{sentence}, which may be chance"
 
 

@@ -32,10 +32,6 @@ class RankedDocument:
         """Number of ranks by which it is higher here than in the other ranking; below 0 if it is lower."""
         return 0 if self.other_rank is None else self.other_rank - self.rank
 
-    @property
-    def drop(self) -> int:
-        return -self.move
-
 
 @dataclass(frozen=True, slots=True)
 class Column:

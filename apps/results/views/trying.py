@@ -106,6 +106,7 @@ def trial_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUI
     is_valid = form.is_bound and form.is_valid()
     context = {
         "form": form,
+        "trail": [collection],
         "indexes": list_indexes(collection, request.user).count(),
         "trials": form.list_trials() if is_valid else [],
         "judging": _build_judging(request, collection, form) if is_valid else {},

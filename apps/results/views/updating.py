@@ -63,6 +63,7 @@ def moved_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
     )
     context: dict[str, Any] = {
         "version": version,
+        "trail": [dataset],
         "moves": moves,
         "further": further,
         "operations": visible(working, request.user),
