@@ -127,8 +127,8 @@ def _list_dataset_tasks(user: Any) -> Iterator[Task]:
     slots = {"done": Count("slots", filter=Q(slots__done=True)), "slot_count": Count("slots")}
     rounds: QuerySet[Any] = viewable(Round.objects.filter(state=Round.State.OPEN), user).annotate(**slots)
     for round in rounds.order_by("-created_at")[:MAX_TASKS]:
-        done = f"{round.done:,} of {counted(round.slot_count, 'grading')} done"
-        yield Task("gavel", f"The judging round “{round}” is open: {done}.", "Open the round", change_url(round))
+        progress = f"{round.done:,} of {counted(round.slot_count, 'grading')} done"
+        yield Task("gavel", f"The judging round “{round}” is open: {progress}.", "Open the round", change_url(round))
 
 
 def _list_benchmark_tasks(user: Any) -> Iterator[Task]:

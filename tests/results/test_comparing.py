@@ -119,7 +119,7 @@ def test_sentence_on_measures_covers_the_queries_of_their_table(db):
     assert describe_measures(found).startswith("top 10 has the best mean by each of ")
 
 
-def test_described_measure_that_some_runs_lack_covers_the_queries_of_all(runs):
+def test_measure_that_some_runs_lack_covers_common_queries(runs):
     for evaluation in Evaluation.objects.all():
         found_at = [None if place < evaluation.run.run_order else 2.0 for place in range(40)]
         evaluation.measures = [*evaluation.measures, "FirstRelevant@10"]

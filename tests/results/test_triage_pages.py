@@ -118,7 +118,7 @@ def test_side_by_side_walks_queries_by_largest_difference(admin_client, finished
     assert gaps == sorted(gaps, reverse=True)
 
 
-def test_side_by_side_of_runs_without_a_common_query_says_so(admin_client, finished):
+def test_side_by_side_without_a_common_query_says_so(admin_client, finished):
     dense, hybrid = run_of(finished, "dense"), run_of(finished, "hybrid")
     for evaluation in Evaluation.objects.filter(run=dense):
         evaluation.values = [[None] * len(evaluation.query_ids) for _ in evaluation.measures]

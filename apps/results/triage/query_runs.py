@@ -87,8 +87,8 @@ def load_query_runs(
     measures = [name_primary(benchmark), *select_measures(benchmark, benchmark.primary_k)]
     measure = by if by in measures else measures[0]
     before = next((row for row in reversed(at.choices) if row.number < at.version.number), None)
-    shown = {*at.choices[-SHOWN_VERSIONS:], at.version, *([before] if before else [])}
-    values = _load_values(query, benchmark, measure, shown)
+    versions = {*at.choices[-SHOWN_VERSIONS:], at.version, *([before] if before else [])}
+    values = _load_values(query, benchmark, measure, versions)
     runs = _list_runs(query, benchmark, values.get(at.version.pk, {}), values.get(before.pk, {}) if before else {})
     sign = 1 if Measure.parse(measure).definition.better == "lower" else -1
     runs.sort(key=lambda row: (row.value is None, sign * (row.value or 0.0)))
