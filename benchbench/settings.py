@@ -164,8 +164,8 @@ LOGIN_REDIRECT_URL = "admin:index"
 LANGUAGE_CODE = "en-us"
 TIME_ZONE = env_str("TIME_ZONE", "UTC")
 USE_TZ = True
-USE_I18N = False  # English only, ISO dates
-DATE_FORMAT, DATETIME_FORMAT = "Y-m-d", "Y-m-d H:i"
+USE_I18N = False  # English only
+FORMAT_MODULE_PATH = "benchbench.site.formats"  # ISO dates
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # PostgreSQL and Redis: the embedded ones unless a URL names another.

@@ -1,0 +1,1 @@
+"""Formats of dates on pages, by language: `FORMAT_MODULE_PATH`."""

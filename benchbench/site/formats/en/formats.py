@@ -1,0 +1,5 @@
+"""ISO dates. Django's own formats of English take precedence over those in the settings, even without `USE_I18N`."""
+
+DATE_FORMAT = SHORT_DATE_FORMAT = "Y-m-d"
+DATETIME_FORMAT = SHORT_DATETIME_FORMAT = "Y-m-d H:i"
+TIME_FORMAT = "H:i"
