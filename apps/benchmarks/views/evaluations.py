@@ -30,6 +30,7 @@ from apps.mappings.creating import find_mapping
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
 from apps.operations.progress import compute_each_progress
+from apps.operations.queueing import count_each_ahead
 from apps.operations.waiting import describe_wait
 from apps.retrieval.encoders.admitting import describe_name_problem
 from apps.retrieval.llms.servers import find_first_llm
@@ -187,20 +188,24 @@ def evaluation_progress(request: HttpRequest, model_admin: SiteAdmin, object_id:
     steps = list(_yield_steps([preparation.mapping, *preparation.indexes]))
     states = [step["state"] for step in steps]
     context = {"title": "New evaluation", "preparation": preparation, "mapping": preparation.mapping, "steps": steps}
-    context |= {"is_failed": "failed" in states or preparation.error, "is_running": "running" in states}
+    context |= {
+        "is_failed": "failed" in states or preparation.error,
+        "is_running": not {"queued", "running"}.isdisjoint(states),
+    }
     return model_admin.render_page(request, "benchmarks/evaluation.html", context)
 
 
 def _yield_steps(rows: list[Any]) -> Iterator[dict[str, Any]]:
-    """Yield a mapping and its indexes with their state ("done", "running" or "failed"), progress, and error."""
+    """Yield a mapping and its indexes: state ("done", "queued", "running" or "failed"), progress, and error."""
     operations = Operation.objects.filter(subject_id__in=[row.pk for row in rows]).order_by("created_at")
     newest = {operation.subject_id: operation for operation in operations}
-    progress = compute_each_progress([operation for operation in newest.values() if operation.is_active])
+    active = [operation for operation in newest.values() if operation.is_active]
+    progress, ahead = compute_each_progress(active), count_each_ahead(active)
     for row in rows:
         operation = newest.get(row.pk)
         if operation and operation.is_active:
-            wait = {"progress": progress[operation], "waiting_for": describe_wait(operation)}
-            yield {"row": row, "state": "running"} | wait
+            wait = {"waiting_for": describe_wait(operation), "position": ahead[operation]}
+            yield {"row": row, "state": operation.status_word, "progress": progress[operation]} | wait
         elif row.status in (Index.Status.READY, Mapping.Status.RESOLVED, Mapping.Status.PARTIAL):
             yield {"row": row, "state": "done"}
         else:
