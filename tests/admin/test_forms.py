@@ -220,7 +220,8 @@ def test_missing_name_is_no_error_in_the_preview(admin_client: Client, library: 
     shown = answer(admin_client, "benchmark_preview", **{"mapping": library.pk, **OfBenchmark.FIELDS, "name": ""})
     assert "8 runs</strong>" in shown
     assert "error_name" not in shown, "what stands there stays"
-    assert "Choose a mapping to count the runs." in answer(admin_client, "benchmark_preview", **OfBenchmark.FIELDS)
+    shown = answer(admin_client, "benchmark_preview", **OfBenchmark.FIELDS)
+    assert "Choose a dataset and a collection to count the runs." in shown
 
 
 def test_choices_follow_the_field_that_decides_them(

@@ -1,15 +1,17 @@
 """Admin pages of benchmarks."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib import admin
+from django.contrib.postgres.fields import ArrayField
 from django.db.models import Count, Func, OuterRef, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from unfold.decorators import action, display
+from unfold.widgets import UnfoldAdminTextInputWidget
 
 from apps.benchmarks.admin import columns
 from apps.benchmarks.launching import cancel, delete_benchmark, launch, retry
@@ -89,6 +91,12 @@ class BenchmarkAdmin(OwnedAdmin):
         Page("import-run/choices/", run_views.run_choices, "run_import_choices"),
     )
     editable = ("name", "description", "tags", "owner", "team")
+    formfield_overrides: ClassVar[dict[Any, Any]] = OwnedAdmin.formfield_overrides | {
+        ArrayField: {
+            "widget": UnfoldAdminTextInputWidget,
+            "help_text": "Words to filter by, separated by commas, such as nightly.",
+        }
+    }
     fieldsets = (
         (None, {"fields": ("name", "description", "tags", ("owner", "team"))}),
         (

@@ -174,7 +174,8 @@ class EvaluationAdmin(FactAdmin):
 def show_runs(request: HttpRequest, index: Index) -> list[Panel]:
     runs = visible(Run.objects.filter(index=index).select_related("benchmark"), request.user, through="benchmark")
     columns = ("label", "benchmark", "status_label")
-    return [Panel("Runs", runs.order_by("-benchmark__created_at", "run_order"), columns)]
+    every = build_list_url(Run, index__id__exact=index.pk)
+    return [Panel("Runs", runs.order_by("-benchmark__created_at", "run_order"), columns, every=every)]
 
 
 add_to(Index, panels=show_runs)

@@ -151,7 +151,7 @@ class BenchmarkForm(PageForm, MatrixFields):
         forms.CharField(max_length=TAG_LENGTH),
         required=False,
         max_length=MAX_TAGS,
-        help_text="Words to filter by, such as nightly.",
+        help_text="Words to filter by, separated by commas, such as nightly.",
     )
     indexes = forms.MultipleChoiceField(
         required=False,

@@ -81,7 +81,8 @@ def add_benchmark(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse
         notes=list(compare_indexes(original, user)) if original else [],
         original=original,
         intro=format_html(
-            'Or <a href="{}">repeat a benchmark from its experiment file</a>.', reverse("admin:benchmark_from_manifest")
+            'Compare configurations, or <a href="{}">repeat a benchmark from its experiment file</a>.',
+            reverse("admin:benchmark_from_manifest"),
         ),
         template="benchmarks/form.html",
     )

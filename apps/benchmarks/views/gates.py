@@ -80,23 +80,23 @@ class GateForm(PageForm):
         help_text="The approved run to compare with.",
     )
     measure = forms.ChoiceField(required=False, help_text="For the mean, the baseline and slices.")
-    at_least = forms.FloatField(label="Least mean", required=False, min_value=0)
+    at_least = forms.FloatField(label="Minimum mean", required=False, min_value=0)
     may_lose = forms.FloatField(
-        label="Largest loss against the baseline",
+        label="Maximum loss against the baseline",
         required=False,
         min_value=0,
-        help_text="A significant loss of more fails. 0: every significant loss fails.",
+        help_text="A significantly larger loss fails. 0: every significant loss fails.",
     )
     statistic = forms.ChoiceField(
         label="Per query", required=False, choices=[(name, name) for name in ("mean", "p50", "p95", "p99")]
     )
-    latency_ms = forms.FloatField(label="Most milliseconds", required=False, min_value=0)
+    latency_ms = forms.FloatField(label="Maximum milliseconds", required=False, min_value=0)
     slices = forms.MultipleChoiceField(
-        label="Slices that must not fall",
+        label="Slices that must not drop",
         required=False,
-        help_text="Their least mean is that of the baseline, less the next field.",
+        help_text="Their minimum mean is that of the baseline minus the maximum drop.",
     )
-    may_fall = forms.FloatField(label="Largest fall", required=False, min_value=0, initial=0.05)
+    may_fall = forms.FloatField(label="Maximum drop", required=False, min_value=0, initial=0.05)
     rules_text = forms.CharField(
         label="Rules",
         required=False,
