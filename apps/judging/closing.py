@@ -47,7 +47,7 @@ class Closed:
         if self.version is None:
             opening = "The round is closed. It had no grades to keep, so the dataset is unchanged."
         else:
-            opening = f"The round is closed: {counted(self.judgments, 'judgment')} more in {self.version}."
+            opening = f"The round is closed: {counted(self.judgments, 'new judgment')} in {self.version}."
         left_out = [
             (self.split, "whose judges are split"),
             (self.outdated, "of queries or documents that changed since"),

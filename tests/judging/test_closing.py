@@ -31,7 +31,7 @@ def test_closing_freezes_a_version_and_rescores_without_searching(benchmark, rou
     assert (closed.version.number, closed.judgments) == (2, 10)
     assert closed.version.judgments.count() == 12
     assert closed.sentence == (
-        "The round is closed: 10 judgments more in questions v2. "
+        "The round is closed: 10 new judgments in questions v2. "
         '"which is better": Measured 2 runs on questions v2 from stored rankings.'
     )
     judgment = closed.version.judgments.get(query__key="q1", doc_ref={"document_id": "d3"})

@@ -40,7 +40,7 @@ ACTS = {
 class PeopleForm(PageForm):
     judges = forms.ModelMultipleChoiceField(
         User.objects.none(),
-        help_text="They get its items. Grades of those whom you remove stay; their open items go to others.",
+        help_text="They grade the items. If you remove a judge, the grades stay, and the open items go to the others.",
         error_messages={"required": "A round needs judges: choose at least one."},
     )
     guidelines = forms.CharField(
@@ -111,7 +111,7 @@ def people_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -
         permitted=True,
         title="Judges and guidelines",
         submit="Save",
-        intro=f"{round.gradings:,} gradings are shared out among the judges."
+        intro=f"{round.gradings:,} gradings are divided among the judges."
         + (f" {round.shared_items:,} items need {round.overlap_judges} judges each." if round.overlap else ""),
         initial={"judges": list(round.judge_ids), "guidelines": round.guidelines},
         original=round,
