@@ -156,7 +156,7 @@ def test_update_reports_failing_and_forbidden_steps(client, admin_client, finish
     client.force_login(viewer)
     assert client.post(page).status_code == 403
     steps = text_of(client.get(change_url(dataset)))
-    assert "Version 2 is frozen; still at an earlier version" in steps
+    assert "Not yet updated to it: 1 mapping" in steps
     assert "Resolve and re-score" not in steps
     with monkeypatch.context() as patched:
         patched.setattr(updating, "rescore", Mock(side_effect=BenchbenchError("No room.")))
@@ -358,9 +358,9 @@ def test_page_links_only_to_visible_objects(client, make_staff, ranking):
     client.force_login(make_staff("ada"))
     set_judgment(ranking.query.dataset, "q1", {"document_id": "d1"}, 0)
     freeze_by_page(client, ranking.query.dataset)
-    assert "at an earlier version: 1 mapping" in text_of(client.get(change_url(ranking.query.dataset)))
+    assert "Not yet updated to it: 1 mapping" in text_of(client.get(change_url(ranking.query.dataset)))
     Mapping.objects.update(owner=make_staff("grace"))
-    assert "at an earlier version: 1 mapping" not in text_of(client.get(change_url(ranking.query.dataset)))
+    assert "Not yet updated to it: 1 mapping" not in text_of(client.get(change_url(ranking.query.dataset)))
 
 
 def test_one_hit_after_the_other_is_judged(admin_client, ranking):

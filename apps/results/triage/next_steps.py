@@ -73,8 +73,8 @@ def _build_update_steps(dataset: Dataset, newest: DatasetVersion, user: Any) -> 
         label = "Resolve and re-score" if mappings else f"Re-score on v{newest.number}"
         permitted = user.has_perm("mappings.change_mapping" if mappings else "benchmarks.change_benchmark")
         yield Step(
-            f"Version {newest.number} is frozen; still at an earlier version: {' and '.join(older)}. Re-scoring uses "
-            "the stored rankings, without searching again.",
+            f"Version {newest.number} is frozen. Not yet updated to it: {' and '.join(older)}. "
+            "Re-scoring uses the stored rankings, without searching again.",
             [Button(label, "rule", "update", primary=True)] if permitted else [],
             reverse("admin:dataset_moved", args=[dataset.pk]),
         )
