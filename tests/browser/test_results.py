@@ -39,6 +39,7 @@ def form(page: Page, library: Mapping) -> Page:
     """The form of a benchmark, with its first preview."""
     page.goto(f"/admin/benchmarks/benchmark/add/?mapping={library.pk}")
     page.wait_for_selector("#preview >> text=3 runs")
+    page.click("text=Everything else")
     return page
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from apps.benchmarks.models import Benchmark, Evaluation
 from apps.judging.handing import list_waiting_slots
-from apps.judging.judges import is_judge, may_lead
-from apps.judging.models import Round, Slot
+from apps.judging.judges import may_lead
+from apps.judging.models import Round
 from apps.judging.settling.progress import Progress
 from benchbench.access import visible
 from benchbench.decimals import counted
@@ -38,7 +38,7 @@ def find_next_step(round: Round, user: Any, progress: Progress, split: int) -> N
     if not round.is_open:
         return _find_after_closing(round, user)
     left = max(0, progress.total_gradings - progress.completed_gradings) if round.offers_items else 0
-    own_items, judges = 0, is_judge(round, user)
+    own_items, judges = 0, user.get_username() in {judge.judge for judge in progress.judges}
     if left and judges:
         own_items = min(left, list_waiting_slots(user).filter(round=round).values("item").distinct().count())
     if own_items:
@@ -54,10 +54,7 @@ def find_next_step(round: Round, user: Any, progress: Progress, split: int) -> N
     if split:
         return NextStep(f"The judges are split on {counted(split, 'item')}: decide each of them.", Act.ADJUDICATE)
     if left:
-        slots = Slot.objects.filter(round=round, done=False)
-        second = min(left, slots.filter(number__gt=1, item__slots__done=True).values("pk").distinct().count())
-        clause = f", {second:,} of them as a second grade" if second else ""
-        return NextStep(f"{_say_waiting(left, 'grading')} for other judges{clause}: add judges or wait.", Act.ASSIGN)
+        return NextStep(f"{_say_waiting(left, 'grading')} for other judges: add judges or wait.", Act.ASSIGN)
     reason = "The result is settled" if round.settled_at else "All items are graded"
     return NextStep(f"{reason}: close the round, and its grades become judgments of a new version.", Act.CLOSE)
 
