@@ -33,8 +33,8 @@ QUERIES = "query_key,query_text,document_id,grade\n" + "".join(
 )
 
 
-def send(client: Client, corpus: str = CORPUS, queries: str = QUERIES, **fields: Any) -> Any:
-    texts = {"corpus": ("fruit.jsonl", corpus), "queries": ("asked.csv", queries)}
+def send(client: Client, corpus: str = CORPUS, queries: str = QUERIES, name: str = "fruit.jsonl", **fields: Any) -> Any:
+    texts = {"corpus": (name, corpus), "queries": ("asked.csv", queries)}
     files = {field: SimpleUploadedFile(name, text.encode()) for field, (name, text) in texts.items() if text}
     return client.post(reverse(FORM), files | {"question": "modes", "encoder": ENCODER} | fields)
 
@@ -42,6 +42,11 @@ def send(client: Client, corpus: str = CORPUS, queries: str = QUERIES, **fields:
 @pytest.fixture
 def staff(transactional_db: None, admin_client: Client) -> Client:
     return admin_client
+
+
+def test_corpus_with_the_name_of_beir_is_named_after_the_queries(staff: Client) -> None:
+    send(staff, name="corpus.jsonl")
+    assert Collection.objects.get().name == "asked"
 
 
 def test_two_files_lead_to_a_benchmark(staff: Client, django_assert_max_num_queries: Any) -> None:
@@ -53,6 +58,7 @@ def test_two_files_lead_to_a_benchmark(staff: Client, django_assert_max_num_quer
         shown = staff.get(page).content.decode()
     for text in (">fruit</a>", "10 documents", "10 queries", "10 of 10 judgments have a document", "<progress"):
         assert text in shown
+    assert "bb-status-queued" in shown
     assert not Benchmark.objects.exists()
     wait(lead)
     benchmark = Benchmark.objects.get()

@@ -22,7 +22,6 @@ from apps.benchmarks.models import Benchmark
 from apps.benchmarks.preparing import load_preparation, prepare
 from apps.collections.models import Collection
 from apps.collections.uploading import ENDINGS, ensure_uploaded_collection
-from apps.datasets.formats.registry import SOURCES
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset
 from apps.datasets.uploading import read_upload, upload_turn
@@ -63,7 +62,8 @@ class EvaluationForm(PageForm):
         required=False,
         limit="BENCHMARK_DATASET_MAX_UPLOAD_BYTES",
         remedy="Import larger files with manage.py import_dataset, and choose the dataset.",
-        help_text=SOURCES,
+        help_text="A .zip of a BEIR directory (queries.jsonl, qrels/SPLIT.tsv) or of TREC judgments with their topics; "
+        "CSV or JSON Lines with a row for each judgment; or any other format of datasets.",
     )
     dataset = forms.ModelChoiceField(Dataset.objects.none(), required=False, label="Or choose a dataset")
     question = forms.ChoiceField(
@@ -128,7 +128,7 @@ def new_evaluation(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespons
             dataset = values["dataset"] or _import_queries(values["queries"], user)
             imported.append(form.keep("dataset", dataset))
             form.content_field = "corpus"
-            collection = values["collection"] or _import_corpus(values["corpus"], user)
+            collection = values["collection"] or _import_corpus(values["corpus"], user, dataset)
             imported.append(form.keep("collection", collection))
             form.content_field = None
             question = QUESTIONS[values["question"]]
@@ -167,10 +167,12 @@ def _import_queries(upload: Any, user: User) -> Dataset:
             return import_dataset(record, name=find_free_name(record.name, taken), owner=user).version.dataset
 
 
-def _import_corpus(upload: Any, user: User) -> Collection:
+def _import_corpus(upload: Any, user: User, dataset: Dataset) -> Collection:
+    """Return the collection of an uploaded file, named after it, or after the dataset if the file has BEIR's name."""
     name = upload.name or "documents"
     ending = next((ending for ending in ENDINGS if name.endswith(ending)), "")
-    return ensure_uploaded_collection(upload, name=name.removesuffix(ending), owner=user)
+    stem = name.removesuffix(ending)
+    return ensure_uploaded_collection(upload, name=dataset.name if stem == "corpus" else stem, owner=user)
 
 
 def evaluation_progress(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
