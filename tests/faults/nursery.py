@@ -27,7 +27,7 @@ def main() -> None:
     import apps
 
     for module in pkgutil.walk_packages(apps.__path__, "apps."):
-        if not module.name.endswith(".__main__"):
+        if not module.name.endswith((".__main__", ".openid")):  # the latter only where single sign-on is configured
             importlib.import_module(module.name)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how they ended
     print("ready", flush=True)
