@@ -1,4 +1,4 @@
-"""First and second look at the pages of a benchmark of 72 runs × 1,109 queries: wall, CPU of both sides, statements."""
+"""Looks at the pages of a benchmark of 72 runs × 1,109 queries: wall, CPU of both sides, statements, size."""
 
 import os
 import statistics
@@ -75,12 +75,16 @@ def pages() -> dict[str, str]:
     from django.urls import reverse
 
     from apps.benchmarks.models import Benchmark, Run
+    from apps.datasets.models import Dataset
+    from benchbench.site.panels import build_list_url, change_url
 
     benchmark = Benchmark.objects.filter(status="completed").order_by("-total_runs", "created_at")[0]
     runs = list(benchmark.runs.filter(status=Run.Status.COMPLETED).order_by("run_order"))
     middle, other = runs[len(runs) // 2], runs[-1]
     result = middle.query_results.order_by("pk")[0]
     compare = reverse("admin:run_compare")
+    dataset, query = benchmark.mapping.dataset, result.query
+    document = benchmark.mapping.collection.documents.order_by("pk")[0]
     print(f"{len(runs)} runs × {benchmark.dataset_version.query_count:,} queries")
     return {
         "start": reverse("admin:index"),
@@ -89,13 +93,22 @@ def pages() -> dict[str, str]:
         "a run, with its losses": reverse("admin:benchmarks_run_change", args=[middle.pk]),
         "a query of it, triaged": reverse("admin:benchmarks_queryresult_change", args=[result.pk]),
         "two runs side by side": f"{reverse('admin:run_side_by_side', args=[middle.pk])}?against={other.pk}",
+        "its query": change_url(query),
+        "a document": change_url(document),
+        "dataset": change_url(dataset),
+        "its history": reverse("admin:dataset_history", args=[dataset.pk]),
+        "new benchmark": f"{reverse('admin:benchmarks_benchmark_add')}?from={benchmark.pk}",
+        "new evaluation": reverse("admin:new_evaluation"),
+        "list of benchmarks": build_list_url(Benchmark),
+        "list of runs": build_list_url(Run),
+        "list of datasets": build_list_url(Dataset),
         "comparison of 2": f"{compare}?run={middle.pk}&run={other.pk}",
         "comparison of 64": f"{compare}?{'&'.join(f'run={run.pk}' for run in runs[:64])}",
     }
 
 
-def looked_at(client: Any, url: str) -> tuple[float, float, float, int]:
-    """Seconds by the clock, of this process and of PostgreSQL's, and statements."""
+def looked_at(client: Any, url: str) -> tuple[float, float, float, int, float]:
+    """Seconds by the clock, of this process and of PostgreSQL's; statements; kB."""
     from django.db import connection
     from django.test.utils import CaptureQueriesContext
 
@@ -108,6 +121,7 @@ def looked_at(client: Any, url: str) -> tuple[float, float, float, int]:
         time.process_time() - began[1],
         server_seconds() - began[2],
         len(asked),
+        len(answer.content) / 1000,
     )
 
 
@@ -157,11 +171,11 @@ def main() -> None:
     client.force_login(boss)
     listed = pages()
     looked_at(client, listed["start"])  # what every first request of a process loads
-    print(f"{'':28}{'first look: wall, CPU, PostgreSQL':>36}  statements   {'second':>20}")
+    print(f"{'':28}{'first look: wall, CPU, PostgreSQL':>36}  statements   {'second':>20}       kB")
     for name, url in listed.items():
         first, second = measured(client, url, asked.rounds)
         seconds = [" ".join(f"{one:6.2f}" for one in look[:3]) for look in (first, second)]
-        print(f"{name:28}{seconds[0]:>34} s  {first[3]:>10.0f}   {seconds[1]:>20} s", flush=True)
+        print(f"{name:28}{seconds[0]:>34} s  {first[3]:>10.0f}   {seconds[1]:>20} s  {second[4]:>6.0f}", flush=True)
 
 
 if __name__ == "__main__":
