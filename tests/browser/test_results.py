@@ -70,7 +70,7 @@ def test_boxes_ticked_during_a_preview_request_stay_ticked(form):
 def test_mapping_choice_updates_indexes_and_invalid_values_are_named(form, library):
     tick(form, "second")
     form.select_option("[name=mapping]", "")
-    form.wait_for_selector("#preview >> text=Choose a mapping")
+    form.wait_for_selector("#preview >> text=Choose a dataset and a collection")
     assert form.locator("[name=indexes]").count() == 0
     form.select_option("[name=mapping]", str(library.pk))
     form.wait_for_selector("#preview >> text=3 runs")
