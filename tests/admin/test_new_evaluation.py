@@ -44,7 +44,7 @@ def staff(transactional_db: None, admin_client: Client) -> Client:
     return admin_client
 
 
-def test_corpus_with_the_name_of_beir_is_named_after_the_queries(staff: Client) -> None:
+def test_beir_corpus_is_named_after_its_queries(staff: Client) -> None:
     send(staff, name="corpus.jsonl")
     assert Collection.objects.get().name == "asked"
 
