@@ -64,7 +64,7 @@ class BenchmarkAdmin(OwnedAdmin):
         *("results_link", "dataset_version", "collection", "status_label"),
         *(columns.best_run, columns.value, columns.judged, columns.took, "total_runs", "owner", "created_at"),
     )
-    hidden_columns = ("judged", "total_runs")
+    hidden_columns = ("best_run", "judged", "total_runs")
     list_display_links = None
     list_filter = (
         TagFilter,

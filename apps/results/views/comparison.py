@@ -77,7 +77,7 @@ def comparison_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpRespons
 def verdict_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
     """Render the verdict on a benchmark, and standings and ranks of its runs; empty if unfinished or with one run.
 
-    `brief=1` renders only the verdict's sentences, for the first page.
+    `brief=1` renders only the verdict's sentences, for the first page and for lists.
     """
     benchmark: Benchmark = model_admin.load_viewed(request, object_id)
     runs = list(benchmark.runs.filter(status=Run.Status.COMPLETED))
