@@ -119,7 +119,9 @@ def _compare_rewriting(indexes: Indexes) -> dict[str, Any] | Unanswerable:
     if index is None:
         return Unanswerable(f"Rewritten queries need an index with an encoder. {problem}")
     matrix = _compare_in_one_mode([index])
-    return matrix | {"query": ["as_asked", "rewrite", "hyde", "multi(3)"], "llms": [llm]}  # type: ignore[operator]
+    if isinstance(matrix, Unanswerable):
+        return matrix
+    return matrix | {"query": ["as_asked", "rewrite", "hyde", "multi(3)"], "llms": [llm]}
 
 
 QUESTIONS = {
