@@ -7,6 +7,7 @@ import ctypes
 import importlib
 import os
 import signal
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -23,8 +24,12 @@ def action(act: Callable[[], None], *, name: str = "") -> Callable[[], None]:
 
 @action
 def freeze() -> None:
-    """Stand still, as a paused container or a host that swaps does, until somebody wakes it."""
+    """Stand still, as a paused container or a host that swaps does, until somebody wakes it.
+
+    The kernel may stop this thread only after others of its process: it must not commit meanwhile.
+    """
     os.killpg(0, signal.SIGSTOP)
+    time.sleep(1)
 
 
 @action
