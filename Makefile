@@ -102,5 +102,5 @@ $(INSTALLED): pyproject.toml constraints.txt
 
 # Adds packages to those of the site, without removing any.
 $(INSTALLED_DEV): $(INSTALLED)
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev,ir-datasets,chromadb,faiss,lancedb,sqlite-vec,ollama,openai,umap]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev,ir-datasets,chromadb,faiss,lancedb,sqlite-vec,ollama,openai,umap,typesense,datasette]'
 	@touch $@

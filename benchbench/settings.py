@@ -97,6 +97,7 @@ INSTALLED_APPS = [
     "apps.operations",
     "apps.collections",
     "apps.retrieval",
+    "apps.engines",
     "apps.datasets",
     "apps.mappings",
     "apps.benchmarks",
@@ -294,4 +295,6 @@ BENCHBENCH_LLM_TIMEOUTS = env_list("BENCHBENCH_LLM_TIMEOUTS", [])
 BENCHBENCH_LLM_CONTEXTS = env_list("BENCHBENCH_LLM_CONTEXTS", [])
 # The most bytes of their answers, with the prompts, that PostgreSQL keeps.
 BENCHBENCH_LLM_CACHE_BYTES = env_int("BENCHBENCH_LLM_CACHE_BYTES", 2**28, minimum=0)
+# A YAML file that declares search engines and where notices are sent; see docs/engines.md.
+BENCHBENCH_ENGINES = env_str("BENCHBENCH_ENGINES", "")
 BENCHBENCH_DEFAULT_MODEL = env_str("BENCHBENCH_DEFAULT_MODEL", "sentence-transformers/all-MiniLM-L6-v2")
