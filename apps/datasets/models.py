@@ -5,6 +5,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import F, Q
 
+from benchbench.ir.demand import GREATEST_WEIGHT, LEAST_WEIGHT
 from benchbench.models import OwnedModel, PublicModel
 
 
@@ -86,6 +87,7 @@ class Query(models.Model):
     evidence = models.JSONField(default=list, blank=True)
     notes = models.TextField(blank=True)
     metadata = models.JSONField(default=dict, blank=True)
+    weight = models.FloatField(default=1.0, help_text="The demand that it stands for, such as how often it was asked.")
     since = models.PositiveIntegerField(default=1, help_text="First version that has it.")
     until = models.PositiveIntegerField(null=True, blank=True, help_text="First version without it.")
 
@@ -98,6 +100,9 @@ class Query(models.Model):
                 fields=["dataset", "key"], condition=Q(until__isnull=True), name="query_key_current"
             ),
             models.CheckConstraint(condition=~Q(key="") & ~Q(text=""), name="query_has_key_and_text"),
+            models.CheckConstraint(
+                condition=Q(weight__gte=LEAST_WEIGHT, weight__lte=GREATEST_WEIGHT), name="query_weight"
+            ),
             models.CheckConstraint(condition=Q(until__isnull=True) | Q(until__gt=F("since")), name="query_since_until"),
         ]
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from benchbench.errors import BenchbenchError
+from benchbench.ir.demand import GREATEST_WEIGHT, LEAST_WEIGHT, is_weight
 from benchbench.reading.objects import drop_nulls
 from benchbench.reading.strict_json import dump_canonical, fault, kind
 
@@ -59,6 +60,7 @@ class QueryRecord:
     evidence: Sequence[Any] = ()
     notes: str = ""
     metadata: dict[str, Any] = field(default_factory=dict)
+    weight: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +143,11 @@ def check_query(query: QueryRecord) -> None:
             )
     if any(len(name) > SLICE_LENGTH for name in query.slices):
         raise DatasetError(f"{label} has a slice of more than {SLICE_LENGTH} characters.", field="slices")
+    if not is_weight(query.weight):
+        raise DatasetError(
+            f"{label} has the weight {query.weight}: give a number from {LEAST_WEIGHT:g} to {GREATEST_WEIGHT:g}.",
+            field="weight",
+        )
     judgments = [[getattr(judgment, name) for name in JUDGMENT_FIELDS] for judgment in query.judgments]
     if flaw := fault([[getattr(query, name) for name in QUERY_FIELDS], judgments]):
         raise DatasetError(f"{label} {flaw}.")

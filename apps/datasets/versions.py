@@ -80,8 +80,12 @@ def hash_ref(doc_ref: dict[str, Any]) -> str:
 
 
 def encode_query(query: QueryRecord | Query) -> str:
-    """Return the hashed fields of a query, without its judgments, as canonical JSON."""
-    return dump_canonical([getattr(query, name) for name in QUERY_FIELDS])
+    """Return the hashed fields of a query, without its judgments, as canonical JSON.
+
+    A weight of 1 is left out, so that a version without weights has the hash that it had before there were weights.
+    """
+    weight = [float(query.weight)] if query.weight != 1 else []
+    return dump_canonical([*(getattr(query, name) for name in QUERY_FIELDS if name != "weight"), *weight])
 
 
 def encode_judgment(judgment: JudgmentRecord | Judgment) -> str:

@@ -32,6 +32,7 @@ WHOLE = DatasetRecord(
             evidence=["red", {"page": 3}, None],
             notes="A warm-up.",
             metadata={"author": "mara", "deep": [1, [2]]},
+            weight=2.5,
         ),
         QueryRecord("q2", "what?"),
         QueryRecord("ü", "Ünïcödé\u2028 \U0001f34e", [JudgmentRecord({"uri": "'-x"}, 2)]),
@@ -46,7 +47,7 @@ SAMPLES = {
     "beir": DatasetRecord(
         "beir",
         [
-            QueryRecord("q1", " red\n", by_id(-1, 0, 4), split="dev-1", metadata={"a": [1]}),
+            QueryRecord("q1", " red\n", by_id(-1, 0, 4), split="dev-1", metadata={"a": [1]}, weight=40.0),
             QueryRecord("q 2", "blue", by_id(1), split="dev-1"),
         ],
         metadata={"split": "dev-1"},
@@ -100,7 +101,7 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(texts(), inner, max_size=2),
     max_leaves=3,
 )
-NAMES = st.sampled_from(["version", "split", "name", "expected_positive_count", "notes"])
+NAMES = st.sampled_from(["version", "split", "name", "expected_positive_count", "notes", "weight"])
 OBJECTS = st.dictionaries(NAMES | texts(), VALUES, max_size=2)
 REFERENCES = st.dictionaries(
     st.sampled_from(["document_id", "uri", "content_hash", "path", "file_name"]), FILLED | WORDS, min_size=1, max_size=2
@@ -147,6 +148,7 @@ def _records(of_judgment: dict[str, Any], of_query: dict[str, Any], judged: tupl
             "filters": OBJECTS,
             "evidence": st.lists(VALUES, max_size=2),
             "metadata": OBJECTS,
+            "weight": st.sampled_from([1.0, 1e-9, 0.1, 7.0, 1e12]),
             **{name: texts() for name in ("category", "difficulty", "query_type", "expected_answer", "notes")},
         }
         | of_query,

@@ -10,7 +10,7 @@ from rest_framework.exceptions import NotFound
 from rest_framework.response import Response
 
 from apps.api.answers import Answer, ModelAnswer, answer_page, build_page
-from apps.api.fields import Int, PageQuery, StrictSerializer, Text
+from apps.api.fields import Int, Number, PageQuery, StrictSerializer, Text
 from apps.api.resource import delete, get, patch, post
 from apps.api.resources.datasets import DatasetPart, StateQuery
 from apps.api.resources.judgments import JudgmentAnswer
@@ -20,6 +20,7 @@ from apps.datasets.editing.queries import add_query, edit_query, remove_query
 from apps.datasets.models import Dataset, DatasetVersion, Query
 from apps.datasets.records import LABEL_LENGTH, LENGTHS, SLICE_LENGTH, QueryRecord
 from apps.datasets.versions import add_counts, find_version
+from benchbench.ir.demand import GREATEST_WEIGHT, LEAST_WEIGHT
 
 BLANK: dict[str, Any] = {"required": False, "allow_blank": True}
 
@@ -44,6 +45,7 @@ class QueryChange(StrictSerializer):
     evidence = serializers.ListField(child=serializers.JSONField(allow_null=True), required=False)
     notes = Text(**BLANK)
     metadata = serializers.DictField(required=False)
+    weight = Number(required=False, min_value=LEAST_WEIGHT, max_value=GREATEST_WEIGHT, help_text="Its demand.")
 
 
 class NewQuery(QueryChange):
@@ -64,7 +66,7 @@ class QueryAnswer(ModelAnswer):
         model = Query
         fields = [
             *("id", "query_key", "query_text", "slices", "category", "difficulty", "query_type", "split", "filters"),
-            *("expected_answer", "evidence", "notes", "metadata", "since", "until"),
+            *("expected_answer", "evidence", "notes", "metadata", "weight", "since", "until"),
         ]
         extra_kwargs = {"id": {"help_text": "Of this wording: a reworded query has another id."}}
 
@@ -164,9 +166,10 @@ class ChangedQuery(QueryAnswer):
     """A query whose text or description changed."""
 
     text_before = serializers.CharField()
+    weight_before = serializers.FloatField()
 
     class Meta(QueryAnswer.Meta):
-        fields = [*QueryAnswer.Meta.fields, "text_before"]
+        fields = [*QueryAnswer.Meta.fields, "text_before", "weight_before"]
 
 
 class ChangedJudgment(JudgmentAnswer):

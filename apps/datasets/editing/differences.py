@@ -69,8 +69,9 @@ class Difference:
     """A version against the earlier version with number `since`; 0 means an empty version, so everything is added.
 
     Added and changed rows are those of the version, removed rows those of the earlier one. A changed query has its
-    earlier text as `text_before`, a changed judgment its earlier grade as `grade_before`. Edits that were reverted are
-    not changes. Judgments are compared by query key and reference, for the queries that both versions have.
+    earlier text and weight as `text_before` and `weight_before`, a changed judgment its earlier grade as
+    `grade_before`. Edits that were reverted are not changes. Judgments are compared by query key and reference, for the
+    queries that both versions have.
     """
 
     version: DatasetVersion
@@ -88,7 +89,7 @@ class Difference:
     def queries_changed(self) -> QuerySet[Query]:
         before = self._ended_queries.filter(key=OuterRef("key"))
         changed = self._begun_queries.filter(Exists(before), ~Exists(before.filter(SAME_QUERY)))
-        return changed.annotate(text_before=Subquery(before.values("text")[:1]))
+        return changed.annotate(**{f"{name}_before": Subquery(before.values(name)[:1]) for name in ("text", "weight")})
 
     @property
     def judgments_added(self) -> QuerySet[Judgment]:

@@ -10,6 +10,7 @@ from django.conf import settings
 
 from apps.datasets import records
 from benchbench.decimals import list_some
+from benchbench.ir.demand import is_weight
 from benchbench.reading.objects import Checked, Filled, Listed, StrictRecord, fault, read_as, refuse
 from benchbench.reading.strict_json import decode, dump_canonical, kind, parse, read_chunks
 
@@ -18,7 +19,7 @@ GRADES = {grade: grade for grade in range(4)} | {str(grade): grade for grade in 
 DEFAULT_GRADE = 2
 # Keys of a query's metadata that become the query's own fields.
 STRINGS = ("category", "difficulty", "query_type", "split", "expected_answer", "notes")
-OWN_FIELDS = (*STRINGS, "slices", "filters", "evidence")
+OWN_FIELDS = (*STRINGS, "slices", "filters", "evidence", "weight")
 # Keys of a dataset's metadata that become its own fields, by type.
 ABOUT: dict[str, type | tuple[type, ...]] = {
     "name": str,
@@ -150,7 +151,11 @@ def _build_dataset(
         metadata=metadata,
         queries=queries,
         duplicates=duplicates,
-        warnings=[*_yield_plain_warnings(metadata, queries), *_yield_filter_warnings(queries)],
+        warnings=[
+            *_yield_plain_warnings(metadata, queries),
+            *_yield_filter_warnings(queries),
+            *yield_weight_warnings(queries),
+        ],
     )
 
 
@@ -158,6 +163,8 @@ def is_own(name: str, value: Any) -> bool:
     """Return whether a key of a query's metadata, one of OWN_FIELDS, has a valid value for the query's own field."""
     if name in STRINGS:
         return isinstance(value, str) and len(value) <= records.LENGTHS.get(name, len(value))
+    if name == "weight":
+        return is_weight(value)
     if name == "slices" and isinstance(value, list):
         return all(isinstance(slice, str) and slice.strip() and len(slice) <= records.SLICE_LENGTH for slice in value)
     return isinstance(value, dict if name == "filters" else list)
@@ -185,6 +192,16 @@ def _yield_filter_warnings(queries: list[records.QueryRecord]) -> Iterator[str]:
         )
 
 
+def yield_weight_warnings(queries: list[records.QueryRecord]) -> Iterator[str]:
+    """Yield the warning that the queries' weights change the means."""
+    if len({query.weight for query in queries}) > 1:
+        weighted = [query.key for query in queries if query.weight != 1]
+        yield (
+            f"metadata.weight is the demand that a query stands for: {list_some(weighted)} state one, and a benchmark "
+            "weights its means by it unless it is created with the weighting equal."
+        )
+
+
 def _query(item: Any, path: str) -> tuple[records.QueryRecord, int]:
     """Return a query and the number of its repeated judgments."""
     query = read_as(_Query, item, prefix=f"{path}.", suffix=_name_query(item))
@@ -194,6 +211,7 @@ def _query(item: Any, path: str) -> tuple[records.QueryRecord, int]:
         refuse(f"{path}.relevant_docs", problem, suffix=suffix)
     metadata = dict(query.metadata)
     own_fields = {name: metadata.pop(name) for name in OWN_FIELDS if name in metadata and is_own(name, metadata[name])}
+    own_fields["weight"] = float(own_fields.get("weight", 1))
     own_fields["slices"] = list(dict.fromkeys(own_fields.get("slices", [])))
     judgments: dict[str, records.JudgmentRecord] = {}
     for index, doc in enumerate(docs):

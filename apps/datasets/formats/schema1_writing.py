@@ -64,7 +64,7 @@ def _dump_record(record: DatasetRecord) -> Iterator[str]:
 
 
 def _build_item(query: QueryRecord) -> dict[str, Any]:
-    own_fields = {name: value for name in OWN_FIELDS if (value := getattr(query, name))}
+    own_fields = {name: value for name in OWN_FIELDS if _is_stated(value := getattr(query, name))}
     return {
         "query_key": query.key,
         "query_text": query.text,
@@ -73,6 +73,11 @@ def _build_item(query: QueryRecord) -> dict[str, Any]:
             {"doc_ref": judgment.doc_ref, "relevance_grade": judgment.grade} for judgment in query.judgments
         ],
     }
+
+
+def _is_stated(value: Any) -> bool:
+    """Return whether a query's own field differs from its default; only a weight is a number."""
+    return bool(value) and value != 1
 
 
 def _fit(query: QueryRecord) -> QueryRecord:
@@ -94,4 +99,4 @@ def _fit(query: QueryRecord) -> QueryRecord:
 
 def _is_free(key: str, value: Any, query: QueryRecord) -> bool:
     """Return whether a key of metadata can be written: the reader must not take it for the query's own field."""
-    return key not in OWN_FIELDS or not (is_own(key, value) or getattr(query, key))
+    return key not in OWN_FIELDS or not (is_own(key, value) or _is_stated(getattr(query, key)))

@@ -16,12 +16,13 @@ from apps.datasets.records import (
     find_doc_ref_fault,
 )
 from benchbench.files.tables import read_table
+from benchbench.ir.demand import is_weight
 from benchbench.reading.objects import drop_nulls
 from benchbench.reading.strict_json import dump_canonical, kind, parse
 
 REQUIRED = ("query_key", "query_text", "grade")
 REFERENCES = ("doc_ref", *DOC_REF_KEYS)
-OPTIONAL = ("category", "difficulty", "query_type", "split", "expected_answer", "notes")
+OPTIONAL = ("category", "difficulty", "query_type", "split", "expected_answer", "notes", "weight")
 FIELDS = (*REQUIRED, *REFERENCES, *OPTIONAL)
 MAX_LISTED = 5
 GRADE = re.compile(r"[+-]?[0-9]{1,9}")
@@ -108,7 +109,8 @@ def _refuse_unknown(location: str, names: Iterable[str], allowed_columns: Collec
 
 
 def _describe(query: _Query, location: str, cells: Mapping[str, Any]) -> None:
-    texts = {name: _parse_text(location, name, cells.get(name)) for name in ("query_text", *OPTIONAL)}
+    parsers = dict.fromkeys(("query_text", *OPTIONAL), _parse_text) | {"weight": _parse_weight}
+    texts = {name: parse_cell(location, name, cells.get(name)) for name, parse_cell in parsers.items()}
     for name, text in texts.items():
         before = query.texts.get(name, "")
         if text and before and text != before:
@@ -172,9 +174,25 @@ def _parse_text(location: str, name: str, value: Any) -> str:
     return value.strip()
 
 
+def _parse_weight(location: str, name: str, value: Any) -> str:
+    """Return a weight as the shortest text of its number; "" for none."""
+    if value in (None, ""):
+        return ""
+    try:
+        weight = float(value) if isinstance(value, str) else value
+    except ValueError:
+        weight = value
+    if not is_weight(weight):
+        raise DatasetError(
+            f"{location} has the {name} {json.dumps(value)[:40]}, which is not a positive number.", field=name
+        )
+    return str(float(weight))
+
+
 def _record(key: str, query: _Query) -> QueryRecord:
     texts = dict(query.texts)
     text = texts.pop("query_text", "")
     if not text:
         raise DatasetError(f"{query.location} has no query_text for the query {key[:60]!a}, nor has a later line.")
-    return QueryRecord(key=key, text=text, judgments=list(query.judgments.values()), **texts)  # type: ignore[arg-type]
+    weight = float(texts.pop("weight", 1))
+    return QueryRecord(key, text, list(query.judgments.values()), weight=weight, **texts)  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.contrib.admin import ModelAdmin
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Max, Min, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
@@ -40,7 +40,7 @@ def describe_dataset(dataset: Dataset) -> dict[str, Any]:
     """Return what the page of a dataset shows: its newest frozen version, or its draft, and what that holds.
 
     `grades` and `splits` count judgments by grade, highest first, and queries by split. `versions` pairs each of the
-    newest versions with the totals of its difference from the one before.
+    newest versions with the totals of its difference from the one before. `weights` has the least and greatest weight.
     """
     versions = list(dataset.versions.select_related("dataset")[: SHOWN_VERSIONS + 1])
     newest = dataset.versions.exclude(frozen_at=None).select_related("dataset").first()
@@ -51,6 +51,7 @@ def describe_dataset(dataset: Dataset) -> dict[str, Any]:
         "described": described and add_counts(described),
         "grades": described and _count_shares(described.judgments, "-grade"),
         "splits": described and _count_shares(described.queries, "split"),
+        "weights": described and described.queries.aggregate(least=Min("weight"), most=Max("weight")),
         "versions": [(add_counts(version), _load_totals(version)) for version in versions[:SHOWN_VERSIONS]],
         "every_version": build_list_url(DatasetVersion, dataset__id__exact=dataset.pk)
         if len(versions) > SHOWN_VERSIONS

@@ -16,6 +16,7 @@ from apps.datasets.models import Query
 from apps.datasets.records import LENGTHS, SLICE_LENGTH, QueryRecord
 from benchbench.access import may_change
 from benchbench.errors import BenchbenchError
+from benchbench.ir.demand import GREATEST_WEIGHT, LEAST_WEIGHT
 from benchbench.reading import strict_json
 from benchbench.site.admin import SiteAdmin
 from benchbench.site.pages import Sections, find_next_page, show_form, staff
@@ -92,7 +93,7 @@ class QueryForm(RemovableForm):
     needed = "query_text"
     sections: ClassVar[Sections] = (
         ("", "", ("query_text", "expected_answer", "notes")),
-        ("Slices of results", "", ("slices", *FACTS)),
+        ("Slices of results", "", ("slices", *FACTS, "weight")),
         ("For programs", "As JSON. Optional.", ("filters", "evidence", "metadata")),
     )
 
@@ -104,11 +105,21 @@ class QueryForm(RemovableForm):
     difficulty = _build_field("difficulty", "Such as easy.")
     query_type = _build_field("query_type", "Such as factual.")
     split = _build_field("split", "Such as test.")
+    weight = forms.FloatField(
+        required=False,
+        min_value=LEAST_WEIGHT,
+        max_value=GREATEST_WEIGHT,
+        help_text="The demand that it stands for, such as how often it was asked; 1 if blank.",
+    )
     filters = JSONText(
         dict, help_text="Metadata that a document must have to be found: {&quot;version&quot;: &quot;3.11&quot;}."
     )
     evidence = JSONText(list, help_text="Passages that hold the answer: [&quot;It is free.&quot;].")
     metadata = JSONText(dict, help_text="Anything else, kept as it is.")
+
+    def clean_weight(self) -> float:
+        weight: float | None = self.cleaned_data["weight"]
+        return 1.0 if weight is None else weight
 
     def get_values(self) -> dict[str, Any]:
         """Return the form's values, under the names of a record."""
