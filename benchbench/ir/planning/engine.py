@@ -80,12 +80,12 @@ def _read_text(text: object) -> tuple[str, dict[str, list[Any]]]:
     match = SETTING.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         raise EngineSettingError(f"{format_value(text)} is not an engine such as shop or shop(boost=2).")
-    rest, lists, position = match["parameters"] or "", {}, 0
-    while rest[position:].strip():
-        parameter = PARAMETER.match(rest, position)
+    listed, lists, position = match["parameters"] or "", {}, 0
+    while listed[position:].strip():
+        parameter = PARAMETER.match(listed, position)
         if parameter is None:
             raise EngineSettingError(
-                f"{format_value(rest[position:].strip())} is not a parameter such as boost=2, boost=1|2 or "
+                f"{format_value(listed[position:].strip())} is not a parameter such as boost=2, boost=1|2 or "
                 'fields="title,text".'
             )
         if parameter["name"] in lists:
