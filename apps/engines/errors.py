@@ -1,0 +1,38 @@
+"""Errors of requests to search engines and to addresses of notices. No message contains a secret."""
+
+from typing import Any
+
+from benchbench.errors import BenchbenchError
+
+
+class EngineError(BenchbenchError):
+    """A search engine is not declared, or does not give a complete answer."""
+
+    code = "engine"
+
+
+class TemporaryEngineError(EngineError):
+    """The engine fails for now: another request may succeed, after `retry_after` seconds if the engine says so."""
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class EngineTimeoutError(TemporaryEngineError):
+    """A request took longer than its total time. It is not repeated at once, because it may be a slow query."""
+
+
+class EngineDownError(EngineError):
+    """The engine did not answer for as long as its declaration waits: no further question can be asked."""
+
+    code = "engine_down"
+
+
+class AnswerError(EngineError):
+    """An answer cannot be mapped, or is only part of one. `path` failed on `part`."""
+
+    def __init__(self, message: str, *, path: str = "", part: Any = None) -> None:
+        super().__init__(message)
+        self.path = path
+        self.part = part
