@@ -30,9 +30,9 @@ class EngineDownError(EngineError):
 
 
 class AnswerError(EngineError):
-    """An answer cannot be mapped, or is only part of one. `path` failed on `part`."""
+    """An answer cannot be mapped, or is only part of one. `path` failed on `looked_at`."""
 
-    def __init__(self, message: str, *, path: str = "", part: Any = None) -> None:
+    def __init__(self, message: str, *, path: str = "", looked_at: Any = None) -> None:
         super().__init__(message)
         self.path = path
-        self.part = part
+        self.looked_at = looked_at

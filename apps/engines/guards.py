@@ -156,7 +156,7 @@ def _fetch(session: requests.Session, request: Request, limits: Limits, subject:
         prepared,
         stream=True,
         timeout=(min(limits.connect, limits.total), limits.total),
-        verify=session.verify or True or True,
+        verify=session.verify or True,
     )
     is_read = False
     try:
@@ -182,19 +182,19 @@ def _refuse_encoding(response: requests.Response, subject: str) -> None:
         raise EngineError(f"{subject} sent a compressed body, which was refused: switch its compression off.")
 
 
-def _read_body(response: requests.Response, most: int, subject: str, *, cut: bool) -> bytes:
-    """Return the body. One of more than `most` bytes is cut, or refused."""
+def _read_body(response: requests.Response, limit: int, subject: str, *, cut: bool) -> bytes:
+    """Return the body. One of more than `limit` bytes is cut, or refused."""
     chunks, size = [], 0
     for chunk in response.raw.stream(CHUNK_BYTES, decode_content=False):
         chunks.append(chunk)
         size += len(chunk)
-        if size > most:
+        if size > limit:
             if cut:
                 break
             raise EngineError(
-                f"{subject} sent more than {most:,} bytes: ask for fewer hits or fields, or raise max_bytes."
+                f"{subject} sent more than {limit:,} bytes: ask for fewer hits or fields, or raise max_bytes."
             )
-    return b"".join(chunks)[:most]
+    return b"".join(chunks)[:limit]
 
 
 def _build_status_error(response: requests.Response, body: bytes, subject: str, secret: Secret) -> EngineError:
