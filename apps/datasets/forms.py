@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 from django import forms
 
+from apps.datasets.formats.rated import MAX_FACTOR
 from apps.datasets.formats.registry import FORMATS, SOURCES
 from apps.datasets.models import Dataset, DatasetVersion
 from apps.datasets.records import GRADES, LABEL_LENGTH, DatasetRecord
@@ -73,7 +74,8 @@ class DatasetForm(PageForm):
     sections: ClassVar[Sections] = (
         ("", "", ("file", "format", "name", "description")),
         ("As the next version of a dataset", "", ("dataset", "version")),
-        ("For some formats", "", ("split", "columns")),
+        ("For some formats", "", ("split", "columns", "grade_factor")),
+        ("For a log of queries", "", ("sample", "least_count", "seed")),
     )
 
     file = SizedFileField(
@@ -118,6 +120,22 @@ class DatasetForm(PageForm):
         help_text="For CSV and JSON Lines: one <code>field=column</code> per line if the names differ; "
         "<code>=column</code> ignores a column.",
     )
+    grade_factor = forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=MAX_FACTOR,
+        help_text="For ratings of other tools that are not whole numbers: 10 makes the grade 7 of the rating 0.7.",
+    )
+    sample = forms.CharField(
+        max_length=50,
+        required=False,
+        help_text="Queries drawn from each third of the demand: <code>100</code> (the default), or "
+        "<code>50,100,200</code> of head, torso and tail. Or <code>all</code>, or <code>top 500</code>.",
+    )
+    least_count = forms.IntegerField(
+        required=False, min_value=1, help_text="Leave out queries with fewer searches, such as names of persons."
+    )
+    seed = forms.IntegerField(required=False, min_value=0, help_text="Another seed draws another sample. Empty: 0.")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -142,11 +160,12 @@ class DatasetForm(PageForm):
     def record(self) -> DatasetRecord:
         """Return the dataset of the uploaded file. Raises the errors of its reader."""
         values = self.cleaned_data
-        with self.content("format", "split", "columns"):
+        options = ("split", "sample", "seed", "least_count", "grade_factor")
+        with self.content("format", "columns", *options):
             record = read_upload(
                 values["file"],
                 format=values["format"],
-                split=values["split"],
+                **{name: values[name] for name in options if values[name]},
                 columns={field: column for field, column in values["columns"] if field},
                 ignore=[column for field, column in values["columns"] if not field],
             )

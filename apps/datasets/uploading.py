@@ -1,8 +1,9 @@
 """Uploads of datasets."""
 
 import threading
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
@@ -39,14 +40,7 @@ def upload_turn() -> Iterator[None]:
         _turn.release()
 
 
-def read_upload(
-    upload: UploadedFile,
-    *,
-    format: str = "",
-    split: str = "",
-    columns: Mapping[str, str] | None = None,
-    ignore: Collection[str] = (),
-) -> DatasetRecord:
+def read_upload(upload: UploadedFile, **options: Any) -> DatasetRecord:
     """Return the dataset of an uploaded file; the options are those of `read_dataset`.
 
     A dataset is in memory as a whole: call this in an `upload_turn`. A file with more than BENCHMARK_DATASET_MAX_ROWS
@@ -54,4 +48,4 @@ def read_upload(
     """
     with stored(upload) as path:
         require_unpacked_size(path, max_bytes=settings.BENCHMARK_DATASET_MAX_UNPACKED_BYTES)
-        return read_dataset(path, format=format, split=split, columns=columns, ignore=ignore, is_upload=True)
+        return read_dataset(path, is_upload=True, **options)

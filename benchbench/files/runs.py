@@ -1,4 +1,7 @@
-"""Files of external rankings: a TREC run or a Flowbaby run, each ranked as `benchbench score` does."""
+"""Files of external rankings: a TREC run, a Flowbaby run, or a Quepid snapshot.
+
+The first two are ranked as `benchbench score` does, a snapshot as it is.
+"""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,15 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchbench.errors import FileFormatError
-from benchbench.files import flowbaby, trec
+from benchbench.files import flowbaby, quepid, trec
 from benchbench.files.flowbaby import OrderBy
 from benchbench.files.sniffing import Kind, sniff
 from benchbench.ir.records import RepeatedDocumentError
 from benchbench.reading.strict_json import read_raw_lines
 
-FORMATS = {"trec": "TREC run", "flowbaby": "Flowbaby run"}
+FORMATS = {"trec": "TREC run", "flowbaby": "Flowbaby run", "quepid": "Quepid snapshot"}
 COLUMNS = ("qid", "Q0", "docno", "rank", "score", "tag")
-DETECTED: dict[Kind, str] = {"trec-run": "trec", "flowbaby-run": "flowbaby"}
+DETECTED: dict[Kind, str] = {"trec-run": "trec", "flowbaby-run": "flowbaby", "quepid-snapshot": "quepid"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,7 +69,8 @@ def read_run_file(path: Path, queries: Container[str], *, format: str = "", orde
     """Return the rankings of `queries` in a file, `.gz` or not; without `format` it is detected.
 
     A TREC run is ranked by score, as in trec_eval. So is a Flowbaby run; if its ranks and scores disagree it is
-    refused, unless `order_by` chooses one. Raises FileFormatError for a damaged file or another format. It names the
+    refused, unless `order_by` chooses one. A Quepid snapshot has the order of its documents, and the texts of its
+    queries are their keys. Raises FileFormatError for a damaged file or another format. It names the
     line or entry if a document is ranked twice for a query. A TREC run's lines of other queries are not checked.
     """
     format = format or _detect(path)
@@ -74,13 +78,15 @@ def read_run_file(path: Path, queries: Container[str], *, format: str = "", orde
         raise FileFormatError(
             f"The format {format!r} does not exist; choose one of {', '.join(FORMATS)}.", field="format"
         )
-    if format == "trec" and order_by:
+    if format != "flowbaby" and order_by:
+        order = "always ordered by score" if format == "trec" else "always in its own order"
         raise FileFormatError(
-            f"{path.name} is a TREC run, which is always ordered by score: leave out the order.", field="order_by"
+            f"{path.name} is a {FORMATS[format]}, which is {order}: leave out the order.", field="order_by"
         )
-    tags, longer, rankings, unknown_queries = (
-        _read_trec(path, queries) if format == "trec" else _read_flowbaby(path, queries, order_by)
-    )
+    if format == "flowbaby":
+        tags, longer, rankings, unknown_queries = _read_flowbaby(path, queries, order_by)
+    else:
+        tags, longer, rankings, unknown_queries = (_read_trec if format == "trec" else _read_quepid)(path, queries)
     with path.open("rb") as file:
         sha256 = file_digest(file, "sha256").hexdigest()
     return RunFile(path.name, format, tags, sha256, rankings, len(unknown_queries), tuple(unknown_queries[:5]), longer)
@@ -97,7 +103,8 @@ def _detect(path: Path) -> str:
         raise FileFormatError(
             f"{path.name} does not look like a run. A TREC run has lines `{' '.join(COLUMNS)}`, but "
             f"line {number} has {width} column{'' if width == 1 else 's'}. A Flowbaby run is a JSON "
-            f"object with run_id and entries. Name the format ({' or '.join(FORMATS)}) if it is one of "
+            f"object with run_id and entries, a Quepid snapshot one with docs and "
+            f"queries. Name the format ({' or '.join(FORMATS)}) if it is one of "
             "these.",
             field="format",
         )
@@ -136,6 +143,18 @@ def _read_flowbaby(path: Path, queries: Container[str], order_by: OrderBy | None
         if query in queries
     }
     return (run.run_id,), 0, ranked, [query for query in rankings if query not in queries]
+
+
+def _read_quepid(path: Path, queries: Container[str]) -> Read:
+    """Read a snapshot. It has no scores: a query's last document gets 1, and each before it one more."""
+    snapshot = quepid.read_snapshot(path)
+    rankings = dict(snapshot.yield_rankings(path.name))
+    ranked = {
+        query: _rank(documents, map(float, range(len(documents), 0, -1)))
+        for query, documents in rankings.items()
+        if query in queries
+    }
+    return (snapshot.name,) if snapshot.name else (), 0, ranked, [query for query in rankings if query not in queries]
 
 
 def _rank(documents: Sequence[str], scores: Iterable[float | None]) -> Ranked:

@@ -3,9 +3,12 @@
 import codecs
 import json
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import Literal
 
+from benchbench.files.quepid import COLUMNS as RATED_COLUMNS
+from benchbench.files.quepid import fold_column
 from benchbench.files.tables import find_delimiter
 from benchbench.reading.strict_json import BLOCK_BYTES, read_chunks
 
@@ -22,10 +25,17 @@ Kind = Literal[
     "trec-qrels",
     "trec-topics",
     "trec-run",
+    "quepid-ratings",
+    "quepid-snapshot",
+    "rank-eval",
+    "opensearch-judgments",
+    "opensearch-queries",
+    "query-log",
     "table",
     "",
 ]
 COLUMNS = {"query_key", "query_text", "doc_ref", "document_id", "uri", "content_hash", "path", "file_name", "grade"}
+LOG_TEXTS = ("text", "query")  # of a log of queries with their counts
 # Columns are separated by ASCII white space, as in TREC's readers. An id may contain other white space.
 QREL = re.compile(r"\S+\s+\S+\s+\S+\s+[+-]?\d{1,9}", re.ASCII)
 TOPIC = re.compile(r"\S+ *\t[^\t]+", re.ASCII)
@@ -37,6 +47,12 @@ OBJECTS: tuple[tuple[str, Kind], ...] = (
     ('"expected_modules"', "module-queries"),
     ('"canonical_item_id"', "flowbaby-run"),
     ('"query_key"', "benchbench-json"),
+    ('"judgmentRatings"', "opensearch-judgments"),
+    ('"querySetQueries"', "opensearch-queries"),
+    ('"has_snapshot_file"', "quepid-snapshot"),
+    ('"rated_only"', "quepid-snapshot"),
+    ('"case_name"', "quepid-snapshot"),
+    ('"requests"', "rank-eval"),
     ('"queries"', "benchbench-json"),
     ('"sections"', "sectioned-document"),
 )
@@ -77,6 +93,10 @@ def _sniff_object(lines: list[str], path: Path) -> Kind:
     if first is not None and "queries" not in first and "benchmark_queries" not in first:
         if "_id" in first:
             return "beir-lines"
+        if "queryText" in first:
+            return "opensearch-queries"
+        if _is_log(first):
+            return "query-log"
         if path.name.removesuffix(".gz").endswith(".jsonl") or (len(lines) > 1 and _parse(lines[1]) is not None):
             return "table"
     return _find_first(OBJECTS, "\n".join(lines)) or "benchbench-json"
@@ -89,6 +109,10 @@ def _sniff_columns(lines: list[str], path: Path) -> Kind:
     cells = {cell.strip().strip('"').lower() for cell in lines[0].split(find_delimiter(lines[0]))}
     if len(cells) > 1 and cells & COLUMNS:
         return "table"
+    if set(map(fold_column, cells)) >= set(RATED_COLUMNS.values()):
+        return "quepid-ratings"
+    if _is_log(cells):
+        return "query-log"
     is_csv = path.name.removesuffix(".gz").endswith(".csv")
     if kind := _sniff_trec(sample, topics=not is_csv):
         return kind
@@ -103,6 +127,10 @@ def _sniff_trec(lines: list[str], *, topics: bool = True) -> Kind:
     if all(QREL.fullmatch(line.strip()) for line in lines):
         return "trec-qrels"
     return "trec-run" if all(RESULT.fullmatch(line.strip()) for line in lines) else ""
+
+
+def _is_log(columns: Collection[str]) -> bool:
+    return "count" in columns and any(name in columns for name in LOG_TEXTS) and COLUMNS.isdisjoint(columns)
 
 
 def _find_first(kinds: tuple[tuple[str, Kind], ...], text: str) -> Kind:

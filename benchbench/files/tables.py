@@ -42,17 +42,18 @@ STARTS = f"[{re.escape(''.join(STARTS_A_FORMULA))}]"
 MARKED = re.compile(f"'+{STARTS}")
 
 
-def read_table(path: Path) -> tuple[list[str], Iterator[Row]]:
+def read_table(path: Path, *, pad: bool = False) -> tuple[list[str], Iterator[Row]]:
     """Return the names of the columns, and the rows with their places; `.gz` is unpacked.
 
     A file of JSON Lines has one object per line. The keys of the first are its columns, and cells keep their types. In
-    CSV every cell is a string, and a row must have as many cells as the header. Errors name the line.
+    CSV every cell is a string, and a row must have as many cells as the header; with `pad` missing ones at its end are
+    empty. Errors name the line.
     """
     first = next((line for _, line in read_raw_lines(path) if line.strip()), b"")
     if first.lstrip().startswith(b"{"):
         _, keys = next(read_objects(path))
         return list(keys), read_objects(path)
-    header, rows = _read_csv(path, find_delimiter(decode_chunk(first, location=path.name)))
+    header, rows = _read_csv(path, find_delimiter(decode_chunk(first, location=path.name)), pad)
     if not header:
         raise FileFormatError(f"{path.name} is empty: its first line must be a header with the column names.")
     repeated = [name for name in header if header.count(name) > 1]
@@ -71,7 +72,7 @@ def plain(cell: str) -> str:
     return cell[1:] if MARKED.match(cell) else cell
 
 
-def _read_csv(path: Path, delimiter: str) -> tuple[list[str], Iterator[Row]]:
+def _read_csv(path: Path, delimiter: str, pad: bool) -> tuple[list[str], Iterator[Row]]:
     lines = (decode_chunk(line, location=f"{path.name}, line {number},") for number, line in read_raw_lines(path))
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
 
@@ -88,11 +89,13 @@ def _read_csv(path: Path, delimiter: str) -> tuple[list[str], Iterator[Row]]:
     rows = read_cells()
     _, header = next(rows, ("", []))
     header = [name.strip() for name in header]
-    return header, _read_rows(header, rows)
+    return header, _read_rows(header, rows, pad)
 
 
-def _read_rows(header: list[str], rows: Iterator[tuple[str, list[str]]]) -> Iterator[Row]:
+def _read_rows(header: list[str], rows: Iterator[tuple[str, list[str]]], pad: bool) -> Iterator[Row]:
     for location, row in rows:
+        if pad:
+            row += [""] * (len(header) - len(row))
         if len(row) != len(header):
             raise FileFormatError(f"{location} has {len(row)} cells, but the header has {len(header)}.")
         yield location, dict(zip(header, map(plain, row), strict=True))

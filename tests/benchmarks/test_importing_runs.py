@@ -15,6 +15,8 @@ from apps.benchmarks.external.importing import import_runs
 from apps.benchmarks.external.reports import read_for
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.collections.models import Collection
+from apps.datasets.formats.registry import read_dataset
+from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset, Query
 from apps.mappings.models import Mapping
 from apps.results.exporting import export
@@ -26,6 +28,7 @@ from benchbench.ir.canonical import RunEntry
 from benchbench.ir.measures import Measure
 from benchbench.scoring.measuring import read_results, read_truth, score
 from tests.benchmarks.imported import QRELS, RUN, imported, means_of, stored, write
+from tests.datasets.tool_samples import SNAPSHOT
 from tests.factories import add_version, make_dataset
 from tests.files.samples import write_file
 
@@ -51,6 +54,15 @@ def test_it_stores_the_ranks_and_means_of_score(dataset, run_file, tmp_path):
     assert run.provenance["file"]["format"] == "trec"
     assert len(run.provenance["file"]["sha256"]) == 64
     assert "python" in run.provenance["file"]["imported_by"]
+
+
+def test_a_quepid_snapshot_is_dataset_and_run(tmp_path):
+    path = write_file(tmp_path / "snapshot.json", SNAPSHOT)
+    record = import_dataset(read_dataset(path), name="quepid").version
+    ((run, report),) = imported(record.dataset, path, measures=["RR"]).runs
+    assert stored(run) == {"projector screen": ["b", "a"], "notebook": []}
+    assert (run.label, report.format, report.answered, report.missing) == ("no-vector", "quepid", 1, 1)
+    assert means_of(run)["RR"] == 0.25, "the only relevant document found is second, in one of two queries"
 
 
 def test_undecodable_tags_are_shown_with_replacement_characters(dataset, tmp_path):

@@ -20,6 +20,7 @@ from benchbench.errors import BenchbenchError
 from benchbench.files import beir, flowbaby, sectioned
 from benchbench.files.experiment import read_experiment
 from tests.damages import damaged_bytes, fuzz, import_each, writer
+from tests.datasets import tool_samples
 from tests.datasets.test_readers import DOCUMENT, MODULES, QRELS_TXT, TABLE, TOPICS_TSV, TRUTH
 from tests.datasets.test_schema1 import FULL
 from tests.files.samples import METADATA, QRELS, RUN, TOPICS, write_dataset, write_file
@@ -142,6 +143,13 @@ SOURCES: dict[str, dict[str, Any]] = {
     "flowbaby": {"metadata.json": METADATA, "topics.json": TOPICS, "qrels.json": QRELS},
     "sectioned": {"ground_truth.json": TRUTH, "documents/a.json": DOCUMENT},
     "module-queries": {"modules.json": MODULES},
+    "quepid-ratings": {"case.csv": tool_samples.QUEPID_CSV.encode()},
+    "quepid-snapshot": {"snapshot.json": tool_samples.SNAPSHOT},
+    "rank-eval": {"body.json": tool_samples.RANK_EVAL},
+    "opensearch-judgments": {"list.json": tool_samples.JUDGMENTS},
+    "opensearch-queries": {"set.json": tool_samples.QUERY_SET},
+    "opensearch-queries, lines": {"set.ndjson": tool_samples.QUERY_LINES.encode()},
+    "query-log": {"log.csv": tool_samples.LOG.encode()},
     "table": {"judged.csv": TABLE.encode()},
     "table, JSON Lines": {"judged.jsonl": "\n".join(map(json.dumps, JSON_LINES)).encode()},
 }

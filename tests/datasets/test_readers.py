@@ -13,6 +13,7 @@ from apps.datasets.formats.registry import FORMATS, detect, read_dataset
 from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord, check
 from benchbench.errors import BenchbenchError
 from benchbench.files.sniffing import sniff
+from tests.datasets import tool_samples
 from tests.files.samples import METADATA, QRELS, RUN, TOPICS, write_dataset, write_file
 
 QRELS_TXT = "q1 0 d1 1\nq1 0 d2 -1\nq3 0 d9 4\n"
@@ -88,6 +89,12 @@ VALID: dict[str, Write] = {
     "flowbaby": lambda folder: write_dataset(folder / "golden"),
     "sectioned": sectioned,
     "module-queries": lambda folder: write_file(folder / "modules.json", MODULES),
+    "quepid-ratings": lambda folder: write_file(folder / "case.csv", tool_samples.QUEPID_CSV),
+    "quepid-snapshot": lambda folder: write_file(folder / "snapshot.json", tool_samples.SNAPSHOT),
+    "rank-eval": lambda folder: write_file(folder / "body.json", tool_samples.RANK_EVAL),
+    "opensearch-judgments": lambda folder: write_file(folder / "list.json", tool_samples.JUDGMENTS),
+    "opensearch-queries": lambda folder: write_file(folder / "set.json", tool_samples.QUERY_SET),
+    "query-log": lambda folder: write_file(folder / "log.csv", tool_samples.LOG),
     "table": lambda folder: write_file(folder / "judged.csv", TABLE),
 }
 

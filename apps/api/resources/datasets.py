@@ -13,7 +13,7 @@ from rest_framework.exceptions import PermissionDenied
 from rest_framework.response import Response
 
 from apps.api.answers import TIMES, ModelAnswer, build_page, present
-from apps.api.fields import Identifier, PageQuery, StrictSerializer, Text, VersionNumber
+from apps.api.fields import Identifier, Int, PageQuery, StrictSerializer, Text, VersionNumber
 from apps.api.openapi import WARNINGS, list_file_headers
 from apps.api.parsers import DatasetParser
 from apps.api.resource import Resource, delete, find_visible, get, post
@@ -39,6 +39,10 @@ class DatasetUpload(StrictSerializer):
     file = serializers.FileField(help_text=SOURCES)
     format = serializers.ChoiceField(list(FORMATS), required=False, help_text="Default: detected from the content.")
     split = Text(required=False, max_length=50, help_text="Of BEIR (test without it) and Flowbaby (all).")
+    grade_factor = Int(required=False, min_value=1, help_text="Multiplies the ratings of other tools, such as 0.7.")
+    sample = Text(required=False, max_length=50, help_text="Of a log of queries: 100 of each stratum; all; top 500.")
+    seed = Int(required=False, min_value=0, help_text="Of the sample.")
+    least_count = Int(required=False, min_value=1, help_text="Of a query in a log; rarer ones are left out.")
     dataset_id = Identifier(required=False, help_text="The file becomes the next version of this dataset.")
     version = Text(
         required=False,
@@ -113,6 +117,9 @@ FILES[200, JSON] = OpenApiTypes.ANY
 HEADERS = list_file_headers("what the format cannot hold of the dataset.")
 
 
+READING = ("format", "split", "grade_factor", "sample", "seed", "least_count")  # options of `read_dataset`
+
+
 class Datasets(Resource):
     model = Dataset
     route = "benchmark-datasets"
@@ -128,11 +135,12 @@ class Datasets(Resource):
 
         201 if it created a dataset or a version; 200 with the existing dataset for the same name and
         content. 409 if the content differs and neither the file nor `version` gives a new version; with `dataset_id` it
-        always becomes the next version of that dataset. `warnings` lists what looks wrong in the file.
+        always becomes the next version of that dataset. A log of queries becomes the draft of a new dataset. `warnings`
+        lists what looks wrong in the file, and what a log of queries gave.
         """
         before = self.find_changeable(self.rows(), data["dataset_id"]) if "dataset_id" in data else None
         with upload_turn():
-            record = read_upload(data["file"], format=data.get("format", ""), split=data.get("split", ""))
+            record = read_upload(data["file"], **{name: data[name] for name in READING if name in data})
             imported = import_dataset(
                 replace(record, label=data.get("version", record.label)),
                 name=data.get("name"),

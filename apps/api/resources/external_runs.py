@@ -25,7 +25,7 @@ class RunUpload(StrictSerializer):
     """A file of rankings, and how to measure them."""
 
     file = serializers.FileField(
-        help_text="A TREC run (lines qid Q0 docno rank score tag) or a Flowbaby run (JSON); it may be a .gz."
+        help_text="A TREC run (lines qid Q0 docno rank score tag), a Flowbaby run or a Quepid snapshot (JSON); .gz too."
     )
     name = Text(
         default="",

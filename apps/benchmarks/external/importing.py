@@ -74,7 +74,7 @@ def import_runs(
     format: str = "",
     order_by: OrderBy | None = None,
 ) -> ImportedRuns:
-    """Import each file of `paths`, a TREC or Flowbaby run, as a completed run and measure it; all of them or none.
+    """Import each file of `paths` (TREC, Flowbaby, Quepid) as a completed run and measure it; all of them or none.
 
     The runs are measured on `version`, by default the newest frozen one of `dataset`, in a `new` benchmark. With
     `benchmark`, one of external runs, its version and measures apply, so that all its runs are comparable. Documents

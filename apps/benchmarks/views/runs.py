@@ -50,7 +50,7 @@ class RunForm(PageForm):
         label="Run",
         limit="BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES",
         remedy="For larger files, use manage.py import_run.",
-        help_text="A TREC run (lines qid Q0 docno rank score tag) or a Flowbaby run (JSON). Optionally gzipped.",
+        help_text="A TREC run (lines qid Q0 docno rank score tag), a Flowbaby run or Quepid snapshot (JSON); .gz too.",
     )
     name = forms.CharField(
         max_length=200,

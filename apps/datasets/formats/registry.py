@@ -6,8 +6,9 @@ from pathlib import Path
 
 from django.conf import settings
 
-from apps.datasets.formats import beir, flowbaby, schema1_writing, trec
+from apps.datasets.formats import beir, flowbaby, rated, schema1_writing, trec
 from apps.datasets.formats.module_queries import read_module_queries
+from apps.datasets.formats.query_log import read_log
 from apps.datasets.formats.schema1 import read_schema1
 from apps.datasets.formats.sectioned import read_sectioned
 from apps.datasets.formats.table import read_table_of_judgments
@@ -103,6 +104,47 @@ FORMATS = {
         file="module queries (SPEC-001)",
         kind="module-queries",
     ),
+    "quepid-ratings": Format(
+        label="Quepid ratings (CSV)",
+        read=rated.read_quepid_ratings,
+        file="CSV of Quepid (query, docid, rating)",
+        kind="quepid-ratings",
+        options=("grade_factor",),
+    ),
+    "quepid-snapshot": Format(
+        label="Quepid snapshot or case (JSON)",
+        read=rated.read_quepid_snapshot,
+        file="a snapshot or case of Quepid",
+        kind="quepid-snapshot",
+        options=("grade_factor",),
+    ),
+    "rank-eval": Format(
+        label="Body of _rank_eval",
+        read=rated.read_rated_requests,
+        file="a body of _rank_eval",
+        kind="rank-eval",
+        options=("columns", "grade_factor"),
+    ),
+    "opensearch-judgments": Format(
+        label="OpenSearch judgment list",
+        read=rated.read_opensearch_judgments,
+        file="a judgment list of OpenSearch",
+        kind="opensearch-judgments",
+        options=("grade_factor",),
+    ),
+    "opensearch-queries": Format(
+        label="OpenSearch query set",
+        read=rated.read_opensearch_queries,
+        file="a query set of OpenSearch",
+        kind="opensearch-queries",
+    ),
+    "query-log": Format(
+        label="Log of queries",
+        read=read_log,
+        file="a log of queries (text, count)",
+        kind="query-log",
+        options=("columns", "sample", "seed", "least_count", "longest"),
+    ),
     "table": Format(
         label="CSV or JSON Lines",
         read=read_table_of_judgments,
@@ -171,6 +213,11 @@ def read_dataset(
     topics: Path | None = None,
     columns: Mapping[str, str] | None = None,
     ignore: Collection[str] = (),
+    sample: str = "",
+    seed: int = 0,
+    least_count: int = 0,
+    longest: int = 0,
+    grade_factor: int = 0,
     is_upload: bool = False,
 ) -> DatasetRecord:
     """Return the dataset at `path`, a file or a directory, or a zip of it; without a format, `detect` finds it.
@@ -179,11 +226,14 @@ def read_dataset(
     BENCHMARK_DATASET_MAX_UNPACKED_BYTES, and a file may have BENCHMARK_DATASET_MAX_ROWS lines. JSON has no lines: its
     objects are limited by their bytes.
 
-    `split` is for formats that have splits, `topics` for TREC judgments, `columns` and those to `ignore` for tables.
+    `split` is for formats that have splits, `topics` for TREC judgments, `columns` and those to `ignore` for tables,
+    `sample`, `seed`, `least_count` and `longest` for logs of queries (`query_log`), `grade_factor` for ratings of other
+    tools (`rated`).
     """
     if not path.exists():
         raise DatasetError(f"{path} does not exist.")
-    options = {"split": split, "topics": topics, "columns": columns, "ignore": ignore}
+    options = {"split": split, "topics": topics, "columns": columns, "ignore": ignore, "sample": sample, "seed": seed}
+    options |= {"least_count": least_count, "longest": longest, "grade_factor": grade_factor}
     chosen_options = {name: value for name, value in options.items() if value}
     if path.suffix == ".zip":
         limit = "BENCHMARK_DATASET_MAX_UNPACKED_BYTES" if is_upload else "BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES"
@@ -198,8 +248,10 @@ def _read(path: Path, format: str, chosen_options: Mapping[str, object], is_uplo
     format = format or detect(path)
     for name in chosen_options:
         if name not in FORMATS[format].options:
-            many = {"split": "splits", "ignore": "columns"}.get(name, name)
-            raise DatasetError(f"The format {format} has no {many}: leave the {name} out.", field=name)
+            many = {"split": "splits", "ignore": "columns"}.get(name, name).replace("_", " ")
+            raise DatasetError(
+                f"The format {format} has no {many}: leave the {name.replace('_', ' ')} out.", field=name
+            )
     return FORMATS[format].read(path, **chosen_options)
 
 

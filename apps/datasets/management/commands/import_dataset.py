@@ -53,13 +53,22 @@ def add_source_arguments(parser: CommandParser) -> None:
         metavar="COLUMN",
         help="A table column to ignore; repeat it for each.",
     )
+    parser.add_argument(
+        "--grade-factor",
+        type=int,
+        default=0,
+        metavar="N",
+        help="Multiply the ratings of Quepid, _rank_eval and OpenSearch by N, if they are not whole numbers.",
+    )
 
 
 def read_source(options: Mapping[str, Any]) -> DatasetRecord:
     """Return the dataset that the options of `add_source_arguments` name."""
     if id := parse_catalogue_id(options["source"]):
         extra = [
-            name.replace("_", "-") for name in ("format", "split", "topics", "column", "ignore_column") if options[name]
+            name.replace("_", "-")
+            for name in ("format", "split", "topics", "column", "ignore_column", "grade_factor")
+            if options[name]
         ]
         if extra:
             raise DatasetError(f"{options['source']} has no {extra[0]}: leave --{extra[0]} out.", field=extra[0])
@@ -71,6 +80,7 @@ def read_source(options: Mapping[str, Any]) -> DatasetRecord:
         topics=options["topics"],
         columns=dict(options["column"]),
         ignore=options["ignore_column"],
+        grade_factor=options["grade_factor"],
     )
 
 

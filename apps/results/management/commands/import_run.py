@@ -22,8 +22,9 @@ from benchbench.reading.kinds import split_calls
 class Command(UseCaseCommand):
     help = """Import rankings made elsewhere, one run per file, and measure them against a dataset.
 
-FILE is a TREC run (lines `qid Q0 docno rank score tag`) or a Flowbaby run (JSON with run_id and entries), recognised by
-its content; it may be a .gz. No collection is needed: judgments and runs name documents by id.
+FILE is a TREC run (lines `qid Q0 docno rank score tag`), a Flowbaby run (JSON with run_id and entries) or a Quepid
+snapshot (JSON with docs and queries, whose texts are the keys), recognised by its content; it may be a .gz. No
+collection is needed: judgments and runs name documents by id.
 
 Imported runs work like any other: compare, gate, pin as a baseline, export, or inspect them query by query.
 Documents are ranked as by `benchbench score`: by score as float32, then by document id, both descending. The rank
@@ -36,7 +37,7 @@ a document twice for a query is refused, with its line. All files are imported, 
 """
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="TREC or Flowbaby run; .gz too.")
+        parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="TREC, Flowbaby or Quepid; .gz too.")
         parser.add_argument("--dataset", required=True, metavar="NAME", help="Name or id of the judged queries.")
         parser.add_argument(
             "--dataset-version",

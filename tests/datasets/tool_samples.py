@@ -1,0 +1,83 @@
+"""Files as other tools export them, in the shapes that the readers' modules name the sources of."""
+
+from typing import Any
+
+QUEPID_CSV = 'query,docid,rating\nstar wars,11,3\nstar wars,12,0\n" -r disc",13,10\nstar trek,,\nstar wars,14,\n'
+SNAPSHOT: dict[str, Any] = {
+    "id": 2471,
+    "name": "no-vector",
+    "time": "2023-05-03T14:26:14.000Z",
+    "has_snapshot_file": False,
+    "docs": {
+        "205277": [
+            {"id": "b", "explain": {"value": 13.5}, "rated_only": False, "fields": None},
+            {"id": "a", "explain": None, "rated_only": False, "fields": {"title": "A"}},
+            {"id": "z", "explain": None, "rated_only": True, "fields": None},
+        ],
+        "205278": [],
+        "999": [{"id": "a", "rated_only": False}],
+    },
+    "queries": [
+        {
+            "arranged_at": 0,
+            "query_id": 205277,
+            "query_text": "projector screen",
+            "options": None,
+            "notes": None,
+            "information_need": "A screen for my project.",
+            "ratings": {"a": 3.0, "z": 1.0, "n": None},
+        },
+        {"query_id": 205278, "query_text": "notebook", "notes": "A laptop.", "ratings": {"b": 0.0}},
+    ],
+    "scores": [{"query_id": 205277, "score": 0.36, "all_rated": True, "number_of_results": 564}],
+}
+CASE = {
+    "case_name": "Party",
+    "scorer": {"name": "nDCG@10"},
+    "queries": [
+        {"query_text": "power", "options": None, "ratings": [{"doc_id": "3", "rating": 2, "user_email": "a@b.c"}]}
+    ],
+}
+RANK_EVAL: dict[str, Any] = {
+    "templates": [{"id": "one_field", "template": {"inline": {"query": {"match": {"{{field}}": "{{q}}"}}}}}],
+    "requests": [
+        {
+            "id": "amsterdam_query",
+            "request": {"query": {"match": {"text": "amsterdam"}}},
+            "ratings": [
+                {"_index": "my_index", "_id": "doc1", "rating": 0},
+                {"_index": "my_index", "_id": "doc2", "rating": 3},
+            ],
+        },
+        {
+            "id": "berlin_query",
+            "template_id": "one_field",
+            "params": {"q": "berlin", "boost": 2},
+            "ratings": [{"_index": "my_index", "_id": "doc1", "rating": 1}],
+        },
+    ],
+    "metric": {"precision": {"k": 20}},
+}
+JUDGMENTS: dict[str, Any] = {
+    "name": "Imported Judgments",
+    "description": "Judgments generated outside SRW",
+    "type": "IMPORT_JUDGMENT",
+    "judgmentRatings": [
+        {"query": "red dress", "ratings": [{"docId": "B1", "rating": "3.000"}, {"docId": "B2", "rating": "0.000"}]},
+        {"query": "blue jeans", "ratings": [{"docId": "B1", "rating": "1.000"}]},
+        {"query": "red dress", "ratings": [{"docId": "B1", "rating": "3.0"}, {"docId": "B3", "rating": 2}]},
+    ],
+}
+QUERY_SET = {
+    "name": "TVs",
+    "description": "Some TVs that people might want",
+    "sampling": "manual",
+    "querySetQueries": [{"queryText": "tv"}, {"queryText": "led tv", "category": "video"}, {"queryText": "tv"}],
+}
+QUERY_LINES = (
+    '{"queryText": "capital of France?", "referenceAnswer": "Paris"}\nquery: "red", answer: "rouge"\nC# primer\n'
+)
+LOG = (
+    "query,count,clicks,day\nShoes,10,3,Mon\n shoes ,5,,Tue\nＳＨＯＥＳ,2,1,Tue\n,4,0,Mon\n"
+    "red  hat,3,0,Mon\nscarf,1,0,Mon\n"
+)
