@@ -297,4 +297,6 @@ BENCHBENCH_LLM_CONTEXTS = env_list("BENCHBENCH_LLM_CONTEXTS", [])
 BENCHBENCH_LLM_CACHE_BYTES = env_int("BENCHBENCH_LLM_CACHE_BYTES", 2**28, minimum=0)
 # A YAML file that declares search engines and where notices are sent; see docs/engines.md.
 BENCHBENCH_ENGINES = env_str("BENCHBENCH_ENGINES", "")
+# The most bytes of their answers that PostgreSQL keeps.
+BENCHBENCH_ENGINE_CACHE_BYTES = env_int("BENCHBENCH_ENGINE_CACHE_BYTES", 2**28, minimum=0)
 BENCHBENCH_DEFAULT_MODEL = env_str("BENCHBENCH_DEFAULT_MODEL", "sentence-transformers/all-MiniLM-L6-v2")

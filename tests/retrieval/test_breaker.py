@@ -1,15 +1,6 @@
 import pytest
 
-from apps.retrieval.llms.asking import Breaker
-from apps.retrieval.llms.clients import LLMError
-
-
-def is_open(breaker, now):
-    try:
-        breaker.check("ollama", now)
-    except LLMError:
-        return True
-    return False
+from benchbench.breaker import Breaker
 
 
 def after(outcomes, *, seconds=0.0):
@@ -43,14 +34,14 @@ class TestBreaker:
         ],
     )
     def test_it_opens_by_the_share_of_failed_requests(self, outcomes, seconds, opens):
-        assert is_open(after(outcomes, seconds=seconds), 1.0) == opens
+        assert after(outcomes, seconds=seconds).is_open(1.0) == opens
 
     def test_after_a_break_one_request_decides(self):
         opened = after("x" * 30)
-        assert [is_open(opened, moment) for moment in (29.9, 30.0)] == [True, False]
+        assert [opened.is_open(moment) for moment in (29.9, 30.0)] == [True, False]
         opened.record_failure(0.0, 31.0)
-        assert [is_open(opened, moment) for moment in (60.9, 61.0)] == [True, False]
+        assert [opened.is_open(moment) for moment in (60.9, 61.0)] == [True, False]
         opened.record_success()
         for _ in range(26):
             opened.record_failure(0.0, 62.0)
-        assert not is_open(opened, 62.0), "what failed before the break counts no more"
+        assert not opened.is_open(62.0), "what failed before the break counts no more"

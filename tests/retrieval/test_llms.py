@@ -120,7 +120,7 @@ class TestAServer:
 
     def test_failing_server_is_not_asked_for_a_while(self, index, server, kind, settings, monkeypatch):
         settings.BENCHBENCH_LLM_SERVERS = [f"{kind}={kind}+http://127.0.0.1:1"]
-        for _ in range(asking.REQUESTS):
+        for _ in range(asking.breakers[kind].size):
             with pytest.raises(LLMError, match=rf"{kind} does not answer"):
                 ask(index, "Which?")
         settings.BENCHBENCH_LLM_SERVERS = [f"{kind}={kind}+{server.url}{'/v1' * (kind == 'openai')}"]

@@ -1,9 +1,8 @@
 """Requests to language models: store usable answers, retry temporary errors, and pause for a server that is down."""
 
 import time
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from apps.retrieval.fingerprints import fingerprint
@@ -11,65 +10,9 @@ from apps.retrieval.llms.answers import answers_bypassed, answers_read_only, fin
 from apps.retrieval.llms.clients import LLM, LLMError, Reply, TemporaryLLMError
 from apps.retrieval.llms.servers import OPTIONS, complete_llm, load_llm, load_servers, require_model
 from apps.retrieval.models import Index, LLMAnswer
+from benchbench.breaker import Breaker
 from benchbench.calls import calling
 from benchbench.ir.planning.query_text import MAX_TOKENS, QueryText
-
-REQUESTS = 30  # the latest requests in the window,
-SECONDS = 300.0  # or fewer, once their failures took this long,
-MIN_REQUESTS = 5  # but at least this many
-SHARE = 0.9  # of failed requests in the window, from which the breaker opens
-BREAK_SECONDS = 30
-
-
-@dataclass(slots=True)
-class Breaker:
-    """A circuit breaker that opens when at least SHARE of a server's latest requests failed after their retries.
-
-    The window is one of requests, so that some refused queries in a row do not open it. It is bounded in seconds, so
-    that a server whose requests all time out costs minutes, not hours. Permanent refusals (a wrong key, a prompt that
-    is too long) do not count. After BREAK_SECONDS one request closes the breaker or opens it again. Times are those of
-    the monotonic clock.
-    """
-
-    requests: deque[tuple[bool, float]] = field(default_factory=lambda: deque(maxlen=REQUESTS))  # failed, seconds
-    reason: str = ""  # why it is open, or was until the deciding request; "" while closed
-    open_until: float = 0.0
-
-    def check(self, server: str, now: float) -> None:
-        """Check that the breaker is closed. Raises LLMError."""
-        if now < self.open_until:
-            raise LLMError(
-                f"The language model server {server} is paused for {BREAK_SECONDS} seconds, because it failed "
-                f"{self.reason}. Start it or check its log, then retry."
-            )
-
-    def record_success(self) -> None:
-        if self.reason:
-            self.requests.clear()
-            self.reason = ""
-        self.requests.append((False, 0.0))
-
-    def record_failure(self, seconds: float, now: float) -> None:
-        """Count a request that failed after all retries and took `seconds`. Open the breaker if needed."""
-        self.requests.append((True, seconds))
-        window = self._list_window()
-        failed = sum(has_failed for has_failed, _ in window)
-        if self.reason or (window and failed >= SHARE * len(window)):
-            if window:
-                self.reason = f"{failed} of its latest {len(window)} requests ({failed / len(window):.0%})"
-            self.open_until = now + BREAK_SECONDS
-
-    def _list_window(self) -> list[tuple[bool, float]]:
-        """Return the requests in the window, latest first; empty while they are too few."""
-        window: list[tuple[bool, float]] = []
-        seconds = 0.0
-        for request in reversed(self.requests):
-            window.append(request)
-            seconds += request[1]
-            if len(window) >= REQUESTS or (len(window) >= MIN_REQUESTS and seconds >= SECONDS):
-                return window
-        return []
-
 
 ATTEMPTS = 3
 BACKOFF_SECONDS = 0.5  # before the second attempt; doubled for each further one
@@ -167,7 +110,11 @@ def _generate(llm: LLM, server: str, prompt: str, options: Parameters) -> tuple[
 def _call_server(server: str, call: Callable[[], Result]) -> Result:
     """Call a server, with up to ATTEMPTS attempts, and return the result. Raises LLMError."""
     breaker, started = breakers[server], time.monotonic()
-    breaker.check(server, started)
+    if breaker.is_open(started):
+        raise LLMError(
+            f"The language model server {server} is paused for {breaker.break_seconds:g} seconds, because it failed "
+            f"{breaker.reason}. Start it or check its log, then retry."
+        )
     for attempt in range(1, ATTEMPTS + 1):
         try:
             # The client's timeout applies to each read, so a slowly dripping answer would never time out.

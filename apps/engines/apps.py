@@ -1,0 +1,36 @@
+"""The app, and its system check for the file of engines."""
+
+from typing import Any
+
+from django.apps import AppConfig
+from django.core.checks import CheckMessage, Error, Warning, register
+
+
+class EnginesConfig(AppConfig):
+    name = "apps.engines"
+    verbose_name = "Engines"
+
+    def ready(self) -> None:
+        from stamina.instrumentation import set_on_retry_hooks
+
+        set_on_retry_hooks([])  # retries are counted and stored, not logged
+        register(check_declarations)
+
+
+def check_declarations(**kwargs: Any) -> list[CheckMessage]:
+    """Check the file BENCHBENCH_ENGINES and the environment variables of its secrets."""
+    from apps.engines.declarations import Engine, NoticeAddress, load_declarations
+    from benchbench.errors import BenchbenchError
+
+    try:
+        declarations = load_declarations()
+    except BenchbenchError as error:
+        return [Error(error.message, hint="Correct the file that BENCHBENCH_ENGINES names.", id="benchbench.E004")]
+    messages: list[CheckMessage] = []
+    every: list[Engine | NoticeAddress] = [*declarations.engines.values(), *declarations.notices.values()]
+    for declared in every:
+        try:
+            declared.read_secret()
+        except BenchbenchError as error:
+            messages.append(Warning(error.message, id="benchbench.W003"))
+    return messages

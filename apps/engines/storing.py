@@ -1,0 +1,110 @@
+"""Stored answers of search engines: found again by the same question, and trimmed by their size."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass, field
+from datetime import datetime
+from hashlib import sha256
+from typing import Any
+
+from django.conf import settings
+from django.db import connection
+
+from apps.engines.answers import Hit
+from apps.engines.declarations import Engine
+from apps.engines.models import EngineAnswer
+
+DECIDING = ("url", "method", "headers", "query", "body", "form", "page_size", "encoder", "document", "answer")
+# An array: PostgreSQL may evaluate an IN (…) again for each row, and would then delete more than the limit.
+TRIM = """
+    DELETE FROM engines_engineanswer WHERE id = ANY(ARRAY(
+        SELECT id FROM (
+            SELECT id, sum(octet_length(text) + pg_column_size(hits)) OVER (ORDER BY asked_at DESC, id DESC) AS bytes
+            FROM engines_engineanswer
+        ) AS sizes WHERE bytes > %s
+    ))
+"""
+FIELDS = ("version", "hits", "total", "service_ms", "retries", "asked_at")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A query to ask: its key for the caller, text, filters, and vector for an engine with an encoder."""
+
+    key: str
+    text: str
+    filters: Mapping[str, Any] = field(default_factory=dict)
+    vector: list[float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A complete answer. Hits are in the engine's order; a document may occur twice if the engine gives it twice.
+
+    `service_ms` is the round trip of the successful requests, one for each page. `waiting_ms` is the other time from
+    the moment when the question was due: pace, other questions, failed attempts. It is 0 for a stored answer.
+    """
+
+    hits: tuple[Hit, ...]
+    total: int | None
+    service_ms: float
+    waiting_ms: float
+    retries: int
+    asked_at: datetime
+    is_stored: bool = False
+
+
+def build_key(engine: Engine, parameters: Mapping[str, Any], depth: int, question: Question) -> str:
+    """Return the key of an answer: SHA-256 over all that decides it. A new declared version gives new keys."""
+    declared = asdict(engine)
+    declaration = [engine.alias, engine.version, {name: declared[name] for name in DECIDING}, dict(parameters), depth]
+    text = json.dumps([*declaration, question.text, dict(question.filters)], sort_keys=True, default=str)
+    return sha256(text.encode()).hexdigest()
+
+
+def find_replies(keys: Sequence[str], *, since: datetime | None = None) -> list[Reply | None]:
+    """Return the stored answers of keys; None for a key without an answer since then."""
+    answers = EngineAnswer.objects.filter(key__in=keys)
+    if since is not None:
+        answers = answers.filter(asked_at__gte=since)
+    by_key = {answer.key: answer for answer in answers}
+    return [_build_reply(by_key[key]) if key in by_key else None for key in keys]
+
+
+def _build_reply(answer: EngineAnswer) -> Reply:
+    hits = tuple(Hit(*hit) for hit in answer.hits)
+    return Reply(hits, answer.total, answer.service_ms, 0.0, answer.retries, answer.asked_at, is_stored=True)
+
+
+def build_answer(
+    engine: Engine, parameters: Mapping[str, Any], depth: int, question: Question, key: str, reply: Reply
+) -> EngineAnswer:
+    return EngineAnswer(
+        key=key,
+        engine=engine.alias,
+        version=engine.version,
+        parameters=dict(parameters),
+        depth=depth,
+        text=question.text,
+        filters=dict(question.filters),
+        hits=[astuple(hit) for hit in reply.hits],
+        total=reply.total,
+        service_ms=reply.service_ms,
+        retries=reply.retries,
+        asked_at=reply.asked_at,
+    )
+
+
+def store_answers(answers: Sequence[EngineAnswer]) -> None:
+    """Store a block of answers. Each replaces the earlier answer of its key."""
+    latest = {answer.key: answer for answer in answers}
+    EngineAnswer.objects.bulk_create(
+        latest.values(), update_conflicts=True, unique_fields=["key"], update_fields=list(FIELDS)
+    )
+
+
+def trim_answers() -> int:
+    """Delete the oldest answers above BENCHBENCH_ENGINE_CACHE_BYTES. Return their number."""
+    with connection.cursor() as cursor:
+        cursor.execute(TRIM, [settings.BENCHBENCH_ENGINE_CACHE_BYTES])
+        return int(cursor.rowcount)

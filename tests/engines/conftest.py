@@ -1,0 +1,29 @@
+"""Declared engines on small servers."""
+
+import json
+
+import pytest
+
+from apps.engines import asking
+
+ANSWER = {"hits": "hits", "id": "id", "score": "score", "title": "title", "total": "found"}
+
+
+@pytest.fixture
+def declare(settings, tmp_path):
+    """A function that declares engines and addresses of notices: keys of each by alias. JSON is YAML."""
+
+    def write(engines=None, notices=None):
+        path = tmp_path / "engines.yaml"
+        path.write_text(json.dumps({"engines": engines or {}, "notices": notices or {}}))
+        settings.BENCHBENCH_ENGINES = str(path)
+
+    asking.breakers.clear()
+    yield write
+    asking.breakers.clear()
+
+
+def shop(url, **options):
+    """The keys of an engine at an address."""
+    query = {"q": "{query}", "size": "{size}", "offset": "{offset}"}
+    return {"version": "1", "private": True, "url": url, "query": query, "answer": ANSWER, **options}

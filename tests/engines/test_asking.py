@@ -1,0 +1,291 @@
+"""Questions to small engines: stored, repeated, paced, and asked again after an outage."""
+
+import math
+import threading
+import time
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+from hdrh.histogram import HdrHistogram
+
+from apps.engines import asking, sending
+from apps.engines.asking import Question, Reply, ask_all, find_stored
+from apps.engines.errors import AnswerError, EngineDownError, EngineError, TemporaryEngineError
+from apps.engines.models import EngineAnswer
+from apps.engines.storing import trim_answers
+from benchbench.ir.planning.engine import EngineSetting
+from tests.engines.conftest import shop
+from tests.engines.servers import hits_of, search_server
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def short_backoff(monkeypatch):
+    monkeypatch.setattr(sending, "BACKOFF_SECONDS", 0.01)
+
+
+def questions(number):
+    return [Question(f"k{index}", f"query {index}") for index in range(number)]
+
+
+def ask(number=3, depth=10, *, setting="shop", since=None, check=lambda: None, **options):
+    since = since or timezone.now()
+    return ask_all(EngineSetting.parse(setting), questions(number), depth, since=since, check=check, **options)
+
+
+class TestReplies:
+    def test_hits_keep_the_order_of_the_engine(self, declare):
+        with search_server(
+            lambda query: (200, {"found": 2, "hits": [{"id": 1, "score": "0.5"}, {"id": "b", "score": 2}]})
+        ) as server:
+            declare({"shop": shop(server.url)})
+            [reply] = ask(1)
+        assert [(hit.id, hit.score) for hit in reply.hits] == [("1", 0.5), ("b", 2.0)]
+        assert (reply.total, reply.retries, reply.is_stored) == (2, 0, False)
+
+    def test_deep_lists_are_asked_page_by_page(self, declare):
+        def answer(query):
+            offset, size = int(query["offset"]), int(query["size"])
+            return 200, {"found": 25, "hits": [{"id": n} for n in range(offset, min(25, offset + size))]}
+
+        with search_server(answer) as server:
+            declare({"shop": shop(server.url, page_size=10)})
+            assert [len(reply.hits) for depth in (7, 10, 15, 25, 90) for reply in ask(1, depth)] == [7, 10, 15, 25, 25]
+            assert len(server.queries) == 1 + 1 + 2 + 3 + 3
+
+    def test_no_hits_are_an_empty_ranking(self, declare):
+        with search_server(lambda query: (200, {"found": 0, "hits": []})) as server:
+            declare({"shop": shop(server.url)})
+            assert ask(1)[0].hits == ()
+
+    def test_fewer_hits_than_counted_are_an_error(self, declare):
+        with search_server(lambda query: (200, {"found": 40, "hits": [{"id": 1}]})) as server:
+            declare({"shop": shop(server.url)})
+            [error] = ask(1)
+        assert isinstance(error, AnswerError)
+        assert "returned 1 of 10 hits though it counts 40" in error.message
+
+    def test_a_failing_query_is_an_error_of_its_own(self, declare):
+        answers = {"query 1": (400, {"message": "syntax"}), "query 2": (503, {})}
+        with search_server(lambda query: answers.get(query["q"]) or hits_of(query)) as server:
+            declare({"shop": shop(server.url)})
+            replies = ask(6)
+        assert [type(reply) for reply in replies] == [Reply, EngineError, TemporaryEngineError, Reply, Reply, Reply]
+        assert replies[1].message == 'The engine shop answered 400: {"message": "syntax"}'
+
+
+class TestStored:
+    def test_answers_of_this_work_are_not_asked_again(self, declare):
+        began = timezone.now()
+        with search_server(hits_of) as server:
+            declare({"shop": shop(server.url)})
+            first, again = ask(3, since=began), ask(5, since=began)
+            assert sorted(server.queries) == [f"query {n}" for n in range(5)]
+            assert [reply.is_stored for reply in again] == [True, True, True, False, False]
+            assert [reply.hits for reply in again[:3]] == [reply.hits for reply in first]
+            assert not ask(1)[0].is_stored, "an answer of earlier work is asked again"
+            assert find_stored(EngineSetting.parse("shop"), questions(6), 10)[5] is None
+            assert find_stored(EngineSetting.parse("shop"), questions(6), 10)[4].hits == again[4].hits
+
+    def test_another_version_or_parameter_asks_again(self, declare):
+        began = timezone.now()
+        options = {"parameters": {"boost": {"default": 1}}}
+        with search_server(hits_of) as server:
+            query = {"q": "{query}", "boost": "{boost}"}
+            for version, setting in (("1", "shop"), ("1", "shop(boost=1)"), ("1", "shop(boost=2)"), ("2", "shop")):
+                declare({"shop": shop(server.url, version=version, query=query, **options)})
+                ask(1, setting=setting, since=began)
+            assert len(server.queries) == 3
+        assert EngineAnswer.objects.count() == 3
+
+    def test_stopped_work_keeps_its_answers(self, declare):
+        def check():
+            if len(server.queries) >= 3:
+                raise KeyError
+
+        began = timezone.now()
+        with search_server(lambda query: (time.sleep(0.1), hits_of(query))[1]) as server:
+            declare({"shop": shop(server.url, concurrency=1)})
+            with pytest.raises(KeyError):
+                ask(50, since=began, check=check)
+            stored = EngineAnswer.objects.count()
+            assert 1 <= stored <= 5
+            assert sum(reply.is_stored for reply in ask(6, since=began)) == stored
+
+    def test_the_oldest_answers_are_trimmed(self, declare, settings):
+        with search_server(hits_of) as server:
+            declare({"shop": shop(server.url)})
+            ask(4)
+        EngineAnswer.objects.filter(text="query 2").update(asked_at=timezone.now() - timedelta(days=1))
+        assert trim_answers() == 0
+        settings.BENCHBENCH_ENGINE_CACHE_BYTES = 450
+        assert 1 <= trim_answers() < 4
+        assert not EngineAnswer.objects.filter(text="query 2").exists()
+
+    def test_a_secret_is_stored_nowhere(self, declare, monkeypatch):
+        monkeypatch.setenv("SHOP_KEY", "s3cret-of-the-shop")
+        with search_server(hits_of) as server:
+            declare({"shop": shop(server.url, secret="SHOP_KEY", headers={"X-Key": "{secret}"})})
+            replies = ask(1)
+        row = EngineAnswer.objects.values().get()
+        assert "s3cret" not in f"{replies} {row} {asking.load_engine('shop')!r}"
+
+
+class TestRetries:
+    def test_a_server_that_fails_sometimes_gives_all_answers(self, declare):
+        """Every tenth request fails; each failure is a retry of a query that has an answer in the end."""
+        numbers, lock = iter(range(10_000)), threading.Lock()
+
+        def answer(query):
+            with lock:
+                number = next(numbers)
+            return (503, {}) if number % 10 == 9 else hits_of(query)
+
+        with search_server(answer) as server:
+            declare({"shop": shop(server.url)})
+            replies = ask(200)
+            failures = len(server.queries) - 200
+        assert all(isinstance(reply, Reply) for reply in replies)
+        assert sum(reply.retries for reply in replies) == failures >= 20
+
+    def test_an_engine_that_was_down_resumes(self, declare, monkeypatch):
+        """After an outage longer than all retries, every question has its answer."""
+        monkeypatch.setattr(asking, "PROBE_SECONDS", 0.05)
+        began, outage = time.monotonic(), (0.3, 1.3)
+
+        def answer(query):
+            is_down = outage[0] < time.monotonic() - began < outage[1]
+            time.sleep(0.005)
+            return (503, {}) if is_down else hits_of(query)
+
+        with search_server(answer) as server:
+            declare({"shop": shop(server.url, patience=30)})
+            replies = ask(400)
+            assert time.monotonic() - began > outage[1]
+            assert len(server.queries) < 400 + 120
+        assert all(isinstance(reply, Reply) for reply in replies)
+
+    @pytest.mark.parametrize("number", [1, 40])
+    def test_an_engine_that_stays_down_is_one_sentence(self, declare, number):
+        declare({"shop": shop("http://127.0.0.1:9/", patience=0.3)})
+        checks = []
+        errors = ask(number, check=lambda: checks.append(1))
+        assert {type(error) for error in errors} == {EngineDownError}
+        assert len(set(errors)) == 1
+        assert errors[0].message == (
+            "The engine shop is down: it did not answer for 0.3 seconds. Start it or read its log, then resume. Its "
+            "last error: The engine shop refuses or breaks connections: start it or read its log."
+        )
+        assert checks
+
+
+class TestPace:
+    def test_two_workers_share_one_rate(self, declare):
+        """60 requests of two workers at 40 a second end within 2 % of the stated time."""
+        moments = []
+        with search_server(lambda query: (moments.append(time.monotonic()), hits_of(query))[1]) as server:
+            declare({"shop": shop(server.url, rate=40, concurrency=8)})
+            run_both(lambda: crew(30), lambda: crew(30))
+        assert len(moments) == 60
+        assert (max(moments) - min(moments)) * 40 / 59 == pytest.approx(1, abs=0.02)
+
+    def test_two_workers_share_the_slots(self, declare):
+        with search_server(lambda query: (time.sleep(0.02), hits_of(query))[1]) as server:
+            declare({"shop": shop(server.url, concurrency=3)})
+            ended = run_both(lambda: crew(60), lambda: crew(60))
+        assert server.most_running == 3
+        assert len(server.queries) == 120
+        assert ended
+
+    def test_slots_of_a_killed_worker_come_back(self, declare):
+        with search_server(hits_of) as server:
+            declare({"shop": shop(server.url, concurrency=1, timeouts={"connect": 0.1, "total": 0.1})})
+            pacer = sending.Pacer("shop", concurrency=1, rate=None, request_seconds=0.2, stop=threading.Event())
+            pacer.take("a killed thread")
+            started = time.monotonic()
+            assert isinstance(ask(1)[0], Reply)
+            assert 1.0 < time.monotonic() - started < 6.0
+
+
+def crew(number):
+    """Ask as a worker does, but store nothing: threads of a test have no part in its transaction."""
+    engine = asking.load_engine("shop")
+    work = asking._Asking(
+        engine,
+        engine.complete({}),
+        10,
+        engine.read_secret(),
+        questions(number),
+        [""] * number,
+        [None] * number,
+        None,
+        bool,
+    )
+    return work.ask(range(number))
+
+
+def run_both(*acts):
+    threads = [threading.Thread(target=act) for act in acts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    return not any(thread.is_alive() for thread in threads)
+
+
+def compute_percentile(replies, percent):
+    """The percentile of waiting and service together, in milliseconds."""
+    histogram = HdrHistogram(1, 3_600_000_000, 3)
+    for reply in replies:
+        histogram.record_value(round((reply.waiting_ms + reply.service_ms) * 1000))
+    return histogram.get_value_at_percentile(percent) / 1000
+
+
+class TestOpenLoop:
+    def test_requests_are_sent_at_their_rate(self, declare):
+        moments = []
+        with search_server(lambda query: (moments.append(time.monotonic()), hits_of(query))[1]) as server:
+            declare({"shop": shop(server.url, concurrency=8)})
+            replies = ask(100, rate=50)
+        assert (moments[-1] - moments[0]) * 50 / 99 == pytest.approx(1, abs=0.02)
+        assert all(not reply.is_stored for reply in replies)
+
+    def test_the_percentile_of_a_known_delay_is_right(self, declare):
+        """Of 200 answers 4 take 200 ms and the others 20 ms, so the 99th percentile is 200 ms."""
+
+        def answer(query):
+            time.sleep(0.2 if int(query["q"].split()[1]) % 50 == 10 else 0.02)
+            return hits_of(query)
+
+        with search_server(answer) as server:
+            declare({"shop": shop(server.url, concurrency=16)})
+            replies = ask(200, rate=100)
+        assert compute_percentile(replies, 99) == pytest.approx(200, rel=0.05)
+        assert compute_percentile(replies, 50) < 40
+
+    def test_a_stall_makes_later_requests_wait(self, declare):
+        """A server that stalls for a second once holds up 50 requests, which wait although each is served at once."""
+        gate = threading.Lock()
+
+        def answer(query):
+            with gate:
+                if query["q"] == "query 20":
+                    time.sleep(1.0)
+            return hits_of(query)
+
+        with search_server(answer) as server:
+            declare({"shop": shop(server.url, concurrency=2)})
+            replies = ask(100, rate=50)
+        totals = [reply.waiting_ms + reply.service_ms for reply in replies]
+        expected = [max(0, 1000 - 20 * (index - 20)) for index in range(100)]
+        for index in range(21, 60):
+            assert totals[index] == pytest.approx(expected[index], abs=100)
+        assert sum(reply.service_ms > 500 for reply in replies) == 2
+        assert math.isclose(compute_percentile(replies, 99), 1000, rel_tol=0.05)
+
+    def test_a_rate_above_the_declared_one_is_refused(self, declare):
+        declare({"shop": shop("http://127.0.0.1:9/", rate=10)})
+        with pytest.raises(EngineError, match="takes 10 requests per second, not 20"):
+            ask(1, rate=20)
