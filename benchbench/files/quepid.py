@@ -1,22 +1,21 @@
-"""Quepid's exports: ratings as CSV, a case and a snapshot as JSON.
+"""Quepid's exports: the ratings of a case as CSV, a snapshot as JSON.
 
 Sources: github.com/o19s/quepid at f80322f, `app/controllers/api/v1/export/ratings_controller.rb` (CSV "Basic"),
-`app/assets/javascripts/services/caseCSVSvc.js` (CSV "Detailed"), `app/views/api/v1/export/cases` (case) and
-`app/views/api/v1/snapshots/_snapshot.json.jbuilder` (snapshot).
+`app/assets/javascripts/services/caseCSVSvc.js` (CSV "Detailed") and, for the snapshot,
+`app/views/api/v1/snapshots/_snapshot.json.jbuilder` and `app/views/api/v1/queries/_query.json.jbuilder`.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from benchbench.decimals import counted, list_some
 from benchbench.errors import FileFormatError
-from benchbench.files.ratings import RatedFile, build_text_key, check_rating, parse_rating
+from benchbench.files.ratings import RatedFile, Rating, build_text_key, parse_rating
 from benchbench.files.tables import read_table
-from benchbench.reading.objects import Checked, Filled, Identifier, Listed, StrictRecord, fault, read_as
-from benchbench.reading.strict_json import kind, read_value
+from benchbench.reading.objects import Filled, Identifier, Listed, StrictRecord, read_as
+from benchbench.reading.strict_json import read_value
 
 COLUMNS = {"query": "query", "querytext": "query", "docid": "docid", "rating": "rating"}
 DETAILED = "Query Text"  # a column of the export "Detailed" alone
@@ -63,20 +62,6 @@ def _read_cell(value: Any, names: list[str]) -> str:
     return text.replace('""', '"') if is_bare else text
 
 
-def _check_ratings(value: Any) -> dict[str, Decimal]:
-    """Return the ratings of a snapshot `{doc: 3.0}` or a case `[{"doc_id": doc, "rating": 3.0}]` that are not null."""
-    if isinstance(value, list):
-        pairs = [(item.get("doc_id"), item.get("rating")) for item in value if isinstance(item, dict)]
-        if len(pairs) < len(value) or not all(isinstance(document, str) for document, _ in pairs):
-            raise fault("must be a list of objects with doc_id and rating")
-        if len({document for document, _ in pairs}) < len(pairs):
-            raise fault("rates a document twice")
-        value = dict(pairs)
-    if not isinstance(value, dict):
-        raise fault(f"must be an object or a list, not {kind(value)}")
-    return {document: check_rating(rating) for document, rating in value.items() if rating is not None}
-
-
 @dataclass(frozen=True, slots=True)
 class _Document(StrictRecord):
     IGNORES_OTHERS = True
@@ -89,32 +74,29 @@ class _Document(StrictRecord):
 class _Query(StrictRecord):
     IGNORES_OTHERS = True
 
+    query_id: int
     query_text: Filled
-    query_id: int | None = None
-    ratings: Annotated[Any, Checked(_check_ratings, before=True)] = field(default_factory=dict)
+    ratings: dict[str, Rating | None] = field(default_factory=dict)
     notes: str = ""
     information_need: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot(StrictRecord):
-    """A snapshot, whose `docs` are the documents found by query id, or a case, which lacks them."""
+    """A snapshot: queries, and in `docs` the documents found for each by its id."""
 
     IGNORES_OTHERS = True
 
     queries: Listed[_Query]
+    docs: dict[str, Listed[_Document]]
     name: str = ""
-    case_name: str = ""
-    docs: dict[str, Listed[_Document]] | None = None
 
     def yield_rankings(self, location: str) -> Iterator[tuple[str, list[str]]]:
         """Yield the key of each query with its documents, best first.
 
         Documents that Quepid added because they are rated (`rated_only`) were not found and are left out, as are those
-        of queries that the case no longer has. Raises FileFormatError for a case, and for a repeated document.
+        of queries that the case no longer has. Raises FileFormatError for a repeated document.
         """
-        if self.docs is None:
-            raise FileFormatError(f"{location} is a case without documents found: export a snapshot of it.")
         keys = {str(query.query_id): build_text_key(query.query_text.strip()) for query in self.queries}
         for id, documents in self.docs.items():
             ranked = [document.id for document in documents if not document.rated_only]
@@ -126,7 +108,7 @@ class Snapshot(StrictRecord):
 
 
 def read_snapshot(path: Path) -> Snapshot:
-    """Return a snapshot or case. Errors name file and key. Two queries must not have the same text."""
+    """Return a snapshot. Errors name file and key. Two queries must not have the same text."""
     snapshot = read_as(Snapshot, read_value(path), prefix=f"{path.name}, ")
     places: dict[str, int] = {}
     for index, query in enumerate(snapshot.queries):
@@ -139,12 +121,12 @@ def read_snapshot(path: Path) -> Snapshot:
 
 
 def read_snapshot_ratings(path: Path) -> RatedFile:
-    """Return the ratings of a snapshot or case. A query's key is its text, as in the CSV."""
+    """Return the ratings of a snapshot. A query's key is its text, as in the CSV."""
     snapshot = read_snapshot(path)
-    file = RatedFile(snapshot.name or snapshot.case_name)
+    file = RatedFile(snapshot.name)
     for item in snapshot.queries:
         query = file.add_query(item.query_text.strip())
-        query.ratings, query.notes = item.ratings, item.notes
-        about = {"quepid_query_id": item.query_id, "information_need": item.information_need}
-        query.metadata = {name: value for name, value in about.items() if value}
+        query.ratings = {document: rating for document, rating in item.ratings.items() if rating is not None}
+        query.notes, query.metadata = item.notes, {"quepid_query_id": item.query_id}
+        query.metadata |= {"information_need": item.information_need} if item.information_need else {}
     return file

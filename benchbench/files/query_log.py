@@ -20,7 +20,7 @@ from benchbench.reading.strict_json import is_storable, read_lines
 
 FIELDS = ("text", "count", "clicks")
 LONGEST = 200
-DIGITS = re.compile(r"[0-9]{1,15}")
+DIGITS = re.compile(r"\s*[0-9]{1,15}\s*")
 
 
 @dataclass(slots=True)
@@ -59,17 +59,15 @@ def normalise(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", folded).split())
 
 
-def read_query_log(
-    path: Path, *, columns: Mapping[str, str] | None = None, least_count: int = 1, longest: int = LONGEST
-) -> QueryLog:
+def read_query_log(path: Path, *, columns: Mapping[str, str], least_count: int = 1) -> QueryLog:
     """Return the queries of a log in the order of their first lines.
 
     A table has the columns text (or query) and count, and may have clicks; `columns` gives other names. Any other file
-    is a log of lines, each a search. Empty texts, texts of more than `longest` characters, those that cannot be stored,
+    is a log of lines, each a search. Empty texts, texts of more than LONGEST characters, those that cannot be stored,
     and those with a count under `least_count` are left out, with numbers. Errors name line and column.
     """
     log = QueryLog()
-    for text, count, clicks in _read_searches(path, columns or {}, log):
+    for text, count, clicks in _read_searches(path, columns, log):
         query = log.queries.setdefault(normalise(text), LoggedQuery())
         query.count += count
         query.clicks += clicks
@@ -78,19 +76,19 @@ def read_query_log(
         log.demand += count
     log.distinct = len(log.queries)
     for text, query in list(log.queries.items()):
-        if reason := _find_reason(text, query, max(least_count, 1), longest):
+        if reason := _find_reason(text, query, max(least_count, 1)):
             texts, demand = log.left_out.get(reason, (0, 0))
             log.left_out[reason] = texts + 1, demand + query.count
             del log.queries[text]
     return log
 
 
-def _find_reason(text: str, query: LoggedQuery, least_count: int, longest: int) -> str:
+def _find_reason(text: str, query: LoggedQuery, least_count: int) -> str:
     """Return why a query is left out, "" if it is kept."""
     if not text:
         return "empty"
-    if len(text) > longest or len(query.text) > longest:
-        return f"longer than {longest:,} characters"
+    if max(len(text), len(query.text)) > LONGEST:
+        return f"longer than {LONGEST} characters"
     if not is_storable(text):
         return "with characters that cannot be stored"
     return f"with a count under {least_count:,}" if query.count < least_count else ""
@@ -99,54 +97,44 @@ def _find_reason(text: str, query: LoggedQuery, least_count: int, longest: int) 
 def _read_searches(path: Path, columns: Mapping[str, str], log: QueryLog) -> Iterator[tuple[str, int, int]]:
     """Yield text, count and clicks of each line."""
     _, first = next(read_lines(path), ("", ""))
-    if not first.lstrip().startswith("{"):
-        names = [cell.strip().strip('"').lower() for cell in first.split(find_delimiter(first))]
-        if not columns and not any(name in names for name in LOG_TEXTS):
-            yield from ((line, 1, 0) for _, line in read_lines(path))
-            return
+    header = {cell.strip().strip('"').lower() for cell in first.split(find_delimiter(first))}
+    if not columns and not first.lstrip().startswith("{") and header.isdisjoint(LOG_TEXTS):
+        yield from ((line, 1, 0) for _, line in read_lines(path))
+        return
     names, rows = read_table(path)
-    mapped = _map_columns(path, names, columns)
-    log.unread_columns = [name for name in names if name not in mapped.values()]
-    log.has_clicks = "clicks" in mapped
+    text_column, count_column, clicks_column = _choose_columns(path, names, columns)
+    log.unread_columns = [name for name in names if name not in (text_column, count_column, clicks_column)]
+    log.has_clicks = bool(clicks_column)
     for location, row in rows:
-        text = row.get(mapped["text"])
+        text = row.get(text_column)
         if isinstance(text, bool) or not isinstance(text, str | int | None):
-            raise FileFormatError(f"{location} has the {mapped['text']} {format_value(text)[:40]}: it must be a text.")
-        clicks = _parse_count(location, row, mapped["clicks"], empty=0) if log.has_clicks else 0
-        yield "" if text is None else str(text), _parse_count(location, row, mapped["count"]), clicks
-
-
-def _map_columns(path: Path, names: list[str], columns: Mapping[str, str]) -> dict[str, str]:
-    """Return the column of each field that has one."""
-    if unknown := sorted(columns.keys() - set(FIELDS)):
-        raise FileFormatError(
-            f"{unknown[0][:60]!a} is not a field of a query log: choose one of {', '.join(FIELDS)}.", field="columns"
+            raise FileFormatError(f"{location} has the {text_column} {format_value(text)[:40]}: it must be a text.")
+        clicks = clicks_column and row.get(clicks_column) not in (None, "")
+        yield (
+            "" if text is None else str(text),
+            _parse_count(location, row, count_column),
+            _parse_count(location, row, clicks_column) if clicks else 0,
         )
-    column_by_name = {name.lower(): name for name in reversed(names)}
-    mapped = {name: column_by_name[name] for name in FIELDS if name in column_by_name}
-    if "text" not in mapped and "query" in column_by_name:
-        mapped["text"] = column_by_name["query"]
-    mapped |= columns
-    for name in ("text", "count"):
-        if name not in mapped:
+
+
+def _choose_columns(path: Path, names: list[str], columns: Mapping[str, str]) -> list[str]:
+    """Return the columns of text, count and clicks; the last may be ""."""
+    by_name = {name.lower(): name for name in reversed(names)}
+    chosen = {name: by_name.get(name, "") for name in FIELDS}
+    chosen["text"] = chosen["text"] or by_name.get("query", "")
+    for name, column in {**chosen, **columns}.items():
+        if name not in FIELDS or (column not in names and (column or name != "clicks")):
             raise FileFormatError(
-                f"{path.name} has no column {name}: it has {', '.join(names)[:200]}. Name its column: {name}=COLUMN, "
-                f"under Columns on the page, or --column {name}=COLUMN by the command.",
+                f"{path.name} has no column {(column or name)[:60]!a} for the field {name[:60]!a}: it has "
+                f"{', '.join(names)[:200]}. Name the columns of text, count and clicks, such as count=COLUMN, under "
+                "Columns on the page, or --column count=COLUMN by the command.",
                 field="columns",
             )
-    if absent := [column for column in mapped.values() if column not in names]:
-        raise FileFormatError(
-            f"{path.name} has no column {absent[0][:60]!a}: it has {', '.join(names)[:200]}.", field="columns"
-        )
-    return mapped
+    return list((chosen | dict(columns)).values())
 
 
-def _parse_count(location: str, row: Mapping[str, Any], column: str, *, empty: int | None = None) -> int:
+def _parse_count(location: str, row: Mapping[str, Any], column: str) -> int:
     value = row.get(column)
-    if value in (None, "") and empty is not None:
-        return empty
-    if type(value) is int and 0 <= value < 10**15:
-        return value
-    if isinstance(value, str) and DIGITS.fullmatch(value.strip()):
-        return int(value)
-    raise FileFormatError(f"{location} has the {column} {format_value(value)[:40]}, which is not a whole number.")
+    if isinstance(value, bool) or not isinstance(value, str | int) or not DIGITS.fullmatch(str(value)):
+        raise FileFormatError(f"{location} has the {column} {format_value(value)[:40]}, which is not a whole number.")
+    return int(value)

@@ -47,7 +47,7 @@ class _Body(StrictRecord):
     max_concurrent_searches: Any = None
 
 
-def read_rank_eval(path: Path, *, columns: Mapping[str, str]) -> RatedFile:
+def read_rank_eval(path: Path, *, columns: Mapping[str, str] = {}) -> RatedFile:
     """Return the requests of a body, with their ids as keys.
 
     The text of a query is the only text in its `request`, or the only string among its `params`. If there are several,

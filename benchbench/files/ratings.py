@@ -9,17 +9,14 @@ from typing import Annotated, Any
 from benchbench.errors import FileFormatError
 from benchbench.reading.objects import Checked, fault, format_value
 
-RATING = re.compile(r"[+-]?(?:[0-9]{1,9}(?:\.[0-9]{0,15})?|\.[0-9]{1,15})")
+RATING = re.compile(r"\s*[+-]?(?:[0-9]{1,9}(?:\.[0-9]{0,15})?|\.[0-9]{1,15})\s*")
 KEY_LENGTH = 200
 
 
 def parse_rating(value: Any) -> Decimal | None:
     """Return a rating, a number or a text such as "2.000", exactly as it is written; None for anything else."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return Decimal(repr(value))
-    if isinstance(value, str) and RATING.fullmatch(value.strip()):
-        return Decimal(value.strip())
-    return None
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return Decimal(str(value).strip()) if is_number or (isinstance(value, str) and RATING.fullmatch(value)) else None
 
 
 def check_rating(value: Any) -> Decimal:
@@ -34,9 +31,8 @@ Rating = Annotated[Any, Checked(check_rating, before=True)]
 
 def build_text_key(text: str) -> str:
     """Return the key of a query without an id: its text; of a longer text, the beginning and a hash."""
-    if len(text) <= KEY_LENGTH:
-        return text
-    return f"{text[: KEY_LENGTH - 18]}… {sha256(text.encode()).hexdigest()[:16]}"
+    digest = sha256(text.encode()).hexdigest()[:16]
+    return text if len(text) <= KEY_LENGTH else f"{text[: KEY_LENGTH - 18]}… {digest}"
 
 
 @dataclass(slots=True)
@@ -69,12 +65,9 @@ class RatedFile:
 
     def add_rating(self, query: RatedQuery, document: str, rating: Decimal, location: str) -> None:
         """Add a rating. Raises FileFormatError if the document has another one for the query; `location` begins it."""
-        before = query.ratings.get(document)
-        if before is None:
-            query.ratings[document] = rating
-        elif before == rating:
-            self.duplicates += 1
-        else:
+        self.duplicates += document in query.ratings
+        before = query.ratings.setdefault(document, rating)
+        if before != rating:
             raise FileFormatError(
                 f"{location} rates the document {document[:60]!a} of the query {query.text[:60]!a} with {rating}, but "
                 f"it was rated {before} before."

@@ -12,12 +12,10 @@ from typing import Any
 
 from benchbench.decimals import list_some
 from benchbench.errors import FileFormatError
-from benchbench.files.ratings import RatedFile, Rating
+from benchbench.files.ratings import RatedFile, Rating, build_text_key
 from benchbench.reading.objects import Filled, Identifier, Listed, StrictRecord, read_as
 from benchbench.reading.strict_json import parse, read_lines, read_text, read_value
 
-SOURCES = {"LLM_JUDGMENT": "llm"}
-FROM_CLICKS = "UBI_JUDGMENT"
 KEY_VALUE = re.compile(r"query:\s*(.*?)(?:,\s*answer:\s*(.*?))?\s*", re.IGNORECASE | re.DOTALL)
 OWN_KEYS = ("queryText", "referenceAnswer")
 
@@ -37,17 +35,6 @@ class _JudgedQuery(StrictRecord):
 
 
 @dataclass(frozen=True, slots=True)
-class _JudgmentList(StrictRecord):
-    IGNORES_OTHERS = True
-    KEYS = {"queries": "judgmentRatings"}
-
-    queries: Listed[_JudgedQuery]
-    name: str = ""
-    description: str = ""
-    type: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class _Entry(StrictRecord):
     IGNORES_OTHERS = True
     KEYS = {"text": "queryText", "answer": "referenceAnswer"}
@@ -57,13 +44,17 @@ class _Entry(StrictRecord):
 
 
 @dataclass(frozen=True, slots=True)
-class _QuerySet(StrictRecord):
-    IGNORES_OTHERS = True
-    KEYS = {"queries": "querySetQueries"}
+class _Stored(StrictRecord):
+    """A judgment list or a query set, as it is created or shown."""
 
-    queries: list[Any]
+    IGNORES_OTHERS = True
+    KEYS = {"judged": "judgmentRatings", "entries": "querySetQueries"}
+
     name: str = ""
     description: str = ""
+    type: str = ""
+    judged: Listed[_JudgedQuery] = ()
+    entries: Listed[dict[str, Any]] = ()
 
 
 def read_judgment_list(path: Path) -> RatedFile:
@@ -71,14 +62,15 @@ def read_judgment_list(path: Path) -> RatedFile:
 
     Entries with the same query are one query. Ratings by a language model have the source llm. Errors name the key.
     """
-    judgment_list = read_as(_JudgmentList, _unwrap(path), prefix=f"{path.name}, ")
-    file = RatedFile(judgment_list.name, judgment_list.description, SOURCES.get(judgment_list.type, "import"))
-    for number, judged in enumerate(judgment_list.queries):
+    judgment_list = read_as(_Stored, _unwrap(path), prefix=f"{path.name}, ")
+    source = "llm" if judgment_list.type == "LLM_JUDGMENT" else "import"
+    file = RatedFile(judgment_list.name, judgment_list.description, source)
+    for number, judged in enumerate(judgment_list.judged):
         query = file.add_query(judged.query.strip())
         for position, rated in enumerate(judged.ratings):
             location = f"{path.name}, judgmentRatings[{number}].ratings[{position}],"
             file.add_rating(query, rated.id, rated.rating, location)
-    if judgment_list.type == FROM_CLICKS:
+    if judgment_list.type == "UBI_JUDGMENT":
         file.warnings.append("These ratings were computed from clicks (UBI_JUDGMENT): no judge saw the documents.")
     return file
 
@@ -88,21 +80,18 @@ def read_query_set(path: Path) -> RatedFile:
 
     The file is the body that creates it, the answer that shows it, or lines as the Workbench takes them: JSON such as
     `{"queryText": "tv", "referenceAnswer": "…"}`, `query: "tv", answer: "…"`, or the text alone. A reference answer
-    becomes the expected answer, another key metadata. Errors name the line or key.
+    becomes the expected answer, another key metadata. A repeated query counts once. Errors name the line or key.
     """
     if '"querySetQueries"' not in read_text(path):
         file = RatedFile()
         for location, line in read_lines(path):
             value = parse(line, location=location) if line.lstrip().startswith("{") else _parse_line(line.strip())
             _add_entry(file, value, location)
-    else:
-        query_set = read_as(_QuerySet, _unwrap(path), prefix=f"{path.name}, ")
-        file = RatedFile(query_set.name, query_set.description)
-        for number, value in enumerate(query_set.queries):
-            _add_entry(file, value, f"{path.name}, querySetQueries[{number}],")
-    if file.duplicates:
-        file.warnings.append(f"Queries that occur again, read once: {file.duplicates:,}.")
-        file.duplicates = 0  # of judgments there are none
+        return file
+    query_set = read_as(_Stored, _unwrap(path), prefix=f"{path.name}, ")
+    file = RatedFile(query_set.name, query_set.description)
+    for number, value in enumerate(query_set.entries):
+        _add_entry(file, value, f"{path.name}, querySetQueries[{number}],")
     return file
 
 
@@ -116,15 +105,12 @@ def _parse_line(line: str) -> dict[str, str]:
 
 def _add_entry(file: RatedFile, value: Any, location: str) -> None:
     entry = read_as(_Entry, value, prefix=f"{location} ")
-    is_new = len(file.queries)
+    key, answer = build_text_key(entry.text.strip()), entry.answer.strip()
+    if key in file.queries and file.queries[key].expected_answer != answer:
+        raise FileFormatError(f"{location} has another referenceAnswer than before, for the query {key[:60]!a}.")
     query = file.add_query(entry.text.strip())
-    if len(file.queries) > is_new:
-        query.expected_answer = entry.answer.strip()
-        query.metadata = {key: text for key, text in value.items() if key not in OWN_KEYS and text is not None}
-    elif query.expected_answer != entry.answer.strip():
-        raise FileFormatError(f"{location} has another referenceAnswer than before, for the query {query.text[:60]!a}.")
-    else:
-        file.duplicates += 1
+    query.expected_answer = answer
+    query.metadata |= {key: text for key, text in value.items() if key not in OWN_KEYS and text is not None}
 
 
 def _unwrap(path: Path) -> Any:

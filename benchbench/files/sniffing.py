@@ -51,7 +51,6 @@ OBJECTS: tuple[tuple[str, Kind], ...] = (
     ('"querySetQueries"', "opensearch-queries"),
     ('"has_snapshot_file"', "quepid-snapshot"),
     ('"rated_only"', "quepid-snapshot"),
-    ('"case_name"', "quepid-snapshot"),
     ('"requests"', "rank-eval"),
     ('"queries"', "benchbench-json"),
     ('"sections"', "sectioned-document"),

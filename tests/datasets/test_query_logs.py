@@ -8,11 +8,13 @@ from django.core.management import CommandError
 from hypothesis import given
 from hypothesis import strategies as st
 
+from apps.datasets.editing.drafts import freeze
 from apps.datasets.formats.query_log import STRATA, read_log
 from apps.datasets.formats.registry import detect, read_dataset
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset, Judgment, Query
 from apps.datasets.records import QueryRecord, check
+from apps.datasets.versions import hash_content
 from benchbench.errors import ConflictError
 from tests.commands import json_of, output_of
 from tests.datasets.test_readers import said
@@ -33,8 +35,8 @@ def test_texts_are_grouped_by_their_normal_form(tmp_path):
         "Left out: 1 query empty (4 searches, 16.0 % of the demand), 1 query with a count under 2 (1 search, 4.0 % of "
         "the demand).",
         "Columns not read: day.",
-        "The sample (100, seed 0) has 1 of 1 query in the head, 0 of 0 queries in the torso, 1 of 1 query in the tail, "
-        "which were 80.0 % of the demand. Their weights sum to 20 searches.",
+        "The sample (100, seed 0) has 1 of 1 in the head, 0 of 0 in the torso, 1 of 1 in the tail, which were "
+        "80.0 % of the demand. Their weights sum to 20 searches.",
         "Clicks are summed in the metadata of each query. They are not turned into grades.",
     ]
 
@@ -56,11 +58,11 @@ def test_every_kind_of_log_gives_the_same(tmp_path, name, content, options):
 
 
 def test_what_must_be_is_left_out_with_numbers(tmp_path):
-    lines = ["query,count", f"{'long ' * 3},3", "zero,0", "a\0b,2", "kept,5"]
-    record = read_dataset(write_file(tmp_path / "log.csv", "\n".join(lines)), longest=10)
+    lines = ["query,count", f"{'long ' * 50},3", "zero,0", "a\0b,2", "kept,5"]
+    record = read_dataset(write_file(tmp_path / "log.csv", "\n".join(lines)))
     facts: Any = record.metadata["query_log"]
     assert {reason: (left["queries"], left["demand"]) for reason, left in facts["left_out"].items()} == {
-        "longer than 10 characters": (1, 3),
+        "longer than 200 characters": (1, 3),
         "with a count under 1": (1, 0),
         "with characters that cannot be stored": (1, 2),
     }
@@ -77,8 +79,8 @@ def test_weights_sum_to_the_demand_kept(tmp_path_factory, counts, size, seed):
     check(record)
     assert sum(query.weight for query in record.queries) == pytest.approx(sum(counts), rel=1e-12)
     facts: Any = record.metadata["query_log"]
-    for stratum in facts["strata"]:
-        weights = [query.weight for query in record.queries if query.slices == [stratum["name"]]]
+    for name, stratum in facts["strata"].items():
+        weights = [query.weight for query in record.queries if query.slices == [name]]
         assert sum(weights) == pytest.approx(stratum["demand"], rel=1e-12)
         assert len(weights) == stratum["sampled"] == min(size, stratum["queries"])
 
@@ -100,12 +102,16 @@ def test_all_and_the_top_keep_their_counts(tmp_path):
         ("query,count\na,-1\n", {}, 'log.csv, line 2, has the count "-1", which is not a whole number.'),
         ('{"query": "a", "count": 1}\n{"query": "b"}\n', {}, "log.csv, line 2, has the count null, which is not a"),
         ('{"query": ["a"], "count": 1}\n', {}, 'log.csv, line 1, has the query ["a"]: it must be a text.'),
-        ("query,n\na,1\n", {}, "log.csv has no column count: it has query, n. Name its column: count=COLUMN, under"),
-        ("query,count\na,1\n", {"columns": {"count": "n"}}, "log.csv has no column 'n': it has query, count."),
+        ("query,n\na,1\n", {}, "log.csv has no column 'count' for the field 'count': it has query, n. Name the"),
+        (
+            "query,count\na,1\n",
+            {"columns": {"count": "n"}},
+            "log.csv has no column 'n' for the field 'count': it has query,",
+        ),
         (
             "query,count\na,1\n",
             {"columns": {"grade": "n"}},
-            "'grade' is not a field of a query log: choose one of text,",
+            "log.csv has no column 'n' for the field 'grade': it has query,",
         ),
         ("query,count\na,1\n", {"sample": "top ten"}, "The sample 'top ten' is unknown: give a number of queries"),
     ],
@@ -134,6 +140,12 @@ class TestImport:
         assert "They are not turned into grades." in text
         with pytest.raises(CommandError, match='the dataset "shop" exists: choose another name'):
             output_of("import_query_log", path, "--name", "shop")
+
+    def test_the_draft_freezes_with_its_weights(self, tmp_path):
+        record = read_log(write_file(tmp_path / "log.csv", LOG))
+        frozen = freeze(import_dataset(record).version.dataset)
+        assert frozen.content_hash == hash_content(record.queries)
+        assert sum(frozen.queries.values_list("weight", flat=True)) == 21
 
     def test_a_draft_is_not_the_next_version(self, tmp_path):
         record = read_log(write_file(tmp_path / "log.csv", LOG))

@@ -31,13 +31,6 @@ SNAPSHOT: dict[str, Any] = {
     ],
     "scores": [{"query_id": 205277, "score": 0.36, "all_rated": True, "number_of_results": 564}],
 }
-CASE = {
-    "case_name": "Party",
-    "scorer": {"name": "nDCG@10"},
-    "queries": [
-        {"query_text": "power", "options": None, "ratings": [{"doc_id": "3", "rating": 2, "user_email": "a@b.c"}]}
-    ],
-}
 RANK_EVAL: dict[str, Any] = {
     "templates": [{"id": "one_field", "template": {"inline": {"query": {"match": {"{{field}}": "{{q}}"}}}}}],
     "requests": [

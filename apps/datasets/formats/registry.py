@@ -6,9 +6,10 @@ from pathlib import Path
 
 from django.conf import settings
 
-from apps.datasets.formats import beir, flowbaby, rated, schema1_writing, trec
+from apps.datasets.formats import beir, flowbaby, schema1_writing, trec
 from apps.datasets.formats.module_queries import read_module_queries
 from apps.datasets.formats.query_log import read_log
+from apps.datasets.formats.rated import RATED_FORMATS, build_reader
 from apps.datasets.formats.schema1 import read_schema1
 from apps.datasets.formats.sectioned import read_sectioned
 from apps.datasets.formats.table import read_table_of_judgments
@@ -48,7 +49,7 @@ class Format:
     cautions: Callable[[DatasetRecord], Iterable[str]] = lambda record: ()
 
 
-FORMATS = {
+FORMATS: dict[str, Format] = {
     "benchbench-json": Format(
         label="BenchBench JSON, schema 1.0",
         read=read_schema1,
@@ -104,46 +105,12 @@ FORMATS = {
         file="module queries (SPEC-001)",
         kind="module-queries",
     ),
-    "quepid-ratings": Format(
-        label="Quepid ratings (CSV)",
-        read=rated.read_quepid_ratings,
-        file="CSV of Quepid (query, docid, rating)",
-        kind="quepid-ratings",
-        options=("grade_factor",),
-    ),
-    "quepid-snapshot": Format(
-        label="Quepid snapshot or case (JSON)",
-        read=rated.read_quepid_snapshot,
-        file="a snapshot or case of Quepid",
-        kind="quepid-snapshot",
-        options=("grade_factor",),
-    ),
-    "rank-eval": Format(
-        label="Body of _rank_eval",
-        read=rated.read_rated_requests,
-        file="a body of _rank_eval",
-        kind="rank-eval",
-        options=("columns", "grade_factor"),
-    ),
-    "opensearch-judgments": Format(
-        label="OpenSearch judgment list",
-        read=rated.read_opensearch_judgments,
-        file="a judgment list of OpenSearch",
-        kind="opensearch-judgments",
-        options=("grade_factor",),
-    ),
-    "opensearch-queries": Format(
-        label="OpenSearch query set",
-        read=rated.read_opensearch_queries,
-        file="a query set of OpenSearch",
-        kind="opensearch-queries",
-    ),
     "query-log": Format(
         label="Log of queries",
         read=read_log,
         file="a log of queries (text, count)",
         kind="query-log",
-        options=("columns", "sample", "seed", "least_count", "longest"),
+        options=("columns", "sample", "seed", "least_count"),
     ),
     "table": Format(
         label="CSV or JSON Lines",
@@ -153,6 +120,9 @@ FORMATS = {
         options=("columns", "ignore"),
     ),
 }
+for _name, (_label, _) in RATED_FORMATS.items():
+    _options = ("grade_factor", *(("columns",) if _name == "rank-eval" else ()))
+    FORMATS[_name] = Format(label=_label, read=build_reader(_name), file=_label, kind=_name, options=_options)
 FILES = "; ".join(format.file for format in FORMATS.values() if format.file)
 DIRECTORIES = "; ".join(format.directory for format in FORMATS.values() if format.directory)
 SOURCES = f"A file: {FILES}. Or a zip of a directory: {DIRECTORIES}. Any file may be compressed (.gz)."
@@ -216,7 +186,6 @@ def read_dataset(
     sample: str = "",
     seed: int = 0,
     least_count: int = 0,
-    longest: int = 0,
     grade_factor: int = 0,
     is_upload: bool = False,
 ) -> DatasetRecord:
@@ -227,13 +196,13 @@ def read_dataset(
     objects are limited by their bytes.
 
     `split` is for formats that have splits, `topics` for TREC judgments, `columns` and those to `ignore` for tables,
-    `sample`, `seed`, `least_count` and `longest` for logs of queries (`query_log`), `grade_factor` for ratings of other
+    `sample`, `seed` and `least_count` for logs of queries (`query_log`), `grade_factor` for ratings of other
     tools (`rated`).
     """
     if not path.exists():
         raise DatasetError(f"{path} does not exist.")
     options = {"split": split, "topics": topics, "columns": columns, "ignore": ignore, "sample": sample, "seed": seed}
-    options |= {"least_count": least_count, "longest": longest, "grade_factor": grade_factor}
+    options |= {"least_count": least_count, "grade_factor": grade_factor}
     chosen_options = {name: value for name, value in options.items() if value}
     if path.suffix == ".zip":
         limit = "BENCHMARK_DATASET_MAX_UNPACKED_BYTES" if is_upload else "BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES"
