@@ -3,8 +3,10 @@
 import json
 
 import pytest
+from django.utils import timezone
 
 from apps.engines import asking
+from benchbench.ir.planning.engine import EngineSetting
 
 ANSWER = {"hits": "hits", "id": "id", "score": "score", "title": "title", "total": "found"}
 
@@ -21,6 +23,18 @@ def declare(settings, tmp_path):
     asking.breakers.clear()
     yield write
     asking.breakers.clear()
+
+
+@pytest.fixture
+def ask(declare):
+    """A function that asks the engine "tried", which keys declare, one question, and returns the reply or error."""
+
+    def ask(text, depth, *, setting="tried", vector=None, **keys):
+        declare({"tried": {"version": "1", "private": True, **keys}})
+        question, since = asking.Question("q1", text, {}, vector), timezone.now()
+        return asking.ask_all(EngineSetting.parse(setting), [question], depth, since=since, check=lambda: None)[0]
+
+    return ask
 
 
 def shop(url, **options):
