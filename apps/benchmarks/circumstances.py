@@ -84,7 +84,9 @@ def _check_indexes(runs: Sequence[Run]) -> Iterator[Difference]:
 def _check_models(runs: Sequence[Run]) -> Iterator[Difference]:
     """Warn about models that had different revisions under one name."""
     encoded = [
-        run for run in runs if _get_facts(run, "index").get("encoder") and run.config.get("search_mode") != "sparse"
+        run
+        for run in runs
+        if _get_facts(run, "index").get("encoder") and Configuration.from_dict(run.config).uses_vectors
     ]
     for name, mine in group_by(encoded, lambda run: str(_get_facts(run, "index")["encoder"])).items():
         yield from _check_revisions(
@@ -96,6 +98,10 @@ def _check_models(runs: Sequence[Run]) -> Iterator[Difference]:
     for name in dict.fromkeys(name for run in runs for name in list_llms(run)):
         mine = [run for run in runs if name in list_llms(run) and _get_workers(run)]
         yield from _check_revisions("language model", name, group_by(mine, partial(_name_revisions, "llms", name)))
+    asked = [run for run in runs if "engine" in run.provenance]
+    for alias, mine in group_by(asked, lambda run: str(run.provenance["engine"]["alias"])).items():
+        versions = group_by(mine, lambda run: str(run.provenance["engine"]["version"]))
+        yield from _check_revisions("search engine", alias, versions)
 
 
 def _check_revisions(kind: str, name: str, groups: Mapping[str, Sequence[Run]]) -> Iterator[Difference]:

@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Count
+from django.db.models import Count, Q
 from django.db.models.functions import Length, Now
 
 from apps.benchmarks.defining.choosing import is_current
@@ -83,6 +83,8 @@ def launch(benchmark: Benchmark, *, by: User | None = None) -> Operation:
 
 def _require_indexes(runs: Sequence[Run]) -> None:
     for run in runs:
+        if not Configuration.from_dict(run.config).needs_index:
+            continue
         if run.index is None or run.index.status != Index.Status.READY:
             raise ConflictError(f"The index of run {run.run_order} ({run.label}) is not ready: build it first.")
         require_available(run.index, Configuration.from_dict(run.config))
@@ -113,6 +115,8 @@ def split_batches(
         for stage in (each for each in plan.stages if isinstance(each, EncodeStage) and each.wording is None):
             seconds[stage.key] *= compute_uncached_share(indexes[stage.index], texts)
     size = choose_batch_size(len(queries), sum(seconds[stage.key] for planned in plans for stage in planned.stages))
+    if benchmark.rate:
+        size = MAX_BATCH  # an open loop is one: the queues of a busy engine build up over its length
     units = sum(map(count_query_units, plans))
     groups = [sorted(queries[start : start + size]) for start in range(0, len(queries), size)]
     for group in sorted(groups):
@@ -161,9 +165,9 @@ def retry(benchmark: Benchmark, *, by: User | None = None) -> Operation:
         failed = benchmark.runs.filter(status=Run.Status.FAILED) | benchmark.runs.filter(failed_queries__gt=0)
         if not failed.exists():
             raise ConflictError(f"The benchmark {benchmark.name!r} has no failed runs to retry.")
-        runs = failed.select_related("index").filter(index__status=Index.Status.READY)
+        runs = list(failed.select_related("index").filter(Q(index__status=Index.Status.READY) | Q(index=None)))
         built = [(run.pk, run.index, Configuration.from_dict(run.config)) for run in runs if run.index]
-        run_ids = [
+        run_ids = [run.pk for run in runs if run.index is None] + [
             pk
             for pk, index, config in built
             if not describe_missing(list_index_requirements(index) | list_run_requirements(index, config))

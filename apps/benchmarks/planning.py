@@ -10,10 +10,13 @@ from django.db.models import Avg, F, FloatField, Func, QuerySet, Sum
 from django.db.models.functions import Cast
 
 from apps.benchmarks.models import Benchmark, ListSource, PairList, Run, StageList
+from apps.engines.declarations import load_engine
+from apps.engines.models import EngineAnswer
 from apps.retrieval.models import CachedVector, Index, LLMAnswer
 from apps.retrieval.strategies import STRATEGIES
 from benchbench.ir.planning import stages
 from benchbench.ir.planning.configuration import LATE_INTERACTION, Configuration
+from benchbench.ir.planning.engine import EngineSetting
 from benchbench.ir.planning.plan import Plan, RunPlan, plan
 from benchbench.ir.planning.stages import DenseStage, LexicalStage, RerankStage, Searching, Stage
 
@@ -118,10 +121,11 @@ def build_shared_lists(runs: Iterable[Run], plan: Plan) -> list[SharedList]:
 ROUGH_MS = 1.0
 ROUGH_MERGE_MS, ROUGH_ENCODE_MS, ROUGH_REWRITE_MS, ROUGH_ASK_MS = 0.1, 15.0, 1500.0, 3000.0
 ROUGH_PAIR_MS, ROUGH_LATE_PAIR_MS = 20.0, 1.0
+ROUGH_REQUEST_MS = 50.0
 ROUGH_SCAN_MS_PER_MILLION = 30.0
 ROUGH_BY_STAGE: dict[type, float] = {
     stages.AskStage: ROUGH_ASK_MS,
-    **dict.fromkeys((stages.MergeStage, stages.FuseStage), ROUGH_MERGE_MS),
+    **dict.fromkeys((stages.MergeStage, stages.LocateStage, stages.FuseStage), ROUGH_MERGE_MS),
 }
 LATEST = 2000  # most rows in the mean of a measured cost
 BENCHMARKS = 3  # most benchmarks that these rows come from
@@ -137,6 +141,8 @@ def estimate_costs(plan: Plan, indexes: Mapping[str | None, Index]) -> dict[str,
 
     def estimate_ms(stage: stages.Stage) -> float:
         match stage:
+            case stages.EngineStage():
+                return _estimate_engine_ms(stage.engine)
             case stages.RewriteStage():
                 return _load_rewrite_ms(stage) or ROUGH_REWRITE_MS
             case stages.EncodeStage():
@@ -151,6 +157,14 @@ def estimate_costs(plan: Plan, indexes: Mapping[str | None, Index]) -> dict[str,
         return measured.get(stage.key) or ROUGH_BY_STAGE.get(type(stage), ROUGH_MS)
 
     return {stage.key: estimate_ms(stage) / 1000 for stage in plan.stages}
+
+
+def _estimate_engine_ms(setting: str) -> float:
+    """Return the milliseconds per query of an engine that is asked as often and as much at once as it allows."""
+    engine = load_engine(EngineSetting.parse(setting).alias)
+    answers = EngineAnswer.objects.filter(engine=engine.alias).order_by("-pk")
+    ms = (_compute_mean(answers, "service_ms") or ROUGH_REQUEST_MS) / engine.concurrency
+    return max(ms, 1000 / engine.rate) if engine.rate else ms
 
 
 def _load_rewrite_ms(stage: stages.RewriteStage) -> float | None:

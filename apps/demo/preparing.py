@@ -1,6 +1,7 @@
 """The demo's objects, created by the ordinary use cases: a collection, judged questions, an index and a benchmark."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -59,10 +60,14 @@ def prepare_index(collection: Collection, owner: User | None) -> Index:
     return equal.first() or create_index(collection, **made_of, owner=owner)
 
 
-def prepare_benchmark(mapping: Mapping, owner: User | None) -> Benchmark:
+def prepare_benchmark(mapping: Mapping, owner: User | None, *, engines: Sequence[str] = ()) -> Benchmark:
+    """Return a new benchmark of the index in every mode, and of declared search `engines`."""
+    matrix = {**MATRIX, "indexes": [INDEX]}
+    if engines:
+        matrix |= {"engines": list(engines), "search_modes": [*MATRIX["search_modes"], "engine", "engine+dense"]}
     options = BenchmarkOptions(
         name=f"Dense, lexical or both? {time.strftime('%Y-%m-%d %H:%M:%S')}",
         description="Which way of searching the Python documentation answers programmers' questions best?",
-        matrix={**MATRIX, "indexes": [INDEX]},
+        matrix=matrix,
     )
     return create_benchmark(mapping, options, owner=owner)

@@ -16,7 +16,7 @@ from apps.collections.models import Collection, Document
 from apps.datasets.formats.registry import WRITERS
 from apps.datasets.models import Dataset
 from apps.datasets.views.datasets import download
-from apps.mappings.creating import create_mapping
+from apps.mappings.creating import create_mapping, ensure_external
 from apps.mappings.exporting import export_dataset
 from apps.mappings.models import Mapping, Resolution
 from apps.mappings.repairing import drop, find_candidates, repoint
@@ -30,7 +30,12 @@ from benchbench.site.panels import change_url
 
 class MappingForm(PageForm):
     dataset = forms.ModelChoiceField(Dataset.objects.none(), help_text="The judged queries.")
-    collection = forms.ModelChoiceField(Collection.objects.none(), help_text="The documents to search.")
+    collection = forms.ModelChoiceField(
+        Collection.objects.none(),
+        required=False,
+        empty_label="Ids alone: the documents are not here",
+        help_text="The documents to search. Ids alone suffice for search engines and imported runs.",
+    )
     name = forms.CharField(
         max_length=200,
         required=False,
@@ -46,6 +51,9 @@ class MappingForm(PageForm):
 def add_mapping(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
     def act(form: MappingForm) -> HttpResponse:
         values = form.cleaned_data
+        if values["collection"] is None:
+            with transaction.atomic():
+                return redirect(change_url(ensure_external(values["dataset"])))
         with transaction.atomic():
             mapping = create_mapping(values["dataset"], values["collection"], name=values["name"], owner=staff(request))
             resolved = resolve(mapping, by=staff(request))

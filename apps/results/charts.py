@@ -14,6 +14,7 @@ from apps.benchmarks.models import Run
 from apps.benchmarks.running.timing import mark_shared
 from apps.results.configurations import find_varying, list_phrases
 from apps.results.leaderboard.runs import Leaderboard, Row
+from benchbench.ir.planning.configuration import SEARCH_MODES
 
 Figure = dict[str, Any]
 COLOURS = ["#2f6fde", "#e07b39", "#2a9d6f", "#b04bc0", "#c9a227", "#5f6b7a"]
@@ -120,7 +121,7 @@ def plot_sparkline(points: Sequence[tuple[float, object]], *, width: int = 240, 
 def describe_mode(run: Run) -> tuple[str, str]:
     """Return a run's search mode in words, and its colour."""
     mode = run.config.get("search_mode", "")
-    order = {"dense": 0, "sparse": 1, "hybrid": 2}.get(mode, 3)
+    order = SEARCH_MODES.index(mode) if mode in SEARCH_MODES else -1
     return " ".join(list_phrases({"search_mode": mode}, ["search_mode"])), COLOURS[order]
 
 

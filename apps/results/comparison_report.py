@@ -9,6 +9,7 @@ from apps.benchmarks.provenance import find_git_revision
 from apps.benchmarks.running.timing import find_execution, sum_cost_ms
 from apps.results.comparison.comparing import RunComparison, Standing
 from apps.results.comparison.describing import MeasureSummary, summarise_measures
+from apps.results.comparison.migrating import Migration, build_migration
 from apps.results.comparison.sentences import build_verdict
 from benchbench.decimals import signed
 from benchbench.files.flowbaby_results import change
@@ -89,10 +90,11 @@ class ComparisonReport:
     differences: list[DifferenceReport]
     measures: Annotated[dict[str, list[RunSummary]], "Every measure that all runs have."]
     warnings: Annotated[list[str], "Other differences between the runs."]
+    migration: Annotated[Migration | None, "Null without a `margin`."] = None
 
 
-def build_report(comparison: RunComparison) -> ComparisonReport:
-    """Return the report on a comparison; measures have wire names.
+def build_report(comparison: RunComparison, *, margin: float | None = None) -> ComparisonReport:
+    """Return the report on a comparison; measures have wire names. With a `margin`, it says what a migration changes.
 
     A difference is `run` − `compared_with`, which is the reference of the comparison if that is one of the two.
     """
@@ -115,6 +117,7 @@ def build_report(comparison: RunComparison) -> ComparisonReport:
         differences=[_report_pair(pair, ids, is_tested=comparison.is_tested) for pair in pairs],
         measures={Measure.parse(row.measure).wire: _describe_runs(row, ids) for row in summarise_measures(comparison)},
         warnings=sentences.warnings,
+        migration=None if margin is None else build_migration(comparison, margin),
     )
 
 
@@ -169,7 +172,8 @@ def render_pair(report: ComparisonReport) -> str:
         "duration_ms": change(before.duration_ms, after.duration_ms),
         "measures": measures,
     }
-    return "\n".join([*filter(None, [report.verdict]), *report.notes, render_changes(facts)])
+    sentences = [report.verdict or "", report.migration.sentence if report.migration else ""]
+    return "\n".join([*filter(None, sentences), *report.notes, render_changes(facts)])
 
 
 def render_changes(facts: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from benchbench.errors import BenchbenchError
 from benchbench.ir.records import Positions, ScoredList, Scores
 
-UnitKind = Literal["dense", "sparse", "hybrid", "cross_encoder", "late_interaction"]
+UnitKind = Literal["dense", "sparse", "hybrid", "engine", "cross_encoder", "late_interaction"]
 
 # Float32 similarities of unit vectors err by about 1e-7 (measured for 384 and 1,024 dimensions), differently in each
 # kernel. A chunk of the true top can lie two such errors below the depth-th computed one; this is well above. It would
@@ -75,7 +75,8 @@ def scale_scores(kind: UnitKind, scores: Scores) -> Scores:
     """Return one query's list of scores on the scale [0, 1], with which thresholds are compared.
 
     dense and late_interaction: similarity clipped to [0, 1]. sparse: relative to the query's own best. hybrid:
-    unchanged. cross_encoder: one sigmoid of the raw logit. Order is kept, but clipping may make scores equal.
+    unchanged. engine: unchanged, since no threshold applies. cross_encoder: one sigmoid of the raw logit. Order is
+    kept, but clipping may make scores equal.
     """
     match kind:
         case "dense" | "late_interaction":
@@ -83,7 +84,7 @@ def scale_scores(kind: UnitKind, scores: Scores) -> Scores:
         case "sparse":
             best = scores.max(initial=0.0)
             return np.maximum(scores / best, 0.0) if best > 0 else np.zeros_like(scores)
-        case "hybrid":
+        case "hybrid" | "engine":
             return scores
         case "cross_encoder":
             falling = np.exp(-np.abs(scores))  # never overflows, for either sign

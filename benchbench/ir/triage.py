@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 
 from benchbench.ir.measures import Values
 from benchbench.ir.planning.plan import RunPlan
-from benchbench.ir.planning.stages import DenseStage, FuseStage, LexicalStage, MergeStage, RerankStage, Searching
+from benchbench.ir.planning.stages import (
+    DenseStage,
+    FuseStage,
+    LocateStage,
+    MergeStage,
+    RerankStage,
+    Search,
+    Searching,
+)
 from benchbench.ir.ranking import cut, scale_scores
 from benchbench.ir.records import ScoredList
 
@@ -183,7 +191,7 @@ class _Trace:
         passed = cut(ranked, unit_scores=compared, threshold=run.threshold, top_k=len(ranked))
         stages = {key: _RankedDocuments.from_list(lists[key], documents, run.candidates) for key in keys}
         stages[FINAL] = _RankedDocuments.from_list(passed.head(run.top_k), documents, run.top_k)
-        first = [stage for stage in run.stages if isinstance(stage, DenseStage | LexicalStage)]
+        first = [stage for stage in run.stages if isinstance(stage, Search)]
         ended = all(len(lists[stage.key]) < stage.depth for stage in first)
         return cls(stages, frozenset(documents[chunk] for chunk in passed.ids.tolist()), _explain_ending(first, ended))
 
@@ -191,9 +199,11 @@ class _Trace:
         return {stage: ranked.find_standing(stage, document) for stage, ranked in self.stages.items()}
 
 
-def _explain_ending(first: Sequence[DenseStage | LexicalStage], ended: bool) -> Loss | None:
+def _explain_ending(first: Sequence[Search], ended: bool) -> Loss | None:
     """Why searches that ended before their depth found no more: an exact one by vectors leaves out only what its
-    strategy passes by, one by words what shares none; an approximate one may leave out anything."""
+    strategy passes by, one by words what shares none; an approximate one or an engine may leave out anything."""
+    if any(isinstance(stage, LocateStage) for stage in first):
+        return None
     dense = [stage for stage in first if isinstance(stage, DenseStage)]
     if not ended or any(stage.ann != "exact" for stage in dense):
         return None
@@ -205,7 +215,7 @@ def _find_loss(run: RunPlan, trace: _Trace, standings: Mapping[str, Standing], d
 
     A document that the reranker moved out of the first k is its loss, even if top_k then cut it.
     """
-    first = [stage for stage in run.stages if isinstance(stage, DenseStage | LexicalStage)]
+    first = [stage for stage in run.stages if isinstance(stage, Search)]
     fuse = next((stage for stage in reversed(run.stages) if isinstance(stage, FuseStage | MergeStage)), None)
     rerank = next((stage for stage in run.stages if isinstance(stage, RerankStage)), None)
     if not any(standings[stage.key].is_read for stage in first):

@@ -42,6 +42,8 @@ def test_comparison_of_two_runs_matches_the_command(callers: Callers, compared: 
     before, after, _ = runs_of(compared)
     facts = callers.reader.get(PATH, baseline=before.pk, run=after.pk).json()
     assert facts == json_of("compare", before.pk, after.pk)
+    asked = {"baseline": before.pk, "run": after.pk, "margin": 0.01}
+    assert callers.reader.get(PATH, **asked).json() == json_of("compare", before.pk, after.pk, "--margin", "0.01")
     [difference] = facts["differences"]
     assert (difference["run"], difference["compared_with"]) == (str(after.pk), str(before.pk))
     assert (facts["measure"], facts["queries"], facts["baseline"]) == ("ndcg@10", 40, str(before.pk))

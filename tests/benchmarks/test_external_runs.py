@@ -58,7 +58,7 @@ def test_nothing_of_it_can_be_searched(dataset, run_file):
         build_manifest(benchmark)
     with pytest.raises(BenchbenchError, match="no text to index"):
         create_index(stub, name="i")
-    with pytest.raises(BenchbenchError, match="choose another mapping, or import runs"):
+    with pytest.raises(BenchbenchError, match="has only ids of documents"):
         create_benchmark(benchmark.mapping, name="x", matrix={})
     with pytest.raises(ConflictError, match="holds the ids of external runs"):
         import_documents(stub, [DocumentRecord("a", "", "text")])

@@ -77,8 +77,13 @@ def test_runs_that_differ_in_one_axis_have_different_labels(field):
     values = {"use_reranker": (False, True), "ann": ("exact", "hnsw"), "weights": ((0.5, 0.5), (0.7, 0.3))}
     two = {"search_mode": ("dense", "sparse"), "lexical": ("bm25", "fts"), "fusion": ("rrf", "weighted")} | values
     texts = {"index": ("a", "b"), "reranker": ("a", "b"), "score_threshold": (None, 0.5), "llm": ("s:a", "s:b")}
-    texts |= {"query": ("rewrite", "hyde")}
-    searched = {"search_mode": "hybrid", "use_reranker": field != "use_reranker", "query": "rewrite", "llm": "s:a"}
+    texts |= {"query": ("rewrite", "hyde"), "engine": ("shop", "shop(boost=2)")}
+    searched = {
+        "search_mode": "engine+dense" if field == "engine" else "hybrid",
+        "use_reranker": field != "use_reranker",
+        "query": "rewrite",
+        "llm": "s:a",
+    }
     fusion = {"fusion": "weighted"} if field == "weights" else {}
     first, second = (two | texts).get(field, (10, 20))
     assert len({run_label(Configuration(**{**searched, **fusion, field: value})) for value in (first, second)}) == 2

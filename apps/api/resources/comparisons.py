@@ -50,6 +50,9 @@ class ComparisonQuery(MeasuredOn):
         required=False, help_text="The run that all others are compared with. Default: every pair is compared."
     )
     seed = Int(required=False, min_value=0, max_value=GREATEST, help_text="Default: the seed of the oldest benchmark.")
+    margin = serializers.FloatField(
+        required=False, help_text="With two runs: the loss that is accepted when one replaces the other (`migration`)."
+    )
 
 
 class QueryDifferenceQuery(PageQuery, MeasuredOn):
@@ -84,7 +87,7 @@ class Comparisons(Resource):
         409 (`incomparable`) if they were measured against different judgments: `detail` says how they differ and
         what to do. A comparison does not judge: a gate does.
         """
-        return build_report(self.load_comparison(query, query["run"]))
+        return build_report(self.load_comparison(query, query["run"]), margin=query.get("margin"))
 
     @get("/queries", QueryDifferencePage, QueryDifferenceQuery, refuses=[404, 409])
     def list_query_differences(self, query: dict[str, Any]) -> Response:

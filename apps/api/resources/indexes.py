@@ -15,6 +15,7 @@ from apps.api.answers import ModelAnswer, TextOrNull, build_page
 from apps.api.fields import Flag, PageQuery, StrictSerializer, Text
 from apps.api.resource import Resource, delete, get, post
 from apps.collections.models import Collection
+from apps.engines.declarations import list_engines
 from apps.retrieval.availability import describe_missing
 from apps.retrieval.deleting import delete_index
 from apps.retrieval.describing import annotate_operation, list_encoders
@@ -155,6 +156,7 @@ class IndexOptions:
     rerankers: Annotated[
         list[str], "Rerankers that use the index's own encoder; any other name is that of a cross-encoder."
     ]
+    engines: Annotated[list[str], "Search engines that the site declares, for the modes that ask one."]
 
 
 class CollectionIndexes(Resource):
@@ -196,6 +198,7 @@ class Indexes(Resource):
             lexical=list(LEXICAL),
             fusions=list(FUSIONS),
             rerankers=list(RERANKERS),
+            engines=[engine.alias for engine in list_engines()],
         )
 
     @get("/<id:index_id>", IndexAnswer)

@@ -14,7 +14,7 @@ from apps.collections.models import Collection, Document
 from apps.datasets.models import Dataset
 from apps.datasets.versions import find_version
 from apps.mappings.checking import References, check_version
-from apps.mappings.creating import create_mapping, delete_mapping
+from apps.mappings.creating import create_mapping, delete_mapping, ensure_external
 from apps.mappings.models import Mapping, Resolution
 from apps.mappings.repairing import CANDIDATE_FIELDS, MOST_CANDIDATES, add_candidates, load_unresolved
 from apps.mappings.resolving import resolve
@@ -27,7 +27,9 @@ LOST = [outcome.value for outcome in Resolution.Outcome if outcome != Resolution
 class MappingRequest(StrictSerializer):
     """The collection to map a dataset to."""
 
-    collection_id = Identifier()
+    collection_id = Identifier(
+        allow_null=True, help_text="null: ids alone, for search engines and imported runs over documents not here."
+    )
     name = Text(default="", allow_blank=True, max_length=MAX_LENGTH, help_text="Without: after both.")
 
 
@@ -136,7 +138,12 @@ class Mappings(DatasetPart):
 
     @post("", MappingAnswer, MappingRequest, act="add", status=201, names={"collection": "collection_id"})
     def create_mapping(self, dataset: Dataset, data: dict[str, Any]) -> Mapping:
-        """Map a dataset to a collection, unresolved; 409 if the mapping exists."""
+        """Map a dataset to a collection, unresolved; 409 if the mapping exists.
+
+        Without a collection, return the dataset's mapping onto ids alone, resolved.
+        """
+        if data["collection_id"] is None:
+            return ensure_external(dataset)
         collection = find_visible(Collection.objects.all(), data["collection_id"], self.user)
         return create_mapping(dataset, collection, name=data["name"], owner=self.user)
 

@@ -105,7 +105,7 @@ class BenchmarkAdmin(OwnedAdmin):
                 "fields": (
                     ("mapping", "dataset_version"),
                     ("started_at", "completed_at"),
-                    ("execution", "runs_per_query"),
+                    ("execution", "runs_per_query", "rate"),
                     ("unresolved", "empty_queries"),
                     ("total_runs", "seed"),
                 )

@@ -15,8 +15,8 @@ from apps.retrieval.search.arms import check_arm
 from apps.retrieval.search.pgvector import AnnIndexError
 from benchbench.access import usable
 from benchbench.ir.planning.ann import Ann
-from benchbench.ir.planning.configuration import LATE_INTERACTION, LEXICAL, SEARCH_MODES, Configuration
-from benchbench.ir.planning.matrix import MatrixError
+from benchbench.ir.planning.configuration import INDEX_MODES, LATE_INTERACTION, LEXICAL, Configuration
+from benchbench.ir.planning.matrix import MatrixError, default_modes
 
 
 def choose_indexes(
@@ -35,6 +35,8 @@ def choose_indexes(
     """
     by_name = load_newest_indexes(mapping, owner) if indexes is None else dict(indexes)
     for configuration in configurations:
+        if not configuration.needs_index:
+            continue
         if configuration.index not in by_name:
             raise _build_index_error(mapping, configuration.index, owner)
         index = by_name[configuration.index]
@@ -110,12 +112,12 @@ def _list_refusals(index: Index, configuration: Configuration, *, index_only: bo
     """Yield the reasons why a configuration cannot search an index: (key of the matrix at fault, sentence)."""
     mode, name = configuration.search_mode, repr(index.name)
     requirement = f"{mode} search cannot use the index {name}: it has no"
-    if mode in ("dense", "hybrid") and not index.has_vectors:
+    if configuration.uses_vectors and not index.has_vectors:
         yield (
             "search_modes",
             f"{requirement} vectors. Choose the mode sparse, or an index with an encoder.",
         )
-    elif mode in ("sparse", "hybrid") and configuration.lexical == "bm25" and index.lexical_index_id is None:
+    elif configuration.uses_words and configuration.lexical == "bm25" and index.lexical_index_id is None:
         yield "search_modes", f"{requirement} lexical index. Choose the mode dense, or an index with BM25."
     if not index_only and (reason := find_ann_problem(index, configuration)):
         yield "ann", reason
@@ -164,18 +166,20 @@ def add_modes(mapping: Mapping, matrix: MappingType[str, Any], *, owner: User | 
     by_name = load_newest_indexes(mapping, owner)
     if "search_modes" in matrix or not isinstance(names, list | tuple):
         return dict(matrix)
+    if matrix.get("engines") and "indexes" not in matrix:
+        return {**matrix, **default_modes(matrix)}
     indexes = [by_name[name] for name in names if (name is None or isinstance(name, str)) and name in by_name]
     if not indexes:
         return dict(matrix)
     engines = matrix.get("lexical", LEXICAL[:1])
-    modes = [mode for mode in SEARCH_MODES if all(can_search(index, mode, engines) for index in indexes)]
+    modes = [mode for mode in INDEX_MODES if all(can_search(index, mode, engines) for index in indexes)]
     if not modes:
         index_names = " and ".join(sorted({index.name for index in indexes}))
         raise MatrixError(
             f"search_modes: the indexes {index_names} have no mode in common: use a separate benchmark for each.",
             field="search_modes",
         )
-    return {**matrix, "search_modes": modes}
+    return {**matrix, "search_modes": modes, **default_modes(matrix, modes)}
 
 
 def can_search(index: Index, mode: str, engines: Any = LEXICAL[:1]) -> bool:

@@ -10,6 +10,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from apps.benchmarks.defining.choosing import choose_indexes, find_ann_problem
+from apps.benchmarks.defining.engines import check_engines
 from apps.benchmarks.measuring.measures import list_measures
 from apps.benchmarks.models import Benchmark, Origin, Run
 from apps.benchmarks.models.benchmarks import MAX_TAGS, TAG_LENGTH
@@ -30,6 +31,7 @@ from benchbench.ir.planning.matrix import Matrix, MatrixError
 from benchbench.names import MAX_LENGTH
 
 MAX_REPETITIONS = 100
+MAX_RATE = 10_000  # requests per second
 MAX_SEED = 2**63 - 1  # the largest bigint of PostgreSQL
 CHOICES = {
     "execution": tuple(Benchmark.Execution.values),
@@ -57,6 +59,7 @@ class BenchmarkOptions:
     tags: Sequence[str] = ()
     execution: str = "shared"
     runs_per_query: int = 1
+    rate: float | None = None
     seed: int = 42
     unresolved: str = "count"
     empty_queries: str = "zero"
@@ -80,6 +83,9 @@ class BenchmarkOptions:
         if not 1 <= self.runs_per_query <= MAX_REPETITIONS:
             message = f"runs_per_query is {self.runs_per_query}; it must be 1 to {MAX_REPETITIONS}."
             raise BenchmarkError(message, field="runs_per_query")
+        if self.rate is not None and not (self.execution == "isolated" and 0 < self.rate <= MAX_RATE):
+            message = f"rate is {self.rate}; it must be above 0, at most {MAX_RATE:,}, and only in isolated execution."
+            raise BenchmarkError(message, field="rate")
         if not 0 <= self.seed <= MAX_SEED:
             raise BenchmarkError(f"seed is {self.seed}; it must be 0 to {MAX_SEED}.", field="seed")
         for tag in self.tags:
@@ -136,7 +142,6 @@ def create_benchmark(
     resolved or is stale; unless `allow_missing`, also if it found no document or the collection lacks expected modules.
     """
     options.check()
-    _require_documents(mapping)
     newest = require_current(mapping)
     if not options.allow_missing:
         require_modules(mapping)
@@ -145,6 +150,8 @@ def create_benchmark(
     max_values = max(settings.BENCHMARK_MAX_VALUES_PER_AXIS, len(indexes or ()), len(stores))
     parsed = Matrix.parse(options.matrix, max_runs=settings.BENCHMARK_MAX_RUNS, max_values=max_values)
     configurations = parsed.list_configurations()
+    require_documents(mapping, configurations)
+    check_engines(configurations, version or newest)
     by_name = choose_indexes(mapping, configurations, owner, indexes=indexes, index_only="config" in (experiment or {}))
     measure_names = list_measures(parsed.k_values_for_metrics, options.measures, version or newest)
     overrides = {"name": options.name.strip(), "matrix": parsed.as_dict(), "measures": measure_names}
@@ -162,22 +169,24 @@ def create_benchmark(
         if manifest or experiment:
             Origin.objects.create(benchmark=benchmark, manifest=manifest or {}, experiment=experiment or {})
         Run.objects.bulk_create(
-            run_of(benchmark, order, configuration, by_name[configuration.index])
+            run_of(benchmark, order, configuration, by_name[configuration.index] if configuration.needs_index else None)
             for order, configuration in enumerate(configurations, start=1)
         )
     return benchmark
 
 
-def _require_documents(mapping: Mapping) -> None:
-    if mapping.collection.kind == Collection.Kind.EXTERNAL:
+def require_documents(mapping: Mapping, configurations: Sequence[Configuration]) -> None:
+    """Raise BenchmarkError if a configuration searches documents and the collection has only their ids."""
+    searching = any(configuration.needs_index for configuration in configurations)
+    if mapping.collection.kind == Collection.Kind.EXTERNAL and searching:
         raise BenchmarkError(
-            f"The mapping {mapping.name!r} is for external runs and has no documents to search: choose another "
-            "mapping, or import runs.",
+            f"The mapping {mapping.name!r} has only ids of documents, which search engines alone can rank: choose "
+            "another mapping, the search mode engine, or import runs.",
             field="mapping",
         )
 
 
-def run_of(benchmark: Benchmark, order: int, configuration: Configuration, index: Index) -> Run:
+def run_of(benchmark: Benchmark, order: int, configuration: Configuration, index: Index | None) -> Run:
     """Return the unsaved run of one configuration.
 
     It is failed already if its index could not be built, a part it needs is not installed, or its `ann` cannot search
@@ -185,7 +194,8 @@ def run_of(benchmark: Benchmark, order: int, configuration: Configuration, index
     """
     error = traceback = ""
     try:
-        _require_searchable(index, configuration)
+        if index is not None:
+            _require_searchable(index, configuration)
     except UnavailableError as refusal:
         error, traceback = refusal.message, render_traceback(refusal)
     return Run(

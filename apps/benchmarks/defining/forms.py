@@ -15,11 +15,13 @@ from apps.benchmarks.defining.creating import BenchmarkOptions, require_publishe
 from apps.benchmarks.measuring.measures import list_measures
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.models.benchmarks import MAX_TAGS, TAG_LENGTH
+from apps.collections.models import Collection
+from apps.engines.declarations import list_engines
 from apps.mappings.models import Mapping
 from benchbench.access import visible
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.axes import SWITCH, Axis, parse_integers
-from benchbench.ir.planning.configuration import SEARCH_MODES
+from benchbench.ir.planning.configuration import ENGINE_MODES, INDEX_MODES
 from benchbench.ir.planning.labels import AXIS_WORDS, METHODS, RERANKING, REWRITING, SEARCH
 from benchbench.ir.planning.matrix import BY_KEY, KEYS, MatrixError
 from benchbench.reading.kinds import split_calls
@@ -112,8 +114,10 @@ class ManifestForm(PageForm):
 
 
 def list_mappings(user: Any) -> QuerySet[Mapping]:
-    """Return the resolved mappings onto documents that `user` sees."""
-    mappings = visible(Mapping.objects.filter(collection__kind="documents"), user)
+    """Return the resolved mappings that `user` sees; those onto ids alone only if the site declares search engines."""
+    mappings = visible(Mapping.objects.all(), user)
+    if not list_engines():
+        mappings = mappings.filter(collection__kind=Collection.Kind.DOCUMENTS)
     resolved = mappings.exclude(status=Mapping.Status.PENDING)
     return resolved.select_related("dataset", "collection", "dataset_version").order_by("name")
 
@@ -204,6 +208,12 @@ class BenchmarkForm(PageForm, MatrixFields):
         label="Repetitions",
         help_text="How often isolated execution searches each query.",
     )
+    rate = forms.FloatField(
+        required=False,
+        label="Requests per second",
+        help_text="In isolated execution, search engines get so many, whatever their answers take. Empty: one at a "
+        "time.",
+    )
     seed = forms.IntegerField(initial=42, help_text="Seed of all random choices.")
 
     sections = (
@@ -225,17 +235,27 @@ class BenchmarkForm(PageForm, MatrixFields):
             "",
             ("k_values_for_metrics", "primary_k", "measures", "unresolved", "empty_queries", "allow_missing"),
         ),
-        ("Execution", "", ("execution", "runs_per_query", "seed")),
+        ("Execution", "", ("execution", "runs_per_query", "rate", "seed")),
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         modes = self.fields["search_modes"]
-        modes.required, modes.initial = True, list(SEARCH_MODES)
+        modes.required, modes.initial = True, list(INDEX_MODES)
+        self._offer_engines(modes)
         field: Any = self.fields["mapping"]
         field.queryset = list_mappings(self.user)
         indexes: Any = self.fields["indexes"]
         indexes.choices = [(name, name) for name in self._index_names()]
+
+    def _offer_engines(self, modes: Any) -> None:
+        """List the search engines that the site declares; without any, offer none."""
+        if aliases := [engine.alias for engine in list_engines()]:
+            self.fields["engines"].help_text += f" Declared: {', '.join(aliases)}."
+            return
+        modes.choices = [(mode, words) for mode, words in modes.choices if mode not in ENGINE_MODES]
+        for name in ("engines", "rate"):
+            self.fields[name].widget = forms.HiddenInput()
 
     def clean_rerankers(self) -> list[Any]:
         try:

@@ -10,7 +10,8 @@ from django.contrib.auth.models import User
 from django.template.defaultfilters import filesizeformat
 
 from apps.benchmarks.defining.choosing import choose_indexes
-from apps.benchmarks.defining.creating import require_current, require_found
+from apps.benchmarks.defining.creating import require_current, require_documents, require_found
+from apps.benchmarks.defining.engines import check_engines
 from apps.benchmarks.measuring.measures import list_measures
 from apps.benchmarks.planning import estimate_costs, is_prepared, list_llm_indexes
 from apps.mappings.filters import filter_warnings, require_modules
@@ -68,10 +69,12 @@ def preview(
         matrix, max_runs=settings.BENCHMARK_MAX_RUNS, max_values=settings.BENCHMARK_MAX_VALUES_PER_AXIS
     )
     configurations = parsed.list_configurations()
+    require_documents(mapping, configurations)
+    check_engines(configurations, version)
     indexes = choose_indexes(mapping, configurations, owner)
     list_measures(parsed.k_values_for_metrics, measures, version)  # only for its errors
     queries = version.query_count
-    used = {configuration.index: indexes[configuration.index] for configuration in configurations}
+    used = {run.index: indexes[run.index] for run in configurations if run.needs_index}
     numbered = [(str(number), configuration) for number, configuration in enumerate(configurations)]
     planned: Plan = plan(numbered, asking=list_llm_indexes(used))
     return Preview(
@@ -127,8 +130,8 @@ def _list_builds(planned: Plan, indexes: MappingType[str | None, Index]) -> list
 def preview_text(planned: Preview) -> str:
     """Return a preview as lines of text: the distinct work, the indexes, the time and the memory."""
     seconds = f"About {planned.estimate_seconds:,.1f} s with one worker"
-    memory = f"{filesizeformat(planned.resident_bytes)} of its memory for the index {', '.join(planned.indexes)}."
-    lines = [planned.explanation, f"{seconds}, and {memory}"]
+    memory = f"{filesizeformat(planned.resident_bytes)} of its memory for the index {', '.join(planned.indexes)}"
+    lines = [planned.explanation, f"{seconds}, and {memory}." if planned.indexes else f"{seconds}."]
     if planned.builds:
         lines.append("Missing parts are built first, which takes additional time:")
         lines += [f"{'':4}{build}" for build in planned.builds]

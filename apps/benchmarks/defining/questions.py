@@ -11,6 +11,7 @@ from django.contrib.auth.models import User
 from apps.benchmarks.defining.choosing import can_search, find_ann_problem, load_newest_indexes
 from apps.benchmarks.defining.foreseeing import Foresight, find_prior, foresee
 from apps.benchmarks.planning import estimate_costs, list_llm_indexes
+from apps.engines.declarations import list_engines
 from apps.mappings.models import Mapping
 from apps.retrieval.availability import describe_missing, list_index_requirements
 from apps.retrieval.llms.servers import find_first_llm
@@ -38,7 +39,8 @@ class Unanswerable(NamedTuple):
 class Question:
     """A question in a user's words.
 
-    A new evaluation builds indexes of these `strategies` for it; `contrast` says what it compares then.
+    A new evaluation builds indexes of these `strategies` for it; `contrast` says what it compares then. Some need no
+    index.
     """
 
     key: str
@@ -47,6 +49,7 @@ class Question:
     build: Callable[[Indexes], dict[str, Any] | Unanswerable]
     strategies: Strategies = DOCUMENTS
     contrast: str = ""
+    needs_index: bool = True
 
 
 def _compare_modes(indexes: Indexes) -> dict[str, Any] | Unanswerable:
@@ -124,6 +127,18 @@ def _compare_rewriting(indexes: Indexes) -> dict[str, Any] | Unanswerable:
     return matrix | {"query": ["as_asked", "rewrite", "hyde", "multi(3)"], "llms": [llm]}
 
 
+def _compare_engines(indexes: Indexes) -> dict[str, Any] | Unanswerable:
+    engines = [engine.alias for engine in list_engines()]
+    if not engines:
+        return Unanswerable("The site declares no search engine: set BENCHBENCH_ENGINES.", "engine")
+    if len(engines) > 1:
+        return {"engines": engines[: settings.BENCHMARK_MAX_VALUES_PER_AXIS], "search_modes": ["engine"]}
+    matrix = _compare_in_one_mode(indexes[:1]) if indexes else Unanswerable("Build an index to compare it with.")
+    if isinstance(matrix, Unanswerable):
+        return matrix
+    return matrix | {"engines": engines, "search_modes": [*matrix["search_modes"], "engine"]}
+
+
 QUESTIONS = {
     question.key: question
     for question in (
@@ -164,6 +179,13 @@ QUESTIONS = {
             "Queries as asked, and as a language model rewrites them.",
             _compare_rewriting,
         ),
+        Question(
+            "migration",
+            "Is the new engine as good as the old?",
+            "The declared search engines, or one against an index; their comparison tests a margin that you state.",
+            _compare_engines,
+            needs_index=False,
+        ),
     )
 }
 
@@ -186,7 +208,10 @@ def list_offers(mapping: Mapping, user: User) -> list[Offer]:
     by_name = load_newest_indexes(mapping, user)
     indexes = [index for name, index in by_name.items() if name is not None]
     nothing = Unanswerable("The collection has no ready index of its current documents. Build one.")
-    answers = {key: question.build(indexes) if indexes else nothing for key, question in QUESTIONS.items()}
+    answers = {
+        key: question.build(indexes) if indexes or not question.needs_index else nothing
+        for key, question in QUESTIONS.items()
+    }
     matrices = {key: answer for key, answer in answers.items() if not isinstance(answer, Unanswerable)}
     seconds = _estimate_each(matrices, by_name)
     prior = find_prior(mapping, user)

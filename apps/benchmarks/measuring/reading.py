@@ -125,8 +125,11 @@ STORED = ("source__key", "chunk_ids", "scores", "threshold_scores")
 
 
 def build_stored_plan(run: Run) -> RunPlan | None:
-    """Return the stages of a run at the depth at which its benchmark stored their lists; None for an external run."""
-    if run.is_external:
+    """Return the stages of a run at the depth at which its benchmark stored their lists.
+
+    None for a run that ranks documents as a whole: an external one, or that of a search engine alone.
+    """
+    if run.is_external or run.index_id is None:
         return None
     plan = plan_of(list(run.benchmark.runs.filter(is_external=False).select_related("index").order_by("run_order")))
     return next(planned for planned in plan.runs if planned.run_key == str(run.pk))
@@ -205,7 +208,7 @@ def find_kept_chunks(run: Run, rankings: Mapping[int, Sequence[int]]) -> dict[in
     """
     plan = build_stored_plan(run)
     if plan is None:
-        raise CutError("This external run names only documents, so the parts of them that it found are unknown.")
+        raise CutError("This run names only documents, so the parts of them that it found are unknown.")
     lists = read_lists(run.benchmark, [plan.final], query_ids=rankings.keys())
     if lists.keys() != rankings.keys():
         raise CutError("The lists of this run's last stage are not stored: run the benchmark again.")

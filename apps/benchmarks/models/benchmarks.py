@@ -46,6 +46,11 @@ class Benchmark(OwnedModel):
     k_values = ArrayField(models.PositiveIntegerField(), default=list)
     execution = models.CharField(max_length=10, choices=Execution, default=Execution.SHARED)
     runs_per_query = models.PositiveSmallIntegerField(default=1)
+    rate = models.FloatField(
+        null=True,
+        blank=True,
+        help_text="Requests per second to search engines, in isolated execution; null: each after the answer before.",
+    )
     seed = models.BigIntegerField(default=42)
     unresolved = models.CharField(max_length=10, default="count", choices=[("count", "count"), ("drop", "drop")])
     empty_queries = models.CharField(max_length=10, default="zero", choices=[("zero", "zero"), ("skip", "skip")])
@@ -69,6 +74,7 @@ class Benchmark(OwnedModel):
             models.CheckConstraint(condition=Q(unresolved__in=["count", "drop"]), name="benchmark_unresolved"),
             models.CheckConstraint(condition=Q(empty_queries__in=["zero", "skip"]), name="benchmark_empty_queries"),
             models.CheckConstraint(condition=Q(runs_per_query__gte=1), name="benchmark_runs_per_query"),
+            models.CheckConstraint(condition=Q(rate__gt=0, execution="isolated") | Q(rate=None), name="benchmark_rate"),
         ]
 
     def __str__(self) -> str:
@@ -83,7 +89,7 @@ class Benchmark(OwnedModel):
     @property
     def is_external(self) -> bool:
         """Return whether its runs were made elsewhere, so that it cannot search again."""
-        return self.mapping.collection.kind == Collection.Kind.EXTERNAL
+        return self.mapping.collection.kind == Collection.Kind.EXTERNAL and not self.matrix
 
     @property
     def manifest(self) -> dict[str, Any]:

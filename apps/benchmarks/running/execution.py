@@ -26,6 +26,7 @@ from apps.benchmarks.planning import (
     plan_of,
 )
 from apps.benchmarks.provenance import build_environment
+from apps.benchmarks.running.engines import EngineDesk
 from apps.benchmarks.running.open_indexes import OpenIndexes, prepare
 from apps.benchmarks.running.outcomes import BatchNotes, Outcome, note
 from apps.benchmarks.running.pairs import Pairs, PinnedRerankers
@@ -39,7 +40,7 @@ from apps.operations.models import Batch
 from apps.retrieval.llms.answers import bypass_answers, store_no_answers
 from apps.retrieval.llms.servers import complete_llm, name_llm
 from benchbench.ir.planning.plan import Plan
-from benchbench.ir.planning.stages import AskStage, RerankStage, RewriteStage, Stage
+from benchbench.ir.planning.stages import AskStage, EngineStage, RerankStage, RewriteStage, Stage
 
 REPORT_SECONDS = 2  # least time between reports, since reporting disturbs the timing
 REPORTING_SHARE = 0.1  # most of an isolated batch's time that goes to reports, each of which measures all lists
@@ -52,7 +53,7 @@ class Work:
 
     `lists` are the final lists of the runs; each names every run that shares it, finished or not. If `tolerant`,
     temporary errors are recorded with their queries and not raised. `faults` collects tracebacks. `hung` says where a
-    model did not answer in an earlier attempt, as `Batch.hung`.
+    model did not answer in an earlier attempt, as `Batch.hung`. `engines` asks search engines.
     """
 
     benchmark: Benchmark
@@ -66,6 +67,7 @@ class Work:
     tolerant: bool
     faults: Faults
     hung: Mapping[str, Mapping[str, str]]
+    engines: EngineDesk
 
     @property
     def query_ids(self) -> list[int]:
@@ -81,6 +83,7 @@ class Work:
             "tolerant": self.tolerant,
             "faults": self.faults,
             "hung": self.hung,
+            "engines": self.engines,
             "on_part": self.lease.check,
         }
         return Stages(queries, self.indexes, self.rerankers, **defaults | options)
@@ -116,7 +119,7 @@ def execute(batch: Batch, lease: Lease) -> None:
 def _load_work(batch: Batch, lease: Lease) -> Work:
     """Load the work of a batch, and set its runs to evaluating."""
     operation = batch.operation
-    benchmark = Benchmark.objects.select_related("mapping", "dataset_version").get(pk=operation.subject_id)
+    benchmark = Benchmark.objects.select_related("mapping__collection", "dataset_version").get(pk=operation.subject_id)
     unfinished = benchmark.runs.filter(pk__in=operation.parameters["run_ids"], status__in=UNFINISHED)
     runs = list(unfinished.select_related("index"))
     keys = [str(run.pk) for run in runs]
@@ -139,6 +142,7 @@ def _load_work(batch: Batch, lease: Lease) -> Work:
         tolerant=batch.attempts >= settings.BENCHBENCH_MAX_ATTEMPTS,
         faults=Faults(),
         hung=batch.hung,
+        engines=EngineDesk(benchmark.mapping.collection, benchmark.created_at, benchmark.rate, lease.check),
     )
 
 
@@ -165,7 +169,7 @@ def run_shared(work: Work) -> tuple[list[FinalList], dict[str, list[Outcome]], B
     stages = work.build_stages(work.queries, pairs=Pairs(work.benchmark))
     outcomes = stages.run(work.plan, on_stage=report)
     lists = build_final_lists(work.lists, outcomes, work.query_ids, work.indexes, max_k=work.max_k)
-    return list(lists), outcomes, stages.notes
+    return list(lists), outcomes, stages.notes | work.engines.notes
 
 
 def run_isolated(work: Work, truth: Truth) -> tuple[list[FinalList], dict[str, list[Outcome]], BatchNotes]:
@@ -186,6 +190,8 @@ def run_isolated(work: Work, truth: Truth) -> tuple[list[FinalList], dict[str, l
     _warm_up(work, plans)
     report_at = time.monotonic() + REPORT_SECONDS
     for repetition, (number, query) in product(range(1, benchmark.runs_per_query + 1), enumerate(queries)):
+        if benchmark.rate and number == 0:
+            work.engines.prepare([stage for stage in work.plan.stages if isinstance(stage, EngineStage)], queries)
         keys = list(plans)
         random.Random(f"{benchmark.seed}:{query.key}:{repetition}").shuffle(keys)
         for key in keys:
@@ -207,7 +213,7 @@ def run_isolated(work: Work, truth: Truth) -> tuple[list[FinalList], dict[str, l
             )
             ended = time.monotonic()
             report_at = ended + max(REPORT_SECONDS, (ended - started) / REPORTING_SHARE)
-    return lists, outcomes, notes
+    return lists, outcomes, notes | work.engines.notes
 
 
 def _warm_up(work: Work, plans: Mapping[str, Plan]) -> None:

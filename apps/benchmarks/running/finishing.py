@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db.models.functions import Now
 
+from apps.benchmarks.defining.engines import describe_engine
 from apps.benchmarks.launching import UNFINISHED
 from apps.benchmarks.measuring.again import list_scored_versions
 from apps.benchmarks.measuring.approximations import (
@@ -19,11 +20,15 @@ from apps.benchmarks.measuring.evaluating import evaluate_runs
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.planning import plan_of
 from apps.benchmarks.provenance import build_provenance
+from apps.benchmarks.running.engines import DOWN, LATENCIES, RETRIES, merge_histograms
 from apps.benchmarks.running.outcomes import STALLS, NotedQueries
 from apps.benchmarks.running.timing import compute_timings, count_calls
 from apps.mappings.filters import filter_warnings
 from apps.operations.models import Batch, Operation, Status
 from benchbench.decimals import counted
+from benchbench.ir.planning.configuration import Configuration
+from benchbench.ir.planning.plan import RunPlan
+from benchbench.ir.planning.stages import EngineStage
 
 RESULT_FIELDS = (
     *("timing", "failed_queries", "provenance", "warnings", "status", "error_message"),
@@ -44,7 +49,7 @@ def finish(operation: Operation) -> None:
     evaluations = {evaluation.run_id: evaluation for evaluation in by_version[benchmark.dataset_version]}
     notes = load_notes(benchmark)
     plan = plan_of(runs)
-    stalls = {run.run_key: sum(notes.stalls[stage.key] for stage in run.stages) for run in plan.runs}
+    plans = {run.run_key: run for run in plan.runs}
     approximations = measure_approximations(operation, {run.pk: run for run in runs}, benchmark, plan, notes.queries)
     timings, calls = compute_timings(runs), count_calls(runs)
     filter_notes = filter_warnings(benchmark.mapping, benchmark.dataset_version) if runs else []
@@ -55,9 +60,13 @@ def finish(operation: Operation) -> None:
         if approximation:
             run.provenance["ann"] = approximation
         run.embed_calls, run.llm_calls = calls[run.pk].embed, calls[run.pk].llm
-        run_warnings = _list_warnings(benchmark, run, len(notes.short[key]), stalls[key], calls[run.pk].fallbacks)
+        run_warnings = _list_warnings(
+            benchmark, run, len(notes.short[key]), notes.count(plans[key], STALLS), calls[run.pk].fallbacks
+        )
+        run_warnings += _describe_engine(run, plans[key], notes)
         run.warnings = run_warnings + filter_notes + list_ann_warnings(approximation)
         run.error_message = _explain_failure(run, evaluations[run.pk], approximation)
+        run.error_message = run.error_message or _find_down(run, plans[key], notes)
         run.status = Run.Status.FAILED if run.error_message else Run.Status.COMPLETED
         run.completed_at = operation.finished_at
         run.save(update_fields=[*RESULT_FIELDS, "updated_at"])
@@ -66,6 +75,30 @@ def finish(operation: Operation) -> None:
     delete_values(runs)  # the evaluations have them now
     completed = benchmark.runs.filter(status=Run.Status.COMPLETED).exists()
     _end(benchmark, Status.COMPLETED if completed else Status.FAILED)
+
+
+def _describe_engine(run: Run, planned: RunPlan, notes: "Notes") -> list[str]:
+    """Store what is known of the engine that a run asked, and return the warnings about it."""
+    stage = next((stage for stage in planned.stages if isinstance(stage, EngineStage)), None)
+    if stage is None:
+        return []
+    retries = notes.count(planned, RETRIES)
+    run.provenance["engine"] = describe_engine(stage.engine) | {"retries": retries}
+    if latencies := notes.latencies[stage.key]:
+        run.timing["open_loop"] = merge_histograms(latencies)
+    if not retries:
+        return []
+    return [f"{counted(retries, 'request')} to the engine failed at first and succeeded when sent again."]
+
+
+def _find_down(run: Run, planned: RunPlan, notes: "Notes") -> str:
+    """Return why a run whose engine went down for good has no figures, as a sentence, or "".
+
+    A later attempt that got every answer outweighs an earlier note.
+    """
+    if not run.failed_queries:
+        return ""
+    return next((notes.down[stage.key] for stage in planned.stages if stage.key in notes.down), "")
 
 
 def _explain_failure(run: Run, evaluation: Evaluation, approximation: dict[str, Any] | None) -> str:
@@ -98,17 +131,24 @@ class Notes:
     """The notes of all batches of a benchmark, also of earlier operations.
 
     By run: the queries for which a depth left too few documents (`short`), and the distinct environments of the
-    workers. By stage: `queries`, each once even if retried, and `stalls`.
+    workers. By stage: `queries`, each once even if retried; the sums of numbers such as STALLS; the `latencies` of
+    batches in an open loop; and the sentence about an engine that is `down`.
     """
 
     short: defaultdict[str, set[int]]
     environments: defaultdict[str, list[Any]]
     queries: NotedQueries
-    stalls: Counter[str]
+    numbers: Counter[tuple[str, str]]
+    latencies: defaultdict[str, list[Any]]
+    down: dict[str, str]
+
+    def count(self, run: RunPlan, name: str) -> int:
+        """Return the sum of a number over the stages of a run."""
+        return sum(self.numbers[stage.key, name] for stage in run.stages)
 
 
 def load_notes(benchmark: Benchmark) -> Notes:
-    notes = Notes(defaultdict(set), defaultdict(list), {}, Counter())
+    notes = Notes(defaultdict(set), defaultdict(list), {}, Counter(), defaultdict(list), {})
     batches = Batch.objects.filter(
         operation__subject_id=benchmark.pk, state=Batch.State.DONE, result__has_key="made_by"
     )
@@ -119,7 +159,11 @@ def load_notes(benchmark: Benchmark) -> Notes:
             if made_by not in notes.environments[run_id]:
                 notes.environments[run_id].append(made_by)
         for stage, stage_notes in notes_by_stage.items():
-            notes.stalls[stage] += stage_notes.pop(STALLS, 0)
+            for name in (STALLS, RETRIES):
+                notes.numbers[stage, name] += stage_notes.pop(name, 0)
+            notes.latencies[stage] += stage_notes.pop(LATENCIES, [])
+            if DOWN in stage_notes:
+                notes.down[stage] = stage_notes.pop(DOWN)
             for name, ids in stage_notes.items():
                 notes.queries.setdefault(stage, {}).setdefault(name, set()).update(ids)
     return notes
@@ -142,7 +186,7 @@ def _list_warnings(benchmark: Benchmark, run: Run, short: int, stalls: int, fall
             f"{counted(stalls, 'stall')} did not recur: queries that exceeded BENCHBENCH_QUERY_TIMEOUT_MS in a batch "
             "took less than half of it one by one. The times exclude the stall."
         )
-    if run.config["search_mode"] != "sparse" and run.timing["samples"] and "encode_ms" not in run.timing:
+    if Configuration.from_dict(run.config).uses_vectors and run.timing["samples"] and "encode_ms" not in run.timing:
         warnings.append("The times exclude encoding the queries: their vectors were imported.")
     if len(run.provenance["made_by"]) > 1:
         warnings.append("Workers with different libraries, models or devices took part: see the provenance.")

@@ -27,6 +27,8 @@ TIMING_NAMES = {
     planned.AskStage: "search_ms",
     planned.DenseStage: "search_ms",
     planned.LexicalStage: "search_ms",
+    planned.EngineStage: "search_ms",
+    planned.LocateStage: "fuse_ms",
     planned.MergeStage: "fuse_ms",
     planned.FuseStage: "fuse_ms",
     planned.RerankStage: "rerank_ms",
@@ -114,6 +116,19 @@ def _build_final_list(
     if final.error or final.value is None:
         return FinalList(
             *key, chunk_ids=None, lengths=nothing, duration_ms=final.ms, timings=timings, error=error, calls=calls
+        )
+    if isinstance(run.stages[-1], planned.EngineStage):  # it ranks documents, each once
+        lengths = np.minimum(cuts.max_chunks, 0 if error else len(final.value))
+        return FinalList(
+            *key,
+            scores=final.value.scores,
+            document_ids=final.value.ids,
+            lengths=tuple(lengths.tolist()),
+            short=(False,) * len(lengths),
+            duration_ms=final.ms,
+            timings=timings,
+            error=error,
+            calls=calls,
         )
     # A list that is not the run's last stage is first cut by the run's threshold.
     scored = final.value if run.list_key == run.final else cut_for_run(run, final.value, top_k=len(final.value))

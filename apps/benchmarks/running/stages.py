@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from apps.benchmarks.running.engines import EngineDesk
 from apps.benchmarks.running.open_indexes import StageError, prepare_index, time_encoding_afresh
 from apps.benchmarks.running.outcomes import BatchNotes, Outcome, check_lists, find_earlier_hang, fuse, note, settle
 from apps.benchmarks.running.pairs import Pairs, PinnedRerankers
@@ -33,8 +34,10 @@ from benchbench.ir.planning.stages import (
     AskStage,
     DenseStage,
     EncodeStage,
+    EngineStage,
     FuseStage,
     LexicalStage,
+    LocateStage,
     MergeStage,
     RerankStage,
     RewriteStage,
@@ -57,6 +60,7 @@ class Stages:
     pairs; by default they are in memory only. `encode_afresh` encodes again for the time, even if vectors are stored.
     `on_part` is called between parts and may raise. `faults` collects the tracebacks of recorded errors. `hung` has, by
     stage key and query, the sentence about a model that did not answer before; the query "" means several queries.
+    `engines` asks search engines.
     """
 
     queries: Sequence[Query]
@@ -68,6 +72,7 @@ class Stages:
     on_part: Callable[[], None] = lambda: None
     faults: Faults = field(default_factory=Faults)
     hung: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    engines: EngineDesk | None = None
     outcomes: dict[str, list[Outcome]] = field(init=False, default_factory=dict)
     notes: BatchNotes = field(init=False, default_factory=dict)
 
@@ -96,10 +101,10 @@ class Stages:
                 return partial(self._approximate, stage)
             case LexicalStage():
                 return partial(self._search_lexical, stage)
-            case MergeStage() | FuseStage():
-                return lambda numbers: [fuse(stage, self._get_values(stage, number)) for number in numbers]
-            case RerankStage():
-                return lambda numbers: [self._rerank(stage, number) for number in numbers]
+            case EngineStage():
+                return partial(self._ask_engine, stage)
+            case MergeStage() | LocateStage() | FuseStage() | RerankStage():
+                return lambda numbers: [self._combine(stage, number) for number in numbers]
         raise TypeError(f"No engine can run the stage {stage!r}.")
 
     def _run_each(self, stage: Stage, work: Callable[[list[int]], list[Outcome]]) -> list[Outcome]:
@@ -115,7 +120,7 @@ class Stages:
             with about(stage.key, [keys[number] for number in numbers]), closing_cursors():
                 results = work(numbers)
             lists = [outcome.value for outcome in results if isinstance(outcome.value, ScoredList)]
-            if lists and not isinstance(stage, RewriteStage):
+            if lists and not isinstance(stage, RewriteStage | EngineStage):
                 check_lists(stage, self.indexes[stage.index], lists)
             return results
 
@@ -278,6 +283,25 @@ class Stages:
             replace(outcome, together_ms=ms, time=build_timer(number))
             for number, outcome in zip(numbers, outcomes, strict=True)
         ]
+
+    def _ask_engine(self, stage: EngineStage, numbers: list[int]) -> list[Outcome]:
+        assert self.engines is not None
+        return self.engines.ask(stage, [self.queries[number] for number in numbers], afresh=self.encode_afresh)
+
+    def _combine(self, stage: MergeStage | LocateStage | FuseStage | RerankStage, number: int) -> Outcome:
+        """Return the list of a stage that reads only lists, for one query."""
+        match stage:
+            case LocateStage():
+                return self._attempt(partial(self._locate, stage, number))
+            case RerankStage():
+                return self._rerank(stage, number)
+        return fuse(stage, self._get_values(stage, number))
+
+    def _locate(self, stage: LocateStage, number: int) -> Outcome:
+        index, (found, *beside) = self.indexes[stage.index], self._get_values(stage, number)
+        started = time.perf_counter()
+        located = index.locate(found.ids, beside[0].ids if beside else None)
+        return Outcome(ScoredList(located, found.scores), (time.perf_counter() - started) * 1000)
 
     def _rerank(self, stage: RerankStage, number: int) -> Outcome:
         source = self.outcomes[stage.needs[0]][number].value.head(stage.depth)

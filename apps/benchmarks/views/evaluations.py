@@ -25,6 +25,7 @@ from apps.collections.uploading import ENDINGS, ensure_uploaded_collection
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset
 from apps.datasets.uploading import read_upload, upload_turn
+from apps.engines.declarations import list_engines
 from apps.mappings.creating import find_mapping
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
@@ -91,8 +92,10 @@ class EvaluationForm(PageForm):
         self.choose(Mapping, "dataset")
         self.fields["encoder"].initial = settings.BENCHBENCH_DEFAULT_MODEL
         llm, problem = find_first_llm()
+        question: Any = self.fields["question"]
+        if not list_engines():
+            question.choices = [choice for choice in question.choices if choice[0] != "migration"]
         if not llm:
-            question: Any = self.fields["question"]
             question.choices = [choice for choice in question.choices if choice[0] != "rewriting"]
             question.help_text = f"To ask “{QUESTIONS['rewriting'].title}”: {problem}"
 

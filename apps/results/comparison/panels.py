@@ -8,6 +8,7 @@ from django.utils.http import urlencode
 from apps.results.comparison import describing, figures
 from apps.results.comparison.bars import Colour, Line, draw_bars
 from apps.results.comparison.comparing import RunComparison
+from apps.results.comparison.migrating import MARGIN, build_migration
 from apps.results.comparison.sentences import describe_reversal
 from benchbench.ir.slices import MINIMUM
 from benchbench.ir.statistics.significance import Pair
@@ -128,7 +129,12 @@ def _list_cells(
     return [(row.means[run], row.differences[run]) for run in columns]
 
 
-PANELS: dict[str, Callable[[RunComparison, int], dict[str, Any]]] = {
+def _build_migration(comparison: RunComparison, start: int, margin: float = MARGIN) -> dict[str, Any]:
+    return {"migration": build_migration(comparison, margin)}
+
+
+PANELS: dict[str, Callable[..., dict[str, Any]]] = {
+    "migration": _build_migration,
     "runs": _build_runs,
     "pairs": _build_pairs,
     "slices": _build_slices,
@@ -136,9 +142,12 @@ PANELS: dict[str, Callable[[RunComparison, int], dict[str, Any]]] = {
 }
 
 
-def build_panel(name: str, comparison: RunComparison, *, start: int = 0) -> dict[str, Any]:
-    """Return the context of a folded panel; `start`: the number of pairs that the page has already."""
-    return {"comparison": comparison, "statistics": comparison.comparison, **PANELS[name](comparison, start)}
+def build_panel(name: str, comparison: RunComparison, *, start: int = 0, **options: Any) -> dict[str, Any]:
+    """Return the context of a folded panel.
+
+    `start`: the number of pairs that the page has already. `options`: the `margin` of a migration.
+    """
+    return {"comparison": comparison, "statistics": comparison.comparison, **PANELS[name](comparison, start, **options)}
 
 
 def list_other_pairs(comparison: RunComparison) -> list[dict[str, Any]]:

@@ -40,8 +40,7 @@ CAUSES = {
 
 def find_remedy(loss: Loss, configuration: Configuration) -> str:
     """Return the remedy for a loss in a run of this configuration."""
-    by_vectors = configuration.search_mode != "sparse"
-    if loss == Loss.BELOW_FIRST_STAGE and by_vectors and configuration.ann != "exact":
+    if loss == Loss.BELOW_FIRST_STAGE and configuration.uses_vectors and configuration.ann != "exact":
         return "Raise candidates, or let the approximate search look at more."
     if loss == Loss.BELOW_K and configuration.use_reranker:
         return "Neither the search nor the reranker ranks it high: try other models."

@@ -162,7 +162,7 @@ def explain_loss(plan: RunPlan, configuration: Configuration, lost: LostDocument
     if lost.loss in (Loss.DEMOTED_BY_RERANKER, Loss.BELOW_RERANK_DEPTH) and rerank:
         before = standings[rerank.source].rank
     if lost.loss in (Loss.BELOW_FIRST_STAGE, Loss.BELOW_FUSED):
-        searches = [stage.key for stage in plan.stages if isinstance(stage, planned.DenseStage | planned.LexicalStage)]
+        searches = [stage.key for stage in plan.stages if isinstance(stage, planned.Search)]
         before = min((rank for key in searches if (rank := standings[key].rank)), default=None)
     sentence = describe_loss(lost.loss, configuration, k=k, before=before, rank=standings[FINAL].rank)
     return sentence, find_remedy(lost.loss, configuration)
@@ -208,9 +208,7 @@ def _build_stops(plan: RunPlan, lists: Lists, standings: Sequence[Standing], thr
             note = "" if standing.is_read else f"only the first {plan.candidates:,} are read"
         if isinstance(stage, planned.DenseStage) and standing.rank:
             note = "; ".join(filter(None, [through, note]))
-        is_beside = bool(stops) and (
-            isinstance(stage, planned.DenseStage | planned.LexicalStage) or type(stage) is planned.MergeStage is before
-        )
+        is_beside = bool(stops) and (isinstance(stage, planned.Search) or type(stage) is planned.MergeStage is before)
         before = type(stage)
         stops.append(Stop(stage.name if stage else "final", standing.rank, standing.score, note, is_beside))
     return stops
@@ -221,7 +219,12 @@ def _explain_absent(stage: planned.Stage, length: int) -> str:
     match stage:
         case planned.LexicalStage(depth=depth) if length < depth:
             return "no word in common"
-        case planned.DenseStage(depth=depth) | planned.LexicalStage(depth=depth) | planned.RerankStage(depth=depth):
+        case (
+            planned.DenseStage(depth=depth)
+            | planned.LexicalStage(depth=depth)
+            | planned.LocateStage(depth=depth)
+            | planned.RerankStage(depth=depth)
+        ):
             return f"not in the first {length:,}" if length >= depth else "not in the list"
         case planned.FuseStage(candidates=candidates) | planned.MergeStage(candidates=candidates):
             return f"not in the first {length:,}" if length >= candidates else "not in the list"

@@ -87,6 +87,11 @@ def _describe_run(run: Run) -> dict[str, Any]:
         "baselines": load_baseline_names(run.benchmark).get(run.pk, []),
         "facts": list_phrases(run.config, list_keys([run.config])),
         "file": run.provenance.get("file"),
+        "engine": run.provenance.get("engine"),
+        "open_loop": [
+            (name, ms, run.timing["open_loop"]["service_ms"][name])
+            for name, ms in run.timing.get("open_loop", {}).get("latency_ms", {}).items()
+        ],
     }
 
 

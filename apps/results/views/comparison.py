@@ -63,8 +63,7 @@ def comparison_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpRespons
         context |= {"refusals": [error.message]}
     else:
         if (panel := params.get("panel")) in PANELS:
-            context = build_panel(panel, comparison, start=_parse_number(params.get("start", "")) or 0)
-            return render(request, f"results/comparison/{panel}.html", context)
+            return _render_panel(request, panel, comparison)
         context |= build_context(comparison, _parse_bounds(request)) | {
             "choices": list_choices(comparison),
             "shared": list_shared([run.config for run in comparison.runs]),
@@ -72,6 +71,16 @@ def comparison_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpRespons
             "kept": {name: params.get(name, "") for name in ("version", "seed", "measure", "baseline", "slice")},
         }
     return model_admin.render_page(request, "results/comparison.html", context, status=status)
+
+
+def _render_panel(request: HttpRequest, panel: str, comparison: RunComparison) -> HttpResponse:
+    params = request.GET
+    try:
+        options = {"margin": float(params["margin"])} if panel == "migration" and params.get("margin") else {}
+        context = build_panel(panel, comparison, start=_parse_number(params.get("start", "")) or 0, **options)
+    except (BenchbenchError, ValueError) as error:
+        raise Http404(str(error)) from None
+    return render(request, f"results/comparison/{panel}.html", context)
 
 
 def verdict_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:

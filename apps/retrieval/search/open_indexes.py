@@ -28,7 +28,7 @@ from apps.retrieval.strategies import get_strategy
 from apps.retrieval.strategies.base import Answer, SearchQuery
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.ann import Ann
-from benchbench.ir.records import Mask, ScoredList, Vectors
+from benchbench.ir.records import Mask, Positions, ScoredList, Vectors
 from benchbench.local_files.sealed import find_identity, is_unchanged
 
 Filters = Sequence[Filter] | None
@@ -86,6 +86,27 @@ class OpenIndex:
         """Return the layout of all positions, including summaries."""
         assert self.index.chunk_set is not None
         return Layout.load(self.index.chunk_set)
+
+    @cached_property
+    def _first_chunks(self) -> dict[int, int]:
+        documents, positions = np.unique(self.document_ids[: len(self.chunk_ids)], return_index=True)
+        return dict(zip(documents.tolist(), positions.tolist(), strict=True))
+
+    def locate(self, documents: Positions, beside: Positions | None = None) -> Positions:
+        """Return the position of one chunk of each document: the first of `beside` that it has, else its first chunk.
+
+        `documents` are primary keys. Raises SearchError for a document that the index does not have.
+        """
+        chosen = dict(self._first_chunks)
+        if beside is not None:
+            chosen |= dict(zip(self.document_ids[beside[::-1]].tolist(), beside[::-1].tolist(), strict=True))
+        try:
+            return np.array([chosen[document] for document in documents.tolist()], np.int64)
+        except KeyError as error:
+            raise SearchError(
+                f'The index "{self.index}" has no chunk of the document {error.args[0]}, which an engine found: build '
+                "a new version of the index."
+            ) from None
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors of queries, (q, d), each encoded once and cached. Raises ModelError, EncoderError."""

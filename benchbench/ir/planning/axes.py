@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import AfterValidator, Field
 
 from benchbench.ir.planning.ann import Ann
+from benchbench.ir.planning.engine import EngineSetting
 from benchbench.reading.kinds import Kind, int_between
 
 MAX_TOP_K = 1000
@@ -29,6 +30,7 @@ DEPTH = int_between(1, MAX_DEPTH)
 SHARE = Kind(Annotated[float, Field(ge=0, le=1)])
 SWITCH = Kind(bool)
 ANN = Kind(str | dict[str, Any], "a setting such as hnsw(ef_search=100), or an object of it")
+ENGINE = Kind(str | dict[str, Any], "a search engine such as shop(boost=2), or an object of it")
 QUERY_TEXT = Kind(str, "as_asked, rewrite, hyde or multi(n)")
 LLM = Kind(Annotated[str, Field(pattern=r"^[\w-]+:\S+$")], "a language model with its server, such as ollama:llama3.2")
 WEIGHTS = Kind(
@@ -92,9 +94,9 @@ class Axis:
     """A key of the matrix: a list of values, each of which sets one field of a configuration.
 
     `key` names it in a matrix, `field` in a configuration, where `default` is that of the field. `kind` is what a value
-    must be, and `canonical` gives its one form, so that equal values are found equal. A text states several values:
-    `split` parts it, and `reader` reads one. `touches` takes a configuration and says whether the value makes a
-    difference to what it finds. `labels` has the words for it.
+    must be, and `canonical` gives its one form, so that equal values are found equal; `expand` gives the several values
+    that one may state. A text states several values: `split` parts it, and `reader` reads one. `touches` takes a
+    configuration and says whether the value makes a difference to what it finds. `labels` has the words for it.
     """
 
     key: str
@@ -104,6 +106,7 @@ class Axis:
     reader: Reader = AS_IT_IS
     split: Callable[[str], list[str]] = split_commas
     canonical: Callable[[Any], Any] = lambda value: value
+    expand: Callable[[Any], list[Any]] | None = None
     touches: Callable[[Any], bool] = lambda configuration: True
 
     @property
@@ -112,6 +115,10 @@ class Axis:
         if self.kind is SWITCH:
             return "on" if self.default else "off"
         return "" if self.default is None else str(self.default)
+
+    def list_values(self, value: Any) -> list[Any]:
+        """Return the values, in canonical form, that one of the matrix states."""
+        return self.expand(value) if self.expand else [self.canonical(value)]
 
     def read(self, text: str) -> list[Any]:
         """Return the values that a text states. Raises ValueError, whose text is the part that cannot be read."""
@@ -139,6 +146,11 @@ def axis(default: Any, key: str, kind: Kind, **declared: Any) -> Any:
 def render_ann(setting: str | Mapping[str, Any]) -> str:
     """Return the canonical text of an ANN setting. Raises AnnError."""
     return str(Ann.parse(setting))
+
+
+def expand_engine(setting: str | Mapping[str, Any] | None) -> list[str | None]:
+    """Return the canonical texts of the engine settings that one value states. Raises EngineSettingError."""
+    return [None] if setting is None else [str(each) for each in EngineSetting.expand(setting)]
 
 
 def scale_weights(weights: Sequence[float] | None) -> tuple[float, float] | None:

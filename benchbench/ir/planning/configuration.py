@@ -13,7 +13,9 @@ from benchbench.ir.planning.axes import Axis, axis
 from benchbench.ir.planning.query_text import AS_ASKED, HYDE, query_text
 from benchbench.reading.kinds import split_calls
 
-SEARCH_MODES = ("dense", "sparse", "hybrid")
+INDEX_MODES = ("dense", "sparse", "hybrid")  # modes that search an index alone
+ENGINE_MODES = ("engine", "engine+dense", "engine+sparse")  # modes that ask a search engine
+SEARCH_MODES = INDEX_MODES + ENGINE_MODES
 LEXICAL = ("bm25", "fts")
 FUSIONS = ("rrf", "weighted")
 LATE_INTERACTION = "late-interaction"  # the reranker of a run that names none
@@ -27,13 +29,14 @@ class Configuration:
     Every list that a run uses, of a first stage or fused, is cut to its first `effective_candidates` chunks. A reranker
     scores the first `effective_rerank_depth` of them; the rest, whose scores do not compare with its, are dropped.
 
-    `None` means: the only index, no threshold, late interaction, all dimensions, and for depths `top_k`. `ann` is the
-    text of an `Ann`; `weights` are those of the dense and the lexical list. `labels` says what each field means.
+    `None` means: the only index, no threshold, late interaction, all dimensions, no engine, and for depths `top_k`.
+    `ann` is the text of an `Ann`, `engine` that of an `EngineSetting`; `weights` are those of the dense and the lexical
+    list. `labels` says what each field means.
 
     A new field goes last: runs are numbered in the order of the fields, the last varying fastest.
     """
 
-    index: str | None = axis(None, "indexes", axes.NAME.or_null, touches=lambda run: run.index is not None)
+    index: str | None = axis(None, "indexes", axes.NAME.or_null, touches=lambda run: run.needs_index)
     search_mode: str = axis("dense", "search_modes", axes.choice(*SEARCH_MODES))
     use_reranker: bool = axis(False, "use_reranker", axes.SWITCH, reader=axes.ON_OR_OFF, split=axes.parse_switch)
     reranker: str | None = axis(None, "rerankers", axes.NAME.or_null, touches=lambda run: run.use_reranker)
@@ -48,9 +51,9 @@ class Configuration:
         axes.ANN,
         split=split_calls,
         canonical=axes.render_ann,
-        touches=lambda run: run.search_mode != "sparse",
+        touches=lambda run: run.uses_vectors,
     )
-    lexical: str = axis("bm25", "lexical", axes.choice(*LEXICAL), touches=lambda run: run.search_mode != "dense")
+    lexical: str = axis("bm25", "lexical", axes.choice(*LEXICAL), touches=lambda run: run.uses_words)
     fusion: str = axis("rrf", "fusion", axes.choice(*FUSIONS), touches=lambda run: run.search_mode == "hybrid")
     weights: tuple[float, float] | None = axis(
         None,
@@ -65,14 +68,28 @@ class Configuration:
         "rrf_k_values",
         axes.DEPTH,
         reader=axes.INTEGER,
-        touches=lambda run: run.search_mode == "hybrid" and run.fusion == "rrf",
+        touches=lambda run: run.is_fused and (run.fusion == "rrf" or run.asks_engine),
     )
-    score_threshold: float | None = axis(None, "score_thresholds", axes.SHARE.or_null, reader=axes.NUMBER)
+    score_threshold: float | None = axis(
+        None,
+        "score_thresholds",
+        axes.SHARE.or_null,
+        reader=axes.NUMBER,
+        touches=lambda run: run.search_mode != "engine" or run.use_reranker,
+    )
     dimensions: int | None = axis(
-        None, "dimensions", axes.DEPTH.or_null, reader=axes.INTEGER, touches=lambda run: run.search_mode != "sparse"
+        None, "dimensions", axes.DEPTH.or_null, reader=axes.INTEGER, touches=lambda run: run.uses_vectors
     )
     query: str = axis(AS_ASKED, "query", axes.QUERY_TEXT, canonical=query_text, touches=lambda run: run.rewrites)
     llm: str | None = axis(None, "llms", axes.LLM.or_null, touches=lambda run: run.rewrites)
+    engine: str | None = axis(
+        None,
+        "engines",
+        axes.ENGINE.or_null,
+        split=split_calls,
+        expand=axes.expand_engine,
+        touches=lambda run: run.asks_engine,
+    )
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Configuration:
@@ -88,7 +105,33 @@ class Configuration:
     @property
     def rewrites(self) -> bool:
         """Return whether a language model writes the searched text. Lexical search does not use a passage."""
+        if self.asks_engine:
+            return False
         return self.query != AS_ASKED and not (self.query == HYDE and self.search_mode == "sparse")
+
+    @property
+    def asks_engine(self) -> bool:
+        return self.search_mode in ENGINE_MODES
+
+    @property
+    def uses_vectors(self) -> bool:
+        """Return whether it compares vectors of an index. A search engine may compare vectors of its own."""
+        return self.search_mode in ("dense", "hybrid", "engine+dense")
+
+    @property
+    def uses_words(self) -> bool:
+        """Return whether it searches the words of an index."""
+        return self.search_mode in ("sparse", "hybrid", "engine+sparse")
+
+    @property
+    def is_fused(self) -> bool:
+        """Return whether it fuses two lists. Scores of search engines are not fused, only their ranks."""
+        return self.search_mode in ("hybrid", "engine+dense", "engine+sparse")
+
+    @property
+    def needs_index(self) -> bool:
+        """Return whether it reads an index; a search engine alone ranks documents of any collection."""
+        return self.search_mode != "engine" or self.use_reranker
 
     @property
     def effective_candidates(self) -> int:
@@ -118,8 +161,9 @@ class Configuration:
             plain["rerank_depth"] = None
         if AXES["weights"].touches(self) and self.weights is None:
             plain["weights"] = EQUAL_WEIGHTS
-        threshold = None if self.score_threshold is None else float(self.score_threshold)  # 1 must hash as 1.0
-        return replace(self, **plain, candidates=self._find_candidates(), score_threshold=threshold)
+        if self.score_threshold is not None:
+            plain.setdefault("score_threshold", float(self.score_threshold))  # 1 must hash as 1.0
+        return replace(self, **plain, candidates=self._find_candidates())
 
     def _find_candidates(self) -> int | None:
         """Return `candidates`, or None if `top_k` gives the same result.

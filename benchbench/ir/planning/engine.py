@@ -13,6 +13,7 @@ from benchbench.errors import BenchbenchError
 from benchbench.reading.objects import format_value
 
 Value = bool | int | float | str
+LONGEST = 120  # characters of a setting, which labels and keys contain
 
 NAME = r"[a-z][a-z0-9_-]*"
 _VALUE = r'"(?:[^"\\]|\\.)*"|[^"|,()=\s](?:[^"|,()=]*[^"|,()=\s])?'
@@ -60,7 +61,14 @@ class EngineSetting:
                 if not isinstance(value, bool | int | float | str):
                     raise EngineSettingError(f"{name}: {format_value(value)} must be a text, a number or a switch.")
         combinations = itertools.product(*lists.values())
-        return [cls(alias, tuple(sorted(zip(lists, values, strict=True)))) for values in combinations]
+        settings = [cls(alias, tuple(sorted(zip(lists, values, strict=True)))) for values in combinations]
+        for setting in map(str, settings):
+            if len(setting) > LONGEST:
+                raise EngineSettingError(
+                    f"{format_value(setting)} has {len(setting)} characters; at most {LONGEST} are allowed. Declare a "
+                    "choice of short names for the parameter."
+                )
+        return settings
 
     def __str__(self) -> str:
         if not self.parameters:

@@ -68,12 +68,12 @@ def render_weights(weights: Sequence[float] | None) -> str:
 
 def _render_fusion(run: Configuration) -> str:
     if run.fusion == "rrf":
-        return f"rrf {run.rrf_k}" if run.search_mode == "hybrid" else ""
+        return f"rrf {run.rrf_k}" if run.is_fused else ""
     return f"{run.fusion} {render_weights(run.weights)}".rstrip()
 
 
 def _name_mode(mode: str) -> str:
-    return "lexical" if mode == "sparse" else mode
+    return mode.replace("sparse", "lexical").replace("+", " + ")
 
 
 def _complete_words(section: str, **words: AxisWords) -> dict[str, AxisWords]:
@@ -101,9 +101,25 @@ AXIS_WORDS: dict[str, AxisWords] = {
             option="--modes",
             label="Modes",
             help="How the first stage finds chunks.",
-            choices={"dense": "dense: by vectors", "sparse": "lexical: by words", "hybrid": "hybrid: both, fused"},
-            summary=lambda run: _name_mode(run.search_mode),
+            choices={
+                "dense": "dense: by vectors",
+                "sparse": "lexical: by words",
+                "hybrid": "hybrid: both, fused",
+                "engine": "engine: asks a search engine",
+                "engine+dense": "engine + dense: both, fused",
+                "engine+sparse": "engine + lexical: both, fused",
+            },
+            summary=lambda run: _name_mode(run.search_mode).replace("engine", run.engine or "engine"),
             phrase=_name_mode,
+        ),
+        engine=AxisWords(
+            option="--engines",
+            label="Search engines",
+            help="Search engines that the site declares, with their parameters: “shop, shop(boost=1|2)”. For the modes "
+            "that ask an engine.",
+            phrase=lambda value: f"engine {value}",
+            unstated="no search engine",
+            name="search engine",
         ),
         top_k=AxisWords(
             help="Number of chunks that a run returns, at least the largest k. “50, 100” compares both.",

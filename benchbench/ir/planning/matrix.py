@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.ann import AnnError
 from benchbench.ir.planning.axes import CUTOFF
 from benchbench.ir.planning.configuration import AXES, LATE_INTERACTION, Configuration
+from benchbench.ir.planning.engine import EngineSettingError
 from benchbench.ir.planning.query_text import MULTI, QueryTextError
 from benchbench.reading.kinds import Kind
 from benchbench.reading.objects import format_value
@@ -58,8 +59,9 @@ class Matrix:
         if not CUTOFF.holds(primary_k):
             raise MatrixError(f"primary_k: {format_value(primary_k)} is not {CUTOFF.words}.", field="primary_k")
         k_values = _read("k_values_for_metrics", CUTOFF, data.get("k_values_for_metrics", DEFAULT_CUTOFFS), max_values)
+        given = {**default_modes(data), **data}
         axes = {
-            key: _read(key, axis.kind, data.get(key, (axis.default,)), max_values, axis.canonical)
+            key: _read(key, axis.kind, given.get(key, (axis.default,)), max_values, axis.list_values)
             for key, axis in BY_KEY.items()
         }
         if True in axes["use_reranker"]:
@@ -109,6 +111,7 @@ class Matrix:
         for run in configurations:
             _check_rerank_depth(run)
             _check_query(run)
+        _check_engines(self.axes["engines"], configurations)
 
 
 def _check_rerank_depth(run: Configuration) -> None:
@@ -135,6 +138,27 @@ def _check_query(run: Configuration) -> None:
         )
 
 
+def default_modes(data: Mapping[str, Any], modes: Sequence[str] = ("dense",)) -> dict[str, list[str]]:
+    """Return the search modes of a matrix that names engines and no modes: "engine", after `modes` for named indexes.
+
+    Return {} for any other matrix.
+    """
+    if not data.get("engines") or "search_modes" in data:
+        return {}
+    return {"search_modes": [*(modes if data.get("indexes") else ()), "engine"]}
+
+
+def _check_engines(engines: Sequence[str | None], configurations: Sequence[Configuration]) -> None:
+    asking = [run for run in configurations if run.asks_engine]
+    if any(run.engine is None for run in asking):
+        raise MatrixError(
+            f"engines: the search mode {asking[0].search_mode} needs a search engine: name one that the site declares.",
+            field="engines",
+        )
+    if any(engines) and not asking:
+        raise MatrixError('engines: no search mode asks an engine: add "engine" to search_modes.', field="engines")
+
+
 def _refuse_unknown(key: object) -> None:
     if key in KEYS:
         return
@@ -144,7 +168,11 @@ def _refuse_unknown(key: object) -> None:
 
 
 def _read(
-    key: str, kind: Kind, values: Any, max_values: int | None, canonical: Callable[[Any], Any] = lambda value: value
+    key: str,
+    kind: Kind,
+    values: Any,
+    max_values: int | None,
+    expand: Callable[[Any], list[Any]] = lambda value: [value],
 ) -> tuple[Any, ...]:
     """Return the values of a key in canonical form."""
     if not isinstance(values, (list, tuple)):
@@ -158,10 +186,10 @@ def _read(
         if not kind.holds(value):
             raise MatrixError(f"{key}: {format_value(value)} is not {kind.words}.", field=key)
         try:
-            plain = canonical(value)
-        except (AnnError, QueryTextError) as error:
+            plain = expand(value)
+        except (AnnError, EngineSettingError, QueryTextError) as error:
             raise MatrixError(f"{key}: {error.message}", field=key) from None
-        if plain in read:
+        if any(each in read for each in plain):
             raise MatrixError(f"{key}: {format_value(value)} occurs more than once.", field=key)
-        read.append(plain)
+        read += plain
     return tuple(read)

@@ -20,8 +20,10 @@ from benchbench.ir.planning.stages import (
     AskStage,
     DenseStage,
     EncodeStage,
+    EngineStage,
     FuseStage,
     LexicalStage,
+    LocateStage,
     MergeStage,
     RerankStage,
     RewriteStage,
@@ -98,7 +100,7 @@ class Plan:
         kinds = {"encode": EncodeStage, "dense": DenseStage, "lexical": LexicalStage, "fuse": FuseStage}
         pairs = _bound_pairs(self.stages) * queries
         work = {name: counts[kind] * queries for name, kind in kinds.items()} | {"rerank_pairs_at_most": pairs}
-        asking = {"ask": AskStage, "rewrite": RewriteStage, "merge": MergeStage}
+        asking = {"ask": AskStage, "rewrite": RewriteStage, "merge": MergeStage, "engine": EngineStage}
         return work | {name: counts[kind] * queries for name, kind in asking.items() if counts[kind]}
 
     def explain(self, queries: int) -> str:
@@ -125,6 +127,7 @@ WORK = {
     "fuse": "fusions",
     "rewrite": "rewritings by a language model",
     "merge": "fusions of the lists of variants",
+    "engine": "requests to search engines",
     "rerank_pairs_at_most": "reranked pairs at most,",
 }
 
@@ -163,14 +166,14 @@ def _find_unit_kind(configuration: Configuration) -> UnitKind:
     if not configuration.use_reranker:
         if configuration.rewrites and QueryText.parse(configuration.query).count > 1:
             return "hybrid"  # of reciprocal ranks too
-        return cast(UnitKind, configuration.search_mode)
+        return "hybrid" if configuration.is_fused else cast(UnitKind, configuration.search_mode)
     return "late_interaction" if configuration.effective_reranker == LATE_INTERACTION else "cross_encoder"
 
 
 def _list_stages(run: Configuration, depths: dict[str, int], asking: Collection[str | None]) -> list[Stage]:
     """Return the stages of one run, each after those that it needs; the last one's list is the run's."""
     stages: list[Stage] = [_build_rewriting(run)] if run.rewrites else []
-    if run.search_mode != "sparse":
+    if run.uses_vectors:
         stages += [EncodeStage(run.index, wording) for wording in _list_wordings(run)]
     merges: list[Stage] = []
     lists: list[str] = []  # of each engine, the key of its one list
@@ -181,7 +184,9 @@ def _list_stages(run: Configuration, depths: dict[str, int], asking: Collection[
             merges.append(MergeStage(run.index, tuple(stage.key for stage in variants), run.effective_candidates))
         lists.append((merges if len(variants) > 1 else variants)[-1].key)
     stages += merges
-    if run.search_mode == "hybrid":
+    if run.asks_engine:
+        stages += _list_engine_stages(run, lists)
+    if run.is_fused:
         dense, lexical = lists
         candidates = run.effective_candidates
         stages.append(FuseStage(run.index, dense, lexical, run.fusion, run.rrf_k, run.weights, candidates))
@@ -189,6 +194,16 @@ def _list_stages(run: Configuration, depths: dict[str, int], asking: Collection[
         reranker, depth = run.effective_reranker, run.effective_rerank_depth
         stages.append(RerankStage(run.index, stages[-1].key, reranker, depth))
     return stages
+
+
+def _list_engine_stages(run: Configuration, lists: list[str]) -> list[Stage]:
+    """Return the stages that ask the engine and find its documents in the index; put its list into `lists`."""
+    asked = EngineStage(run.engine or "", run.effective_candidates)
+    if not run.needs_index:
+        return [asked]
+    located = LocateStage(run.index, asked.key, asked.depth, lists[0] if lists else None)
+    lists.insert(0 if run.uses_words else len(lists), located.key)
+    return [asked, located]
 
 
 def _build_rewriting(run: Configuration) -> RewriteStage:
@@ -211,12 +226,10 @@ def _list_searches(run: Configuration, asking: Collection[str | None]) -> list[l
     by_words = wordings if run.rewrites and QueryText.parse(run.query).by_words else [None]
     dense = [by_vectors(index, run.ann, depth, run.dimensions, wording) for wording in wordings]
     lexical = [LexicalStage(index, run.lexical, depth, wording) for wording in by_words]
-    by_mode: dict[str, list[list[DenseStage | LexicalStage]]] = {
-        "dense": [[*dense]],
-        "sparse": [[*lexical]],
-        "hybrid": [[*dense], [*lexical]],
-    }
-    return by_mode[run.search_mode]
+    searches: list[list[DenseStage | LexicalStage]] = []
+    searches += [[*dense]] if run.uses_vectors else []
+    searches += [[*lexical]] if run.uses_words else []
+    return searches
 
 
 def _find_exact_depths(runs: Iterable[Configuration], asking: Collection[str | None]) -> dict[str, int]:

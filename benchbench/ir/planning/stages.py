@@ -140,6 +140,53 @@ class LexicalStage:
 
 
 @dataclass(frozen=True, slots=True)
+class EngineStage:
+    """The documents, by primary key, that the search engine `engine`, the text of an `EngineSetting`, ranks first.
+
+    An engine may rank others first if it is asked for more, so the key has the `depth`. A score is 1 / rank: engines
+    order by more than their scores.
+    """
+
+    engine: str
+    depth: int
+
+    @property
+    def key(self) -> str:
+        return name_stage("engine", self.engine, self.depth)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def name(self) -> str:
+        return f"asked of {self.engine}"
+
+
+@dataclass(frozen=True, slots=True)
+class LocateStage:
+    """A chunk of an index for each of the `depth` documents that an engine ranked, in its order.
+
+    It is the chunk that the list `beside` ranks first, otherwise the document's first chunk.
+    """
+
+    index: str | None
+    source: str
+    depth: int
+    beside: str | None = None
+
+    name: ClassVar[str] = "located"
+
+    @property
+    def key(self) -> str:
+        return name_stage("locate", self.index, self.source, self.beside)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return (self.source, self.beside) if self.beside else (self.source,)
+
+
+@dataclass(frozen=True, slots=True)
 class MergeStage:
     """One list of the first `candidates` entries of the lists that the variants of a query found, cut to `candidates`
     again: by reciprocal rank fusion, each variant alike."""
@@ -163,7 +210,10 @@ class MergeStage:
 
 @dataclass(frozen=True, slots=True)
 class FuseStage:
-    """One list of the first `candidates` entries of a dense and a lexical list, cut to `candidates` again."""
+    """One list of the first `candidates` entries of a dense and a lexical list, cut to `candidates` again.
+
+    One of the two may be that of a search engine.
+    """
 
     index: str | None
     dense: str
@@ -225,6 +275,18 @@ def _list_rewriting(wording: Wording | None) -> tuple[str, ...]:
     return () if wording is None else (wording.stage,)
 
 
-Stage = RewriteStage | EncodeStage | DenseStage | AskStage | LexicalStage | MergeStage | FuseStage | RerankStage
-OfIndex = EncodeStage | DenseStage | AskStage | LexicalStage | MergeStage | FuseStage | RerankStage
-Searching = DenseStage | AskStage | LexicalStage | MergeStage | FuseStage | RerankStage  # each makes a list
+OfIndex = EncodeStage | DenseStage | AskStage | LexicalStage | MergeStage | LocateStage | FuseStage | RerankStage
+Stage = (  # in the order in which they run
+    RewriteStage
+    | EncodeStage
+    | DenseStage
+    | AskStage
+    | LexicalStage
+    | EngineStage
+    | MergeStage
+    | LocateStage
+    | FuseStage
+    | RerankStage
+)
+Searching = DenseStage | AskStage | LexicalStage | MergeStage | LocateStage | FuseStage | RerankStage  # list chunks
+Search = DenseStage | AskStage | LexicalStage | LocateStage  # each makes a list without reading another

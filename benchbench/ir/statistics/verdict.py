@@ -44,6 +44,38 @@ class Verdict:
         return max(needed, default=0) if len(needed) == len(self.more_queries) else None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NonInferiority:
+    """Whether the first run of a pair is worse than the second by less than `margin`, in the unit of the measure.
+
+    `lower` is the lower end of the one-sided interval of the difference. Not shown (`is_shown` false) does not mean
+    that the run is worse: the queries may be too few.
+    """
+
+    margin: float
+    lower: float
+    alpha: float
+
+    @property
+    def is_shown(self) -> bool:
+        return self.lower > -self.margin
+
+
+def check_non_inferiority(pair: Pair, n: int, margin: float, *, alpha: float = 0.05) -> NonInferiority:
+    """Check by Student's t for paired values whether a pair's true difference is above −margin, over n queries.
+
+    lower = difference − t(1 − alpha, n − 1) × standard error; the source is Walker and Nowacki, Understanding
+    Equivalence and Noninferiority Testing (2011). State the margin before you look at the difference. Raises
+    ComparisonError for a margin that is not above 0.
+    """
+    from scipy.special import stdtrit
+
+    if not margin > 0:
+        raise ComparisonError(f"The margin must be above 0, not {margin}.", field="margin")
+    lower = pair.difference - float(stdtrit(n - 1, 1 - alpha)) * pair.standard_error
+    return NonInferiority(margin=margin, lower=lower, alpha=alpha)
+
+
 def find_verdict(comparison: Comparison) -> Verdict:
     """Return the winner or the best group; with a baseline, the runs that are better or worse than it."""
     order = sorted(range(len(comparison.means)), key=lambda run: (-comparison.means[run], run))

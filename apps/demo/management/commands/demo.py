@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import Any
 
 from django.conf import settings
@@ -18,6 +18,7 @@ from django.core.management.base import CommandParser
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Run
 from apps.demo import preparing
+from apps.demo.engine import ALIAS, serve_engine
 from apps.operations.commands import UseCaseCommand
 from apps.operations.working import wait
 from apps.results.exporters.documents import render_text
@@ -40,10 +41,16 @@ search in eight configurations, with and without reranking, prints the leaderboa
 
   benchbench demo
   benchbench demo --no-serve
+  benchbench demo --engine
 """
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--no-serve", action="store_true", help="End after the leaderboard.")
+        parser.add_argument(
+            "--engine",
+            action="store_true",
+            help="Start a search engine (Datasette) of the same documents, and compare it with the other runs.",
+        )
         parser.add_argument("--port", type=int, default=8000, help="First port to try (default: 8000).")
 
     def act(self, **options: Any) -> None:
@@ -53,6 +60,14 @@ search in eight configurations, with and without reranking, prints the leaderboa
             )
         self.print_line("Preparing the database …")
         call_command("migrate", verbosity=0)
+        with ExitStack() as stack:
+            if options["engine"]:
+                self.print_line("Starting a search engine …")
+                stack.enter_context(serve_engine(HOST, find_free_port(options["port"] + 1), preparing.CORPUS))
+            self.run_or_serve(**options)
+
+    def run_or_serve(self, **options: Any) -> None:
+        self.engines = [ALIAS] if options["engine"] else []
         if options["no_serve"]:
             self.run_main_job()
             return
@@ -82,7 +97,7 @@ search in eight configurations, with and without reranking, prints the leaderboa
             self.print_line(f"Embedding the documents with {index.encoder} …")
             with self.progress("documents") as progress:
                 wait(find_or_start_build(index), on_progress=progress.show_documents)
-        benchmark = preparing.prepare_benchmark(mapping, owner)
+        benchmark = preparing.prepare_benchmark(mapping, owner, engines=self.engines)
         self.print_line(f"Running {benchmark.total_runs} configurations …")
         running = launch(benchmark)
         with self.progress("benchmark") as progress:

@@ -32,6 +32,12 @@ judge the difference: use `gate` for that.
             parser.add_argument(
                 name.lower(), metavar=name, help="Id of a run, BENCHMARK:N for run N of a benchmark, or a summary.json."
             )
+        parser.add_argument(
+            "--margin",
+            type=float,
+            metavar="LOSS",
+            help="The loss in the primary measure that you accept when B replaces A: test whether B stays within it.",
+        )
         self.add_json_argument(parser)
 
     def act(self, **options: Any) -> None:
@@ -46,7 +52,7 @@ judge the difference: use `gate` for that.
         else:
             before, after = map(find_run_by_name, names)
             with self.busy("Comparing"):
-                report = build_report(compare_runs([before, after], baseline=before))
+                report = build_report(compare_runs([before, after], baseline=before), margin=options["margin"])
             facts, text = asdict(report), render_pair(report)
         self.report(facts, text, as_json=options["json"])
 

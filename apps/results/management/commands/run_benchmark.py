@@ -1,5 +1,6 @@
 """Run a matrix of search configurations over a mapping."""
 
+import argparse
 import contextlib
 import time
 from dataclasses import asdict
@@ -27,7 +28,7 @@ from apps.benchmarks.repeating.verifying import verify
 from apps.collections.models import Collection
 from apps.datasets.formats.registry import read_dataset
 from apps.datasets.importing import import_dataset
-from apps.mappings.creating import ensure_mapping
+from apps.mappings.creating import ensure_external, ensure_mapping
 from apps.mappings.models import Mapping
 from apps.operations.commands import UseCaseCommand
 from apps.operations.models import Operation, Status
@@ -52,6 +53,7 @@ EXPERIMENT_OPTIONS = (  # options that an experiment file states
     "--tags",
     "--measures",
     "--execution",
+    "--rate",
     "--seed",
     "--unresolved",
     "--empty-queries",
@@ -126,8 +128,8 @@ the runs. With --wait they are done here if no worker is running, and the leader
             raise self.misuse(f"The experiment file defines what to run: leave out {', '.join(conflicts)}.")
         if options["preset"] and not options["experiment"]:
             raise self.misuse("--preset needs --experiment.")
-        if bool(options["queries"]) != bool(options["collection"]):
-            raise self.misuse("Give --queries and --collection together.")
+        if bool(options["queries"]) != bool(options["collection"] or (options["queries"] and options["engines"])):
+            raise self.misuse("Give --queries and --collection together; search engines alone need no --collection.")
         if options["queries"] and options["dry_run"]:
             raise self.misuse("--dry-run cannot import --queries: name a mapping instead.")
         if options["verbose"] and options["json"]:
@@ -144,10 +146,12 @@ the runs. With --wait they are done here if no worker is running, and the leader
         """Return the named mapping, or the mapping of the queries file, which is imported."""
         if not options["queries"]:
             return find_named(Mapping, options["mapping"], owner=options["owner"])
-        collection = find_named(Collection, options["collection"], owner=options["owner"])
+        name, owner = options["collection"], options["owner"]
+        collection = find_named(Collection, name, owner=owner) if name else None
         with transaction.atomic():
-            imported = import_dataset(read_dataset(options["queries"]), owner=options["owner"])
-            mapping = ensure_mapping(imported.version.dataset, collection, owner=options["owner"])
+            imported = import_dataset(read_dataset(options["queries"]), owner=owner)
+            dataset = imported.version.dataset
+            mapping = ensure_mapping(dataset, collection, owner=owner) if collection else ensure_external(dataset)
         for warning in imported.report.warnings:
             self.warn(warning)
         return mapping
@@ -234,6 +238,14 @@ the runs. With --wait they are done here if no worker is running, and the leader
             wait(operation, on_progress=progress.show_percent)
 
 
+def parse_rate(text: str) -> float:
+    """Return the requests per second in a text such as "20/s" or "20"."""
+    try:
+        return float(text.removesuffix("/s"))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a rate such as 20/s") from None
+
+
 def add_what_is_run(parser: CommandParser) -> None:
     parser.add_argument("mapping", nargs="?", help="Name or id of the mapping to run over.")
     parser.add_argument(
@@ -243,7 +255,11 @@ def add_what_is_run(parser: CommandParser) -> None:
         help="Instead of a mapping: judged queries in BenchBench JSON, module queries (SPEC-001), or any other dataset "
         "format (docs/formats.md). They are imported and mapped to --collection first, if needed.",
     )
-    parser.add_argument("--collection", metavar="NAME", help="With --queries: name or id of the collection.")
+    parser.add_argument(
+        "--collection",
+        metavar="NAME",
+        help="With --queries: name or id of the collection. With --engines it may be left out: ids of documents do.",
+    )
     parser.add_argument(
         "--experiment",
         type=Path,
@@ -266,6 +282,13 @@ def add_execution(parser: CommandParser) -> None:
         choices=["shared", "isolated"],
         help="shared (default): common work of runs is done once; isolated (default with --verbose and "
         "--output-dir): each query by itself, for realistic times. Rankings are the same.",
+    )
+    execution.add_argument(
+        "--rate",
+        type=parse_rate,
+        metavar="N/s",
+        help="With --execution isolated: requests per second to search engines, whatever their answers take, such as "
+        "20/s (default: each after the answer before).",
     )
     execution.add_argument("--seed", type=int, metavar="N", help="Seed of everything random (default: 42).")
     execution.add_argument("--dry-run", action="store_true", help="Show what would be done, and do nothing.")

@@ -1,0 +1,93 @@
+"""Migration: whether a new search may replace an old one, and what would change for its users."""
+
+from dataclasses import dataclass
+from typing import Annotated
+from uuid import UUID
+
+import numpy as np
+
+from apps.benchmarks.measuring.reading import load_rankings
+from apps.results.comparison.comparing import RunComparison
+from benchbench.decimals import figure, signed
+from benchbench.errors import ConflictError
+from benchbench.ir.statistics.verdict import check_non_inferiority
+
+MARGIN = 0.01  # of a page that states none
+
+
+class MigrationError(ConflictError):
+    """The comparison does not say whether one search may replace another."""
+
+    code = "migration"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Migration:
+    """A new run in place of an old one, by the primary measure and over the queries that both answered."""
+
+    old: UUID
+    new: UUID
+    margin: Annotated[float, "The loss that is accepted, stated in advance."]
+    difference: Annotated[float, "Of the means, new − old."]
+    lower: Annotated[float, "Lower end of the one-sided 95 % interval of the difference."]
+    is_non_inferior: Annotated[bool, "Whether `lower` is above −margin; false also if the queries are too few."]
+    overlap: Annotated[float | None, "Mean share of common documents among the first k of both."]
+    same_first: Annotated[float | None, "Share of queries for which both rank the same document first."]
+    k: int
+    sentence: str
+
+
+def build_migration(comparison: RunComparison, margin: float) -> Migration:
+    """Return what a migration would change. The old run is the baseline, otherwise the older of the two.
+
+    Raises MigrationError unless two runs are compared by a tested measure, and ComparisonError for an invalid margin.
+    """
+    if len(comparison.runs) != 2 or not comparison.is_tested:
+        raise MigrationError("A margin needs two runs, compared by the primary measure over enough queries.")
+    old = comparison.comparison.baseline or 0
+    new, n = 1 - old, comparison.comparison.n
+    pair = comparison.comparison.get_pair(new, old)
+    shown = check_non_inferiority(pair, n, margin)
+    labels = comparison.labels[new], comparison.labels[old]
+    k = comparison.runs[old].benchmark.primary_k
+    overlap, same_first = _compare_rankings(comparison, k)
+    return Migration(
+        old=comparison.runs[old].pk,
+        new=comparison.runs[new].pk,
+        margin=margin,
+        difference=pair.difference,
+        lower=shown.lower,
+        is_non_inferior=shown.is_shown,
+        overlap=overlap,
+        same_first=same_first,
+        k=k,
+        sentence=_describe(labels, comparison.measure, pair.difference, shown.lower, margin),
+    )
+
+
+def _describe(labels: tuple[str, str], measure: str, difference: float, lower: float, margin: float) -> str:
+    new, old = labels
+    bound = f"the difference in {measure} is {signed(difference, 3)}, at least {signed(lower, 3)} with 95 % certainty"
+    if lower > -margin:
+        return f"{new} is not worse than {old} by {figure(margin, 3)} or more: {bound}."
+    if difference < -margin:
+        return f"{new} may not replace {old} with a margin of {figure(margin, 3)}: {bound}."
+    return f"The queries do not show that {new} is worse than {old} by less than {figure(margin, 3)}: {bound}."
+
+
+def _compare_rankings(comparison: RunComparison, k: int) -> tuple[float | None, float | None]:
+    """Return the mean overlap of the first k documents, and the share of queries with the same first document.
+
+    Queries for which both runs found nothing are left out.
+    """
+    first, second = (load_rankings(run) for run in comparison.runs)
+    valued = ~np.isnan(comparison.compared[0])
+    pairs = [
+        (first.get(query, ()), second.get(query, ()))
+        for query in comparison.query_ids[comparison.members][valued].tolist()
+    ]
+    found = [(one, other) for one, other in pairs if one or other]
+    if not found:
+        return None, None
+    shares = [len({*one[:k]} & {*other[:k]}) / min(k, max(len(one), len(other))) for one, other in found]
+    return float(np.mean(shares)), float(np.mean([one[:1] == other[:1] for one, other in found]))

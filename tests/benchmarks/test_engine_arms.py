@@ -1,0 +1,189 @@
+"""Search engines as arms of a matrix, against a small server over HTTP."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import numpy as np
+import pytest
+import yaml
+
+from apps.benchmarks.defining.previewing import preview
+from apps.benchmarks.launching import launch, retry
+from apps.benchmarks.measuring.reading import load_rankings
+from apps.benchmarks.models import Benchmark
+from apps.mappings.creating import ensure_external
+from apps.operations.working import wait
+from benchbench.ir.planning.matrix import MatrixError
+from tests.benchmarks.conftest import make_library
+from tests.created import create_benchmark, run_benchmark
+
+
+class Shop(ThreadingHTTPServer):
+    """A search engine: it answers every query with `ranking`, reversed if asked for `newest`."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.ranking: list[str] = []
+        self.seconds = 0.0
+        self.failing = False
+        self.asked: list[tuple[str, float]] = []
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Shop
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        values = {name: found[0] for name, found in parse_qs(urlsplit(self.path).query).items()}
+        self.server.asked.append((values["q"], time.monotonic()))
+        time.sleep(self.server.seconds)
+        ids = self.server.ranking[:: -1 if values.get("newest") == "true" else 1]
+        hits = [{"id": one, "score": 1.0} for one in ids[: int(values["size"])]]
+        body = json.dumps({"hits": hits, "done": True}).encode()
+        self.send_response(500 if self.server.failing else 200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def shop(tmp_path, settings) -> Iterator[Shop]:
+    server = Shop()
+    declared = {
+        "url": f"http://127.0.0.1:{server.server_port}/search",
+        "version": "7",
+        "query": {"q": "{query}", "size": "{size}", "newest": "{newest}"},
+        "parameters": {"newest": {"default": False}},
+        "private": True,
+        "page_size": 100,
+        "answer": {"hits": "hits", "id": "id", "score": "score", "complete_when": "done"},
+    }
+    path = tmp_path / "engines.yaml"
+    path.write_text(yaml.safe_dump({"engines": {"shop": declared}}))
+    settings.BENCHBENCH_ENGINES = str(path)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def library(transactional_db, shop):
+    library = make_library(documents=12, queries=3)
+    shop.ranking = list(library.collection.documents.order_by("external_id").values_list("external_id", flat=True))
+    return library
+
+
+def list_documents(benchmark: Benchmark, order: int) -> list[list[str]]:
+    run = benchmark.runs.get(run_order=order)
+    names = dict(benchmark.mapping.collection.documents.values_list("pk", "external_id"))
+    return [[names[pk] for pk in documents] for documents in load_rankings(run).values()]
+
+
+def test_an_engine_is_measured_beside_an_index(library, shop):
+    matrix = {"search_modes": ["dense", "engine"], "engines": ["shop(newest=false|true)"], "top_k_values": [10]}
+    benchmark = run_benchmark(library, name="b", matrix=matrix | {"k_values_for_metrics": [5]})
+    labels = list(benchmark.runs.order_by("run_order").values_list("label", "status", "failed_queries"))
+    assert labels == [
+        ("dense · top 10", "completed", 0),
+        ("shop(newest=false) · top 10", "completed", 0),
+        ("shop(newest=true) · top 10", "completed", 0),
+    ]
+    assert list_documents(benchmark, 2) == [shop.ranking[:10]] * 3
+    assert list_documents(benchmark, 3) == [shop.ranking[::-1][:10]] * 3
+    run = benchmark.runs.get(run_order=3)
+    assert run.provenance["engine"]["version"] == "7"
+    assert run.provenance["engine"]["parameters"] == {"newest": True}
+    assert run.timing["search_ms"] > 0
+    assert run.evaluations.get().means["nDCG@10"] >= 0
+
+
+def test_stages_follow_an_engine(library, shop):
+    """Fused by rank with our own list, and its first hits reranked."""
+    modes = {
+        "search_modes": ["dense", "sparse", "engine", "engine+dense", "engine+sparse"],
+        "use_reranker": [False, True],
+    }
+    benchmark = run_benchmark(
+        library, name="b", matrix=modes | {"engines": ["shop"], "top_k_values": [10], "k_values_for_metrics": [5]}
+    )
+    assert set(benchmark.runs.values_list("status", flat=True)) == {"completed"}, [
+        (run.label, run.error_message) for run in benchmark.runs.all()
+    ]
+    orders = {(run.config["search_mode"], run.config["use_reranker"]): run.run_order for run in benchmark.runs.all()}
+    for own in ("dense", "sparse"):
+        ours = list_documents(benchmark, orders[own, False])
+        for query, fused in enumerate(list_documents(benchmark, orders[f"engine+{own}", False])):
+            scores = dict.fromkeys([*ours[query], *shop.ranking[:10]], 0.0)
+            for ranking in (ours[query], shop.ranking[:10]):
+                for rank, document in enumerate(ranking, start=1):
+                    scores[document] += 1 / (60 + rank)
+            assert [scores[document] for document in fused] == sorted(scores.values(), reverse=True)[:10]
+    reranked = list_documents(benchmark, orders["engine", True])
+    assert [sorted(found) for found in reranked] == [sorted(shop.ranking[:10])] * 3
+
+
+def test_ids_alone_are_enough_for_an_engine(library, shop):
+    """Documents that are not here: the judged ones have their grades, the others are unjudged."""
+    shop.ranking.insert(3, "elsewhere")
+    mapping = ensure_external(library.dataset)
+    matrix = {"engines": ["shop"], "top_k_values": [20]}
+    benchmark = run_benchmark(mapping, name="b", matrix=matrix)
+    assert list_documents(benchmark, 1) == [shop.ranking] * 3
+    full = run_benchmark(library, name="c", matrix=matrix | {"engines": ["shop(newest=true)"]})
+    assert full.runs.get().error_message.startswith("Every query failed; the first: The engine named the document")
+
+
+def test_an_answer_is_asked_for_once(library, shop):
+    """A retry asks only what failed; a new benchmark asks again."""
+    shop.failing = True
+    benchmark = create_benchmark(library, name="b", matrix={"engines": ["shop"]})
+    wait(launch(benchmark))
+    assert benchmark.runs.get().status == "failed"
+    shop.failing, shop.asked = False, []
+    wait(retry(benchmark))
+    assert benchmark.runs.get().status == "completed"
+    assert len(shop.asked) == 3
+    run_benchmark(library, name="c", matrix={"engines": ["shop"]})
+    assert len(shop.asked) == 6
+
+
+def test_an_open_loop_counts_the_waiting(library, shop):
+    shop.seconds = 0.05
+    options = {"execution": "isolated", "rate": 40.0, "runs_per_query": 2}
+    benchmark = run_benchmark(library, name="b", matrix={"engines": ["shop"]}, **options)
+    loop = benchmark.runs.get().timing["open_loop"]
+    assert loop["requests"] == 6
+    assert loop["service_ms"]["p50"] >= 50
+    assert loop["latency_ms"]["p99"] >= loop["service_ms"]["p99"]
+    assert loop["rate"] == pytest.approx(40, rel=0.3)
+    gaps = np.diff([moment for _, moment in shop.asked[-3:]])
+    assert gaps == pytest.approx(1 / 40, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "sentence"),
+    [
+        ({"engines": ["store"]}, "engines: "),
+        ({"engines": ["shop(oldest=true)"]}, "engines: "),
+        ({"search_modes": ["engine"]}, "needs a search engine"),
+        ({"search_modes": ["dense"], "engines": ["shop"]}, "no search mode asks an engine"),
+        ({"engines": ["shop", "shop()"]}, "occurs more than once"),
+    ],
+)
+def test_a_wrong_engine_is_refused(library, matrix, sentence):
+    with pytest.raises(MatrixError, match=sentence):
+        create_benchmark(library, name="b", matrix=matrix)
+    with pytest.raises(MatrixError, match=sentence):
+        preview(library, matrix)
+    assert not Benchmark.objects.exists()
