@@ -29,6 +29,17 @@ def add_ids(collection: Collection, ids: Iterable[str]) -> dict[str, int]:
     return keys
 
 
+def add_titled_ids(collection: Collection, titles: Mapping[str, str]) -> dict[str, int]:
+    """Return the primary key of the document of each id, added if missing, and give it a title if it has none."""
+    keys = add_ids(collection, titles)
+    untitled = Document.objects.filter(pk__in=keys.values(), title="").only("external_id")
+    named = [document for document in untitled if titles[document.external_id]]
+    for document in named:
+        document.title = titles[document.external_id]
+    Document.objects.bulk_update(named, ["title"], batch_size=1000)
+    return keys
+
+
 @transaction.atomic
 def upsert_documents(collection: Collection, documents: Mapping[str, Mapping[str, str]]) -> None:
     """Add documents by their ids, each with what else is known of it (uri, file_name, content_hash), or set that."""

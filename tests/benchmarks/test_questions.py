@@ -1,5 +1,6 @@
 """Questions as presets of the form of a new benchmark, and clones: always valid, with their costs or a reason."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -43,8 +44,16 @@ def values_of(page: Any) -> dict[str, Any]:
 
 
 def test_every_question_is_answered_by_valid_matrix(
-    library: Mapping, admin_client: Client, user: User, settings: Any, django_assert_max_num_queries: Any
+    library: Mapping,
+    admin_client: Client,
+    user: User,
+    settings: Any,
+    tmp_path: Path,
+    django_assert_max_num_queries: Any,
 ) -> None:
+    engine = "{url: 'http://search.example', query: {q: '{query}'}, answer: {id: id}}"
+    (tmp_path / "engines.yaml").write_text(f"engines:\n  old: {engine}\n  new: {engine}\n")
+    settings.BENCHBENCH_ENGINES = str(tmp_path / "engines.yaml")
     build(create_index(library.collection, name="levels", strategy="lod_embed", encoder=ENCODER))
     with llm_server() as server:
         settings.BENCHBENCH_LLM_SERVERS = [f"here=ollama+{server.url}"]
@@ -53,10 +62,11 @@ def test_every_question_is_answered_by_valid_matrix(
             admin_client.get(reverse(ADD), {"mapping": library.pk})
         previews = [preview(library, offer.matrix or {}, owner=user) for offer in offers]
     assert [offer.question.key for offer in offers] == list(QUESTIONS)
-    assert [offer.runs for offer in offers] == [len(planned.labels) for planned in previews] == [3, 6, 2, 4, 2, 4]
+    assert [offer.runs for offer in offers] == [len(planned.labels) for planned in previews] == [3, 6, 2, 4, 2, 4, 2]
     for offer, planned in zip(offers, previews, strict=True):
         assert offer.seconds == pytest.approx(planned.estimate_seconds, rel=0.2), offer.question.key
-    assert (offers[-1].matrix or {})["llms"] == [f"here:{MODEL}"]
+    assert (offers[-2].matrix or {})["llms"] == [f"here:{MODEL}"]
+    assert (offers[-1].matrix or {})["engines"] == ["old", "new"]
 
 
 def test_unanswerable_question_says_why_without_link(library: Mapping, admin_client: Client) -> None:

@@ -11,11 +11,12 @@ from hdrh.histogram import HdrHistogram
 
 from apps.benchmarks.running.outcomes import BatchNotes, Outcome, note
 from apps.collections.models import Collection, list_live
-from apps.collections.stubs import add_ids
+from apps.collections.stubs import add_titled_ids
 from apps.datasets.models import Query
-from apps.engines.asking import Question, Reply, ask_all
+from apps.engines.asking import ask_all
 from apps.engines.declarations import Engine, load_engine
 from apps.engines.errors import EngineDownError, EngineError
+from apps.engines.storing import Question, Reply
 from apps.retrieval.encoders.encoding import embed_queries
 from apps.retrieval.encoders.registry import load_encoder
 from benchbench.ir.planning.engine import EngineSetting
@@ -67,7 +68,9 @@ class EngineDesk:
         self._note(stage, replies, timed=rate is not None)
         documents = self._find_documents(engine, replies)
         return [
-            Outcome(error=str(reply)) if isinstance(reply, EngineError) else _build_outcome(reply, documents, encode_ms)
+            Outcome(error=str(reply))
+            if isinstance(reply, EngineError)
+            else _build_outcome(reply, documents, encode_ms + (reply.waiting_ms if rate else 0.0))
             for reply in replies
         ]
 
@@ -81,19 +84,15 @@ class EngineDesk:
             note(self.notes, stage.key, LATENCIES, [build_histograms(answered)])
 
     def _find_documents(self, engine: Engine, replies: Replies) -> Mapping[str, int]:
-        """Return the primary key of each document that the engine named, by the id in its answers.
+        """Return the primary key of each document that the engine named, by its id or URI in the answers.
 
-        A collection of ids alone takes every id; another has those of its documents.
+        A collection of ids alone takes every id, and the engine's title of the document.
         """
-        hits = (hit for reply in replies if isinstance(reply, Reply) for hit in reply.hits)
-        names = {hit.id: engine.name_document(hit.id) for hit in hits}
+        titles = {hit.id: hit.title for reply in replies if isinstance(reply, Reply) for hit in reply.hits}
         if self.collection.kind == Collection.Kind.EXTERNAL:
-            known = add_ids(self.collection, names.values()) if names else {}
-        else:
-            column = engine.document.by
-            rows = list_live(self.collection).filter(**{f"{column}__in": set(names.values())})
-            known = dict(rows.values_list(column, "pk"))
-        return {hit_id: known[name] for hit_id, name in names.items() if name in known}
+            return add_titled_ids(self.collection, titles) if titles else {}
+        column = engine.document.by
+        return dict(list_live(self.collection).filter(**{f"{column}__in": titles.keys()}).values_list(column, "pk"))
 
 
 def _build_questions(engine: Engine, queries: Sequence[Query]) -> tuple[list[Question], float]:
@@ -107,10 +106,10 @@ def _build_questions(engine: Engine, queries: Sequence[Query]) -> tuple[list[Que
     return [Question(query.key, query.text, query.filters, vector) for query, vector in asked], ms
 
 
-def _build_outcome(reply: Reply, documents: Mapping[str, int], encode_ms: float) -> Outcome:
+def _build_outcome(reply: Reply, documents: Mapping[str, int], more_ms: float) -> Outcome:
     """Return the list of a reply: each document once, at its first rank. Its time is the round trip as seen from here.
 
-    In an open loop, the time begins at the moment at which the request was due.
+    `more_ms` are those of encoding and, in an open loop, from the moment when the request was due.
     """
     if missing := next((hit.id for hit in reply.hits if hit.id not in documents), None):
         return Outcome(
@@ -118,7 +117,7 @@ def _build_outcome(reply: Reply, documents: Mapping[str, int], encode_ms: float)
             "or correct `document` in the declaration of the engine."
         )
     ids = np.array(list(dict.fromkeys(documents[hit.id] for hit in reply.hits)), np.int64)
-    return Outcome(ScoredList(ids, 1 / np.arange(1, len(ids) + 1)), reply.waiting_ms + reply.service_ms + encode_ms)
+    return Outcome(ScoredList(ids, 1 / np.arange(1, len(ids) + 1)), reply.service_ms + more_ms)
 
 
 def build_histograms(replies: Sequence[Reply]) -> dict[str, Any]:
