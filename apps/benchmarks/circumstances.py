@@ -98,8 +98,8 @@ def _check_models(runs: Sequence[Run]) -> Iterator[Difference]:
     for name in dict.fromkeys(name for run in runs for name in list_llms(run)):
         mine = [run for run in runs if name in list_llms(run) and _get_workers(run)]
         yield from _check_revisions("language model", name, group_by(mine, partial(_name_revisions, "llms", name)))
-    asked = [run for run in runs if "engine" in run.provenance]
-    for alias, mine in group_by(asked, lambda run: str(run.provenance["engine"]["alias"])).items():
+    engine_runs = [run for run in runs if "engine" in run.provenance]
+    for alias, mine in group_by(engine_runs, lambda run: str(run.provenance["engine"]["alias"])).items():
         versions = group_by(mine, lambda run: str(run.provenance["engine"]["version"]))
         yield from _check_revisions("search engine", alias, versions)
 

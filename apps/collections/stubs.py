@@ -30,13 +30,13 @@ def add_ids(collection: Collection, ids: Iterable[str]) -> dict[str, int]:
 
 
 def add_titled_ids(collection: Collection, titles: Mapping[str, str]) -> dict[str, int]:
-    """Return the primary key of the document of each id, added if missing, and give it a title if it has none."""
+    """Return the primary key of the document of each id, added if missing, and fill in missing titles."""
     keys = add_ids(collection, titles)
     untitled = Document.objects.filter(pk__in=keys.values(), title="").only("external_id")
-    named = [document for document in untitled if titles[document.external_id]]
-    for document in named:
+    titled = [document for document in untitled if titles[document.external_id]]
+    for document in titled:
         document.title = titles[document.external_id]
-    Document.objects.bulk_update(named, ["title"], batch_size=1000)
+    Document.objects.bulk_update(titled, ["title"], batch_size=1000)
     return keys
 
 

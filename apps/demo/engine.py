@@ -1,4 +1,4 @@
-"""A search engine beside the demo: Datasette with SQLite's full-text index (FTS5) of the same documents."""
+"""A search engine for the demo: Datasette with SQLite's full-text index (FTS5) of the same documents."""
 
 import json
 import os

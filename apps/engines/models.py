@@ -1,5 +1,6 @@
 """Answers of search engines, so that triage, late judgments and resumed benchmarks ask nothing twice."""
 
+from django.contrib.postgres.indexes import HashIndex
 from django.db import models
 
 
@@ -24,7 +25,10 @@ class EngineAnswer(models.Model):
     asked_at = models.DateTimeField()
 
     class Meta:
-        indexes = [models.Index(fields=["engine", "-asked_at"])]
+        indexes = [
+            models.Index(fields=["engine", "-asked_at"]),
+            HashIndex(fields=["text"], name="engine_answer_text"),  # snippets for judges
+        ]
 
     def __str__(self) -> str:
         return f"answer of {self.engine}"

@@ -71,6 +71,13 @@ def find_replies(keys: Sequence[str], *, since: datetime | None = None) -> list[
     return [_build_reply(by_key[key]) if key in by_key else None for key in keys]
 
 
+def find_hit(text: str, document: str) -> Hit | None:
+    """Return the hit of a document, by its id or URI, in the latest stored answer to a query that has it."""
+    answers = EngineAnswer.objects.filter(text=text, hits__contains=[[document]]).order_by("-asked_at")
+    hits = (Hit(*hit) for answer in answers[:1] for hit in answer.hits)
+    return next((hit for hit in hits if hit.id == document), None)
+
+
 def _build_reply(answer: EngineAnswer) -> Reply:
     hits = tuple(Hit(*hit) for hit in answer.hits)
     return Reply(hits, answer.total, answer.service_ms, 0.0, answer.retries, answer.asked_at, is_stored=True)

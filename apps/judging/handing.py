@@ -12,6 +12,8 @@ from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 
+from apps.collections.models import Document
+from apps.engines.storing import find_hit
 from apps.judging.judges import RoundError, require_judge, require_open
 from apps.judging.models import Grade, Round, RoundItem, Slot
 from apps.judging.settling.renewing import request_renewal
@@ -155,8 +157,14 @@ def view_items(
 
 
 def view_ungraded_items(items: Sequence[RoundItem]) -> list[ItemView]:
-    """Return items as a judge sees them before grading, such as those just handed out. No query."""
+    """Return items as a judge sees them before grading, such as those just handed out. No query if texts are here."""
     return [_build_view(item, MOST_TEXT) for item in items]
+
+
+def find_snippet(query_text: str, document: Document) -> str:
+    """Return what a search engine showed of a document of which only the id is here; "" for another document."""
+    hit = None if document.text else find_hit(query_text, document.external_id)
+    return hit.snippet if hit else ""
 
 
 def _build_view(
@@ -166,7 +174,7 @@ def _build_view(
     chunk = item.chunk
     return ItemView(
         item,
-        passage=chunk.text if chunk else "",
+        passage=chunk.text if chunk else find_snippet(item.query.text, item.document),
         start=chunk.start if chunk else 0,
         text=text if most_text is None else text[:most_text],
         is_cut=most_text is not None and len(text) > most_text,

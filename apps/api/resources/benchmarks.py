@@ -131,7 +131,7 @@ class NewBenchmark(MatrixRequest):
         required=False,
         allow_null=True,
         max_value=MAX_RATE,
-        help_text="In isolated execution, requests per second to search engines, whatever the answers take.",
+        help_text="In isolated execution, requests per second to search engines, sent without waiting for answers.",
     )
     seed = Int(default=42, min_value=0, max_value=MAX_SEED)
     unresolved = build_choice("unresolved", "Judgments without a document: count them as not found, or drop them.")

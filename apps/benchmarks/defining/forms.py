@@ -211,7 +211,7 @@ class BenchmarkForm(PageForm, MatrixFields):
     rate = forms.FloatField(
         required=False,
         label="Requests per second",
-        help_text="In isolated execution, search engines get so many, whatever their answers take. Empty: one at a "
+        help_text="In isolated execution, search engines get so many, without waiting for answers. Empty: one at a "
         "time.",
     )
     seed = forms.IntegerField(initial=42, help_text="Seed of all random choices.")

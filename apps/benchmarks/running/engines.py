@@ -102,8 +102,8 @@ def _build_questions(engine: Engine, queries: Sequence[Query]) -> tuple[list[Que
     if engine.encoder and queries:
         vectors = embed_queries(load_encoder(engine.encoder), [query.text for query in queries], "query")[0].tolist()
     ms = (time.perf_counter() - started) * 1000 / max(len(queries), 1) if engine.encoder else 0.0
-    asked = zip(queries, vectors, strict=True)
-    return [Question(query.key, query.text, query.filters, vector) for query, vector in asked], ms
+    pairs = zip(queries, vectors, strict=True)
+    return [Question(query.key, query.text, query.filters, vector) for query, vector in pairs], ms
 
 
 def _build_outcome(reply: Reply, documents: Mapping[str, int], more_ms: float) -> Outcome:
@@ -132,19 +132,21 @@ def build_histograms(replies: Sequence[Reply]) -> dict[str, Any]:
     return {name: histogram.encode().decode() for name, histogram in histograms.items()} | {"rate": reached}
 
 
-def merge_histograms(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def merge_histograms(batches: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return p50, p95, p99 and the maximum in milliseconds of each time of an open loop, over all its batches.
 
     `rate` is the mean of the rates that the batches reached, weighted by their requests.
     """
     summary: dict[str, Any] = {}
     for name in TIMES:
-        whole = HdrHistogram(1, LONGEST_US, DIGITS)
-        for part in parts:
-            whole.decode_and_add(part[name])
+        total_histogram = HdrHistogram(1, LONGEST_US, DIGITS)
+        for batch in batches:
+            total_histogram.decode_and_add(batch[name])
         shares = {"p50": 50, "p95": 95, "p99": 99, "max": 100}
-        summary[f"{name}_ms"] = {key: whole.get_value_at_percentile(share) / 1000 for key, share in shares.items()}
-        summary["requests"] = whole.total_count
-    reached = [(part["rate"], HdrHistogram.decode(part["latency"]).total_count) for part in parts if part["rate"]]
+        summary[f"{name}_ms"] = {
+            key: total_histogram.get_value_at_percentile(share) / 1000 for key, share in shares.items()
+        }
+        summary["requests"] = total_histogram.total_count
+    reached = [(batch["rate"], HdrHistogram.decode(batch["latency"]).total_count) for batch in batches if batch["rate"]]
     total = sum(count for _, count in reached)
     return summary | {"rate": sum(rate * count for rate, count in reached) / total if total else None}

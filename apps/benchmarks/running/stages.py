@@ -298,10 +298,10 @@ class Stages:
         return fuse(stage, self._get_values(stage, number))
 
     def _locate(self, stage: LocateStage, number: int) -> Outcome:
-        index, (found, *beside) = self.indexes[stage.index], self._get_values(stage, number)
+        index, (documents, *partner) = self.indexes[stage.index], self._get_values(stage, number)
         started = time.perf_counter()
-        located = index.locate(found.ids, beside[0].ids if beside else None)
-        return Outcome(ScoredList(located, found.scores), (time.perf_counter() - started) * 1000)
+        located = index.locate(documents.ids, partner[0].ids if partner else None)
+        return Outcome(ScoredList(located, documents.scores), (time.perf_counter() - started) * 1000)
 
     def _rerank(self, stage: RerankStage, number: int) -> Outcome:
         source = self.outcomes[stage.needs[0]][number].value.head(stage.depth)

@@ -17,6 +17,7 @@ from apps.datasets.editing.judgments import remove_judgment, set_judgment
 from apps.datasets.forms import GradeForm
 from apps.datasets.models import DatasetVersion, Judgment, Query
 from apps.datasets.records import DOC_REF_KEYS, JudgmentRecord
+from apps.judging.handing import find_snippet
 from apps.judging.scales import scale_to_choose
 from apps.judging.views.desk import build_sheet
 from apps.mappings.models import Mapping
@@ -197,7 +198,7 @@ def _find_ranked_pair(request: HttpRequest, query: Query, version: DatasetVersio
         following={"result": result.pk, "document": unjudged[0]} if unjudged else None,
         following_words=f"the next of {len(unjudged)} unjudged here",
         result=result,
-        passage=chunk.text if chunk else "",
+        passage=chunk.text if chunk else find_snippet(query.text, document),
     )
 
 

@@ -47,7 +47,7 @@ def build_migration(comparison: RunComparison, margin: float) -> Migration:
     old = comparison.comparison.baseline or 0
     new, n = 1 - old, comparison.comparison.n
     pair = comparison.comparison.get_pair(new, old)
-    shown = check_non_inferiority(pair, n, margin)
+    test = check_non_inferiority(pair, n, margin)
     labels = comparison.labels[new], comparison.labels[old]
     k = comparison.runs[old].benchmark.primary_k
     overlap, same_first = _compare_rankings(comparison, k)
@@ -56,12 +56,12 @@ def build_migration(comparison: RunComparison, margin: float) -> Migration:
         new=comparison.runs[new].pk,
         margin=margin,
         difference=pair.difference,
-        lower=shown.lower,
-        is_non_inferior=shown.is_shown,
+        lower=test.lower,
+        is_non_inferior=test.is_shown,
         overlap=overlap,
         same_first=same_first,
         k=k,
-        sentence=_describe(labels, comparison.measure, pair.difference, shown.lower, margin),
+        sentence=_describe(labels, comparison.measure, pair.difference, test.lower, margin),
     )
 
 
@@ -86,8 +86,8 @@ def _compare_rankings(comparison: RunComparison, k: int) -> tuple[float | None, 
         (first.get(query, ()), second.get(query, ()))
         for query in comparison.query_ids[comparison.members][valued].tolist()
     ]
-    found = [(one, other) for one, other in pairs if one or other]
-    if not found:
+    rankings = [(left, right) for left, right in pairs if left or right]
+    if not rankings:
         return None, None
-    shares = [len({*one[:k]} & {*other[:k]}) / min(k, max(len(one), len(other))) for one, other in found]
-    return float(np.mean(shares)), float(np.mean([one[:1] == other[:1] for one, other in found]))
+    shares = [len({*left[:k]} & {*right[:k]}) / min(k, max(len(left), len(right))) for left, right in rankings]
+    return float(np.mean(shares)), float(np.mean([left[:1] == right[:1] for left, right in rankings]))

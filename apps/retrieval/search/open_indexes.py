@@ -92,14 +92,14 @@ class OpenIndex:
         documents, positions = np.unique(self.document_ids[: len(self.chunk_ids)], return_index=True)
         return dict(zip(documents.tolist(), positions.tolist(), strict=True))
 
-    def locate(self, documents: Positions, beside: Positions | None = None) -> Positions:
-        """Return the position of one chunk of each document: the first of `beside` that it has, else its first chunk.
+    def locate(self, documents: Positions, partner: Positions | None = None) -> Positions:
+        """Return the position of one chunk of each document: the first of `partner` that it has, else its first chunk.
 
         `documents` are primary keys. Raises SearchError for a document that the index does not have.
         """
         chosen = dict(self._first_chunks)
-        if beside is not None:
-            chosen |= dict(zip(self.document_ids[beside[::-1]].tolist(), beside[::-1].tolist(), strict=True))
+        if partner is not None:
+            chosen |= dict(zip(self.document_ids[partner[::-1]].tolist(), partner[::-1].tolist(), strict=True))
         try:
             return np.array([chosen[document] for document in documents.tolist()], np.int64)
         except KeyError as error:

@@ -59,9 +59,9 @@ class Matrix:
         if not CUTOFF.holds(primary_k):
             raise MatrixError(f"primary_k: {format_value(primary_k)} is not {CUTOFF.words}.", field="primary_k")
         k_values = _read("k_values_for_metrics", CUTOFF, data.get("k_values_for_metrics", DEFAULT_CUTOFFS), max_values)
-        given = {**default_modes(data), **data}
+        complete = {**default_modes(data), **data}
         axes = {
-            key: _read(key, axis.kind, given.get(key, (axis.default,)), max_values, axis.list_values)
+            key: _read(key, axis.kind, complete.get(key, (axis.default,)), max_values, axis.list_values)
             for key, axis in BY_KEY.items()
         }
         if True in axes["use_reranker"]:

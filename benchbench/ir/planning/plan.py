@@ -198,12 +198,12 @@ def _list_stages(run: Configuration, depths: dict[str, int], asking: Collection[
 
 def _list_engine_stages(run: Configuration, lists: list[str]) -> list[Stage]:
     """Return the stages that ask the engine and find its documents in the index; put its list into `lists`."""
-    asked = EngineStage(run.engine or "", run.effective_candidates)
+    stage = EngineStage(run.engine or "", run.effective_candidates)
     if not run.needs_index:
-        return [asked]
-    located = LocateStage(run.index, asked.key, asked.depth, lists[0] if lists else None)
+        return [stage]
+    located = LocateStage(run.index, stage.key, stage.depth, lists[0] if lists else None)
     lists.insert(0 if run.uses_words else len(lists), located.key)
-    return [asked, located]
+    return [stage, located]
 
 
 def _build_rewriting(run: Configuration) -> RewriteStage:

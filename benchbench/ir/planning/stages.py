@@ -167,23 +167,23 @@ class EngineStage:
 class LocateStage:
     """A chunk of an index for each of the `depth` documents that an engine ranked, in its order.
 
-    It is the chunk that the list `beside` ranks first, otherwise the document's first chunk.
+    It is the chunk that the list `partner` ranks first, otherwise the document's first chunk.
     """
 
     index: str | None
     source: str
     depth: int
-    beside: str | None = None
+    partner: str | None = None
 
     name: ClassVar[str] = "located"
 
     @property
     def key(self) -> str:
-        return name_stage("locate", self.index, self.source, self.beside)
+        return name_stage("locate", self.index, self.source, self.partner)
 
     @property
     def needs(self) -> tuple[str, ...]:
-        return (self.source, self.beside) if self.beside else (self.source,)
+        return (self.source, self.partner) if self.partner else (self.source,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -287,8 +287,8 @@ def add_execution(parser: CommandParser) -> None:
         "--rate",
         type=parse_rate,
         metavar="N/s",
-        help="With --execution isolated: requests per second to search engines, whatever their answers take, such as "
-        "20/s (default: each after the answer before).",
+        help="With --execution isolated: requests per second to search engines, sent without waiting for "
+        "answers, such as 20/s (default: each after the answer before).",
     )
     execution.add_argument("--seed", type=int, metavar="N", help="Seed of everything random (default: 42).")
     execution.add_argument("--dry-run", action="store_true", help="Show what would be done, and do nothing.")
