@@ -168,7 +168,10 @@ def test_documentation_lines_are_under_160_characters():
 
 
 # Migrations that do something to look at, and why code that does not know them goes on.
-LOOKED_AT = {}
+LOOKED_AT = {
+    "datasets.0002_query_weight": "The code before writes no weight, and the column's default is 1.",
+    "benchmarks.0005_weighting": 'It writes no weighting, and the column\'s default is "equal".',
+}
 TAKES_AWAY = (
     migrations.RemoveField,
     migrations.RenameField,

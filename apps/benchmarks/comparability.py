@@ -14,7 +14,11 @@ from apps.datasets.models import DatasetVersion
 Measured = dict[Any, Evaluation]  # by run id, on one version
 RELATED = ("index", "benchmark__dataset_version__dataset", "benchmark__mapping__dataset_version")  # of a run
 UNFINISHED = {"failed": ("failed", "Retry it"), "cancelled": ("was cancelled", "Resume it")}
-POLICIES = {"unresolved": "unresolved judgments", "empty_queries": "queries without a relevant judgment"}
+POLICIES = {
+    "unresolved": "unresolved judgments",
+    "empty_queries": "queries without a relevant judgment",
+    "weighting": "the weights of queries",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,7 @@ def build_event(operation: Operation) -> dict[str, Any]:
         "completed_runs": sum(run.status == Run.Status.COMPLETED for run in runs),
         "failed_runs": sum(run.status == Run.Status.FAILED for run in runs),
         "primary_k": benchmark.primary_k,
+        "weighting": benchmark.weighting,
         "k_values_for_metrics": benchmark.k_values,
         "current_run": _describe_current(current, so_far, total) if current and operation.is_active else None,
         "last_completed_run": None,
@@ -61,7 +62,7 @@ def _describe_operation(operation: Operation) -> dict[str, Any]:
 
 def _describe_deleted(operation: Operation) -> dict[str, Any]:
     """Return the same fields for an operation whose benchmark was deleted; only the operation's own are known."""
-    nothing = ("benchmark_id", "mapping_id", "dataset_id", "collection_id", "primary_k", "current_run")
+    nothing = ("benchmark_id", "mapping_id", "dataset_id", "collection_id", "primary_k", "weighting", "current_run")
     return {
         **_describe_operation(operation),
         **dict.fromkeys((*nothing, "last_completed_run")),

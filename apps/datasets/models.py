@@ -87,7 +87,9 @@ class Query(models.Model):
     evidence = models.JSONField(default=list, blank=True)
     notes = models.TextField(blank=True)
     metadata = models.JSONField(default=dict, blank=True)
-    weight = models.FloatField(default=1.0, help_text="The demand that it stands for, such as how often it was asked.")
+    weight = models.FloatField(
+        default=1.0, db_default=1.0, help_text="The demand that it stands for, such as how often it was asked."
+    )
     since = models.PositiveIntegerField(default=1, help_text="First version that has it.")
     until = models.PositiveIntegerField(null=True, blank=True, help_text="First version without it.")
 

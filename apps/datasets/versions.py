@@ -48,13 +48,13 @@ def add_counts(version: DatasetVersion) -> DatasetVersion:
     return version
 
 
-FIELDS = ("id", "text", "slices", "category", "difficulty", "query_type", "split", "filters", "metadata")
+FIELDS = ("id", "text", "slices", "category", "difficulty", "query_type", "split", "filters", "metadata", "weight")
 
 
 def build_facts(query: Query, n_relevant: int) -> QueryFacts:
     """Return the facts of a query with so many relevant documents. Its version is what it filters by, or else states.
 
-    Reads no other field than FIELDS.
+    Reads no other field than FIELDS, of which `weight` is for means.
     """
     version = query.filters.get("version") or query.metadata.get("version")
     return QueryFacts(

@@ -73,6 +73,12 @@ def find_passages(rankings: Sequence[Rankings]) -> dict[tuple[int, int], int]:
     return {pair: chunk for pair, (_, chunk) in best.items()}
 
 
+def describe_weighting(round: Round) -> str:
+    """Return a sentence if a benchmark weights the means of the round's runs, which a round does not; else ""."""
+    weighted = round.round_runs.filter(run__benchmark__weighting="demand").exists()
+    return "Here every query counts alike; the benchmark's means are weighted by demand." if weighted else ""
+
+
 @dataclass(frozen=True, slots=True)
 class OrderedItems:
     """The items of a round as numbers of pairs of its pool, in the round's order, and those in the uniform sample.

@@ -38,9 +38,7 @@ def plot_quality(board: Leaderboard) -> dict[str, Any] | None:
     groups = [[row for row in rows if row.run.config.get("search_mode", "") == mode] for mode in modes]
     traces = [_trace(group, board.primary, keys) for group in groups]
     times = [row.run.timing["total_ms"] for row in rows]
-    return plot_over_time(
-        traces, [row.run for row in rows], times, board.primary, margin=(64, 16, 40, 56), legend=LEGEND
-    )
+    return plot_over_time(traces, [row.run for row in rows], times, board.title, margin=(64, 16, 40, 56), legend=LEGEND)
 
 
 def plot_over_time(

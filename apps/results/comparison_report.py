@@ -11,6 +11,7 @@ from apps.results.comparison.comparing import RunComparison, Standing
 from apps.results.comparison.describing import MeasureSummary, summarise_measures
 from apps.results.comparison.migrating import Migration, build_migration
 from apps.results.comparison.sentences import build_verdict
+from apps.results.leaderboard.runs import WEIGHTING
 from benchbench.decimals import signed
 from benchbench.files.flowbaby_results import change
 from benchbench.ir.measures import Measure
@@ -56,6 +57,8 @@ class DifferenceReport:
     wins: Annotated[int, "Queries on which `run` is better."]
     ties: int
     losses: int
+    improved: Annotated[float, "Share of the demand on which `run` is better; of the queries if they count alike."]
+    worsened: float
 
 
 @dataclass(frozen=True)
@@ -77,9 +80,12 @@ class ComparisonReport:
 
     verdict: Annotated[str | None, "A sentence; null if nothing was tested."]
     is_tested: Annotated[bool, "Only the primary measure is tested; small slices are not."]
-    notes: Annotated[list[str], "What was tested, and the queries left out."]
+    shares: Annotated[str, "A sentence on what improved and what got worse."]
+    notes: Annotated[list[str], "These shares, what was tested, and the queries left out."]
     dataset_version: str
     measure: str
+    weighting: Annotated[str, WEIGHTING]
+    effective_queries: Annotated[float, "Queries of equal weight that would be as certain."]
     slice: str | None
     queries: Annotated[int, "Queries that every run answered."]
     seed: int
@@ -104,9 +110,12 @@ def build_report(comparison: RunComparison, *, margin: float | None = None) -> C
     return ComparisonReport(
         verdict=sentences.verdict or None,
         is_tested=comparison.is_tested,
+        shares=sentences.shares,
         notes=sentences.notes,
         dataset_version=str(comparison.version),
         measure=Measure.parse(comparison.measure).wire,
+        weighting=comparison.runs[0].benchmark.weighting,
+        effective_queries=statistics.effective,
         slice=comparison.slice.name if comparison.slice else None,
         queries=statistics.n,
         seed=statistics.seed,
@@ -140,7 +149,7 @@ def _report_pair(pair: Pair, ids: Sequence[UUID], *, is_tested: bool) -> Differe
     return DifferenceReport(
         run=ids[pair.first],
         compared_with=ids[pair.second],
-        **attributes(pair, "difference", "effect", "wins", "ties", "losses"),
+        **attributes(pair, "difference", "effect", "wins", "ties", "losses", "improved", "worsened"),
         interval=[pair.interval.low, pair.interval.high],
         simultaneous=_list_ends(pair.simultaneous) if is_tested else None,
         p=pair.p_adjusted if is_tested else None,

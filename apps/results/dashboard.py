@@ -199,6 +199,6 @@ def _build_trend(dataset: Dataset, benchmarks: Sequence[Any]) -> Trend:
 
 def _build_key(benchmark: Any) -> tuple[object, ...]:
     """Return the key that comparable values share, as in the history of a dataset."""
-    policies = benchmark.unresolved, benchmark.empty_queries
+    policies = benchmark.unresolved, benchmark.empty_queries, benchmark.weighting
     truth = benchmark.dataset_version_id, benchmark.mapping_id, benchmark.facts["truth"]
     return (benchmark.primary_k, *policies, *truth)

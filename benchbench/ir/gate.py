@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchbench.decimals import counted, figure, list_some, short_signed
+from benchbench.ir.demand import BY_DEMAND
 from benchbench.ir.measures import Measure
 from benchbench.ir.measures.means import MAX_LOST_PERCENT, has_lost_too_many
 from benchbench.ir.profiles import Mean
@@ -124,6 +125,7 @@ class Evidence:
     samples: int  # searches that were timed
     shared: bool  # times are sums of shared stages, not of single searches
     differences: Mapping[Measure, Difference | str]  # against the baseline, or the reason why it is missing
+    weights: Values | None = None  # of the queries, if the benchmark's means and differences are weighted by demand
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +165,7 @@ def judge(rules: Rules, evidence: Evidence) -> list[CheckReport]:
 
 def _check_floor(floor: Floor, evidence: Evidence) -> CheckReport:
     name = f"{floor.measure} in {floor.slice}" if floor.slice else str(floor.measure)
-    name += f", {floor.mean} mean" if floor.mean is not Mean.BENCHMARK else ""
+    name += f", {floor.mean} mean" if floor.mean is not Mean.BENCHMARK else _name_weighting(evidence)
     required = f"≥ {figure(floor.at_least)}"
     within = evidence.slices.get(floor.slice) if floor.slice else np.ones_like(evidence.counted)
     if within is None:
@@ -181,13 +183,14 @@ def _check_floor(floor: Floor, evidence: Evidence) -> CheckReport:
     if floor.slice and has_lost_too_many(counted=n, lost=lost):
         reason = f"{lost:,} of {n + lost:,} queries of the slice have no value, more than {MAX_LOST_PERCENT} %."
         return _undecided(name, required, reason, n)
-    mean = floor.mean.compute(evidence.values[floor.measure][chosen], evidence.n_judgments[chosen])
+    demand = None if evidence.weights is None else evidence.weights[chosen]
+    mean = floor.mean.compute(evidence.values[floor.measure][chosen], evidence.n_judgments[chosen], demand)
     outcome = _get_outcome(mean >= floor.at_least)
     return CheckReport(name, required, _format_value(mean, floor.at_least), outcome, n, mean, floor.mean)
 
 
 def _check_change(change: Change, evidence: Evidence) -> CheckReport:
-    name = f"{change.measure} against the baseline"
+    name = f"{change.measure} against the baseline{_name_weighting(evidence)}"
     gain = change.must_gain is not None
     limit = (change.must_gain if gain else change.may_lose) or 0.0
     required = f"a significant gain, ≥ {figure(limit)}" if gain else f"no significant loss > {figure(limit)}"
@@ -270,6 +273,10 @@ def _check_failed_queries(at_most: int, evidence: Evidence) -> CheckReport:
 
 def _undecided(name: str, required: str, reason: str, n: int | None = None) -> CheckReport:
     return CheckReport(name, required, "–", Outcome.UNDECIDED, n, note=reason)
+
+
+def _name_weighting(evidence: Evidence) -> str:
+    return "" if evidence.weights is None else f", {BY_DEMAND}"
 
 
 def _get_outcome(yes: bool) -> Outcome:

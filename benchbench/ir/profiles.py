@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from benchbench.errors import BenchbenchError
+from benchbench.ir.demand import scale_weights
 from benchbench.ir.measures import Values
 
 
@@ -24,9 +25,10 @@ class ProfileError(BenchbenchError):
 class Mean(StrEnum):
     """Kind of mean of a measure: its queries and their weights.
 
-    `benchmark`: all queries that the policies of a benchmark count, also those without a judgment, weigh the same.
-    `macro`: all queries with a judgment weigh the same, as in Flowbaby's macro metrics and trec_eval -c. `weighted`:
-    each query with a judgment weighs the number of its judgments of any grade, as in Flowbaby's aggregate metrics.
+    `benchmark`: all queries that the policies of a benchmark count, also those without a judgment, weigh the same, or
+    by demand if that is its policy. `macro`: all queries with a judgment weigh the same, as in Flowbaby's macro metrics
+    and trec_eval -c. `weighted`: each query with a judgment weighs the number of its judgments of any grade, as in
+    Flowbaby's aggregate metrics.
     """
 
     BENCHMARK = "benchmark"
@@ -42,13 +44,16 @@ class Mean(StrEnum):
             Mean.WEIGHTED: "every query with a judgment weighs as much as it has judgments",
         }[self]
 
-    def compute(self, values: Values, n_judgments: ArrayLike) -> float:
+    def compute(self, values: Values, n_judgments: ArrayLike, demand: Values | None = None) -> float:
         """Return the mean of one measure, `values` (q,), over queries with `n_judgments` (q,) judgments.
 
-        Σ wv / Σ w, with correctly rounded sums. NaN values are left out. Returns NaN if no value is left.
+        Σ wv / Σ w, with correctly rounded sums. NaN values are left out. Returns NaN if no value is left. `demand` (q,)
+        are the weights of the benchmark's mean.
         """
         judgments = np.asarray(n_judgments, np.float64)
         weights = np.maximum(judgments, 1.0) if self is Mean.WEIGHTED else np.ones(len(values))
+        if self is Mean.BENCHMARK and scale_weights(demand) is not None:
+            weights = np.asarray(demand, np.float64)
         present = ~np.isnan(values)
         total = math.fsum(weights[present])
         return math.fsum((weights * values)[present]) / total if total else math.nan

@@ -12,6 +12,7 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
+from benchbench.ir.demand import scale_weights, weigh
 from benchbench.ir.measures import Values
 
 MINIMUM = 10
@@ -88,23 +89,23 @@ class WeakSlice:
     p: float
 
 
-def find_weak_slices(values: Values, slices: Sequence[Slice]) -> list[WeakSlice]:
+def find_weak_slices(values: Values, slices: Sequence[Slice], weights: Values | None = None) -> list[WeakSlice]:
     """Return the slices whose mean is significantly below that of all other queries, the widest gap first.
 
     `values` (q,) are one run's values of one measure, NaN for a query without a value. A slice is compared with the
     queries outside it by Welch's one-sided t-test. p is multiplied by the number of compared slices (Bonferroni); a
     slice is weak if p < ALPHA. Slices are reduced to queries with a value. Slices that are small then, or have fewer
-    than 2 such queries outside, are not compared.
+    than 2 such queries outside, are not compared. With `weights` (q,) the means are weighted.
     """
     present = ~np.isnan(values)
     valued = [slice_.restrict(present) for slice_ in slices]
     tested = [slice_ for slice_ in valued if not slice_.is_small and np.count_nonzero(present & ~slice_.members) > 1]
     weak = []
     for slice_ in tested:
-        inside, outside = values[slice_.members], values[present & ~slice_.members]
-        p = min(1.0, _test_below(inside, outside) * len(tested))
+        sides = [_Side.from_values(values, mask, weights) for mask in (slice_.members, present & ~slice_.members)]
+        p = min(1.0, _test_below(*sides) * len(tested))
         if p < ALPHA:
-            weak.append(WeakSlice(slice_, float(inside.mean()), float(outside.mean()), p))
+            weak.append(WeakSlice(slice_, sides[0].mean, sides[1].mean, p))
     return sorted(weak, key=lambda slice_: slice_.mean - slice_.other_mean)
 
 
@@ -118,23 +119,27 @@ class Reversal:
     slices: tuple[Slice, ...]
 
 
-def find_reversals(first: Values, second: Values, slices: Sequence[Slice]) -> list[Reversal]:
+def find_reversals(
+    first: Values, second: Values, slices: Sequence[Slice], weights: Values | None = None
+) -> list[Reversal]:
     """Return the partitions in which the overall leader is behind in more than half of the slices.
 
     `first` and `second` (q,) are values of the same measure for the same queries, NaN for a missing value. Each run's
     mean is over its own values. A slice counts if it is not small and both runs have values in it; a partition needs
     two such slices. If both runs answered the same queries, the overall difference is a weighted mean of a partition's
-    differences, so the leader leads somewhere. A complete reversal needs queries that one run did not answer.
+    differences, so the leader leads somewhere. A complete reversal needs queries that one run did not answer. `weights`
+    (q,) are those of the queries.
     """
-    overall = _difference(first, second)
+    overall = weigh(first, weights) - weigh(second, weights)
     if not overall:  # NaN is not 0, but compares with nothing below
         return []
     reversed_groups = []
     for partition, group in groupby(slices, key=lambda slice_: slice_.partition):
         differences = {
-            slice_: _difference(first[slice_.members], second[slice_.members])
+            slice_: weigh(first[slice_.members], inside) - weigh(second[slice_.members], inside)
             for slice_ in group
             if not slice_.is_small
+            for inside in [None if weights is None else weights[slice_.members]]
         }
         counted = [slice_ for slice_, difference in differences.items() if not math.isnan(difference)]
         against = [slice_ for slice_ in counted if differences[slice_] * overall < 0]
@@ -205,22 +210,36 @@ def _name_bands(texts: Sequence[str]) -> list[str]:
     return [f"{start if start == end else f'{start}-{end}'} word{'s' if end != 1 else ''}" for start, end in chosen]
 
 
-def _test_below(inside: Values, outside: Values) -> float:
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """The mean of some queries, the variance of that mean, and its degrees of freedom."""
+
+    mean: float
+    variance: float
+    freedom: float
+    is_constant: bool
+
+    @classmethod
+    def from_values(cls, values: Values, mask: NDArray[np.bool_], weights: Values | None) -> _Side:
+        """Return the figures of `values[mask]`; with weights those of the ratio estimator and Kish's number."""
+        side, n = values[mask], int(mask.sum())
+        scaled = scale_weights(None if weights is None else weights[mask])
+        if scaled is None:
+            return cls(float(side.mean()), side.var(ddof=1) / n, n - 1, np.ptp(side) == 0)
+        mean = float((side * scaled).mean())
+        variance = float(np.square(scaled * (side - mean)).sum()) / (n * (n - 1))
+        return cls(mean, variance, n**2 / float(scaled @ scaled) - 1, np.ptp(side) == 0)
+
+
+def _test_below(inside: _Side, outside: _Side) -> float:
     """Return the one-sided p of a mean of `inside` this far below that of `outside`, by Welch's t-test.
 
     The formula and not `scipy.stats`, whose import takes longer than the page of a run.
     """
     from scipy.special import stdtr
 
-    if np.ptp(inside) == np.ptp(outside) == 0:
-        return float(inside[0] >= outside[0])
-    first, second = (side.var(ddof=1) / len(side) for side in (inside, outside))
-    freedom = (first + second) ** 2 / (first**2 / (len(inside) - 1) + second**2 / (len(outside) - 1))
-    return float(stdtr(freedom, (inside.mean() - outside.mean()) / math.sqrt(first + second)))
-
-
-def _difference(first: Values, second: Values) -> float:
-    present = [values[~np.isnan(values)] for values in (first, second)]
-    if not all(map(len, present)):
-        return math.nan
-    return float(present[0].mean() - present[1].mean())
+    if inside.is_constant and outside.is_constant:
+        return float(inside.mean >= outside.mean)
+    first, second = inside.variance, outside.variance
+    freedom = (first + second) ** 2 / (first**2 / inside.freedom + second**2 / outside.freedom)
+    return float(stdtr(freedom, (inside.mean - outside.mean) / math.sqrt(first + second)))

@@ -71,6 +71,7 @@ def test_post_creates_a_benchmark_and_returns_its_fields(callers: Callers, libra
         "total_runs": 8,
         "completed_runs": 0,
         "failed_runs": 0,
+        "weighting": "equal",
         "started_at": None,
         "completed_at": None,
         "operation_uuid": None,

@@ -50,6 +50,7 @@ def test_results_contain_every_documented_field(callers: Callers, nightly: Bench
         "dataset_version": 1,
         "duration_ms": 90_000,
         "primary_k": 10,
+        "weighting": "equal",
         "k_values_for_metrics": [5, 10],
         "summary": {
             "total_runs": 3,
@@ -76,6 +77,7 @@ def test_results_contain_every_field_of_a_run(callers: Callers, nightly: Benchma
         "error_message": None,
         "metrics": 0,
         "metrics_flat": 0,
+        "weighting": "equal",
         "timing": {
             "indexing_ms": None,
             "evaluation_ms": 262,  # 21 searches of 12.5 ms; the benchmark's clock says another time
@@ -198,7 +200,8 @@ def test_run_shows_its_coverage_sections_and_content(transactional_db: None, cal
     for facts in told.values():
         assert (facts.pop("run_id"), facts.pop("dataset_version")) == (str(run.pk), 1)
     assert told["coverage"] == {
-        "measures": [asdict(row) | {"name": Measure.parse(row.name).wire} for row in load_coverage(evaluation)]
+        "weighting": "equal",
+        "measures": [asdict(row) | {"name": Measure.parse(row.name).wire} for row in load_coverage(evaluation)],
     }
     assert told["sections"] == asdict(load_section_means(evaluation))
     content = load_content(evaluation)

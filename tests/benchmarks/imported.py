@@ -19,7 +19,7 @@ RUN = (
 )
 
 
-NEW = ("name", "measures", "k", "empty_queries", "owner")
+NEW = ("name", "measures", "k", "empty_queries", "weighting", "owner")
 
 
 def make_judged() -> Dataset:

@@ -9,10 +9,11 @@ from django.core.management import CommandError, call_command
 from apps.benchmarks.models import Baseline, Benchmark, Evaluation, Run
 from apps.datasets.models import Judgment
 from apps.mappings.models import Mapping, Resolution
-from apps.results.comparison.comparing import ComparingError, IncomparableError, compare_runs, load_run_values
+from apps.results.comparison.comparing import ComparingError, IncomparableError, compare_runs
 from apps.results.comparison.describing import summarise_measures
 from apps.results.comparison.highlights import describe_measures
 from apps.results.comparison.page import list_choices
+from apps.results.comparison.values import load_run_values
 from apps.results.exporting import export_to
 from benchbench.ir.statistics.resampling import mean_intervals
 from benchbench.ir.statistics.significance import compare

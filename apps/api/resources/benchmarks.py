@@ -136,6 +136,11 @@ class NewBenchmark(MatrixRequest):
     seed = Int(default=42, min_value=0, max_value=MAX_SEED)
     unresolved = build_choice("unresolved", "Judgments without a document: count them as not found, or drop them.")
     empty_queries = build_choice("empty_queries", "Queries with nothing relevant: count them as zero, or skip them.")
+    weighting = serializers.ChoiceField(
+        CHOICES["weighting"],
+        required=False,
+        help_text="Means count queries alike, or by their weights; by default by weights if these differ.",
+    )
 
 
 class BenchmarkQuery(PageQuery):
@@ -155,7 +160,7 @@ class BenchmarkAnswer(ModelAnswer):
         model = Benchmark
         fields = [
             *("id", "name", "description", "tags", "owner_id", "mapping_id", "status", "total_runs", "completed_runs"),
-            *("failed_runs", "created_at", "started_at", "completed_at", "operation_uuid"),
+            *("failed_runs", "weighting", "created_at", "started_at", "completed_at", "operation_uuid"),
         ]
 
 

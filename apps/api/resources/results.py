@@ -23,6 +23,7 @@ from apps.results.exporters.results_json import (
 from apps.results.exporters.results_json import Results as Outcome
 from apps.results.exporting import load_version
 from apps.results.leaderboard.coverage import CoverageRow, load_coverage
+from apps.results.leaderboard.runs import WEIGHTING
 from apps.results.triage.queries import require_values
 from apps.results.triage.sections import ContentMean, SectionMeans, load_content, load_section_means
 from benchbench.ir.measures import Measure
@@ -108,17 +109,18 @@ class MeasuredRun:
 class CoverageAnswer(MeasuredRun):
     """Shares of judged documents in a run."""
 
+    weighting: Annotated[str, WEIGHTING]
     measures: list[CoverageRow]
 
 
 @dataclass(frozen=True)
 class SectionMeansAnswer(SectionMeans, MeasuredRun):
-    """Means of a run over judgments that name sections, for documents and sections."""
+    """Means of a run over judgments that name sections, for documents and sections; each judgment counts alike."""
 
 
 @dataclass(frozen=True)
 class ContentAnswer(MeasuredRun):
-    """Coverage of the evidence and answers of queries by the first chunks of a run."""
+    """Coverage of the evidence and answers of queries by the first chunks of a run; each query counts alike."""
 
     k: Annotated[int, "Chunks that are looked at."]
     queries: Annotated[int, "That state evidence or an answer and were answered."]
@@ -192,7 +194,7 @@ class RunMeasures(RunResource):
         """Show the shares of judged documents in a run."""
         evaluation = require_values(run, **query)
         rows = [replace(row, name=Measure.parse(row.name).wire) for row in load_coverage(evaluation)]
-        return CoverageAnswer(*get_run_version(evaluation), rows)
+        return CoverageAnswer(*get_run_version(evaluation), evaluation.weighting, rows)
 
     @get("/sections", SectionMeansAnswer, VersionQuery, refuses=[409])
     def get_run_sections(self, run: Run, query: dict[str, Any]) -> SectionMeansAnswer:

@@ -107,7 +107,8 @@ class BenchmarkAdmin(OwnedAdmin):
                     ("started_at", "completed_at"),
                     ("execution", "runs_per_query", "rate"),
                     ("unresolved", "empty_queries"),
-                    ("total_runs", "seed"),
+                    ("weighting", "seed"),
+                    ("total_runs",),
                 )
             },
         ),

@@ -15,6 +15,7 @@ from apps.datasets.models import Dataset
 from apps.retrieval.models import Index
 from benchbench.access import viewable
 from benchbench.decimals import counted, figure, format_duration, format_share
+from benchbench.ir.demand import name_mean, name_means
 from benchbench.site.panels import add_to, build_list_url, change_url
 
 
@@ -22,7 +23,8 @@ from benchbench.site.panels import add_to, build_list_url, change_url
 def value(row: Any) -> str | None:
     """Return the primary measure of a run, or of the best run of a benchmark: ".6451 nDCG@10"."""
     facts = row.facts
-    return facts and format_html('{} <span class="bb-hint">nDCG@{}</span>', figure(facts["value"]), facts["k"])
+    name = facts and name_mean(f"nDCG@{facts['k']}", name_means(facts["weighting"]))
+    return facts and format_html('{} <span class="bb-hint">{}</span>', figure(facts["value"]), name)
 
 
 @display(description="best run", ordering="facts__label", empty_value="–")

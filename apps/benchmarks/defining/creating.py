@@ -12,6 +12,7 @@ from django.db import transaction
 from apps.benchmarks.defining.choosing import choose_indexes, find_ann_problem
 from apps.benchmarks.defining.engines import check_engines
 from apps.benchmarks.measuring.measures import list_measures
+from apps.benchmarks.measuring.weighting import choose_weighting
 from apps.benchmarks.models import Benchmark, Origin, Run
 from apps.benchmarks.models.benchmarks import MAX_TAGS, TAG_LENGTH
 from apps.collections.models import Collection
@@ -37,6 +38,7 @@ CHOICES = {
     "execution": tuple(Benchmark.Execution.values),
     "unresolved": ("count", "drop"),
     "empty_queries": ("zero", "skip"),
+    "weighting": ("equal", "demand"),
 }
 
 
@@ -50,7 +52,8 @@ class BenchmarkError(BenchbenchError):
 class BenchmarkOptions:
     """Options of a new benchmark: its matrix (formats.md lists the keys), its execution and its measures.
 
-    `measures` are added to those of the matrix's cutoffs. The fields are named as in the table.
+    `measures` are added to those of the matrix's cutoffs. `weighting` "" means "demand" if the version's queries have
+    weights that differ, else "equal". The fields are named as in the table.
     """
 
     name: str
@@ -63,6 +66,7 @@ class BenchmarkOptions:
     seed: int = 42
     unresolved: str = "count"
     empty_queries: str = "zero"
+    weighting: str = ""
     measures: Sequence[str] = ()
     allow_missing: bool = False
 
@@ -94,7 +98,8 @@ class BenchmarkOptions:
                 raise BenchmarkError(message, field="tags")
         if len(self.tags) > MAX_TAGS:
             raise BenchmarkError(f"{len(self.tags)} tags; give at most {MAX_TAGS}.", field="tags")
-        check_policies(execution=self.execution, unresolved=self.unresolved, empty_queries=self.empty_queries)
+        policies = {"execution": self.execution, "unresolved": self.unresolved, "empty_queries": self.empty_queries}
+        check_policies(**policies | ({"weighting": self.weighting} if self.weighting else {}))
 
 
 def check_policies(**choices: str) -> None:
@@ -154,7 +159,8 @@ def create_benchmark(
     check_engines(configurations, version or newest)
     by_name = choose_indexes(mapping, configurations, owner, indexes=indexes, index_only="config" in (experiment or {}))
     measure_names = list_measures(parsed.k_values_for_metrics, options.measures, version or newest)
-    overrides = {"name": options.name.strip(), "matrix": parsed.as_dict(), "measures": measure_names}
+    overrides: dict[str, Any] = {"name": options.name.strip(), "matrix": parsed.as_dict(), "measures": measure_names}
+    overrides["weighting"] = options.weighting or choose_weighting(version or newest)
     overrides["tags"] = list(dict.fromkeys(tag.strip() for tag in options.tags))
     with referring("The benchmark"):
         benchmark = Benchmark.objects.create(

@@ -9,9 +9,11 @@ import numpy as np
 from django.contrib.auth.models import User
 
 from apps.benchmarks.measuring.reading import load_values
+from apps.benchmarks.measuring.weighting import choose_weighting, load_weights
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.mappings.models import Mapping
 from benchbench.access import visible
+from benchbench.ir.demand import compute_deviation, name_means
 from benchbench.ir.planning.matrix import DEFAULT_PRIMARY_K
 from benchbench.ir.statistics.significance import foresee_detectable
 
@@ -25,6 +27,7 @@ class Prior:
 
     deviation: float
     benchmark: Benchmark
+    means_name: str = ""  # "weighted by demand", or "" for plain means
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,32 +39,40 @@ class Foresight:
     queries: int
 
 
-def find_prior(mapping: Mapping, user: User) -> Prior | None:
+def find_prior(mapping: Mapping, user: User, *, weighting: str = "") -> Prior | None:
     """Return the median spread of the differences of MEASURE between runs of the newest benchmark with these queries.
 
-    None if `user` sees no such benchmark with two completed runs.
+    `weighting` is that of the new benchmark, by default that of the mapping's version. None if `user` sees no such
+    benchmark with two completed runs.
     """
+    if not weighting and mapping.dataset_version:
+        weighting = choose_weighting(mapping.dataset_version)
     earlier = visible(Benchmark.objects.filter(mapping__dataset=mapping.dataset_id), user)
     values = Evaluation.objects.filter(measures__contains=[MEASURE], run__status=Run.Status.COMPLETED)
     newest_first = ("-run__benchmark__created_at", "-dataset_version__number", "run__run_order")
     several = values.filter(run__benchmark__in=earlier).order_by(*newest_first)
-    recent = list(several.select_related("run__benchmark").defer("values", "query_ids")[: 4 * PRIOR_RUNS])
+    recent = list(
+        several.select_related("run__benchmark", "dataset_version").defer("values", "query_ids")[: 4 * PRIOR_RUNS]
+    )
     by_benchmark: dict[Any, list[Evaluation]] = {}
     for evaluation in recent:
         by_benchmark.setdefault((evaluation.run.benchmark_id, evaluation.dataset_version_id), []).append(evaluation)
     for evaluations in by_benchmark.values():
-        spread = [*_yield_deviations(evaluations[:PRIOR_RUNS])] if len(evaluations) > 1 else []
+        spread = [*_yield_deviations(evaluations[:PRIOR_RUNS], weighting)] if len(evaluations) > 1 else []
         if spread:
-            return Prior(median(spread), evaluations[0].run.benchmark)
+            return Prior(median(spread), evaluations[0].run.benchmark, name_means(weighting))
     return None
 
 
-def _yield_deviations(evaluations: Sequence[Evaluation]) -> Iterator[float]:
+def _yield_deviations(evaluations: Sequence[Evaluation], weighting: str) -> Iterator[float]:
     values = load_values(evaluations, [MEASURE])[:, 0]
-    common = values[:, ~np.isnan(values).any(axis=0)]
+    answered = ~np.isnan(values).any(axis=0)
+    common = values[:, answered]
+    version = evaluations[0].dataset_version
+    weights = load_weights(weighting, version, np.array(evaluations[0].query_ids)[answered].tolist())
     for first in range(len(common)):
         for second in range(first):
-            deviation = float(np.std(common[first] - common[second], ddof=1)) if common.shape[1] > 1 else 0.0
+            deviation = compute_deviation(common[first] - common[second], weights) if common.shape[1] > 1 else 0.0
             if deviation > 1e-12:
                 yield deviation
 

@@ -27,6 +27,8 @@ from benchbench.ir.planning.matrix import BY_KEY, KEYS, MatrixError
 from benchbench.reading.kinds import split_calls
 from benchbench.site.pages import PageForm, SizedFileField
 
+WEIGHTINGS = [("", "by demand, if their weights differ"), ("equal", "every query alike"), ("demand", "by demand")]
+
 
 class ListField(forms.CharField):
     """Comma-separated values. `read` parses the text, or raises ValueError with the wrong part as its text."""
@@ -197,6 +199,12 @@ class BenchmarkForm(PageForm, MatrixFields):
         label="Queries without a relevant judgment",
         help_text="No search can answer them. Leave them out to keep them from lowering the means.",
     )
+    weighting = forms.ChoiceField(
+        required=False,
+        choices=WEIGHTINGS,
+        label="Weight of a query in the means",
+        help_text="By its weight, a mean says how much of what users ask is answered well.",
+    )
     allow_missing = forms.BooleanField(
         required=False,
         label="Allow missing modules",
@@ -233,7 +241,10 @@ class BenchmarkForm(PageForm, MatrixFields):
         (
             "Measures",
             "",
-            ("k_values_for_metrics", "primary_k", "measures", "unresolved", "empty_queries", "allow_missing"),
+            (
+                *("k_values_for_metrics", "primary_k", "measures"),
+                *("unresolved", "empty_queries", "weighting", "allow_missing"),
+            ),
         ),
         ("Execution", "", ("execution", "runs_per_query", "rate", "seed")),
     )

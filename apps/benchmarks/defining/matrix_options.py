@@ -84,6 +84,15 @@ def _add_measures(measures: ArgumentGroup) -> None:
         choices=["zero", "skip"],
         help="Queries without a relevant judgment: count as 0 (default), or leave out of the means.",
     )
+    add_weighting_argument(measures)
+
+
+def add_weighting_argument(parser: CommandParser | ArgumentGroup) -> None:
+    parser.add_argument(
+        "--weighting",
+        choices=["equal", "demand"],
+        help="Means count every query alike, or by its weight (default: demand if the weights of the queries differ).",
+    )
 
 
 def build_matrix(mapping: Mapping, options: dict[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from apps.benchmarks.measuring.again import list_scored_versions
 from apps.benchmarks.measuring.evaluating import evaluate_runs
 from apps.benchmarks.measuring.measures import list_measures
 from apps.benchmarks.measuring.reading import FinalList
+from apps.benchmarks.measuring.weighting import choose_weighting
 from apps.benchmarks.models import Benchmark, ListSource, Run
 from apps.benchmarks.planning import build_own_key
 from apps.benchmarks.provenance import build_provenance, read_code_version
@@ -60,6 +61,7 @@ class NewBenchmark:
     measures: Sequence[str] = ()
     k: Sequence[int] = ()
     empty_queries: str = "zero"
+    weighting: str = ""  # "demand" if the queries' weights differ, else "equal"
     owner: User | None = None
 
 
@@ -138,7 +140,8 @@ def _create_benchmark(dataset: Dataset, version: DatasetVersion | None, new: New
         )
     if any(cutoff < 1 for cutoff in new.k):
         raise RunImportError("k: every cutoff must be at least 1.", field="k")
-    check_policies(empty_queries=new.empty_queries)
+    weighting = new.weighting or choose_weighting(version)
+    check_policies(empty_queries=new.empty_queries, weighting=weighting)
     cutoffs = sorted({*(new.k or CUTOFFS), PRIMARY_K})
     return Benchmark.objects.create(
         name=name,  # if blank, the label of the first run follows
@@ -150,6 +153,7 @@ def _create_benchmark(dataset: Dataset, version: DatasetVersion | None, new: New
         primary_k=PRIMARY_K,
         k_values=cutoffs,
         empty_queries=new.empty_queries,
+        weighting=weighting,
     )
 
 

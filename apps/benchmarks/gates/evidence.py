@@ -9,6 +9,7 @@ import numpy as np
 from apps.benchmarks.measuring.evaluating import load_truth
 from apps.benchmarks.measuring.reading import load_rankings, load_values
 from apps.benchmarks.measuring.slicing import slice_truth
+from apps.benchmarks.measuring.weighting import load_weights
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.datasets.models import DatasetVersion
 from apps.mappings.truth import read_truth
@@ -36,6 +37,11 @@ class Ground:
         """Return the mask of the queries that count in a mean if they are answered."""
         relevant: Mask = self.truths.n_relevant > 0
         return relevant if self.benchmark.empty_queries == "skip" else np.ones_like(relevant)
+
+    @cached_property
+    def weights(self) -> Values | None:
+        """Return the weights of the queries; None if means count them alike."""
+        return load_weights(self.benchmark.weighting, self.version, self.query_ids)
 
     @property
     def unanswerable(self) -> Mask:
@@ -104,6 +110,7 @@ def build_evidence(rules: Rules, measured: MeasuredRun, differences: Differences
         samples=timing.get("samples", 0),
         shared=timing.get("execution") == Benchmark.Execution.SHARED,
         differences=differences,
+        weights=ground.weights,
     )
 
 
@@ -123,14 +130,14 @@ def compute_differences(
             for run in [*candidates, baseline]
         ]
         no_difference = Difference(0.0, (0.0, 0.0), False, int((~np.isnan(rows[-1])).sum()))
-        results = _compare_with_last(np.stack(rows), alpha / len(changes), seed)
+        results = _compare_with_last(np.stack(rows), baseline.ground.weights, alpha / len(changes), seed)
         by_candidate = {run.run.pk: difference for run, difference in zip(candidates, results, strict=True)}
         for pk in by_run:
             by_run[pk][change.measure] = by_candidate.get(pk, no_difference)
     return by_run
 
 
-def _compare_with_last(rows: Values, alpha: float, seed: int) -> Sequence[Difference | str]:
+def _compare_with_last(rows: Values, weights: Values | None, alpha: float, seed: int) -> Sequence[Difference | str]:
     """Return the difference of each row but the last from the last.
 
     Rows with the same queries are compared as one family. Otherwise each row is compared alone with an even share of
@@ -144,10 +151,10 @@ def _compare_with_last(rows: Values, alpha: float, seed: int) -> Sequence[Differ
         return [
             difference
             for row in rows[:-1]
-            for difference in _compare_with_last(np.stack([row, rows[-1]]), alpha / last, seed)
+            for difference in _compare_with_last(np.stack([row, rows[-1]]), weights, alpha / last, seed)
         ]
     try:
-        comparison = compare(rows, baseline=last, alpha=alpha, seed=seed)
+        comparison = compare(rows, baseline=last, alpha=alpha, seed=seed, weights=weights)
     except ComparisonError as error:
         return [error.message] * last
     pairs = [comparison.get_pair(row, last) for row in range(last)]

@@ -92,7 +92,8 @@ def describe_means(result: GateResult) -> str:
     """Return a note on the mean of floors whose name does not say it, or "" without floors."""
     if all(floor.mean is not Mean.BENCHMARK for floor in result.rules.floors):
         return ""
-    return f"Values are benchmark means unless named otherwise: {Mean.BENCHMARK.words}."
+    words = "every query weighs its demand" if result.benchmark.means_name else Mean.BENCHMARK.words
+    return f"Values are benchmark means unless named otherwise: {words}."
 
 
 def render_markdown(result: GateResult) -> str:

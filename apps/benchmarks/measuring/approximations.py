@@ -9,6 +9,7 @@ import numpy as np
 
 from apps.benchmarks.measuring.evaluating import load_truth
 from apps.benchmarks.measuring.reading import cut_for_run, load_documents, read_lists
+from apps.benchmarks.measuring.weighting import load_weights
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.models.values import unpack
 from apps.benchmarks.planning import plan_of
@@ -211,7 +212,8 @@ def _build_empty(measure: str) -> Facts:
 def _compute_loss(benchmark: Benchmark, evaluation: Evaluation, exact: RunPlan, truth: Truth) -> Facts:
     """Return the mean nDCG at primary_k of a run and of its exact counterpart, over the queries that both answered.
 
-    `cost` is the loss of the approximation. All values are None without such queries.
+    The means have the benchmark's weighting. `cost` is the loss of the approximation. All values are None without such
+    queries.
     """
     measure = Measure("nDCG", benchmark.primary_k)
     approximate = unpack(cast(bytes, evaluation.values))[evaluation.measures.index(str(measure))]
@@ -233,6 +235,7 @@ def _compute_loss(benchmark: Benchmark, evaluation: Evaluation, exact: RunPlan, 
         has_relevant=graded.has_relevant,
         failed=failed,
         empty=cast(EmptyQueries, benchmark.empty_queries),
+        weights=load_weights(benchmark.weighting, evaluation.dataset_version, evaluation.query_ids),
     )
     if not means.counted:
         return _build_empty(str(measure))

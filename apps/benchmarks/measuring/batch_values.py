@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.benchmarks.measuring.reading import NO_IDS, FinalList, group_by_source, read_rows
+from apps.benchmarks.measuring.weighting import load_weights
 from apps.benchmarks.models import BatchValues, Benchmark, Run
 from apps.mappings.truth import Truth, hash_truth
 from apps.operations.models import Batch
@@ -62,24 +63,33 @@ class SearchedValues:
     values_by_run: Mapping[UUID, MeasuredValues]
     short: Mapping[UUID, list[int]]
     in_means: NDArray[np.bool_]
+    weights: Values | None = None
 
     def compute_sums(self) -> dict[str, dict[str, Any]]:
         """Return the share of the batch in the provisional means, by run id.
 
         It has the numbers of queries completed, failed and counted, and the queries cut short. For each measure it has
-        the sum and the number of values: a query that counts may have no value (`FirstRelevant`).
+        the sum and the number of values: a query that counts may have no value (`FirstRelevant`). With weights these
+        are the sum of weight × value, and of the weights.
         """
         return {str(run_id): self._sum_run(run_id, *valued) for run_id, valued in self.values_by_run.items()}
 
     def _sum_run(self, run_id: UUID, values: Values, missing: NDArray[np.bool_]) -> dict[str, Any]:
         counted = self.in_means & ~missing
+        of_counted = values[:, counted]
+        valued = ~np.isnan(of_counted)
+        if self.weights is None:
+            sums, divisors = np.nansum(of_counted, axis=1), np.count_nonzero(valued, axis=1)
+        else:
+            weights = self.weights[counted]
+            sums, divisors = np.nansum(of_counted * weights, axis=1), valued @ weights
         return {
             "completed": len(missing),
             "failed": int(missing.sum()),
             "counted": int(counted.sum()),
             "short": self.short[run_id],
-            "sums": np.nansum(values[:, counted], axis=1).tolist(),
-            "valued": np.count_nonzero(~np.isnan(values[:, counted]), axis=1).tolist(),
+            "sums": sums.tolist(),
+            "valued": divisors.tolist(),
         }
 
 
@@ -106,7 +116,8 @@ def measure_lists(
             short[run.pk] = [query_id for query_id, final in answered.items() if final.short[run.place - 1]]
     skips = benchmark.empty_queries == "skip"
     in_means = truths.n_relevant > 0 if skips else np.ones(len(query_ids), bool)
-    return SearchedValues(query_ids, values_by_run, short, in_means)
+    weights = load_weights(benchmark.weighting, benchmark.dataset_version, query_ids)
+    return SearchedValues(query_ids, values_by_run, short, in_means, weights)
 
 
 def store_values(

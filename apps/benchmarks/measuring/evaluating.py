@@ -12,12 +12,13 @@ from psycopg.types.json import Jsonb
 
 from apps.benchmarks.measuring.batch_values import MeasuredValues, load_values, measure_runs
 from apps.benchmarks.measuring.reading import group_by_source, load_ranked_documents
+from apps.benchmarks.measuring.weighting import load_weights
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.models.values import pack
 from apps.datasets.models import DatasetVersion
 from apps.mappings.truth import Truth, hash_truth, read_truth, read_truths
 from benchbench.database.binary import binary_cursor
-from benchbench.ir.measures import EmptyQueries, Measure, Truths, mean
+from benchbench.ir.measures import EmptyQueries, Measure, Truths, Values, mean
 
 quoted = connection.ops.quote_name
 IDENTITY = ("run_id", "dataset_version_id", "policies_hash")
@@ -64,16 +65,22 @@ def evaluate_runs(
     by_run = load_values([run.pk for run in runs], benchmark.measures, ground_truth)
     for source_id, sharing in group_by_source(run for run in runs if run.pk not in by_run).items():
         by_run |= measure_runs(measures, query_ids, truths, load_ranked_documents(source_id), sharing)
+    weights = load_weights(benchmark.weighting, version, query_ids)
     evaluations = [
-        _build_evaluation(benchmark, run, version, query_ids, truths, by_run[run.pk], truth_row) for run in runs
+        _build_evaluation(benchmark, run, version, query_ids, truths, weights, by_run[run.pk], truth_row)
+        for run in runs
     ]
     _store(evaluations)
     return evaluations
 
 
 def get_policies(benchmark: Benchmark) -> dict[str, str]:
-    """Return the policies under which the benchmark's runs are measured, as stored in evaluations."""
-    return {"unresolved": benchmark.unresolved, "empty_queries": benchmark.empty_queries}
+    """Return the policies under which the benchmark's runs are measured, as stored in evaluations.
+
+    Equal weights are left out, so that evaluations keep the hash that they had before there were weights.
+    """
+    policies = {"unresolved": benchmark.unresolved, "empty_queries": benchmark.empty_queries}
+    return policies | ({"weighting": benchmark.weighting} if benchmark.weighting != "equal" else {})
 
 
 def load_truth(benchmark: Benchmark, version: DatasetVersion, *, query_ids: Collection[int] | None = None) -> Truth:
@@ -99,13 +106,13 @@ def _build_evaluation(
     version: DatasetVersion,
     query_ids: list[int],
     truths: Truths,
+    weights: Values | None,
     measured_values: MeasuredValues,
     truth_row: dict[str, Any],
 ) -> Evaluation:
     values, missing = measured_values
-    means = mean(
-        values, has_relevant=truths.n_relevant > 0, failed=missing, empty=cast(EmptyQueries, benchmark.empty_queries)
-    )
+    empty = cast(EmptyQueries, benchmark.empty_queries)
+    means = mean(values, has_relevant=truths.n_relevant > 0, failed=missing, empty=empty, weights=weights)
     missing_ids = [query_id for query_id, is_missing in zip(query_ids, missing.tolist(), strict=True) if is_missing]
     # Queries without a ranking failed if the run searched them.
     failed = run.query_results.filter(query__in=missing_ids).values("query").distinct().count() if missing_ids else 0

@@ -39,6 +39,7 @@ def select_facts(**filters: Any) -> Subquery:
         value="value",
         judged="judged",
         k="run__benchmark__primary_k",
+        weighting="run__benchmark__weighting",
         truth="truth_hash",
     )
     best = _select_ranked().filter(**filters).order_by("-value", "run__run_order")

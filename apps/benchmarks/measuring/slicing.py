@@ -27,11 +27,12 @@ class SlicingError(ConflictError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slicing:
-    """The queries of a version in the order of `query_ids`, their slices, and which have relevant documents."""
+    """The queries of a version in the order of `query_ids`: slices, which have relevant documents, and weights."""
 
     query_ids: tuple[int, ...]
     slices: tuple[Slice, ...]
     has_relevant: NDArray[np.bool_]
+    weights: NDArray[np.float64]  # of the queries, whether or not means count them
 
     def find(self, name: str) -> Slice | None:
         """Return the slice called `name`, such as `category: billing`."""
@@ -62,7 +63,7 @@ def load_slicings(measured: Sequence[tuple[Benchmark, Evaluation]]) -> list[Slic
 
 
 def _build_key(benchmark: Benchmark, evaluation: Evaluation) -> str:
-    return f"slicing:{evaluation.dataset_version_id}:{evaluation.truth_hash}:{benchmark.unresolved}"
+    return f"slicing:2:{evaluation.dataset_version_id}:{evaluation.truth_hash}:{benchmark.unresolved}"
 
 
 def _load_cached(benchmark: Benchmark, evaluation: Evaluation) -> Slicing | None:
@@ -130,6 +131,7 @@ def compute_means(
         values[:, chosen.members],
         has_relevant=slicing.has_relevant[chosen.members],
         empty="skip" if skip else "zero",
+        weights=slicing.weights[chosen.members] if evaluation.weighting == "demand" else None,
     )
     return {name: None if np.isnan(value) else float(value) for name, value in zip(measured, means.values, strict=True)}
 
@@ -138,4 +140,5 @@ def build_slicing(rows: Mapping[int, Query], query_ids: Sequence[int], counts: M
     """Return the slices of the queries in `rows`; `counts` has their numbers of relevant documents by id."""
     facts = [build_facts(rows[query_id], counts.get(query_id, 0)) for query_id in query_ids]
     has_relevant = np.array([counts.get(query_id, 0) > 0 for query_id in query_ids], bool)
-    return Slicing(tuple(query_ids), tuple(cut_slices(facts)), has_relevant)
+    weights = np.array([rows[query_id].weight for query_id in query_ids], np.float64)
+    return Slicing(tuple(query_ids), tuple(cut_slices(facts)), has_relevant, weights)

@@ -13,6 +13,7 @@ from apps.datasets.models import Dataset, DatasetVersion
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation, Status
 from apps.retrieval.models import Index
+from benchbench.ir.demand import name_means
 from benchbench.models import OwnedModel, PublicModel
 
 TAG_LENGTH = 50  # characters
@@ -54,6 +55,13 @@ class Benchmark(OwnedModel):
     seed = models.BigIntegerField(default=42)
     unresolved = models.CharField(max_length=10, default="count", choices=[("count", "count"), ("drop", "drop")])
     empty_queries = models.CharField(max_length=10, default="zero", choices=[("zero", "zero"), ("skip", "skip")])
+    weighting = models.CharField(
+        max_length=10,
+        default="equal",
+        db_default="equal",
+        choices=[("equal", "equal"), ("demand", "demand")],
+        help_text="Whether a mean counts every query alike, or by its weight.",
+    )
     allow_missing = models.BooleanField(
         default=False, help_text="Created although the collection lacks modules that module queries expect."
     )
@@ -73,6 +81,7 @@ class Benchmark(OwnedModel):
             models.CheckConstraint(condition=Q(execution__in=["shared", "isolated"]), name="benchmark_execution"),
             models.CheckConstraint(condition=Q(unresolved__in=["count", "drop"]), name="benchmark_unresolved"),
             models.CheckConstraint(condition=Q(empty_queries__in=["zero", "skip"]), name="benchmark_empty_queries"),
+            models.CheckConstraint(condition=Q(weighting__in=["equal", "demand"]), name="benchmark_weighting"),
             models.CheckConstraint(condition=Q(runs_per_query__gte=1), name="benchmark_runs_per_query"),
             models.CheckConstraint(condition=Q(rate__gt=0, execution="isolated") | Q(rate=None), name="benchmark_rate"),
         ]
@@ -85,6 +94,11 @@ class Benchmark(OwnedModel):
         """Return the status for pages: a started benchmark is "queued" until a worker begins it."""
         queued = self.status == Status.RUNNING and self.operation and self.operation.status == Status.PENDING
         return "queued" if queued else self.status
+
+    @property
+    def means_name(self) -> str:
+        """Return the name of its kind of mean: "weighted by demand", or "" for plain means."""
+        return name_means(self.weighting)
 
     @property
     def is_external(self) -> bool:

@@ -15,6 +15,7 @@ from django.db.models.lookups import GreaterThanOrEqual
 from apps.benchmarks.models.benchmarks import Run
 from apps.datasets.models import DatasetVersion
 from apps.operations.models import Batch
+from benchbench.ir.demand import name_means
 from benchbench.ir.measures import Values
 from benchbench.ir.measures.means import MAX_LOST_PERCENT, unranked_reason
 
@@ -102,7 +103,7 @@ class Evaluation(models.Model):
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="evaluations")
     dataset_version = models.ForeignKey(DatasetVersion, on_delete=models.PROTECT, related_name="evaluations")
-    policies = models.JSONField(help_text="unresolved, empty_queries.")
+    policies = models.JSONField(help_text="unresolved, empty_queries; weighting, if it is demand.")
     policies_hash = models.CharField(max_length=64)
     means = models.JSONField(help_text="Measure name to mean over the queries that count.")
     measures = ArrayField(models.CharField(max_length=100))
@@ -136,6 +137,15 @@ class Evaluation(models.Model):
     def get_by_query(self, measure: str) -> dict[int, float | None]:
         """Return the values of a measure by query id; None means no value."""
         return dict(zip(self.query_ids, self.values[self.measures.index(measure)], strict=True))
+
+    @property
+    def weighting(self) -> str:
+        return str(self.policies.get("weighting", "equal"))
+
+    @property
+    def means_name(self) -> str:
+        """Return the name of its kind of mean: "weighted by demand", or "" for plain means."""
+        return name_means(self.weighting)
 
     @property
     def unranked(self) -> str:

@@ -15,7 +15,7 @@ from benchbench.timestamps import timestamp
 
 SCHEMA = "benchbench-experiment"
 SCHEMA_VERSION = "1.0"
-OPTIONS = ("execution", "runs_per_query", "rate", "seed", "unresolved", "empty_queries")
+OPTIONS = ("execution", "runs_per_query", "rate", "seed", "unresolved", "empty_queries", "weighting")
 
 
 class ManifestError(BenchbenchError):
@@ -102,6 +102,7 @@ class ExperimentFile(FileSection):
     seed: int
     unresolved: str
     empty_queries: str
+    weighting: str = ""
 
 
 class ManifestStateError(ManifestError):

@@ -153,7 +153,7 @@ def preview_benchmark(request: HttpRequest, model_admin: ModelAdmin) -> HttpResp
             return {}
         options = {"measures": values["measures"], "allow_missing": values["allow_missing"]}
         planned = preview(values["mapping"], form.build_matrix(), owner=staff(request), **options)
-        prior = find_prior(values["mapping"], staff(request))
+        prior = find_prior(values["mapping"], staff(request), weighting=values.get("weighting", ""))
         return {
             "preview": planned,
             "foresight": foresee(values["mapping"], len(planned.labels), prior),

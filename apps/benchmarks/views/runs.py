@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from apps.benchmarks.defining.forms import ListField
+from apps.benchmarks.defining.forms import WEIGHTINGS, ListField
 from apps.benchmarks.external.importing import NewBenchmark, choose_version, import_runs
 from apps.benchmarks.external.reports import read_for, stored_run
 from apps.benchmarks.models import Benchmark
@@ -42,7 +42,7 @@ class RunForm(PageForm):
     sections: ClassVar[Sections] = (
         ("", "", ("dataset", "file", "name")),
         ("Destination", "", ("benchmark", "version", "format", "order_by")),
-        ("Measures of a new benchmark", "", ("k", "measures", "empty_queries")),
+        ("Measures of a new benchmark", "", ("k", "measures", "empty_queries", "weighting")),
     )
 
     dataset = forms.ModelChoiceField(Dataset.objects.none(), help_text="The judged queries that the run answers.")
@@ -94,6 +94,7 @@ class RunForm(PageForm):
         choices=[("zero", "count as 0"), ("skip", "are left out of the means")],
         label="Queries without a relevant judgment",
     )
+    weighting = forms.ChoiceField(required=False, choices=WEIGHTINGS, label="Weight of a query in the means")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -132,7 +133,7 @@ def import_run(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
                 new=NewBenchmark(
                     owner=staff(request),
                     empty_queries=values["empty_queries"] or "zero",
-                    **{name: values[name] for name in ("name", "k", "measures")},
+                    **{name: values[name] for name in ("name", "k", "measures", "weighting")},
                 ),
                 **{name: values[name] for name in ("dataset", "version", "benchmark")},
                 **form.get_options(),

@@ -13,7 +13,7 @@ class Migration(migrations.Migration):
             model_name="query",
             name="weight",
             field=models.FloatField(
-                default=1.0, help_text="The demand that it stands for, such as how often it was asked."
+                default=1.0, db_default=1.0, help_text="The demand that it stands for, such as how often it was asked."
             ),
         ),
         migrations.AddConstraint(

@@ -20,6 +20,7 @@ from apps.judging.llm.calibration import (
     name_ends,
 )
 from apps.judging.models import LLMJudge, Round
+from apps.judging.question import describe_weighting
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 from benchbench.ir.judging.corrected import FEWEST_QUERIES, correct_by_queries
@@ -101,7 +102,7 @@ def compute_verdicts(round: Round, judge: LLMJudge | None) -> VerdictsReport:
     return VerdictsReport(
         judge=judge.name if judge else None,
         measure=str(board.measure),
-        warnings=calibration.warnings if calibration else [],
+        warnings=[*filter(None, [describe_weighting(round)]), *(calibration.warnings if calibration else [])],
         verdicts=[_compute_verdict(policy, board, judge, calibration, sample) for policy in POLICIES],
     )
 

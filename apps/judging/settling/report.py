@@ -8,6 +8,7 @@ from uuid import UUID
 
 from apps.benchmarks.models import Run
 from apps.judging.models import Round
+from apps.judging.question import describe_weighting
 from apps.judging.settling.progress import JudgeReport, Progress, compute_progress
 from apps.judging.settling.renewing import RoundStatus
 from benchbench.decimals import counted
@@ -81,7 +82,7 @@ def build_round_report(round: Round, status: RoundStatus) -> RoundReport:
         **attributes(progress, "completed_gradings", "total_gradings", "judges"),
         waiting_for_adjudication=len(status.human_grades.split),
         **attributes(round, "is_open", "offers_items", "settled_at"),
-        sentence=_describe_progress(progress, status),
+        sentence=_describe_progress(progress, status, describe_weighting(round) if status.state else ""),
         grades=status.human_grades.count,
         counted_grades=status.row.grades,
         **attributes(status, "is_current", "inclusion_probability"),
@@ -121,12 +122,12 @@ def describe_evidence(evidence: Mapping[str, str]) -> str:
     return f"{', '.join(sources[:-1])} and {sources[-1]}.{caveat}" if len(sources) > 1 else f"{sources[0]}.{caveat}"
 
 
-def _describe_progress(progress: Progress, status: RoundStatus) -> str:
+def _describe_progress(progress: Progress, status: RoundStatus, note: str) -> str:
     sentences = [f"{progress.completed_gradings:,} of {counted(progress.total_gradings, 'grading')} done."]
     if status.human_grades.split:
         sentences.append(f"{counted(len(status.human_grades.split), 'item')} to adjudicate.")
     if (state := status.state) is not None:
-        sentences.append(_describe_verdict(state, status.runs))
+        sentences += filter(None, [_describe_verdict(state, status.runs), note])
         if not status.is_current and status.row.grades == status.human_grades.count:
             sentences.append("A grade changed; the state is being updated.")
         elif not status.is_current:

@@ -8,6 +8,8 @@ from typing import Any
 
 from apps.results.comparison.comparing import RunComparison
 from apps.results.configurations import Config, filter_keys, find_varying, phrase
+from benchbench.ir.demand import weigh
+from benchbench.ir.measures import Values
 from benchbench.ir.planning.configuration import DEFAULTS, LATE_INTERACTION
 from benchbench.ir.planning.labels import name_axis
 from benchbench.ir.statistics.effects import Contrast, compute_contrasts, contrast_intervals
@@ -43,7 +45,9 @@ def compute_effects(comparison: RunComparison) -> list[Effect]:
     indices = [index for index, run in enumerate(comparison.runs) if not run.is_external]
     configs = [{**DEFAULTS, "reranker": LATE_INTERACTION, **comparison.runs[index].config} for index in indices]
     # Every effect uses the queries that every run answered: an axis may touch only some runs.
-    values = comparison.compared[:, find_common_queries(comparison.compared)][indices]
+    common = find_common_queries(comparison.compared)
+    values = comparison.compared[:, common][indices]
+    weights = None if comparison.compared_weights is None else comparison.compared_weights[common]
     axes = find_varying(configs)
     all_contrasts, pairs = [], []
     for axis in axes:
@@ -51,8 +55,9 @@ def compute_effects(comparison: RunComparison) -> list[Effect]:
         for contrast in compute_contrasts(values[rows], configurations, axis) if rows else []:
             all_contrasts.append(contrast)
             pairs.append(_count_pairs(rows, configurations, contrast))
-    intervals = contrast_intervals(all_contrasts, seed=comparison.comparison.seed, resamples=RESAMPLES)
-    return [_build_effect(*each) for each in zip(all_contrasts, pairs, intervals, strict=True)]
+    seed = comparison.comparison.seed
+    intervals = contrast_intervals(all_contrasts, seed=seed, resamples=RESAMPLES, weights=weights)
+    return [_build_effect(*each, weights) for each in zip(all_contrasts, pairs, intervals, strict=True)]
 
 
 def _expand(configs: Sequence[Config], axes: Sequence[str], target: str) -> tuple[list[int], list[dict[str, str]]]:
@@ -80,9 +85,9 @@ def _count_pairs(rows: Sequence[int], configurations: Sequence[dict[str, str]], 
     return len({tuple(runs[value] for value in pair) for runs in sets.values() if all(v in runs for v in pair)})
 
 
-def _build_effect(contrast: Contrast, pairs: int, interval: Interval) -> Effect:
+def _build_effect(contrast: Contrast, pairs: int, interval: Interval, weights: Values | None) -> Effect:
     value, reference = (phrase(contrast.axis, json.loads(str(text))) for text in (contrast.value, contrast.reference))
-    difference = float(contrast.differences.mean())
+    difference = weigh(contrast.differences, weights)
     return Effect(name_axis(contrast.axis), value, reference, pairs, contrast.contexts, difference, interval)
 
 

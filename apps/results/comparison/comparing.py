@@ -1,24 +1,23 @@
 """Comparing runs query by query: whether they differ, by how much, and with what certainty."""
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 import numpy as np
 from django.core.cache import cache
 from numpy.typing import NDArray
 
 from apps.benchmarks.comparability import Comparability, Difference, find_differences, load_related
-from apps.benchmarks.measuring.reading import load_values
-from apps.benchmarks.measuring.slicing import load_slicings
-from apps.benchmarks.models import Baseline, Evaluation, Run
+from apps.benchmarks.models import Baseline, Run
 from apps.datasets.models import DatasetVersion
+from apps.results.comparison.values import RunValues, load_run_values
 from apps.results.configurations import build_labels
-from apps.results.leaderboard.runs import name_primary
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError, ConflictError
+from benchbench.ir.demand import name_mean
 from benchbench.ir.measures import Measure, Values
 from benchbench.ir.slices import MINIMUM, Slice
 from benchbench.ir.statistics.significance import Comparison, compare
@@ -46,47 +45,6 @@ class IncomparableError(ConflictError):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RunValues:
-    """The stored values of runs on the queries that count in their means."""
-
-    primary: str
-    seed: int
-    values: dict[str, Values]  # for every measure that all runs have, (runs, queries)
-    query_ids: NDArray[np.int64]
-    slices: tuple[Slice, ...]  # of these queries
-    skipped: int  # queries without a relevant judgment, under the policy to skip them
-
-
-def load_run_values(runs: Sequence[Run], measured: Mapping[Any, Evaluation]) -> RunValues:
-    """Return the values of runs whose evaluations are `measured`, by run id. One query, and those for the slices.
-
-    The primary measure, seed, slices and policy come from the benchmark of the first run, the oldest. Under the policy
-    to skip, a query counts if it has a relevant document by the mapping of every run.
-    """
-    benchmark, evaluations = runs[0].benchmark, [measured[run.pk] for run in runs]
-    common = [name for name in evaluations[0].measures if all(name in row.measures for row in evaluations)]
-    values = load_values(evaluations, common)
-    of_mapping: dict[Any, Run] = {}
-    for run in runs if benchmark.empty_queries == "skip" else runs[:1]:
-        of_mapping.setdefault(run.benchmark.mapping_id, run)
-    slicings = load_slicings([(run.benchmark, measured[run.pk]) for run in of_mapping.values()])
-    counted = np.ones(len(evaluations[0].query_ids), bool)
-    if benchmark.empty_queries == "skip":
-        counted = np.all([slicing.has_relevant for slicing in slicings], axis=0)
-    members = [(slice_, slice_.members[counted]) for slice_ in slicings[0].slices]
-    return RunValues(
-        primary=name_primary(benchmark),
-        seed=benchmark.seed,
-        values={name: values[:, index, counted] for index, name in enumerate(common)},
-        query_ids=np.array(evaluations[0].query_ids, np.int64)[counted],
-        slices=tuple(
-            replace(slice_, members=inside, is_small=bool(inside.sum() < MINIMUM)) for slice_, inside in members
-        ),
-        skipped=int((~counted).sum()),
-    )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class RunComparison(RunValues):
     """Runs of one dataset version, compared on the queries of `slice`, or on all.
 
@@ -104,6 +62,11 @@ class RunComparison(RunValues):
     slice: Slice | None
     comparison: Comparison
     verdict: Verdict
+
+    @property
+    def title(self) -> str:
+        """The name of the means of the compared measure: "nDCG@10, weighted by demand"."""
+        return name_mean(self.measure, self.means_name)
 
     @property
     def is_tested(self) -> bool:
@@ -140,6 +103,16 @@ class RunComparison(RunValues):
         return np.ones(len(self.query_ids), bool) if self.slice is None else self.slice.members
 
     @property
+    def counted_as(self) -> str:
+        """The unit of shares of the queries: "demand", or "queries" if they count alike."""
+        return "demand" if self.comparison.is_weighted else "queries"
+
+    @property
+    def compared_weights(self) -> Values | None:
+        """The weights of the compared queries, (queries,); None if means count them alike."""
+        return None if self.weights is None else self.weights[self.members]
+
+    @property
     def compared(self) -> Values:
         """The values of the compared measure on the compared queries, (runs, queries)."""
         return self.values[self.measure][:, self.members]
@@ -171,24 +144,21 @@ def compare_runs(
     if comparability.version is None:  # refused: incomparable numbers are never shown together
         raise IncomparableError(comparability)
     compared = load_run_values(ranked, comparability.evaluations)
-    # Programs use wire names (`ndcg@10`), people the names on the pages (`nDCG@10`).
-    by_wire_name = {Measure.parse(name).wire: name for name in compared.values}
-    measure_name = by_wire_name.get(measure, measure) if measure else compared.primary
-    measure = _check_name(measure_name, list(compared.values), "measure", "The runs have no common")
-    if is_lower_better(measure):  # the verdict calls the greatest mean the best, which is the worst for ranks
-        raise ComparingError(
-            f"{measure} falls as a run improves, so it cannot say which run is best: use RR, its reciprocal.",
-            field="measure",
-        )
+    measure = _choose_measure(measure, compared)
     slices = {slice_.name: slice_ for slice_ in compared.slices}
     subset = None if slice is None else slices[_check_name(slice, list(slices), "slice", "The dataset has no")]
     if baseline is not None and baseline not in ranked:
         raise ComparingError(f'The baseline "{baseline}" is not among the compared runs: add it.', field="baseline")
-    values = compared.values[measure] if subset is None else compared.values[measure][:, subset.members]
+    values, weights = compared.values[measure], compared.weights
+    if subset is not None:
+        values, weights = values[:, subset.members], None if weights is None else weights[subset.members]
     labels = tuple(build_labels(ranked))
     _require_common(values, labels)  # before the statistics, which know runs only by number: this names the run
     comparison = _compare(
-        values, seed=compared.seed if seed is None else seed, baseline=ranked.index(baseline) if baseline else None
+        values,
+        weights,
+        seed=compared.seed if seed is None else seed,
+        baseline=ranked.index(baseline) if baseline else None,
     )
     every = {name: np.where(np.isnan(rows).any(axis=0), np.nan, rows) for name, rows in compared.values.items()}
     answered = ~np.isnan(every[measure][0])
@@ -204,6 +174,19 @@ def compare_runs(
         comparison=comparison,
         verdict=find_verdict(comparison),
     )
+
+
+def _choose_measure(measure: str | None, compared: RunValues) -> str:
+    """Return the measure to compare by. Programs use wire names (`ndcg@10`), people the names on the pages."""
+    by_wire_name = {Measure.parse(name).wire: name for name in compared.values}
+    measure_name = by_wire_name.get(measure, measure) if measure else compared.primary
+    name = _check_name(measure_name, list(compared.values), "measure", "The runs have no common")
+    if is_lower_better(name):  # the verdict calls the greatest mean the best, which is the worst for ranks
+        raise ComparingError(
+            f"{name} falls as a run improves, so it cannot say which run is best: use RR, its reciprocal.",
+            field="measure",
+        )
+    return name
 
 
 def is_lower_better(measure: str) -> bool:
@@ -264,9 +247,11 @@ def _require_common(values: Values, labels: Sequence[str]) -> None:
         )
 
 
-def _compare(values: Values, *, seed: int, baseline: int | None) -> Comparison:
+def _compare(values: Values, weights: Values | None, *, seed: int, baseline: int | None) -> Comparison:
     """Return the statistics of these values, from the cache if possible."""
     digest = hashlib.sha256(np.ascontiguousarray(values).tobytes())
-    digest.update(repr((values.shape, seed, baseline)).encode())
-    key, make = f"comparison:{digest.hexdigest()}", partial(compare, values, seed=seed, baseline=baseline)
+    digest.update(b"" if weights is None else weights.tobytes())
+    digest.update(repr((values.shape, seed, baseline, weights is None)).encode())
+    make = partial(compare, values, seed=seed, baseline=baseline, weights=weights)
+    key = f"comparison:2:{digest.hexdigest()}"
     return cast(Comparison, cache.get_or_set(key, make, CACHED_SECONDS))

@@ -11,6 +11,7 @@ from apps.benchmarks.models import Evaluation, QueryResult, Run
 from apps.datasets.models import DatasetVersion, Query
 from apps.results.comparison.comparing import MOST_RUNS, RunComparison
 from apps.results.leaderboard.runs import name_primary
+from benchbench.ir.demand import weigh
 from benchbench.ir.measures import Values
 from benchbench.ir.slices import Reversal, Slice, find_reversals
 from benchbench.ir.statistics.frontier import Choice, Point, find_cheapest, find_frontier
@@ -42,17 +43,19 @@ def summarise_measures(comparison: RunComparison, *, only: Sequence[int] | None 
     runs, reference = len(comparison.runs), comparison.reference
     rows = np.concatenate([of_measure - of_measure[reference] for of_measure in values])
     drawn = None if only is None else {start + run for start in range(0, len(rows), runs) for run in only}
-    intervals = mean_intervals(rows, seed=comparison.comparison.seed, resamples=RESAMPLES, only=drawn)
+    weights = comparison.compared_weights
+    seed = comparison.comparison.seed
+    intervals = mean_intervals(rows, seed=seed, resamples=RESAMPLES, only=drawn, weights=weights)
     return [
-        MeasureSummary(name, compute_means(run_values), intervals[index * runs : (index + 1) * runs])
+        MeasureSummary(name, compute_means(run_values, weights), intervals[index * runs : (index + 1) * runs])
         for index, (name, run_values) in enumerate(zip(names, values, strict=True))
     ]
 
 
-def compute_means(values: Values) -> list[float | None]:
+def compute_means(values: Values, weights: Values | None) -> list[float | None]:
     """Return the mean of each row of `values` over the queries with a value; None for a row without values."""
-    masks = ~np.isnan(values)
-    return [float(row[mask].mean()) if mask.any() else None for row, mask in zip(values, masks, strict=True)]
+    means = [weigh(row, weights) for row in values]
+    return [None if np.isnan(mean) else mean for mean in means]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +140,10 @@ def compare_slices(comparison: RunComparison, *, only: Sequence[int] | None = No
     differences = values - values[comparison.reference]
     rows = []
     for slice_ in comparison.slices:
-        intervals = mean_intervals(differences[:, slice_.members], seed=seed, resamples=RESAMPLES, only=only)
-        rows.append(SliceDifferences(slice_, tuple(compute_means(values[:, slice_.members])), tuple(intervals)))
+        inside = slice_.members
+        weights = None if comparison.weights is None else comparison.weights[inside]
+        intervals = mean_intervals(differences[:, inside], seed=seed, resamples=RESAMPLES, only=only, weights=weights)
+        rows.append(SliceDifferences(slice_, tuple(compute_means(values[:, inside], weights)), tuple(intervals)))
     return rows
 
 
@@ -149,7 +154,7 @@ def find_reversed_runs(comparison: RunComparison) -> list[tuple[int, Reversal]]:
         (run, reversal)
         for run in comparison.order
         if run != reference
-        for reversal in find_reversals(values[reference], values[run], comparison.slices)
+        for reversal in find_reversals(values[reference], values[run], comparison.slices, comparison.weights)
     ]
 
 

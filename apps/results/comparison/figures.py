@@ -80,7 +80,7 @@ def plot_frontier(comparison: RunComparison, costs: Costs) -> Figure | None:
         [_trace_points(comparison, costs, times, "%{x:.1f} ms per query")],
         comparison.runs,
         list(times.values()),
-        comparison.measure,
+        comparison.title,
         margin=MARGIN,
         showlegend=False,
         shapes=[] if bound is None else [draw_line(bound, color=OPEN, width=1, dash="dash")],
@@ -95,7 +95,7 @@ def plot_calls(comparison: RunComparison, costs: Costs) -> Figure | None:
     return figure(
         _trace_points(comparison, costs, calls, "%{x:.2~f} calls per query"),
         x={"title": {"text": "calls of a language model per query"}, "rangemode": "tozero"},
-        y={"title": {"text": f"mean {comparison.measure}"}, "tickformat": ".3~f"},
+        y={"title": {"text": f"mean {comparison.title}"}, "tickformat": ".3~f"},
         height=300,
         margin=MARGIN,
         hovermode="closest",

@@ -9,6 +9,7 @@ from apps.results.comparison.comparing import RunComparison, is_lower_better
 from apps.results.comparison.describing import compute_means
 from apps.results.leaderboard.coverage import is_coverage
 from benchbench.decimals import counted, figure, list_some
+from benchbench.ir.demand import weigh
 from benchbench.ir.measures import Values
 from benchbench.ir.slices import ALPHA, MINIMUM, Slice, find_weak_slices
 from benchbench.ir.statistics.resampling import SAME
@@ -20,19 +21,20 @@ def describe_slices(comparison: RunComparison, runs: Sequence[int]) -> str:
     A departure is clear by Welch's t-test of both groups of differences to the reference, corrected for the number of
     slices, runs and directions (Bonferroni). Without a clear one the sentence names the widest as possible chance.
     """
-    values = comparison.values[comparison.measure]
+    values, weights = comparison.values[comparison.measure], comparison.weights
     rivals = [run for run in runs if run != comparison.reference]
     differences = {run: values[run] - values[comparison.reference] for run in rivals}
     clear = [
         (run, weak.slice)
         for run, row in differences.items()
-        for weak in [*find_weak_slices(row, comparison.slices), *find_weak_slices(-row, comparison.slices)]
+        for side in (row, -row)
+        for weak in find_weak_slices(side, comparison.slices, weights)
         if weak.p * 2 * len(rivals) < ALPHA
     ]
     departures = [
         (round(abs(inside - outside), 9), abs(inside), inside, outside, run, slice_.name)
         for run, slice_ in clear or [(run, slice_) for run in rivals for slice_ in comparison.slices]
-        if (means := _compute_sides(differences[run], slice_))
+        if (means := _compute_sides(differences[run], slice_, weights))
         for inside, outside in [means]
     ]
     if not departures:
@@ -50,20 +52,23 @@ def describe_slices(comparison: RunComparison, runs: Sequence[int]) -> str:
     return sentence if clear else f"{sentence}, which may be chance"
 
 
-def _compute_sides(differences: Values, slice_: Slice) -> tuple[float, float] | None:
+def _compute_sides(differences: Values, slice_: Slice, weights: Values | None) -> tuple[float, float] | None:
     """Return the mean difference inside a slice and outside; None if either has too few queries."""
     valued = ~np.isnan(differences)
-    inside, outside = differences[valued & slice_.members], differences[valued & ~slice_.members]
-    return (float(inside.mean()), float(outside.mean())) if min(len(inside), len(outside)) >= MINIMUM else None
+    sides = [valued & slice_.members, valued & ~slice_.members]
+    if min(int(side.sum()) for side in sides) < MINIMUM:
+        return None
+    inside, outside = (weigh(differences[side], None if weights is None else weights[side]) for side in sides)
+    return inside, outside
 
 
 def describe_measures(comparison: RunComparison) -> str:
     """Return a sentence on the measures by which the reference is not the best run."""
-    reference = comparison.reference
+    reference, weights = comparison.reference, comparison.compared_weights
     names, leaders = [], {}
     for name, values in comparison.values.items():
         sign = -1 if is_lower_better(name) else 1
-        means = [sign * mean for mean in compute_means(values[:, comparison.members]) if mean is not None]
+        means = [sign * mean for mean in compute_means(values[:, comparison.members], weights) if mean is not None]
         if is_coverage(name) or not means:  # no query on which every run has a value
             continue
         names.append(name)

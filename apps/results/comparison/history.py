@@ -173,12 +173,13 @@ def _build_key(evaluation: Evaluation) -> tuple[Any, ...]:
         benchmark.mapping.collection.name,
         benchmark.unresolved,
         benchmark.empty_queries,
+        benchmark.means_name,
         evaluation.truth_hash,
     )
 
 
 def _name_truths(evaluations: Sequence[Evaluation]) -> dict[tuple[Any, ...], str]:
-    """Return a distinct name for each truth: "v2", "v2 on library", "v2, unresolved dropped".
+    """Return a distinct name for each truth: "v2", "v2 on library", "v2, unresolved dropped, weighted by demand".
 
     If a mapping was resolved again in between, the names include the start of the truth's hash.
     """
@@ -187,10 +188,11 @@ def _name_truths(evaluations: Sequence[Evaluation]) -> dict[tuple[Any, ...], str
     states = Counter(truth[:-1] for truth in truths)
     names = {}
     for truth in truths:
-        version, _, collection, unresolved, empty, mark = truth
+        version, _, collection, unresolved, empty, means_name, mark = truth
         name = f"v{version}" + (f" on {collection}" if several else "")
         name += ", unresolved dropped" if unresolved == "drop" else ""
         name += ", empty queries skipped" if empty == "skip" else ""
+        name += f", {means_name}" if means_name else ""
         name += f", resolved as {mark[:6]}" if states[truth[:-1]] > 1 else ""
         names[truth] = name
     return names

@@ -8,8 +8,10 @@ import numpy as np
 
 from apps.benchmarks.measuring.reading import load_rankings
 from apps.results.comparison.comparing import RunComparison
+from apps.results.comparison.sentences import name_differences
 from benchbench.decimals import figure, signed
 from benchbench.errors import ConflictError
+from benchbench.ir.demand import weigh
 from benchbench.ir.statistics.verdict import check_non_inferiority
 
 MARGIN = 0.01  # of a page that states none
@@ -32,7 +34,7 @@ class Migration:
     lower: Annotated[float, "Lower end of the one-sided 95 % interval of the difference."]
     is_non_inferior: Annotated[bool, "Whether `lower` is above −margin; false also if the queries are too few."]
     overlap: Annotated[float | None, "Mean share of common documents among the first k of both."]
-    same_first: Annotated[float | None, "Share of queries for which both rank the same document first."]
+    same_first: Annotated[float | None, "Share of queries, or of demand, for which both rank the same document first."]
     k: int
     sentence: str
 
@@ -45,7 +47,7 @@ def build_migration(comparison: RunComparison, margin: float) -> Migration:
     if len(comparison.runs) != 2 or not comparison.is_tested:
         raise MigrationError("A margin needs two runs, compared by the primary measure over enough queries.")
     old = comparison.comparison.baseline or 0
-    new, n = 1 - old, comparison.comparison.n
+    new, n = 1 - old, comparison.comparison.effective
     pair = comparison.comparison.get_pair(new, old)
     test = check_non_inferiority(pair, n, margin)
     labels = comparison.labels[new], comparison.labels[old]
@@ -61,7 +63,7 @@ def build_migration(comparison: RunComparison, margin: float) -> Migration:
         overlap=overlap,
         same_first=same_first,
         k=k,
-        sentence=_describe(labels, comparison.measure, pair.difference, test.lower, margin),
+        sentence=_describe(labels, name_differences(comparison), pair.difference, test.lower, margin),
     )
 
 
@@ -78,7 +80,7 @@ def _describe(labels: tuple[str, str], measure: str, difference: float, lower: f
 def _compare_rankings(comparison: RunComparison, k: int) -> tuple[float | None, float | None]:
     """Return the mean overlap of the first k documents, and the share of queries with the same first document.
 
-    Queries for which both runs found nothing are left out.
+    Queries for which both runs found nothing are left out. Both are weighted as the means are.
     """
     first, second = (load_rankings(run) for run in comparison.runs)
     valued = ~np.isnan(comparison.compared[0])
@@ -86,8 +88,11 @@ def _compare_rankings(comparison: RunComparison, k: int) -> tuple[float | None, 
         (first.get(query, ()), second.get(query, ()))
         for query in comparison.query_ids[comparison.members][valued].tolist()
     ]
-    rankings = [(left, right) for left, right in pairs if left or right]
-    if not rankings:
+    is_ranked = np.array([any(pair) for pair in pairs], bool)
+    if not is_ranked.any():
         return None, None
+    weights = None if comparison.compared_weights is None else comparison.compared_weights[valued][is_ranked]
+    rankings = [pair for pair in pairs if any(pair)]
     shares = [len({*left[:k]} & {*right[:k]}) / min(k, max(len(left), len(right))) for left, right in rankings]
-    return float(np.mean(shares)), float(np.mean([left[:1] == right[:1] for left, right in rankings]))
+    same_first = np.array([left[:1] == right[:1] for left, right in rankings], np.float64)
+    return weigh(np.array(shares), weights), weigh(same_first, weights)

@@ -84,7 +84,7 @@ def _describe_uneven(comparison: RunComparison) -> str:
     judged = comparison.values.get(name_judged(comparison.primary))
     if judged is None:
         return ""
-    means = describing.compute_means(judged[:, comparison.members])
+    means = describing.compute_means(judged[:, comparison.members], comparison.compared_weights)
     return describe_uneven(dict(zip(comparison.labels, means, strict=True)))
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from apps.results.comparison.comparing import RunComparison
 from apps.results.comparison.describing import Costs
-from benchbench.decimals import counted, figure
+from benchbench.decimals import counted, figure, format_share
 from benchbench.ir.slices import Reversal
 
 MOST_NAMED = 3
@@ -80,7 +80,7 @@ def describe_choice(comparison: RunComparison, costs: Costs) -> str:
         return f"{label} is the best{within}, {then}."
     lost = "there are too few queries to bound its loss"
     if choice.most_lost is not None:
-        lost = f"it loses at most {figure(choice.most_lost)} {comparison.measure}, with 95 % confidence"
+        lost = f"it loses at most {figure(choice.most_lost)} {comparison.title}, with 95 % confidence"
     return (
         f"{label} is the cheapest run{within} that is not significantly worse than the best{of_them}, {best}; {lost}."
     )
@@ -116,9 +116,31 @@ def describe_family(comparison: RunComparison) -> str:
         else f"{statistics.resamples:,} sign flips"
     )
     return (
-        f"{comparison.measure} of {family}, paired by query over {counted(statistics.n, 'query')}; {flips}, seed "
-        f"{statistics.seed}, "
+        f"{name_differences(comparison)} of {family}, paired by query over {counted(statistics.n, 'query')}; {flips}, "
+        f"seed {statistics.seed}, "
         f"family-wise error at most {statistics.alpha:.0%} by max-|t|, power {statistics.power:.0%}."
+    )
+
+
+def name_differences(comparison: RunComparison) -> str:
+    """Return the compared measure for the middle of a sentence: "nDCG@10, weighted by demand,"."""
+    return f"{comparison.title}," if comparison.means_name else comparison.measure
+
+
+def describe_shares(comparison: RunComparison) -> str:
+    """Return a sentence on the shares of demand, or of queries, on which a run is better and worse than another.
+
+    With a baseline these are the best other run and the baseline, else the best run and the next.
+    """
+    order, reference = comparison.order, comparison.reference
+    if comparison.comparison.baseline is None:
+        better, base = order[:2]
+    else:
+        better, base = next(run for run in order if run != reference), reference
+    pair = comparison.comparison.get_pair(better, base)
+    return (
+        f"With {comparison.labels[better]} instead of {comparison.labels[base]}, {format_share(pair.improved)} of "
+        f"{comparison.counted_as} improved, {format_share(pair.worsened)} got worse by {comparison.measure}."
     )
 
 
@@ -127,6 +149,7 @@ class VerdictText:
     """A verdict in sentences, the same for every page, file and answer. Inapplicable sentences are ""."""
 
     verdict: str  # "" if untested
+    shares: str
     family: str
     left_out: str
     disorder: str
@@ -134,13 +157,14 @@ class VerdictText:
 
     @property
     def notes(self) -> list[str]:
-        """The basis of the verdict: the tested family, and the queries left out, if any."""
-        return [sentence for sentence in (self.family, self.left_out) if sentence]
+        """The basis of the verdict: shares, the tested family, and the queries left out, if any."""
+        return [sentence for sentence in (self.shares, self.family, self.left_out) if sentence]
 
 
 def build_verdict(comparison: RunComparison) -> VerdictText:
     return VerdictText(
         describe_verdict(comparison) if comparison.is_tested else "",
+        describe_shares(comparison),
         describe_family(comparison),
         describe_left_out(comparison),
         describe_disorder(comparison),

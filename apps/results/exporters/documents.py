@@ -17,6 +17,7 @@ from apps.results.configurations import build_labels, list_shared
 from apps.results.leaderboard.runs import Leaderboard, Row, load_leaderboard, select_measures
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
+from benchbench.ir.demand import name_mean
 from benchbench.markup import code, text
 
 
@@ -107,7 +108,8 @@ class Story:
         comparison, _ = self.compared
         board, original = self.board, self.benchmark.dataset_version
         sentences = build_verdict(comparison) if comparison else None
-        notes = [*sentences.notes, *sentences.warnings] if sentences else []
+        notes = [f"Means are {board.means_name}: Σ weight × value / Σ weight."] if board.means_name else []
+        notes += [*sentences.notes, *sentences.warnings] if sentences else []
         weaker = sum(run.status == Run.Status.COMPLETED for run in board.runs) - MOST_RUNS
         if comparison and weaker > 0:
             left_out = counted(weaker, "lower-ranked run")
@@ -227,7 +229,10 @@ def render_text(benchmark: Benchmark, version: DatasetVersion | None = None) -> 
     names = [*story.measures, f"ms/query{mark_shared(runs)}"]
     warnings = find_shared_warnings(runs)
     # Benchmark means, one of the three kinds of a run's means: see docs/measures.md.
-    lines = [f"{about}; benchmark means", f"rank  run  {'label':{width}}  {_align(names, names)}"]
+    lines = [
+        name_mean(f"{about}; benchmark means", benchmark.means_name),
+        f"rank  run  {'label':{width}}  {_align(names, names)}",
+    ]
     for line in story.lines:
         row, run = line.row, line.row.run
         rank = f"{row.rank}{'=' * row.tied}" if row.rank and row.final else "–"

@@ -15,7 +15,7 @@ from apps.benchmarks.runs import flatten, nest
 from apps.datasets.models import DatasetVersion
 from apps.operations.models import Status
 from apps.results.exporters.outcomes import Outcome, load_outcomes
-from apps.results.leaderboard.runs import Row, load_leaderboard
+from apps.results.leaderboard.runs import WEIGHTING, Row, load_leaderboard
 from apps.results.triage.queries import load_evaluation
 from benchbench.reading.strict_json import attributes
 
@@ -49,6 +49,7 @@ class RunResult:
     error_message: str | None
     metrics: dict[str, Any]
     metrics_flat: Annotated[Values, FLAT]
+    weighting: Annotated[str, WEIGHTING]
     timing: Timing
     label: str
     failed_queries: Annotated[int, "Left out of the means."]
@@ -79,6 +80,7 @@ class Results:
     dataset_version: int
     duration_ms: Annotated[int | None, "From start to end of the benchmark."]
     primary_k: int
+    weighting: Annotated[str, WEIGHTING]
     k_values_for_metrics: list[int]
     runs: list[RunResult]
     summary: Summary
@@ -121,8 +123,8 @@ def build_results(benchmark: Benchmark, *, version: DatasetVersion | None = None
     It has final means only. `timing` holds a run's own costs: building its index, its stages for all queries, and both.
     `per_query` has milliseconds per query, and whether they are shared. Runs share the wall clock, so it belongs to the
     benchmark: `duration_ms`. Means are those on `version`, by default the benchmark's own. Additions to the contract of
-    the API: `name`, `status`, `dataset_version`, its number, `duration_ms`; and a run's `label`, `failed_queries`,
-    `unranked`, `warnings`, `index`, `ann` and `per_query`.
+    the API: `name`, `status`, `dataset_version`, its number, `weighting`, `duration_ms`; and a run's `label`,
+    `failed_queries`, `unranked`, `warnings`, `index`, `ann`, `weighting` and `per_query`.
     """
     board = load_leaderboard(benchmark, version=version)
     final = [row for row in board.rows if row.run.status == Run.Status.COMPLETED and not row.provisional]
@@ -137,8 +139,9 @@ def build_results(benchmark: Benchmark, *, version: DatasetVersion | None = None
         dataset_version=board.version.number,
         duration_ms=round(1000 * (ended - started).total_seconds()) if started and ended else None,
         primary_k=benchmark.primary_k,
+        weighting=benchmark.weighting,
         k_values_for_metrics=benchmark.k_values,
-        runs=[_build_run_result(row) for row in runs],
+        runs=[_build_run_result(row, benchmark) for row in runs],
         summary=Summary(
             total_runs=len(runs),
             completed_runs=counts[Run.Status.COMPLETED],
@@ -153,7 +156,9 @@ def build_results(benchmark: Benchmark, *, version: DatasetVersion | None = None
 def load_run_result(run: Run, *, version: DatasetVersion | None = None) -> RunResult:
     """Return the result of one run, as in `build_results`."""
     return next(
-        _build_run_result(row) for row in load_leaderboard(run.benchmark, version=version).rows if row.run.pk == run.pk
+        _build_run_result(row, run.benchmark)
+        for row in load_leaderboard(run.benchmark, version=version).rows
+        if row.run.pk == run.pk
     )
 
 
@@ -175,7 +180,7 @@ def write(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
     yield json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False, default=str) + "\n"
 
 
-def _build_run_result(row: Row) -> RunResult:
+def _build_run_result(row: Row, benchmark: Benchmark) -> RunResult:
     run, metrics = row.run, flatten(row.final)
     return RunResult(
         id=run.pk,
@@ -183,6 +188,7 @@ def _build_run_result(row: Row) -> RunResult:
         error_message=run.error_message or None,
         metrics=NO_METRICS | nest(metrics),
         metrics_flat=metrics,
+        weighting=benchmark.weighting,
         timing=_build_timing(run),
         unranked=row.unranked or None,
         index=str(run.index) if run.index else None,

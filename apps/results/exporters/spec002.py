@@ -152,6 +152,9 @@ class Console:
             if run.status == Run.Status.COMPLETED:
                 content = build_content(run, self.benchmark.dataset_version, limit=self.limit)
                 self._print(render_closing(content, written_to=str(paths.get(run.pk, ""))))
+                if self.benchmark.means_name:
+                    name = self.benchmark.means_name
+                    self._print([f"These totals count every query alike; the benchmark's means are {name}."])
             else:
                 self._print([f"The run {run.status}{f': {run.error_message}' if run.error_message else '.'}"])
 

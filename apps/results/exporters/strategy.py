@@ -229,6 +229,8 @@ def _list_left_out(benchmark: Benchmark, version: DatasetVersion, runs: Iterable
     """Yield a sentence for each part of the runs or the other files that running it again would not give."""
     for index in dict.fromkeys(run.index for run in runs if run.index and run.index.status == Index.Status.FAILED):
         yield f'The index "{index}" could not be built: it and its runs are left out. {index.error}'
+    if benchmark.means_name:
+        yield f"The benchmark's means are {benchmark.means_name}; those of summary.csv count every query alike."
     if version != benchmark.dataset_version:
         yield (
             f"This file and the benchmark use version {benchmark.dataset_version.number} of the "

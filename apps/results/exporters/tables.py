@@ -19,7 +19,7 @@ from benchbench.files.trec import fits_column
 
 RUN_COLUMNS = (
     *("run_id", "run_order", "label", "config_hash", "status", "error"),
-    *("failed_queries", "query_count", "unranked", "dataset_version"),
+    *("failed_queries", "query_count", "unranked", "dataset_version", "weighting"),
 )
 QUERY_COLUMNS = ("run_id", "run_order", "label", "dataset_version", "query_key", "query_text", "status", "error")
 
@@ -34,7 +34,7 @@ def write_runs(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
     for row in rows:
         run = row.run
         facts = [str(run.pk), run.run_order, run.label, run.config_hash, run.status, run.error_message]
-        facts += [run.failed_queries, counts.get(run.pk), row.unranked, version.number]
+        facts += [run.failed_queries, counts.get(run.pk), row.unranked, version.number, benchmark.weighting]
         config = [run.config.get(key) for key in keys]
         times = [*map(run.timing.get, stages), find_execution(benchmark, row.ms)]
         yield render_line([*facts, *config, *map(row.final.get, benchmark.measures), *times])

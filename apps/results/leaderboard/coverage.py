@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from apps.benchmarks.measuring.evaluating import load_truth
 from apps.benchmarks.measuring.reading import load_rankings
+from apps.benchmarks.measuring.weighting import load_weights
 from apps.benchmarks.models import Evaluation
 from apps.mappings.truth import hash_truth
 from benchbench.errors import ConflictError
@@ -100,8 +101,11 @@ def _compute_coverage(evaluation: Evaluation) -> list[CoverageRow]:
     failed = np.array([query_id not in rankings for query_id in evaluation.query_ids], bool)
     empty = cast(EmptyQueries, evaluation.policies["empty_queries"])
 
+    weights = load_weights(evaluation.weighting, evaluation.dataset_version, evaluation.query_ids)
+
     def compute_means(values: Values) -> list[float]:
-        return list(map(float, mean(values, has_relevant=graded.has_relevant, failed=failed, empty=empty).values))
+        means = mean(values, has_relevant=graded.has_relevant, failed=failed, empty=empty, weights=weights)
+        return list(map(float, means.values))
 
     judged, condensed = compute_means(covered.judged), compute_means(covered.condensed)
     valued = np.array([evaluation.get_column(name) for name in names])

@@ -13,11 +13,13 @@ from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.progress import build_event
 from apps.datasets.models import DatasetVersion
 from apps.operations.models import Status
+from benchbench.ir.demand import name_mean
 from benchbench.ir.measures import Measure
 from benchbench.ir.measures.means import has_lost_too_many, unranked_reason
 from benchbench.ir.slices import Slice
 
 Values = Mapping[str, float | None]
+WEIGHTING = "demand: means are weighted by the demand of the queries; equal: they count every query alike."
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,12 @@ class Leaderboard:
     rows: list[Row]
     evaluation: Evaluation | None
     slice: Slice | None = None
+    means_name: str = ""  # "weighted by demand", or "" for plain means
+
+    @property
+    def title(self) -> str:
+        """Return the name of the means of the primary measure: "nDCG@10, weighted by demand"."""
+        return name_mean(self.primary, self.means_name)
 
     @property
     def runs(self) -> list[Run]:
@@ -108,7 +116,7 @@ def load_leaderboard(benchmark: Benchmark, *, version: DatasetVersion | None = N
             rows.append(Row(run, evaluation.means, unranked=unranked, truth=truth))
         else:
             rows.append(_build_provisional(run, so_far.get(str(run.pk))))
-    return Leaderboard(primary, version, rank_rows(rows, primary), final, chosen)
+    return Leaderboard(primary, version, rank_rows(rows, primary), final, chosen, benchmark.means_name)
 
 
 def _narrow(benchmark: Benchmark, evaluations: dict[Any, Evaluation], name: str) -> Slice | None:

@@ -12,8 +12,9 @@ from apps.benchmarks.measuring.slicing import Slicing, compute_means, load_slici
 from apps.benchmarks.models import Evaluation, Run
 from apps.benchmarks.runs import flatten
 from apps.results.charts import compute_height, draw_line, figure, wrap_text
-from apps.results.leaderboard.runs import name_primary
+from apps.results.leaderboard.runs import WEIGHTING, name_primary
 from apps.results.triage.queries import require_values
+from benchbench.ir.demand import name_mean
 from benchbench.ir.measures import Measure
 from benchbench.ir.slices import MINIMUM, Slice, WeakSlice, find_weak_slices
 
@@ -50,7 +51,9 @@ def build_context(evaluation: Evaluation | None, slicing: Slicing | None, names:
         "slice_overall": [evaluation.means.get(name) for name in names],
         "slice_minimum": MINIMUM,
         "weak_count": sum(row.weak is not None for group in groups for row in group.rows),
-        "slice_figure": plot_slice_means(groups, names[0], evaluation.means.get(names[0])),
+        "slice_figure": plot_slice_means(
+            groups, name_mean(names[0], evaluation.means_name), evaluation.means.get(names[0])
+        ),
     }
 
 
@@ -63,7 +66,8 @@ def group_slices(evaluation: Evaluation, slicing: Slicing, names: Sequence[str])
     if evaluation.policies.get("empty_queries") == "skip":
         counted[~slicing.has_relevant] = float("nan")
     has_value = ~np.isnan(counted)
-    weak = {weak_slice.slice.name: weak_slice for weak_slice in find_weak_slices(counted, slicing.slices)}
+    weights = slicing.weights if evaluation.weighting == "demand" else None
+    weak = {weak_slice.slice.name: weak_slice for weak_slice in find_weak_slices(counted, slicing.slices, weights)}
     rows = []
     for slice_ in slicing.slices:
         means = compute_means(evaluation, slicing, slice_, names)
@@ -102,6 +106,7 @@ class RunSlices:
     run_id: UUID
     dataset_version: int
     primary: Annotated[str, "The measure that shows which slices are weak."]
+    weighting: Annotated[str, WEIGHTING]
     metrics_flat: Annotated[dict[str, float | None], "Over all queries."]
     slices: list[SliceMeans]
 
@@ -118,6 +123,7 @@ def load_run_slices(run: Run, *, version: int | None = None) -> RunSlices:
         run_id=run.pk,
         dataset_version=evaluation.dataset_version.number,
         primary=Measure.parse(primary).wire,
+        weighting=evaluation.weighting,
         metrics_flat=flatten(evaluation.means),
         slices=[
             SliceMeans(

@@ -241,7 +241,9 @@ def run_coverage(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.U
 def run_sections(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
     """Render the part of a run's page on the sections that judgments name."""
     evaluation = _load_evaluation(request, model_admin, object_id)
-    return _render_fragment(request, "sections", lambda: {"means": load_section_means(evaluation)})
+    return _render_fragment(
+        request, "sections", lambda: {"evaluation": evaluation, "means": load_section_means(evaluation)}
+    )
 
 
 def run_content(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
@@ -252,7 +254,8 @@ def run_content(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UU
         content = load_content(evaluation)
         worst = content.queries[:SHOWN_QUERIES]
         rows = queries.load_query_rows(evaluation.run, None, [query.query_id for query in worst], [])
-        return {"content": content, "rows": [(row, values.values) for row, values in zip(rows, worst, strict=True)]}
+        pairs = [(row, values.values) for row, values in zip(rows, worst, strict=True)]
+        return {"evaluation": evaluation, "content": content, "rows": pairs}
 
     return _render_fragment(request, "content", build_context)
 

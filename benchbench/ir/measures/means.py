@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from benchbench.ir.demand import scale_weights
 from benchbench.ir.measures.graded import Values
 
 EmptyQueries = Literal["zero", "skip"]
@@ -34,8 +35,11 @@ def mean(
     has_relevant: NDArray[np.bool_],
     failed: NDArray[np.bool_] | None = None,
     empty: EmptyQueries = "zero",
+    weights: Values | None = None,
 ) -> Means:
     """Return the mean over queries of each row of `values` (m, q), correctly rounded and so independent of their order.
+
+    With `weights` (q,) it is Σwx / Σw, see `benchbench.ir.demand`. Equal weights give the plain mean, to the bit.
 
     `failed` (q,) marks queries that ended in an error; they never count. Queries without relevant judgments, by
     `has_relevant` (q,), count with their value (0) or, with `empty="skip"`, not at all. A NaN value is left out of the
@@ -43,16 +47,22 @@ def mean(
     """
     answered = np.ones(has_relevant.shape, bool) if failed is None else ~failed
     counted = answered & has_relevant if empty == "skip" else answered
+    weighted = None if weights is None else weights[counted]
     return Means(
-        values=np.array([_mean(row[~np.isnan(row)]) for row in values[:, counted]], np.float64),
+        values=np.array([_mean(row, weighted) for row in values[:, counted]], np.float64),
         counted=int(counted.sum()),
         empty=int((answered & ~has_relevant).sum()),
         failed=int((~answered).sum()),
     )
 
 
-def _mean(values: Values) -> float:
-    return math.fsum(values.tolist()) / len(values) if len(values) else math.nan
+def _mean(values: Values, weights: Values | None) -> float:
+    present = ~np.isnan(values)
+    counted = values[present]
+    if weights is None or scale_weights(weights[present]) is None:
+        return math.fsum(counted.tolist()) / len(counted) if len(counted) else math.nan
+    shares = weights[present]
+    return math.fsum((shares * counted).tolist()) / math.fsum(shares.tolist())
 
 
 MAX_LOST_PERCENT = 5

@@ -25,25 +25,41 @@ class Family:
     norm: Values  # √Σd²
     wins: NDArray[np.intp]
     losses: NDArray[np.intp]
+    weighed: Weighed | None = None  # with weights that differ
 
     @classmethod
-    def from_values(cls, values: Values, baseline: int | None) -> Family:
+    def from_values(cls, values: Values, baseline: int | None, weights: Values | None = None) -> Family:
+        """Return the pairs of `values` (runs, n). `weights` (n,) are scaled to the mean 1, see `scale_weights`.
+
+        With weights u and d̄ = Σud / n the deviation is √(Σu²(d − d̄)² / (n − 1)), so that deviation / √n is the
+        linearised standard error of the ratio estimator d̄ (Cochran 1977, formula 6.13), and the norm is √Σ(ud)².
+        """
         runs, n = values.shape
         first, second = pair_runs(runs, baseline)
         figures = np.empty((5, len(first)))
+        more = np.empty((4, len(first)))
         for block in cut_blocks(len(first), n):
             d = values[first[block]] - values[second[block]]
             varies = np.ptp(d, axis=1) > SAME
-            figures[:, block] = (
-                d.mean(axis=1),
-                np.where(varies, d.std(axis=1, ddof=1), 0.0),
-                np.sqrt((d * d).sum(axis=1)),
-                (d > SAME).sum(axis=1),
-                (d < -SAME).sum(axis=1),
-            )
+            if weights is not None:
+                figures[:3, block], more[:, block] = _weigh_differences(d, varies, weights)
+            else:
+                figures[:3, block] = (
+                    d.mean(axis=1),
+                    np.where(varies, d.std(axis=1, ddof=1), 0.0),
+                    np.sqrt((d * d).sum(axis=1)),
+                )
+            figures[3:, block] = (d > SAME).sum(axis=1), (d < -SAME).sum(axis=1)
         difference, deviation, norm = figures[:3]
         wins, losses = figures[3:].astype(np.intp)
-        return cls(n, first, second, difference, deviation, norm, wins, losses)
+        effective = n if weights is None else n**2 / float(weights @ weights)
+        weighed = None if weights is None else Weighed(more[0], more[1], more[2], more[3], effective)
+        return cls(n, first, second, difference, deviation, norm, wins, losses, weighed)
+
+    @property
+    def effective(self) -> float:
+        """Return the number of equal queries that are as certain as these: n, or Kish's (Σw)² / Σw²."""
+        return self.n if self.weighed is None else self.weighed.effective
 
     @property
     def varies(self) -> NDArray[np.bool_]:
@@ -60,16 +76,46 @@ class Family:
 
 
 @dataclass(frozen=True, slots=True)
+class Weighed:
+    """Further figures of the pairs of a family with weights, as arrays of the same length."""
+
+    spread: Values  # √(Σu(d − d̄)² / (n − 1)): the sd of d over the demand
+    skew: Values  # Σu²(d − d̄): 0 where the weights are equal
+    improved: Values  # share of the demand whose queries are won
+    worsened: Values
+    effective: float  # Kish's effective number of queries, Survey Sampling (1965)
+
+
+def _weigh_differences(d: Values, varies: NDArray[np.bool_], weights: Values) -> tuple[Values, Values]:
+    """Return difference, deviation and norm of each row of `d`, and the arrays of `Weighed`."""
+    n = d.shape[1]
+    weighted = d * weights
+    difference = weighted.mean(axis=1)
+    centred = d - difference[:, None]
+    residuals = centred * weights
+    deviation = np.where(varies, np.sqrt((residuals * residuals).sum(axis=1) / (n - 1)), 0.0)
+    spread = np.sqrt((residuals * centred).sum(axis=1) / (n - 1))
+    shares = weights / n
+    return (
+        np.stack([difference, deviation, np.sqrt((weighted * weighted).sum(axis=1))]),
+        np.stack([spread, residuals @ weights, (d > SAME) @ shares, (d < -SAME) @ shares]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class FlipStatistics:
     """Statistics of the varying pairs under random signs.
 
     The statistic is r = |Σd| / √Σd². Flipping signs does not change Σd², and t² = (n − 1) r² / (n − r²) rises with r.
     So the greatest r of a family gives its greatest |t|, without a variance per flip and pair.
+
+    With weights the statistic is r = |Σud| / √Σ(ud)², from signs of each ud: give values that are multiplied by u.
     """
 
     n: int
     observed: Values  # r of each pair that varies
     greatest: Values  # of each pattern the greatest r of the family, in rising order
+    effective: float  # `Family.effective`
 
     @classmethod
     def from_values(cls, values: Values, family: Family, *, resamples: int, seed: int) -> FlipStatistics:
@@ -83,7 +129,7 @@ class FlipStatistics:
                 r /= norm[pairs, None]
                 np.maximum(largest, r.max(axis=0), out=largest)
             greatest.append(largest)
-        return cls(family.n, observed[family.varies], np.sort(np.concatenate(greatest)))
+        return cls(family.n, observed[family.varies], np.sort(np.concatenate(greatest)), family.effective)
 
     @property
     def p_family(self) -> Values:
@@ -92,12 +138,16 @@ class FlipStatistics:
         return (1 + len(self.greatest) - smaller) / (1 + len(self.greatest))
 
     def compute_critical(self, alpha: float) -> float | None:
-        """Return the |t| above which, and only above which, p_family ≤ alpha; None if no |t| suffices."""
+        """Return the |t| above which, and only above which, p_family ≤ alpha; None if no |t| suffices.
+
+        With weights, t = difference / standard error has this bound apart from `Weighed.skew`, see `significance`.
+        """
         tolerated = math.floor(alpha * (1 + len(self.greatest)) + SAME) - 1
         if tolerated < 0 or not len(self.observed):
             return None
         r = float(self.greatest[-1 - tolerated]) + SAME
-        return r * math.sqrt((self.n - 1) / (self.n - r * r)) if r * r < self.n else None
+        left = self.n - r * r * (self.n / self.effective)
+        return r * math.sqrt((self.n - 1) / left) if left > 0 else None
 
 
 def pair_runs(runs: int, baseline: int | None) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
+from benchbench.ir.demand import scale_weights
 
 Values = NDArray[np.float64]
 
@@ -114,11 +115,17 @@ def draw_flips(queries: int, *, resamples: int, seed: int) -> Iterator[Values]:
         yield np.unpackbits(packed, axis=1, count=queries).astype(np.float64) * 2 - 1
 
 
-def bootstrap_means(values: Values, *, resamples: int, seed: int) -> Values:
+def bootstrap_means(values: Values, *, resamples: int, seed: int, weights: Values | None = None) -> Values:
     """Return means of each row of `values` (rows, queries) over queries drawn with replacement, (rows, resamples).
 
-    Column b is the same draw for every row, so the difference of two rows is a paired bootstrap. No NaN.
+    Column b is the same draw for every row, so the difference of two rows is a paired bootstrap. No NaN. With `weights`
+    (queries,) a query is drawn with its weight, as often as any other, and a mean is Σwx / Σw over the draw: the ratio
+    estimator (Efron and Tibshirani 1993, chapter 10).
     """
+    if weights is not None:
+        sums = bootstrap_means(np.vstack([values * weights, weights]), resamples=resamples, seed=seed)
+        ratios: Values = sums[:-1] / sums[-1]
+        return ratios
     queries = values.shape[1]
     means = np.empty((len(values), resamples))
     if not means.size:
@@ -164,13 +171,18 @@ def percentile_interval(means: Values, alpha: float) -> Values:
 
 
 def mean_intervals(
-    values: Values, *, seed: int, resamples: int = 10_000, only: Collection[int] | None = None
+    values: Values,
+    *,
+    seed: int,
+    resamples: int = 10_000,
+    only: Collection[int] | None = None,
+    weights: Values | None = None,
 ) -> list[MeanInterval]:
     """Return each run's mean with a bootstrap interval over its answered queries; `values` is (runs, queries).
 
     Each interval covers its own mean with 95 %. Two such intervals do not show whether two runs differ, because
-    they ignore that the queries are the same; use `compare`. `only` limits the runs that get an interval. Raises
-    ComparisonError as `check_values` does.
+    they ignore that the queries are the same; use `compare`. `only` limits the runs that get an interval. `weights` is
+    (queries,). Raises ComparisonError as `check_values` does.
     """
     array = check_values(values)
     require_settings(alpha=ALPHA, resamples=resamples)
@@ -180,9 +192,11 @@ def mean_intervals(
         runs = np.flatnonzero((answered == mask).all(axis=1))
         n = int(mask.sum())
         rows = array[np.ix_(runs, mask)]
-        means = rows.mean(axis=1).tolist() if n else [None] * len(runs)
+        scaled = scale_weights(None if weights is None else weights[mask])
+        means = (rows if scaled is None else rows * scaled).mean(axis=1).tolist() if n else [None] * len(runs)
         drawn = np.array([n > 1 and (only is None or run in only) for run in runs.tolist()], bool)
-        ends = iter(percentile_interval(bootstrap_means(rows[drawn], resamples=resamples, seed=seed), ALPHA).tolist())
+        resampled = bootstrap_means(rows[drawn], resamples=resamples, seed=seed, weights=scaled)
+        ends = iter(percentile_interval(resampled, ALPHA).tolist())
         for run, mean, has_interval in zip(runs.tolist(), means, drawn, strict=True):
             intervals[run] = MeanInterval(mean, Interval(*next(ends)) if has_interval else None, n)
     return [intervals[run] for run in range(len(array))]

@@ -6,6 +6,13 @@ each d could as well have had the other sign, so how often does |t| = |m| / se c
 One toss per query serves all pairs of the family at once, which keeps their correlation, and the greatest |t| of the
 family is what an observed |t| is held against: the single-step max-|t| procedure of Westfall and Young, Resampling-
 Based Multiple Testing (1993). The chance of even one false difference in the whole family is at most alpha.
+
+With weights w of the queries, u = w / mean(w), m = Σud / n is a ratio estimator and se its linearised standard error
+(`max_t.Family`). Signs are tossed for each u·d, whose sum of squares they keep; a pair is significant if r = |Σud| /
+√Σ(ud)² exceeds the family's bound R. Its simultaneous interval has the differences δ that this test does not reject,
+n²(m − δ)² ≤ R² Σu²(d − δ)², which is quadratic in δ: it excludes 0 exactly if the pair is significant, and is not
+symmetric about m where large weights go with large differences. If R² reaches Kish's effective number of queries
+(Σw)² / Σw², so that a few queries have most of the demand, the interval has no end and nothing is significant.
 """
 
 from __future__ import annotations
@@ -17,6 +24,7 @@ from statistics import NormalDist
 
 import numpy as np
 
+from benchbench.ir.demand import scale_weights
 from benchbench.ir.statistics import resampling
 from benchbench.ir.statistics.max_t import Family, FlipStatistics, pair_runs
 from benchbench.ir.statistics.resampling import ComparisonError, Interval, Values
@@ -33,16 +41,18 @@ class Pair:
     first: int
     second: int
     difference: float  # of the means, in the unit of the measure
-    standard_error: float  # of the difference: sd / √n, sd with n − 1
+    standard_error: float  # of the difference: sd / √n, sd with n − 1; with weights see above
     interval: Interval  # percentile bootstrap of the difference alone, not corrected for the family
     simultaneous: Interval | None  # difference ± critical × standard error; None where `Comparison.critical` is
-    p_t: float  # Student's paired t-test of this pair alone, for reference
+    p_t: float  # Student's paired t-test of this pair alone, for reference; n is the effective number
     p_adjusted: float  # within the family, by max-|t|: the one to judge by
     significant: bool  # p_adjusted ≤ alpha; then, and only then, the simultaneous interval excludes 0
-    effect: float | None  # Cohen's d_z: difference / sd
+    effect: float | None  # Cohen's d_z: difference / sd, with weights the sd over the demand
     wins: int  # queries on which `first` is better by more than rounding
     ties: int
     losses: int
+    improved: float  # share of the demand on which `first` is better: wins / n with equal weights
+    worsened: float
     detectable: float | None  # smallest true difference found with the comparison's power; None as `simultaneous`
 
     @property
@@ -58,6 +68,8 @@ class Pair:
             effect=None if self.effect is None else -self.effect,
             wins=self.losses,
             losses=self.wins,
+            improved=self.worsened,
+            worsened=self.improved,
         )
 
 
@@ -67,13 +79,16 @@ class Comparison:
 
     `means` are over the n compared queries, so they may differ from those of a leaderboard if a run failed on some.
     `critical` is the |t| that a significant pair exceeds, about 3.6 for all pairs of 16 unlike runs. It is absent if n
-    is so small that nothing can be significant (at alpha = .05 fewer than 6 queries), or if no pair has variance.
+    is so small that nothing can be significant (at alpha = .05 fewer than 6 queries), if a few queries have most of the
+    demand, so that p_adjusted is 1, or if no pair has variance.
     """
 
     pairs: tuple[Pair, ...]  # (0, 1), (0, 2), … (1, 2), …; or every other run against the baseline, which is `second`
     baseline: int | None
     means: tuple[float, ...]  # one for each run
     n: int  # queries compared
+    effective: float  # queries of equal weight that would be as certain: n, or less with weights that differ
+    is_weighted: bool  # whether the means and tests weigh the queries, whose weights then differ
     left_out: int  # queries without a value in some run
     critical: float | None
     alpha: float
@@ -112,11 +127,14 @@ def compare(
     *,
     seed: int,
     baseline: int | None = None,
+    weights: Values | None = None,
     alpha: float = 0.05,
     power: float = 0.8,
     resamples: int = 10_000,
 ) -> Comparison:
     """Compare the runs of `values`, float64 (runs, queries) with NaN for a failed query, on the queries all answered.
+
+    `weights`, (queries,), are the demand of the queries in any unit; equal ones give what none give, to the bit.
 
     The family is all pairs, or with `baseline` (a row) every other run against it. Choose the baseline in advance.
 
@@ -133,17 +151,22 @@ def compare(
     common = resampling.find_common_queries(values)
     array = np.ascontiguousarray(np.asarray(values, np.float64)[:, common])
     _require_family(len(array), baseline)
+    scaled = scale_weights(None if weights is None else np.asarray(weights, np.float64)[common])
     distinct, row_of = _find_distinct(array)
-    family = Family.from_values(distinct, None if baseline is None else row_of[baseline])
-    drawn = FlipStatistics.from_values(distinct, family, resamples=resamples, seed=seed)
+    family = Family.from_values(distinct, None if baseline is None else row_of[baseline], scaled)
+    flipped = distinct if scaled is None else distinct * scaled
+    drawn = FlipStatistics.from_values(flipped, family, resamples=resamples, seed=seed)
     critical = drawn.compute_critical(alpha)
-    ends = _bootstrap(distinct, family, alpha=alpha, resamples=resamples, seed=seed)
+    means = resampling.bootstrap_means(distinct, resamples=resamples, seed=seed, weights=scaled)
+    ends = _find_ends(means, family, alpha=alpha)
     pairs = _yield_pairs(family, drawn, ends, critical=critical, alpha=alpha, power=power)
     return Comparison(
         pairs=tuple(_expand_pairs(pairs, row_of, baseline, n=family.n)),
         baseline=baseline,
-        means=tuple(array.mean(axis=1).tolist()),
+        means=tuple((array if scaled is None else array * scaled).mean(axis=1).tolist()),
         n=family.n,
+        effective=family.effective,
+        is_weighted=scaled is not None,
         left_out=int((~common).sum()),
         critical=critical,
         alpha=alpha,
@@ -209,13 +232,14 @@ def _equal_pair(n: int) -> Pair:
         wins=0,
         ties=n,
         losses=0,
+        improved=0.0,
+        worsened=0.0,
         detectable=None,
     )
 
 
-def _bootstrap(values: Values, family: Family, *, alpha: float, resamples: int, seed: int) -> Values:
-    """Return the ends of every pair's interval, shape (pairs, 2)."""
-    means = resampling.bootstrap_means(values, resamples=resamples, seed=seed)
+def _find_ends(means: Values, family: Family, *, alpha: float) -> Values:
+    """Return the ends of every pair's interval from bootstrapped means (runs, resamples), shape (pairs, 2)."""
     ends = np.empty((len(family.first), 2))
     for pairs, drawn in family.yield_differences(means):
         ends[pairs] = resampling.percentile_interval(drawn, alpha)
@@ -232,9 +256,10 @@ def _yield_pairs(
     error = family.deviation / math.sqrt(family.n)
     varies = family.varies
     p[:, varies] = (
-        2 * stdtr(family.n - 1, -np.abs(family.difference[varies] / error[varies])),
-        drawn.p_family,
+        2 * stdtr(family.effective - 1, -np.abs(family.difference[varies] / error[varies])),
+        np.ones(int(varies.sum())) if family.weighed and critical is None else drawn.p_family,
     )
+    spread = family.weighed.spread if family.weighed else family.deviation
     for index, (difference, se) in enumerate(zip(family.difference.tolist(), error.tolist(), strict=True)):
         student, adjusted = p[:, index].tolist()
         wins, losses = int(family.wins[index]), int(family.losses[index])
@@ -244,22 +269,31 @@ def _yield_pairs(
             difference=difference,
             standard_error=se,
             interval=Interval(*ends[index].tolist()) if se else Interval(difference, difference),
-            simultaneous=_simultaneous(difference, se, critical),
+            simultaneous=_simultaneous(family, index, critical),
             p_t=student,
             p_adjusted=adjusted,
             significant=adjusted <= alpha + 1e-12,
-            effect=difference / float(family.deviation[index]) if se else None,
+            effect=difference / float(spread[index]) if se else None,
             wins=wins,
             ties=family.n - wins - losses,
             losses=losses,
+            improved=float(family.weighed.improved[index]) if family.weighed else wins / family.n,
+            worsened=float(family.weighed.worsened[index]) if family.weighed else losses / family.n,
             detectable=(critical + z) * se if critical and se else None,
         )
 
 
-def _simultaneous(difference: float, se: float, critical: float | None) -> Interval | None:
+def _simultaneous(family: Family, index: int, critical: float | None) -> Interval | None:
+    difference, se = float(family.difference[index]), float(family.deviation[index]) / math.sqrt(family.n)
     if not se:
         return Interval(difference, difference)
-    return None if critical is None else Interval(difference - critical * se, difference + critical * se)
+    if critical is None:
+        return None
+    half = critical * se
+    if family.weighed:  # the roots of the quadratic: critical² = R² n(n − 1) / (n² − R² Σu²)
+        shift = critical**2 * float(family.weighed.skew[index]) / (family.n * (family.n - 1))
+        difference, half = difference - shift, math.hypot(shift, half)
+    return Interval(difference - half, difference + half)
 
 
 def _negate(interval: Interval) -> Interval:

@@ -61,12 +61,12 @@ class NonInferiority:
         return self.lower > -self.margin
 
 
-def check_non_inferiority(pair: Pair, n: int, margin: float, *, alpha: float = 0.05) -> NonInferiority:
+def check_non_inferiority(pair: Pair, n: float, margin: float, *, alpha: float = 0.05) -> NonInferiority:
     """Check by Student's t for paired values whether a pair's true difference is above −margin, over n queries.
 
     lower = difference − t(1 − alpha, n − 1) × standard error; the source is Walker and Nowacki, Understanding
-    Equivalence and Noninferiority Testing (2011). State the margin before you look at the difference. Raises
-    ComparisonError for a margin that is not above 0.
+    Equivalence and Noninferiority Testing (2011). With weights, n is the effective number of queries. State the margin
+    before you look at the difference. Raises ComparisonError for a margin that is not above 0.
     """
     from scipy.special import stdtrit
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
+from apps.benchmarks.defining.matrix_options import add_weighting_argument
 from apps.benchmarks.external.importing import NewBenchmark, import_runs
 from apps.benchmarks.models import Benchmark
 from apps.datasets.models import Dataset
@@ -65,6 +66,7 @@ a document twice for a query is refused, with its line. All files are imported, 
             default="zero",
             help="Queries without a relevant judgment count as 0, or not at all (default: zero).",
         )
+        add_weighting_argument(parser)
         self.add_owner_argument(parser)
         self.add_json_argument(parser)
 
@@ -72,14 +74,14 @@ a document twice for a query is refused, with its line. All files are imported, 
         owner, added_to = options["owner"], options["benchmark"]
         dataset = find_named(Dataset, options["dataset"], owner=owner)
         version = options["dataset_version"]
-        names = ("name", "measures", "k", "empty_queries", "owner")
+        names = ("name", "measures", "k", "empty_queries", "weighting", "owner")
         with self.busy("Reading, storing and measuring"):
             imported = import_runs(
                 options["files"],
                 dataset=dataset,
                 version=None if version is None else find_version(dataset, version),
                 benchmark=find_named(Benchmark, added_to, owner=owner) if added_to else None,
-                new=NewBenchmark(**{name: options[name] for name in names}),
+                new=NewBenchmark(**{name: options[name] for name in names if options[name] is not None}),
                 format=options["format"],
                 order_by=options["order_by"],
             )

@@ -57,6 +57,7 @@ EXPERIMENT_OPTIONS = (  # options that an experiment file states
     "--seed",
     "--unresolved",
     "--empty-queries",
+    "--weighting",
     "--allow-missing",
 )
 
