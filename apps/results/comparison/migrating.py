@@ -33,6 +33,8 @@ class Migration:
     difference: Annotated[float, "Of the means, new − old."]
     lower: Annotated[float, "Lower end of the one-sided 95 % interval of the difference."]
     is_non_inferior: Annotated[bool, "Whether `lower` is above −margin; false also if the queries are too few."]
+    improved: Annotated[float, "Share of the demand, or of the queries, that gets better."]
+    worsened: Annotated[float, "Share of the demand, or of the queries, that gets worse."]
     overlap: Annotated[float | None, "Mean share of common documents among the first k of both."]
     same_first: Annotated[float | None, "Share of queries, or of demand, for which both rank the same document first."]
     k: int
@@ -60,6 +62,8 @@ def build_migration(comparison: RunComparison, margin: float) -> Migration:
         difference=pair.difference,
         lower=test.lower,
         is_non_inferior=test.is_shown,
+        improved=pair.improved,
+        worsened=pair.worsened,
         overlap=overlap,
         same_first=same_first,
         k=k,
