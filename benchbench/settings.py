@@ -212,8 +212,7 @@ SIMPLE_JWT = {
     "AUTH_HEADER_TYPES": ("Bearer", "bearer"),  # HTTP has schemes in either case
     "CHECK_REVOKE_TOKEN": True,  # a new password ends the tokens of the old one
 }
-# Requests of one user (the last three: of one address, for one name, of one address) in a second, minute, hour or day,
-# by what they do.
+# Requests in a second, minute, hour or day, by what they do: of one user; the last three of an address, name, address.
 BENCHBENCH_API_RATES = {
     "read": env_rate("BENCHBENCH_API_RATE_READ", "600/min"),
     "write": env_rate("BENCHBENCH_API_RATE_WRITE", "120/min"),
@@ -295,8 +294,7 @@ BENCHBENCH_LLM_TIMEOUTS = env_list("BENCHBENCH_LLM_TIMEOUTS", [])
 BENCHBENCH_LLM_CONTEXTS = env_list("BENCHBENCH_LLM_CONTEXTS", [])
 # The most bytes of their answers, with the prompts, that PostgreSQL keeps.
 BENCHBENCH_LLM_CACHE_BYTES = env_int("BENCHBENCH_LLM_CACHE_BYTES", 2**28, minimum=0)
-# A YAML file that declares search engines and where notices are sent; see docs/engines.md.
+# A YAML file that declares search engines and notices (docs/engines.md), and the most bytes of answers to store.
 BENCHBENCH_ENGINES = env_str("BENCHBENCH_ENGINES", "")
-# The most bytes of their answers that PostgreSQL keeps.
 BENCHBENCH_ENGINE_CACHE_BYTES = env_int("BENCHBENCH_ENGINE_CACHE_BYTES", 2**28, minimum=0)
 BENCHBENCH_DEFAULT_MODEL = env_str("BENCHBENCH_DEFAULT_MODEL", "sentence-transformers/all-MiniLM-L6-v2")

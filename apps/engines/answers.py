@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import jmespath
 from jmespath.exceptions import JMESPathError
@@ -20,11 +20,11 @@ from benchbench.reading.strict_json import is_storable, kind
 
 FIELDS = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*", re.ASCII)
 LONGEST_ID, LONGEST_TITLE, LONGEST_SNIPPET = 2000, 500, 2000
+FIELD_NAMES = ("id", "score", "title", "snippet")
 Path = Callable[[Any], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(NamedTuple):
     """A hit: the reference of its document, its score if the engine gives one, title and snippet, perhaps empty."""
 
     id: str
@@ -92,22 +92,25 @@ def map_answer(answer: Any, paths: Paths) -> tuple[list[Hit], int | None]:
     hits = _search(paths.hits, answer)
     if not isinstance(hits, list):
         raise _build_error("hits", paths.hits, "must find a list", hits, answer)
-    return [_map_hit(hit, number, paths) for number, hit in enumerate(hits, start=1)], total
+    searches = [compile_path(getattr(paths, name) or "`null`") for name in FIELD_NAMES]
+    return [_map_hit(hit, number, paths, searches) for number, hit in enumerate(hits, start=1)], total
 
 
-def _map_hit(hit: Any, number: int, paths: Paths) -> Hit:
-    values = {
-        name: _search(path, hit) for name in ("id", "score", "title", "snippet") if (path := getattr(paths, name))
-    }
+def _map_hit(hit: Any, number: int, paths: Paths, searches: list[Path]) -> Hit:
+    reference, score, title, snippet = searches
     try:
-        return _build_hit(values, paths.template)
+        return _build_hit(reference(hit), score(hit), title(hit), snippet(hit), template=paths.template)
     except _Invalid as error:
         raise _build_error(error.name, getattr(paths, error.name), error.problem, error.value, hit, number) from None
+    except JMESPathError:
+        for name in FIELD_NAMES:  # raises the error that names the path
+            _search(getattr(paths, name) or "`null`", hit)
+        raise
 
 
 def _map_lists(answer: Any, paths: Paths) -> list[Hit]:
     """Return the hits of parallel lists, one list for each field."""
-    names = [name for name in ("id", "score", "title", "snippet") if getattr(paths, name)]
+    names = [name for name in FIELD_NAMES if getattr(paths, name)]
     lists = {name: _search(getattr(paths, name), answer) for name in names}
     for name, values in lists.items():
         if not isinstance(values, list):
@@ -118,7 +121,8 @@ def _map_lists(answer: Any, paths: Paths) -> list[Hit]:
     hits = []
     for number, row in enumerate(zip(*lists.values(), strict=True), start=1):
         try:
-            hits.append(_build_hit(dict(zip(names, row, strict=True)), paths.template))
+            values = dict.fromkeys(FIELD_NAMES) | dict(zip(names, row, strict=True))
+            hits.append(_build_hit(*values.values(), template=paths.template))
         except _Invalid as error:
             path = getattr(paths, error.name)
             raise _build_error(error.name, path, error.problem, error.value, answer, number) from None
@@ -131,17 +135,14 @@ class _Invalid(Exception):
         self.name, self.problem, self.value = name, problem, value
 
 
-def _build_hit(values: dict[str, Any], template: str) -> Hit:
-    reference = values["id"]
+def _build_hit(reference: Any, score: Any, title: Any, snippet: Any, *, template: str) -> Hit:
     if isinstance(reference, bool) or not isinstance(reference, str | int) or reference == "":
         raise _Invalid("id", "must find a text or a whole number", reference)
-    text = template.replace("{id}", str(reference))
+    text = str(reference) if template == "{id}" else template.replace("{id}", str(reference))
     if len(text) > LONGEST_ID or not is_storable(text):
         raise _Invalid("id", f"must find a text of at most {LONGEST_ID} characters that can be stored", reference)
-    title = _read_text("title", values.get("title"), LONGEST_TITLE)
-    return Hit(
-        text, _read_score(values.get("score")), title, _read_text("snippet", values.get("snippet"), LONGEST_SNIPPET)
-    )
+    title = _read_text("title", title, LONGEST_TITLE)
+    return Hit(text, _read_score(score), title, _read_text("snippet", snippet, LONGEST_SNIPPET))
 
 
 def _read_score(value: Any) -> float | None:
@@ -158,6 +159,8 @@ def _read_score(value: Any) -> float | None:
 
 
 def _read_text(name: str, value: Any, longest: int) -> str:
+    if isinstance(value, str) and value.isascii() and len(value) <= longest and "\0" not in value:
+        return value  # the usual case
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         value = " … ".join(value)
     if value is None:
@@ -192,8 +195,8 @@ def _search(path: str, value: Any) -> Any:
 def _build_error(name: str, path: str, problem: str, value: Any, looked_at: Any, number: int = 0) -> AnswerError:
     subject = f"{name} ({path})" + (f" of hit {number}" if number else "")
     keys = f", among the keys {', '.join(map(str, list(looked_at)[:12]))}" if isinstance(looked_at, dict) else ""
-    found = f"it found {_show(value)} in {kind(looked_at)}{keys}"
-    return AnswerError(f"The path {subject} {problem}; {found}.", path=path, looked_at=looked_at)
+    finding = f"it found {_show(value)} in {kind(looked_at)}{keys}"
+    return AnswerError(f"The path {subject} {problem}; {finding}.", path=path, looked_at=looked_at)
 
 
 def _show(value: Any) -> str:

@@ -19,7 +19,8 @@ class EnginesConfig(AppConfig):
 
 def check_declarations(**kwargs: Any) -> list[CheckMessage]:
     """Check the file BENCHBENCH_ENGINES and the environment variables of its secrets."""
-    from apps.engines.declarations import Engine, NoticeAddress, load_declarations
+    from apps.engines.declarations import load_declarations
+    from apps.engines.records import Engine, NoticeAddress
     from benchbench.errors import BenchbenchError
 
     try:

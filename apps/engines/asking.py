@@ -13,13 +13,14 @@ from typing import Any
 from django.db import DatabaseError
 
 from apps.engines.answers import Hit
-from apps.engines.declarations import Engine, list_engines, load_engine
+from apps.engines.declarations import list_engines, load_engine
 from apps.engines.errors import EngineDownError, EngineError, TemporaryEngineError
 from apps.engines.models import EngineAnswer
 from apps.engines.pacing import Pacer, StoppedError
+from apps.engines.records import Engine
 from apps.engines.secrets import Secret
 from apps.engines.sending import ATTEMPTS, Sender
-from apps.engines.storing import Question, Reply, build_answer, build_key, find_replies, store_answers
+from apps.engines.storing import Question, Reply, build_answer, build_keys, find_replies, store_answers
 from benchbench.breaker import Breaker
 from benchbench.ir.planning.engine import EngineSetting
 
@@ -38,7 +39,7 @@ def find_stored(setting: EngineSetting, questions: Sequence[Question], depth: in
     """Return the latest stored replies to questions, without asking. Raises EngineError for an unknown setting."""
     engine = load_engine(setting.alias)
     parameters = engine.complete(dict(setting.parameters))
-    return find_replies([build_key(engine, parameters, depth, question) for question in questions])
+    return find_replies(build_keys(engine, parameters, depth, questions))
 
 
 def ask_all(
@@ -55,14 +56,14 @@ def ask_all(
     Answers stored after `since` are used; the others are asked for by as many threads as the engine takes requests at
     once. `check` is called several times a second by the calling thread and may raise. While the engine is down, it is
     probed for its patience, and the questions that failed are asked again; then the remaining ones get an
-    EngineDownError. With a `rate`, question i is due at i / rate seconds whatever the others do, and nothing stored is
-    used. Raises EngineError for a wrong setting, and RedisError.
+    EngineDownError. With a `rate`, question i is due at i / rate seconds, independent of the others, and nothing stored
+    is used. Raises EngineError for a wrong setting, and RedisError.
     """
     engine = load_engine(setting.alias)
     parameters = engine.complete(dict(setting.parameters))
     _check_depth(engine, depth, rate)
     secret = engine.read_secret()
-    keys = [build_key(engine, parameters, depth, question) for question in questions]
+    keys = build_keys(engine, parameters, depth, questions)
     outcomes: list[Reply | EngineError | None] = [None] * len(questions)
     if rate is None:
         outcomes[:] = find_replies(keys, since=since)

@@ -13,10 +13,10 @@ from django.utils import timezone
 
 from apps.engines.answers import Hit, map_answer, parse_body
 from apps.engines.deadlines import Deadline
-from apps.engines.declarations import Engine
 from apps.engines.errors import AnswerError, EngineError, EngineTimeoutError, TemporaryEngineError
 from apps.engines.guards import Request, Response, fetch, open_session
 from apps.engines.pacing import Pacer, Slot
+from apps.engines.records import Engine
 from apps.engines.secrets import Secret
 from apps.engines.storing import Question, Reply
 from apps.engines.templates import ANY_WORD, fill, fill_address, fill_text, format_text, join_any_word
@@ -63,8 +63,8 @@ def build_request(
     elif engine.form is not None:
         headers, body = FORM_TYPE, _encode(fill(engine.form, values)).encode()
     with_secret = {**values, "secret": secret.reveal()}
-    own = {name: fill_text(text, with_secret) for name, text in engine.headers.items()}
-    return Request(engine.method, url, {**headers, **own}, body)
+    declared = {name: fill_text(text, with_secret) for name, text in engine.headers.items()}
+    return Request(engine.method, url, {**headers, **declared}, body)
 
 
 def _encode(fields: Mapping[str, Any]) -> str:
@@ -103,9 +103,9 @@ class Sender:
             response, repeated = self._fetch(self.build_request(question, page), attempts)
             answered = time.perf_counter()
             service_ms, retries = service_ms + response.ms, retries + repeated
-            found, total = self._map(response, page, len(hits))
-            hits += found
-            if len(found) != page.size:
+            page_hits, total = self._map(response, page, len(hits))
+            hits += page_hits
+            if len(page_hits) != page.size:
                 break
         waiting_ms = max(0.0, (answered - due) * 1000 - service_ms)
         return Reply(tuple(hits[: self._depth]), total, service_ms, waiting_ms, retries, asked_at)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from hashlib import sha256
 from typing import Any
@@ -11,8 +11,8 @@ from django.conf import settings
 from django.db import connection
 
 from apps.engines.answers import Hit
-from apps.engines.declarations import Engine
 from apps.engines.models import EngineAnswer
+from apps.engines.records import Engine
 
 DECIDING = ("url", "method", "headers", "query", "body", "form", "page_size", "encoder", "document", "answer")
 # An array: PostgreSQL may evaluate an IN (…) again for each row, and would then delete more than the limit.
@@ -54,12 +54,15 @@ class Reply:
     is_stored: bool = False
 
 
-def build_key(engine: Engine, parameters: Mapping[str, Any], depth: int, question: Question) -> str:
-    """Return the key of an answer: SHA-256 over all that decides it. A new declared version gives new keys."""
+def build_keys(engine: Engine, parameters: Mapping[str, Any], depth: int, questions: Sequence[Question]) -> list[str]:
+    """Return the keys of answers: SHA-256 over all that decides each. A new declared version gives new keys."""
     declared = asdict(engine)
-    declaration = [engine.alias, engine.version, {name: declared[name] for name in DECIDING}, dict(parameters), depth]
-    text = json.dumps([*declaration, question.text, dict(question.filters)], sort_keys=True, default=str)
-    return sha256(text.encode()).hexdigest()
+    shared = [engine.alias, engine.version, {name: declared[name] for name in DECIDING}, dict(parameters), depth]
+    prefix = sha256(json.dumps(shared, sort_keys=True).encode()).hexdigest()
+    return [
+        sha256(json.dumps([prefix, question.text, dict(question.filters)], sort_keys=True).encode()).hexdigest()
+        for question in questions
+    ]
 
 
 def find_replies(keys: Sequence[str], *, since: datetime | None = None) -> list[Reply | None]:
@@ -94,7 +97,7 @@ def build_answer(
         depth=depth,
         text=question.text,
         filters=dict(question.filters),
-        hits=[astuple(hit) for hit in reply.hits],
+        hits=reply.hits,
         total=reply.total,
         service_ms=reply.service_ms,
         retries=reply.retries,
