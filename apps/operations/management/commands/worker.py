@@ -15,7 +15,7 @@ from redis.exceptions import RedisError
 from rq import SimpleWorker
 from rq.serializers import JSONSerializer
 
-from apps.operations import queueing
+from apps.operations import queueing, timing
 from apps.operations.commands import UseCaseCommand
 from apps.operations.ending import sweep
 from apps.operations.leasing import get_this_worker
@@ -58,7 +58,7 @@ class Command(UseCaseCommand):
 A worker keeps its models loaded, recovers work that other workers lost, and waits if Redis is down. This command starts
 the worker as a child process and replaces it when it ends or hangs. Start one worker per GPU or core, on any machine
 that reaches the database and Redis. Queues: gpu (indexes, benchmarks), default (resolving, measuring again, judging by
-models). Operations on its queues take turns. Every worker runs quick jobs (states of judging rounds) first.
+models). Operations on its queues take turns. Every worker runs quick jobs first (states of judging rounds, schedules).
 
   benchbench worker
   benchbench worker gpu
@@ -85,6 +85,8 @@ models). Operations on its queues take turns. Every worker runs quick jobs (stat
         signs = repeat(partial(announce, owner, queues), stop, every=SIGN_OF_LIFE_SECONDS, name="signs", at_once=True)
         # In its own thread: a sweep may take long, and signs of life must not wait for it.
         repeat(sweep_if_it_fits, stop, every=settings.BENCHBENCH_SWEEP_SECONDS, name="sweep", at_once=True)
+        scheduler = timing.make_scheduler()
+        timer = repeat(partial(timing.enqueue_due, scheduler), stop, every=timing.SECONDS, name="timer", at_once=True)
         try:
             self.stderr.write(f"Working {', '.join(queues)} as {owner}.")
             self.work(queues, burst=burst)
@@ -93,8 +95,10 @@ models). Operations on its queues take turns. Every worker runs quick jobs (stat
         finally:
             stop.set()
             signs.join(timeout=SIGN_OF_LIFE_SECONDS)
-            with suppress(RedisError):  # its sign of life expires anyway
+            timer.join(timeout=SIGN_OF_LIFE_SECONDS)
+            with suppress(RedisError):  # its sign of life and its lock expire anyway
                 queueing.retire_worker(owner, queues)
+                scheduler.release_locks()
 
     def work(self, queues: list[str], *, burst: bool) -> None:
         """Work until stopped, or with `burst` until the queues are empty. Without `burst`, survive outages of Redis."""
