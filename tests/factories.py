@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from apps.benchmarks.models import Benchmark, Evaluation, Run
+from apps.benchmarks.models import Benchmark, Evaluation, Repeat, Run, Schedule
 from apps.collections.models import Collection, Document
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.datasets.versions import hash_ref
@@ -146,6 +146,14 @@ def make_round(run: Run, *, judges: Sequence[Any] = (), compares: bool = True, i
         item = RoundItem.objects.create(query=query, place=place, **planned, **pair)
         Slot.objects.create(round=opened, item=item, place=place, number=1)
     return opened
+
+
+def make_schedule(benchmark: Benchmark, *, repeats: int = 1, **fields: Any) -> Schedule:
+    """Return a schedule of the benchmark, with times at which it was refused."""
+    schedule = Schedule.objects.create(**{"name": "nightly", "cron": "0 3 * * *", "benchmark": benchmark, **fields})
+    rows = [Repeat(schedule=schedule, due_at=timezone.now(), problem="No index was ready.") for _ in range(repeats)]
+    Repeat.objects.bulk_create(rows)
+    return schedule
 
 
 def _sha256(text: str) -> str:

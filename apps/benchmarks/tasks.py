@@ -1,25 +1,38 @@
-"""Handlers of the operations on benchmarks, called by apps.operations."""
+"""Handlers of the operations on benchmarks, and jobs of schedules, called by apps.operations."""
 
 from typing import Any
+
+from django.db import close_old_connections
 
 from apps.benchmarks import progress
 from apps.benchmarks.measuring import again
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.running import finishing
 from apps.benchmarks.running.execution import execute
+from apps.benchmarks.schedules.jobs import list_timed_jobs, plan_end
+from apps.benchmarks.schedules.notifying import send
+from apps.benchmarks.schedules.starting import start_due
 from apps.operations.handlers import Handler
 from apps.operations.models import Operation
+from apps.operations.timing import schedule_lost
 from apps.retrieval.llms.answers import trim_answers
 
 
 class BenchmarkHandler(Handler):
     perform = staticmethod(execute)
-    stop = staticmethod(finishing.stop)
     list_completions = staticmethod(progress.list_completions)
 
     def finalise(self, operation: Operation) -> None:
         finishing.finish(operation)
         trim_answers()
+        plan_end(operation.subject_id)
+
+    def stop(self, operation: Operation) -> None:
+        finishing.stop(operation)
+        plan_end(operation.subject_id)
+
+    def tidy(self) -> None:
+        schedule_lost(list_timed_jobs())
 
     def name(self, operation: Operation) -> str:
         return f'benchmark "{Benchmark.objects.get(pk=operation.subject_id)}"'
@@ -41,3 +54,21 @@ class MeasuringHandler(Handler):
 
 handler = BenchmarkHandler()
 measuring_handler = MeasuringHandler()
+
+
+def start_repeat(schedule_id: str) -> None:
+    """Start the benchmark of a schedule that is due. The job `queueing.START_REPEAT`."""
+    close_old_connections()  # the database may have restarted since the last job, and RQ does not check
+    try:
+        start_due(schedule_id)
+    finally:
+        close_old_connections()
+
+
+def send_notice(notice_id: str) -> None:
+    """Send a notice. The job `queueing.SEND_NOTICE`."""
+    close_old_connections()
+    try:
+        send(notice_id)
+    finally:
+        close_old_connections()

@@ -148,7 +148,8 @@ class _Checks:
         if "@" in url.netloc or url.fragment:
             self._refuse("url", "must have neither a user nor a fragment: use headers and secret")
         uses_secret = any("{secret}" in text for text in target.headers.values())
-        if uses_secret != bool(target.secret):
+        has_use = uses_secret or isinstance(target, NoticeAddress)  # which signs notices by its secret
+        if (uses_secret and not target.secret) or (target.secret and not has_use):
             self._refuse("secret", "and a header with {secret} need each other")
         if target.secret and url.scheme == "http" and not target.private:
             self._refuse("url", "must begin with https://, or its secret would be sent in plain text")

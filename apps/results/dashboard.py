@@ -5,12 +5,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, F, Max, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet, Subquery
 from django.urls import reverse
+from django.utils.timezone import localtime
 from redis.exceptions import RedisError
 
 from apps.benchmarks.measuring.primary import select_facts
-from apps.benchmarks.models import Benchmark, GateOutcome
+from apps.benchmarks.models import Benchmark, GateOutcome, GateState, Repeat, Schedule
 from apps.datasets.models import Dataset, DatasetVersion
 from apps.judging.models import Round
 from apps.mappings.models import Mapping
@@ -102,7 +103,7 @@ class Task:
 
 
 def list_tasks(user: Any) -> Iterator[Task]:
-    """Yield what waits for `user`: drafts, mappings, open rounds, failed gates and benchmarks. Five queries.
+    """Yield what waits for `user`: drafts, mappings, rounds, gates, schedules, failed benchmarks. Six queries.
 
     Each only with the permission that its remedy needs; of each kind the latest few.
     """
@@ -133,15 +134,32 @@ def _list_dataset_tasks(user: Any) -> Iterator[Task]:
 
 def _list_benchmark_tasks(user: Any) -> Iterator[Task]:
     if user.has_perm("benchmarks.view_benchmark"):
-        for outcome in GateOutcome.objects.latest_failed(user)[:MAX_TASKS]:
+        judged = Repeat.objects.filter(benchmark=OuterRef("run__benchmark")).exclude(outcome="")
+        for outcome in GateOutcome.objects.latest_failed(user).filter(~Exists(judged))[:MAX_TASKS]:
             missed = f"{len(outcome.missed)} of {counted(len(outcome.checks), 'check')}"
             sentence = f"The gate on “{outcome.run}” of “{outcome.run.benchmark}” failed: {missed} did not pass."
             yield Task("door_front", sentence, "See which", change_url(outcome.run))
+    if user.has_perm("benchmarks.view_schedule"):
+        yield from _list_turns(user)
     if user.has_perm("benchmarks.change_benchmark"):
         failed = visible(Benchmark.objects.filter(status=Status.FAILED), user)
         for benchmark in failed.order_by("-created_at")[:MAX_TASKS]:
             url = reverse("admin:benchmark_results", args=[benchmark.pk])
             yield Task("error", f"The benchmark “{benchmark}” failed.", "See why, and retry", url)
+
+
+def _list_turns(user: Any) -> Iterator[Task]:
+    """Yield the schedules whose gate is red, and those whose last repeat turned it green."""
+    repeats = Repeat.objects.filter(schedule=OuterRef("pk"))
+    turned_at = repeats.exclude(turned="").values("ended_at")[:1]
+    last = repeats.filter(ended_at__isnull=False).values("turned")[:1]
+    annotated: QuerySet[Any] = Schedule.objects.annotate(turned_at=Subquery(turned_at), last=Subquery(last))
+    schedules = visible(annotated, user)
+    turned = schedules.filter(Q(state=GateState.RED) | Q(last=GateState.GREEN))
+    for schedule in turned.order_by("-turned_at")[:MAX_TASKS]:
+        when = f" on {localtime(schedule.turned_at):%Y-%m-%d}" if schedule.turned_at else ""
+        sentence = f"The gate of the schedule “{schedule}” turned {schedule.state}{when}."
+        yield Task("event_repeat", sentence, "See the repeats", change_url(schedule))
 
 
 def _describe_mapping(mapping: Any) -> Task:

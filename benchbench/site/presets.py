@@ -223,6 +223,7 @@ UNFOLD: dict[str, Any] = {
                     sidebar_item("Benchmarks", "leaderboard", "benchmarks.benchmark"),
                     sidebar_item("Runs", "directions_run", "benchmarks.run"),
                     sidebar_item("Baselines", "keep", "benchmarks.baseline"),
+                    sidebar_item("Schedules", "event_repeat", "benchmarks.schedule"),
                 ],
             },
             {

@@ -25,7 +25,7 @@ from apps.retrieval.models import CachedVector, ChunkSet, Index, VectorSpace
 from benchbench.site.history import note
 from benchbench.site.panels import build_list_url, change_url
 from tests.drafts import set_judgment
-from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping, make_round
+from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping, make_round, make_schedule
 from tests.rankings import add_ranking
 
 MOST = 12
@@ -54,6 +54,7 @@ def make_row_everywhere(number: int) -> None:
     runs, queries = list(benchmark.runs.all()), list(dataset.queries.order_by("key"))
     Baseline.objects.create(dataset=dataset, run=runs[0], name=name, reason=name, approved_by=owner)
     make_round(runs[0], name=name, owner=owner, judges=[owner, User.objects.create_user(f"{name}, judge")], items=2)
+    make_schedule(benchmark, name=name, owner=owner, repeats=2)
     document = collection.documents.order_by("external_id")[0]
     for query in queries:
         add_ranking(runs[0], query, [document.pk], scores=[1.0])

@@ -29,7 +29,7 @@ from tests.admin.addresses import make_world, paths
 from tests.admin.conftest import APPS
 from tests.benchmarks.gated import pinned
 from tests.created import create_benchmark
-from tests.factories import add_judgment, add_version, make_round
+from tests.factories import add_judgment, add_version, make_round, make_schedule
 from tests.pages import Address, addresses
 
 pytestmark = pytest.mark.thorough
@@ -64,6 +64,7 @@ def benchmark(library: Mapping) -> Benchmark:
     for run in made.runs.order_by("run_order")[:OTHERS]:
         pinned(run, f"baseline {run.run_order}")
         make_round(run)
+    make_schedule(made, repeats=3)
     issue_token(User.objects.get(username="ada"), name="of ada")
     Group.objects.create(name="search")
     note(User.objects.get(username="ada"), [made], "Looked at.")

@@ -34,6 +34,8 @@ def tell(walk: Walk) -> None:
     judge(walk, dataset, benchmark)
     grade(walk, benchmark)
     clear(walk, dataset, collection)
+    walk.caller.post(f"{DATASETS}/{dataset}/mappings/{mapping}/resolve")
+    repeat_nightly(walk, benchmark)
 
 
 def sign_in(walk: Walk) -> None:
@@ -213,6 +215,18 @@ def look(walk: Walk, benchmark: str) -> None:
         walk.ask("GET", f"/runs/{dense}/{of_run}")
     walk.ask("GET", "/comparison", run=[dense, sparse])
     walk.ask("GET", "/comparison/queries", run=sparse, baseline=dense, per_page=2)
+
+
+def repeat_nightly(walk: Walk, benchmark: str) -> None:
+    """Repeat the benchmark on a schedule."""
+    stated = {"benchmark_id": benchmark, "name": "Every night", "cron": "0 3 * * *", "rules": {"floors": {"mrr": 0.5}}}
+    path = f"/schedules/{walk.ask('POST', '/schedules', stated)['id']}"
+    walk.ask("GET", "/schedules")
+    walk.ask("PATCH", path, {"cron": "30 4 * * 1-5"})
+    walk.ask("GET", path)
+    walk.ask("POST", f"{path}/run")
+    walk.ask("GET", f"{path}/repeats")
+    walk.ask("DELETE", path)
 
 
 def judge(walk: Walk, dataset: str, benchmark: str) -> None:

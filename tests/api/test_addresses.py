@@ -21,7 +21,7 @@ from django.utils import timezone
 
 from apps.api import urls
 from apps.api.openapi import EXAMPLES
-from apps.benchmarks.models import Benchmark
+from apps.benchmarks.models import Benchmark, Schedule
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset, Judgment, Query
 from apps.judging.models import Grade, Round
@@ -34,7 +34,15 @@ from tests.api.story import MODEL, STAND_IN, tell
 from tests.api.test_isolation import POSTS_THAT_READ, addresses, world
 from tests.api.worlds import measured
 from tests.benchmarks.gated import pinned
-from tests.factories import add_judgment, add_version, make_benchmark, make_collection, make_mapping, make_round
+from tests.factories import (
+    add_judgment,
+    add_version,
+    make_benchmark,
+    make_collection,
+    make_mapping,
+    make_round,
+    make_schedule,
+)
 
 OPEN = {"sign_in", "refresh", "sign_out", "schema"}  # the first three are for whoever has no token yet
 MAKE_NOTHING = {*POSTS_THAT_READ, "next_items"}  # the last renews what is held: an old answer would be out of date
@@ -76,7 +84,14 @@ def test_every_creating_post_accepts_an_idempotency_key() -> None:
 def test_lists_exclude_rows_of_other_owners(callers: Callers) -> None:
     crowded(callers.owner.user)
     roots = [path for path, _ in lists() if "{" not in path and "comparison" not in path]
-    assert set(roots) == {"/benchmark-datasets", "/benchmarks", "/collections", "/judging-rounds", "/operations"}
+    assert set(roots) == {
+        "/benchmark-datasets",
+        "/benchmarks",
+        "/collections",
+        "/judging-rounds",
+        "/operations",
+        "/schedules",
+    }
     for path in roots:
         totals = [getattr(callers, name).get(path).json()["total"] for name in ("owner", "reader", "overseer", "other")]
         assert totals[0] >= ROWS, path
@@ -143,11 +158,12 @@ def crowded(owner: User) -> dict[str, Any]:
         make_benchmark(mapping, [0.5, None], name=f"benchmark {number}")
         pinned(benchmark.runs.get(run_order=1), f"of {number}")
         add_version(dataset)
+        schedule = make_schedule(benchmark, repeats=ROWS)
         judged = make_round(benchmark.runs.get(run_order=1), judges=[owner], items=ROWS)
     for item in judged.items.all():
         row = {"judge": owner, "judge_name": owner.username, "graded_at": timezone.now()}
         Grade.objects.create(item=item, grade=1, **row)
-    for model in (Collection, Dataset, Mapping, Benchmark, Index, Round):
+    for model in (Collection, Dataset, Mapping, Benchmark, Index, Round, Schedule):
         model.objects.update(owner=owner)
     for judgment in Judgment.objects.filter(query__dataset=dataset, since=1)[:ROWS]:
         Resolution.objects.create(mapping=lost, judgment=judgment, outcome="ambiguous", key="document_id")
@@ -158,7 +174,8 @@ def crowded(owner: User) -> dict[str, Any]:
         "measure": "ndcg@10",
         "slice": "relevant documents: 1",
     }
-    return values | filters | {"mapping_id": str(lost.pk), "round_id": str(judged.pk), "state": "open"}
+    newest = {"mapping_id": str(lost.pk), "round_id": str(judged.pk), "schedule_id": str(schedule.pk)}
+    return values | filters | newest | {"state": "open"}
 
 
 SHOWN = ("application/json", "multipart/form-data")

@@ -24,7 +24,7 @@ from apps.retrieval.models import Index
 from tests.api.callers import ROOT, Caller, Callers
 from tests.benchmarks.conftest import make_library
 from tests.created import create_benchmark
-from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping, make_round
+from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping, make_round, make_schedule
 
 POSTS_THAT_READ = {
     *("check_mapping", "preview_benchmark", "gate_benchmark", "gate_run", "preview_indexes", "preview_llm_judging")
@@ -97,6 +97,7 @@ def world(owner: User, name: str = "world") -> dict[str, Any]:
         "baseline_id": baseline.pk,
         "round_id": judged.pk,
         "item_id": judged.items.get().pk,
+        "schedule_id": make_schedule(benchmark, owner=owner).pk,
     }
 
 
@@ -156,6 +157,7 @@ def named(mapping: Mapping, run: Run, manifest: dict[str, Any]) -> dict[tuple[st
         ("POST", "gate_benchmark"): against,
         ("POST", "gate_run"): against,
         ("POST", "list_rounds"): {"run_ids": [str(run.pk)], "name": "r", "order": "depth"},
+        ("POST", "list_schedules"): {"benchmark_id": str(run.benchmark_id), "name": "s", "cron": "@", "baseline": "b"},
         ("POST", "list_baselines"): {"run_id": str(run.pk), "name": "main", "reason": "It is good."},
     }
 
@@ -198,6 +200,7 @@ def test_no_answer_reveals_names_of_hidden_objects(callers: Callers, shared: Map
         "baseline_id": UNKNOWN,
         "round_id": UNKNOWN,
         "item_id": 0,
+        "schedule_id": UNKNOWN,
     }
     for address in addresses():
         for method in address.acts:

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from apps.accounts.tokens import open_sign_in
 from apps.benchmarks.launching import launch
-from apps.benchmarks.models import Benchmark, QueryResult, Run
+from apps.benchmarks.models import Benchmark, QueryResult, Run, Schedule
 from apps.benchmarks.repeating.manifests import build_manifest
 from apps.benchmarks.repeating.reproducing import reproduce
 from apps.collections.models import Collection
@@ -25,7 +25,7 @@ from apps.retrieval.models import Index
 from tests.benchmarks.conftest import make_library
 from tests.benchmarks.gated import GOOD, POOR, make_gated, pinned, search
 from tests.created import create_benchmark
-from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping, make_round
+from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping, make_round, make_schedule
 from tests.rankings import change_rankings
 from tests.retrieval.llm_server import ollama_server
 
@@ -149,7 +149,8 @@ def worlds(owner: User) -> list[World]:
     made = measured()
     library = make_library(documents=6, queries=2)
     made += [repeated(library, owner), running(library), ready(library), unused()]
-    for model in (Collection, Dataset, Mapping, Benchmark, Index, Round):
+    repeated_nightly = make_schedule(Benchmark.objects.get(name="can start"))
+    for model in (Collection, Dataset, Mapping, Benchmark, Index, Round, Schedule):
         model.objects.update(owner=owner)
     lin = User.objects.create_user("lin", is_staff=True)
     for number, judged in enumerate(Round.objects.order_by("created_at")):
@@ -160,4 +161,5 @@ def worlds(owner: User) -> list[World]:
     refresh = str(open_sign_in(owner))
     manifest = next(world["manifest"] for world in made if "manifest" in world)
     common = {"baseline_id": made[0]["baseline_id"], "refresh": refresh, "manifest": manifest}
+    common["schedule_id"] = str(repeated_nightly.pk)
     return [common | world for world in made]

@@ -27,7 +27,7 @@ from apps.operations.models import Operation, Status
 from benchbench.access import visible
 from benchbench.site.admin import OwnedAdmin, VisibleFilter
 from benchbench.site.pages import staff
-from benchbench.site.panels import Button, Page, Panel, add_to, build_list_url, change_url
+from benchbench.site.panels import Button, Page, Panel, add_button, add_to, build_list_url, change_url
 
 
 def act_on_each(description: str, act: Callable[..., Any], message: str) -> Any:
@@ -186,6 +186,7 @@ class BenchmarkAdmin(OwnedAdmin):
         return [
             Button("Clone", "content_copy", href=form, needs=needs),
             Button("Again on the newest index", "update", href=f"{form}&newest=1", needs=needs),
+            add_button("Repeat on a schedule", "event_repeat", "benchmarks.schedule", benchmark=obj.pk, name=obj.name),
         ]
 
     def _list_actions(self, obj: Benchmark) -> list[Button]:

@@ -265,27 +265,27 @@ class CloneError(ConflictError):
 
 @transaction.atomic
 def clone(
-    benchmark: Benchmark, *, name: str = "", owner: User | None = None, allow_missing: bool | None = None
+    benchmark: Benchmark,
+    *,
+    name: str = "",
+    owner: User | None = None,
+    allow_missing: bool | None = None,
+    indexes: MappingType[str | None, Index] | None = None,
 ) -> Benchmark:
     """Create a pending benchmark with the mapping, matrix, measures and options of another.
 
     It uses the version that the mapping is resolved for now, and the newest indexes of the matrix's names that `owner`
     sees. A manifest, in contrast, runs on the same version and indexes. The clone keeps the experiment if version and
-    indexes are unchanged. `name` defaults to "…, copy", and `allow_missing` to that of the original. Raises CloneError
-    if an index is deleted or hidden from `owner`, and the errors of `create_benchmark` for the mapping.
+    indexes are unchanged. `name` defaults to "…, copy", `allow_missing` to that of the original, and `indexes`, by
+    their names in the matrix, to the newest. Raises CloneError if an index is deleted or hidden from `owner`, and the
+    errors of `create_benchmark` for the mapping.
     """
     require_searched(benchmark, "clone")
-    options, suffix = BenchmarkOptions.from_benchmark(benchmark), ", copy"
+    name = name or benchmark.name[: MAX_LENGTH - len(", copy")] + ", copy"
+    allow_missing = benchmark.allow_missing if allow_missing is None else allow_missing
+    options = replace(BenchmarkOptions.from_benchmark(benchmark), name=name, allow_missing=allow_missing)
     try:
-        copy = create_benchmark(
-            benchmark.mapping,
-            replace(
-                options,
-                name=name or benchmark.name[: MAX_LENGTH - len(suffix)] + suffix,
-                allow_missing=benchmark.allow_missing if allow_missing is None else allow_missing,
-            ),
-            owner=owner,
-        )
+        copy = create_benchmark(benchmark.mapping, options, owner=owner, indexes=indexes)
     except MatrixError as error:
         raise CloneError(f"The benchmark {benchmark.name!r} cannot be cloned. {error.message}") from None
     if benchmark.experiment and _load_basis(copy) == _load_basis(benchmark):

@@ -1,0 +1,135 @@
+"""The end of a schedule's benchmark: its comparison with the last and the baseline, its gate, and the gate's turn."""
+
+import logging
+from dataclasses import asdict
+from typing import Any
+
+from django.db.models import OuterRef
+from django.urls import reverse
+
+from apps.benchmarks.gates.baselines import find_baseline
+from apps.benchmarks.gates.gating import GateResult, gate
+from apps.benchmarks.gates.reports import render_headline
+from apps.benchmarks.gates.rules import read_rules
+from apps.benchmarks.measuring.primary import select_facts
+from apps.benchmarks.models import Baseline, Benchmark, GateState, Notice, Repeat, Run, Schedule
+from apps.benchmarks.schedules.jobs import filter_ended, plan_notice
+from apps.operations.models import Status
+from apps.operations.workers.limits import limited_transaction
+from apps.results.comparison.comparing import compare_runs
+from apps.results.comparison.describing import pick_strongest
+from benchbench.decimals import figure, short_signed
+from benchbench.errors import BenchbenchError
+from benchbench.ir.gate import Outcome
+from benchbench.timestamps import timestamp
+
+log = logging.getLogger(__name__)
+STATES = {Outcome.PASSED: GateState.GREEN, Outcome.FAILED: GateState.RED}  # an undecided gate keeps its state
+
+
+def end_repeat(repeat_id: str) -> None:
+    """Store the result of a repeat whose benchmark has ended, and a notice if its gate has turned.
+
+    One transaction stores both, so a killed worker leaves neither and the sweep tries again. The benchmark of a later
+    repeat decides the state: an earlier one that is retried changes only its own result. Raises HeldError.
+    """
+    with limited_transaction():
+        rows = filter_ended().select_related("benchmark__dataset_version__dataset", "benchmark__operation")
+        repeat = rows.select_for_update(of=("self",), skip_locked=True).filter(pk=repeat_id).first()
+        if repeat is None or repeat.benchmark is None:
+            return
+        schedules = Schedule.objects.select_related("owner", "benchmark")
+        schedule = repeat.schedule = schedules.select_for_update(of=("self",)).get(pk=repeat.schedule_id)
+        baseline, sentences = _find_baseline(schedule)
+        result, gate_sentences = _judge(schedule, repeat.benchmark, baseline)
+        sentences += [*gate_sentences, *_compare(repeat, repeat.benchmark, baseline)]
+        repeat.outcome = (result.outcome if result else Outcome.UNDECIDED) if schedule.rules.strip() else ""
+        repeat.turned = _turn(schedule, repeat)
+        repeat.ended_at, repeat.result = repeat.benchmark.completed_at, " ".join(sentences)
+        repeat.save(update_fields=["outcome", "turned", "ended_at", "result"])
+        if repeat.turned and schedule.notify:
+            payload = _build_payload(repeat, repeat.benchmark, result)
+            now = repeat.ended_at
+            plan_notice(Notice.objects.create(repeat=repeat, destination=schedule.notify, payload=payload, due_at=now))
+
+
+def _turn(schedule: Schedule, repeat: Repeat) -> str:
+    """Store the state of the gate, and return it if it turned, else "". The first state is a turn only if it is red."""
+    state = STATES.get(Outcome(repeat.outcome)) if repeat.outcome else None
+    is_last = not schedule.repeats.filter(due_at__gt=repeat.due_at, ended_at__isnull=False).exists()
+    if state is None or state == schedule.state or not is_last:
+        return ""
+    is_turn = bool(schedule.state) or state == GateState.RED
+    schedule.state = state
+    Schedule.objects.filter(pk=schedule.pk).update(state=state)
+    return state if is_turn else ""
+
+
+def _find_baseline(schedule: Schedule) -> tuple[Baseline | None, list[str]]:
+    """Return the schedule's current baseline, or None and a sentence if it is gone."""
+    if not schedule.baseline:
+        return None, []
+    try:
+        dataset = schedule.benchmark.dataset_version.dataset
+        return find_baseline(schedule.baseline, dataset, user=schedule.owner), []
+    except BenchbenchError as error:
+        return None, [error.message]
+
+
+def _judge(schedule: Schedule, benchmark: Benchmark, baseline: Baseline | None) -> tuple[GateResult | None, list[str]]:
+    """Return the result of the gate and a sentence; None if the benchmark did not complete or the gate cannot judge."""
+    if benchmark.status != Status.COMPLETED:
+        error = benchmark.operation.error if benchmark.operation else ""
+        return None, [f"The benchmark {'failed' if benchmark.status == Status.FAILED else 'was cancelled'}. {error}"]
+    if not schedule.rules.strip():
+        return None, []
+    try:
+        rules = read_rules(schedule.rules, location="The rules")
+        result = gate(benchmark, rules=rules, baseline=baseline, by=schedule.owner)
+    except BenchbenchError as error:
+        return None, [f"The gate cannot be decided. {error.message}"]
+    missed = ", ".join(check.name for verdict in result.verdicts for check in verdict.missed)
+    return result, [f"{render_headline(result)}{f' ({missed})' if missed else ''}."]
+
+
+def _compare(repeat: Repeat, benchmark: Benchmark, baseline: Baseline | None) -> list[str]:
+    """Return a sentence on the difference from the schedule's last completed benchmark, and one on the baseline."""
+    if benchmark.status != Status.COMPLETED:
+        return []
+    completed = repeat.schedule.repeats.filter(due_at__lt=repeat.due_at, benchmark__status=Status.COMPLETED)
+    last = completed.values_list("benchmark", flat=True).first() or repeat.schedule.benchmark_id
+    before = Benchmark.objects.filter(pk=last).annotate(facts=select_facts(run__benchmark=OuterRef("pk"))).first()
+    best = Run.objects.filter(pk=before.facts["run"]).first() if before and before.facts else None
+    sentences = [_describe_change(benchmark, best, f"the last, “{before}”")] if best else []
+    return sentences + (
+        [_describe_change(benchmark, baseline.run, f"the baseline “{baseline.name}”")] if baseline else []
+    )
+
+
+def _describe_change(benchmark: Benchmark, reference: Run, name: str) -> str:
+    """Return how the best run differs from a reference. All runs are one family: their values choose the best."""
+    runs = benchmark.runs.filter(status=Run.Status.COMPLETED)
+    try:
+        comparison = compare_runs(pick_strongest([*runs, reference], baseline=reference), baseline=reference)
+    except BenchbenchError as error:
+        return f"Against {name}: cannot be compared. {error.message}"
+    best = next(run for run in comparison.order if run != comparison.reference)
+    means = comparison.comparison.means
+    change = f"{figure(means[best])} {comparison.measure}, {short_signed(means[best] - means[comparison.reference])}"
+    label = f"{comparison.runs[best].label}: " if len(comparison.runs) > 2 else ""
+    return f"Against {name}: {label}{change}, {comparison.find_standing(best)}."
+
+
+def _build_payload(repeat: Repeat, benchmark: Benchmark, result: GateResult | None) -> dict[str, Any]:
+    """Return the content of a notice. The path is below the address of the site, which BenchBench does not know."""
+    checks = [asdict(check) for verdict in result.verdicts for check in verdict.missed] if result else []
+    fields = ("name", "required", "observed", "outcome", "note")
+    return {
+        "schedule": {"id": str(repeat.schedule_id), "name": repeat.schedule.name},
+        "benchmark": {"id": str(benchmark.pk), "name": benchmark.name},
+        "state": repeat.turned,
+        "failed": [{field: check[field] for field in fields} for check in checks],
+        "verdict": repeat.result,
+        "path": reverse("admin:benchmark_results", args=[benchmark.pk]),
+        "ended_at": timestamp(benchmark.completed_at) if benchmark.completed_at else None,
+    }

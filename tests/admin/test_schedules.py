@@ -1,0 +1,106 @@
+"""Schedules in the admin: made from a benchmark's page, changed, run at once, and their turns on the start page."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from apps.benchmarks.models import Benchmark, Notice, Repeat, Schedule
+from apps.mappings.models import Mapping
+from apps.results.repeats import end_repeat
+from benchbench.site.panels import change_url
+from tests.admin.conftest import MakeStaff
+from tests.benchmarks.conftest import make_library
+from tests.benchmarks.gated import GOOD, POOR, make_gated, pinned, search
+from tests.created import create_benchmark
+from tests.factories import make_schedule
+
+ADD = "/admin/benchmarks/schedule/add/"
+
+
+@pytest.fixture
+def benchmark(db: None) -> Benchmark:
+    made = search(make_gated(), GOOD, POOR)
+    pinned(made.runs.get(run_order=1))
+    return made
+
+
+def stated(benchmark: Any, **values: Any) -> dict[str, Any]:
+    return {"name": "nightly", "benchmark": benchmark, "cron": "0 3 * * *", "enabled": "on", **values}
+
+
+def test_button_of_a_benchmark_leads_to_its_schedule(admin_client: Client, benchmark: Benchmark) -> None:
+    page = admin_client.get(change_url(benchmark)).content.decode()
+    form = f"{ADD}?benchmark={benchmark.pk}&amp;name=nightly"
+    assert form in page
+    shown = admin_client.get(form.replace("&amp;", "&")).content.decode()
+    assert "Current: main." in shown
+    rules = "against_baseline: {mrr: {may_lose: 0.01}}"
+    values = stated(benchmark.pk, rules=rules, baseline="main", newest_indexes="on")
+    assert admin_client.post(ADD, values).status_code == 302
+    made = Schedule.objects.get()
+    assert made.owner == User.objects.get(username="admin")
+    assert made.next_run
+    assert made.next_run > timezone.now()
+    assert admin_client.post(change_url(made), values | {"enabled": "", "rules": ""}).status_code == 302
+    made.refresh_from_db()
+    assert (made.enabled, made.next_run, made.rules) == (False, None, "")
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"cron": "at night"}, "is not a cron expression that comes due"),
+        ({"rules": "floors: 3"}, "The rules, floors"),
+        ({"baseline": "none such"}, "has no current baseline"),
+        ({"notify": "none such"}, "Select a valid choice"),
+        ({"benchmark": "x"}, "This field is required"),
+    ],
+)
+def test_errors_are_shown_at_their_fields(
+    admin_client: Client, benchmark: Benchmark, values: dict[str, str], sentence: str
+) -> None:
+    answer = admin_client.post(ADD, stated(benchmark.pk) | values)
+    assert sentence in answer.content.decode()
+    assert list(answer.context["adminform"].form.errors) == list(values)
+    assert not Schedule.objects.exists()
+
+
+def test_hidden_benchmark_or_baseline_cannot_be_chosen(
+    client: Client, make_staff: MakeStaff, benchmark: Benchmark
+) -> None:
+    Benchmark.objects.update(owner=User.objects.create_user("grace"))
+    client.force_login(make_staff("bea"))
+    assert "Current:" not in client.get(f"{ADD}?benchmark={benchmark.pk}").content.decode()
+    assert client.post(ADD, stated(benchmark.pk)).status_code == 200
+    assert not Schedule.objects.exists()
+
+
+def test_run_now_starts_a_benchmark_of_the_owner(admin_client: Client, transactional_db: None) -> None:
+    mapping: Mapping = make_library()
+    schedule = make_schedule(create_benchmark(mapping, name="words", matrix={"search_modes": ["sparse"]}))
+    chosen = {"action": "run_selected", "_selected_action": [str(schedule.pk)], "next": change_url(schedule)}
+    url = reverse("admin:benchmarks_schedule_changelist")
+    assert "Started “nightly, " in admin_client.post(url, chosen, follow=True).content.decode()
+    assert "is still running" in admin_client.post(url, chosen, follow=True).content.decode()
+    page = admin_client.get(change_url(schedule)).content.decode()
+    assert "No index was ready." in page, "of an earlier time"
+
+
+def test_turn_is_shown_on_start_and_on_the_schedule(admin_client: Client, benchmark: Benchmark) -> None:
+    schedule = make_schedule(benchmark, repeats=0, rules="floors: {mrr: 0.6}", notify="team")
+    start, sentence = reverse("admin:index"), "The gate of the schedule “nightly” turned {}"
+    for ranks, state in ((GOOD, ""), (POOR, "red"), (POOR, "red"), (GOOD, "green"), (GOOD, "")):
+        night = search(benchmark.mapping, ranks, completed_at=timezone.now())
+        end_repeat(str(Repeat.objects.create(schedule=schedule, due_at=timezone.now(), benchmark=night).pk))
+        page = admin_client.get(start).content.decode()
+        assert page.count("The gate of the schedule") == bool(state)
+        assert not state or sentence.format(state) in page
+        assert "The gate on" not in page, "the schedule tells it"
+    Notice.objects.update(error="The receiver team refused the connection.")
+    page = admin_client.get(change_url(schedule)).content.decode()
+    assert page.count("turned red") == page.count("turned green") == 1
+    assert "waits for team (The receiver team refused the connection.)" in page

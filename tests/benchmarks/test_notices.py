@@ -1,0 +1,204 @@
+"""Notices sent to a real receiver on this machine: once, again after a failure, and after a worker was killed."""
+
+import contextlib
+import hashlib
+import hmac
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import django_rq
+import pytest
+import stamina
+from django.utils import timezone
+from rq.scheduler import RQScheduler
+
+from apps.benchmarks.models import Notice, Schedule
+from apps.benchmarks.schedules.jobs import list_timed_jobs, plan_start
+from apps.benchmarks.schedules.notifying import GIVE_UP, list_destinations, send
+from apps.benchmarks.schedules.saving import save_schedule
+from apps.operations.queueing import QUICK
+from tests.benchmarks.conftest import make_library
+from tests.benchmarks.gated import GOOD, make_gated, search
+from tests.benchmarks.test_kill import until
+from tests.created import create_benchmark
+from tests.factories import make_schedule
+
+SECRET = "correct horse battery staple"
+
+
+class Receiver(ThreadingHTTPServer):
+    """A receiver that stores requests and answers with the next of `statuses`, at last 204."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.requests: list[tuple[dict[str, str], bytes]] = []
+        self.statuses: list[int] = []
+        self.seconds = 0.0
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Receiver
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.requests.append((dict(self.headers), body))
+        time.sleep(self.server.seconds)
+        self.send_response(self.server.statuses.pop(0) if self.server.statuses else 204)
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    server = Receiver()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    with stamina.set_testing(True, attempts=2):  # without waiting between them
+        yield server
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def declare(receiver: Receiver, tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Declare the receiver as `team`, with further keys."""
+
+    def declare(url: str = f"http://127.0.0.1:{receiver.server_port}/hooks", private: str = "true") -> None:
+        file = tmp_path / "engines.yaml"
+        file.write_text(f"notices:\n  team: {{url: '{url}', secret: TEAM_HOOK, private: {private}}}\n")
+        settings.BENCHBENCH_ENGINES = str(file)
+        monkeypatch.setenv("TEAM_HOOK", SECRET)
+
+    declare()
+    return declare
+
+
+def make_notice(**fields: Any) -> Notice:
+    schedule = make_schedule(search(make_gated(), GOOD))
+    values = {"destination": "team", "payload": {"state": "red"}, "due_at": timezone.now(), **fields}
+    return Notice.objects.create(repeat=schedule.repeats.get(), **values)
+
+
+@pytest.fixture
+def notice(db: None, declare: Any) -> Notice:
+    return make_notice()
+
+
+def test_notice_is_signed_and_sent_once(notice, receiver):
+    assert list_destinations() == ["team"]
+    send(str(notice.pk))
+    send(str(notice.pk))
+    [(headers, body)] = receiver.requests
+    assert json.loads(body) == {"id": str(notice.pk), "state": "red"}
+    assert headers["Idempotency-Key"] == str(notice.pk)
+    digest = hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()
+    assert headers["X-BenchBench-Signature"] == f"sha256={digest}"
+    notice.refresh_from_db()
+    assert notice.delivered_at
+    assert notice.status_text == "sent to team"
+
+
+def test_receiver_that_is_busy_is_asked_again_at_once(notice, receiver):
+    receiver.statuses = [503]
+    send(str(notice.pk))
+    first, second = (headers["Idempotency-Key"] for headers, _ in receiver.requests)
+    assert first == second
+    assert Notice.objects.get().delivered_at
+
+
+def test_receiver_that_is_down_gets_the_notice_later(notice, receiver, declare):
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        declare(f"http://127.0.0.1:{closed.getsockname()[1]}/hooks")
+        send(str(notice.pk))
+    notice.refresh_from_db()
+    assert notice.status_text.startswith("waits for team (The receiver team refuses or breaks connections")
+    assert SECRET not in notice.error
+    assert timedelta(seconds=50) < notice.due_at - timezone.now() < timedelta(minutes=2)
+    assert [job.at for job in list_timed_jobs() if job.argument == str(notice.pk)] == [notice.due_at]
+    declare()
+    Notice.objects.update(due_at=timezone.now())
+    send(str(notice.pk))
+    assert len(receiver.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("url", "private", "sentence"),
+    [(None, "false", "is not allowed"), ("https://[::1]/", "false", "is not allowed")],
+)
+def test_private_address_gets_nothing_unless_declared(db, receiver, declare, url, private, sentence):
+    declare(url or f"https://127.0.0.1:{receiver.server_port}/", private)
+    notice = make_notice()
+    send(str(notice.pk))
+    notice.refresh_from_db()
+    assert sentence in notice.error
+    assert receiver.requests == []
+
+
+def test_redirect_is_refused_and_given_up_after_a_day(notice, receiver):
+    receiver.statuses = [302]
+    Notice.objects.update(created_at=timezone.now() - GIVE_UP)
+    send(str(notice.pk))
+    notice.refresh_from_db()
+    assert len(receiver.requests) == 1
+    assert notice.due_at is None
+    assert notice.status_text.startswith("given up: team (The receiver team answered with a redirect")
+
+
+@pytest.mark.thorough
+def test_workers_repeat_compare_and_notify_though_one_is_killed(
+    transactional_db, receiver, declare, settings, process_environment
+):
+    """RQ's scheduler starts a benchmark in real workers; the first is killed while it sends the notice."""
+    benchmark = create_benchmark(make_library(), name="words", matrix={"search_modes": ["sparse"]})
+    rules = "latency_ms: {mean: 0}"  # which no search reaches
+    schedule = save_schedule(
+        Schedule(name="nightly", benchmark=benchmark, cron="0 3 * * *", rules=rules, notify="team")
+    )
+    Schedule.objects.update(next_run=timezone.now() - timedelta(days=1))
+    plan_start(Schedule.objects.get())
+    receiver.seconds = 60.0
+    environment = {"BENCHBENCH_SWEEP_SECONDS": "1", "BENCHBENCH_ENGINES": settings.BENCHBENCH_ENGINES}
+    command = [sys.executable, "manage.py", "worker"]
+    workers: list[subprocess.Popen[bytes]] = []
+
+    def start() -> None:
+        workers.append(
+            subprocess.Popen(
+                command, cwd=settings.BASE_DIR, env=process_environment | environment, start_new_session=True
+            )
+        )
+
+    try:
+        start()
+        until(lambda: bool(receiver.requests), "the first request")
+        os.killpg(workers[0].pid, signal.SIGKILL)
+        receiver.seconds = 0.0
+        django_rq.get_connection("default").delete(RQScheduler.get_locking_key(QUICK))
+        Notice.objects.update(due_at=timezone.now())  # as after its lease
+        start()
+        until(lambda: Notice.objects.get().delivered_at is not None, "the delivery")
+    finally:
+        for worker in workers:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(worker.pid, signal.SIGKILL)
+            worker.wait()
+    first, second = (json.loads(body) for _, body in receiver.requests)
+    assert first == second
+    assert (first["state"], first["failed"][0]["outcome"]) == ("red", "failed")
+    assert first["id"] == str(Notice.objects.get().pk)
+    [repeat] = schedule.repeats.all()
+    assert (repeat.turned, repeat.outcome) == ("red", "failed")
+    assert repeat.result == first["verdict"]
