@@ -3,19 +3,23 @@
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 import pytest
 import yaml
+from django.conf import settings
 
 from apps.benchmarks.defining.previewing import preview
 from apps.benchmarks.launching import launch, retry
 from apps.benchmarks.measuring.reading import load_rankings
 from apps.benchmarks.models import Benchmark
+from apps.engines.asking import breakers
+from apps.judging.handing import find_snippet
 from apps.mappings.creating import ensure_external
 from apps.operations.working import wait
 from benchbench.ir.planning.matrix import MatrixError
@@ -33,6 +37,7 @@ class Shop(ThreadingHTTPServer):
         self.ranking: list[str] = []
         self.seconds = 0.0
         self.failing = False
+        self.unavailable: Callable[[int], bool] = lambda number: False  # by the number of the request, from 1
         self.asked: list[tuple[str, float]] = []
 
 
@@ -45,9 +50,13 @@ class Handler(BaseHTTPRequestHandler):
         self.server.asked.append((values["q"], time.monotonic()))
         time.sleep(self.server.seconds)
         ids = self.server.ranking[:: -1 if values.get("newest") == "true" else 1]
-        hits = [{"id": one, "score": 1.0} for one in ids[: int(values["size"])]]
+        hits = [
+            {"id": one, "score": 1.0, "title": f"Title of {one}", "text": f"about {one}"}
+            for one in ids[: int(values["size"])]
+        ]
         body = json.dumps({"hits": hits, "done": True}).encode()
-        self.send_response(500 if self.server.failing else 200)
+        is_unavailable = self.server.unavailable(len(self.server.asked))
+        self.send_response(503 if is_unavailable else 500 if self.server.failing else 200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -66,11 +75,19 @@ def shop(tmp_path, settings) -> Iterator[Shop]:
         "parameters": {"newest": {"default": False}},
         "private": True,
         "page_size": 100,
-        "answer": {"hits": "hits", "id": "id", "score": "score", "complete_when": "done"},
+        "answer": {
+            "hits": "hits",
+            "id": "id",
+            "score": "score",
+            "title": "title",
+            "snippet": "text",
+            "complete_when": "done",
+        },
     }
     path = tmp_path / "engines.yaml"
     path.write_text(yaml.safe_dump({"engines": {"shop": declared}}))
     settings.BENCHBENCH_ENGINES = str(path)
+    breakers.clear()
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield server
     server.shutdown()
@@ -140,6 +157,9 @@ def test_ids_alone_are_enough_for_an_engine(library, shop):
     matrix = {"engines": ["shop"], "top_k_values": [20]}
     benchmark = run_benchmark(mapping, name="b", matrix=matrix)
     assert list_documents(benchmark, 1) == [shop.ranking] * 3
+    document = mapping.collection.documents.get(external_id="elsewhere")
+    assert (document.title, document.text) == ("Title of elsewhere", "")
+    assert find_snippet(library.dataset.queries.first().text, document) == "about elsewhere"
     full = run_benchmark(library, name="c", matrix=matrix | {"engines": ["shop(newest=true)"]})
     assert full.runs.get().error_message.startswith("Every query failed; the first: The engine named the document")
 
@@ -156,6 +176,33 @@ def test_an_answer_is_asked_for_once(library, shop):
     assert len(shop.asked) == 3
     run_benchmark(library, name="c", matrix={"engines": ["shop"]})
     assert len(shop.asked) == 6
+
+
+def test_requests_that_fail_for_now_are_repeated_and_counted(library, shop):
+    shop.unavailable = lambda number: number % 3 == 1
+    run = run_benchmark(library, name="b", matrix={"engines": ["shop"]}).runs.get()
+    assert (run.status, run.failed_queries) == ("completed", 0)
+    retries = len(shop.asked) - 3
+    assert run.provenance["engine"]["retries"] == retries > 0
+    assert any("failed at first" in warning for warning in run.warnings)
+
+
+@pytest.mark.thorough
+def test_an_arm_waits_for_an_engine_that_is_down(library, shop):
+    """And fails with a sentence once its patience ends; a retry asks for the rest."""
+    shop.unavailable = lambda number: 2 <= number <= 12
+    run = run_benchmark(library, name="b", matrix={"engines": ["shop"]}).runs.get()
+    assert (run.status, run.failed_queries) == ("completed", 0)
+    shop.asked.clear()
+    path = Path(settings.BENCHBENCH_ENGINES)
+    path.write_text(path.read_text() + "    patience: 1\n")
+    shop.unavailable = lambda number: number > 1
+    benchmark = run_benchmark(library, name="c", matrix={"engines": ["shop"]})
+    assert benchmark.runs.get().status == "failed"
+    assert benchmark.runs.get().error_message.startswith("The engine shop is down: it did not answer for 1 seconds")
+    shop.unavailable = lambda number: False
+    wait(retry(benchmark))
+    assert (benchmark.runs.get().status, benchmark.runs.get().failed_queries) == ("completed", 0)
 
 
 def test_an_open_loop_counts_the_waiting(library, shop):
