@@ -71,6 +71,13 @@ def test_invalid_query_is_rejected_at_its_field(callers: Callers) -> None:
     assert find_draft(dataset) is None
 
 
+def test_weight_of_a_query_is_a_positive_number(callers: Callers) -> None:
+    _, path = fruit(callers.owner)
+    assert done(callers.owner.ask("PATCH", path_of(path), {"weight": 12}), 200)["weight"] == 12
+    for wrong in (0, -1, "12", True, 1e13, None):
+        assert_refused(callers.owner.ask("PATCH", path_of(path), {"weight": wrong}), 400, field="weight")
+
+
 def test_post_adds_a_judgment_and_returns_its_fields(callers: Callers) -> None:
     dataset, path = fruit(callers.owner)
     query = path_of(path)

@@ -6,7 +6,7 @@ from django.db.models import Count, F, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from unfold.decorators import display
 
 from apps.benchmarks.measuring.primary import annotate_last, order_by_fact
@@ -23,8 +23,11 @@ from benchbench.site.panels import add_to, build_list_url, change_url
 def value(row: Any) -> str | None:
     """Return the primary measure of a run, or of the best run of a benchmark: ".6451 nDCG@10"."""
     facts = row.facts
-    name = facts and name_mean(f"nDCG@{facts['k']}", name_means(facts["weighting"]))
-    return facts and format_html('{} <span class="bb-hint">{}</span>', figure(facts["value"]), name)
+    if not facts:
+        return None
+    hints = filter(None, [f"nDCG@{facts['k']}", name_means(facts["weighting"])])
+    words = format_html_join(" ", '<span class="bb-hint">{}</span>', ((hint,) for hint in hints))
+    return format_html("{} {}", figure(facts["value"]), words)
 
 
 @display(description="best run", ordering="facts__label", empty_value="–")
@@ -36,7 +39,9 @@ def best_run(row: Any) -> str | None:
 @display(description="judged", ordering=order_by_fact("judged"), empty_value="–")
 def judged(row: Any) -> str | None:
     facts = row.facts
-    return format_share(facts["judged"]) if facts and facts["judged"] is not None else None
+    if not facts or facts["judged"] is None:
+        return None
+    return name_mean(format_share(facts["judged"]), name_means(facts["weighting"]))
 
 
 @display(description="took", ordering=F("completed_at") - F("started_at"), empty_value="–")

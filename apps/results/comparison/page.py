@@ -85,7 +85,7 @@ def _describe_uneven(comparison: RunComparison) -> str:
     if judged is None:
         return ""
     means = describing.compute_means(judged[:, comparison.members], comparison.compared_weights)
-    return describe_uneven(dict(zip(comparison.labels, means, strict=True)))
+    return describe_uneven(dict(zip(comparison.labels, means, strict=True)), comparison.means_name)
 
 
 def count_omitted_runs(runs: Sequence[Run]) -> int:

@@ -72,14 +72,18 @@ def get_cached(name: str, evaluation: Evaluation, compute: Callable[[], T]) -> T
     return cast(T, cache.get_or_set(key, compute, KEPT_SECONDS))
 
 
-def describe_uneven(judged: Mapping[str, float | None]) -> str:
-    """Return a warning if runs are judged unevenly, from their mean Judged@k by label; else ""."""
+def describe_uneven(judged: Mapping[str, float | None], means_name: str = "") -> str:
+    """Return a warning if runs are judged unevenly, from their mean Judged@k by label; else "".
+
+    `means_name` is the kind of these means.
+    """
     shares = {label: share for label, share in judged.items() if share is not None}
     if not is_uneven(list(shares.values())):
         return ""
     low, high = min(shares, key=lambda label: shares[label]), max(shares, key=lambda label: shares[label])
+    kind = f", {means_name}," if means_name else ""
     return (
-        f"Judgment coverage differs: {100 * shares[low]:.1f} % of the top results of “{low}” are "
+        f"Judgment coverage differs: {100 * shares[low]:.1f} % of the top results of “{low}”{kind} are "
         f"judged, but {100 * shares[high]:.1f} % of “{high}”. The less judged run may be better than "
         "its values show: compare the condensed values and bounds on the run pages."
     )

@@ -84,7 +84,8 @@ def _check_coverage(board: Leaderboard) -> dict[str, Any]:
     labels = zip(board.rows, build_labels(board.runs), strict=True)
     judged = {label: row.values.get(name) for row, label in labels if not row.provisional}
     shares = [share for share in judged.values() if share is not None]
-    return {"judged_name": name, "uneven": describe_uneven(judged), "low": min(shares, default=1.0) < LOW}
+    uneven = describe_uneven(judged, board.means_name)
+    return {"judged_name": name, "uneven": uneven, "low": min(shares, default=1.0) < LOW}
 
 
 def _describe_indexes(board: Leaderboard, benchmark: Benchmark) -> dict[str, Any]:
