@@ -12,6 +12,7 @@ from apps.benchmarks.running.execution import execute
 from apps.benchmarks.schedules.jobs import list_timed_jobs, plan_end
 from apps.benchmarks.schedules.notifying import send
 from apps.benchmarks.schedules.starting import start_due
+from apps.engines import storing
 from apps.operations.handlers import Handler
 from apps.operations.models import Operation
 from apps.operations.timing import schedule_lost
@@ -25,6 +26,7 @@ class BenchmarkHandler(Handler):
     def finalise(self, operation: Operation) -> None:
         finishing.finish(operation)
         trim_answers()
+        storing.trim_answers()
         plan_end(operation.subject_id)
 
     def stop(self, operation: Operation) -> None:

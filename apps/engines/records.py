@@ -1,5 +1,6 @@
 """Records of declarations: search engines with their parameters and answers, and addresses of notices."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
@@ -45,6 +46,18 @@ class Parameter(StrictRecord):
     choices: list[Any] | None = None
     words: str = ""
 
+    @property
+    def default_text(self) -> str:
+        return format_text(self.default)
+
+    @property
+    def limits_text(self) -> str:
+        """The choices or limits, for people; empty if there are none."""
+        if self.choices is not None:
+            return ", ".join(map(format_text, self.choices))
+        limits = {"from": self.minimum, "to": self.maximum}
+        return " ".join(f"{word} {number:g}" for word, number in limits.items() if number is not None)
+
     def check(self, value: Any) -> Value:
         """Return a value of the parameter's type, or raise ValueError with a clause."""
         if isinstance(self.default, str) and isinstance(value, bool | int | float):
@@ -53,7 +66,7 @@ class Parameter(StrictRecord):
         if isinstance(self.default, bool | str):
             if type(value) is not type(self.default):
                 raise ValueError("must be true or false" if isinstance(self.default, bool) else "must be a text")
-        elif not is_number:
+        elif not is_number or not math.isfinite(value):
             raise ValueError("must be a number")
         if self.choices is not None and value not in self.choices:
             raise ValueError(f"must be one of {', '.join(map(format_text, self.choices))}")
@@ -173,6 +186,10 @@ class NoticeAddress(StrictRecord):
     headers: dict[str, str] = field(default_factory=dict)
     private: bool = False
     ca_file: str = ""
+
+    @property
+    def host(self) -> str:
+        return urlsplit(self.url).netloc
 
     def read_secret(self) -> Secret:
         """Return the secret. Raises EngineError if its environment variable is not set."""

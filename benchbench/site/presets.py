@@ -126,10 +126,10 @@ def sidebar_item(title: str, icon: str, model: str) -> dict[str, Any]:
 
 
 def at_operations(request: HttpRequest) -> bool:
-    """Return whether a page is about operations; the page of the workers, whose address lies below, is not."""
-    lists = reverse_lazy("admin:operations_operation_changelist"), reverse_lazy("admin:workers")
-    below, workers = (request.path.startswith(str(address)) for address in lists)
-    return below and not workers
+    """Return whether a page is about operations; those of workers and engines, whose addresses lie below, are not."""
+    lists = [reverse_lazy(f"admin:{name}") for name in ("operations_operation_changelist", "workers", "engines")]
+    below, *elsewhere = (request.path.startswith(str(address)) for address in lists)
+    return below and not any(elsewhere)
 
 
 def may_view(permission: str) -> Callable[[HttpRequest], bool]:
@@ -236,6 +236,8 @@ UNFOLD: dict[str, Any] = {
                     sidebar_item("Operations", "settings_b_roll", "operations.operation") | {"active": at_operations},
                     sidebar_item("Workers", "engineering", "operations.operation")
                     | {"link": reverse_lazy("admin:workers")},
+                    sidebar_item("Engines", "travel_explore", "operations.operation")
+                    | {"link": reverse_lazy("admin:engines")},
                     {
                         "title": "Queues",
                         "icon": "reorder",

@@ -1,0 +1,177 @@
+"""Declarations of engines: what a file may say, and how each error names its place."""
+
+import os
+
+import pytest
+
+from apps.engines.apps import check_declarations
+from apps.engines.declarations import list_engines, load_engine, load_notice_address
+from apps.engines.errors import EngineError
+from apps.engines.secrets import Secret
+from apps.engines.sending import Page, build_request
+from apps.engines.storing import Question
+from benchbench.errors import BenchbenchError
+from tests.engines.conftest import shop
+
+URL = "https://search.example/find"
+BOOST = {"boost": {"default": 1, "minimum": 0, "maximum": 10}, "mode": {"default": "any", "choices": ["any", "all"]}}
+QUERY = {"q": "{query}", "size": "{size}", "b": "{boost}", "m": "{mode}"}
+
+
+def request(engine, text="red shoes", *, parameters=None, secret="", number=0, **options):
+    parameters = engine.complete(parameters or {})
+    return build_request(engine, parameters, Question("q", text, **options), Page(10, number), Secret(secret))
+
+
+class TestFile:
+    @pytest.mark.parametrize(
+        ("changes", "message"),
+        [
+            ({"url": None}, "engines.shop is missing the key url"),
+            ({"colour": 1}, "engines.shop has the unknown key 'colour'"),
+            ({"url": "ftp://x.example"}, "engines.shop.url must begin with http:// or https:// and a fixed host"),
+            ({"url": "https://{query}/"}, "engines.shop.url must begin with http"),
+            ({"url": "https://me:key@x.example/"}, "engines.shop.url must have neither a user nor a fragment"),
+            ({"query": {"q": "{query}", "x": "{colour}"}}, "engines.shop.query has the unknown placeholder {colour}"),
+            ({"query": {"q": "{query}", "x": "{secret}"}}, "engines.shop.query has the unknown placeholder {secret}"),
+            ({"query": {"q": "boots"}}, "engines.shop.query must contain {query}"),
+            ({"query": {"q": "{vector}"}}, "engines.shop.encoder and a template with {vector} need each other"),
+            ({"body": {"q": "{query}"}}, "engines.shop.method must be POST"),
+            ({"headers": {"K": "{secret}"}}, "engines.shop.secret and a header with {secret} need each other"),
+            ({"secret": "KEY"}, "engines.shop.secret and a header with {secret} need each other"),
+            ({"parameters": BOOST}, "engines.shop.parameters.boost is not used in any template"),
+            (
+                {"parameters": {"boost": {"default": [1]}}},
+                "engines.shop.parameters.boost.default must be a text, a number",
+            ),
+            (
+                {"parameters": {"boost": {"default": 1, "maximum": 0}}, "query": {"q": "{query}{boost}"}},
+                "engines.shop.parameters.boost.default must be at most 0",
+            ),
+            ({"answer": {"hits": "hits", "id": "a[b"}}, "engines.shop.answer.id is not a JMESPath expression"),
+            ({"answer": {"hits": "hits"}}, "engines.shop.answer is missing the key id"),
+            ({"document": {"by": "name"}}, "engines.shop.document.by must be"),
+            ({"timeouts": {"total": 0}}, "engines.shop.timeouts.total must be a number above 0, not 0"),
+            ({"preset": "altavista"}, "engines.shop.preset must be one of chroma, datasette"),
+            ({"preset": "typesense"}, "engines.shop.variables is missing the key address (The address of the server"),
+            ({"variables": {"size": 3, "x": 1}}, "engines.shop.variables.x is not used"),
+            ({"variables": {"colour": 3}}, "engines.shop.variables.colour is not used"),
+        ],
+    )
+    def test_a_wrong_key_is_named_with_its_path(self, declare, changes, message):
+        entry = {key: value for key, value in {**shop(URL), **changes}.items() if value is not None}
+        declare({"shop": entry})
+        with pytest.raises(BenchbenchError) as refused:
+            list_engines()
+        assert refused.value.message.startswith(f"engines.yaml, {message}")
+        [check] = check_declarations()
+        assert (check.id, check.msg) == ("benchbench.E004", refused.value.message)
+
+    def test_a_secret_is_not_sent_in_plain_text(self, declare):
+        entry = shop("http://x.example/", secret="KEY", headers={"K": "{secret}"})
+        declare({"shop": entry | {"private": False}})
+        with pytest.raises(BenchbenchError, match="its secret would be sent in plain text"):
+            list_engines()
+        declare({"shop": entry})
+        assert load_engine("shop").private
+
+    def test_a_changed_file_is_read_again(self, declare, settings):
+        settings.BENCHBENCH_ENGINES = ""
+        assert list_engines() == []
+        with pytest.raises(EngineError, match="The engine shop is not declared in BENCHBENCH_ENGINES: declare it"):
+            load_engine("shop")
+        for version in ("1", "2"):
+            declare({"shop": shop(URL, version=version)})
+            assert load_engine("shop").version == version
+        with pytest.raises(EngineError, match="choose one of shop"):
+            load_engine("store")
+
+    def test_a_missing_secret_is_a_warning_with_its_name(self, declare, monkeypatch):
+        notices = {"team": {"url": URL, "secret": "TEAM_HOOK", "headers": {"X": "{secret}"}}}
+        declare({"shop": shop(URL)}, notices)
+        [check] = check_declarations()
+        assert "needs the environment variable TEAM_HOOK" in check.msg
+        monkeypatch.setitem(os.environ, "TEAM_HOOK", "value")
+        assert check_declarations() == []
+        assert load_notice_address("team").read_secret().reveal() == "value"
+
+    def test_a_preset_without_a_secret_sends_no_key(self, declare):
+        variables = {"address": "https://x.example", "collection": "c", "query_by": "title", "title": "title"}
+        declare({"shop": {"preset": "typesense", "variables": variables, "page_size": 5}})
+        engine = load_engine("shop")
+        assert (engine.headers, engine.page_size, engine.answer.title) == ({}, 5, "document.title")
+        assert engine.url == "https://x.example/collections/c/documents/search"
+
+
+class TestParameters:
+    @pytest.fixture
+    def engine(self, declare):
+        declare({"shop": shop(URL, parameters=BOOST, query=QUERY)})
+        return load_engine("shop")
+
+    def test_values_complete_the_defaults(self, engine):
+        assert engine.complete({}) == {"boost": 1, "mode": "any"}
+        assert engine.complete({"boost": 2.5}) == {"boost": 2.5, "mode": "any"}
+
+    @pytest.mark.parametrize(
+        ("parameters", "message"),
+        [
+            ({"bost": 2}, "The engine shop has no parameter bost: choose one of boost, mode."),
+            ({"boost": 11}, "boost of the engine shop must be at most 10, not 11."),
+            ({"boost": "2"}, 'boost of the engine shop must be a number, not "2".'),
+            ({"boost": True}, "boost of the engine shop must be a number, not true."),
+            ({"boost": float("nan")}, "boost of the engine shop must be a number, not NaN."),
+            ({"mode": "none"}, 'mode of the engine shop must be one of any, all, not "none".'),
+        ],
+    )
+    def test_a_wrong_value_is_a_sentence(self, engine, parameters, message):
+        with pytest.raises(EngineError) as refused:
+            engine.complete(parameters)
+        assert refused.value.message == message
+
+
+class TestTemplates:
+    def test_fields_of_an_address_are_encoded(self, declare):
+        declare(
+            {"shop": shop(f"{URL}?fixed=1", parameters=BOOST, query=QUERY | {"f": ["a", "{query}"], "n": "{filters}"})}
+        )
+        url = request(load_engine("shop"), "a&b=c {size}").url
+        assert url == f"{URL}?fixed=1&q=a%26b%3Dc%20%7Bsize%7D&size=10&b=1&m=any&f=a&f=a%26b%3Dc%20%7Bsize%7D&n=%7B%7D"
+
+    def test_values_of_a_body_keep_their_types(self, declare):
+        body = {
+            "q": "{query}",
+            "n": "{size}",
+            "from": "{offset}",
+            "v": "{vector}",
+            "f": "{filters}",
+            "t": "top {size} {x y}",
+        }
+        engine = shop(URL, method="POST", query={}, body=body | {"words": "{any_word(query)}"}, encoder="keyword:a")
+        declare({"shop": engine})
+        sent = request(load_engine("shop"), 'red "SHOES" -x', number=2, filters={"a": 1}, vector=[0.5])
+        assert sent.headers["Content-Type"] == "application/json"
+        assert sent.body.decode() == (
+            '{"q": "red \\"SHOES\\" -x", "n": 10, "from": 20, "v": [0.5], "f": {"a": 1}, "t": "top 10 {x y}", '
+            '"words": "\\"red\\" OR \\"SHOES\\" OR \\"x\\""}'
+        )
+
+    def test_a_form_is_encoded(self, declare):
+        declare({"shop": shop(URL, method="POST", query={}, form={"q": "{query}", "page": "{page}{page0}"})})
+        sent = request(load_engine("shop"), "a b", number=1)
+        assert (sent.headers["Content-Type"], sent.body) == ("application/x-www-form-urlencoded", b"q=a%20b&page=21")
+
+    def test_a_value_cannot_leave_its_segment(self, declare):
+        declare({"shop": shop("https://x.example/c/{shelf}/q", parameters={"shelf": {"default": "a"}})})
+        engine = load_engine("shop")
+        path = request(engine, parameters={"shelf": "../b?c#d/@e"}).url.partition("?")[0]
+        assert path == "https://x.example/c/..%2Fb%3Fc%23d%2F%40e/q"
+        with pytest.raises(EngineError, match=r"'\.\.' cannot be part of an address"):
+            request(engine, parameters={"shelf": ".."})
+
+    def test_a_parameter_is_not_a_template(self, declare):
+        """A user's value must not take the place of another, least of all of the secret."""
+        declare({"shop": shop(URL, secret="KEY", headers={"K": "{secret} {m}"}, parameters={"m": {"default": "a"}})})
+        sent = request(load_engine("shop"), "{secret}", parameters={"m": "{secret}"}, secret="hidden")
+        assert sent.headers["K"] == "hidden {secret}"
+        assert "hidden" not in sent.url

@@ -1,0 +1,104 @@
+"""The command that tries a declaration, and the page of the declared engines."""
+
+import io
+import json
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.core.management import CommandError, call_command
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from apps.engines.asking import Question, ask_all
+from apps.engines.models import EngineAnswer
+from benchbench.ir.planning.engine import EngineSetting
+from tests.engines.conftest import shop
+from tests.engines.servers import hits_of, search_server
+
+pytestmark = pytest.mark.django_db
+KEY = {"secret": "SHOP_KEY", "headers": {"X-Key": "{secret}"}}
+
+
+def run(*arguments):
+    out = io.StringIO()
+    call_command("try_engine", *arguments, stdout=out)
+    return out.getvalue()
+
+
+class TestCommand:
+    @pytest.fixture(autouse=True)
+    def secret(self, monkeypatch):
+        monkeypatch.setenv("SHOP_KEY", "s3cret-of-the-shop")
+
+    @pytest.fixture
+    def server(self, declare):
+        with search_server(hits_of) as server:
+            parameters = {"boost": {"default": 1}}
+            query = {"q": "{query}", "size": "{size}", "boost": "{boost}"}
+            declare({"shop": shop(server.url, parameters=parameters, query=query, **KEY)})
+            yield server
+
+    def test_it_prints_request_and_hits_without_the_secret(self, server):
+        printed = run("shop", "boots", "--param", "boost=2", "--depth", "1")
+        assert f"GET {server.url}?q=boots&size=1&boost=2\nX-Key: …\n" in printed
+        assert "Hits: 1 of 2\n   1  boots-1  1  Title 1\n" in printed
+        assert "s3cret" not in printed
+        facts = json.loads(run("shop", "boots", "--json", "--raw"))
+        assert [hit["id"] for hit in facts["hits"]] == ["boots-1", "boots-2"]
+        assert json.loads(facts["answer"])["found"] == 2
+        assert not EngineAnswer.objects.exists()
+
+    def test_it_shows_where_a_path_failed(self, server, declare):
+        declare({"shop": shop(server.url, answer={"hits": "hits", "id": "document.id"})})
+        out = io.StringIO()
+        with pytest.raises(CommandError, match=r"The path id \(document.id\) of hit 1 must find"):
+            call_command("try_engine", "shop", "boots", stdout=out)
+        assert 'The path that failed: document.id\nIt looked at:\n{\n  "id": "boots-1",' in out.getvalue()
+
+    def test_wrong_words_are_sentences(self, server):
+        with pytest.raises(CommandError, match="choose one of shop"):
+            run("store", "boots")
+        with pytest.raises(CommandError, match="has no parameter bost: choose one of boost"):
+            run("shop", "boots", "--param", "bost=1")
+        with pytest.raises(CommandError, match="--param must be NAME=VALUE"):
+            run("shop", "boots", "--param", "boost")
+
+
+class TestPage:
+    def look(self, user):
+        client = Client()
+        client.force_login(user)
+        return client.get(reverse("admin:engines"))
+
+    def test_it_lists_engines_and_their_last_answer(self, declare, monkeypatch):
+        monkeypatch.setenv("SHOP_KEY", "s3cret-of-the-shop")
+        boss = User.objects.create_superuser("boss")
+        assert "No engines are declared" in self.look(boss).content.decode()
+        parameters = {"boost": {"default": 1, "minimum": 0, "maximum": 10, "words": "Weight of the title."}}
+        with search_server(hits_of) as server:
+            query = {"q": "{query} {boost}"}
+            declare(
+                {"shop": shop(server.url, parameters=parameters, query=query, **KEY)},
+                {"team": {"url": "https://a.example/hook/1"}},
+            )
+            assert "never" in self.look(boss).content.decode()
+            ask_all(EngineSetting("shop"), [Question("a", "b")], 10, since=timezone.now(), check=lambda: None)
+            page = self.look(boss).content.decode()
+            host = f"127.0.0.1:{server.server_port}"
+        for text in ("shop", host, "boost=1", "from 0 to 10", "Weight of the title.", "now", "a.example"):
+            assert text in page
+        assert "never" not in page
+        for text in ("s3cret", "SHOP_KEY", "hook/1"):
+            assert text not in page
+
+    def test_it_shows_the_error_of_a_faulty_file(self, declare):
+        declare({"shop": {"colour": 1}})
+        page = self.look(User.objects.create_superuser("boss"))
+        assert "engines.shop has the unknown key" in page.content.decode()
+
+    def test_it_needs_the_permission_to_view_operations(self):
+        staff = User.objects.create_user("staff", is_staff=True)
+        assert self.look(staff).status_code == 403
+        staff.user_permissions.add(Permission.objects.get(codename="view_operation"))
+        assert self.look(User.objects.get(pk=staff.pk)).status_code == 200
