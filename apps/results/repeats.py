@@ -115,7 +115,7 @@ def _describe_change(benchmark: Benchmark, reference: Run, name: str) -> str:
         return f"Against {name}: cannot be compared. {error.message}"
     best = next(run for run in comparison.order if run != comparison.reference)
     means = comparison.comparison.means
-    change = f"{figure(means[best])} {comparison.measure}, {short_signed(means[best] - means[comparison.reference])}"
+    change = f"{figure(means[best])} {comparison.title}, {short_signed(means[best] - means[comparison.reference])}"
     label = f"{comparison.runs[best].label}: " if len(comparison.runs) > 2 else ""
     return f"Against {name}: {label}{change}, {comparison.find_standing(best)}."
 

@@ -199,12 +199,7 @@ class BenchmarkForm(PageForm, MatrixFields):
         label="Queries without a relevant judgment",
         help_text="No search can answer them. Leave them out to keep them from lowering the means.",
     )
-    weighting = forms.ChoiceField(
-        required=False,
-        choices=WEIGHTINGS,
-        label="Weight of a query in the means",
-        help_text="By its weight, a mean says how much of what users ask is answered well.",
-    )
+    weighting = forms.ChoiceField(required=False, choices=WEIGHTINGS, label="Weight of a query in the means")
     allow_missing = forms.BooleanField(
         required=False,
         label="Allow missing modules",
