@@ -12,7 +12,7 @@ import django_rq
 
 SLICE_SECONDS = 1.0  # for which a thread has a slot; then one that waits in another worker takes its turn
 POLL_SECONDS = 0.02
-TOLERANCE_SECONDS = 0.02  # by which a late request does not delay all later ones
+TOLERANCE_SECONDS = 0.05  # by which a late request does not delay all later ones
 
 # Takes or renews a slot under a lease: returns 1, or 0 if all are taken. Expired leases are those of killed workers.
 TAKE = """
@@ -36,7 +36,7 @@ return 1
 RESERVE = """
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local moment = math.max(tonumber(redis.call('GET', KEYS[1]) or 0), now - ARGV[2])
+local moment = math.max(tonumber(redis.call('GET', KEYS[1]) or now), now - ARGV[2])
 local following = moment + ARGV[1]
 local lifetime = math.ceil(math.max(following - now, 0) / 1000) + 1000
 redis.call('SET', KEYS[1], string.format('%.0f', following), 'PX', lifetime)

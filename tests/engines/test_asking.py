@@ -1,10 +1,10 @@
 """Questions to small engines: stored, repeated, paced, and asked again after an outage."""
 
-import math
 import threading
 import time
 from datetime import timedelta
 
+import numpy as np
 import pytest
 from django.utils import timezone
 from hdrh.histogram import HdrHistogram
@@ -183,13 +183,13 @@ class TestRetries:
 
 class TestPace:
     def test_two_workers_share_one_rate(self, declare):
-        """60 requests of two workers at 40 a second end within 2 % of the stated time."""
+        """Two workers send 80 requests at 50 a second, within 2 %."""
         moments = []
         with search_server(lambda query: (moments.append(time.monotonic()), hits_of(query))[1]) as server:
-            declare({"shop": shop(server.url, rate=40, concurrency=8)})
-            run_both(lambda: crew(30), lambda: crew(30))
-        assert len(moments) == 60
-        assert (max(moments) - min(moments)) * 40 / 59 == pytest.approx(1, abs=0.02)
+            declare({"shop": shop(server.url, rate=50, concurrency=8)})
+            run_both(lambda: crew(40), lambda: crew(40))
+        assert len(moments) == 80
+        assert compute_rate(moments) == pytest.approx(50, rel=0.02)
 
     def test_two_workers_share_the_slots(self, declare):
         with search_server(lambda query: (time.sleep(0.02), hits_of(query))[1]) as server:
@@ -199,6 +199,7 @@ class TestPace:
         assert len(server.queries) == 120
         assert ended
 
+    @pytest.mark.thorough
     def test_slots_of_a_killed_worker_come_back(self, declare):
         with search_server(hits_of) as server:
             declare({"shop": shop(server.url, concurrency=1, timeouts={"connect": 0.1, "total": 0.1})})
@@ -235,6 +236,11 @@ def run_both(*acts):
     return not any(thread.is_alive() for thread in threads)
 
 
+def compute_rate(moments):
+    """The rate of requests per second, by a line through their moments, which single late ones hardly turn."""
+    return 1 / np.polyfit(np.arange(len(moments)), np.sort(moments), 1)[0]
+
+
 def compute_percentile(replies, percent):
     """The percentile of waiting and service together, in milliseconds."""
     histogram = HdrHistogram(1, 3_600_000_000, 3)
@@ -248,8 +254,8 @@ class TestOpenLoop:
         moments = []
         with search_server(lambda query: (moments.append(time.monotonic()), hits_of(query))[1]) as server:
             declare({"shop": shop(server.url, concurrency=8)})
-            replies = ask(100, rate=50)
-        assert (moments[-1] - moments[0]) * 50 / 99 == pytest.approx(1, abs=0.02)
+            replies = ask(150, rate=100)
+        assert compute_rate(moments) == pytest.approx(100, rel=0.02)
         assert all(not reply.is_stored for reply in replies)
 
     def test_the_percentile_of_a_known_delay_is_right(self, declare):
@@ -277,13 +283,13 @@ class TestOpenLoop:
 
         with search_server(answer) as server:
             declare({"shop": shop(server.url, concurrency=2)})
-            replies = ask(100, rate=50)
+            replies = ask(80, rate=50)
         totals = [reply.waiting_ms + reply.service_ms for reply in replies]
-        expected = [max(0, 1000 - 20 * (index - 20)) for index in range(100)]
+        expected = [max(0, 1000 - 20 * (index - 20)) for index in range(80)]
         for index in range(21, 60):
             assert totals[index] == pytest.approx(expected[index], abs=100)
         assert sum(reply.service_ms > 500 for reply in replies) == 2
-        assert math.isclose(compute_percentile(replies, 99), 1000, rel_tol=0.05)
+        assert compute_percentile(replies, 99) == pytest.approx(1000, rel=0.05)
 
     def test_a_rate_above_the_declared_one_is_refused(self, declare):
         declare({"shop": shop("http://127.0.0.1:9/", rate=10)})
