@@ -63,7 +63,8 @@ def find_script(name: str) -> str:
 def run_server(command: list[str], ready: str, log: Path) -> Iterator[None]:
     """Run `command` until the end, from when a request of `ready` succeeds."""
     with log.open("wb") as output:
-        server = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+        environment = os.environ | {"ANONYMIZED_TELEMETRY": "False"}  # of Chroma
+        server = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
     try:
         deadline = time.monotonic() + SECONDS
         while not is_ready(ready):
