@@ -55,7 +55,7 @@ def in_use(instance: Model, *users: Model) -> ConflictError:
 
 def _owned(row: Any) -> Any:
     """Return the row that has the owner of `row`: for a run, its benchmark."""
-    return getattr(row, "benchmark", row)
+    return row if hasattr(row, "owner_id") else getattr(row, "benchmark", row)
 
 
 def _describe_usage(model: type[Model], count: int, example: Model | None, of_others: bool) -> str:

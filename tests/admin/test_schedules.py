@@ -104,3 +104,22 @@ def test_turn_is_shown_on_start_and_on_the_schedule(admin_client: Client, benchm
     page = admin_client.get(change_url(schedule)).content.decode()
     assert page.count("turned red") == page.count("turned green") == 1
     assert "waits for team (The receiver team refused the connection.)" in page
+
+
+def test_hidden_schedule_is_not_named_where_its_benchmark_is_deleted(
+    client: Client, make_staff: MakeStaff, benchmark: Benchmark
+) -> None:
+    make_schedule(benchmark, name="not to be told", owner=User.objects.create_user("grace"))
+    benchmark.runs.get(run_order=1).baselines.all().delete()
+    client.force_login(make_staff("bea"))
+    page = client.post(f"/admin/benchmarks/benchmark/{benchmark.pk}/delete/", {"post": "yes"}, follow=True)
+    assert "it is used by one schedule of another owner" in page.content.decode()
+    assert "not to be told" not in page.content.decode()
+
+
+def test_history_outlives_the_benchmark_that_it_tells(admin_client: Client, benchmark: Benchmark) -> None:
+    schedule = make_schedule(benchmark, repeats=0)
+    night = search(benchmark.mapping, POOR, completed_at=timezone.now())
+    Repeat.objects.create(schedule=schedule, due_at=timezone.now(), benchmark=night, result="It was worse.")
+    assert admin_client.post(f"/admin/benchmarks/benchmark/{night.pk}/delete/", {"post": "yes"}).status_code == 302
+    assert "It was worse." in admin_client.get(change_url(schedule)).content.decode()
