@@ -45,11 +45,18 @@ def schedule(*jobs: TimedJob) -> None:
 
 
 def schedule_lost(jobs: Iterable[TimedJob]) -> None:
-    """Schedule the jobs that Redis neither schedules nor has on the queue nor in work."""
-    if job_list := list(jobs):
-        queue = django_rq.get_queue(QUICK)
-        registries = (queue.scheduled_job_registry, queue.started_job_registry)
-        present = {*queue.get_job_ids(), *(job_id for registry in registries for job_id in registry.get_job_ids())}
+    """Schedule the jobs that Redis neither schedules nor has on the queue.
+
+    A job at work is scheduled again: RQ would count one of a killed worker as started for ten minutes.
+    """
+    job_list, queue = list(jobs), django_rq.get_queue(QUICK)
+    if not job_list:
+        return
+    try:
+        present = {*queue.get_job_ids(), *queue.scheduled_job_registry.get_job_ids()}
+    except RedisError:
+        log.exception("Could not look for scheduled jobs; the next sweep tries again.")
+    else:
         schedule(*(job for job in job_list if job.id not in present))
 
 

@@ -6,6 +6,7 @@ from django.contrib import admin
 from django.db.models import OuterRef, Subquery
 from django.forms import ChoiceField
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget
 
@@ -143,8 +144,9 @@ class ScheduleAdmin(OwnedAdmin):
 
 
 def find_page(repeat: Repeat) -> str:
-    """Return the address of the benchmark of a repeat, or of the repeat without one."""
-    return change_url(Benchmark, repeat.benchmark_id) if repeat.benchmark_id else change_url(repeat)
+    """Return the address of the results of a repeat's benchmark, or of the repeat without one."""
+    pk = repeat.benchmark_id
+    return reverse("admin:benchmark_results", args=[pk]) if pk else change_url(repeat)
 
 
 def describe_outcome(problem: str, outcome: str, ended_at: Any) -> str:

@@ -59,7 +59,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("enabled", models.BooleanField(default=True)),
-                ("next_run", models.DateTimeField(editable=False, help_text="null: disabled.", null=True)),
+                ("next_run", models.DateTimeField(editable=False, help_text="Empty: disabled.", null=True)),
                 (
                     "state",
                     models.CharField(

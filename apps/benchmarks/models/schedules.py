@@ -47,7 +47,7 @@ class Schedule(OwnedModel):
         max_length=100, blank=True, help_text="Where to send a notice when the gate turns. Empty: only here."
     )
     enabled = models.BooleanField(default=True)
-    next_run = models.DateTimeField(null=True, editable=False, help_text="null: disabled.")
+    next_run = models.DateTimeField(null=True, editable=False, help_text="Empty: disabled.")
     state = models.CharField(
         max_length=5, choices=GateState, default=GateState.UNKNOWN, blank=True, editable=False, help_text="Of the gate."
     )

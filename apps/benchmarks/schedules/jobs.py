@@ -30,7 +30,7 @@ def plan_start(row: Schedule) -> None:
 
 def plan_end(benchmark_id: UUID) -> None:
     """Schedule the comparison of a benchmark that ended, if a schedule started it, once that is committed."""
-    transaction.on_commit(lambda: schedule(*_list_ends(filter_ended().filter(benchmark=benchmark_id))))
+    transaction.on_commit(lambda: schedule(*_list_ends(filter_ended().filter(benchmark=benchmark_id))), robust=True)
 
 
 def plan_notice(row: Notice) -> None:
