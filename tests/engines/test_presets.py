@@ -12,7 +12,8 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 import yaml
 
-from apps.engines.asking import Reply
+from apps.engines.apps import check_declarations
+from apps.engines.asking import Reply, list_engines
 from apps.engines.errors import EngineError
 
 CHECKOUT = Path(__file__).parents[2]
@@ -89,6 +90,18 @@ def test_presets_name_their_source(path):
     variables = yaml.safe_load(path.read_text())["variables"]
     assert all(f"`{name}`" in row for name in variables if name != "address")
     assert ("*" in row.split("|")[1]) == ("{vector}" in path.read_text())
+
+
+def test_declarations_of_the_page_are_valid(settings, tmp_path, monkeypatch):
+    monkeypatch.setenv("TYPESENSE_KEY", "not-a-secret")
+    blocks = re.findall(r"```yaml\n(.*?)```", (CHECKOUT / "docs/engines.md").read_text(), re.DOTALL)
+    settings.BENCHBENCH_ENGINES = str(tmp_path / "engines.yaml")
+    Path(settings.BENCHBENCH_ENGINES).write_text("".join(blocks[:2]))
+    assert [engine.alias for engine in list_engines()] == ["shop", "own"]
+    assert check_declarations() == []
+    varied = blocks[1].replace('    query: {text: "{query}", count: "{size}", start: "{offset}"}\n', blocks[2])
+    Path(settings.BENCHBENCH_ENGINES).write_text("engines:\n" + varied)
+    assert list_engines()[0].complete({"boost": 2}) == {"boost": 2, "mode": "any"}
 
 
 @pytest.mark.django_db
