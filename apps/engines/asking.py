@@ -185,7 +185,8 @@ class _Asking:
 
     def _check(self) -> None:
         self.check()
-        if len(self.answers) >= BLOCK or time.monotonic() - self.stored_at > BLOCK_SECONDS:
+        is_due = len(self.answers) >= BLOCK or time.monotonic() - self.stored_at > BLOCK_SECONDS
+        if is_due and self.rate is None:  # with a rate only at the end, or storing would delay requests
             self.store()
 
     def _pause(self, seconds: float) -> None:

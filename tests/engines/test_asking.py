@@ -291,6 +291,16 @@ class TestOpenLoop:
         assert sum(reply.service_ms > 500 for reply in replies) == 2
         assert compute_percentile(replies, 99) == pytest.approx(1000, rel=0.05)
 
+    def test_answers_are_stored_after_the_last_request(self, declare, monkeypatch):
+        """Storing would delay requests, and so lengthen the times of a server that is not slower."""
+        sent = []
+        monkeypatch.setattr(asking, "BLOCK", 1)
+        monkeypatch.setattr(asking, "store_answers", lambda answers: sent.append((len(server.queries), len(answers))))
+        with search_server(hits_of) as server:
+            declare({"shop": shop(server.url)})
+            ask(30, rate=100)
+        assert sent == [(30, 30)]
+
     def test_a_rate_above_the_declared_one_is_refused(self, declare):
         declare({"shop": shop("http://127.0.0.1:9/", rate=10)})
         with pytest.raises(EngineError, match="takes 10 requests per second, not 20"):
