@@ -106,7 +106,7 @@ def test_turn_is_shown_on_start_and_on_the_schedule(admin_client: Client, benchm
     assert "waits for team (The receiver team refused the connection.)" in page
 
 
-def test_hidden_schedule_is_not_named_where_its_benchmark_is_deleted(
+def test_deleting_a_benchmark_does_not_name_hidden_schedules(
     client: Client, make_staff: MakeStaff, benchmark: Benchmark
 ) -> None:
     make_schedule(benchmark, name="not to be told", owner=User.objects.create_user("grace"))
