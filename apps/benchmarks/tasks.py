@@ -1,8 +1,6 @@
-"""Handlers of the operations on benchmarks, and jobs of schedules, called by apps.operations."""
+"""Handlers of the operations on benchmarks, called by apps.operations."""
 
 from typing import Any
-
-from django.db import close_old_connections
 
 from apps.benchmarks import progress
 from apps.benchmarks.measuring import again
@@ -10,8 +8,6 @@ from apps.benchmarks.models import Benchmark
 from apps.benchmarks.running import finishing
 from apps.benchmarks.running.execution import execute
 from apps.benchmarks.schedules.jobs import list_timed_jobs, plan_end
-from apps.benchmarks.schedules.notifying import send
-from apps.benchmarks.schedules.starting import start_due
 from apps.engines import storing
 from apps.operations.handlers import Handler
 from apps.operations.models import Operation
@@ -56,21 +52,3 @@ class MeasuringHandler(Handler):
 
 handler = BenchmarkHandler()
 measuring_handler = MeasuringHandler()
-
-
-def start_repeat(schedule_id: str) -> None:
-    """Start the benchmark of a schedule that is due. The job `queueing.START_REPEAT`."""
-    close_old_connections()  # the database may have restarted since the last job, and RQ does not check
-    try:
-        start_due(schedule_id)
-    finally:
-        close_old_connections()
-
-
-def send_notice(notice_id: str) -> None:
-    """Send a notice. The job `queueing.SEND_NOTICE`."""
-    close_old_connections()
-    try:
-        send(notice_id)
-    finally:
-        close_old_connections()

@@ -1,9 +1,8 @@
-"""Jobs of the quick queue: searches for tried queries, and the results of schedules."""
+"""Searches for tried queries on the quick queue."""
 
 from django.db import close_old_connections
 
 from apps.operations import queueing
-from apps.results import repeats
 from apps.results.trying import answer
 
 
@@ -14,13 +13,4 @@ def answer_trial(key: str) -> None:
         answer(key)
     finally:
         queueing.mark_started(queueing.ANSWER_TRIAL, key)
-        close_old_connections()
-
-
-def end_repeat(repeat_id: str) -> None:
-    """Store the result of a schedule's benchmark. The job `queueing.END_REPEAT`."""
-    close_old_connections()
-    try:
-        repeats.end_repeat(repeat_id)
-    finally:
         close_old_connections()

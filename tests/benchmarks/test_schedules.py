@@ -13,7 +13,7 @@ from django.utils import timezone
 from apps.benchmarks.models import Benchmark, GateOutcome, Notice, Repeat, Schedule
 from apps.benchmarks.schedules.jobs import list_timed_jobs
 from apps.benchmarks.schedules.saving import save_schedule
-from apps.benchmarks.schedules.starting import RepeatError, start_due, start_now
+from apps.benchmarks.schedules.starting import start_due, start_now
 from apps.benchmarks.schedules.times import CronError, find_next_time
 from apps.mappings.models import Mapping
 from apps.operations import queueing
@@ -21,7 +21,7 @@ from apps.operations.models import Status
 from apps.operations.timing import TimedJob, enqueue_due, make_scheduler, schedule, schedule_lost
 from apps.operations.working import wait
 from apps.results.repeats import end_repeat
-from benchbench.errors import BenchbenchError
+from benchbench.errors import BenchbenchError, ConflictError
 from tests.benchmarks.gated import BEST, GOOD, POOR, make_gated, pinned, search
 from tests.created import create_benchmark
 
@@ -117,7 +117,7 @@ def test_running_benchmark_skips_the_next_time_with_its_reason(due):
     assert first.benchmark
     assert second.benchmark is None
     assert "is still running" in second.problem
-    with pytest.raises(RepeatError, match="is still running"):
+    with pytest.raises(ConflictError, match="is still running"):
         start_now(due)
     first.benchmark.refresh_from_db()
     wait(first.benchmark.operation)

@@ -2,7 +2,7 @@
 
 import hmac
 import logging
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import stamina
 from django.utils import timezone
@@ -42,17 +42,13 @@ def send(notice_id: str) -> None:
         _post(notice)
     except BenchbenchError as error:
         log.warning("The notice %s was not delivered: %s", notice.pk, error.message)
-        notice.error, notice.due_at = error.message, _find_next_attempt(notice, timezone.now())
+        age = timezone.now() - notice.created_at  # the next attempt waits as long
+        notice.due_at = timezone.now() + min(max(age, WAITS[0]), WAITS[1]) if age < GIVE_UP else None
+        notice.error = error.message
     else:
         notice.error, notice.due_at, notice.delivered_at = "", None, timezone.now()
     notice.save(update_fields=["error", "due_at", "delivered_at"])
     plan_notice(notice)
-
-
-def _find_next_attempt(notice: Notice, now: datetime) -> datetime | None:
-    """Return the time of the next job, after as long as the notice has waited already; None to give up."""
-    age = now - notice.created_at
-    return now + min(max(age, WAITS[0]), WAITS[1]) if age < GIVE_UP else None
 
 
 def _post(notice: Notice) -> None:

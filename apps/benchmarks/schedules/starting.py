@@ -23,10 +23,6 @@ log = logging.getLogger(__name__)
 NEEDED = ("benchmarks.add_benchmark", "benchmarks.change_benchmark")  # permissions of the owner
 
 
-class RepeatError(ConflictError):
-    """The schedule cannot start its benchmark now."""
-
-
 def start_due(schedule_id: str) -> Repeat | None:
     """Start the benchmark of a schedule if it is due. Return the repeat, which has the reason if it could not start.
 
@@ -48,11 +44,11 @@ def start_due(schedule_id: str) -> Repeat | None:
 
 @transaction.atomic
 def start_now(schedule: Schedule) -> Repeat:
-    """Start the benchmark of a schedule for its owner at once. Raises RepeatError if it cannot start."""
+    """Start the benchmark of a schedule for its owner at once. Raises ConflictError if it cannot start."""
     locked = read_again(Schedule.objects.select_for_update(of=("self",)).select_related("owner"), schedule.pk)
     repeat = _repeat(locked, timezone.now())
     if repeat.problem:
-        raise RepeatError(repeat.problem)
+        raise ConflictError(repeat.problem)
     return repeat
 
 

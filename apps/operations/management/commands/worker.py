@@ -11,6 +11,7 @@ from typing import Any
 import django_rq
 from django.conf import settings
 from django.core.management.base import CommandParser
+from django.db import close_old_connections
 from redis.exceptions import RedisError
 from rq import SimpleWorker
 from rq.serializers import JSONSerializer
@@ -44,8 +45,12 @@ class QueueWorker(SimpleWorker):
     stop: Stop
 
     def execute_job(self, job: Any, queue: Any) -> None:
-        wait_until_it_fits()
-        super().execute_job(job, queue)
+        close_old_connections()  # the database may have restarted since the last job, and RQ does not check
+        try:
+            wait_until_it_fits()
+            super().execute_job(job, queue)
+        finally:
+            close_old_connections()
 
     def request_stop(self, signum: int, frame: FrameType | None) -> None:
         self.stop.is_requested = True
