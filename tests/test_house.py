@@ -170,6 +170,7 @@ def test_documentation_lines_are_under_160_characters():
 # Migrations that do something to look at, and why code that does not know them goes on.
 LOOKED_AT = {
     "datasets.0002_query_weight": "The code before writes no weight, and the column's default is 1.",
+    "benchmarks.0004_rate": "It writes no rate, so the constraint always holds.",
     "benchmarks.0005_weighting": 'It writes no weighting, and the column\'s default is "equal".',
 }
 TAKES_AWAY = (

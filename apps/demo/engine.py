@@ -1,7 +1,6 @@
 """A search engine for the demo: Datasette with SQLite's full-text index (FTS5) of the same documents."""
 
 import json
-import os
 import socket
 import sqlite3
 import subprocess
@@ -32,7 +31,7 @@ SEARCH = """
 
 @contextmanager
 def serve_engine(host: str, port: int, corpus: Path) -> Iterator[None]:
-    """Serve a search of the documents in `corpus`, and declare it as the engine ALIAS, also for processes started here.
+    """Serve a search of the documents in `corpus`, and declare it as the engine ALIAS.
 
     Raises BenchbenchError if Datasette is not installed or does not start.
     """
@@ -54,7 +53,7 @@ def serve_engine(host: str, port: int, corpus: Path) -> Iterator[None]:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        os.environ["BENCHBENCH_ENGINES"] = settings.BENCHBENCH_ENGINES = str(declared)
+        settings.BENCHBENCH_ENGINES = str(declared)
         try:
             _await(server, host, port)
             yield

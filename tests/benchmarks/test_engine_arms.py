@@ -190,7 +190,7 @@ def test_requests_that_fail_for_now_are_repeated_and_counted(library, shop):
 @pytest.mark.thorough
 def test_an_arm_waits_for_an_engine_that_is_down(library, shop):
     """And fails with a sentence once its patience ends; a retry asks for the rest."""
-    shop.unavailable = lambda number: 2 <= number <= 12
+    shop.unavailable = lambda number: 2 <= number <= 5
     run = run_benchmark(library, name="b", matrix={"engines": ["shop"]}).runs.get()
     assert (run.status, run.failed_queries) == ("completed", 0)
     shop.asked.clear()

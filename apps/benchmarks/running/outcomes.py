@@ -12,7 +12,7 @@ from django.conf import settings
 from apps.benchmarks.running.open_indexes import StageError
 from apps.retrieval.search.open_indexes import OpenIndex
 from benchbench.ir.planning.plan import RunPlan
-from benchbench.ir.planning.stages import FuseStage, MergeStage, OfIndex
+from benchbench.ir.planning.stages import FuseStage, LocateStage, MergeStage, OfIndex
 from benchbench.ir.ranking import rrf, weighted
 from benchbench.ir.records import NO_CALLS, Calls, ScoredList
 
@@ -116,13 +116,17 @@ def find_earlier_hang(hung: Mapping[str, str], query_id: int) -> Outcome | None:
 VARIANTS_RRF_K = 60  # from Cormack, Clarke and Büttcher (2009)
 
 
-def fuse(stage: FuseStage | MergeStage, lists: Sequence[ScoredList]) -> Outcome:
-    """Fuse the lists of one query, in the order of the stage's needs."""
+def combine(stage: FuseStage | LocateStage | MergeStage, lists: Sequence[ScoredList], index: OpenIndex) -> Outcome:
+    """Fuse the lists of one query, in the order of the stage's needs, or locate an engine's documents in `index`."""
     started = time.perf_counter()
-    if isinstance(stage, MergeStage):
-        fused = rrf(lists, k=VARIANTS_RRF_K, depth=stage.candidates)
-    elif stage.weights is None:
-        fused = rrf(lists, k=stage.constant, depth=stage.candidates)
-    else:
-        fused = weighted(lists, weights=stage.weights, depth=stage.candidates)
-    return Outcome(fused.head(stage.candidates), (time.perf_counter() - started) * 1000)
+    match stage:
+        case LocateStage():
+            documents, *partner = lists
+            located = index.locate(documents.ids, partner[0].ids if partner else None)
+            combined = ScoredList(located, documents.scores)
+        case MergeStage(candidates=candidates):
+            combined = rrf(lists, k=VARIANTS_RRF_K, depth=candidates).head(candidates)
+        case FuseStage(candidates=candidates, weights=weights):
+            fuse = partial(rrf, k=stage.constant) if weights is None else partial(weighted, weights=weights)
+            combined = fuse(lists, depth=candidates).head(candidates)
+    return Outcome(combined, (time.perf_counter() - started) * 1000)

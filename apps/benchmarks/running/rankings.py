@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -111,25 +111,20 @@ def _build_final_list(
     error = next((outcome.error for _, outcome in row if outcome.error), "") or _check_time(
         timings.get("total_ms", 0.0)
     )
-    key = shared.source, shared.run_ids, *query_key
-    nothing = (0,) * len(shared.plans)
+    build = partial(
+        FinalList,
+        *(shared.source, shared.run_ids, *query_key),
+        duration_ms=final.ms,
+        timings=timings,
+        error=error,
+        calls=calls,
+    )
     if final.error or final.value is None:
-        return FinalList(
-            *key, chunk_ids=None, lengths=nothing, duration_ms=final.ms, timings=timings, error=error, calls=calls
-        )
+        return build(chunk_ids=None, lengths=(0,) * len(shared.plans))
     if isinstance(run.stages[-1], planned.EngineStage):  # it ranks documents, each once
-        lengths = np.minimum(cuts.max_chunks, 0 if error else len(final.value))
-        return FinalList(
-            *key,
-            scores=final.value.scores,
-            document_ids=final.value.ids,
-            lengths=tuple(lengths.tolist()),
-            short=(False,) * len(lengths),
-            duration_ms=final.ms,
-            timings=timings,
-            error=error,
-            calls=calls,
-        )
+        numbers = tuple(np.minimum(cuts.max_chunks, 0 if error else len(final.value)).tolist())
+        never = (False,) * len(numbers)
+        return build(scores=final.value.scores, document_ids=final.value.ids, lengths=numbers, short=never)
     # A list that is not the run's last stage is first cut by the run's threshold.
     scored = final.value if run.list_key == run.final else cut_for_run(run, final.value, top_k=len(final.value))
     index = index_of(run.index)  # opened late: if it cannot be opened, the stages have already recorded the error
@@ -138,8 +133,7 @@ def _build_final_list(
     counts = np.zeros(len(shared.plans), np.int64) if error else cuts.count_kept(scored)
     lengths = np.searchsorted(first, counts)
     short = (lengths < max_k) & (counts >= cuts.limits) & (counts < len(index.chunk_ids)) & (not error)
-    return FinalList(
-        *key,
+    return build(
         chunk_ids=index.chunk_ids[scored.ids],
         scores=scored.scores,
         threshold_scores=scored.threshold_scores,
@@ -147,10 +141,6 @@ def _build_final_list(
         chunk_ranks=first + 1 if len(first) < len(documents) else None,
         lengths=tuple(lengths.tolist()),
         short=tuple(short.tolist()),
-        duration_ms=final.ms,
-        timings=timings,
-        error=error,
-        calls=calls,
     )
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from apps.benchmarks.running.engines import EngineDesk
 from apps.benchmarks.running.open_indexes import StageError, prepare_index, time_encoding_afresh
-from apps.benchmarks.running.outcomes import BatchNotes, Outcome, check_lists, find_earlier_hang, fuse, note, settle
+from apps.benchmarks.running.outcomes import BatchNotes, Outcome, check_lists, combine, find_earlier_hang, note, settle
 from apps.benchmarks.running.pairs import Pairs, PinnedRerankers
 from apps.datasets.models import Query
 from apps.operations.handlers import Faults
@@ -28,22 +28,9 @@ from apps.retrieval.search.open_indexes import OpenIndex
 from apps.retrieval.strategies.base import Answer
 from benchbench.database.tables import closing_cursors
 from benchbench.errors import BenchbenchError, UnfitWorkerError, error_text
+from benchbench.ir.planning import stages as planned
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.plan import Plan
-from benchbench.ir.planning.stages import (
-    AskStage,
-    DenseStage,
-    EncodeStage,
-    EngineStage,
-    FuseStage,
-    LexicalStage,
-    LocateStage,
-    MergeStage,
-    RerankStage,
-    RewriteStage,
-    Stage,
-    Wording,
-)
 from benchbench.ir.ranking import RankingError, top
 from benchbench.ir.records import Calls, ScoredList
 
@@ -59,8 +46,7 @@ class Stages:
     BenchbenchError is always recorded, but UnfitWorkerError is always raised. `pairs` stores the scores of reranked
     pairs; by default they are in memory only. `encode_afresh` encodes again for the time, even if vectors are stored.
     `on_part` is called between parts and may raise. `faults` collects the tracebacks of recorded errors. `hung` has, by
-    stage key and query, the sentence about a model that did not answer before; the query "" means several queries.
-    `engines` asks search engines.
+    stage key and query, the sentence about a model that did not answer before; the query "" is that of several ones.
     """
 
     queries: Sequence[Query]
@@ -76,7 +62,9 @@ class Stages:
     outcomes: dict[str, list[Outcome]] = field(init=False, default_factory=dict)
     notes: BatchNotes = field(init=False, default_factory=dict)
 
-    def run(self, plan: Plan, *, on_stage: Callable[[Stage], None] = lambda stage: None) -> dict[str, list[Outcome]]:
+    def run(
+        self, plan: Plan, *, on_stage: Callable[[planned.Stage], None] = lambda stage: None
+    ) -> dict[str, list[Outcome]]:
         """Run the stages in the plan's order and return their outcomes: {stage key: [outcome per query]}.
 
         `on_stage` is called with each stage after it ends.
@@ -87,27 +75,32 @@ class Stages:
         settle(plan.runs, self.outcomes, self.notes, attempt=self._attempt)
         return self.outcomes
 
-    def _choose_work(self, stage: Stage) -> Callable[[list[int]], list[Outcome]]:
+    def _choose_work(self, stage: planned.Stage) -> Callable[[list[int]], list[Outcome]]:
         match stage:
-            case RewriteStage():
+            case planned.RewriteStage():
                 return lambda numbers: [self._attempt(partial(self._rewrite, stage, number)) for number in numbers]
-            case EncodeStage():
+            case planned.EncodeStage():
                 return partial(self._encode, stage)
-            case AskStage():
+            case planned.AskStage():
                 return lambda numbers: [self._attempt(partial(self._ask, stage, number)) for number in numbers]
-            case DenseStage(ann="exact"):
+            case planned.DenseStage(ann="exact"):
                 return partial(self._time_search, stage, partial(self._search_index, stage))
-            case DenseStage():
+            case planned.DenseStage():
                 return partial(self._approximate, stage)
-            case LexicalStage():
+            case planned.LexicalStage():
                 return partial(self._search_lexical, stage)
-            case EngineStage():
+            case planned.EngineStage():
                 return partial(self._ask_engine, stage)
-            case MergeStage() | LocateStage() | FuseStage() | RerankStage():
-                return lambda numbers: [self._combine(stage, number) for number in numbers]
+            case planned.MergeStage() | planned.LocateStage() | planned.FuseStage():
+                return lambda numbers: [
+                    self._attempt(partial(combine, stage, self._get_values(stage, number), self.indexes[stage.index]))
+                    for number in numbers
+                ]
+            case planned.RerankStage():
+                return lambda numbers: [self._rerank(stage, number) for number in numbers]
         raise TypeError(f"No engine can run the stage {stage!r}.")
 
-    def _run_each(self, stage: Stage, work: Callable[[list[int]], list[Outcome]]) -> list[Outcome]:
+    def _run_each(self, stage: planned.Stage, work: Callable[[list[int]], list[Outcome]]) -> list[Outcome]:
         """Call `work` for all queries whose earlier stages succeeded, or for one at a time if that fails."""
         hung = self.hung.get(stage.key, {})
         keys = [query.pk for query in self.queries]
@@ -120,18 +113,15 @@ class Stages:
             with about(stage.key, [keys[number] for number in numbers]), closing_cursors():
                 results = work(numbers)
             lists = [outcome.value for outcome in results if isinstance(outcome.value, ScoredList)]
-            if lists and not isinstance(stage, RewriteStage | EngineStage):
+            if lists and not isinstance(stage, planned.RewriteStage | planned.EngineStage):
                 check_lists(stage, self.indexes[stage.index], lists)
             return results
 
         try:
-            results = (
-                [self._run_alone(run_checked, number) for number in ready]
-                if hung
-                else run_checked(ready)
-                if ready
-                else []
-            )
+            if hung:
+                results = [self._run_alone(run_checked, number) for number in ready]
+            else:
+                results = run_checked(ready) if ready else []
         except Exception as error:
             self._raise_if_passing(error)
             results = self._run_apart(run_checked, ready, error)
@@ -140,7 +130,7 @@ class Stages:
         self.on_part()
         return [outcome for outcome in outcomes if outcome is not None]
 
-    def _inherit_error(self, stage: Stage, number: int) -> Outcome | None:
+    def _inherit_error(self, stage: planned.Stage, number: int) -> Outcome | None:
         errors = [self.outcomes[key][number].error for key in stage.needs]
         return next((Outcome(error=error) for error in errors if error), None)
 
@@ -171,15 +161,15 @@ class Stages:
         if isinstance(error, (Stopped, UnfitWorkerError)) or not (self.tolerant or isinstance(error, BenchbenchError)):
             raise error
 
-    def _get_values(self, stage: Stage, number: int) -> list[Any]:
+    def _get_values(self, stage: planned.Stage, number: int) -> list[Any]:
         return [self.outcomes[key][number].value for key in stage.needs]
 
-    def _get_texts(self, wording: Wording | None, numbers: list[int]) -> list[str]:
+    def _get_texts(self, wording: planned.Wording | None, numbers: list[int]) -> list[str]:
         if wording is None:
             return [self.queries[number].text for number in numbers]
         return [self.outcomes[wording.stage][number].value[wording.position] for number in numbers]
 
-    def _get_questions(self, stage: DenseStage, numbers: list[int]) -> list[str]:
+    def _get_questions(self, stage: planned.DenseStage, numbers: list[int]) -> list[str]:
         """Return the texts of the queries for a strategy; instead of a generated passage, the query itself."""
         is_passage = stage.wording is not None and stage.wording.is_passage
         return self._get_texts(None if is_passage else stage.wording, numbers)
@@ -187,13 +177,13 @@ class Stages:
     def _get_filters(self, numbers: list[int]) -> list[dict[str, Any]]:
         return [self.queries[number].filters for number in numbers]
 
-    def _rewrite(self, stage: RewriteStage, number: int) -> Outcome:
+    def _rewrite(self, stage: planned.RewriteStage, number: int) -> Outcome:
         """Ask a language model for the texts of one query. A cached answer counts with its original time."""
         with about(stage.key, [self.queries[number].pk]):
             texts, reply = rewrite_query(stage.method, stage.llm, self.queries[number].text)
         return Outcome(texts, reply.ms, calls=Calls(llm=1, llm_cached=int(reply.is_cached)))
 
-    def _encode(self, stage: EncodeStage, numbers: list[int]) -> list[Outcome]:
+    def _encode(self, stage: planned.EncodeStage, numbers: list[int]) -> list[Outcome]:
         index, texts = self.indexes[stage.index], self._get_texts(stage.wording, numbers)
         kind: Kind = "document" if stage.wording and stage.wording.is_passage else "query"
         vectors = compute_query_vectors(index.index, texts, kind=kind)
@@ -209,7 +199,7 @@ class Stages:
 
         return [build_outcome(text, encoded) for text, encoded in zip(texts, vectors, strict=True)]
 
-    def _approximate(self, stage: DenseStage, numbers: list[int]) -> list[Outcome]:
+    def _approximate(self, stage: planned.DenseStage, numbers: list[int]) -> list[Outcome]:
         result = prepare_index(stage, self.indexes).approximate(
             self._stack_vectors(stage, numbers),
             stage.depth,
@@ -222,7 +212,7 @@ class Stages:
         costed = zip(result.answers, result.costs, strict=True)
         return [Outcome(answer.ranked, ms, calls=answer.calls) for answer, ms in costed]
 
-    def _search_index(self, stage: DenseStage, index: OpenIndex, numbers: list[int]) -> list[Answer]:
+    def _search_index(self, stage: planned.DenseStage, index: OpenIndex, numbers: list[int]) -> list[Answer]:
         return index.find_answers(
             self._stack_vectors(stage, numbers),
             stage.depth,
@@ -231,10 +221,10 @@ class Stages:
             dimensions=stage.dimensions,
         )
 
-    def _stack_vectors(self, stage: DenseStage, numbers: list[int]) -> NDArray[np.float32]:
+    def _stack_vectors(self, stage: planned.DenseStage, numbers: list[int]) -> NDArray[np.float32]:
         return np.stack([self.outcomes[stage.needs[0]][number].value for number in numbers])
 
-    def _ask(self, stage: AskStage, number: int) -> Outcome:
+    def _ask(self, stage: planned.AskStage, number: int) -> Outcome:
         """Search for one query by a strategy that asks a language model; an error affects this query only."""
         with about(stage.key, [self.queries[number].pk]):
             if stage.ann != "exact":
@@ -245,7 +235,7 @@ class Stages:
         ms = (time.perf_counter() - started) * 1000 if answer.ms is None else answer.ms
         return Outcome(answer.ranked, ms, calls=answer.calls)
 
-    def _search_lexical(self, stage: LexicalStage, numbers: list[int]) -> list[Outcome]:
+    def _search_lexical(self, stage: planned.LexicalStage, numbers: list[int]) -> list[Outcome]:
         def search(index: OpenIndex, some: list[int]) -> list[Answer]:
             lists = index.search_words(
                 self._get_texts(stage.wording, some), stage.depth, self._get_filters(some), engine=stage.engine
@@ -255,7 +245,12 @@ class Stages:
         return self._time_search(stage, search, numbers, apart=stage.engine == full_text.ENGINE)
 
     def _time_search(
-        self, stage: DenseStage | LexicalStage, search: Search, numbers: list[int], *, apart: bool = False
+        self,
+        stage: planned.DenseStage | planned.LexicalStage,
+        search: Search,
+        numbers: list[int],
+        *,
+        apart: bool = False,
     ) -> list[Outcome]:
         """Search for queries together, each with an equal share of the time, or `apart`, each with its own time.
 
@@ -284,26 +279,11 @@ class Stages:
             for number, outcome in zip(numbers, outcomes, strict=True)
         ]
 
-    def _ask_engine(self, stage: EngineStage, numbers: list[int]) -> list[Outcome]:
+    def _ask_engine(self, stage: planned.EngineStage, numbers: list[int]) -> list[Outcome]:
         assert self.engines is not None
         return self.engines.ask(stage, [self.queries[number] for number in numbers], afresh=self.encode_afresh)
 
-    def _combine(self, stage: MergeStage | LocateStage | FuseStage | RerankStage, number: int) -> Outcome:
-        """Return the list of a stage that reads only lists, for one query."""
-        match stage:
-            case LocateStage():
-                return self._attempt(partial(self._locate, stage, number))
-            case RerankStage():
-                return self._rerank(stage, number)
-        return fuse(stage, self._get_values(stage, number))
-
-    def _locate(self, stage: LocateStage, number: int) -> Outcome:
-        index, (documents, *partner) = self.indexes[stage.index], self._get_values(stage, number)
-        started = time.perf_counter()
-        located = index.locate(documents.ids, partner[0].ids if partner else None)
-        return Outcome(ScoredList(located, documents.scores), (time.perf_counter() - started) * 1000)
-
-    def _rerank(self, stage: RerankStage, number: int) -> Outcome:
+    def _rerank(self, stage: planned.RerankStage, number: int) -> Outcome:
         source = self.outcomes[stage.needs[0]][number].value.head(stage.depth)
         index = self.indexes[stage.index]
         reranker = self.rerankers.load(stage.reranker, index.index)

@@ -169,7 +169,8 @@ def find_free_port(first: int) -> int:
 def site_and_worker(port: int) -> Iterator[None]:
     """Run the web server and a worker, and stop both at the end."""
     web = f"-m daphne -b {HOST} -p {port} --verbosity 0 benchbench.asgi:application"
-    commands = [[sys.executable, *options.split()] for options in (web, "manage.py worker")]
+    declared = ["env", f"BENCHBENCH_ENGINES={settings.BENCHBENCH_ENGINES}"]
+    commands = [[*declared, sys.executable, *options.split()] for options in (web, "manage.py worker")]
     # In their own session: Ctrl-C reaches only the demo, which then stops them in order.
     processes = [subprocess.Popen(command, cwd=settings.BASE_DIR, start_new_session=True) for command in commands]
     try:

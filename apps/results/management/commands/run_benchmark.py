@@ -1,6 +1,5 @@
 """Run a matrix of search configurations over a mapping."""
 
-import argparse
 import contextlib
 import time
 from dataclasses import asdict
@@ -13,6 +12,7 @@ from django.db import transaction
 from apps.benchmarks.defining.creating import BenchmarkOptions, create_benchmark
 from apps.benchmarks.defining.matrix_options import (
     OPTIONS,
+    add_execution,
     add_matrix_arguments,
     build_matrix,
     in_options,
@@ -239,14 +239,6 @@ the runs. With --wait they are done here if no worker is running, and the leader
             wait(operation, on_progress=progress.show_percent)
 
 
-def parse_rate(text: str) -> float:
-    """Return the requests per second in a text such as "20/s" or "20"."""
-    try:
-        return float(text.removesuffix("/s"))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a rate such as 20/s") from None
-
-
 def add_what_is_run(parser: CommandParser) -> None:
     parser.add_argument("mapping", nargs="?", help="Name or id of the mapping to run over.")
     parser.add_argument(
@@ -273,28 +265,6 @@ def add_what_is_run(parser: CommandParser) -> None:
         "--preset",
         choices=PRESETS,
         help="With --experiment: number of documents and of repetitions, instead of those in the file.",
-    )
-
-
-def add_execution(parser: CommandParser) -> None:
-    execution = parser.add_argument_group("execution")
-    execution.add_argument(
-        "--execution",
-        choices=["shared", "isolated"],
-        help="shared (default): common work of runs is done once; isolated (default with --verbose and "
-        "--output-dir): each query by itself, for realistic times. Rankings are the same.",
-    )
-    execution.add_argument(
-        "--rate",
-        type=parse_rate,
-        metavar="N/s",
-        help="With --execution isolated: requests per second to search engines, sent without waiting for "
-        "answers, such as 20/s (default: each after the answer before).",
-    )
-    execution.add_argument("--seed", type=int, metavar="N", help="Seed of everything random (default: 42).")
-    execution.add_argument("--dry-run", action="store_true", help="Show what would be done, and do nothing.")
-    execution.add_argument(
-        "--wait", action="store_true", help="Wait for the end; without a running worker, do the work here."
     )
 
 
