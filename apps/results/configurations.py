@@ -87,7 +87,8 @@ def build_configuration(run: Run) -> strategy_results.Configuration:
     """Return strategy, store, encoder and language model of a run, as the strategy benchmark's files name them."""
     index = run.index
     if index is None:
-        return strategy_results.Configuration("engine" if run.config else "external", run.config.get("engine"))
+        engine = run.config.get("engine")
+        return strategy_results.Configuration("engine" if engine else "external", engine)
     if run.config.get("search_mode") == "sparse":  # without vectors, and so without a store
         return strategy_results.Configuration(index.strategy, llm_model=index.llm or None)
     store = Ann.parse(run.config.get("ann", "exact")).store

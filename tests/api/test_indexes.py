@@ -167,10 +167,11 @@ def test_options_list_the_available_choices(callers: Callers, index: Index, sett
         "encoders": ["default/model", ENCODER],
         "strategies": list(STRATEGIES),
         "stores": [store for store in STORES if not describe_missing({"store": store})],
-        "search_modes": ["dense", "sparse", "hybrid"],
+        "search_modes": ["dense", "sparse", "hybrid", "engine", "engine+dense", "engine+sparse"],
         "lexical": ["bm25", "fts"],
         "fusions": ["rrf", "weighted"],
         "rerankers": ["late-interaction"],
+        "engines": [],
     }
 
 

@@ -145,7 +145,7 @@ def test_unavailable_content_values_are_explained(admin_client, benchmark):
     StageList.objects.filter(lengths=None).delete()
     assert "run the benchmark again" in text_of(admin_client.get(fragment_of(run)))
     Run.objects.update(is_external=True, index=None)
-    assert "external run names only documents" in text_of(admin_client.get(fragment_of(run)))
+    assert "run names only documents" in text_of(admin_client.get(fragment_of(run)))
 
 
 PARTS = {"a": ("apple apple apple   ", "pear pear pear pear "), "b": ("pear plum fig lemon ", "plum plum plum plum ")}

@@ -165,7 +165,7 @@ def build_definition(benchmark: Benchmark, evaluations: Mapping[Any, Evaluation]
         "measures": benchmark.measures,
         "primary_k": benchmark.primary_k,
         "k_values": benchmark.k_values,
-        **{name: getattr(benchmark, name) for name in OPTIONS},
+        **{name: value for name in OPTIONS if (value := getattr(benchmark, name)) is not None},
     }
 
 
