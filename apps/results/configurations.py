@@ -85,14 +85,14 @@ COUNTS = ("num_documents", "num_chunks", "num_vectors", "embed_calls", "llm_call
 
 def build_configuration(run: Run) -> strategy_results.Configuration:
     """Return strategy, store, encoder and language model of a run, as the strategy benchmark's files name them."""
-    index = run.index
+    index, engine = run.index, run.config.get("engine")
     if index is None:
-        engine = run.config.get("engine")
         return strategy_results.Configuration("engine" if engine else "external", engine)
-    if run.config.get("search_mode") == "sparse":  # without vectors, and so without a store
-        return strategy_results.Configuration(index.strategy, llm_model=index.llm or None)
+    strategy = f"{engine} + {index.strategy}" if engine else index.strategy
+    if not Configuration.from_dict(run.config).uses_vectors:  # and so without a store
+        return strategy_results.Configuration(strategy, llm_model=index.llm or None)
     store = Ann.parse(run.config.get("ann", "exact")).store
-    return strategy_results.Configuration(index.strategy, store, index.encoder or None, index.llm or None)
+    return strategy_results.Configuration(strategy, store, index.encoder or None, index.llm or None)
 
 
 def differ_in_making(benchmark: Benchmark, indexes: Iterable[Index]) -> bool:

@@ -55,7 +55,7 @@ def list_run_requirements(index: Index, configuration: Configuration) -> dict[st
     """Return the parts that a configuration needs for searching an index, without those of the index itself."""
     requirements = {}
     strategy = STRATEGIES.get(index.strategy)
-    if configuration.search_mode != "sparse":
+    if configuration.uses_vectors:
         requirements["store"] = Ann.parse(configuration.ann).store
         if strategy is not None and strategy.asks:
             requirements["asked llm"] = name_llm(index.llm, index.llm_parameters)

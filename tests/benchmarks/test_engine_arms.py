@@ -14,6 +14,7 @@ import pytest
 import yaml
 from django.conf import settings
 
+from apps.benchmarks.defining.creating import CloneError, clone
 from apps.benchmarks.defining.previewing import preview
 from apps.benchmarks.launching import launch, retry
 from apps.benchmarks.measuring.reading import load_rankings
@@ -22,6 +23,8 @@ from apps.engines.asking import breakers
 from apps.judging.handing import find_snippet
 from apps.mappings.creating import ensure_external
 from apps.operations.working import wait
+from apps.results.configurations import build_configuration
+from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.matrix import MatrixError
 from tests.benchmarks.conftest import make_library
 from tests.created import create_benchmark, run_benchmark
@@ -37,6 +40,7 @@ class Shop(ThreadingHTTPServer):
         self.ranking: list[str] = []
         self.seconds = 0.0
         self.failing = False
+        self.wrong: set[str] = set()  # queries with an answer that cannot be read
         self.unavailable: Callable[[int], bool] = lambda number: False  # by the number of the request, from 1
         self.asked: list[tuple[str, float]] = []
 
@@ -54,7 +58,7 @@ class Handler(BaseHTTPRequestHandler):
             {"id": one, "score": 1.0, "title": f"Title of {one}", "text": f"about {one}"}
             for one in ids[: int(values["size"])]
         ]
-        body = json.dumps({"hits": hits, "done": True}).encode()
+        body = json.dumps({"hits": hits, "done": values["q"] not in self.server.wrong}).encode()
         is_unavailable = self.server.unavailable(len(self.server.asked))
         self.send_response(503 if is_unavailable else 500 if self.server.failing else 200)
         self.send_header("Content-Length", str(len(body)))
@@ -234,3 +238,46 @@ def test_a_wrong_engine_is_refused(library, matrix, sentence):
     with pytest.raises(MatrixError, match=sentence):
         preview(library, matrix)
     assert not Benchmark.objects.exists()
+
+
+def declare_anew(**changes: Any) -> None:
+    """Change the declaration of the engine, or with `shop=None` remove it."""
+    path = Path(settings.BENCHBENCH_ENGINES)
+    declared = yaml.safe_load(path.read_text())["engines"]["shop"] | changes
+    path.write_text(yaml.safe_dump({} if "shop" in changes else {"engines": {"shop": declared}}))
+
+
+def test_an_engine_no_longer_declared_fails_its_runs_alone(library, shop):
+    matrix = {"search_modes": ["sparse", "engine"], "engines": ["shop"]}
+    ended = run_benchmark(library, name="a", matrix=matrix)
+    benchmark = create_benchmark(library, name="b", matrix=matrix)
+    operation = launch(benchmark)
+    declare_anew(shop=None)
+    wait(operation)
+    own, asked = benchmark.runs.order_by("run_order")
+    assert (own.status, asked.status) == ("completed", "failed")
+    assert "shop is not declared" in asked.error_message
+    with pytest.raises(CloneError, match="shop is not declared"):
+        clone(ended)
+    with pytest.raises(BenchbenchError, match="shop is not declared"):
+        retry(benchmark)
+
+
+def test_an_old_outage_does_not_fail_a_retried_run(library, shop):
+    declare_anew(patience=0.1)
+    shop.unavailable = lambda number: True
+    benchmark = run_benchmark(library, name="b", matrix={"engines": ["shop"]})
+    assert "is down" in benchmark.runs.get().error_message
+    shop.unavailable, shop.wrong = lambda number: False, {shop.asked[0][0]}
+    wait(retry(benchmark))
+    run = benchmark.runs.get()
+    assert (run.status, run.failed_queries) == ("completed", 1)
+
+
+def test_files_name_the_engine_that_took_part(library, shop):
+    matrix = {"search_modes": ["dense", "engine+dense", "engine+sparse"], "engines": ["shop"]}
+    benchmark = run_benchmark(library, name="b", matrix=matrix)
+    names = [build_configuration(run) for run in benchmark.runs.select_related("index").order_by("run_order")]
+    assert [one.strategy for one in names] == ["flat", "shop + flat", "shop + flat"]
+    assert names[1].embedding_model == names[0].embedding_model
+    assert names[2].embedding_model is None

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from apps.datasets.models import DatasetVersion
-from apps.engines.declarations import load_engine
+from apps.engines.declarations import Engine, load_engine
 from apps.engines.errors import EngineError
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.engine import EngineSetting
@@ -28,13 +28,11 @@ def check_engines(configurations: Iterable[Configuration], version: DatasetVersi
             )
 
 
-def describe_engine(setting: str) -> dict[str, Any]:
-    """Return the alias, the declared version and all parameters of an engine setting, for the record of a run."""
-    parsed = EngineSetting.parse(setting)
-    engine = load_engine(parsed.alias)
+def describe_engine(engine: Engine, setting: EngineSetting) -> dict[str, Any]:
+    """Return the alias, the declared version and all parameters of an engine, for the record of a run."""
     return {
         "alias": engine.alias,
         "version": engine.version,
-        "parameters": engine.complete(dict(parsed.parameters)),
+        "parameters": engine.complete(dict(setting.parameters)),
         "concurrency": engine.concurrency,
     }

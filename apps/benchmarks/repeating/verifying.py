@@ -104,6 +104,7 @@ def _compare_run(file_run: dict[str, Any], runs: dict[str, Run], results: dict[s
     clauses = list(_list_changes(before, after))
     is_exact = run.config.get("ann", "exact") == "exact"
     caveat = "" if is_exact else " It searches approximately: a rebuilt index finds slightly different chunks."
+    caveat += " Its search engine answered again, perhaps from other documents." if run.config.get("engine") else ""
     return f"{run.label}: {'; '.join(clauses)}.{caveat}" if clauses else ""
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from hdrh.histogram import HdrHistogram
 
+from apps.benchmarks.defining.engines import describe_engine
 from apps.benchmarks.running.outcomes import BatchNotes, Outcome, note
 from apps.collections.models import Collection, list_live
 from apps.collections.stubs import add_titled_ids
@@ -23,7 +24,8 @@ from benchbench.ir.planning.engine import EngineSetting
 from benchbench.ir.planning.stages import EngineStage
 from benchbench.ir.records import ScoredList
 
-RETRIES, LATENCIES, DOWN = "retries", "latencies", "down"  # notes of a stage: a number; histograms; a sentence
+# Notes of a stage: a number; histograms; sentences; what is known of the engine.
+RETRIES, LATENCIES, DOWN, ASKED = "retries", "latencies", "down", "asked"
 TIMES = ("latency", "service", "waiting")
 LONGEST_US, DIGITS = 3_600_000_000, 3  # range of a histogram in microseconds, and its significant digits
 Replies = list[Reply | EngineError]
@@ -65,6 +67,7 @@ class EngineDesk:
         engine = load_engine(setting.alias)
         questions, encode_ms = _build_questions(engine, queries)
         replies = ask_all(setting, questions, stage.depth, since=since, rate=rate, check=self.check)
+        self.notes.setdefault(stage.key, {})[ASKED] = describe_engine(engine, setting)
         self._note(stage, replies, timed=rate is not None)
         documents = self._find_documents(engine, replies)
         return [
@@ -79,7 +82,7 @@ class EngineDesk:
         if retries := sum(reply.retries for reply in answered):
             note(self.notes, stage.key, RETRIES, retries)
         if down := next((reply for reply in replies if isinstance(reply, EngineDownError)), None):
-            self.notes.setdefault(stage.key, {})[DOWN] = str(down)
+            note(self.notes, stage.key, DOWN, [str(down)])
         if timed:
             note(self.notes, stage.key, LATENCIES, [build_histograms(answered)])
 

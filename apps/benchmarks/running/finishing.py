@@ -6,7 +6,6 @@ from typing import Any
 
 from django.db.models.functions import Now
 
-from apps.benchmarks.defining.engines import describe_engine
 from apps.benchmarks.launching import UNFINISHED
 from apps.benchmarks.measuring.again import list_scored_versions
 from apps.benchmarks.measuring.approximations import (
@@ -20,7 +19,7 @@ from apps.benchmarks.measuring.evaluating import evaluate_runs
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.planning import plan_of
 from apps.benchmarks.provenance import build_provenance
-from apps.benchmarks.running.engines import DOWN, LATENCIES, RETRIES, merge_histograms
+from apps.benchmarks.running.engines import ASKED, DOWN, LATENCIES, RETRIES, merge_histograms
 from apps.benchmarks.running.outcomes import STALLS, NotedQueries
 from apps.benchmarks.running.timing import compute_timings, count_calls
 from apps.mappings.filters import filter_warnings
@@ -83,22 +82,24 @@ def _describe_engine(run: Run, planned: RunPlan, notes: "Notes") -> list[str]:
     if stage is None:
         return []
     retries = notes.count(planned, RETRIES)
-    run.provenance["engine"] = describe_engine(stage.engine) | {"retries": retries}
+    asked = notes.asked[stage.key]
+    if asked:
+        run.provenance["engine"] = asked[-1] | {"retries": retries}
     if latencies := notes.latencies[stage.key]:
         run.timing["open_loop"] = merge_histograms(latencies)
-    if not retries:
-        return []
-    return [f"{counted(retries, 'request')} to the engine failed at first and succeeded when sent again."]
+    warnings = ["The declaration of the engine changed meanwhile."] if len(asked) > 1 else []
+    if retries:
+        warnings.append(f"{counted(retries, 'request')} to the engine failed at first and succeeded when sent again.")
+    return warnings
 
 
 def _find_down(run: Run, planned: RunPlan, notes: "Notes") -> str:
     """Return why a run whose engine went down for good has no figures, as a sentence, or "".
 
-    A later attempt that got every answer outweighs an earlier note.
+    A query that a later attempt answered has the error no more.
     """
-    if not run.failed_queries:
-        return ""
-    return next((notes.down[stage.key] for stage in planned.stages if stage.key in notes.down), "")
+    down = [sentence for stage in planned.stages for sentence in notes.down[stage.key]]
+    return run.query_results.filter(error__in=down).values_list("error", flat=True).first() or "" if down else ""
 
 
 def _explain_failure(run: Run, evaluation: Evaluation, approximation: dict[str, Any] | None) -> str:
@@ -132,7 +133,7 @@ class Notes:
 
     By run: the queries for which a depth left too few documents (`short`), and the distinct environments of the
     workers. By stage: `queries`, each once even if retried; the sums of numbers such as STALLS; the `latencies` of
-    batches in an open loop; and the sentence about an engine that is `down`.
+    batches in an open loop; the sentences about an engine that was `down`; and what was `asked`, as it was declared.
     """
 
     short: defaultdict[str, set[int]]
@@ -140,7 +141,8 @@ class Notes:
     queries: NotedQueries
     numbers: Counter[tuple[str, str]]
     latencies: defaultdict[str, list[Any]]
-    down: dict[str, str]
+    down: defaultdict[str, list[str]]
+    asked: defaultdict[str, list[dict[str, Any]]]
 
     def count(self, run: RunPlan, name: str) -> int:
         """Return the sum of a number over the stages of a run."""
@@ -148,7 +150,7 @@ class Notes:
 
 
 def load_notes(benchmark: Benchmark) -> Notes:
-    notes = Notes(defaultdict(set), defaultdict(list), {}, Counter(), defaultdict(list), {})
+    notes = Notes(defaultdict(set), defaultdict(list), {}, Counter(), defaultdict(list), defaultdict(list), defaultdict(list))
     batches = Batch.objects.filter(
         operation__subject_id=benchmark.pk, state=Batch.State.DONE, result__has_key="made_by"
     )
@@ -162,8 +164,10 @@ def load_notes(benchmark: Benchmark) -> Notes:
             for name in (STALLS, RETRIES):
                 notes.numbers[stage, name] += stage_notes.pop(name, 0)
             notes.latencies[stage] += stage_notes.pop(LATENCIES, [])
-            if DOWN in stage_notes:
-                notes.down[stage] = stage_notes.pop(DOWN)
+            notes.down[stage] += stage_notes.pop(DOWN, [])
+            asked = stage_notes.pop(ASKED, None)
+            if asked and asked not in notes.asked[stage]:
+                notes.asked[stage].append(asked)
             for name, ids in stage_notes.items():
                 notes.queries.setdefault(stage, {}).setdefault(name, set()).update(ids)
     return notes

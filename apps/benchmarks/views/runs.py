@@ -103,7 +103,7 @@ class RunForm(PageForm):
         versions = DatasetVersion.objects.filter(dataset=dataset, frozen_at__isnull=False)
         benchmarks = visible(Benchmark.objects.filter(mapping__dataset=dataset), self.user)
         self._offer("version", versions.select_related("dataset"))
-        self._offer("benchmark", benchmarks.filter(mapping__collection__kind=Collection.Kind.EXTERNAL))
+        self._offer("benchmark", benchmarks.filter(mapping__collection__kind=Collection.Kind.EXTERNAL, matrix={}))
 
     def get_options(self) -> dict[str, Any]:
         """Return the options for reading the file."""
