@@ -24,7 +24,7 @@ from benchbench.ir.planning.engine import EngineSetting
 from benchbench.ir.planning.stages import EngineStage
 from benchbench.ir.records import ScoredList
 
-# Notes of a stage: a number; histograms; sentences; what is known of the engine.
+# Notes of a stage: a number; lists of histograms, of sentences, and of what is known of the engine
 RETRIES, LATENCIES, DOWN, ASKED = "retries", "latencies", "down", "asked"
 TIMES = ("latency", "service", "waiting")
 LONGEST_US, DIGITS = 3_600_000_000, 3  # range of a histogram in microseconds, and its significant digits
@@ -67,7 +67,7 @@ class EngineDesk:
         engine = load_engine(setting.alias)
         questions, encode_ms = _build_questions(engine, queries)
         replies = ask_all(setting, questions, stage.depth, since=since, rate=rate, check=self.check)
-        self.notes.setdefault(stage.key, {})[ASKED] = describe_engine(engine, setting)
+        self.notes.setdefault(stage.key, {})[ASKED] = [describe_engine(engine, setting)]
         self._note(stage, replies, timed=rate is not None)
         documents = self._find_documents(engine, replies)
         return [

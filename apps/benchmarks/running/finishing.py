@@ -82,12 +82,11 @@ def _describe_engine(run: Run, planned: RunPlan, notes: "Notes") -> list[str]:
     if stage is None:
         return []
     retries = notes.count(planned, RETRIES)
-    asked = notes.asked[stage.key]
-    if asked:
+    if asked := notes.lists[stage.key, ASKED]:
         run.provenance["engine"] = asked[-1] | {"retries": retries}
-    if latencies := notes.latencies[stage.key]:
+    if latencies := notes.lists[stage.key, LATENCIES]:
         run.timing["open_loop"] = merge_histograms(latencies)
-    warnings = ["The declaration of the engine changed meanwhile."] if len(asked) > 1 else []
+    warnings = ["The declaration of the engine changed meanwhile."] if any(one != asked[0] for one in asked) else []
     if retries:
         warnings.append(f"{counted(retries, 'request')} to the engine failed at first and succeeded when sent again.")
     return warnings
@@ -98,8 +97,8 @@ def _find_down(run: Run, planned: RunPlan, notes: "Notes") -> str:
 
     A query that a later attempt answered has the error no more.
     """
-    down = [sentence for stage in planned.stages for sentence in notes.down[stage.key]]
-    return run.query_results.filter(error__in=down).values_list("error", flat=True).first() or "" if down else ""
+    down = [sentence for stage in planned.stages for sentence in notes.lists[stage.key, DOWN]]
+    return run.query_results.filter(error__in=down).values_list("error", flat=True).first() or ""
 
 
 def _explain_failure(run: Run, evaluation: Evaluation, approximation: dict[str, Any] | None) -> str:
@@ -132,17 +131,15 @@ class Notes:
     """The notes of all batches of a benchmark, also of earlier operations.
 
     By run: the queries for which a depth left too few documents (`short`), and the distinct environments of the
-    workers. By stage: `queries`, each once even if retried; the sums of numbers such as STALLS; the `latencies` of
-    batches in an open loop; the sentences about an engine that was `down`; and what was `asked`, as it was declared.
+    workers. By stage: `queries`, each once even if retried; the sums of numbers such as STALLS; and `lists` of what the
+    batches noted of a search engine.
     """
 
     short: defaultdict[str, set[int]]
     environments: defaultdict[str, list[Any]]
     queries: NotedQueries
     numbers: Counter[tuple[str, str]]
-    latencies: defaultdict[str, list[Any]]
-    down: defaultdict[str, list[str]]
-    asked: defaultdict[str, list[dict[str, Any]]]
+    lists: defaultdict[tuple[str, str], list[Any]]
 
     def count(self, run: RunPlan, name: str) -> int:
         """Return the sum of a number over the stages of a run."""
@@ -150,7 +147,7 @@ class Notes:
 
 
 def load_notes(benchmark: Benchmark) -> Notes:
-    notes = Notes(defaultdict(set), defaultdict(list), {}, Counter(), defaultdict(list), defaultdict(list), defaultdict(list))
+    notes = Notes(defaultdict(set), defaultdict(list), {}, Counter(), defaultdict(list))
     batches = Batch.objects.filter(
         operation__subject_id=benchmark.pk, state=Batch.State.DONE, result__has_key="made_by"
     )
@@ -163,11 +160,8 @@ def load_notes(benchmark: Benchmark) -> Notes:
         for stage, stage_notes in notes_by_stage.items():
             for name in (STALLS, RETRIES):
                 notes.numbers[stage, name] += stage_notes.pop(name, 0)
-            notes.latencies[stage] += stage_notes.pop(LATENCIES, [])
-            notes.down[stage] += stage_notes.pop(DOWN, [])
-            asked = stage_notes.pop(ASKED, None)
-            if asked and asked not in notes.asked[stage]:
-                notes.asked[stage].append(asked)
+            for name in (ASKED, DOWN, LATENCIES):
+                notes.lists[stage, name] += stage_notes.pop(name, [])
             for name, ids in stage_notes.items():
                 notes.queries.setdefault(stage, {}).setdefault(name, set()).update(ids)
     return notes
