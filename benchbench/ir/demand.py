@@ -62,4 +62,6 @@ def weigh(values: Values, weights: Values | None = None) -> float:
         return math.nan
     scaled = scale_weights(None if weights is None else weights[present])
     counted = values[present]
-    return float((counted if scaled is None else counted * scaled).mean())
+    if scaled is None:
+        return float(counted.mean())
+    return float((counted * scaled).sum() / scaled.sum())  # alike, so that the mean of ones is 1 and not rounded

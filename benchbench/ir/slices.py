@@ -12,7 +12,7 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from benchbench.ir.demand import scale_weights, weigh
+from benchbench.ir.demand import compute_deviation, scale_weights, weigh
 from benchbench.ir.measures import Values
 
 MINIMUM = 10
@@ -224,22 +224,24 @@ class _Side:
         """Return the figures of `values[mask]`; with weights those of the ratio estimator and Kish's number."""
         side, n = values[mask], int(mask.sum())
         scaled = scale_weights(None if weights is None else weights[mask])
-        if scaled is None:
-            return cls(float(side.mean()), side.var(ddof=1) / n, n - 1, np.ptp(side) == 0)
-        mean = float((side * scaled).mean())
-        variance = float(np.square(scaled * (side - mean)).sum()) / (n * (n - 1))
-        return cls(mean, variance, n**2 / float(scaled @ scaled) - 1, np.ptp(side) == 0)
+        if np.ptp(side) == 0:  # their weighted mean would differ by rounding
+            return cls(float(side[0]), 0.0, n - 1, is_constant=True)
+        freedom = n - 1 if scaled is None else n**2 / float(scaled @ scaled) - 1
+        return cls(weigh(side, scaled), compute_deviation(side, scaled) ** 2 / n, freedom, is_constant=False)
 
 
 def _test_below(inside: _Side, outside: _Side) -> float:
     """Return the one-sided p of a mean of `inside` this far below that of `outside`, by Welch's t-test.
 
-    The formula and not `scipy.stats`, whose import takes longer than the page of a run.
+    1 if a side has nearly all its demand in one query, which shows no spread. The formula and not `scipy.stats`, whose
+    import takes longer than the page of a run.
     """
     from scipy.special import stdtr
 
     if inside.is_constant and outside.is_constant:
         return float(inside.mean >= outside.mean)
+    if min(inside.freedom, outside.freedom) < 1:
+        return 1.0
     first, second = inside.variance, outside.variance
     freedom = (first + second) ** 2 / (first**2 / inside.freedom + second**2 / outside.freedom)
     return float(stdtr(freedom, (inside.mean - outside.mean) / math.sqrt(first + second)))

@@ -12,9 +12,9 @@ from benchbench.ir.measures import mean
 from benchbench.ir.profiles import Mean
 from benchbench.ir.slices import MINIMUM, Slice, find_reversals, find_weak_slices
 from benchbench.ir.statistics.effects import compute_contrasts, contrast_intervals
-from benchbench.ir.statistics.resampling import draw_flips, mean_intervals
+from benchbench.ir.statistics.resampling import ComparisonError, draw_flips, mean_intervals
 from benchbench.ir.statistics.significance import compare
-from benchbench.ir.statistics.verdict import find_verdict
+from benchbench.ir.statistics.verdict import check_non_inferiority, find_verdict
 from tests.ir.simulated import benchmark
 
 ALL = {"has_relevant": np.ones(40, bool)}
@@ -227,3 +227,27 @@ def test_scaled_weights_have_the_mean_one():
     assert scaled.tolist() == [0.5, 1.5]
     assert scale_weights(None) is None
     assert scale_weights(np.array([])) is None
+
+
+def test_equal_values_are_equal_under_any_weights():
+    """Weights that sum with rounding make no mean of ones differ from another, in slices of any demand."""
+    inside = np.arange(60) < 30
+    slices = [Slice("kind", "a", inside, False), Slice("kind", "b", ~inside, False)]
+    for seed in range(20):
+        weights = np.random.default_rng(seed).integers(1, 1000, 60).astype(float)
+        assert weigh(np.ones(60), weights) == 1
+        assert find_weak_slices(np.full(60, 0.7), slices, weights) == []
+        assert find_weak_slices(np.ones(60), slices, weights) == []
+
+
+@pytest.mark.parametrize("greatest", [1e3, 1e6, 1e12])
+def test_one_query_with_all_demand_bounds_nothing(greatest):
+    """Its own value leaves no spread, from which no bound, weak slice or number of queries follows."""
+    values, _ = simulate(1, runs=2)
+    weights = np.array([greatest, *[1.0] * 39])
+    comparison = compare(values, seed=1, weights=weights)
+    with pytest.raises(ComparisonError, match="One query has nearly all the demand"):
+        check_non_inferiority(comparison.pairs[0], comparison.effective, 0.05)
+    assert not any(find_verdict(comparison).more_queries)
+    half = np.arange(40) < 20
+    assert find_weak_slices(-values[0], [Slice("kind", "a", half, False)], weights) == []

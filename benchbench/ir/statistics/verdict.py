@@ -66,12 +66,18 @@ def check_non_inferiority(pair: Pair, n: float, margin: float, *, alpha: float =
 
     lower = difference − t(1 − alpha, n − 1) × standard error; the source is Walker and Nowacki, Understanding
     Equivalence and Noninferiority Testing (2011). With weights, n is the effective number of queries. State the margin
-    before you look at the difference. Raises ComparisonError for a margin that is not above 0.
+    before you look at the difference. Raises ComparisonError for a margin that is not above 0, or infinite, and for
+    fewer than 2 effective queries.
     """
     from scipy.special import stdtrit
 
-    if not margin > 0:
-        raise ComparisonError(f"The margin must be above 0, not {margin}.", field="margin")
+    if not 0 < margin < math.inf:
+        raise ComparisonError(f"The margin must be a number above 0, not {margin}.", field="margin")
+    if n < 2:
+        raise ComparisonError(
+            "One query has nearly all the demand, so the others bound no loss: weigh the queries equally.",
+            field="margin",
+        )
     lower = pair.difference - float(stdtrit(n - 1, 1 - alpha)) * pair.standard_error
     return NonInferiority(margin=margin, lower=lower, alpha=alpha)
 
@@ -117,7 +123,7 @@ def estimate_queries(pair: Pair, comparison: Comparison) -> int | None:
 
     The standard error falls with √n, so n has to grow by (detectable / |difference|)². This assumes that the observed
     difference and spread are exact: read it as "tens, hundreds or thousands". Returns None for an unrealistic number:
-    no difference, no variance, or more than 100,000.
+    no difference, no variance, more than 100,000, or demand of which a few queries have most, whose spread is unknown.
     """
     if not abs(pair.difference) > 0 or not pair.standard_error:
         return None
@@ -125,7 +131,7 @@ def estimate_queries(pair: Pair, comparison: Comparison) -> int | None:
         pair.standard_error, 1, len(comparison.pairs), alpha=comparison.alpha, power=comparison.power
     )
     more = comparison.n * ((detectable / pair.difference) ** 2 - 1)
-    if more > MAX_QUERIES:
+    if more > MAX_QUERIES or (comparison.is_weighted and more <= 0):
         return None
     unit: int = 10 ** max(0, math.floor(math.log10(max(more, 1))) - 1)
     return max(1, math.ceil(more / unit) * unit)
