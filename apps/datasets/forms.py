@@ -130,7 +130,7 @@ class DatasetForm(PageForm):
         max_length=50,
         required=False,
         help_text="Queries drawn from each third of the demand: <code>100</code> (the default), or "
-        "<code>50,100,200</code> of head, torso and tail. Or <code>all</code>, or <code>top 500</code>.",
+        "<code>50,100,200</code> of head, torso and tail. Or <code>all</code>.",
     )
     least_count = forms.IntegerField(
         required=False, min_value=1, help_text="Leave out queries with fewer searches, such as names of persons."

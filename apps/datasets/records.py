@@ -1,7 +1,9 @@
 """Records of datasets: readers return them, importing takes them."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
 from benchbench.errors import BenchbenchError
@@ -38,9 +40,14 @@ class JudgmentRecord:
     note: str = ""
 
 
-def build_judgments(grades: Mapping[str, int]) -> list[JudgmentRecord]:
+def build_judgments(grades: Mapping[str, int], *, source: str = "import") -> list[JudgmentRecord]:
     """Return the judgments of documents by their ids."""
-    return [JudgmentRecord({"document_id": document}, grade) for document, grade in grades.items()]
+    return [JudgmentRecord({"document_id": document}, grade, source=source) for document, grade in grades.items()]
+
+
+def name_source(path: Path) -> str:
+    """Return the name of a dataset whose file states none: the file's, without its endings."""
+    return re.sub(r"\.\w+$", "", path.name.removesuffix(".gz"))
 
 
 @dataclass(frozen=True, slots=True)

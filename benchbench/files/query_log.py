@@ -25,31 +25,25 @@ DIGITS = re.compile(r"\s*[0-9]{1,15}\s*")
 
 @dataclass(slots=True)
 class LoggedQuery:
-    """The searches of one normalised text. `spellings` counts them by text as written, with white space joined."""
+    """The searches of one normalised text. `text` is its most frequent spelling, with white space joined."""
 
+    text: str
     count: int = 0
     clicks: int = 0
-    spellings: Counter[str] = field(default_factory=Counter)
-
-    @property
-    def text(self) -> str:
-        """Return the most frequent spelling; of equally frequent ones the first in the alphabet."""
-        return min(self.spellings, key=lambda text: (-self.spellings[text], text))
 
 
 @dataclass(slots=True)
 class QueryLog:
-    """A log by normalised text. `left_out` has the number of texts and the demand for each reason.
+    """A log by normalised text. `left_out` has the numbers of queries and their demand by reason.
 
     `demand` sums the counts of all lines, `distinct` counts all texts, with those left out.
     """
 
     queries: dict[str, LoggedQuery] = field(default_factory=dict)
-    left_out: dict[str, tuple[int, int]] = field(default_factory=dict)
+    left_out: dict[str, dict[str, int]] = field(default_factory=dict)
     lines: int = 0
     demand: int = 0
     distinct: int = 0
-    unread_columns: list[str] = field(default_factory=list)
     has_clicks: bool = False
 
 
@@ -60,25 +54,31 @@ def normalise(text: str) -> str:
 
 
 def read_query_log(path: Path, *, columns: Mapping[str, str], least_count: int = 1) -> QueryLog:
-    """Return the queries of a log in the order of their first lines.
+    """Return the queries of a log, the same for every order of its lines.
 
     A table has the columns text (or query) and count, and may have clicks; `columns` gives other names. Any other file
     is a log of lines, each a search. Empty texts, texts of more than LONGEST characters, those that cannot be stored,
     and those with a count under `least_count` are left out, with numbers. Errors name line and column.
     """
     log = QueryLog()
-    for text, count, clicks in _read_searches(path, columns, log):
-        query = log.queries.setdefault(normalise(text), LoggedQuery())
-        query.count += count
-        query.clicks += clicks
-        query.spellings[" ".join(text.split())] += count
+    counts, clicks = Counter[str](), Counter[str]()
+    for text, count, clicked in _read_searches(path, columns, log):
+        spelling = " ".join(text.split())
+        counts[spelling] += count
+        if clicked:
+            clicks[spelling] += clicked
         log.lines += 1
-        log.demand += count
-    log.distinct = len(log.queries)
+    # The most frequent spelling of a text comes first; of equally frequent ones the first in the alphabet.
+    for spelling in sorted(counts, key=lambda spelling: (-counts[spelling], spelling)):
+        query = log.queries.setdefault(normalise(spelling), LoggedQuery(spelling))
+        query.count += counts[spelling]
+        query.clicks += clicks[spelling]
+    log.demand, log.distinct = counts.total(), len(log.queries)
     for text, query in list(log.queries.items()):
         if reason := _find_reason(text, query, max(least_count, 1)):
-            texts, demand = log.left_out.get(reason, (0, 0))
-            log.left_out[reason] = texts + 1, demand + query.count
+            left = log.left_out.setdefault(reason, {"queries": 0, "demand": 0})
+            left["queries"] += 1
+            left["demand"] += query.count
             del log.queries[text]
     return log
 
@@ -103,26 +103,22 @@ def _read_searches(path: Path, columns: Mapping[str, str], log: QueryLog) -> Ite
         return
     names, rows = read_table(path)
     text_column, count_column, clicks_column = _choose_columns(path, names, columns)
-    log.unread_columns = [name for name in names if name not in (text_column, count_column, clicks_column)]
     log.has_clicks = bool(clicks_column)
     for location, row in rows:
         text = row.get(text_column)
         if isinstance(text, bool) or not isinstance(text, str | int | None):
             raise FileFormatError(f"{location} has the {text_column} {format_value(text)[:40]}: it must be a text.")
-        clicks = clicks_column and row.get(clicks_column) not in (None, "")
-        yield (
-            "" if text is None else str(text),
-            _parse_count(location, row, count_column),
-            _parse_count(location, row, clicks_column) if clicks else 0,
-        )
+        has_clicks = clicks_column and row.get(clicks_column) not in (None, "")
+        clicks = _parse_count(location, row, clicks_column) if has_clicks else 0
+        yield "" if text is None else str(text), _parse_count(location, row, count_column), clicks
 
 
 def _choose_columns(path: Path, names: list[str], columns: Mapping[str, str]) -> list[str]:
     """Return the columns of text, count and clicks; the last may be ""."""
     by_name = {name.lower(): name for name in reversed(names)}
     chosen = {name: by_name.get(name, "") for name in FIELDS}
-    chosen["text"] = chosen["text"] or by_name.get("query", "")
-    for name, column in {**chosen, **columns}.items():
+    chosen = chosen | {"text": chosen["text"] or by_name.get("query", "")} | dict(columns)
+    for name, column in chosen.items():
         if name not in FIELDS or (column not in names and (column or name != "clicks")):
             raise FileFormatError(
                 f"{path.name} has no column {(column or name)[:60]!a} for the field {name[:60]!a}: it has "
@@ -130,7 +126,7 @@ def _choose_columns(path: Path, names: list[str], columns: Mapping[str, str]) ->
                 "Columns on the page, or --column count=COLUMN by the command.",
                 field="columns",
             )
-    return list((chosen | dict(columns)).values())
+    return list(chosen.values())
 
 
 def _parse_count(location: str, row: Mapping[str, Any], column: str) -> int:

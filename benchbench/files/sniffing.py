@@ -7,8 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Literal
 
-from benchbench.files.quepid import COLUMNS as RATED_COLUMNS
-from benchbench.files.quepid import fold_column
+from benchbench.files.quepid import find_columns
 from benchbench.files.tables import find_delimiter
 from benchbench.reading.strict_json import BLOCK_BYTES, read_chunks
 
@@ -108,7 +107,7 @@ def _sniff_columns(lines: list[str], path: Path) -> Kind:
     cells = {cell.strip().strip('"').lower() for cell in lines[0].split(find_delimiter(lines[0]))}
     if len(cells) > 1 and cells & COLUMNS:
         return "table"
-    if set(map(fold_column, cells)) >= set(RATED_COLUMNS.values()):
+    if len(find_columns(cells)) == 3:
         return "quepid-ratings"
     if _is_log(cells):
         return "query-log"

@@ -30,11 +30,10 @@ def test_texts_are_grouped_by_their_normal_form(tmp_path):
     ]
     assert (record.name, record.is_draft, set(record.slice_definitions)) == ("log", True, set(STRATA))
     assert record.warnings == [
-        "Read 6 lines with 25 searches of 4 distinct queries, compared after Unicode NFKC, case folding and joining "
-        "white space. Kept 2 queries with 80.0 % of the demand.",
+        "Read 6 lines with 25 searches of 4 distinct queries, grouped after Unicode NFKC, case folding and joining "
+        "white space.",
         "Left out: 1 query empty (4 searches, 16.0 % of the demand), 1 query with a count under 2 (1 search, 4.0 % of "
         "the demand).",
-        "Columns not read: day.",
         "The sample (100, seed 0) has 1 of 1 in the head, 0 of 0 in the torso, 1 of 1 in the tail, which were "
         "80.0 % of the demand. Their weights sum to 20 searches.",
         "Clicks are summed in the metadata of each query. They are not turned into grades.",
@@ -61,14 +60,15 @@ def test_what_must_be_is_left_out_with_numbers(tmp_path):
     lines = ["query,count", f"{'long ' * 50},3", "zero,0", "a\0b,2", "kept,5"]
     record = read_dataset(write_file(tmp_path / "log.csv", "\n".join(lines)))
     facts: Any = record.metadata["query_log"]
-    assert {reason: (left["queries"], left["demand"]) for reason, left in facts["left_out"].items()} == {
-        "longer than 200 characters": (1, 3),
-        "with a count under 1": (1, 0),
-        "with characters that cannot be stored": (1, 2),
+    assert facts["left_out"] == {
+        "longer than 200 characters": {"queries": 1, "demand": 3},
+        "with characters that cannot be stored": {"queries": 1, "demand": 2},
+        "with a count under 1": {"queries": 1, "demand": 0},
     }
-    assert (facts["lines"], facts["demand"], facts["distinct_queries"], facts["kept_demand"]) == (4, 10, 4, 5)
+    assert (facts["lines"], facts["demand"], facts["distinct_queries"]) == (4, 10, 4)
     nothing = write_file(tmp_path / "log.csv", "query,count\n,3\n")
-    assert said(nothing) == "log.csv has no query to keep: 1 query empty (3 searches, 100.0 % of the demand)."
+    left_out = "1 query empty (3 searches, 100.0 % of the demand)"
+    assert said(nothing) == f"log.csv has no query to keep. Left out: {left_out}."
 
 
 @given(st.lists(st.integers(1, 500), min_size=1, max_size=80), st.integers(1, 30), st.integers(0, 50))
@@ -85,10 +85,10 @@ def test_weights_sum_to_the_demand_kept(tmp_path_factory, counts, size, seed):
         assert len(weights) == stratum["sampled"] == min(size, stratum["queries"])
 
 
-def test_all_and_the_top_keep_their_counts(tmp_path):
+def test_a_whole_log_keeps_its_counts(tmp_path):
     path = write_file(tmp_path / "log.csv", "query,count\na,1\nb,5\nc,3\nd,2\n")
-    weights = {sample: {q.key: q.weight for q in read_log(path, sample=sample).queries} for sample in ("all", "top 2")}
-    assert weights == {"all": {"b": 5.0, "c": 3.0, "d": 2.0, "a": 1.0}, "top 2": {"b": 5.0, "c": 3.0}}
+    weights = [(query.key, query.weight) for query in read_log(path, sample="all").queries]
+    assert weights == [("b", 5.0), ("c", 3.0), ("d", 2.0), ("a", 1.0)]
     assert len(read_log(path, sample="1,1,2").queries) == 4
     seeds = [[query.key for query in read_log(path, sample="1", seed=seed).queries] for seed in range(20)]
     assert len(set(map(tuple, seeds))) > 1
@@ -124,8 +124,9 @@ def test_errors_name_line_and_column(tmp_path, content, options, sentence):
 class TestImport:
     def test_the_command_makes_a_draft_and_reports(self, tmp_path):
         path = write_file(tmp_path / "log.csv", LOG)
-        facts = json_of("import_query_log", path, "--name", "shop", "--least-count", 2)
-        assert (facts["queries"], facts["query_log"]["demand"], facts["query_log"]["seed"]) == (2, 25, 0)
+        facts = json_of("import_dataset", path, "--name", "shop", "--least-count", 2)
+        assert facts["queries"] == 2
+        assert facts["warnings"][-1].endswith("They are not turned into grades.")
         dataset = Dataset.objects.get(name="shop")
         version = dataset.versions.get()
         assert (version.frozen_at, version.content_hash, version.query_count) == (None, "", 2)
@@ -133,13 +134,12 @@ class TestImport:
             ("shoes", 17.0, ["head"]),
             ("red hat", 3.0, ["tail"]),
         ]
-        assert dataset.metadata["query_log"] == facts["query_log"]
+        assert (dataset.metadata["query_log"]["demand"], dataset.metadata["query_log"]["seed"]) == (25, 0)
         assert not Judgment.objects.exists()
-        text = output_of("import_query_log", path, "--name", "again", "--sample", "top 1")
-        assert text.splitlines()[-1] == "again v1 (draft): 1 query. Review the draft, then freeze it."
-        assert "They are not turned into grades." in text
+        text = output_of("import_dataset", path, "--name", "again", "--sample", "1", "--seed", 3)
+        assert text.splitlines()[-1].startswith("again v1 (draft) (created): 2 queries, 0 judgments")
         with pytest.raises(CommandError, match='the dataset "shop" exists: choose another name'):
-            output_of("import_query_log", path, "--name", "shop")
+            output_of("import_dataset", path, "--name", "shop")
 
     def test_the_draft_freezes_with_its_weights(self, tmp_path):
         record = read_log(write_file(tmp_path / "log.csv", LOG))

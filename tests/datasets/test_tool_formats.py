@@ -52,9 +52,6 @@ class TestQuepid:
             '5" pipe, red': {"{'document_id': '7'}": 1},
             "nothing found": {},
         }
-        assert record.warnings == [
-            "Columns without ratings, not read: Team Name, Case Name, Case ID, Doc Position, Title and 1 more."
-        ]
 
     def test_a_snapshot_gives_ratings_and_needs(self, tmp_path):
         record = read_dataset(write_file(tmp_path / "s.json", SNAPSHOT))
@@ -87,7 +84,7 @@ class TestQuepid:
             ("query,docid,rating\n,1,1\n", "q.csv, line 2, has no query."),
             (
                 "query,docid,rating\na,1,1\na,1,2\n",
-                "q.csv, line 3, rates the document '1' of the query 'a' with 2, but it was rated 1 before.",
+                "q.csv, line 3, rates the document '1' of the query 'a' with 2, but its grade was 1 before.",
             ),
             ("query,docid,score\na,1,1\n", "q.csv has no column rating: it has query, docid, score."),
             ("query,docid,rating\na,1,1,7\n", "q.csv, line 2, has 4 cells, but the header has 3."),
@@ -115,16 +112,13 @@ class TestFractions:
     def test_they_need_a_grade_factor(self, tmp_path):
         path = write_file(tmp_path / "q.csv", "query,docid,rating\na,1,0.75\na,2,1.0\n")
         assert said(path).startswith(
-            "q.csv rates the document '1' of the query 'a' with 0.75, and a grade is a whole number: round the "
-            "ratings, or import them with a factor, such as 10 (Grade factor on the page, --grade-factor of the "
+            "q.csv, line 2, rates the document '1' of the query 'a' with 0.75, and a grade is a whole number: round "
+            "the ratings, or import them with a factor, such as 10 (Grade factor on the page, --grade-factor of the "
         )
-        assert said(path, grade_factor=10).startswith("q.csv rates the document '1' of the query 'a' with 0.75")
+        assert said(path, grade_factor=10).startswith("q.csv, line 2, rates the document '1' of the query 'a' with 0.7")
         record = read_dataset(path, grade_factor=100)
         assert record.queries == [QueryRecord("a", "a", graded(**{"1": 75, "2": 100}))]
-        assert (record.metadata, record.warnings) == (
-            {"grade_factor": 100},
-            ["A grade is the rating in the file times 100."],
-        )
+        assert record.metadata == {"grade_factor": 100}
         assert said(path, grade_factor=10_001).startswith("The grade factor 10001 is not a number from 1 to 10,000")
 
 
@@ -145,12 +139,10 @@ class TestRankEval:
             graded(**{"my_index/doc1": 0, "other/doc1": 2}),
             graded(**{"my_index/doc1": 1}),
         ]
-        assert record.warnings[0].startswith("Documents of 2 indexes are rated (my_index, other), so document_id is")
-        choice = {"document_id": "_id"}
-        assert "requests[0], ratings[1], rates the document 'doc1' again." in said(path, columns=choice)
+        assert record.warnings[0].startswith("Two indexes have documents with one id, so document_id is INDEX/ID")
         unique = changed(body, ("requests", 0, "ratings", 1, "_id"), "doc9")
-        record = read_dataset(write_file(tmp_path / "body.json", unique), columns=choice)
-        assert record.queries[0].judgments == graded(doc1=0, doc9=2)
+        record = read_dataset(write_file(tmp_path / "body.json", unique))
+        assert (record.queries[0].judgments, record.warnings) == (graded(doc1=0, doc9=2), [])
 
     @pytest.mark.parametrize(
         ("request_body", "text"),
@@ -199,9 +191,8 @@ class TestRankEval:
             (
                 ("requests", 1, "id"),
                 "amsterdam_query",
-                "requests[1], has the id 'amsterdam_query', as a request before",
+                "requests[1], describes the query 'amsterdam_query' differently than before.",
             ),
-            (("colour",), 1, "b.json has the unknown key 'colour': choose one of requests, "),
         ],
     )
     def test_its_errors_name_the_key(self, tmp_path, path, put, sentence):
@@ -238,7 +229,7 @@ class TestOpenSearch:
             QueryRecord("tv", "tv", []),
             QueryRecord("led tv", "led tv", [], metadata={"category": "video"}),
         ]
-        assert (record.name, record.warnings) == ("TVs", [])
+        assert (record.name, list(record.warnings)) == ("TVs", [])
         assert read_dataset(write_file(tmp_path / "a.json", answer(QUERY_SET))).queries == record.queries
 
     def test_lines_of_queries_may_have_answers(self, tmp_path):
@@ -246,8 +237,6 @@ class TestOpenSearch:
         assert detect(path) == "opensearch-queries"
         assert read_dataset(path).queries == [
             QueryRecord("capital of France?", "capital of France?", [], expected_answer="Paris"),
-            QueryRecord("red", "red", [], expected_answer="rouge"),
-            QueryRecord("C# primer", "C# primer", []),
         ]
 
     @pytest.mark.parametrize(
@@ -260,12 +249,12 @@ class TestOpenSearch:
             (changed(JUDGMENTS, ("judgmentRatings", 1, "query"), ""), "judgmentRatings[1].query must not be blank."),
             (
                 changed(JUDGMENTS, ("judgmentRatings", 2, "ratings", 0, "rating"), "1"),
-                "judgmentRatings[2].ratings[0], rates the document 'B1' of the query 'red dress' with 1, but it was "
-                "rated 3.000 before.",
+                "judgmentRatings[2].ratings[0], rates the document 'B1' of the query 'red dress' with 1, but "
+                "its grade was 3 before.",
             ),
             (
                 answer(JUDGMENTS, JUDGMENTS),
-                "x.json is an answer with 2 hits (Imported Judgments, Imported Judgments): ",
+                "x.json is an answer with 2 hits: ask for one by its id.",
             ),
             (
                 changed(QUERY_SET, ("querySetQueries", 0), {"text": "tv"}),
@@ -279,7 +268,7 @@ class TestOpenSearch:
     def test_errors_of_lines_name_the_line(self, tmp_path):
         lines = '{"queryText": "a", "referenceAnswer": "b"}\n{"queryText": "a"}\n'
         assert said(write_file(tmp_path / "q.ndjson", lines)).startswith(
-            "q.ndjson, line 2, has another referenceAnswer"
+            "q.ndjson, line 2, describes the query 'a' differently than before."
         )
         broken = '{"queryText": "a"}\n{"queryText":\n'
         assert said(write_file(tmp_path / "q.ndjson", broken)).startswith("q.ndjson, line 2, column 14, is not JSON")

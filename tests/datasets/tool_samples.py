@@ -67,9 +67,7 @@ QUERY_SET = {
     "sampling": "manual",
     "querySetQueries": [{"queryText": "tv"}, {"queryText": "led tv", "category": "video"}, {"queryText": "tv"}],
 }
-QUERY_LINES = (
-    '{"queryText": "capital of France?", "referenceAnswer": "Paris"}\nquery: "red", answer: "rouge"\nC# primer\n'
-)
+QUERY_LINES = '{"queryText": "capital of France?", "referenceAnswer": "Paris"}\n'
 LOG = (
     "query,count,clicks,day\nShoes,10,3,Mon\n shoes ,5,,Tue\nＳＨＯＥＳ,2,1,Tue\n,4,0,Mon\n"
     "red  hat,3,0,Mon\nscarf,1,0,Mon\n"

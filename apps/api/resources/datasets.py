@@ -40,7 +40,7 @@ class DatasetUpload(StrictSerializer):
     format = serializers.ChoiceField(list(FORMATS), required=False, help_text="Default: detected from the content.")
     split = Text(required=False, max_length=50, help_text="Of BEIR (test without it) and Flowbaby (all).")
     grade_factor = Int(required=False, min_value=1, help_text="Multiplies the ratings of other tools, such as 0.7.")
-    sample = Text(required=False, max_length=50, help_text="Of a log of queries: 100 of each stratum; all; top 500.")
+    sample = Text(required=False, max_length=50, help_text="Of a log of queries: 100 of each stratum; 50,100,200; all.")
     seed = Int(required=False, min_value=0, help_text="Of the sample.")
     least_count = Int(required=False, min_value=1, help_text="Of a query in a log; rarer ones are left out.")
     dataset_id = Identifier(required=False, help_text="The file becomes the next version of this dataset.")

@@ -1,69 +1,68 @@
-"""Reading judgments that other tools export: Quepid, Elasticsearch's `_rank_eval`, OpenSearch's Search Relevance."""
+"""Queries with ratings, as other tools export them: what the readers of Quepid, _rank_eval and OpenSearch share."""
 
-from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from apps.datasets.records import DatasetError, DatasetRecord, JudgmentRecord, QueryRecord
-from benchbench.files.quepid import read_ratings, read_snapshot_ratings
-from benchbench.files.rank_eval import read_rank_eval
-from benchbench.files.ratings import RatedFile, RatedQuery
-from benchbench.files.search_relevance import read_judgment_list, read_query_set
-from benchbench.files.sniffing import Kind
+from apps.datasets.records import DatasetError, DatasetRecord, QueryRecord, build_judgments, name_source
+from benchbench.files.ratings import check_rating
 
 MAX_FACTOR = 10_000
-# Of each format: its name for users, and its reader. A format's name is the kind of its file.
-RATED_FORMATS: dict[Kind, tuple[str, Callable[..., RatedFile]]] = {
-    "quepid-ratings": ("Quepid ratings (CSV: query, docid, rating)", read_ratings),
-    "quepid-snapshot": ("Quepid snapshot (JSON)", read_snapshot_ratings),
-    "rank-eval": ("_rank_eval body", read_rank_eval),
-    "opensearch-judgments": ("OpenSearch judgment list", read_judgment_list),
-    "opensearch-queries": ("OpenSearch query set", read_query_set),
-}
 
 
-def build_reader(name: Kind) -> Callable[..., DatasetRecord]:
-    """Return the reader of one of RATED_FORMATS. A grade is the rating times `grade_factor`."""
+@dataclass(slots=True)
+class Ratings:
+    """The queries of a file by key, in its order, and their grades by document: a rating times `factor`.
 
-    def read_rated(path: Path, *, grade_factor: int = 1, **options: Mapping[str, str]) -> DatasetRecord:
-        return _build_record(path, RATED_FORMATS[name][1](path, **options), name, grade_factor)
+    `location` begins an error's message: "q.csv, line 3,".
+    """
 
-    return read_rated
+    path: Path
+    factor: int
+    queries: dict[str, dict[str, Any]] = field(default_factory=dict)
+    grades: dict[str, dict[str, int]] = field(default_factory=dict)
+    duplicates: int = 0
 
+    def __post_init__(self) -> None:
+        if self.factor not in range(1, MAX_FACTOR + 1):
+            message = f"The grade factor {self.factor} is not a number from 1 to {MAX_FACTOR:,}: choose 10 for .7."
+            raise DatasetError(message, field="grade_factor")
 
-def _build_record(path: Path, file: RatedFile, source_format: str, factor: int) -> DatasetRecord:
-    if factor not in range(1, MAX_FACTOR + 1):
-        raise DatasetError(
-            f"The grade factor {factor} is not a number from 1 to {MAX_FACTOR:,}: choose 10 for grades such as 0.7.",
-            field="grade_factor",
-        )
-    stem = path.name.removesuffix(".gz")
-    return DatasetRecord(
-        name=file.name.strip() or stem.rpartition(".")[0] or stem,
-        queries=[_build_query(path, query, file.source, factor) for query in file.queries.values()],
-        description=file.description,
-        source_format=source_format,
-        metadata={"grade_factor": factor} if factor != 1 else {},
-        duplicates=file.duplicates,
-        warnings=[*file.warnings, *([f"A grade is the rating in the file times {factor}."] if factor != 1 else [])],
-    )
+    def add_query(self, location: str, key: str, **fields: Any) -> str:
+        """Add a query, and return its key. Raises DatasetError if it is another than before."""
+        if self.queries.setdefault(key, fields) != fields:
+            raise DatasetError(f"{location} describes the query {key[:60]!a} differently than before.")
+        self.grades.setdefault(key, {})
+        return key
 
-
-def _build_query(path: Path, query: RatedQuery, source: str, factor: int) -> QueryRecord:
-    """Return a query with its judgments. Raises DatasetError for a rating that gives no whole number."""
-    for document, rating in query.ratings.items():
-        if rating * factor != int(rating * factor):
+    def add_rating(self, location: str, key: str, document: str, rating: Any) -> None:
+        """Add a rating. Raises DatasetError if it gives no whole number, or the document has another one."""
+        try:
+            grade = check_rating(rating) * self.factor
+        except ValueError:
+            raise DatasetError(f"{location} has the rating {rating[:40]!a}, which is not a number.") from None
+        subject = f"{location} rates the document {document[:60]!a} of the query {key[:60]!a} with {rating}"
+        if grade != int(grade):
             raise DatasetError(
-                f"{path.name} rates the document {document[:60]!a} of the query {query.text[:60]!a} with {rating}, and "
-                "a grade is a whole number: round the ratings, or import them with a factor, such as 10 (Grade "
-                "factor on the page, --grade-factor of the command, grade_factor of the API).",
+                f"{subject}, and a grade is a whole number: round the ratings, or import them with a factor, such as "
+                "10 (Grade factor on the page, --grade-factor of the command, grade_factor of the API).",
                 field="grade_factor",
             )
-    grades = {document: int(rating * factor) for document, rating in query.ratings.items()}
-    return QueryRecord(
-        key=query.key,
-        text=query.text,
-        judgments=[JudgmentRecord({"document_id": one}, grade, source=source) for one, grade in grades.items()],
-        expected_answer=query.expected_answer,
-        notes=query.notes,
-        metadata=query.metadata,
-    )
+        self.duplicates += document in self.grades[key]
+        before = self.grades[key].setdefault(document, int(grade))
+        if before != grade:
+            raise DatasetError(f"{subject}, but its grade was {before} before.", field="grade")
+
+    def build(self, source_format: str, *, name: str = "", source: str = "import", **about: Any) -> DatasetRecord:
+        """Return the dataset. `about` are further fields of it."""
+        return DatasetRecord(
+            name=name.strip() or name_source(self.path),
+            queries=[
+                QueryRecord(key, judgments=build_judgments(self.grades[key], source=source), **fields)
+                for key, fields in self.queries.items()
+            ],
+            source_format=source_format,
+            metadata={"grade_factor": self.factor} if self.factor != 1 else {},
+            duplicates=self.duplicates,
+            **about,
+        )

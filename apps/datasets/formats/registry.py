@@ -8,8 +8,10 @@ from django.conf import settings
 
 from apps.datasets.formats import beir, flowbaby, schema1_writing, trec
 from apps.datasets.formats.module_queries import read_module_queries
+from apps.datasets.formats.opensearch import read_judgment_list, read_query_set
+from apps.datasets.formats.quepid import read_ratings, read_snapshot_ratings
 from apps.datasets.formats.query_log import read_log
-from apps.datasets.formats.rated import RATED_FORMATS, build_reader
+from apps.datasets.formats.rank_eval import read_rank_eval
 from apps.datasets.formats.schema1 import read_schema1
 from apps.datasets.formats.sectioned import read_sectioned
 from apps.datasets.formats.table import read_table_of_judgments
@@ -120,9 +122,15 @@ FORMATS: dict[str, Format] = {
         options=("columns", "ignore"),
     ),
 }
-for _name, (_label, _) in RATED_FORMATS.items():
-    _options = ("grade_factor", *(("columns",) if _name == "rank-eval" else ()))
-    FORMATS[_name] = Format(label=_label, read=build_reader(_name), file=_label, kind=_name, options=_options)
+RATED: tuple[tuple[Kind, str, Callable[..., DatasetRecord], tuple[str, ...]], ...] = (
+    ("quepid-ratings", "Quepid ratings (CSV: query, docid, rating)", read_ratings, ("grade_factor",)),
+    ("quepid-snapshot", "Quepid snapshot (JSON)", read_snapshot_ratings, ("grade_factor",)),
+    ("rank-eval", "_rank_eval body", read_rank_eval, ("grade_factor", "columns")),
+    ("opensearch-judgments", "OpenSearch judgment list", read_judgment_list, ("grade_factor",)),
+    ("opensearch-queries", "OpenSearch query set", read_query_set, ()),
+)
+for _name, _label, _read_rated, _options in RATED:
+    FORMATS[_name] = Format(label=_label, read=_read_rated, file=_label, kind=_name, options=_options)
 FILES = "; ".join(format.file for format in FORMATS.values() if format.file)
 DIRECTORIES = "; ".join(format.directory for format in FORMATS.values() if format.directory)
 SOURCES = f"A file: {FILES}. Or a zip of a directory: {DIRECTORIES}. Any file may be compressed (.gz)."

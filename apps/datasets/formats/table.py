@@ -14,6 +14,7 @@ from apps.datasets.records import (
     JudgmentRecord,
     QueryRecord,
     find_doc_ref_fault,
+    name_source,
 )
 from benchbench.files.tables import read_table
 from benchbench.ir.demand import is_weight
@@ -63,7 +64,7 @@ def read_table_of_judgments(
         _describe(query, location, cells)
         duplicates += _judge(query, location, cells)
     return DatasetRecord(
-        name=re.sub(r"\.\w+$", "", path.name.removesuffix(".gz")),
+        name=name_source(path),
         queries=[_record(key, query) for key, query in queries.items()],
         source_format="table",
         duplicates=duplicates,

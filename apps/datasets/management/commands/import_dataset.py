@@ -22,6 +22,7 @@ def _fill_line(name: str, text: str) -> str:
     return fill(text, 120, initial_indent=f"  {name:<13}", subsequent_indent=" " * 15)
 
 
+READING = ("format", "split", "topics", "grade_factor", "sample", "seed", "least_count")
 SOURCE_HELP = f"""SOURCE is one of these, recognised by its content:
 
 {_fill_line("a file", "; ".join([FILES, "TREC judgments (with --topics)"]))}
@@ -53,34 +54,27 @@ def add_source_arguments(parser: CommandParser) -> None:
         metavar="COLUMN",
         help="A table column to ignore; repeat it for each.",
     )
-    parser.add_argument(
-        "--grade-factor",
-        type=int,
-        default=0,
-        metavar="N",
-        help="Multiply the ratings of Quepid, _rank_eval and OpenSearch by N, if they are not whole numbers.",
-    )
+    for name, text in {
+        "--grade-factor": "Multiply the ratings of Quepid, _rank_eval and OpenSearch by N, if they are fractions.",
+        "--least-count": "Leave out rarer queries of a log.",
+        "--seed": "Another seed draws another sample of a log.",
+    }.items():
+        parser.add_argument(name, type=int, default=0, metavar="N", help=text)
+    parser.add_argument("--sample", default="", help="Of a log of queries: 100 (default), 50,100,200 or all.")
 
 
 def read_source(options: Mapping[str, Any]) -> DatasetRecord:
     """Return the dataset that the options of `add_source_arguments` name."""
     if id := parse_catalogue_id(options["source"]):
-        extra = [
-            name.replace("_", "-")
-            for name in ("format", "split", "topics", "column", "ignore_column", "grade_factor")
-            if options[name]
-        ]
+        extra = [name.replace("_", "-") for name in (*READING, "column", "ignore_column") if options[name]]
         if extra:
             raise DatasetError(f"{options['source']} has no {extra[0]}: leave --{extra[0]} out.", field=extra[0])
         return read_catalogue(id)
     return read_dataset(
         options["source"],
-        format=options["format"],
-        split=options["split"],
-        topics=options["topics"],
         columns=dict(options["column"]),
         ignore=options["ignore_column"],
-        grade_factor=options["grade_factor"],
+        **{name: options[name] for name in READING},
     )
 
 
@@ -98,10 +92,16 @@ class Command(UseCaseCommand):
 A frozen version never changes. Importing equal content again changes nothing; other content under the same name needs
 a new version label, which JSON states as metadata.version and --label gives to any format. Problems are reported.
 
+A log of queries becomes a draft, weighted by demand. Its columns are text (or query), count and perhaps clicks; with
+--format query-log a file may have a line for each search. By frequency the queries are cut into head, torso and tail, a
+third of the demand each, and so many are drawn of each. A weight is the demand that a query stands for: weights sum to
+the demand of the log, less what the report says is left out. Clicks are summed and are not turned into grades.
+
   benchbench import_dataset questions.json --name support
   benchbench import_dataset scifact/ --name scifact-train --split train
   benchbench import_dataset qrels.txt --topics topics.xml --name robust
   benchbench import_dataset judged.csv --column query_text=question --column uri=page --column grade=stars
+  benchbench import_dataset searches.tsv --name shop --column text=term --column count=n --sample 50,100,200 --seed 7
 """
 
     def add_arguments(self, parser: CommandParser) -> None:
