@@ -7,30 +7,26 @@ from apps.benchmarks.measuring import again
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.running import finishing
 from apps.benchmarks.running.execution import execute
-from apps.benchmarks.schedules.jobs import list_timed_jobs, plan_end
+from apps.benchmarks.schedules.jobs import list_timed_jobs
 from apps.engines import storing
 from apps.operations.handlers import Handler
 from apps.operations.models import Operation
-from apps.operations.timing import schedule_lost
+from apps.operations.timing import schedule
 from apps.retrieval.llms.answers import trim_answers
 
 
 class BenchmarkHandler(Handler):
     perform = staticmethod(execute)
+    stop = staticmethod(finishing.stop)
     list_completions = staticmethod(progress.list_completions)
 
     def finalise(self, operation: Operation) -> None:
         finishing.finish(operation)
         trim_answers()
         storing.trim_answers()
-        plan_end(operation.subject_id)
-
-    def stop(self, operation: Operation) -> None:
-        finishing.stop(operation)
-        plan_end(operation.subject_id)
 
     def tidy(self) -> None:
-        schedule_lost(list_timed_jobs())
+        schedule(list_timed_jobs())
 
     def name(self, operation: Operation) -> str:
         return f'benchmark "{Benchmark.objects.get(pk=operation.subject_id)}"'

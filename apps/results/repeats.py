@@ -1,6 +1,6 @@
 """The end of a schedule's benchmark: its comparison with the last and the baseline, its gate, and the gate's turn."""
 
-import logging
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -13,7 +13,7 @@ from apps.benchmarks.gates.reports import render_headline
 from apps.benchmarks.gates.rules import read_rules
 from apps.benchmarks.measuring.primary import select_facts
 from apps.benchmarks.models import Baseline, Benchmark, GateState, Notice, Repeat, Run, Schedule
-from apps.benchmarks.schedules.jobs import filter_ended, plan_notice
+from apps.benchmarks.schedules.jobs import filter_ended
 from apps.operations.models import Status
 from apps.operations.workers.limits import limited_transaction
 from apps.results.comparison.comparing import compare_runs
@@ -23,8 +23,8 @@ from benchbench.errors import BenchbenchError
 from benchbench.ir.gate import Outcome
 from benchbench.timestamps import timestamp
 
-log = logging.getLogger(__name__)
-STATES = {Outcome.PASSED: GateState.GREEN, Outcome.FAILED: GateState.RED}  # an undecided gate keeps its state
+# An undecided gate keeps its state.
+STATES: dict[str, GateState] = {Outcome.PASSED: GateState.GREEN, Outcome.FAILED: GateState.RED}
 
 
 def end_repeat(repeat_id: str) -> None:
@@ -38,31 +38,37 @@ def end_repeat(repeat_id: str) -> None:
         repeat = rows.select_for_update(of=("self",), skip_locked=True).filter(pk=repeat_id).first()
         if repeat is None or repeat.benchmark is None:
             return
-        schedules = Schedule.objects.select_related("owner", "benchmark")
+        schedules = Schedule.objects.select_related("owner", "benchmark__dataset_version__dataset")
         schedule = repeat.schedule = schedules.select_for_update(of=("self",)).get(pk=repeat.schedule_id)
-        baseline, sentences = _find_baseline(schedule)
-        result, gate_sentences = _judge(schedule, repeat.benchmark, baseline)
-        sentences += [*gate_sentences, *_compare(repeat, repeat.benchmark, baseline)]
+        result = None
+        if repeat.benchmark.status == Status.COMPLETED:
+            baseline, sentences = _find_baseline(schedule)
+            result, judged = _judge(schedule, repeat.benchmark, baseline)
+            sentences += [*judged, *_compare(repeat, repeat.benchmark, baseline)]
+        else:
+            how = "failed" if repeat.benchmark.status == Status.FAILED else "was cancelled"
+            error = repeat.benchmark.operation.error if repeat.benchmark.operation else ""
+            sentences = [f"The benchmark {how}.", *filter(None, [error])]
         repeat.outcome = (result.outcome if result else Outcome.UNDECIDED) if schedule.rules.strip() else ""
-        repeat.turned = _turn(schedule, repeat)
         repeat.ended_at, repeat.result = repeat.benchmark.completed_at, " ".join(sentences)
+        if state := _find_turn(schedule, repeat):
+            repeat.turned = state
+            if schedule.notify:
+                payload = _build_payload(repeat, repeat.benchmark, result)
+                Notice.objects.create(
+                    repeat=repeat, destination=schedule.notify, payload=payload, due_at=repeat.ended_at
+                )
         repeat.save(update_fields=["outcome", "turned", "ended_at", "result"])
-        if repeat.turned and schedule.notify:
-            payload = _build_payload(repeat, repeat.benchmark, result)
-            now = repeat.ended_at
-            plan_notice(Notice.objects.create(repeat=repeat, destination=schedule.notify, payload=payload, due_at=now))
 
 
-def _turn(schedule: Schedule, repeat: Repeat) -> str:
+def _find_turn(schedule: Schedule, repeat: Repeat) -> str:
     """Store the state of the gate, and return it if it turned, else "". The first state is a turn only if it is red."""
-    state = STATES.get(Outcome(repeat.outcome)) if repeat.outcome else None
-    is_last = not schedule.repeats.filter(due_at__gt=repeat.due_at, ended_at__isnull=False).exists()
-    if state is None or state == schedule.state or not is_last:
+    before, state = schedule.state, STATES.get(repeat.outcome)
+    later = schedule.repeats.filter(due_at__gt=repeat.due_at, ended_at__isnull=False)
+    if state is None or state == before or later.exists():
         return ""
-    is_turn = bool(schedule.state) or state == GateState.RED
-    schedule.state = state
     Schedule.objects.filter(pk=schedule.pk).update(state=state)
-    return state if is_turn else ""
+    return state if before or state == GateState.RED else ""
 
 
 def _find_baseline(schedule: Schedule) -> tuple[Baseline | None, list[str]]:
@@ -70,17 +76,13 @@ def _find_baseline(schedule: Schedule) -> tuple[Baseline | None, list[str]]:
     if not schedule.baseline:
         return None, []
     try:
-        dataset = schedule.benchmark.dataset_version.dataset
-        return find_baseline(schedule.baseline, dataset, user=schedule.owner), []
+        return find_baseline(schedule.baseline, schedule.benchmark.dataset_version.dataset, user=schedule.owner), []
     except BenchbenchError as error:
         return None, [error.message]
 
 
 def _judge(schedule: Schedule, benchmark: Benchmark, baseline: Baseline | None) -> tuple[GateResult | None, list[str]]:
-    """Return the result of the gate and a sentence; None if the benchmark did not complete or the gate cannot judge."""
-    if benchmark.status != Status.COMPLETED:
-        error = benchmark.operation.error if benchmark.operation else ""
-        return None, [f"The benchmark {'failed' if benchmark.status == Status.FAILED else 'was cancelled'}. {error}"]
+    """Return the result of the gate and a sentence; None without rules, or if the gate cannot judge."""
     if not schedule.rules.strip():
         return None, []
     try:
@@ -92,23 +94,20 @@ def _judge(schedule: Schedule, benchmark: Benchmark, baseline: Baseline | None) 
     return result, [f"{render_headline(result)}{f' ({missed})' if missed else ''}."]
 
 
-def _compare(repeat: Repeat, benchmark: Benchmark, baseline: Baseline | None) -> list[str]:
-    """Return a sentence on the difference from the schedule's last completed benchmark, and one on the baseline."""
-    if benchmark.status != Status.COMPLETED:
-        return []
+def _compare(repeat: Repeat, benchmark: Benchmark, baseline: Baseline | None) -> Iterator[str]:
+    """Yield a sentence on the difference from the schedule's last completed benchmark, and one on the baseline."""
     completed = repeat.schedule.repeats.filter(due_at__lt=repeat.due_at, benchmark__status=Status.COMPLETED)
     last = completed.values_list("benchmark", flat=True).first() or repeat.schedule.benchmark_id
-    before = Benchmark.objects.filter(pk=last).annotate(facts=select_facts(run__benchmark=OuterRef("pk"))).first()
-    best = Run.objects.filter(pk=before.facts["run"]).first() if before and before.facts else None
-    sentences = [_describe_change(benchmark, best, f"the last, “{before}”")] if best else []
-    return sentences + (
-        [_describe_change(benchmark, baseline.run, f"the baseline “{baseline.name}”")] if baseline else []
-    )
+    before = Benchmark.objects.annotate(facts=select_facts(run__benchmark=OuterRef("pk"))).get(pk=last)
+    if before.facts:
+        yield _describe_change(benchmark, Run.objects.get(pk=before.facts["run"]), f"the last, “{before}”")
+    if baseline:
+        yield _describe_change(benchmark, baseline.run, f"the baseline “{baseline.name}”")
 
 
 def _describe_change(benchmark: Benchmark, reference: Run, name: str) -> str:
     """Return how the best run differs from a reference. All runs are one family: their values choose the best."""
-    runs = benchmark.runs.filter(status=Run.Status.COMPLETED)
+    runs = benchmark.runs.filter(status=Run.Status.COMPLETED).exclude(pk=reference.pk)
     try:
         comparison = compare_runs(pick_strongest([*runs, reference], baseline=reference), baseline=reference)
     except BenchbenchError as error:

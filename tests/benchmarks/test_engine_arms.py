@@ -24,6 +24,7 @@ from apps.judging.handing import find_snippet
 from apps.mappings.creating import ensure_external
 from apps.operations.working import wait
 from apps.results.configurations import build_configuration
+from apps.results.triage.queries import load_hits
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.matrix import MatrixError
 from tests.benchmarks.conftest import make_library
@@ -164,6 +165,8 @@ def test_ids_alone_are_enough_for_an_engine(library, shop):
     document = mapping.collection.documents.get(external_id="elsewhere")
     assert (document.title, document.text) == ("Title of elsewhere", "")
     assert find_snippet(library.dataset.queries.first().text, document) == "about elsewhere"
+    hit = load_hits(benchmark.runs.get().query_results.first(), {}, limit=4)[3]
+    assert (hit.score, "".join(piece.text for piece in hit.excerpt)) == (None, "about elsewhere")
     full = run_benchmark(library, name="c", matrix=matrix | {"engines": ["shop(newest=true)"]})
     assert full.runs.get().error_message.startswith("Every query failed; the first: The engine named the document")
 

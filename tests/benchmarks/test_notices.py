@@ -24,7 +24,7 @@ from django.utils import timezone
 from rq.scheduler import RQScheduler
 
 from apps.benchmarks.models import Notice, Schedule
-from apps.benchmarks.schedules.jobs import list_timed_jobs, plan_start
+from apps.benchmarks.schedules.jobs import list_timed_jobs
 from apps.benchmarks.schedules.notifying import GIVE_UP, list_destinations, send
 from apps.benchmarks.schedules.saving import save_schedule
 from apps.operations.queueing import QUICK
@@ -168,7 +168,6 @@ def test_workers_repeat_compare_and_notify_though_one_is_killed(
         Schedule(name="nightly", benchmark=benchmark, cron="0 3 * * *", rules=rules, notify="team")
     )
     Schedule.objects.update(next_run=timezone.now() - timedelta(days=1))
-    plan_start(Schedule.objects.get())
     receiver.seconds = 60.0
     environment = {"BENCHBENCH_SWEEP_SECONDS": "1", "BENCHBENCH_ENGINES": settings.BENCHBENCH_ENGINES}
     command = [sys.executable, "manage.py", "worker"]

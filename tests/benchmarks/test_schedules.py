@@ -14,11 +14,11 @@ from apps.benchmarks.models import Benchmark, GateOutcome, Notice, Repeat, Sched
 from apps.benchmarks.schedules.jobs import list_timed_jobs
 from apps.benchmarks.schedules.saving import save_schedule
 from apps.benchmarks.schedules.starting import start_due, start_now
-from apps.benchmarks.schedules.times import CronError, find_next_time
+from apps.benchmarks.schedules.times import find_next_time
 from apps.mappings.models import Mapping
 from apps.operations import queueing
 from apps.operations.models import Status
-from apps.operations.timing import TimedJob, enqueue_due, make_scheduler, schedule, schedule_lost
+from apps.operations.timing import TimedJob, enqueue_due, make_scheduler, schedule
 from apps.operations.working import wait
 from apps.results.repeats import end_repeat
 from benchbench.errors import BenchbenchError, ConflictError
@@ -57,7 +57,7 @@ def test_times_follow_the_clocks_of_the_site(berlin, cron, after, expected):
 
 @pytest.mark.parametrize("cron", ["", "0 3 * *", "0 25 * * *", "0 0 30 2 *", "@daily", "* * * * * *"])
 def test_cron_expressions_that_never_come_due_are_refused(cron):
-    with pytest.raises(CronError, match="is not a cron expression"):
+    with pytest.raises(BenchbenchError, match="is not a cron expression"):
         find_next_time(cron, datetime.now(UTC))
 
 
@@ -152,17 +152,17 @@ def test_scheduler_enqueues_due_jobs_and_replaces_a_dead_one(due):
     one, other = make_scheduler(), make_scheduler()
     job = TimedJob(queueing.START_REPEAT, str(due.pk), due.next_run)
     later = TimedJob(queueing.START_REPEAT, str(due.pk), timezone.now() + timedelta(hours=1))
-    schedule(job, later)
+    schedule([job, later])
     try:
         enqueue_due(one)
         enqueue_due(other)
         assert queue.get_job_ids() == [job.id]
         assert other.acquired_locks == set()
-        schedule_lost([job, later])
+        schedule([job, later])
         assert queue.get_job_ids() == [job.id], "it waits already"
         queue.empty()
         queue.scheduled_job_registry.remove(later.id)
-        schedule_lost(list_timed_jobs())
+        schedule(list_timed_jobs())
         one.release_locks()  # as after its minute
         enqueue_due(other)
         assert queue.get_job_ids() == [job.id]
@@ -231,12 +231,33 @@ def test_undecided_or_failed_benchmarks_keep_the_state(gated):
 
 
 def test_a_retried_benchmark_is_judged_again(gated):
+    """It keeps the turn that it was if it has the same outcome again."""
     repeat = end_with(gated, POOR)
-    benchmark = search(gated.benchmark.mapping, BEST, completed_at=timezone.now())
-    Repeat.objects.update(benchmark=benchmark)
+    for _ in range(2):
+        benchmark = search(gated.benchmark.mapping, BEST, completed_at=timezone.now())
+        Repeat.objects.update(benchmark=benchmark)
+        end_repeat(str(repeat.pk))
+        repeat.refresh_from_db()
+        assert (repeat.outcome, repeat.turned) == ("passed", "green")
+
+
+def test_a_benchmark_that_became_the_baseline_ends(gated):
+    """Its only run is not compared with itself."""
+    Schedule.objects.update(baseline="main")
+    repeat = end_with(gated, GOOD)
+    pinned(repeat.benchmark.runs.get())
+    Benchmark.objects.filter(pk=repeat.benchmark_id).update(completed_at=timezone.now())
     end_repeat(str(repeat.pk))
     repeat.refresh_from_db()
-    assert (repeat.outcome, repeat.turned) == ("passed", "green")
+    assert "Against the baseline “main”: cannot be compared." in repeat.result
+
+
+def test_schedule_can_be_disabled_though_its_baseline_is_gone(gated):
+    gated.enabled, gated.baseline = False, "gone"
+    assert save_schedule(gated, changed=["enabled"]).next_run is None
+    gated.enabled = True
+    with pytest.raises(BenchbenchError, match="no current baseline"):
+        save_schedule(gated, changed=["enabled"])
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from typing import Any
 
 from django.contrib import admin
 from django.db.models import OuterRef, Subquery
-from django.forms import ChoiceField
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from unfold.decorators import display
@@ -23,12 +22,8 @@ from benchbench.site.admin import FactAdmin, OwnedAdmin, OwnedForm, VisibleFilte
 from benchbench.site.panels import Button, Panel, build_list_url, change_url
 
 STATE_COLOURS = {"green": "success", "red": "danger"}
+FACTS = ("problem", "outcome", "ended_at", "benchmark")  # of a repeat, which `describe_outcome` reads
 OUTCOME_COLOURS = {"passed": "success", "failed": "danger", "cannot be decided": "warning", "not started": "warning"}
-
-
-def find_visible_benchmark(user: Any, key: Any) -> list[Benchmark]:
-    """Return the benchmark that a request names; none if the user may not see it or the key is not an id."""
-    return find_by_id(visible(Benchmark.objects.all(), user), str(key))
 
 
 class ScheduleForm(OwnedForm):
@@ -38,23 +33,17 @@ class ScheduleForm(OwnedForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        if "benchmark" in self.data and not find_visible_benchmark(self.user, self.data["benchmark"]):
-            self.data = dict(self.data.items()) | {"benchmark": ""}  # its widget fails on other texts than ids
-        if "notify" in self.fields:
-            names = dict.fromkeys([*list_destinations(), *filter(None, [self.instance.notify])])
-            choices = [("", "nobody"), *((name, name) for name in names)]
-            widget = UnfoldAdminSelectWidget(choices=choices)
-            help_text = self.fields["notify"].help_text
-            self.fields["notify"] = ChoiceField(choices=choices, widget=widget, required=False, help_text=help_text)
-            self.fields["rules"].widget = UnfoldAdminTextareaWidget({"rows": 8, "class": "bb-code"})
-            self._name_baselines()
-
-    def _name_baselines(self) -> None:
-        key = self.instance.benchmark_id or self.initial.get("benchmark")
-        for benchmark in find_visible_benchmark(self.user, key):
+        if "notify" not in self.fields:  # read-only
+            return
+        names = dict.fromkeys([*list_destinations(), *filter(None, [self.instance.notify])])
+        choices = [("", "nobody"), *((name, name) for name in names)]
+        self.fields["notify"].widget = UnfoldAdminSelectWidget(choices=choices)
+        self.fields["rules"].widget = UnfoldAdminTextareaWidget({"rows": 8, "class": "bb-code"})
+        key = self.instance.benchmark_id or self.initial.get("benchmark", "")
+        for benchmark in find_by_id(visible(Benchmark.objects.all(), self.user), str(key)):
             rows = visible(list_baselines(benchmark.dataset_version.dataset), self.user, through="run__benchmark")
-            names = list(rows.values_list("name", flat=True))
-            self.fields["baseline"].help_text += f" Current: {list_some(names, 5) if names else 'none'}."
+            current = list_some([row.name for row in rows], 5) if rows else "none"
+            self.fields["baseline"].help_text += f" Current: {current}."
 
     def _post_clean(self) -> None:
         super()._post_clean()  # type: ignore[misc]  # Django's stubs lack it
@@ -74,7 +63,7 @@ class ScheduleAdmin(OwnedAdmin):
     list_select_related = ("owner", "benchmark")
     list_filter = ("enabled", "state")
     search_fields = ("name", "benchmark__name")
-    autocomplete_fields = ("benchmark", "owner")
+    autocomplete_fields = ("owner",)
     actions = ("run_selected",)
     editable = (
         *("name", "benchmark", "cron", "newest_indexes", "rules", "baseline", "notify", "enabled", "owner", "team"),
@@ -97,15 +86,9 @@ class ScheduleAdmin(OwnedAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
         return [*super().get_readonly_fields(request, obj), *(["benchmark"] if obj else [])]
 
-    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        """Return the values of the query string, without a benchmark that the user may not see."""
-        initial: dict[str, Any] = super().get_changeform_initial_data(request)
-        rows = find_visible_benchmark(request.user, initial.pop("benchmark", ""))
-        return initial | ({"benchmark": rows[0].pk} if rows else {})
-
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         if db_field.name == "benchmark":
-            kwargs["queryset"] = visible(Benchmark.objects.all(), request.user)
+            kwargs["queryset"] = visible(Benchmark.objects.order_by("-created_at"), request.user)
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: Schedule, form: Any, change: bool) -> None:
@@ -113,14 +96,13 @@ class ScheduleAdmin(OwnedAdmin):
 
     def annotate_rows(self, request: HttpRequest, rows: Any) -> Any:
         last = Repeat.objects.filter(schedule=OuterRef("pk"))
-        facts = {name: Subquery(last.values(name)[:1]) for name in ("outcome", "problem", "ended_at", "benchmark")}
-        return super().annotate_rows(request, rows.annotate(**{f"last_{name}": facts[name] for name in facts}))
+        facts = {f"last_{name}": Subquery(last.values(name)[:1]) for name in FACTS}
+        return super().annotate_rows(request, rows.annotate(**facts))
 
     @display(description="last result", label=OUTCOME_COLOURS)
     def last_outcome(self, schedule: Any) -> str | None:
-        if schedule.last_problem is None:
-            return None
-        return describe_outcome(schedule.last_problem, schedule.last_outcome, schedule.last_ended_at)
+        values = [getattr(schedule, f"last_{name}") for name in FACTS]
+        return None if values[0] is None else describe_outcome(*values)
 
     @display(description="gate", ordering="state", label=STATE_COLOURS)
     def state_label(self, schedule: Schedule) -> str | None:
@@ -149,11 +131,11 @@ def find_page(repeat: Repeat) -> str:
     return reverse("admin:benchmark_results", args=[pk]) if pk else change_url(repeat)
 
 
-def describe_outcome(problem: str, outcome: str, ended_at: Any) -> str:
+def describe_outcome(problem: str, outcome: str, ended_at: Any, benchmark: Any) -> str:
     """Return the result of a repeat in two words."""
-    if problem:
-        return "not started"
-    return (Repeat(outcome=outcome).get_outcome_display() or "compared") if ended_at else "running"
+    if problem or not ended_at:
+        return "not started" if problem else "running" if benchmark else "deleted"
+    return Repeat(outcome=outcome).get_outcome_display() or "compared"
 
 
 @admin.register(Repeat)
@@ -169,7 +151,7 @@ class RepeatAdmin(FactAdmin):
 
     @display(description="outcome", ordering="outcome", label=OUTCOME_COLOURS)
     def outcome_label(self, repeat: Repeat) -> str:
-        return describe_outcome(repeat.problem, repeat.outcome, repeat.ended_at)
+        return describe_outcome(repeat.problem, repeat.outcome, repeat.ended_at, repeat.benchmark_id)
 
     @display(description="result", empty_value="–")
     def result_text(self, repeat: Repeat) -> str:

@@ -11,6 +11,7 @@ from django.contrib.auth.models import User
 from apps.benchmarks.defining.choosing import can_search, find_ann_problem, load_newest_indexes
 from apps.benchmarks.defining.foreseeing import Foresight, find_prior, foresee
 from apps.benchmarks.planning import estimate_costs, list_llm_indexes
+from apps.collections.models import Collection
 from apps.engines.declarations import list_engines
 from apps.mappings.models import Mapping
 from apps.retrieval.availability import describe_missing, list_index_requirements
@@ -29,7 +30,7 @@ CHUNKS = {"size": 500, "overlap": 50}
 
 
 class Unanswerable(NamedTuple):
-    """The reason why the indexes cannot answer a question, and what to make first: "index", "grid" or "server"."""
+    """The reason why the indexes cannot answer a question, and what to make first: "index", "grid", "server" …"""
 
     problem: str
     remedy: str = "index"
@@ -208,6 +209,8 @@ def list_offers(mapping: Mapping, user: User) -> list[Offer]:
     by_name = load_newest_indexes(mapping, user)
     indexes = [index for name, index in by_name.items() if name is not None]
     nothing = Unanswerable("The collection has no ready index of its current documents. Build one.")
+    if mapping.collection.kind == Collection.Kind.EXTERNAL:
+        nothing = Unanswerable("The documents are not here, so no index can be built of them.", "documents")
     answers = {
         key: question.build(indexes) if indexes or not question.needs_index else nothing
         for key, question in QUESTIONS.items()

@@ -8,7 +8,6 @@ import stamina
 from django.utils import timezone
 
 from apps.benchmarks.models import Notice
-from apps.benchmarks.schedules.jobs import plan_notice
 from apps.engines.declarations import load_declarations, load_notice_address
 from apps.engines.errors import TemporaryEngineError
 from apps.engines.guards import Limits, Request, fetch, open_session
@@ -48,7 +47,6 @@ def send(notice_id: str) -> None:
     else:
         notice.error, notice.due_at, notice.delivered_at = "", None, timezone.now()
     notice.save(update_fields=["error", "due_at", "delivered_at"])
-    plan_notice(notice)
 
 
 def _post(notice: Notice) -> None:

@@ -1,7 +1,6 @@
-"""Schedules are checked before they are stored, and their next time is handed to RQ's scheduler."""
+"""Schedules are checked before they are stored."""
 
 from collections.abc import Collection
-from typing import Any
 
 from django.utils import timezone
 
@@ -9,7 +8,6 @@ from apps.benchmarks.defining.creating import require_searched
 from apps.benchmarks.gates.baselines import find_baseline
 from apps.benchmarks.gates.rules import read_rules
 from apps.benchmarks.models import Schedule
-from apps.benchmarks.schedules.jobs import plan_start
 from apps.benchmarks.schedules.notifying import list_destinations
 from apps.benchmarks.schedules.times import find_next_time
 from benchbench.deleting import referring
@@ -25,6 +23,8 @@ def check_schedule(schedule: Schedule) -> None:
     rules = read_rules(schedule.rules, location="The rules") if schedule.rules.strip() else None
     if rules and rules.changes and not schedule.baseline:
         raise BenchbenchError("The rules compare with a baseline (against_baseline): name one.", field="baseline")
+    if not schedule.enabled:
+        return  # a baseline or address that is gone must not keep anybody from this
     if schedule.baseline:
         find_baseline(schedule.baseline, schedule.benchmark.dataset_version.dataset, user=schedule.owner)
     if schedule.notify and schedule.notify not in (names := list_destinations()):
@@ -38,13 +38,10 @@ def save_schedule(schedule: Schedule, *, changed: Collection[str] | None = None)
     A change of another field keeps the next time, which may have come: the repeat still starts.
     """
     check_schedule(schedule)
-    fields: dict[str, Any] = {}
-    if changed is None or TIMES & set(changed):
+    fields = None if changed is None else {*changed, "updated_at"}
+    if fields is None or fields & TIMES:
         schedule.next_run = find_next_time(schedule.cron, timezone.now()) if schedule.enabled else None
-        changed = changed and {*changed, "next_run"}
-    if changed is not None:
-        fields = {"update_fields": [*changed, "updated_at"]}
+        fields = fields and fields | {"next_run"}
     with referring("The schedule"):
-        schedule.save(**fields)
-    plan_start(schedule)
+        schedule.save(update_fields=fields)
     return schedule

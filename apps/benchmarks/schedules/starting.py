@@ -9,7 +9,6 @@ from django.utils import timezone
 from apps.benchmarks.defining.creating import clone
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Repeat, Schedule
-from apps.benchmarks.schedules.jobs import plan_start
 from apps.benchmarks.schedules.times import find_next_time
 from apps.operations.models import Status
 from apps.operations.workers.limits import limited_transaction
@@ -17,7 +16,6 @@ from apps.retrieval.models import Index
 from benchbench.access import may_view, usable
 from benchbench.database.failures import LockedError, find_failure, read_again, was_ended
 from benchbench.errors import BenchbenchError, ConflictError, error_text
-from benchbench.names import MAX_LENGTH
 
 log = logging.getLogger(__name__)
 NEEDED = ("benchmarks.add_benchmark", "benchmarks.change_benchmark")  # permissions of the owner
@@ -38,7 +36,6 @@ def start_due(schedule_id: str) -> Repeat | None:
         at, schedule.next_run = schedule.next_run, find_next_time(schedule.cron, now)
         if not due.filter(next_run=at, cron=schedule.cron).update(next_run=schedule.next_run):
             return None  # another worker started it, or a user changed it
-        plan_start(schedule)
         return _repeat(schedule, at)
 
 
@@ -86,8 +83,8 @@ def _start(schedule: Schedule, due_at: datetime) -> Benchmark:
         visible_indexes = usable(Index.objects.filter(runs__benchmark=template), owner).values("pk")
         runs = template.runs.filter(index__in=visible_indexes).select_related("index__chunk_set", "index__collection")
         indexes = {run.config.get("index"): run.index for run in runs if run.index}
-    suffix = f", {timezone.localtime(due_at):%Y-%m-%d %H:%M}"
-    benchmark = clone(template, name=schedule.name[: MAX_LENGTH - len(suffix)] + suffix, owner=owner, indexes=indexes)
+    name = f"{schedule.name[:180]}, {timezone.localtime(due_at):%Y-%m-%d %H:%M}"
+    benchmark = clone(template, name=name, owner=owner, indexes=indexes)
     if schedule.team_id:
         Benchmark.objects.filter(pk=benchmark.pk).update(team=schedule.team_id)
     launch(benchmark, by=owner)

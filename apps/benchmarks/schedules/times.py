@@ -10,27 +10,23 @@ from benchbench.errors import BenchbenchError
 FIELDS = 5
 
 
-class CronError(BenchbenchError):
-    """The text is not a cron expression of five fields that ever comes due."""
-
-
 def find_next_time(cron: str, after: datetime) -> datetime:
-    """Return the first time after `after` that matches `cron` on the clocks of the site. Raises CronError.
+    """Return the first time after `after` that matches `cron` on the clocks of the site.
 
     A time that clocks show twice counts once, the first time. A time that they skip comes due an hour later, as if they
-    had been changed afterwards. RQ's own scheduler counts so too, but in the time zone of its process.
+    had been changed afterwards. RQ's own scheduler counts so too, but in the time zone of its process. Raises
+    BenchbenchError for a text that is no cron expression of five fields, or never comes due.
     """
     zone = timezone.get_default_timezone()
     try:
         if len(cron.split()) != FIELDS:
             raise ValueError
         times = croniter(cron, after.astimezone(zone).replace(tzinfo=None))
-        while True:
-            time: datetime = times.get_next(datetime).replace(tzinfo=zone, fold=0).astimezone(UTC)
-            if time > after:
-                return time
+        while (time := times.get_next(datetime).replace(tzinfo=zone).astimezone(UTC)) <= after:
+            pass
+        return time
     except ValueError:  # the base of croniter's errors
-        raise CronError(
+        raise BenchbenchError(
             f"{cron!r} is not a cron expression that comes due. Give minute, hour, day, month and weekday, such as "
             '"0 3 * * 1-5" for 03:00 from Monday to Friday.',
             field="cron",

@@ -78,6 +78,8 @@ def _render_models(run: Run) -> Iterator[str]:
     if index and index.encoder:
         yield f"embedding model {index.encoder}, revision {index.encoder_revision or 'unknown'}"
     made_by = run.provenance.get("made_by", [])
+    if engine := run.provenance.get("engine"):
+        yield f"search engine {engine['alias']}, version {engine['version'] or 'not stated'}"
     for llm in list_llms(run) or ([index.llm] if index and index.llm else []):
         yield ", ".join([f"language model {llm}", *(f"revision {version}" for version in list_revisions(run, llm))])
     facts = collect_facts(made_by)

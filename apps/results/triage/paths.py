@@ -210,7 +210,8 @@ def _build_stops(plan: RunPlan, lists: Lists, standings: Sequence[Standing], thr
             note = "; ".join(filter(None, [through, note]))
         is_beside = bool(stops) and (isinstance(stage, planned.Search) or type(stage) is planned.MergeStage is before)
         before = type(stage)
-        stops.append(Stop(stage.name if stage else "final", standing.rank, standing.score, note, is_beside))
+        score = None if isinstance(stage, planned.LocateStage) else standing.score
+        stops.append(Stop(stage.name if stage else "final", standing.rank, score, note, is_beside))
     return stops
 
 

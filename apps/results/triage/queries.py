@@ -12,6 +12,7 @@ from apps.benchmarks.measuring.reading import load_results
 from apps.benchmarks.models import Evaluation, QueryResult, Run
 from apps.collections.models import Document
 from apps.datasets.models import DatasetVersion, Query
+from apps.judging.handing import find_snippet
 from apps.mappings.truth import read_truth
 from apps.results.leaderboard.versions import load_scored_version
 from apps.results.triage.causes import ANY
@@ -51,11 +52,11 @@ class QueryRow:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One document of a ranking. `grade`: None without a judgment."""
+    """One document of a ranking. `grade`: None without a judgment; `score`: None of a search engine, which ranks."""
 
     rank: int
     document: Document | None
-    score: float
+    score: float | None
     grade: int | None
     excerpt: list[Piece]
 
@@ -203,17 +204,21 @@ def load_grades(result: QueryResult, *, version: DatasetVersion | None = None) -
 
 
 def load_hits(result: QueryResult, grades: dict[int, int], *, limit: int) -> list[Hit]:
-    """Return the first `limit` documents of a ranking with grades and excerpts. Two queries."""
+    """Return the first `limit` documents of a ranking with grades and excerpts. Two queries if their texts are here."""
     document_ids = result.document_ids[:limit]
     documents = Document.objects.defer("metadata").in_bulk(document_ids)
     chunks: dict[Any, Chunk] = Chunk.objects.in_bulk(result.chunk_ids[:limit])
+    engine = result.run.config.get("engine")
     hits = []
     for n, document_id in enumerate(document_ids):
         document = documents.get(document_id)
         source = (chunks.get(result.chunk_ids[n]) if n < len(result.chunk_ids) else None) or document
         text = source.text if source else ""
         text = text.removeprefix(document.title) if document else text  # the page shows the title above the excerpt
-        hits.append(Hit(n + 1, document, result.scores[n], grades.get(document_id), excerpt(text, result.query.text)))
+        if engine and document and not text:
+            text = find_snippet(result.query.text, document)
+        score = result.scores[n] if result.chunk_ids or not engine else None
+        hits.append(Hit(n + 1, document, score, grades.get(document_id), excerpt(text, result.query.text)))
     return hits
 
 
