@@ -20,7 +20,6 @@ class EnginesConfig(AppConfig):
 def check_declarations(**kwargs: Any) -> list[CheckMessage]:
     """Check the file BENCHBENCH_ENGINES and the environment variables of its secrets."""
     from apps.engines.declarations import load_declarations
-    from apps.engines.records import Engine, NoticeAddress
     from benchbench.errors import BenchbenchError
 
     try:
@@ -28,10 +27,9 @@ def check_declarations(**kwargs: Any) -> list[CheckMessage]:
     except BenchbenchError as error:
         return [Error(error.message, hint="Correct the file that BENCHBENCH_ENGINES names.", id="benchbench.E004")]
     messages: list[CheckMessage] = []
-    every: list[Engine | NoticeAddress] = [*declarations.engines.values(), *declarations.notices.values()]
-    for declared in every:
+    for address in (*declarations.engines.values(), *declarations.notices.values()):
         try:
-            declared.read_secret()
+            address.read_secret()
         except BenchbenchError as error:
             messages.append(Warning(error.message, id="benchbench.W003"))
     return messages

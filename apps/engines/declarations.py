@@ -1,25 +1,168 @@
 """Search engines and addresses of notices, as the file BENCHBENCH_ENGINES declares them. Users choose their aliases."""
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from apps.engines.errors import EngineError
-from apps.engines.records import Engine, NoticeAddress
-from apps.engines.templates import ANY_WORD, fill, list_names
-from benchbench.ir.planning.engine import NAME
-from benchbench.reading.objects import StrictRecord, read_as, refuse
+from apps.engines.answers import Paths
+from apps.engines.errors import EngineError, Secret
+from apps.engines.templates import ANY_WORD, fill, format_text, list_names
+from benchbench.environment import env_str
+from benchbench.ir.planning.engine import NAME, Value
+from benchbench.reading.objects import Checked, Filled, Must, StrictRecord, format_value, read_as, refuse
 from benchbench.reading.strict_yaml import parse
 
 PRESETS = Path(__file__).parent / "presets"
 PARAMETER = re.compile(r"[a-z][a-z0-9_]*")
 REQUESTED = frozenset({"query", ANY_WORD, "size", "offset", "page", "page0", "vector", "filters"})
+Number = Annotated[float, Must("a number above 0", lambda number: number > 0)]
+Count = Annotated[int, Must("a whole number from 1", lambda count: count >= 1)]
+Scalar = Annotated[
+    Any, Must("a text, a number, true or false", lambda value: isinstance(value, bool | int | float | str))
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter(StrictRecord):
+    """A parameter that users may set; the type of `default` is its type."""
+
+    default: Scalar
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: list[Any] | None = None
+    words: str = ""
+
+    @property
+    def default_text(self) -> str:
+        return format_text(self.default)
+
+    @property
+    def limits_text(self) -> str:
+        """The choices or limits, for people; empty if there are none."""
+        if self.choices is not None:
+            return ", ".join(map(format_text, self.choices))
+        limits = {"from": self.minimum, "to": self.maximum}
+        return " ".join(f"{word} {number:g}" for word, number in limits.items() if number is not None)
+
+    def check(self, value: Any) -> Value:
+        """Return a value of the parameter's type, or raise ValueError with a clause.
+
+        A text may be written as a whole number or switch, but 1.10 without quotes has become another text, 1.1.
+        """
+        is_number = isinstance(self.default, int | float) and not isinstance(self.default, bool)
+        if isinstance(self.default, str) and isinstance(value, int):
+            value = format_text(value)
+        if is_number and (type(value) not in (int, float) or not math.isfinite(value)):
+            raise ValueError("must be a number")
+        if not is_number and type(value) is not type(self.default):
+            raise ValueError("must be true or false" if isinstance(self.default, bool) else "must be a text in quotes")
+        if self.choices is not None and value not in self.choices:
+            raise ValueError(f"must be one of {', '.join(map(format_text, self.choices))}")
+        if is_number and self.minimum is not None and value < self.minimum:
+            raise ValueError(f"must be at least {self.minimum:g}")
+        if is_number and self.maximum is not None and value > self.maximum:
+            raise ValueError(f"must be at most {self.maximum:g}")
+        return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeouts(StrictRecord):
+    connect: Number = 3.0
+    total: Number = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentReference(StrictRecord):
+    """The field of a document that an id of the engine names, after its template."""
+
+    by: Literal["external_id", "uri"] = "external_id"
+    template: Annotated[Filled, Must("a text with {id}", lambda template: "{id}" in template)] = "{id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address(StrictRecord):
+    """An address that requests are sent to; as such, one of notices."""
+
+    alias: str
+    url: Filled
+    secret: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+    private: bool = False
+    ca_file: str = ""
+    timeouts: Timeouts = Timeouts()
+    max_bytes: Count = 5_000_000
+
+    @property
+    def subject(self) -> str:
+        return f"The receiver {self.alias}"
+
+    @property
+    def host(self) -> str:
+        return urlsplit(self.url).netloc
+
+    def read_secret(self) -> Secret:
+        """Return the secret. Raises EngineError if its environment variable is not set."""
+        value = env_str(self.secret, "") if self.secret else ""
+        if self.secret and not value:
+            raise EngineError(
+                f"{self.subject} needs the environment variable {self.secret}: set it for web and workers."
+            )
+        return Secret(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine(Address):
+    """A declared search engine. Templates have their variables filled in."""
+
+    answer: Paths
+    version: Annotated[str, Checked(lambda value: str(value) if type(value) is int else value, before=True)] = ""
+    method: Literal["GET", "POST"] = "GET"
+    query: dict[str, Any] = field(default_factory=dict)
+    body: Any = None
+    form: dict[str, Any] | None = None
+    parameters: dict[str, Parameter] = field(default_factory=dict)
+    page_size: Count = 100
+    concurrency: Count = 4
+    rate: Number | None = None
+    patience: Annotated[float, Must("a number from 0", lambda number: number >= 0)] = 120.0
+    encoder: str | None = None
+    document: DocumentReference = DocumentReference()
+
+    @property
+    def subject(self) -> str:
+        return f"The engine {self.alias}"
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of all placeholders."""
+        return frozenset(list_names([self.url, self.headers, self.query, self.body, self.form]))
+
+    @property
+    def takes_filters(self) -> bool:
+        return "filters" in self.names
+
+    def complete(self, parameters: Mapping[str, Any]) -> dict[str, Value]:
+        """Return all parameters with their values or defaults. Raises EngineError for unknown names and bad values."""
+        for name in parameters:
+            if name not in self.parameters:
+                choices = f"choose one of {', '.join(self.parameters)}" if self.parameters else "it has no parameters"
+                raise EngineError(f"{self.subject} has no parameter {name}: {choices}.", field=name)
+        completed = {}
+        for name, parameter in self.parameters.items():
+            value = parameters.get(name, parameter.default)
+            try:
+                completed[name] = parameter.check(value)
+            except ValueError as error:
+                problem = f"{name} of the engine {self.alias} {error}, not {format_value(value)}."
+                raise EngineError(problem, field=name) from None
+        return completed
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +170,7 @@ class Declarations:
     """Engines and addresses of notices, by alias."""
 
     engines: dict[str, Engine] = field(default_factory=dict)
-    notices: dict[str, NoticeAddress] = field(default_factory=dict)
+    notices: dict[str, Address] = field(default_factory=dict)
 
 
 def load_declarations() -> Declarations:
@@ -55,7 +198,7 @@ def load_engine(alias: str) -> Engine:
     return _find(load_declarations().engines, alias, "engine", "engines")
 
 
-def load_notice_address(alias: str) -> NoticeAddress:
+def load_notice_address(alias: str) -> Address:
     """Return a declared address of notices. Raises EngineError for an unknown alias."""
     return _find(load_declarations().notices, alias, "address of notices", "notices")
 
@@ -65,6 +208,9 @@ def _find(by_alias: Mapping[str, Any], alias: str, noun: str, section: str) -> A
         choices = f"choose one of {', '.join(by_alias)}" if by_alias else f"declare it under {section} first"
         raise EngineError(f"The {noun} {alias} is not declared in BENCHBENCH_ENGINES: {choices}.", field="engine")
     return by_alias[alias]
+
+
+Declared = TypeVar("Declared", bound=Address)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,18 +225,14 @@ def _read(text: str, name: str) -> Declarations:
     for alias in (*file.engines, *file.notices):
         if not re.fullmatch(NAME, alias):
             refuse(f"{name}, {alias}", "must begin with a small letter and have only these, digits, _ and -")
-    engines = {alias: _read_engine(alias, entry, f"{name}, engines.{alias}") for alias, entry in file.engines.items()}
-    notices = {}
-    for alias, entry in file.notices.items():
-        path = f"{name}, notices.{alias}"
-        notices[alias] = address = read_as(NoticeAddress, {**entry, "alias": alias}, prefix=f"{path}.")
-        _Checks(path).check_address(address)
-    return Declarations(engines, notices)
+    return Declarations(
+        {alias: _read_engine(alias, entry, f"{name}, engines.{alias}") for alias, entry in file.engines.items()},
+        {alias: _read_as(Address, alias, entry, f"{name}, notices.{alias}") for alias, entry in file.notices.items()},
+    )
 
 
 def _read_engine(alias: str, entry: dict[str, Any], path: str) -> Engine:
-    entry = dict(entry)
-    preset, variables = _load_preset(entry.pop("preset", None), path), entry.pop("variables", None) or {}
+    preset, variables = _load_preset(entry.get("preset"), path), entry.get("variables") or {}
     described = preset.pop("variables", {})
     if not isinstance(variables, dict):
         refuse(f"{path}.variables", "must be an object")
@@ -99,17 +241,14 @@ def _read_engine(alias: str, entry: dict[str, Any], path: str) -> Engine:
             refuse(f"{path}.variables", f"is missing the key {name} ({words.rstrip('.')})", name)
     if "headers" in preset and not entry.get("secret"):
         preset["headers"] = {key: text for key, text in preset["headers"].items() if "{secret}" not in text}
-    merged = {**preset, **entry}
+    merged = preset | {key: value for key, value in entry.items() if key not in ("preset", "variables")}
     filled = {
         key: value if key in ("document", "parameters") else fill(value, variables) for key, value in merged.items()
     }
-    if "alias" in filled:
-        refuse(path, "has the unknown key alias", "alias")
-    engine = read_as(Engine, {**filled, "alias": alias}, prefix=f"{path}.")
+    engine = _read_as(Engine, alias, filled, path)
     for name in variables:
-        if name in engine.parameters or name not in {*list_names({**merged, "document": None}), *described}:
+        if name in engine.parameters or name not in {*list_names(merged | {"document": None}), *described}:
             refuse(f"{path}.variables.{name}", "is not used as a variable in any template", name)
-    _Checks(path).check_engine(engine)
     return engine
 
 
@@ -122,56 +261,60 @@ def _load_preset(preset: Any, path: str) -> dict[str, Any]:
     return dict(parse((PRESETS / f"{preset}.yaml").read_text(encoding="utf-8"), location=f"{preset}.yaml"))
 
 
-class _Checks:
-    """Checks of what a declaration's keys say together. Each raises InvalidKeyError."""
+def _read_as(record: type[Declared], alias: str, entry: Mapping[str, Any], path: str) -> Declared:
+    if "alias" in entry:
+        refuse(path, "has the unknown key alias", "alias")
+    declared = read_as(record, {**entry, "alias": alias}, prefix=f"{path}.")
+    for key, problem in (*_check_address(declared), *(_check_engine(declared) if isinstance(declared, Engine) else ())):
+        refuse(f"{path}.{key}", problem)
+    return declared
 
-    def __init__(self, path: str) -> None:
-        self._path = path
 
-    def check_engine(self, engine: Engine) -> None:
-        self.check_address(engine)
-        if engine.method == "GET" and (engine.body is not None or engine.form is not None):
-            self._refuse("method", "must be POST where there is a body or form")
-        if engine.body is not None and engine.form is not None:
-            self._refuse("form", "cannot be sent with a body: delete one of them")
-        self._check_names(engine)
-        for name, parameter in engine.parameters.items():
-            try:
-                parameter.check(parameter.default)
-            except ValueError as error:
-                self._refuse(f"parameters.{name}.default", str(error))
+def _check_address(address: Address) -> Iterator[tuple[str, str]]:
+    """Yield each key that does not agree with the others, and the problem."""
+    url, uses_secret = urlsplit(address.url), any("{secret}" in text for text in address.headers.values())
+    if url.scheme not in ("http", "https") or not url.hostname or "{" in url.netloc:
+        yield "url", "must begin with http:// or https:// and a fixed host"
+    if "@" in url.netloc or url.fragment:
+        yield "url", "must have neither a user nor a fragment: use headers and secret"
+    # Notices are signed by their secret.
+    if (uses_secret and not address.secret) or (isinstance(address, Engine) and address.secret and not uses_secret):
+        yield "secret", "and a header with {secret} need each other"
+    if address.secret and url.scheme == "http" and not address.private:
+        yield "url", "must begin with https://, or its secret would be sent in plain text"
 
-    def check_address(self, target: Engine | NoticeAddress) -> None:
-        url = urlsplit(target.url)
-        if url.scheme not in ("http", "https") or not url.hostname or "{" in url.netloc:
-            self._refuse("url", "must begin with http:// or https:// and a fixed host")
-        if "@" in url.netloc or url.fragment:
-            self._refuse("url", "must have neither a user nor a fragment: use headers and secret")
-        uses_secret = any("{secret}" in text for text in target.headers.values())
-        has_use = uses_secret or isinstance(target, NoticeAddress)  # which signs notices by its secret
-        if (uses_secret and not target.secret) or (target.secret and not has_use):
-            self._refuse("secret", "and a header with {secret} need each other")
-        if target.secret and url.scheme == "http" and not target.private:
-            self._refuse("url", "must begin with https://, or its secret would be sent in plain text")
 
-    def _check_names(self, engine: Engine) -> None:
-        allowed = REQUESTED | engine.parameters.keys()
-        for key in ("url", "headers", "query", "body", "form"):
-            for name in list_names(getattr(engine, key)):
-                if name not in allowed and not (name == "secret" and key == "headers"):
-                    choices = ", ".join(f"{{{each}}}" for each in sorted(allowed))
-                    self._refuse(key, f"has the unknown placeholder {{{name}}}: choose one of {choices}")
-        for name in list_names([engine.answer.id, engine.answer.hits, engine.answer.title, engine.answer.snippet]):
-            self._refuse("answer", f"has the placeholder {{{name}}}, which is not among the variables")
-        for name in engine.parameters:
-            if not PARAMETER.fullmatch(name) or name in {*REQUESTED, "secret", "engine"}:
-                self._refuse(f"parameters.{name}", "must have another name: small letters, digits and _")
-            if name not in engine.names:
-                self._refuse(f"parameters.{name}", "is not used in any template")
-        if engine.names.isdisjoint({"query", ANY_WORD, "vector"}):
-            self._refuse("query", "must contain {query}, {any_word(query)} or {vector}")
-        if ("vector" in engine.names) != bool(engine.encoder):
-            self._refuse("encoder", "and a template with {vector} need each other")
+def _check_engine(engine: Engine) -> Iterator[tuple[str, str]]:
+    if engine.method == "GET" and (engine.body is not None or engine.form is not None):
+        yield "method", "must be POST where there is a body or form"
+    if engine.body is not None and engine.form is not None:
+        yield "form", "cannot be sent with a body: delete one of them"
+    yield from _check_names(engine)
+    if engine.names.isdisjoint({"query", ANY_WORD, "vector"}):
+        yield "query", "must contain {query}, {any_word(query)} or {vector}"
+    if ("vector" in engine.names) != bool(engine.encoder):
+        yield "encoder", "and a template with {vector} need each other"
+    yield from _check_parameters(engine)
 
-    def _refuse(self, key: str, problem: str) -> None:
-        refuse(f"{self._path}.{key}", problem)
+
+def _check_names(engine: Engine) -> Iterator[tuple[str, str]]:
+    allowed = REQUESTED | engine.parameters.keys()
+    for key in ("url", "headers", "query", "body", "form"):
+        for name in list_names(getattr(engine, key)):
+            if name not in allowed and not (name == "secret" and key == "headers"):
+                choices = ", ".join(f"{{{each}}}" for each in sorted(allowed))
+                yield key, f"has the unknown placeholder {{{name}}}: choose one of {choices}"
+    for name in list_names([getattr(engine.answer, key) for key in ("id", "hits", "title", "snippet")]):
+        yield "answer", f"has the placeholder {{{name}}}, which is not among the variables"
+
+
+def _check_parameters(engine: Engine) -> Iterator[tuple[str, str]]:
+    for name, parameter in engine.parameters.items():
+        if not PARAMETER.fullmatch(name) or name in {*REQUESTED, "secret", "engine"}:
+            yield f"parameters.{name}", "must have another name: small letters, digits and _"
+        if name not in engine.names:
+            yield f"parameters.{name}", "is not used in any template"
+        try:
+            parameter.check(parameter.default)
+        except ValueError as error:
+            yield f"parameters.{name}.default", str(error)

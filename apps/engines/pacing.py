@@ -7,8 +7,12 @@ import random
 import threading
 import time
 import uuid
+from functools import cache
 
 import django_rq
+from redis.commands.core import Script
+
+from apps.engines.declarations import Engine
 
 SLICE_SECONDS = 1.0  # for which a thread has a slot; then one that waits in another worker takes its turn
 POLL_SECONDS = 0.02
@@ -48,55 +52,47 @@ class StoppedError(Exception):
     """The caller ended the work while a thread waited."""
 
 
-class Pacer:
-    """The pace of one engine. Threads share it; each has a `Slot`."""
-
-    def __init__(
-        self, alias: str, *, concurrency: int, rate: float | None, request_seconds: float, stop: threading.Event
-    ) -> None:
-        self._redis = django_rq.get_connection("default")
-        self._take, self._reserve = self._redis.register_script(TAKE), self._redis.register_script(RESERVE)
-        self._slots, self._waiting, self._next = (
-            f"benchbench:engines:{alias}:{key}" for key in ("slots", "waiting", "next")
-        )
-        self._concurrency, self._rate = concurrency, rate
-        self._lease_ms = round((SLICE_SECONDS + request_seconds + 2) * 1000)
-        self._stop = stop
-
-    def take(self, member: str) -> None:
-        """Wait until `member` has a slot. Raises StoppedError and RedisError."""
-        while not self._take([self._slots, self._waiting], [member, self._concurrency, self._lease_ms]):
-            self.sleep(POLL_SECONDS * random.uniform(0.5, 1.5))  # nosec B311: not for a secret
-
-    def release(self, member: str) -> None:
-        self._redis.zrem(self._slots, member)
-
-    def wait_for_turn(self) -> None:
-        """Wait for the moment of the next request, if the engine has a rate. Raises StoppedError and RedisError."""
-        if self._rate is not None:
-            microseconds = self._reserve([self._next], [round(1e6 / self._rate), round(TOLERANCE_SECONDS * 1e6)])
-            self.sleep(int(microseconds) / 1e6)
-
-    def sleep(self, seconds: float) -> None:
-        if seconds > 0 and self._stop.wait(seconds):
-            raise StoppedError
+@cache
+def _register_scripts() -> tuple[Script, Script]:
+    redis = django_rq.get_connection("default")  # threads and later calls share its connections
+    return redis.register_script(TAKE), redis.register_script(RESERVE)
 
 
 class Slot:
-    """A thread's slot among the requests that an engine takes at once."""
+    """A thread's slot among the requests that an engine takes at once. `stop` ends all waiting."""
 
-    def __init__(self, pacer: Pacer) -> None:
-        self._pacer = pacer
+    def __init__(self, engine: Engine, stop: threading.Event) -> None:
+        self._engine, self._stop = engine, stop
+        self._take, self._reserve = _register_scripts()
+        self._slots, self._waiting, self._next = (
+            f"benchbench:engines:{engine.alias}:{key}" for key in ("slots", "waiting", "next")
+        )
+        self._lease_ms = round((SLICE_SECONDS + engine.timeouts.connect + engine.timeouts.total + 2) * 1000)
         self._member = uuid.uuid4().hex
         self._until = 0.0
 
     def enter(self) -> None:
-        """Have a slot, and wait for the moment of the next request."""
-        if time.monotonic() >= self._until:
-            self._pacer.take(self._member)
-            self._until = time.monotonic() + SLICE_SECONDS
-        self._pacer.wait_for_turn()
+        """Have a slot at the moment of the next request. Raises StoppedError and RedisError."""
+        self.sleep(0)
+        self._hold()
+        if self._engine.rate is not None:
+            arguments = [round(1e6 / self._engine.rate), round(TOLERANCE_SECONDS * 1e6)]
+            self.sleep(int(self._reserve([self._next], arguments)) / 1e6)
+            self._hold()
 
     def leave(self) -> None:
-        self._until = 0.0
-        self._pacer.release(self._member)
+        if self._until:
+            self._until = 0.0
+            self._take.registered_client.zrem(self._slots, self._member)
+
+    def sleep(self, seconds: float) -> None:
+        """Wait. Raises StoppedError if the work is stopped before or meanwhile."""
+        if self._stop.wait(max(0.0, seconds)):
+            raise StoppedError
+
+    def _hold(self) -> None:
+        while time.monotonic() >= self._until:
+            if self._take([self._slots, self._waiting], [self._member, self._engine.concurrency, self._lease_ms]):
+                self._until = time.monotonic() + SLICE_SECONDS
+            else:
+                self.sleep(POLL_SECONDS * random.uniform(0.5, 1.5))  # nosec B311: not for a secret

@@ -1,70 +1,62 @@
 """One question to an engine: its requests page by page, with retries, and the hits of their answers."""
 
 import json
+import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 from urllib.parse import quote, urlencode
 
-import requests
 import stamina
 from django.utils import timezone
 
 from apps.engines.answers import Hit, map_answer, parse_body
-from apps.engines.deadlines import Deadline
-from apps.engines.errors import AnswerError, EngineError, EngineTimeoutError, TemporaryEngineError
-from apps.engines.guards import Request, Response, fetch, open_session
-from apps.engines.pacing import Pacer, Slot
-from apps.engines.records import Engine
-from apps.engines.secrets import Secret
+from apps.engines.declarations import Engine
+from apps.engines.errors import HIDDEN, AnswerError, EngineError, EngineTimeoutError, Secret, TemporaryEngineError
+from apps.engines.guards import Deadline, Request, Response, fetch
+from apps.engines.pacing import Slot
 from apps.engines.storing import Question, Reply
 from apps.engines.templates import ANY_WORD, fill, fill_address, fill_text, format_text, join_any_word
 
 ATTEMPTS = 4
 BACKOFF_SECONDS = 0.25  # before the second attempt; doubled for each further one, plus up to as much at random
 MAX_BACKOFF_SECONDS = 8.0
-JSON_TYPE = {"Content-Type": "application/json"}
-FORM_TYPE = {"Content-Type": "application/x-www-form-urlencoded"}
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """A page of a ranking: how many hits it may have, and its number from 0."""
-
-    size: int
-    number: int
+LONGEST = 20_000  # characters of an answer that are shown
 
 
 def build_request(
-    engine: Engine, parameters: Mapping[str, Any], question: Question, page: Page, secret: Secret
+    engine: Engine, parameters: Mapping[str, Any], question: Question, size: int, number: int, secret: Secret
 ) -> Request:
-    """Return the request for a page of a question. Raises EngineError for values that no address can have."""
+    """Return the request for a page of `size` hits, numbered from 0. Raises EngineError for an impossible address."""
     values = {
         **parameters,
         "query": question.text,
         ANY_WORD: join_any_word(question.text),
         "filters": dict(question.filters),
         "vector": question.vector,
-        "size": page.size,
-        "offset": page.number * page.size,
-        "page": page.number + 1,
-        "page0": page.number,
+        "size": size,
+        "offset": number * size,
+        "page": number + 1,
+        "page0": number,
     }
     try:
         url = fill_address(engine.url, values)
     except ValueError as error:
-        raise EngineError(f"The engine {engine.alias}: {error}.") from None
+        raise EngineError(f"{engine.subject}: {error}.") from None
     if engine.query:
         url += ("&" if "?" in url else "?") + _encode(fill(engine.query, values))
     headers, body = {}, None
     if engine.body is not None:
-        headers, body = JSON_TYPE, json.dumps(fill(engine.body, values), ensure_ascii=False).encode()
+        headers = {"Content-Type": "application/json"}
+        body = json.dumps(fill(engine.body, values), ensure_ascii=False).encode()
     elif engine.form is not None:
-        headers, body = FORM_TYPE, _encode(fill(engine.form, values)).encode()
+        headers = {"Content-Type": "application/x-www-form-urlencoded"}
+        body = _encode(fill(engine.form, values)).encode()
     with_secret = {**values, "secret": secret.reveal()}
     declared = {name: fill_text(text, with_secret) for name, text in engine.headers.items()}
-    return Request(engine.method, url, {**headers, **declared}, body)
+    return Request(engine.method, url, headers | declared, data=body)
 
 
 def _encode(fields: Mapping[str, Any]) -> str:
@@ -76,53 +68,46 @@ def _encode(fields: Mapping[str, Any]) -> str:
     return urlencode(pairs, quote_via=quote)
 
 
-def list_pages(engine: Engine, depth: int) -> Iterator[Page]:
-    size = min(engine.page_size, depth)
-    for number in range(-(-depth // size)):
-        yield Page(size, number)
-
-
 class Sender:
-    """A thread's way to an engine: a session, a slot, and the request that it is sending."""
+    """A thread's way to an engine: a slot, and the request that it is sending. `stop` ends all waiting."""
 
-    def __init__(self, engine: Engine, parameters: Mapping[str, Any], depth: int, secret: Secret, pacer: Pacer) -> None:
+    def __init__(
+        self, engine: Engine, parameters: Mapping[str, Any], depth: int, secret: Secret, stop: threading.Event
+    ) -> None:
         self._engine, self._parameters, self._depth, self._secret = engine, parameters, depth, secret
-        self._slot = Slot(pacer)
-        self._session: requests.Session = open_session(private=engine.private, ca_file=engine.ca_file)
         self._deadline = Deadline()
+        self.slot = Slot(engine, stop)
+        self.failures = 0  # requests of the latest question that failed
 
     def ask(self, question: Question, due: float, attempts: int) -> Reply:
         """Return the reply to a question that was `due` at a time of the performance counter.
 
         Raises EngineError, and StoppedError if the caller stops.
         """
-        asked_at, total = timezone.now(), None
         hits: list[Hit] = []
-        service_ms, retries, answered = 0.0, 0, due
-        for page in list_pages(self._engine, self._depth):
-            response, repeated = self._fetch(self.build_request(question, page), attempts)
+        size, earlier = min(self._engine.page_size, self._depth), None
+        service_ms, asked_at, self.failures = 0.0, None, 0
+        for number in range(-(-self._depth // size)):
+            request = build_request(self._engine, self._parameters, question, size, number, self._secret)
+            response = self._fetch(request, attempts)
             answered = time.perf_counter()
-            service_ms, retries = service_ms + response.ms, retries + repeated
-            page_hits, total = self._map(response, page, len(hits))
-            hits += page_hits
-            if len(page_hits) != page.size:
+            asked_at = asked_at or timezone.now() - timedelta(milliseconds=response.ms)
+            service_ms += response.ms
+            page, total = self._map(response)
+            hits += page
+            self._check_page(page, total, size, earlier, len(hits))
+            if len(page) != size:
                 break
+            earlier = page
+        assert asked_at is not None
         waiting_ms = max(0.0, (answered - due) * 1000 - service_ms)
-        return Reply(tuple(hits[: self._depth]), total, service_ms, waiting_ms, retries, asked_at)
-
-    def build_request(self, question: Question, page: Page) -> Request:
-        return build_request(self._engine, self._parameters, question, page, self._secret)
+        return Reply(tuple(hits[: self._depth]), total, service_ms, waiting_ms, self.failures, asked_at)
 
     def expire(self) -> None:
         """End the current request, from another thread."""
         self._deadline.expire()
 
-    def close(self) -> None:
-        self._session.close()
-        self._slot.leave()
-
-    def _fetch(self, request: Request, attempts: int) -> tuple[Response, int]:
-        """Return the response, and how often the request was repeated."""
+    def _fetch(self, request: Request, attempts: int) -> Response:
         context = stamina.retry_context(
             on=find_backoff,
             attempts=attempts,
@@ -133,32 +118,35 @@ class Sender:
         )
         for attempt in context:
             with attempt:
-                self._slot.enter()
+                self.slot.enter()
                 self._deadline = Deadline()
-                response = fetch(
-                    self._session,
-                    request,
-                    self._engine.limits,
-                    subject=f"The engine {self._engine.alias}",
-                    secret=self._secret,
-                    deadline=self._deadline,
-                )
-        return response, attempt.num - 1
+                self.failures += 1
+                response = fetch(self._engine, request, self._secret, self._deadline)
+                self.failures -= 1
+        return response
 
-    def _map(self, response: Response, page: Page, before: int) -> tuple[list[Hit], int | None]:
+    def _map(self, response: Response) -> tuple[list[Hit], int | None]:
         try:
-            hits, total = map_answer(parse_body(response.body), self._engine.paths)
+            return map_answer(parse_body(response.body), self._engine.answer, self._engine.document.template)
         except AnswerError as error:
-            message = f"The engine {self._engine.alias} gave an answer that cannot be used. {error.message}"
+            message = f"{self._engine.subject} gave an answer that cannot be used. {error.message}"
             raise AnswerError(message, path=error.path, looked_at=error.looked_at) from None
-        missing = total is not None and total > before + len(hits)
-        if missing and len(hits) < page.size:
-            raise AnswerError(
-                f"The engine {self._engine.alias} returned {len(hits)} of {page.size} hits though it counts {total:,}: "
-                f"lower page_size to what it returns, or leave out answer.total.",
-                path=self._engine.answer.total,
+
+    def _check_page(self, page: list[Hit], total: int | None, size: int, earlier: list[Hit] | None, found: int) -> None:
+        """Raise AnswerError for a page that shows that the list would lack hits of the engine's ranking."""
+        problem, path = "", ""
+        if total is not None and total > found and len(page) < size:
+            problem = (
+                f"returned {len(page)} of {size} hits though it counts {total:,}: lower page_size to what it returns, "
+                "or leave out answer.total"
             )
-        return hits, total
+            path = self._engine.answer.total
+        elif len(page) > size and found < self._depth:
+            problem = f"returned {len(page)} hits instead of {size}: use {{size}} in its declaration, or page_size"
+        elif page and page == earlier:
+            problem = "returned the same page twice: correct {offset} or {page} in its declaration"
+        if problem:
+            raise AnswerError(f"{self._engine.subject} {problem}.", path=path)
 
 
 def find_backoff(error: Exception) -> bool | float:
@@ -166,3 +154,30 @@ def find_backoff(error: Exception) -> bool | float:
     if not isinstance(error, TemporaryEngineError) or isinstance(error, EngineTimeoutError):
         return False
     return True if error.retry_after is None else error.retry_after
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A request whose secret is hidden, its answer, and the hits, or the path that failed on a part of the answer."""
+
+    request: Request
+    response: Response
+    body: str
+    hits: list[Hit]
+    total: int | None
+    error: AnswerError | None = None
+
+
+def try_engine(engine: Engine, parameters: Mapping[str, Any], question: Question, depth: int) -> Trial:
+    """Ask an engine once, for the first page of a list of `depth` hits; nothing is stored. Raises EngineError."""
+    secret, size = engine.read_secret(), min(engine.page_size, depth)
+    request, displayed = (
+        build_request(engine, parameters, question, size, 0, each) for each in (secret, Secret(HIDDEN))
+    )
+    response = fetch(engine, request, secret)
+    body = secret.hide(response.body.decode("utf-8", "replace"), LONGEST)
+    try:
+        hits, total = map_answer(parse_body(response.body), engine.answer, engine.document.template)
+    except AnswerError as error:
+        return Trial(displayed, response, body, [], None, error)
+    return Trial(displayed, response, body, hits[:depth], total)

@@ -11,8 +11,8 @@ from django.conf import settings
 from django.db import connection
 
 from apps.engines.answers import Hit
+from apps.engines.declarations import Engine
 from apps.engines.models import EngineAnswer
-from apps.engines.records import Engine
 
 DECIDING = ("url", "method", "headers", "query", "body", "form", "page_size", "encoder", "document", "answer")
 # An array: PostgreSQL may evaluate an IN (…) again for each row, and would then delete more than the limit.
@@ -24,14 +24,13 @@ TRIM = """
         ) AS sizes WHERE bytes > %s
     ))
 """
-FIELDS = ("version", "hits", "total", "service_ms", "retries", "asked_at")
+FIELDS = ["version", "hits", "total", "service_ms", "retries", "asked_at"]
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A query to ask: its key for the caller, text, filters, and vector for an engine with an encoder."""
+    """A query to ask: its text, filters, and vector for an engine with an encoder."""
 
-    key: str
     text: str
     filters: Mapping[str, Any] = field(default_factory=dict)
     vector: list[float] | None = None
@@ -65,52 +64,53 @@ def build_keys(engine: Engine, parameters: Mapping[str, Any], depth: int, questi
     ]
 
 
-def find_replies(keys: Sequence[str], *, since: datetime | None = None) -> list[Reply | None]:
+def find_replies(keys: Sequence[str], since: datetime) -> list[Reply | None]:
     """Return the stored answers of keys; None for a key without an answer since then."""
-    answers = EngineAnswer.objects.filter(key__in=keys)
-    if since is not None:
-        answers = answers.filter(asked_at__gte=since)
-    by_key = {answer.key: answer for answer in answers}
-    return [_build_reply(by_key[key]) if key in by_key else None for key in keys]
+    answers = EngineAnswer.objects.filter(key__in=keys, asked_at__gte=since)
+    replies = {
+        each.key: Reply(_read_hits(each), each.total, each.service_ms, 0.0, each.retries, each.asked_at, is_stored=True)
+        for each in answers
+    }
+    return [replies.get(key) for key in keys]
 
 
 def find_hit(text: str, document: str) -> Hit | None:
     """Return the hit of a document, by its id or URI, in the latest stored answer to a query that has it."""
     answers = EngineAnswer.objects.filter(text=text, hits__contains=[[document]]).order_by("-asked_at")
-    hits = (Hit(*hit) for answer in answers[:1] for hit in answer.hits)
-    return next((hit for hit in hits if hit.id == document), None)
+    return next((hit for answer in answers[:1] for hit in _read_hits(answer) if hit.id == document), None)
 
 
-def _build_reply(answer: EngineAnswer) -> Reply:
-    hits = tuple(Hit(*hit) for hit in answer.hits)
-    return Reply(hits, answer.total, answer.service_ms, 0.0, answer.retries, answer.asked_at, is_stored=True)
+def _read_hits(answer: EngineAnswer) -> tuple[Hit, ...]:
+    return tuple(Hit(*hit) for hit in answer.hits)
 
 
-def build_answer(
-    engine: Engine, parameters: Mapping[str, Any], depth: int, question: Question, key: str, reply: Reply
-) -> EngineAnswer:
-    return EngineAnswer(
-        key=key,
-        engine=engine.alias,
-        version=engine.version,
-        parameters=dict(parameters),
-        depth=depth,
-        text=question.text,
-        filters=dict(question.filters),
-        hits=reply.hits,
-        total=reply.total,
-        service_ms=reply.service_ms,
-        retries=reply.retries,
-        asked_at=reply.asked_at,
-    )
+def store_replies(
+    engine: Engine, parameters: Mapping[str, Any], depth: int, replies: Mapping[str, tuple[Question, Reply]]
+) -> None:
+    """Store replies by their keys. Each replaces the earlier answer of its key."""
+    answers = [
+        EngineAnswer(
+            key=key,
+            engine=engine.alias,
+            version=engine.version,
+            parameters=dict(parameters),
+            depth=depth,
+            text=question.text,
+            filters=dict(question.filters),
+            hits=[_shorten(hit) for hit in reply.hits],
+            total=reply.total,
+            service_ms=reply.service_ms,
+            retries=reply.retries,
+            asked_at=reply.asked_at,
+        )
+        for key, (question, reply) in replies.items()
+    ]
+    EngineAnswer.objects.bulk_create(answers, update_conflicts=True, unique_fields=["key"], update_fields=FIELDS)
 
 
-def store_answers(answers: Sequence[EngineAnswer]) -> None:
-    """Store a block of answers. Each replaces the earlier answer of its key."""
-    latest = {answer.key: answer for answer in answers}
-    EngineAnswer.objects.bulk_create(
-        latest.values(), update_conflicts=True, unique_fields=["key"], update_fields=list(FIELDS)
-    )
+def _shorten(hit: Hit) -> tuple[Any, ...]:
+    """Return a hit without its last fields if they are empty."""
+    return hit if hit.snippet else hit[:3] if hit.title else hit[:2]
 
 
 def trim_answers() -> int:

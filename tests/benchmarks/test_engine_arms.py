@@ -19,7 +19,7 @@ from apps.benchmarks.defining.previewing import preview
 from apps.benchmarks.launching import launch, retry
 from apps.benchmarks.measuring.reading import load_rankings
 from apps.benchmarks.models import Benchmark
-from apps.engines.asking import breakers
+from apps.engines.asking import healths
 from apps.judging.handing import find_snippet
 from apps.mappings.creating import ensure_external
 from apps.operations.working import wait
@@ -92,7 +92,7 @@ def shop(tmp_path, settings) -> Iterator[Shop]:
     path = tmp_path / "engines.yaml"
     path.write_text(yaml.safe_dump({"engines": {"shop": declared}}))
     settings.BENCHBENCH_ENGINES = str(path)
-    breakers.clear()
+    healths.clear()
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield server
     server.shutdown()

@@ -20,9 +20,9 @@ def declare(settings, tmp_path):
         path.write_text(json.dumps({"engines": engines or {}, "notices": notices or {}}))
         settings.BENCHBENCH_ENGINES = str(path)
 
-    asking.breakers.clear()
+    asking.healths.clear()
     yield write
-    asking.breakers.clear()
+    asking.healths.clear()
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def ask(declare):
 
     def ask(text, depth, *, setting="tried", vector=None, **keys):
         declare({"tried": {"version": "1", "private": True, **keys}})
-        question, since = asking.Question("q1", text, {}, vector), timezone.now()
+        question, since = asking.Question(text, {}, vector), timezone.now()
         return asking.ask_all(EngineSetting.parse(setting), [question], depth, since=since, check=lambda: None)[0]
 
     return ask

@@ -37,8 +37,8 @@ class TestHits:
 
     def test_rows_of_lists_are_hits(self):
         answer = [[0], [[[2], [["_id"]], ["a", 3], ["b", 2]]]]
-        paths = Paths(hits="[1][0][2:]", id="[0]", score="[1]", total="[1][0][0][0]", template="file:///{id}.md")
-        assert map_answer(answer, paths) == ([Hit("file:///a.md", 3.0), Hit("file:///b.md", 2.0)], 2)
+        paths = Paths(hits="[1][0][2:]", id="[0]", score="[1]", total="[1][0][0][0]")
+        assert map_answer(answer, paths, "file:///{id}.md") == ([Hit("file:///a.md", 3.0), Hit("file:///b.md", 2.0)], 2)
 
     def test_texts_lose_what_cannot_be_stored(self):
         assert map_answer({"hits": [{"id": "a", "title": "x\0\ud800y"}]}, PLAIN)[0] == [Hit("a", None, "xy")]

@@ -9,19 +9,21 @@ import time
 
 import pytest
 
-from apps.engines.errors import EngineError, EngineTimeoutError, TemporaryEngineError
-from apps.engines.guards import Limits, Request, fetch, open_session
-from apps.engines.secrets import Secret
+from apps.engines.answers import Paths
+from apps.engines.declarations import Engine, Timeouts
+from apps.engines.errors import EngineError, EngineTimeoutError, Secret, TemporaryEngineError
+from apps.engines.guards import Request, fetch
 from tests.engines.servers import reply, serve
 
 SECRET = "s3cr+t/Key==9"
-LIMITS = Limits(connect=2.0, total=0.5, max_bytes=10_000)
 
 
-def ask(port, *, host="127.0.0.1", scheme="http", private=True, limits=LIMITS, secret=SECRET, ca_file="", session=None):
-    request = Request("GET", f"{scheme}://{host}:{port}/search", {"X-Key": secret})
-    session = session or open_session(private=private, ca_file=ca_file)
-    return fetch(session, request, limits, subject="The engine shop", secret=Secret(secret))
+def ask(port, *, host="127.0.0.1", scheme="http", private=True, secret=SECRET, ca_file="", **limits):
+    limits = {"connect": 2.0, "total": 0.5, "max_bytes": 10_000} | limits
+    url, max_bytes = f"{scheme}://{host}:{port}/search", limits.pop("max_bytes")
+    options = {"private": private, "ca_file": ca_file, "timeouts": Timeouts(**limits), "max_bytes": max_bytes}
+    engine = Engine(alias="shop", url=url, answer=Paths(id="id"), **options)
+    return fetch(engine, Request("GET", url, {"X-Key": secret}), Secret(secret))
 
 
 def refuse(port, **options):
@@ -75,7 +77,7 @@ class TestAddresses:
         assert not server.requests
 
     def test_a_name_without_an_address_is_a_sentence(self):
-        assert refuse(80, host="shop.invalid", limits=Limits(total=5.0)).startswith("The engine shop was not found")
+        assert refuse(80, host="shop.invalid", total=5.0).startswith("The engine shop was not found")
 
     def test_proxies_of_the_environment_are_not_used(self, monkeypatch):
         monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
@@ -100,7 +102,7 @@ class TestAnswers:
         for status in (b"200 OK", b"500 Oops", b"302 Found"):
             with serve(lambda c, r, status=status: act(_Renamed(c, status), r)) as server:
                 started = time.monotonic()
-                message = refuse(server.port, limits=Limits(total=5.0, max_bytes=10_000))
+                message = refuse(server.port, total=5.0, max_bytes=10_000)
                 assert time.monotonic() - started < 4.0
             assert "more than 10,000 bytes" in message if status == b"200 OK" else "answered" in message
 

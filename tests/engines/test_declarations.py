@@ -6,9 +6,8 @@ import pytest
 
 from apps.engines.apps import check_declarations
 from apps.engines.declarations import list_engines, load_engine, load_notice_address
-from apps.engines.errors import EngineError
-from apps.engines.secrets import Secret
-from apps.engines.sending import Page, build_request
+from apps.engines.errors import EngineError, Secret
+from apps.engines.sending import build_request
 from apps.engines.storing import Question
 from benchbench.errors import BenchbenchError
 from tests.engines.conftest import shop
@@ -20,7 +19,7 @@ QUERY = {"q": "{query}", "size": "{size}", "b": "{boost}", "m": "{mode}"}
 
 def request(engine, text="red shoes", *, parameters=None, secret="", number=0, **options):
     parameters = engine.complete(parameters or {})
-    return build_request(engine, parameters, Question("q", text, **options), Page(10, number), Secret(secret))
+    return build_request(engine, parameters, Question(text, **options), 10, number, Secret(secret))
 
 
 class TestFile:
@@ -151,7 +150,7 @@ class TestTemplates:
         declare({"shop": engine})
         sent = request(load_engine("shop"), 'red "SHOES" -x', number=2, filters={"a": 1}, vector=[0.5])
         assert sent.headers["Content-Type"] == "application/json"
-        assert sent.body.decode() == (
+        assert sent.data.decode() == (
             '{"q": "red \\"SHOES\\" -x", "n": 10, "from": 20, "v": [0.5], "f": {"a": 1}, "t": "top 10 {x y}", '
             '"words": "\\"red\\" OR \\"SHOES\\" OR \\"x\\""}'
         )
@@ -159,7 +158,7 @@ class TestTemplates:
     def test_a_form_is_encoded(self, declare):
         declare({"shop": shop(URL, method="POST", query={}, form={"q": "{query}", "page": "{page}{page0}"})})
         sent = request(load_engine("shop"), "a b", number=1)
-        assert (sent.headers["Content-Type"], sent.body) == ("application/x-www-form-urlencoded", b"q=a%20b&page=21")
+        assert (sent.headers["Content-Type"], sent.data) == ("application/x-www-form-urlencoded", b"q=a%20b&page=21")
 
     def test_a_value_cannot_leave_its_segment(self, declare):
         declare({"shop": shop("https://x.example/c/{shelf}/q", parameters={"shelf": {"default": "a"}})})

@@ -83,7 +83,7 @@ class TestPage:
                 {"team": {"url": "https://a.example/hook/1"}},
             )
             assert "never" in self.look(boss).content.decode()
-            ask_all(EngineSetting("shop"), [Question("a", "b")], 10, since=timezone.now(), check=lambda: None)
+            ask_all(EngineSetting("shop"), [Question("b")], 10, since=timezone.now(), check=lambda: None)
             page = self.look(boss).content.decode()
             host = f"127.0.0.1:{server.server_port}"
         for text in ("shop", host, "boost=1", "from 0 to 10", "Weight of the title.", "now", "a.example"):

@@ -106,7 +106,7 @@ def _build_questions(engine: Engine, queries: Sequence[Query]) -> tuple[list[Que
         vectors = embed_queries(load_encoder(engine.encoder), [query.text for query in queries], "query")[0].tolist()
     ms = (time.perf_counter() - started) * 1000 / max(len(queries), 1) if engine.encoder else 0.0
     pairs = zip(queries, vectors, strict=True)
-    return [Question(query.key, query.text, query.filters, vector) for query, vector in pairs], ms
+    return [Question(query.text, query.filters, vector) for query, vector in pairs], ms
 
 
 def _build_outcome(reply: Reply, documents: Mapping[str, int], more_ms: float) -> Outcome:

@@ -10,7 +10,7 @@ from django.utils import timezone
 from apps.benchmarks.models import Notice
 from apps.engines.declarations import load_declarations, load_notice_address
 from apps.engines.errors import TemporaryEngineError
-from apps.engines.guards import Limits, Request, fetch, open_session
+from apps.engines.guards import Request, fetch
 from apps.engines.templates import fill
 from benchbench.errors import BenchbenchError
 from benchbench.reading.strict_json import dump_canonical
@@ -58,8 +58,7 @@ def _post(notice: Notice) -> None:
     headers |= {"Content-Type": "application/json", "Idempotency-Key": str(notice.pk)}
     if secret:
         headers["X-BenchBench-Signature"] = f"sha256={hmac.digest(secret.reveal().encode(), body, 'sha256').hex()}"
-    request = Request("POST", address.url, headers, body)
-    with open_session(private=address.private, ca_file=address.ca_file) as session:
-        for attempt in stamina.retry_context(on=TemporaryEngineError, attempts=ATTEMPTS, timeout=SECONDS):
-            with attempt:
-                fetch(session, request, Limits(), subject=f"The receiver {address.alias}", secret=secret)
+    request = Request("POST", address.url, headers, data=body)
+    for attempt in stamina.retry_context(on=TemporaryEngineError, attempts=ATTEMPTS, timeout=SECONDS):
+        with attempt:
+            fetch(address, request, secret)

@@ -5,10 +5,9 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from apps.engines.declarations import load_engine
-from apps.engines.records import Engine
+from apps.engines.declarations import Engine, load_engine
+from apps.engines.sending import Trial, try_engine
 from apps.engines.storing import Question
-from apps.engines.trying import Trial, try_engine
 from apps.operations.commands import UseCaseCommand
 from apps.retrieval.encoders.encoding import embed_queries
 from apps.retrieval.encoders.registry import load_encoder
@@ -64,15 +63,15 @@ answer on which it failed. Nothing is stored.
 def build_question(engine: Engine, text: str) -> Question:
     """Return the question of a text, with its vector if the engine needs one."""
     if engine.encoder is None:
-        return Question("", text)
+        return Question(text)
     vectors, _ = embed_queries(load_encoder(engine.encoder), [text], "query")
-    return Question("", text, vector=vectors[0].tolist())
+    return Question(text, vector=vectors[0].tolist())
 
 
 def build_facts(trial: Trial, raw: bool) -> dict[str, Any]:
     request = {"method": trial.request.method, "url": trial.request.url, "headers": dict(trial.request.headers)}
     facts: dict[str, Any] = {
-        "request": request | {"body": (trial.request.body or b"").decode()},
+        "request": request | {"body": (trial.request.data or b"").decode()},
         "status": trial.response.status,
         "milliseconds": round(trial.response.ms, 1),
         "total": trial.total,
@@ -85,8 +84,8 @@ def build_facts(trial: Trial, raw: bool) -> dict[str, Any]:
 def render_trial(trial: Trial, raw: bool) -> str:
     request, error = trial.request, trial.error
     lines = [f"{request.method} {request.url}", *(f"{name}: {value}" for name, value in request.headers.items())]
-    if request.body:
-        lines += ["", request.body.decode()]
+    if request.data:
+        lines += ["", request.data.decode()]
     lines += ["", f"Answer: status {trial.response.status}, {trial.response.ms:,.1f} ms as seen from here"]
     if raw:
         lines += ["", trial.body]
