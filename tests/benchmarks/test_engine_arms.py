@@ -171,6 +171,19 @@ def test_ids_alone_are_enough_for_an_engine(library, shop):
     assert full.runs.get().error_message.startswith("Every query failed; the first: The engine named the document")
 
 
+def test_a_name_that_no_document_can_have_is_an_error(library, shop):
+    """URIs, where the ids are other ones, would be documents without judgments."""
+    shop.ranking.insert(3, "x" * 501)
+    mapping = ensure_external(library.dataset)
+    run = run_benchmark(mapping, name="b", matrix={"engines": ["shop"], "top_k_values": [20]}).runs.get()
+    assert "The engine named the document 'xxxx" in run.error_message
+    path = Path(settings.BENCHBENCH_ENGINES)
+    path.write_text(path.read_text() + "    document: {by: uri}\n")
+    shop.ranking.pop(3)
+    run = run_benchmark(mapping, name="c", matrix={"engines": ["shop"], "top_k_values": [20]}).runs.get()
+    assert "or correct `document` in the declaration" in run.error_message
+
+
 def test_an_answer_is_asked_for_once(library, shop):
     """A retry asks only what failed; a new benchmark asks again."""
     shop.failing = True

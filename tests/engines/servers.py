@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 
@@ -65,13 +66,17 @@ class SearchServer(ThreadingHTTPServer):
     def __init__(self, answer: Callable[[dict[str, str]], tuple[int, object]], port: int = 0) -> None:
         self.answer = answer
         self.queries: list[str] = []
-        self.running = self.most_running = 0
+        self.running = self.most_running = self.connections = 0
         self.lock = threading.Lock()
         super().__init__(("127.0.0.1", port), _Handler)
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_port}/search"
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self.connections += 1
+        super().process_request(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):

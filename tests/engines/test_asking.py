@@ -11,7 +11,7 @@ from hdrh.histogram import HdrHistogram
 
 from apps.engines import asking, sending
 from apps.engines.asking import Question, Reply, ask_all
-from apps.engines.errors import AnswerError, EngineDownError, EngineError, TemporaryEngineError
+from apps.engines.errors import AnswerError, EngineDownError, EngineError, EngineTimeoutError, TemporaryEngineError
 from apps.engines.models import EngineAnswer
 from apps.engines.pacing import Slot
 from apps.engines.storing import trim_answers
@@ -303,3 +303,69 @@ class TestOpenLoop:
         declare({"shop": shop("http://127.0.0.1:9/", rate=10)})
         with pytest.raises(EngineError, match="takes 10 requests per second, not 20"):
             ask(1, rate=20)
+
+
+class TestLists:
+    """Lists that would silently lack hits are errors of their queries."""
+
+    @pytest.mark.parametrize(
+        ("answer", "problem"),
+        [
+            (lambda query: [{"id": n} for n in range(int(query["size"]))], "returned the same page twice"),
+            (lambda query: [{"id": n} for n in range(12)], "returned 12 hits instead of 10: use {size}"),
+        ],
+    )
+    def test_a_wrong_page_is_an_error(self, declare, answer, problem):
+        with search_server(lambda query: (200, {"hits": answer(query)})) as server:
+            declare({"shop": shop(server.url, page_size=10)})
+            [error] = ask(1, 30)
+        assert problem in error.message
+
+
+class TestOutages:
+    def test_later_batches_do_not_wait_again(self, declare):
+        declare({"shop": shop("http://127.0.0.1:9/", patience=1.0)})
+        assert isinstance(ask(1)[0], EngineDownError)
+        started = time.monotonic()
+        for _ in range(3):
+            assert isinstance(ask(2)[1], EngineDownError)
+        assert time.monotonic() - started < 1.0
+
+    def test_a_slow_question_is_no_outage(self, declare):
+        """One that always runs out of time, alone in its batch, as in isolated execution."""
+        with search_server(lambda query: (time.sleep(0.4 * (query["q"] == "query 1")), hits_of(query))[1]) as server:
+            declare({"shop": shop(server.url, timeouts={"total": 0.2})})
+            assert isinstance(ask(1)[0], Reply)
+            setting, since = EngineSetting("shop"), timezone.now()
+            [error] = ask_all(setting, [Question("query 1")], 10, since=since, check=bool)
+        assert isinstance(error, EngineTimeoutError)
+
+    def test_failures_before_an_answer_count_as_retries(self, declare, monkeypatch):
+        monkeypatch.setattr(asking, "PROBE_SECONDS", 0.01)
+        with search_server(lambda query: (503, {}) if len(server.queries) < 7 else hits_of(query)) as server:
+            declare({"shop": shop(server.url)})
+            [reply] = ask(1)
+        assert reply.retries == 6
+
+    def test_nothing_is_sent_after_the_work_stopped(self, declare, monkeypatch):
+        monkeypatch.setattr(sending, "BACKOFF_SECONDS", 0.3)
+
+        def check():
+            if server.queries:
+                raise KeyError
+
+        with search_server(lambda query: (503, {})) as server:
+            declare({"shop": shop(server.url, concurrency=1)})
+            with pytest.raises(KeyError):
+                ask(3, check=check)
+            time.sleep(1.0)
+            assert len(server.queries) == 1
+
+
+def test_questions_share_a_connection(declare):
+    """Also those of later calls, so that the times of an isolated query have no handshake."""
+    with search_server(hits_of) as server:
+        declare({"shop": shop(server.url, concurrency=1)})
+        for _ in range(3):
+            ask(2)
+        assert server.connections == 1

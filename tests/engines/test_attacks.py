@@ -1,5 +1,6 @@
 """Servers that attack: each is refused with a sentence, and nothing leaks."""
 
+import base64
 import gzip
 import logging
 import socket
@@ -198,7 +199,7 @@ class TestTLS:
 
 
 class TestSecrets:
-    FORMS = (SECRET, "s3cr%2Bt%2FKey%3D%3D9", "czNjcit0L0tleT09OQ==")
+    FORMS = (SECRET, "s3cr%2Bt%2FKey%3D%3D9", "czNjcit0L0tleT09OQ==", "s3cr+t\\/Key==9")
 
     @pytest.mark.parametrize("form", FORMS)
     @pytest.mark.parametrize("status", ["401 No", "500 Oops", "429 Slow"])
@@ -218,6 +219,16 @@ class TestSecrets:
             message = refuse(server.port)
         assert form not in message
         assert "repeats its secret" in message
+
+    def test_a_short_password_may_occur_in_answers(self):
+        """The password of a Basic header is searched for in answers, but not "admin", which any answer may contain."""
+        secret = base64.b64encode(b"admin:admin").decode()
+        for body, is_refused in ((b'{"title": "admin"}', False), (b'{"user": "admin:admin"}', True)):
+            with serve(send(reply(body))) as server:
+                if is_refused:
+                    assert "repeats its secret" in refuse(server.port, secret=secret)
+                else:
+                    assert ask(server.port, secret=secret).body == body
 
     def test_a_secret_that_no_header_can_have_is_hidden(self):
         message = refuse(9, secret="s3cret-value\nX-Other: 1")

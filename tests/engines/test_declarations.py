@@ -121,6 +121,8 @@ class TestParameters:
             ({"boost": True}, "boost of the engine shop must be a number, not true."),
             ({"boost": float("nan")}, "boost of the engine shop must be a number, not NaN."),
             ({"mode": "none"}, 'mode of the engine shop must be one of any, all, not "none".'),
+            ({"mode": 1.1}, "mode of the engine shop must be a text in quotes, not 1.1."),  # perhaps written as 1.10
+            ({"boost": [1]}, "boost of the engine shop must be a number, not [1]."),
         ],
     )
     def test_a_wrong_value_is_a_sentence(self, engine, parameters, message):

@@ -12,7 +12,7 @@ from hdrh.histogram import HdrHistogram
 from apps.benchmarks.defining.engines import describe_engine
 from apps.benchmarks.running.outcomes import BatchNotes, Outcome, note
 from apps.collections.models import Collection, list_live
-from apps.collections.stubs import add_titled_ids
+from apps.collections.stubs import LONGEST_ID, add_titled_ids
 from apps.datasets.models import Query
 from apps.engines.asking import ask_all
 from apps.engines.declarations import Engine, load_engine
@@ -64,9 +64,12 @@ class EngineDesk:
         self, stage: EngineStage, queries: Sequence[Query], *, since: datetime, rate: float | None = None
     ) -> list[Outcome]:
         setting = EngineSetting.parse(stage.engine)
-        engine = load_engine(setting.alias)
-        questions, encode_ms = _build_questions(engine, queries)
-        replies = ask_all(setting, questions, stage.depth, since=since, rate=rate, check=self.check)
+        try:
+            engine = load_engine(setting.alias)
+            questions, encode_ms = _build_questions(engine, queries)
+            replies = ask_all(setting, questions, stage.depth, since=since, rate=rate, check=self.check)
+        except EngineError as error:  # the declaration was changed meanwhile
+            return [Outcome(error=error.message)] * len(queries)
         self.notes.setdefault(stage.key, {})[ASKED] = [describe_engine(engine, setting)]
         self._note(stage, replies, timed=rate is not None)
         documents = self._find_documents(engine, replies)
@@ -89,13 +92,18 @@ class EngineDesk:
     def _find_documents(self, engine: Engine, replies: Replies) -> Mapping[str, int]:
         """Return the primary key of each document that the engine named, by its id or URI in the answers.
 
-        A collection of ids alone takes every id, and the engine's title of the document.
+        A collection of ids alone takes every id, and the engine's title of the document. Of several documents with one
+        URI, the first has the rank.
         """
         titles = {hit.id: hit.title for reply in replies if isinstance(reply, Reply) for hit in reply.hits}
-        if self.collection.kind == Collection.Kind.EXTERNAL:
-            return add_titled_ids(self.collection, titles) if titles else {}
         column = engine.document.by
-        return dict(list_live(self.collection).filter(**{f"{column}__in": titles.keys()}).values_list(column, "pk"))
+        if self.collection.kind == Collection.Kind.EXTERNAL and column == "external_id":
+            possible = sorted(
+                one for one in titles if len(one) <= LONGEST_ID
+            )  # one order, or two workers could deadlock
+            return add_titled_ids(self.collection, {one: titles[one] for one in possible}) if possible else {}
+        named = list_live(self.collection).filter(**{f"{column}__in": titles.keys()}).order_by("-pk")
+        return dict(named.values_list(column, "pk"))
 
 
 def _build_questions(engine: Engine, queries: Sequence[Query]) -> tuple[list[Question], float]:
