@@ -75,7 +75,7 @@ class DatasetForm(PageForm):
         ("", "", ("file", "format", "name", "description")),
         ("As the next version of a dataset", "", ("dataset", "version")),
         ("For some formats", "", ("split", "columns", "grade_factor")),
-        ("For a log of queries", "", ("sample", "least_count", "seed")),
+        ("For a log of queries", "", ("sample", "seed")),
     )
 
     file = SizedFileField(
@@ -132,9 +132,6 @@ class DatasetForm(PageForm):
         help_text="Queries drawn from each third of the demand: <code>100</code> (the default), or "
         "<code>50,100,200</code> of head, torso and tail. Or <code>all</code>.",
     )
-    least_count = forms.IntegerField(
-        required=False, min_value=1, help_text="Leave out queries with fewer searches, such as names of persons."
-    )
     seed = forms.IntegerField(required=False, min_value=0, help_text="Another seed draws another sample. Empty: 0.")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -160,12 +157,11 @@ class DatasetForm(PageForm):
     def record(self) -> DatasetRecord:
         """Return the dataset of the uploaded file. Raises the errors of its reader."""
         values = self.cleaned_data
-        options = ("split", "sample", "seed", "least_count", "grade_factor")
-        with self.content("format", "columns", *options):
+        options = ("format", "split", "sample", "seed", "grade_factor")
+        with self.content("columns", *options):
             record = read_upload(
                 values["file"],
-                format=values["format"],
-                **{name: values[name] for name in options if values[name]},
+                **{name: values[name] for name in options},
                 columns={field: column for field, column in values["columns"] if field},
                 ignore=[column for field, column in values["columns"] if not field],
             )

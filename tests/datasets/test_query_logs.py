@@ -23,19 +23,19 @@ from tests.files.samples import write_file
 
 
 def test_texts_are_grouped_by_their_normal_form(tmp_path):
-    record = read_dataset(write_file(tmp_path / "log.csv", LOG), least_count=2)
+    record = read_dataset(write_file(tmp_path / "log.csv", LOG))
     assert record.queries == [
         QueryRecord("shoes", "Shoes", slices=["head"], weight=17.0, metadata={"count": 17, "clicks": 4}),
         QueryRecord("red hat", "red hat", slices=["tail"], weight=3.0, metadata={"count": 3, "clicks": 0}),
+        QueryRecord("scarf", "scarf", slices=["tail"], weight=1.0, metadata={"count": 1, "clicks": 0}),
     ]
     assert (record.name, record.is_draft, set(record.slice_definitions)) == ("log", True, set(STRATA))
     assert record.warnings == [
         "Read 6 lines with 25 searches of 4 distinct queries, grouped after Unicode NFKC, case folding and joining "
         "white space.",
-        "Left out: 1 query empty (4 searches, 16.0 % of the demand), 1 query with a count under 2 (1 search, 4.0 % of "
-        "the demand).",
-        "The sample (100, seed 0) has 1 of 1 in the head, 0 of 0 in the torso, 1 of 1 in the tail, which were "
-        "80.0 % of the demand. Their weights sum to 20 searches.",
+        "Left out: 1 query empty (4 searches, 16.0 % of the demand).",
+        "The sample (100, seed 0) has 1 of 1 in the head, 0 of 0 in the torso, 2 of 2 in the tail, which were "
+        "84.0 % of the demand. Their weights sum to 21 searches.",
         "Clicks are summed in the metadata of each query. They are not turned into grades.",
     ]
 
@@ -63,7 +63,7 @@ def test_what_must_be_is_left_out_with_numbers(tmp_path):
     assert facts["left_out"] == {
         "longer than 200 characters": {"queries": 1, "demand": 3},
         "with characters that cannot be stored": {"queries": 1, "demand": 2},
-        "with a count under 1": {"queries": 1, "demand": 0},
+        "with a count of 0": {"queries": 1, "demand": 0},
     }
     assert (facts["lines"], facts["demand"], facts["distinct_queries"]) == (4, 10, 4)
     nothing = write_file(tmp_path / "log.csv", "query,count\n,3\n")
@@ -103,6 +103,7 @@ def test_a_whole_log_keeps_its_counts(tmp_path):
         ('{"query": "a", "count": 1}\n{"query": "b"}\n', {}, "log.csv, line 2, has the count null, which is not a"),
         ('{"query": ["a"], "count": 1}\n', {}, 'log.csv, line 1, has the query ["a"]: it must be a text.'),
         ("query,n\na,1\n", {}, "log.csv has no column 'count' for the field 'count': it has query, n. Name the"),
+        ("term,n\na,1\n", {}, "log.csv has no column 'text' for the field 'text': it has term, n. Name the"),
         (
             "query,count\na,1\n",
             {"columns": {"count": "n"}},
@@ -124,15 +125,16 @@ def test_errors_name_line_and_column(tmp_path, content, options, sentence):
 class TestImport:
     def test_the_command_makes_a_draft_and_reports(self, tmp_path):
         path = write_file(tmp_path / "log.csv", LOG)
-        facts = json_of("import_dataset", path, "--name", "shop", "--least-count", 2)
-        assert facts["queries"] == 2
+        facts = json_of("import_dataset", path, "--name", "shop")
+        assert facts["queries"] == 3
         assert facts["warnings"][-1].endswith("They are not turned into grades.")
         dataset = Dataset.objects.get(name="shop")
         version = dataset.versions.get()
-        assert (version.frozen_at, version.content_hash, version.query_count) == (None, "", 2)
+        assert (version.frozen_at, version.content_hash, version.query_count) == (None, "", 3)
         assert list(Query.objects.values_list("key", "weight", "slices")) == [
             ("shoes", 17.0, ["head"]),
             ("red hat", 3.0, ["tail"]),
+            ("scarf", 1.0, ["tail"]),
         ]
         assert (dataset.metadata["query_log"]["demand"], dataset.metadata["query_log"]["seed"]) == (25, 0)
         assert not Judgment.objects.exists()

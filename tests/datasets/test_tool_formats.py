@@ -227,7 +227,7 @@ class TestOpenSearch:
         record = read_dataset(write_file(tmp_path / "s.json", QUERY_SET))
         assert record.queries == [
             QueryRecord("tv", "tv", []),
-            QueryRecord("led tv", "led tv", [], metadata={"category": "video"}),
+            QueryRecord("led tv", "led tv", []),
         ]
         assert (record.name, list(record.warnings)) == ("TVs", [])
         assert read_dataset(write_file(tmp_path / "a.json", answer(QUERY_SET))).queries == record.queries

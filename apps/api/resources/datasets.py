@@ -42,7 +42,6 @@ class DatasetUpload(StrictSerializer):
     grade_factor = Int(required=False, min_value=1, help_text="Multiplies the ratings of other tools, such as 0.7.")
     sample = Text(required=False, max_length=50, help_text="Of a log of queries: 100 of each stratum; 50,100,200; all.")
     seed = Int(required=False, min_value=0, help_text="Of the sample.")
-    least_count = Int(required=False, min_value=1, help_text="Of a query in a log; rarer ones are left out.")
     dataset_id = Identifier(required=False, help_text="The file becomes the next version of this dataset.")
     version = Text(
         required=False,
@@ -117,7 +116,7 @@ FILES[200, JSON] = OpenApiTypes.ANY
 HEADERS = list_file_headers("what the format cannot hold of the dataset.")
 
 
-READING = ("format", "split", "grade_factor", "sample", "seed", "least_count")  # options of `read_dataset`
+READING = ("format", "split", "grade_factor", "sample", "seed")  # options of `read_dataset`
 
 
 class Datasets(Resource):

@@ -24,11 +24,7 @@ def load_weights(weighting: str, version: DatasetVersion, query_ids: Sequence[in
     """Return the weights of queries of a frozen version, (queries,); None, without a query, if they count alike."""
     if weighting != "demand":
         return None
-    key = f"weights:{version.pk}:{version.content_hash}"
-    by_id = cast(dict[int, float], cache.get_or_set(key, lambda: _load_unequal(version), CACHE_SECONDS))
-    return np.array([by_id.get(query_id, 1.0) for query_id in query_ids], np.float64)
-
-
-def _load_unequal(version: DatasetVersion) -> dict[int, float]:
-    """Load the weights that are not 1, by query id."""
-    return dict(version.queries.exclude(weight=1).order_by().values_list("pk", "weight"))
+    key = f"weights:2:{version.pk}:{version.content_hash}"
+    queries = version.queries.order_by()
+    by_id = cache.get_or_set(key, lambda: dict(queries.values_list("pk", "weight")), CACHE_SECONDS)
+    return np.array([cast(dict[int, float], by_id)[query_id] for query_id in query_ids], np.float64)

@@ -6,7 +6,6 @@ Sources: github.com/opensearch-project/documentation-website, `_search-plugins/s
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from apps.datasets.formats.rated import Ratings
 from apps.datasets.records import DatasetError, DatasetRecord
@@ -14,7 +13,6 @@ from benchbench.files.ratings import Rating, build_text_key
 from benchbench.reading.objects import Filled, Identifier, Listed, StrictRecord, read_as
 from benchbench.reading.strict_json import read_objects, read_text, read_value
 
-OWN_KEYS = ("queryText", "referenceAnswer")
 CLICKS = "These ratings were computed from clicks (UBI_JUDGMENT): no judge saw the documents."
 
 
@@ -52,7 +50,7 @@ class _Stored(StrictRecord):
     description: str = ""
     type: str = ""
     judged: Listed[_JudgedQuery] = ()
-    entries: Listed[dict[str, Any]] = ()
+    entries: Listed[_Entry] = ()
 
 
 def read_judgment_list(path: Path, *, grade_factor: int = 1) -> DatasetRecord:
@@ -80,21 +78,18 @@ def read_query_set(path: Path) -> DatasetRecord:
     """Return the queries of a query set, without ratings.
 
     The file is the body that creates it, the answer that shows it, or lines such as `{"queryText": "tv",
-    "referenceAnswer": "…"}`. A reference answer becomes the expected answer, another key metadata. A repeated query
+    "referenceAnswer": "…"}`. A reference answer becomes the expected answer; other keys are not read. A repeated query
     counts once. Errors name the line or key.
     """
     stored, ratings = _Stored(), Ratings(path, 1)
     if '"querySetQueries"' in read_text(path):
         stored = _read_stored(path)
-        entries = [(f"{path.name}, querySetQueries[{number}],", one) for number, one in enumerate(stored.entries)]
+        entries = [(f"{path.name}, querySetQueries[{number}],", entry) for number, entry in enumerate(stored.entries)]
     else:
-        entries = list(read_objects(path))
-    for location, value in entries:
-        entry = read_as(_Entry, value, prefix=f"{location} ")
+        entries = [(line, read_as(_Entry, value, prefix=f"{line} ")) for line, value in read_objects(path)]
+    for location, entry in entries:
         text = entry.text.strip()
-        metadata = {name: fact for name, fact in value.items() if name not in OWN_KEYS and fact is not None}
-        fields = {"text": text, "expected_answer": entry.answer.strip(), "metadata": metadata}
-        ratings.add_query(location, build_text_key(text), **fields)
+        ratings.add_query(location, build_text_key(text), text=text, expected_answer=entry.answer.strip())
     return ratings.build("opensearch-queries", name=stored.name, description=stored.description)
 
 

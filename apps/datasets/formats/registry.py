@@ -1,8 +1,9 @@
 """The registry of formats of datasets: its members, detection by content, and reading of any format."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 
@@ -112,7 +113,7 @@ FORMATS: dict[str, Format] = {
         read=read_log,
         file="a log of queries (text, count)",
         kind="query-log",
-        options=("columns", "sample", "seed", "least_count"),
+        options=("columns", "sample", "seed"),
     ),
     "table": Format(
         label="CSV or JSON Lines",
@@ -187,15 +188,8 @@ def read_dataset(
     path: Path,
     *,
     format: str = "",
-    split: str = "",
-    topics: Path | None = None,
-    columns: Mapping[str, str] | None = None,
-    ignore: Collection[str] = (),
-    sample: str = "",
-    seed: int = 0,
-    least_count: int = 0,
-    grade_factor: int = 0,
     is_upload: bool = False,
+    **options: Any,
 ) -> DatasetRecord:
     """Return the dataset at `path`, a file or a directory, or a zip of it; without a format, `detect` finds it.
 
@@ -203,14 +197,12 @@ def read_dataset(
     BENCHMARK_DATASET_MAX_UNPACKED_BYTES, and a file may have BENCHMARK_DATASET_MAX_ROWS lines. JSON has no lines: its
     objects are limited by their bytes.
 
-    `split` is for formats that have splits, `topics` for TREC judgments, `columns` and those to `ignore` for tables,
-    `sample`, `seed` and `least_count` for logs of queries (`query_log`), `grade_factor` for ratings of other
-    tools (`rated`).
+    Further `options` are those of the format's reader, less the empty ones: `split` of formats that have splits,
+    `topics` of TREC judgments, `columns` and those to `ignore` of tables, `sample` and `seed` of logs of queries,
+    `grade_factor` of ratings of other tools.
     """
     if not path.exists():
         raise DatasetError(f"{path} does not exist.")
-    options = {"split": split, "topics": topics, "columns": columns, "ignore": ignore, "sample": sample, "seed": seed}
-    options |= {"least_count": least_count, "grade_factor": grade_factor}
     chosen_options = {name: value for name, value in options.items() if value}
     if path.suffix == ".zip":
         limit = "BENCHMARK_DATASET_MAX_UNPACKED_BYTES" if is_upload else "BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES"

@@ -58,7 +58,7 @@ def _list_folds(comparison: RunComparison) -> dict[str, str]:
     hidden = [run for run in comparison.order if run not in visible]
     words = filter(None, [counted(len(hidden), "more run"), describe_standings(comparison, hidden)])
     folds = {"runs": ": ".join(words)} if hidden else {}
-    if len(comparison.runs) == 2 and comparison.is_tested:
+    if len(comparison.runs) == 2 and comparison.is_tested and comparison.comparison.effective >= 2:
         folds["migration"] = "may the new run replace the old one, and how much do their results overlap?"
     if comparison.slices:
         folds["slices"] = describe_slices(comparison, choose_columns(comparison))

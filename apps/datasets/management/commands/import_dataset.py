@@ -22,7 +22,7 @@ def _fill_line(name: str, text: str) -> str:
     return fill(text, 120, initial_indent=f"  {name:<13}", subsequent_indent=" " * 15)
 
 
-READING = ("format", "split", "topics", "grade_factor", "sample", "seed", "least_count")
+READING = ("format", "split", "topics", "grade_factor", "sample", "seed")
 SOURCE_HELP = f"""SOURCE is one of these, recognised by its content:
 
 {_fill_line("a file", "; ".join([FILES, "TREC judgments (with --topics)"]))}
@@ -56,7 +56,6 @@ def add_source_arguments(parser: CommandParser) -> None:
     )
     for name, text in {
         "--grade-factor": "Multiply the ratings of Quepid, _rank_eval and OpenSearch by N, if they are fractions.",
-        "--least-count": "Leave out rarer queries of a log.",
         "--seed": "Another seed draws another sample of a log.",
     }.items():
         parser.add_argument(name, type=int, default=0, metavar="N", help=text)
