@@ -56,12 +56,15 @@ def compute_deviation(differences: Values, weights: Values | None) -> float:
 
 
 def weigh(values: Values, weights: Values | None = None) -> float:
-    """Return the weighted mean of the values (n,) that are not NaN; NaN without any. `weights` is (n,)."""
+    """Return Σwx / Σw of the values (n,) that are not NaN, with correctly rounded sums; NaN without any.
+
+    So it does not depend on their order, and the mean of ones is 1. `weights` is (n,).
+    """
     present = ~np.isnan(values)
-    if not present.any():
-        return math.nan
-    scaled = scale_weights(None if weights is None else weights[present])
     counted = values[present]
-    if scaled is None:
-        return float(counted.mean())
-    return float((counted * scaled).sum() / scaled.sum())  # alike, so that the mean of ones is 1 and not rounded
+    if not len(counted):
+        return math.nan
+    if weights is None or scale_weights(weights[present]) is None:
+        return math.fsum(counted.tolist()) / len(counted)
+    shares = weights[present]
+    return math.fsum((shares * counted).tolist()) / math.fsum(shares.tolist())

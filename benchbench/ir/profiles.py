@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from benchbench.errors import BenchbenchError
-from benchbench.ir.demand import scale_weights
+from benchbench.ir.demand import weigh
 from benchbench.ir.measures import Values
 
 
@@ -51,12 +50,9 @@ class Mean(StrEnum):
         are the weights of the benchmark's mean.
         """
         judgments = np.asarray(n_judgments, np.float64)
-        weights = np.maximum(judgments, 1.0) if self is Mean.WEIGHTED else np.ones(len(values))
-        if self is Mean.BENCHMARK and scale_weights(demand) is not None:
-            weights = np.asarray(demand, np.float64)
-        present = ~np.isnan(values)
-        total = math.fsum(weights[present])
-        return math.fsum((weights * values)[present]) / total if total else math.nan
+        if self is Mean.WEIGHTED:
+            return weigh(values, np.maximum(judgments, 1.0))
+        return weigh(values, demand if self is Mean.BENCHMARK else None)
 
 
 @dataclass(frozen=True, slots=True)

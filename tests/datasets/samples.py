@@ -47,7 +47,7 @@ SAMPLES = {
     "beir": DatasetRecord(
         "beir",
         [
-            QueryRecord("q1", " red\n", by_id(-1, 0, 4), split="dev-1", metadata={"a": [1]}, weight=40.0),
+            QueryRecord("q1", " red\n", by_id(-1, 0, 4), split="dev-1", metadata={"a": [1]}),
             QueryRecord("q 2", "blue", by_id(1), split="dev-1"),
         ],
         metadata={"split": "dev-1"},

@@ -99,7 +99,8 @@ TOLD = (
     "BEIR directory cannot hold queries without a judgment: q2.",
     "BEIR directory cannot hold the description of the dataset; the label of the dataset; the "
     "slice_definitions of the dataset; slices of 1 query; category of 1 query; difficulty of 1 query; query_type "
-    "of 1 query; filters of 1 query; expected_answer of 1 query; evidence of 1 query; notes of 1 query.",
+    "of 1 query; filters of 1 query; expected_answer of 1 query; evidence of 1 query; notes of 1 query; weight of 1 "
+    "query.",
     "BEIR directory changes, or holds only in part, the metadata of the dataset; doc_ref of 1 judgment; split of 1 "
     "query.",
 )

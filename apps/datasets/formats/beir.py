@@ -2,13 +2,10 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
-from apps.datasets.formats.schema1 import yield_weight_warnings
 from apps.datasets.formats.writing import WriteError, merge_judgments, trim_query, yield_rows
 from apps.datasets.records import DatasetError, DatasetRecord, QueryRecord, build_judgments
 from benchbench.files import beir
-from benchbench.ir.demand import is_weight
 from benchbench.local_files.placing import Files
 
 
@@ -25,8 +22,8 @@ def read_beir(directory: Path, *, split: str = "test") -> DatasetRecord:
             key=query.key,
             text=query.text,
             split=split,
+            metadata=query.metadata,
             judgments=build_judgments(qrels.grades[query.key]),
-            **_split_weight(query.metadata),
         )
         for query in beir.read_queries(beir.find_queries(directory))
         if query.key in qrels.grades
@@ -41,16 +38,7 @@ def read_beir(directory: Path, *, split: str = "test") -> DatasetRecord:
         source_format="beir",
         metadata={"split": split},
         duplicates=qrels.duplicates,
-        warnings=tuple(yield_weight_warnings(queries)),
     )
-
-
-def _split_weight(metadata: dict[str, Any]) -> dict[str, Any]:
-    """Return a query's weight, and its metadata without it. A `weight` that can be none stays metadata."""
-    if not is_weight(metadata.get("weight")):
-        return {"metadata": metadata}
-    free = {key: value for key, value in metadata.items() if key != "weight"}
-    return {"metadata": free, "weight": float(metadata["weight"])}
 
 
 SPLIT = "test"  # for queries without a split
@@ -73,7 +61,7 @@ def build_files(record: DatasetRecord) -> Files:
     splits: dict[str, list[QueryRecord]] = {}
     for query in record.queries:
         splits.setdefault(query.split, []).append(query)
-    queries = (beir.Query(query.key, query.text, _merge_weight(query)) for query in record.queries)
+    queries = (beir.Query(query.key, query.text, query.metadata) for query in record.queries)
     qrels = {f"qrels/{split}.tsv": beir.write_qrels(yield_rows(of_split)) for split, of_split in splits.items()}
     return {"queries.jsonl": beir.write_queries(queries), **qrels}
 
@@ -86,11 +74,4 @@ def _fit(query: QueryRecord) -> QueryRecord:
             "splits are: choose another format.",
             field="format",
         )
-    metadata = _split_weight(query.metadata)["metadata"]  # the reader would take it for the weight
-    if query.weight != 1:
-        metadata = {key: value for key, value in metadata.items() if key != "weight"}
-    return trim_query(query, merge_judgments(query, label="BEIR"), "weight", split=split, metadata=metadata)
-
-
-def _merge_weight(query: QueryRecord) -> dict[str, Any]:
-    return query.metadata | ({"weight": query.weight} if query.weight != 1 else {})
+    return trim_query(query, merge_judgments(query, label="BEIR"), "metadata", split=split)

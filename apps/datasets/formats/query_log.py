@@ -73,7 +73,7 @@ def read_log(path: Path, *, sample: str = "100", seed: int = 0, columns: Mapping
     for number, (name, members) in enumerate(zip(STRATA, split, strict=True)):
         counts = [log.counts[keys[index]] for index in members]
         drawn = draw_by_demand(counts, sizes[number % len(sizes)], seed=f"{seed}:{name}")
-        queries += [_build_query(log, keys[members[place]], weight, name) for place, weight in sorted(drawn.items())]
+        queries += [_build_query(log, keys[members[member]], weight, name) for member, weight in sorted(drawn.items())]
         strata[name] = {"queries": len(members), "demand": sum(counts), "sampled": len(drawn)}
     facts = {"lines": log.lines, "demand": log.demand, "distinct_queries": log.distinct, "left_out": log.left_out}
     return DatasetRecord(

@@ -154,7 +154,7 @@ def _build_dataset(
         warnings=[
             *_yield_plain_warnings(metadata, queries),
             *_yield_filter_warnings(queries),
-            *yield_weight_warnings(queries),
+            *_yield_weight_warnings(queries),
         ],
     )
 
@@ -192,7 +192,7 @@ def _yield_filter_warnings(queries: list[records.QueryRecord]) -> Iterator[str]:
         )
 
 
-def yield_weight_warnings(queries: list[records.QueryRecord]) -> Iterator[str]:
+def _yield_weight_warnings(queries: list[records.QueryRecord]) -> Iterator[str]:
     """Yield the warning that the queries' weights change the means."""
     if len({query.weight for query in queries}) > 1:
         weighted = [query.key for query in queries if query.weight != 1]

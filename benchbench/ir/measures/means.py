@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchbench.ir.demand import scale_weights
+from benchbench.ir.demand import weigh
 from benchbench.ir.measures.graded import Values
 
 EmptyQueries = Literal["zero", "skip"]
@@ -49,20 +48,11 @@ def mean(
     counted = answered & has_relevant if empty == "skip" else answered
     weighted = None if weights is None else weights[counted]
     return Means(
-        values=np.array([_mean(row, weighted) for row in values[:, counted]], np.float64),
+        values=np.array([weigh(row, weighted) for row in values[:, counted]], np.float64),
         counted=int(counted.sum()),
         empty=int((answered & ~has_relevant).sum()),
         failed=int((~answered).sum()),
     )
-
-
-def _mean(values: Values, weights: Values | None) -> float:
-    present = ~np.isnan(values)
-    counted = values[present]
-    if weights is None or scale_weights(weights[present]) is None:
-        return math.fsum(counted.tolist()) / len(counted) if len(counted) else math.nan
-    shares = weights[present]
-    return math.fsum((shares * counted).tolist()) / math.fsum(shares.tolist())
 
 
 MAX_LOST_PERCENT = 5
