@@ -46,9 +46,9 @@ def end_repeat(repeat_id: str) -> None:
             result, judged = _judge(schedule, repeat.benchmark, baseline)
             sentences += [*judged, *_compare(repeat, repeat.benchmark, baseline)]
         else:
-            how = "failed" if repeat.benchmark.status == Status.FAILED else "was cancelled"
+            ending = "failed" if repeat.benchmark.status == Status.FAILED else "was cancelled"
             error = repeat.benchmark.operation.error if repeat.benchmark.operation else ""
-            sentences = [f"The benchmark {how}.", *filter(None, [error])]
+            sentences = [f"The benchmark {ending}.", *filter(None, [error])]
         repeat.outcome = (result.outcome if result else Outcome.UNDECIDED) if schedule.rules.strip() else ""
         repeat.ended_at, repeat.result = repeat.benchmark.completed_at, " ".join(sentences)
         if state := _find_turn(schedule, repeat):

@@ -25,7 +25,7 @@ from benchbench.ir.planning.stages import EngineStage
 from benchbench.ir.records import ScoredList
 
 # Notes of a stage: a number; lists of histograms, of sentences, and of what is known of the engine
-RETRIES, LATENCIES, DOWN, ASKED = "retries", "latencies", "down", "asked"
+RETRIES, LATENCIES, DOWN, DECLARED = "retries", "latencies", "down", "declared"
 TIMES = ("latency", "service", "waiting")
 LONGEST_US, DIGITS = 3_600_000_000, 3  # range of a histogram in microseconds, and its significant digits
 Replies = list[Reply | EngineError]
@@ -70,7 +70,7 @@ class EngineDesk:
             replies = ask_all(setting, questions, stage.depth, since=since, rate=rate, check=self.check)
         except EngineError as error:  # the declaration was changed meanwhile
             return [Outcome(error=error.message)] * len(queries)
-        self.notes.setdefault(stage.key, {})[ASKED] = [describe_engine(engine, setting)]
+        self.notes.setdefault(stage.key, {})[DECLARED] = [describe_engine(engine, setting)]
         self._note(stage, replies, timed=rate is not None)
         documents = self._find_documents(engine, replies)
         return [

@@ -19,7 +19,7 @@ from apps.benchmarks.measuring.evaluating import evaluate_runs
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.planning import plan_of
 from apps.benchmarks.provenance import build_provenance
-from apps.benchmarks.running.engines import ASKED, DOWN, LATENCIES, RETRIES, merge_histograms
+from apps.benchmarks.running.engines import DECLARED, DOWN, LATENCIES, RETRIES, merge_histograms
 from apps.benchmarks.running.outcomes import STALLS, NotedQueries
 from apps.benchmarks.running.timing import compute_timings, count_calls
 from apps.mappings.filters import filter_warnings
@@ -82,11 +82,11 @@ def _describe_engine(run: Run, planned: RunPlan, notes: "Notes") -> list[str]:
     if stage is None:
         return []
     retries = notes.count(planned, RETRIES)
-    if asked := notes.lists[stage.key, ASKED]:
-        run.provenance["engine"] = asked[-1] | {"retries": retries}
+    if engines := notes.lists[stage.key, DECLARED]:
+        run.provenance["engine"] = engines[-1] | {"retries": retries}
     if latencies := notes.lists[stage.key, LATENCIES]:
         run.timing["open_loop"] = merge_histograms(latencies)
-    warnings = ["The declaration of the engine changed meanwhile."] if any(one != asked[0] for one in asked) else []
+    warnings = ["The declaration of the engine changed meanwhile."] if any(one != engines[0] for one in engines) else []
     if retries:
         warnings.append(f"{counted(retries, 'request')} to the engine failed at first and succeeded when sent again.")
     return warnings
@@ -160,7 +160,7 @@ def load_notes(benchmark: Benchmark) -> Notes:
         for stage, stage_notes in notes_by_stage.items():
             for name in (STALLS, RETRIES):
                 notes.numbers[stage, name] += stage_notes.pop(name, 0)
-            for name in (ASKED, DOWN, LATENCIES):
+            for name in (DECLARED, DOWN, LATENCIES):
                 notes.lists[stage, name] += stage_notes.pop(name, [])
             for name, ids in stage_notes.items():
                 notes.queries.setdefault(stage, {}).setdefault(name, set()).update(ids)

@@ -15,7 +15,7 @@ def find_next_time(cron: str, after: datetime) -> datetime:
 
     A time that clocks show twice counts once, the first time. A time that they skip comes due an hour later, as if they
     had been changed afterwards. RQ's own scheduler counts so too, but in the time zone of its process. Raises
-    BenchbenchError for a text that is no cron expression of five fields, or never comes due.
+    BenchbenchError unless the text is a cron expression of five fields that comes due.
     """
     zone = timezone.get_default_timezone()
     try:
