@@ -24,6 +24,7 @@ from apps.judging.handing import find_snippet
 from apps.mappings.creating import ensure_external
 from apps.operations.working import wait
 from apps.results.configurations import build_configuration
+from apps.results.triage.lost_documents import UntracedError, triage_of
 from apps.results.triage.queries import load_hits
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.matrix import MatrixError
@@ -297,3 +298,9 @@ def test_files_name_the_engine_that_took_part(library, shop):
     assert [one.strategy for one in names] == ["flat", "shop + flat", "shop + flat"]
     assert names[1].embedding_model == names[0].embedding_model
     assert names[2].embedding_model is None
+
+
+def test_stages_of_an_engine_are_unknown(library, shop):
+    run = run_benchmark(library, name="b", matrix={"engines": ["shop"]}).runs.get()
+    with pytest.raises(UntracedError, match="asks an engine that answers as a whole"):
+        triage_of(run)

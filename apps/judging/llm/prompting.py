@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from apps.judging.handing import find_snippet
 from apps.judging.models import Round, RoundItem
 from apps.judging.scales import list_grades
 from apps.retrieval.fingerprints import fingerprint
@@ -43,7 +44,7 @@ def build_prompt(round: Round, item: RoundItem) -> str:
     """
     document, chunk = item.document, item.chunk
     query = item.query.text[:LONGEST_QUERY]
-    passage = (chunk.text if chunk else "")[:LONGEST_PASSAGE]
+    passage = (chunk.text if chunk else find_snippet(item.query.text, document))[:LONGEST_PASSAGE]
     text = "\n".join(piece for piece in (document.title, document.text) if piece)[:LONGEST_TEXT]
     return PROMPT.format(
         scale="\n".join(_render_line(entry) for entry in round.scale),

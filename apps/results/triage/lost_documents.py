@@ -97,10 +97,11 @@ class Triage:
 def triage_of(run: Run, *, version: int | None = None) -> Triage:
     """Return the losses of a run, by the judgments of version `version` (by default its benchmark's own).
 
-    Raises NoValuesError and UnmeasuredError without values there, UntracedError for an external run.
+    Raises NoValuesError and UnmeasuredError without values there, UntracedError for an external run or one of an engine alone.
     """
     evaluation = require_values(run, version)
     plan = build_stored_plan(run)
     if plan is None:
-        raise UntracedError(f'The run "{run}" was imported, so the stage that lost a document is unknown.')
+        why = "was imported" if run.is_external else "asks an engine that answers as a whole"
+        raise UntracedError(f'The run "{run}" {why}, so the stage that lost a document is unknown.')
     return Triage(run, evaluation, plan, *trace_losses(plan, run, evaluation))
