@@ -10,6 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.db import connection
 
+from apps.collections.models import Document
 from apps.engines.answers import Hit
 from apps.engines.declarations import Engine
 from apps.engines.models import EngineAnswer
@@ -74,10 +75,13 @@ def find_replies(keys: Sequence[str], since: datetime) -> list[Reply | None]:
     return [replies.get(key) for key in keys]
 
 
-def find_hit(text: str, document: str) -> Hit | None:
-    """Return the hit of a document, by its id or URI, in the latest stored answer to a query that has it."""
-    answers = EngineAnswer.objects.filter(text=text, hits__contains=[[document]]).order_by("-asked_at")
-    return next((hit for answer in answers[:1] for hit in _read_hits(answer) if hit.id == document), None)
+def find_snippet(text: str, document: Document) -> str:
+    """Return what an engine last showed of a document of which only the id is here; "" for another document."""
+    if document.text:
+        return ""
+    answers = EngineAnswer.objects.filter(text=text, hits__contains=[[document.external_id]]).order_by("-asked_at")
+    hits = (hit for answer in answers[:1] for hit in _read_hits(answer))
+    return next((hit.snippet for hit in hits if hit.id == document.external_id), "")
 
 
 def _read_hits(answer: EngineAnswer) -> tuple[Hit, ...]:

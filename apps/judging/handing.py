@@ -12,8 +12,7 @@ from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 
-from apps.collections.models import Document
-from apps.engines.storing import find_hit
+from apps.engines.storing import find_snippet
 from apps.judging.judges import RoundError, require_judge, require_open
 from apps.judging.models import Grade, Round, RoundItem, Slot
 from apps.judging.settling.renewing import request_renewal
@@ -159,12 +158,6 @@ def view_items(
 def view_ungraded_items(items: Sequence[RoundItem]) -> list[ItemView]:
     """Return items as a judge sees them before grading, such as those just handed out. No query if texts are here."""
     return [_build_view(item, MOST_TEXT) for item in items]
-
-
-def find_snippet(query_text: str, document: Document) -> str:
-    """Return what a search engine showed of a document of which only the id is here; "" for another document."""
-    hit = None if document.text else find_hit(query_text, document.external_id)
-    return hit.snippet if hit else ""
 
 
 def _build_view(

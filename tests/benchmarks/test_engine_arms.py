@@ -20,7 +20,7 @@ from apps.benchmarks.launching import launch, retry
 from apps.benchmarks.measuring.reading import load_rankings
 from apps.benchmarks.models import Benchmark
 from apps.engines.asking import healths
-from apps.judging.handing import find_snippet
+from apps.engines.storing import find_snippet
 from apps.mappings.creating import ensure_external
 from apps.operations.working import wait
 from apps.results.configurations import build_configuration

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from apps.judging.handing import find_snippet
+from apps.engines.storing import find_snippet
 from apps.judging.models import Round, RoundItem
 from apps.judging.scales import list_grades
 from apps.retrieval.fingerprints import fingerprint

@@ -17,7 +17,7 @@ from apps.datasets.editing.judgments import remove_judgment, set_judgment
 from apps.datasets.forms import GradeForm
 from apps.datasets.models import DatasetVersion, Judgment, Query
 from apps.datasets.records import DOC_REF_KEYS, JudgmentRecord
-from apps.judging.handing import find_snippet
+from apps.engines.storing import find_snippet
 from apps.judging.scales import scale_to_choose
 from apps.judging.views.desk import build_sheet
 from apps.mappings.models import Mapping

@@ -97,7 +97,7 @@ class Triage:
 def triage_of(run: Run, *, version: int | None = None) -> Triage:
     """Return the losses of a run, by the judgments of version `version` (by default its benchmark's own).
 
-    Raises NoValuesError and UnmeasuredError without values there, UntracedError for an external run or one of an engine alone.
+    Raises NoValuesError and UnmeasuredError without values there, UntracedError if its stages are unknown.
     """
     evaluation = require_values(run, version)
     plan = build_stored_plan(run)

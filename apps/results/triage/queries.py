@@ -12,7 +12,7 @@ from apps.benchmarks.measuring.reading import load_results
 from apps.benchmarks.models import Evaluation, QueryResult, Run
 from apps.collections.models import Document
 from apps.datasets.models import DatasetVersion, Query
-from apps.judging.handing import find_snippet
+from apps.engines.storing import find_snippet
 from apps.mappings.truth import read_truth
 from apps.results.leaderboard.versions import load_scored_version
 from apps.results.triage.causes import ANY
