@@ -98,6 +98,8 @@ def _find_down(run: Run, planned: RunPlan, notes: "Notes") -> str:
     A query that a later attempt answered has the error no more.
     """
     down = [sentence for stage in planned.stages for sentence in notes.lists[stage.key, DOWN]]
+    if not down:
+        return ""
     return run.query_results.filter(error__in=down).values_list("error", flat=True).first() or ""
 
 
