@@ -44,7 +44,7 @@ def test_the_older_run_is_replaced(runs):
     migration = build_migration(compare_runs(runs), 0.5)
     assert (migration.old, migration.new, migration.is_non_inferior) == (runs[0].pk, runs[1].pk, True)
     assert migration.difference == pytest.approx(float(np.mean(VALUES[1] - VALUES[0])))
-    assert migration.sentence.startswith("top 20 is not worse than top 10 by .500 or more")
+    assert migration.sentence.startswith("top 20 is not worse than top 10 by 0.5 or more")
     other = build_migration(compare_runs(runs, baseline=runs[1]), 0.5)
     assert (other.old, other.difference) == (runs[1].pk, pytest.approx(-migration.difference))
     strict = build_migration(compare_runs(runs), 1e-6)

@@ -9,7 +9,7 @@ import numpy as np
 from apps.benchmarks.measuring.reading import load_rankings
 from apps.results.comparison.comparing import RunComparison
 from apps.results.comparison.sentences import name_differences
-from benchbench.decimals import figure, signed
+from benchbench.decimals import signed
 from benchbench.errors import ConflictError
 from benchbench.ir.demand import weigh
 from benchbench.ir.statistics.verdict import check_non_inferiority
@@ -73,12 +73,12 @@ def build_migration(comparison: RunComparison, margin: float) -> Migration:
 
 def _describe(labels: tuple[str, str], measure: str, difference: float, lower: float, margin: float) -> str:
     new, old = labels
-    bound = f"the difference in {measure} is {signed(difference, 3)}, at least {signed(lower, 3)} with 95 % certainty"
+    bound = f"the difference in {measure} is {signed(difference)}, at least {signed(lower)} with 95 % certainty"
     if lower > -margin:
-        return f"{new} is not worse than {old} by {figure(margin, 3)} or more: {bound}."
+        return f"{new} is not worse than {old} by {margin:g} or more: {bound}."
     if difference < -margin:
-        return f"{new} may not replace {old} with a margin of {figure(margin, 3)}: {bound}."
-    return f"The queries do not show that {new} is worse than {old} by less than {figure(margin, 3)}: {bound}."
+        return f"{new} may not replace {old} with a margin of {margin:g}: {bound}."
+    return f"The queries do not show that {new} loses less than {margin:g} against {old}: {bound}."
 
 
 def _compare_rankings(comparison: RunComparison, k: int) -> tuple[float | None, float | None]:

@@ -102,6 +102,6 @@ def triage_of(run: Run, *, version: int | None = None) -> Triage:
     evaluation = require_values(run, version)
     plan = build_stored_plan(run)
     if plan is None:
-        why = "was imported" if run.is_external else "asks an engine that answers as a whole"
-        raise UntracedError(f'The run "{run}" {why}, so the stage that lost a document is unknown.')
+        reason = "was imported" if run.is_external else "asks an engine that answers as a whole"
+        raise UntracedError(f'The run "{run}" {reason}, so the stage that lost a document is unknown.')
     return Triage(run, evaluation, plan, *trace_losses(plan, run, evaluation))
