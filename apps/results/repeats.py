@@ -122,12 +122,11 @@ def _describe_change(benchmark: Benchmark, reference: Run, name: str) -> str:
 def _build_payload(repeat: Repeat, benchmark: Benchmark, result: GateResult | None) -> dict[str, Any]:
     """Return the content of a notice. The path is below the address of the site, which BenchBench does not know."""
     checks = [asdict(check) for verdict in result.verdicts for check in verdict.missed] if result else []
-    fields = ("name", "required", "observed", "outcome", "note")
     return {
         "schedule": {"id": str(repeat.schedule_id), "name": repeat.schedule.name},
         "benchmark": {"id": str(benchmark.pk), "name": benchmark.name},
         "state": repeat.turned,
-        "failed": [{field: check[field] for field in fields} for check in checks],
+        "failed": checks,
         "verdict": repeat.result,
         "path": reverse("admin:benchmark_results", args=[benchmark.pk]),
         "ended_at": timestamp(benchmark.completed_at) if benchmark.completed_at else None,

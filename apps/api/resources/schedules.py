@@ -4,9 +4,8 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import QuerySet
-from rest_framework import serializers
 
-from apps.api.answers import TIMES, ModelAnswer, Moment, TextOrNull, build_page
+from apps.api.answers import TIMES, ModelAnswer, TextOrNull, build_page
 from apps.api.fields import Flag, Identifier, PageQuery, StrictSerializer, Text
 from apps.api.resource import Resource, delete, find_visible, get, patch, post
 from apps.api.resources.gates import RulesField
@@ -18,8 +17,6 @@ from benchbench.reading import strict_yaml
 
 CRON = "Minute, hour, day, month and weekday in the time zone of the site, such as 0 3 * * 1-5."
 RULES = "Rules of the gate: a YAML text, or the same as an object. Empty: compare without a gate."
-BASELINE = "Name of a baseline of the dataset; the current one of that name is used."
-NOTIFY = "Alias of a destination of notices. Empty: none."
 
 
 class ScheduleChange(StrictSerializer):
@@ -29,8 +26,8 @@ class ScheduleChange(StrictSerializer):
     cron = Text(required=False, max_length=100, help_text=CRON)
     newest_indexes = Flag(required=False, help_text="Search the newest ready version of each index.")
     rules = RulesField(required=False, help_text=RULES)
-    baseline = Text(required=False, allow_blank=True, max_length=200, help_text=BASELINE)
-    notify = Text(required=False, allow_blank=True, max_length=100, help_text=NOTIFY)
+    baseline = Text(required=False, allow_blank=True, max_length=200, help_text="The current one of this name.")
+    notify = Text(required=False, allow_blank=True, max_length=100, help_text="Alias. Empty: nobody.")
     enabled = Flag(required=False)
 
 
@@ -45,7 +42,6 @@ class NewSchedule(ScheduleChange):
 class ScheduleAnswer(ModelAnswer):
     """A schedule."""
 
-    next_run = Moment(allow_null=True, help_text="null: disabled.")
     state = TextOrNull(allow_null=True, help_text="Of the gate: green or red; null: never decided.")
 
     class Meta:
@@ -56,27 +52,17 @@ class ScheduleAnswer(ModelAnswer):
         ]
 
 
-SchedulePage = build_page("schedules", ScheduleAnswer)
-
-
-class RepeatAnswer(serializers.ModelSerializer):
+class RepeatAnswer(ModelAnswer):
     """A time of a schedule, and what came of it."""
 
-    due_at = Moment()
-    benchmark_id = serializers.UUIDField(allow_null=True, help_text="null: none started, or it was deleted.")
-    problem = TextOrNull(allow_null=True, help_text="Why no benchmark started.")
-    ended_at = Moment(allow_null=True, help_text="null: it has no result yet.")
-    outcome = TextOrNull(allow_null=True, help_text="Of the gate: passed, failed or undecided.")
-    result = TextOrNull(allow_null=True, help_text="The result in a few sentences.")
     turned = TextOrNull(allow_null=True, help_text="green or red if the gate turned.")
 
     class Meta:
         model = Repeat
         fields = ["due_at", "benchmark_id", "problem", "ended_at", "outcome", "result", "turned"]
-        read_only_fields = fields
 
 
-RepeatPage = build_page("repeats", RepeatAnswer)
+SchedulePage, RepeatPage = build_page("schedules", ScheduleAnswer), build_page("repeats", RepeatAnswer)
 
 
 class Schedules(Resource):
