@@ -55,6 +55,7 @@ class ScheduleAnswer(ModelAnswer):
 class RepeatAnswer(ModelAnswer):
     """A time of a schedule, and what came of it."""
 
+    outcome = TextOrNull(allow_null=True, help_text="Of the gate: passed, failed or undecided.")
     turned = TextOrNull(allow_null=True, help_text="green or red if the gate turned.")
 
     class Meta:
