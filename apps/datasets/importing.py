@@ -60,8 +60,6 @@ def import_dataset(
 ) -> DatasetImport:
     """Import a dataset under `name` (else the name it states) as a frozen version; all of it or nothing.
 
-    A record that `is_draft` becomes the draft of a new dataset; under an existing name it raises ConflictError.
-
     A new name makes version 1. Under an existing name of the owner, equal content is recognised and its version is
     returned. Other content becomes the next version if the source has a new version label. Otherwise it raises
     ConflictError, because a frozen version does not change. `next_of` replaces the name: the content becomes the next
@@ -75,8 +73,6 @@ def import_dataset(
     else:
         dataset, created = locked.get_or_create(owner=owner, name=check_name(name or record.name, "dataset"))
     digest = hash_content(record.queries)
-    if not created:
-        _refuse_draft(record, dataset)
     version = None if created else _find_equal(dataset, record, digest, is_next=next_of is not None)
     outcome: Outcome = "unchanged"
     if version is None:
@@ -99,8 +95,7 @@ def foresee(
         _check_unnamed(next_of, name) if next_of else Dataset.objects.filter(owner=owner, name=dataset_name).first()
     )
     if dataset is None:
-        return "It becomes a draft to review and freeze." if record.is_draft else ""
-    _refuse_draft(record, dataset)
+        return ""
     version = _find_equal(dataset, record, hash_content(record.queries), is_next=next_of is not None)
     if version is not None:
         return f"{version} holds exactly this: importing it changes nothing."
@@ -125,14 +120,6 @@ def _check_unnamed(next_of: Dataset, name: str | None) -> Dataset:
     if name and name != next_of.name:
         raise DatasetError(f'The next version of "{next_of}" keeps that name: leave out the other name.', field="name")
     return next_of
-
-
-def _refuse_draft(record: DatasetRecord, dataset: Dataset) -> None:
-    if record.is_draft:
-        raise ConflictError(
-            f'The file becomes the draft of a new dataset, and the dataset "{dataset}" exists: choose another name.',
-            field="name",
-        )
 
 
 def _find_equal(dataset: Dataset, record: DatasetRecord, digest: str, *, is_next: bool) -> DatasetVersion | None:
@@ -164,10 +151,10 @@ def _write(dataset: Dataset, record: DatasetRecord, digest: str) -> DatasetVersi
         dataset=dataset,
         number=newest.number + 1 if newest else 1,
         label=record.label,
-        content_hash="" if record.is_draft else digest,
+        content_hash=digest,
         query_count=len(record.queries),
         judgment_count=sum(len(query.judgments) for query in record.queries),
-        frozen_at=None if record.is_draft else timezone.now(),
+        frozen_at=timezone.now(),
     )
     write_version(version, record.queries)
     return version
@@ -185,7 +172,7 @@ def list_warnings(record: DatasetRecord) -> tuple[str, ...]:
     unjudged = [query.key for query in record.queries if not query.judgments]
     irrelevant = [q.key for q in record.queries if q.judgments and all(judgment.grade <= 0 for judgment in q.judgments)]
     unanswerable = {
-        "Queries without a judgment": [] if record.is_draft else unjudged,
+        "Queries without a judgment": unjudged,
         "Queries whose judgments are all 0 or less, so that nothing is relevant": irrelevant,
     }
     return (*record.warnings, *(f"{warning}: {list_some(keys)}." for warning, keys in unanswerable.items() if keys))

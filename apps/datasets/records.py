@@ -76,7 +76,7 @@ class DatasetRecord:
 
     `label` is the source's version, or blank. `duplicates` counts equal repetitions of judgments. `dangling` counts
     references to documents and sections that the source lacks; None if it has no documents. `warnings` are sentences
-    about suspicious content. `is_draft`: the source wants a review, so the import is the draft of a new dataset.
+    about suspicious content.
     """
 
     name: str
@@ -90,7 +90,6 @@ class DatasetRecord:
     duplicates: int = 0
     dangling: int | None = None
     warnings: Sequence[str] = ()
-    is_draft: bool = False
 
 
 JUDGMENT_FIELDS = tuple(field.name for field in fields(JudgmentRecord))

@@ -50,13 +50,12 @@ def test_upload_creates_a_dataset_and_returns_its_fields(callers: Callers) -> No
     assert callers.owner.get(PATH).json() == {"datasets": [facts], "total": 1, "page": 1, "per_page": 50}
 
 
-def test_a_log_of_queries_becomes_a_weighted_draft(callers: Callers) -> None:
+def test_a_log_of_queries_becomes_a_weighted_dataset(callers: Callers) -> None:
     options = {"name": "shop", "file_name": "log.csv", "sample": "1", "seed": 3}
     facts = done(callers.owner.upload(PATH, "query,count\nred,6\nblue,2\n,1\n", **options), 201)
-    assert facts["query_count"] == 0, "nothing is frozen yet"
+    assert facts["query_count"] == 2
     assert "Left out: 1 query empty (1 search, 11.1 % of the demand)." in facts["warnings"]
     version = Dataset.objects.get().versions.get()
-    assert version.frozen_at is None
     assert sorted(version.queries.values_list("key", "weight")) == [("blue", 2.0), ("red", 6.0)]
     refused = callers.owner.upload(PATH, "query,docid,rating\na,1,0.5\n", name="q", file_name="q.csv")
     assert_refused(refused, 400, "invalid_dataset")

@@ -134,8 +134,8 @@ class Datasets(Resource):
 
         201 if it created a dataset or a version; 200 with the existing dataset for the same name and
         content. 409 if the content differs and neither the file nor `version` gives a new version; with `dataset_id` it
-        always becomes the next version of that dataset. A log of queries becomes the draft of a new dataset. `warnings`
-        lists what looks wrong in the file, and what a log of queries gave.
+        always becomes the next version of that dataset. `warnings` lists what looks wrong in the file, and what a log
+        of queries gave.
         """
         before = self.find_changeable(self.rows(), data["dataset_id"]) if "dataset_id" in data else None
         with upload_turn():

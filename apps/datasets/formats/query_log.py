@@ -46,7 +46,7 @@ class Log:
 
 
 def read_log(path: Path, *, sample: str = "100", seed: int = 0, columns: Mapping[str, str] = {}) -> DatasetRecord:
-    """Return a sample of a log as the draft of a dataset: queries with weights and slices, and no judgments.
+    """Return a sample of a log: queries with weights and slices, and no judgments.
 
     The queries, by falling frequency, are cut into strata of a third of the demand: head, torso, tail. `sample` is how
     many of each are drawn, by `benchbench.ir.sampling`: "100", or "50,100,200". The weights then sum to the demand of
@@ -83,7 +83,6 @@ def read_log(path: Path, *, sample: str = "100", seed: int = 0, columns: Mapping
         metadata={"query_log": facts | {"strata": strata, "sample": sample, "seed": seed}},
         slice_definitions={name: f"Queries in the {name} of the demand, a third of it." for name in STRATA},
         warnings=_describe(log, strata, queries, f"The sample ({sample}, seed {seed})"),
-        is_draft=True,
     )
 
 

@@ -219,6 +219,5 @@ def _describe_import(imported: DatasetImport) -> str:
     suffix = f" ({report.extra_counts})" if report.extra_counts else ""
     return (
         f"Imported {counted(version.query_count, 'query')} with {counted(version.judgment_count, 'judgment')} "
-        f"as {version}{suffix}. Next: "
-        + ("map the dataset to the collection of its documents." if version.frozen_at else "review and freeze it.")
+        f"as {version}{suffix}. Next: map the dataset to the collection of its documents."
     )

@@ -91,10 +91,11 @@ class Command(UseCaseCommand):
 A frozen version never changes. Importing equal content again changes nothing; other content under the same name needs
 a new version label, which JSON states as metadata.version and --label gives to any format. Problems are reported.
 
-A log of queries becomes a draft, weighted by demand. Its columns are text (or query), count and perhaps clicks; with
---format query-log a file may have a line for each search. By frequency the queries are cut into head, torso and tail, a
-third of the demand each, and so many are drawn of each. A weight is the demand that a query stands for: weights sum to
-the demand of the log, less what the report says is left out. Clicks are summed and are not turned into grades.
+A log of queries becomes a dataset without judgments, weighted by demand. Its columns are text (or query), count and
+perhaps clicks; with --format query-log a file may have a line for each search. By frequency the queries are cut into
+head, torso and tail, a third of the demand each, and so many are drawn of each. A weight is the demand that a query
+stands for: weights sum to the demand of the log, less what the report says is left out. Clicks are summed and are not
+turned into grades.
 
   benchbench import_dataset questions.json --name support
   benchbench import_dataset scifact/ --name scifact-train --split train
