@@ -14,11 +14,13 @@ import pytest
 import yaml
 from django.conf import settings
 
+from apps.benchmarks.comparability import find_differences
 from apps.benchmarks.defining.creating import CloneError, clone
 from apps.benchmarks.defining.previewing import preview
 from apps.benchmarks.launching import launch, retry
 from apps.benchmarks.measuring.reading import load_rankings
 from apps.benchmarks.models import Benchmark
+from apps.benchmarks.running.timing import mark_shared
 from apps.engines.asking import healths
 from apps.engines.storing import find_snippet
 from apps.mappings.creating import ensure_external
@@ -304,3 +306,10 @@ def test_stages_of_an_engine_are_unknown(library, shop):
     run = run_benchmark(library, name="b", matrix={"engines": ["shop"]}).runs.get()
     with pytest.raises(UntracedError, match="asks an engine that answers as a whole"):
         triage_of(run)
+
+
+def test_times_of_an_open_loop_say_so(library, shop):
+    options = {"matrix": {"engines": ["shop"]}, "execution": "isolated"}
+    runs = [run_benchmark(library, name="b", **options, **rate).runs.get() for rate in ({}, {"rate": 100.0})]
+    assert [mark_shared([run]) for run in runs] == ["", " (open loop)"]
+    assert any("isolated at 100/s" in sentence for sentence in find_differences(runs).warnings)

@@ -27,7 +27,7 @@ class ScheduleChange(StrictSerializer):
     newest_indexes = Flag(required=False, help_text="Search the newest ready version of each index.")
     rules = RulesField(required=False, help_text=RULES)
     baseline = Text(required=False, allow_blank=True, max_length=200, help_text="The current one of this name.")
-    notify = Text(required=False, allow_blank=True, max_length=100, help_text="Alias. Empty: nobody.")
+    notify = Text(required=False, allow_blank=True, max_length=100, help_text="Alias of an address. Empty: none.")
     enabled = Flag(required=False)
 
 

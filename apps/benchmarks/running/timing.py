@@ -72,8 +72,11 @@ def find_execution(benchmark: Benchmark, ms: float | None) -> str | None:
 
 
 def mark_shared(runs: Iterable[Run]) -> str:
-    """Return the suffix for the unit of these runs' times: " (shared)" if one of them is shared, else ""."""
-    return " (shared)" if any(run.timing.get("execution") == Benchmark.Execution.SHARED for run in runs) else ""
+    """Return the suffix for the unit of these runs' times: " (open loop)", " (shared)", or "" if they are neither."""
+    timings = [run.timing for run in runs]
+    if any("open_loop" in timing for timing in timings):
+        return " (open loop)"
+    return " (shared)" if any(timing.get("execution") == Benchmark.Execution.SHARED for timing in timings) else ""
 
 
 def _build_timing(run: Run, samples: Samples) -> dict[str, Any]:
