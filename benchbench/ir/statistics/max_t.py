@@ -18,48 +18,39 @@ class Family:
     """The pairs as arrays of the same length, and their differences."""
 
     n: int
+    is_weighted: bool
+    effective: float  # queries of equal weight that are as certain: n, or Kish's (Σw)² / Σw², Survey Sampling (1965)
     first: NDArray[np.intp]
     second: NDArray[np.intp]
-    difference: Values
-    deviation: Values  # sd with n − 1; 0 where the pair has no variance
-    norm: Values  # √Σd²
     wins: NDArray[np.intp]
     losses: NDArray[np.intp]
-    weighed: Weighed | None = None  # with weights that differ
+    difference: Values
+    deviation: Values  # √(Σu²(d − d̄)² / (n − 1)): without weights the sd; 0 where the pair has no variance
+    norm: Values  # √Σ(ud)²
+    spread: Values  # √(Σu(d − d̄)² / (n − 1)): the sd of d over the demand
+    skew: Values  # Σu²(d − d̄): 0, apart from rounding, without weights
+    improved: Values  # share of the demand whose queries are won
+    worsened: Values
 
     @classmethod
     def from_values(cls, values: Values, baseline: int | None, weights: Values | None = None) -> Family:
         """Return the pairs of `values` (runs, n). `weights` (n,) are scaled to the mean 1, see `scale_weights`.
 
-        With weights u and d̄ = Σud / n the deviation is √(Σu²(d − d̄)² / (n − 1)), so that deviation / √n is the
-        linearised standard error of the ratio estimator d̄ (Cochran 1977, formula 6.13), and the norm is √Σ(ud)².
+        With weights u and d̄ = Σud / n, deviation / √n is the linearised standard error of the ratio estimator d̄
+        (Cochran 1977, formula 6.13). Without weights u is 1.
         """
         runs, n = values.shape
         first, second = pair_runs(runs, baseline)
-        figures = np.empty((5, len(first)))
-        more = np.empty((4, len(first)))
+        u = np.ones(n) if weights is None else weights
+        figures = np.empty((7, len(first)))
+        counts = np.empty((2, len(first)), np.intp)
         for block in cut_blocks(len(first), n):
             d = values[first[block]] - values[second[block]]
-            varies = np.ptp(d, axis=1) > SAME
-            if weights is not None:
-                figures[:3, block], more[:, block] = _weigh_differences(d, varies, weights)
-            else:
-                figures[:3, block] = (
-                    d.mean(axis=1),
-                    np.where(varies, d.std(axis=1, ddof=1), 0.0),
-                    np.sqrt((d * d).sum(axis=1)),
-                )
-            figures[3:, block] = (d > SAME).sum(axis=1), (d < -SAME).sum(axis=1)
-        difference, deviation, norm = figures[:3]
-        wins, losses = figures[3:].astype(np.intp)
-        effective = n if weights is None else n**2 / float(weights @ weights)
-        weighed = None if weights is None else Weighed(more[0], more[1], more[2], more[3], effective)
-        return cls(n, first, second, difference, deviation, norm, wins, losses, weighed)
-
-    @property
-    def effective(self) -> float:
-        """Return the number of equal queries that are as certain as these: n, or Kish's (Σw)² / Σw²."""
-        return self.n if self.weighed is None else self.weighed.effective
+            figures[:5, block] = _describe_differences(d, u)
+            for row, sign in enumerate((1, -1)):
+                exceeds = sign * d > SAME
+                counts[row, block], figures[5 + row, block] = exceeds.sum(axis=1), (exceeds * u).sum(axis=1) / n
+        return cls(n, weights is not None, n**2 / float(u @ u), first, second, counts[0], counts[1], *figures)
 
     @property
     def varies(self) -> NDArray[np.bool_]:
@@ -75,30 +66,19 @@ class Family:
             yield slice(start, end), rows[self.first[start]] - rows[self.second[start] : self.second[end - 1] + 1]
 
 
-@dataclass(frozen=True, slots=True)
-class Weighed:
-    """Further figures of the pairs of a family with weights, as arrays of the same length."""
-
-    spread: Values  # √(Σu(d − d̄)² / (n − 1)): the sd of d over the demand
-    skew: Values  # Σu²(d − d̄): 0 where the weights are equal
-    improved: Values  # share of the demand whose queries are won
-    worsened: Values
-    effective: float  # Kish's effective number of queries, Survey Sampling (1965)
-
-
-def _weigh_differences(d: Values, varies: NDArray[np.bool_], weights: Values) -> tuple[Values, Values]:
-    """Return difference, deviation and norm of each row of `d`, and the arrays of `Weighed`."""
-    n = d.shape[1]
-    weighted = d * weights
+def _describe_differences(d: Values, u: Values) -> tuple[Values, ...]:
+    """Return difference, deviation, norm, spread and skew of each row of `d`, with weights `u`."""
+    freedom = d.shape[1] - 1
+    weighted = d * u
     difference = weighted.mean(axis=1)
     centred = d - difference[:, None]
-    residuals = centred * weights
-    deviation = np.where(varies, np.sqrt((residuals * residuals).sum(axis=1) / (n - 1)), 0.0)
-    spread = np.sqrt((residuals * centred).sum(axis=1) / (n - 1))
-    shares = weights / n
+    residuals = centred * u
     return (
-        np.stack([difference, deviation, np.sqrt((weighted * weighted).sum(axis=1))]),
-        np.stack([spread, residuals @ weights, (d > SAME) @ shares, (d < -SAME) @ shares]),
+        difference,
+        np.where(np.ptp(d, axis=1) > SAME, np.sqrt((residuals * residuals).sum(axis=1) / freedom), 0.0),
+        np.sqrt((weighted * weighted).sum(axis=1)),
+        np.sqrt((residuals * centred).sum(axis=1) / freedom),
+        residuals @ u,
     )
 
 
@@ -140,7 +120,7 @@ class FlipStatistics:
     def compute_critical(self, alpha: float) -> float | None:
         """Return the |t| above which, and only above which, p_family ≤ alpha; None if no |t| suffices.
 
-        With weights, t = difference / standard error has this bound apart from `Weighed.skew`, see `significance`.
+        With weights, t = difference / standard error has this bound apart from `Family.skew`, see `significance`.
         """
         tolerated = math.floor(alpha * (1 + len(self.greatest)) + SAME) - 1
         if tolerated < 0 or not len(self.observed):

@@ -257,9 +257,8 @@ def _yield_pairs(
     varies = family.varies
     p[:, varies] = (
         2 * stdtr(family.effective - 1, -np.abs(family.difference[varies] / error[varies])),
-        np.ones(int(varies.sum())) if family.weighed and critical is None else drawn.p_family,
+        np.ones(int(varies.sum())) if family.is_weighted and critical is None else drawn.p_family,
     )
-    spread = family.weighed.spread if family.weighed else family.deviation
     for index, (difference, se) in enumerate(zip(family.difference.tolist(), error.tolist(), strict=True)):
         student, adjusted = p[:, index].tolist()
         wins, losses = int(family.wins[index]), int(family.losses[index])
@@ -273,12 +272,12 @@ def _yield_pairs(
             p_t=student,
             p_adjusted=adjusted,
             significant=adjusted <= alpha + 1e-12,
-            effect=difference / float(spread[index]) if se else None,
+            effect=difference / float(family.spread[index]) if se else None,
             wins=wins,
             ties=family.n - wins - losses,
             losses=losses,
-            improved=float(family.weighed.improved[index]) if family.weighed else wins / family.n,
-            worsened=float(family.weighed.worsened[index]) if family.weighed else losses / family.n,
+            improved=float(family.improved[index]),
+            worsened=float(family.worsened[index]),
             detectable=(critical + z) * se if critical and se else None,
         )
 
@@ -290,8 +289,8 @@ def _simultaneous(family: Family, index: int, critical: float | None) -> Interva
     if critical is None:
         return None
     half = critical * se
-    if family.weighed:  # the roots of the quadratic: critical² = R² n(n − 1) / (n² − R² Σu²)
-        shift = critical**2 * float(family.weighed.skew[index]) / (family.n * (family.n - 1))
+    if family.is_weighted:  # the roots of the quadratic: critical² = R² n(n − 1) / (n² − R² Σu²)
+        shift = critical**2 * float(family.skew[index]) / (family.n * (family.n - 1))
         difference, half = difference - shift, math.hypot(shift, half)
     return Interval(difference - half, difference + half)
 
