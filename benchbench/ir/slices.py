@@ -217,7 +217,6 @@ class _Side:
     mean: float
     variance: float
     freedom: float
-    is_constant: bool
 
     @classmethod
     def from_values(cls, values: Values, mask: NDArray[np.bool_], weights: Values | None) -> _Side:
@@ -225,9 +224,9 @@ class _Side:
         side, n = values[mask], int(mask.sum())
         scaled = scale_weights(None if weights is None else weights[mask])
         if np.ptp(side) == 0:  # their weighted mean would differ by rounding
-            return cls(float(side[0]), 0.0, n - 1, is_constant=True)
+            return cls(float(side[0]), 0.0, n - 1)
         freedom = n - 1 if scaled is None else n**2 / float(scaled @ scaled) - 1
-        return cls(weigh(side, scaled), compute_deviation(side, scaled) ** 2 / n, freedom, is_constant=False)
+        return cls(weigh(side, scaled), compute_deviation(side, scaled) ** 2 / n, freedom)
 
 
 def _test_below(inside: _Side, outside: _Side) -> float:
@@ -238,10 +237,10 @@ def _test_below(inside: _Side, outside: _Side) -> float:
     """
     from scipy.special import stdtr
 
-    if inside.is_constant and outside.is_constant:
+    first, second = inside.variance, outside.variance
+    if not first + second:
         return float(inside.mean >= outside.mean)
     if min(inside.freedom, outside.freedom) < 1:
         return 1.0
-    first, second = inside.variance, outside.variance
     freedom = (first + second) ** 2 / (first**2 / inside.freedom + second**2 / outside.freedom)
     return float(stdtr(freedom, (inside.mean - outside.mean) / math.sqrt(first + second)))

@@ -82,8 +82,7 @@ def cite(judgment: JudgmentRecord) -> str:
 
 ABOUT = ("description", "label", "metadata", "slice_definitions")
 BLANK: tuple[Any, ...] = ("", None, [], {}, ())
-DEFAULTS = {field.name: field.default for field in fields(JudgmentRecord)}
-DEFAULT_WEIGHT = 1
+DEFAULTS = {field.name: field.default for field in (*fields(JudgmentRecord), *fields(QueryRecord))}
 Count = Counter[tuple[str, str]]  # of fields, by whose they are
 
 
@@ -98,8 +97,7 @@ def describe_losses(record: DatasetRecord, fitted_record: DatasetRecord, *, labe
             value, fitted_value = getattr(original, name), getattr(fitted, name)
             if value == fitted_value or dump_canonical(value) == dump_canonical(fitted_value):
                 continue
-            is_default = fitted_value == (DEFAULTS.get(name) if noun == "judgment" else DEFAULT_WEIGHT)
-            is_gone = fitted_value in BLANK or (is_default and (noun == "judgment" or name == "weight"))
+            is_gone = fitted_value in BLANK or fitted_value == DEFAULTS.get(name)
             (left_out if is_gone else changed)[noun, name] += 1
     return tuple(_render_losses(label, missing, left_out, changed))
 
