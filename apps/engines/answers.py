@@ -7,7 +7,8 @@ ranking. The order of the hits is the engine's.
 import json
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Annotated, Any, NamedTuple
@@ -16,11 +17,12 @@ import jmespath
 from jmespath.exceptions import JMESPathError
 
 from apps.engines.errors import AnswerError
-from benchbench.reading.objects import Checked, StrictRecord, fault
+from benchbench.reading.objects import Must, StrictRecord
 from benchbench.reading.strict_json import is_storable, kind
 
 FIELDS = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*", re.ASCII)
 LONGEST_ID, LONGEST_TITLE, LONGEST_SNIPPET = 2000, 500, 2000
+Reader = Callable[[Any], Any]
 PATH_ERRORS = (JMESPathError, ArithmeticError, AttributeError, RecursionError, TypeError, ValueError)
 
 
@@ -49,17 +51,7 @@ def compile_path(expression: str) -> Callable[[Any], Any]:
     return find
 
 
-def _check_path(expression: Any) -> str:
-    if not isinstance(expression, str) or not expression.strip():
-        raise fault("must be a JMESPath expression")
-    try:
-        compile_path(expression)
-    except JMESPathError as error:
-        raise fault(f"is not a JMESPath expression: {' '.join(str(error).split())[:200]}") from None
-    return expression
-
-
-Expression = Annotated[str, Checked(_check_path, before=True)]
+Expression = Annotated[str, Must("a JMESPath expression", compile_path)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,50 +81,63 @@ def map_answer(answer: Any, paths: Paths, template: str = "{id}") -> tuple[list[
 
     `template` makes the reference of a document from an id.
     """
-    if paths.complete_when and (value := _search(paths.complete_when, answer)) is not True:
+    if paths.complete_when and (value := _find("complete_when", paths, answer)) is not True:
         raise AnswerError(
             f"The engine gave only part of its answer: complete_when ({paths.complete_when}) is {_show(value)}.",
             path=paths.complete_when,
             looked_at=answer,
         )
-    total = _read_total(paths, answer) if paths.total else None
-    hits = []
-    for number, (values, looked_at) in enumerate(_find_rows(answer, paths), start=1):
-        hit = _build_hit(values, number, paths, looked_at)
-        hits.append(hit if template == "{id}" else hit._replace(id=template.replace("{id}", hit.id)))
-    return hits, total
-
-
-def _find_rows(answer: Any, paths: Paths) -> Iterator[tuple[dict[str, Any], Any]]:
-    """Yield the values of each hit by name, and where they were found: in a hit, or in parallel lists."""
-    declared = {name: path for name in Hit._fields if (path := getattr(paths, name))}
+    total = _find("total", paths, answer, _read_total) if paths.total else None
+    names = [name for name in Hit._fields if getattr(paths, name)]
     if paths.hits:
-        for hit in _find_list("hits", paths, answer):
-            yield {name: _search(path, hit) for name, path in declared.items()}, hit
-        return
-    lists = {name: _find_list(name, paths, answer) for name in declared}
+        numbered = enumerate(_find("hits", paths, answer, _read_list), start=1)
+        hits = [
+            Hit(**{name: _find(name, paths, hit, READERS[name], number) for name in names}) for number, hit in numbered
+        ]
+    else:
+        hits = _join_lists({name: _find(name, paths, answer, _read_list) for name in names}, paths, answer)
+    return hits if template == "{id}" else [hit._replace(id=template.replace("{id}", hit.id)) for hit in hits], total
+
+
+def _join_lists(lists: dict[str, list[Any]], paths: Paths, answer: Any) -> list[Hit]:
+    """Return the hits of parallel lists."""
     for name, values in lists.items():
         if len(values) != len(lists["id"]):
             problem = f"must find as many values as id ({len(lists['id'])})"
             raise _build_error(name, paths, problem, values, answer)
-    for row in zip(*lists.values(), strict=True):
-        yield dict(zip(lists, row, strict=True)), answer
+    return [
+        Hit(
+            **{
+                name: _read(name, paths, value, answer, READERS[name], number)
+                for name, value in zip(lists, row, strict=True)
+            }
+        )
+        for number, row in enumerate(zip(*lists.values(), strict=True), start=1)
+    ]
 
 
-def _find_list(name: str, paths: Paths, answer: Any) -> list[Any]:
-    values = _search(getattr(paths, name), answer)
-    if not isinstance(values, list):
-        raise _build_error(name, paths, "must find a list", values, answer)
-    return values
+def _find(name: str, paths: Paths, looked_at: Any, read: Reader = lambda value: value, number: int = 0) -> Any:
+    """Return what an expression finds in an answer, or in a hit of this number."""
+    path = getattr(paths, name)
+    try:
+        value = compile_path(path)(looked_at)
+    except PATH_ERRORS as error:
+        problem = " ".join(str(error).split())[:200]
+        raise AnswerError(f"The path {path} fails: {problem}.", path=path, looked_at=looked_at) from None
+    return _read(name, paths, value, looked_at, read, number)
 
 
-def _build_hit(values: dict[str, Any], number: int, paths: Paths, looked_at: Any) -> Hit:
-    for name, value in values.items():
-        try:
-            values[name] = READERS[name](value)
-        except ValueError as error:
-            raise _build_error(name, paths, str(error), value, looked_at, number) from None
-    return Hit(**values)
+def _read(name: str, paths: Paths, value: Any, looked_at: Any, read: Reader, number: int) -> Any:
+    try:
+        return read(value)
+    except ValueError as error:
+        raise _build_error(name, paths, str(error), value, looked_at, number) from None
+
+
+def _read_list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError("must find a list")
+    return value
 
 
 def _read_id(value: Any) -> str:
@@ -144,17 +149,20 @@ def _read_id(value: Any) -> str:
     return text
 
 
-def _read_score(value: Any) -> float | None:
-    """Return a score; some engines give numbers as texts, and null for a list that they sorted otherwise."""
-    if value is None:
-        return None
-    try:
-        score = math.nan if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        score = math.nan
-    if not math.isfinite(score):
-        raise ValueError("must find a number")
-    return score
+def _read_number(convert: Callable[[Any], Any], problem: str, value: Any) -> Any:
+    """Return a number, which some engines give as a text; null for what they do not count."""
+    with suppress(TypeError, ValueError, OverflowError):
+        number = None if value is None else convert(value)
+        if number is None or (math.isfinite(number) and not isinstance(value, bool)):
+            return number
+    raise ValueError(problem)
+
+
+def _read_total(value: Any) -> Any:
+    total = _read_number(int, "must find a whole number", value)
+    if total is not None and not 0 <= total < 2**63:
+        raise ValueError("must find a whole number")
+    return total
 
 
 def _read_text(longest: int, value: Any) -> str:
@@ -166,31 +174,12 @@ def _read_text(longest: int, value: Any) -> str:
     return text if is_storable(text) else "".join(filter(is_storable, text))
 
 
-READERS: dict[str, Callable[[Any], Any]] = {
+READERS: dict[str, Reader] = {
     "id": _read_id,
-    "score": _read_score,
+    "score": partial(_read_number, float, "must find a number"),
     "title": partial(_read_text, LONGEST_TITLE),
     "snippet": partial(_read_text, LONGEST_SNIPPET),
 }
-
-
-def _read_total(paths: Paths, answer: Any) -> int | None:
-    total = _search(paths.total, answer)
-    try:
-        number = None if total is None else -1 if isinstance(total, bool) else int(total)
-    except (TypeError, ValueError, OverflowError):
-        number = -1
-    if number is not None and not 0 <= number < 2**63:
-        raise _build_error("total", paths, "must find a whole number", total, answer)
-    return number
-
-
-def _search(path: str, value: Any) -> Any:
-    try:
-        return compile_path(path)(value)
-    except PATH_ERRORS as error:
-        problem = " ".join(str(error).split())[:200]
-        raise AnswerError(f"The path {path} fails: {problem}.", path=path, looked_at=value) from None
 
 
 def _build_error(name: str, paths: Paths, problem: str, value: Any, looked_at: Any, number: int = 0) -> AnswerError:

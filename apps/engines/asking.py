@@ -4,7 +4,7 @@ import queue
 import threading
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -13,11 +13,12 @@ from typing import Any
 from django.db import DatabaseError
 
 from apps.engines.answers import Hit
-from apps.engines.declarations import Engine, list_engines, load_engine
+from apps.engines.declarations import list_engines, load_engine
 from apps.engines.errors import EngineDownError, EngineError, EngineTimeoutError, Secret, TemporaryEngineError
 from apps.engines.pacing import StoppedError
+from apps.engines.records import Engine
 from apps.engines.sending import ATTEMPTS, Sender
-from apps.engines.storing import Question, Reply, build_keys, find_replies, store_replies
+from apps.engines.storing import Question, Reply, Search, build_keys, find_replies, store_replies
 from benchbench.breaker import Breaker
 from benchbench.ir.planning.engine import EngineSetting
 
@@ -36,7 +37,7 @@ _Result = tuple[int, Reply | EngineError, float, int]  # question, outcome, seco
 
 @dataclass(slots=True)
 class Health:
-    """What this process knows of an engine: its latest requests, and since when it is down."""
+    """The state of an engine as this process knows it: its latest requests, and since when it is down."""
 
     breaker: Breaker = field(default_factory=lambda: Breaker(size=10, seconds=60.0))
     down_since: float | None = None
@@ -73,11 +74,11 @@ def ask_all(
     is used. Raises EngineError for a wrong setting, and RedisError.
     """
     engine = load_engine(setting.alias)
-    parameters = engine.complete(dict(setting.parameters))
+    search = Search(engine, engine.complete(dict(setting.parameters)), depth)
     _check_depth(engine, depth, rate)
-    keys = build_keys(engine, parameters, depth, questions)
+    keys = build_keys(search, questions)
     stored = find_replies(keys, since) if rate is None else [None] * len(questions)
-    asking = _Asking(engine, parameters, depth, engine.read_secret(), questions, keys, [*stored], rate, check)
+    asking = _Asking(search, engine.read_secret(), questions, keys, [*stored], rate, check)
     try:
         asking.run()
     except BaseException:
@@ -104,9 +105,7 @@ def _check_depth(engine: Engine, depth: int, rate: float | None) -> None:
 class _Asking:
     """The work of one call of `ask_all`. Threads send requests and use neither database nor outcomes."""
 
-    engine: Engine
-    parameters: Mapping[str, Any]
-    depth: int
+    search: Search
     secret: Secret
     questions: Sequence[Question]
     keys: Sequence[str]
@@ -120,7 +119,7 @@ class _Asking:
 
     @property
     def health(self) -> Health:
-        return healths[self.engine.alias]
+        return healths[self.search.engine.alias]
 
     def run(self) -> None:
         remaining = [index for index, outcome in enumerate(self.outcomes) if outcome is None]
@@ -145,16 +144,14 @@ class _Asking:
         are_slow = all(isinstance(self.outcomes[index], EngineTimeoutError) for index in failed)
         return not repeated.issuperset(failed) and not (are_slow and self.health.has_answered)
 
-    def ask(self, indices: Iterable[int], attempts: int = ATTEMPTS) -> tuple[list[int], list[int]]:
+    def ask(self, indices: Iterable[int], attempts: int = ATTEMPTS, delay: float = 0.0) -> tuple[list[int], list[int]]:
         """Ask questions until the breaker opens. Return those with temporary errors, and those that were not asked."""
         waiting, stop = deque(indices), threading.Event()
         results: queue.SimpleQueue[_Result | BaseException | None] = queue.SimpleQueue()
-        number = min(self.engine.concurrency, len(waiting))
-        senders = [Sender(self.engine, self.parameters, self.depth, self.secret, stop) for _ in range(number)]
-        threads = [
-            threading.Thread(target=self._serve, args=(sender, waiting, results, attempts), daemon=True)
-            for sender in senders
-        ]
+        number = min(self.search.engine.concurrency, len(waiting))
+        senders = [Sender(self.search, self.secret, stop) for _ in range(number)]
+        others = (waiting, results, attempts, delay)
+        threads = [threading.Thread(target=self._serve, args=(sender, *others), daemon=True) for sender in senders]
         failed, unasked = [], []
         for thread in threads:
             thread.start()
@@ -181,9 +178,12 @@ class _Asking:
                 thread.join(1.0)  # one that waits to retry ends later, unasked
         return failed, unasked
 
-    def _serve(self, sender: Sender, waiting: deque[int], results: queue.SimpleQueue[Any], attempts: int) -> None:
+    def _serve(
+        self, sender: Sender, waiting: deque[int], results: queue.SimpleQueue[Any], attempts: int, delay: float
+    ) -> None:
         """Ask questions in a thread."""
         try:
+            sender.slot.sleep(delay)
             while waiting:
                 try:
                     index = waiting.popleft()
@@ -231,21 +231,22 @@ class _Asking:
         health, seconds, probes = self.health, 0.0, 0
         if health.down_since is None or time.monotonic() - health.probed_at > OUTAGE_SECONDS:
             health.down_since = time.monotonic()
-        ends = health.down_since + self.engine.patience
+        ends = health.down_since + self.search.engine.patience
         while True:
             probe = indices[probes % len(indices)]
-            failed, _ = self.ask([probe], attempts=1)
+            failed, _ = self.ask([probe], attempts=1, delay=seconds)
             if not failed:
                 return [index for index in indices if index != probe]
             health.probed_at = time.monotonic()
             if health.probed_at >= ends:
                 break
-            seconds, probes = min(max(PROBE_SECONDS, seconds * 1.5), MAX_PROBE_SECONDS), probes + 1
-            self._pause(min(seconds, ends - health.probed_at))
+            probes += 1
+            seconds = min(max(PROBE_SECONDS, seconds * 1.5), MAX_PROBE_SECONDS, ends - health.probed_at)
         errors = [outcome.message for index in indices if isinstance(outcome := self.outcomes[index], EngineError)]
+        engine = self.search.engine
         error = EngineDownError(
-            f"{self.engine.subject} is down: it did not answer for {self.engine.patience:g} seconds. Start it or read "
-            f"its log, then resume. Its last error: {errors[-1]}"
+            f"{engine.subject} is down: it did not answer for {engine.patience:g} seconds. Start it or read its "
+            f"log, then resume. Its last error: {errors[-1]}"
         )
         for index in indices:
             self.outcomes[index] = error
@@ -256,16 +257,10 @@ class _Asking:
         self.stored_at = time.monotonic()
         if self.unstored:
             replies, self.unstored = self.unstored, {}
-            store_replies(self.engine, self.parameters, self.depth, replies)
+            store_replies(self.search, replies)
 
     def _check(self) -> None:
         self.check()
         is_due = len(self.unstored) >= BLOCK or time.monotonic() - self.stored_at > BLOCK_SECONDS
         if is_due and self.rate is None:  # with a rate only at the end, or storing would delay requests
             self.store()
-
-    def _pause(self, seconds: float) -> None:
-        ends = time.monotonic() + seconds
-        while (left := ends - time.monotonic()) > 0:
-            self._check()
-            time.sleep(min(left, CHECK_SECONDS))

@@ -5,15 +5,14 @@ to another address later changes nothing. Redirects, proxies of the environment,
 refused; bytes and seconds have limits, also for headers that drip. A secret appears in the sent headers only.
 """
 
-import os
 import re
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -25,8 +24,8 @@ from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError, NewConnectionError
 
-from apps.engines.declarations import Address
 from apps.engines.errors import EngineError, EngineTimeoutError, Secret, TemporaryEngineError
+from apps.engines.records import Address
 
 CHECKED_SECONDS = 30.0  # how long a checked address is used before the name is resolved again
 LATE_SECONDS = 0.05  # by which a request may exceed its total time
@@ -38,6 +37,7 @@ EXCERPT = 300  # characters of it that a message shows
 LONGEST_RETRY_SECONDS = 60.0
 # Never searched, even where private addresses are allowed: among them are the credentials of cloud machines.
 NEVER = (*IPAddressRanges.link_local, *IPAddressRanges.wireserver, *IPAddressRanges.multicast, "fd00:ec2::254")
+WATCHING = "deadlines"
 REASON = re.compile(r"certificate verify failed: (.*?)\.? \(_ssl")
 _this_thread = threading.local()  # `deadline`: that of the request that it sends
 _watched: set["Deadline"] = set()
@@ -69,12 +69,11 @@ class Deadline:
         """Limit the requests that this thread sends in the block to `seconds` in total."""
         self.moment = time.monotonic() + seconds
         _watched.add(self)
-        _start_watching(os.getpid())
+        _start_watching()
         _this_thread.deadline = self
         try:
             yield
         finally:
-            _this_thread.deadline = None
             _watched.discard(self)
             with self._lock:
                 self._socket = None
@@ -94,18 +93,18 @@ class Deadline:
                     socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
 
-@cache
-def _start_watching(process: int) -> None:
-    """Start the thread that expires late requests. A process that is forked needs its own."""
+def _watch() -> None:
+    while True:
+        time.sleep(LATE_SECONDS)
+        for deadline in list(_watched):
+            if time.monotonic() > deadline.moment:
+                deadline.expire()
 
-    def watch() -> None:
-        while True:
-            time.sleep(LATE_SECONDS)
-            for deadline in list(_watched):
-                if time.monotonic() > deadline.moment:
-                    deadline.expire()
 
-    threading.Thread(target=watch, name="deadlines", daemon=True).start()
+def _start_watching() -> None:
+    """Start the thread that expires late requests, unless this process has it."""
+    if not any(thread.name == WATCHING for thread in threading.enumerate()):
+        threading.Thread(target=_watch, name=WATCHING, daemon=True).start()
 
 
 class _Watched:
@@ -113,6 +112,7 @@ class _Watched:
 
     sock: Any
     host: str
+    connect: Callable[[], None]
 
     def _new_conn(self) -> socket.socket:
         try:
@@ -123,18 +123,11 @@ class _Watched:
             self.host = "127.0.0.1"  # `localhost` has both addresses, and many servers listen on this one alone
             return super()._new_conn()  # type: ignore[misc]
 
-    def connect(self) -> None:
-        super().connect()  # type: ignore[misc]
-        self._attach()
-
     def request(self, *args: Any, **kwargs: Any) -> None:
-        self._attach()
+        if self.sock is None:
+            self.connect()
+        _this_thread.deadline.attach(self.sock)
         super().request(*args, **kwargs)  # type: ignore[misc]
-
-    def _attach(self) -> None:
-        deadline: Deadline | None = getattr(_this_thread, "deadline", None)
-        if deadline is not None and self.sock is not None:
-            deadline.attach(self.sock)
 
 
 class _HTTPPool(HTTPConnectionPool):
@@ -257,7 +250,8 @@ def _explain(error: Exception, address: Address) -> EngineError:
         case socket.gaierror():
             return TemporaryEngineError(f"{subject} was not found: its host name does not resolve.")
         case requests.exceptions.SSLError():
-            reason = found[1] if (found := REASON.search(str(error))) else "the handshake failed"
+            match = REASON.search(str(error))
+            reason = match[1] if match else "the handshake failed"
             return EngineError(f"{subject} has no valid TLS certificate ({reason}): correct it there.")
         case requests.exceptions.ConnectTimeout():
             seconds = f"{address.timeouts.connect:g} seconds"

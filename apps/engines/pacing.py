@@ -12,9 +12,9 @@ from functools import cache
 import django_rq
 from redis.commands.core import Script
 
-from apps.engines.declarations import Engine
+from apps.engines.records import Engine
 
-SLICE_SECONDS = 1.0  # for which a thread has a slot; then one that waits in another worker takes its turn
+SLICE_SECONDS = 1.0  # after which a thread renews its slot
 POLL_SECONDS = 0.02
 TOLERANCE_SECONDS = 0.05  # by which a late request does not delay all later ones
 
@@ -23,15 +23,7 @@ TAKE = """
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
-if redis.call('ZSCORE', KEYS[1], ARGV[1]) then
-    if redis.call('EXISTS', KEYS[2]) == 1 then
-        redis.call('ZREM', KEYS[1], ARGV[1])
-        return 0
-    end
-elseif redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[2]) then
-    redis.call('SET', KEYS[2], 1, 'PX', 200)
-    return 0
-end
+if not redis.call('ZSCORE', KEYS[1], ARGV[1]) and redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[2]) then return 0 end
 redis.call('ZADD', KEYS[1], now + ARGV[3], ARGV[1])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return 1
@@ -64,9 +56,7 @@ class Slot:
     def __init__(self, engine: Engine, stop: threading.Event) -> None:
         self._engine, self._stop = engine, stop
         self._take, self._reserve = _register_scripts()
-        self._slots, self._waiting, self._next = (
-            f"benchbench:engines:{engine.alias}:{key}" for key in ("slots", "waiting", "next")
-        )
+        self._slots, self._next = (f"benchbench:engines:{engine.alias}:{key}" for key in ("slots", "next"))
         self._lease_ms = round((SLICE_SECONDS + engine.timeouts.connect + engine.timeouts.total + 2) * 1000)
         self._member = uuid.uuid4().hex
         self._until = 0.0
@@ -92,7 +82,7 @@ class Slot:
 
     def _hold(self) -> None:
         while time.monotonic() >= self._until:
-            if self._take([self._slots, self._waiting], [self._member, self._engine.concurrency, self._lease_ms]):
+            if self._take([self._slots], [self._member, self._engine.concurrency, self._lease_ms]):
                 self._until = time.monotonic() + SLICE_SECONDS
             else:
                 self.sleep(POLL_SECONDS * random.uniform(0.5, 1.5))  # nosec B311: not for a secret

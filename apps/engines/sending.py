@@ -13,34 +13,34 @@ import stamina
 from django.utils import timezone
 
 from apps.engines.answers import Hit, map_answer, parse_body
-from apps.engines.declarations import Engine
 from apps.engines.errors import HIDDEN, AnswerError, EngineError, EngineTimeoutError, Secret, TemporaryEngineError
 from apps.engines.guards import Deadline, Request, Response, fetch
 from apps.engines.pacing import Slot
-from apps.engines.storing import Question, Reply
+from apps.engines.storing import Question, Reply, Search
 from apps.engines.templates import ANY_WORD, fill, fill_address, fill_text, format_text, join_any_word
 
 ATTEMPTS = 4
-BACKOFF_SECONDS = 0.25  # before the second attempt; doubled for each further one, plus up to as much at random
-MAX_BACKOFF_SECONDS = 8.0
+# Seconds before the second attempt; doubled for each further one, plus up to as much at random.
+BACKOFF = {"wait_initial": 0.25, "wait_max": 8.0, "wait_jitter": 0.25}
 LONGEST = 20_000  # characters of an answer that are shown
 
 
-def build_request(
-    engine: Engine, parameters: Mapping[str, Any], question: Question, size: int, number: int, secret: Secret
-) -> Request:
+def build_request(search: Search, question: Question, size: int, number: int, secret: Secret) -> Request:
     """Return the request for a page of `size` hits, numbered from 0. Raises EngineError for an impossible address."""
-    values = {
-        **parameters,
-        "query": question.text,
-        ANY_WORD: join_any_word(question.text),
-        "filters": dict(question.filters),
-        "vector": question.vector,
-        "size": size,
-        "offset": number * size,
-        "page": number + 1,
-        "page0": number,
-    }
+    engine, values = (
+        search.engine,
+        {
+            **search.parameters,
+            "query": question.text,
+            ANY_WORD: join_any_word(question.text),
+            "filters": dict(question.filters),
+            "vector": question.vector,
+            "size": size,
+            "offset": number * size,
+            "page": number + 1,
+            "page0": number,
+        },
+    )
     try:
         url = fill_address(engine.url, values)
     except ValueError as error:
@@ -71,12 +71,10 @@ def _encode(fields: Mapping[str, Any]) -> str:
 class Sender:
     """A thread's way to an engine: a slot, and the request that it is sending. `stop` ends all waiting."""
 
-    def __init__(
-        self, engine: Engine, parameters: Mapping[str, Any], depth: int, secret: Secret, stop: threading.Event
-    ) -> None:
-        self._engine, self._parameters, self._depth, self._secret = engine, parameters, depth, secret
+    def __init__(self, search: Search, secret: Secret, stop: threading.Event) -> None:
+        self._search, self._engine, self._secret = search, search.engine, secret
         self._deadline = Deadline()
-        self.slot = Slot(engine, stop)
+        self.slot = Slot(search.engine, stop)
         self.failures = 0  # requests of the latest question that failed
 
     def ask(self, question: Question, due: float, attempts: int) -> Reply:
@@ -85,10 +83,11 @@ class Sender:
         Raises EngineError, and StoppedError if the caller stops.
         """
         hits: list[Hit] = []
-        size, earlier = min(self._engine.page_size, self._depth), None
+        depth, earlier = self._search.depth, None
+        size = min(self._engine.page_size, depth)
         service_ms, asked_at, self.failures = 0.0, None, 0
-        for number in range(-(-self._depth // size)):
-            request = build_request(self._engine, self._parameters, question, size, number, self._secret)
+        for number in range(-(-depth // size)):
+            request = build_request(self._search, question, size, number, self._secret)
             response = self._fetch(request, attempts)
             answered = time.perf_counter()
             asked_at = asked_at or timezone.now() - timedelta(milliseconds=response.ms)
@@ -101,22 +100,14 @@ class Sender:
             earlier = page
         assert asked_at is not None
         waiting_ms = max(0.0, (answered - due) * 1000 - service_ms)
-        return Reply(tuple(hits[: self._depth]), total, service_ms, waiting_ms, self.failures, asked_at)
+        return Reply(tuple(hits[:depth]), total, service_ms, waiting_ms, self.failures, asked_at)
 
     def expire(self) -> None:
         """End the current request, from another thread."""
         self._deadline.expire()
 
     def _fetch(self, request: Request, attempts: int) -> Response:
-        context = stamina.retry_context(
-            on=find_backoff,
-            attempts=attempts,
-            timeout=None,
-            wait_initial=BACKOFF_SECONDS,
-            wait_max=MAX_BACKOFF_SECONDS,
-            wait_jitter=BACKOFF_SECONDS,
-        )
-        for attempt in context:
+        for attempt in stamina.retry_context(on=find_backoff, attempts=attempts, timeout=None, **BACKOFF):
             with attempt:
                 self.slot.enter()
                 self._deadline = Deadline()
@@ -132,21 +123,19 @@ class Sender:
             message = f"{self._engine.subject} gave an answer that cannot be used. {error.message}"
             raise AnswerError(message, path=error.path, looked_at=error.looked_at) from None
 
-    def _check_page(self, page: list[Hit], total: int | None, size: int, earlier: list[Hit] | None, found: int) -> None:
+    def _check_page(self, page: list[Hit], total: int | None, size: int, earlier: list[Hit] | None, count: int) -> None:
         """Raise AnswerError for a page that shows that the list would lack hits of the engine's ranking."""
-        problem, path = "", ""
-        if total is not None and total > found and len(page) < size:
-            problem = (
-                f"returned {len(page)} of {size} hits though it counts {total:,}: lower page_size to what it returns, "
-                "or leave out answer.total"
-            )
-            path = self._engine.answer.total
-        elif len(page) > size and found < self._depth:
+        path = ""
+        if total is not None and total > count and len(page) < size:
+            advice, path = "lower page_size to what it returns, or leave out answer.total", self._engine.answer.total
+            problem = f"returned {len(page)} of {size} hits though it counts {total:,}: {advice}"
+        elif len(page) > size and count < self._search.depth:
             problem = f"returned {len(page)} hits instead of {size}: use {{size}} in its declaration, or page_size"
         elif page and page == earlier:
             problem = "returned the same page twice: correct {offset} or {page} in its declaration"
-        if problem:
-            raise AnswerError(f"{self._engine.subject} {problem}.", path=path)
+        else:
+            return
+        raise AnswerError(f"{self._engine.subject} {problem}.", path=path)
 
 
 def find_backoff(error: Exception) -> bool | float:
@@ -168,16 +157,15 @@ class Trial:
     error: AnswerError | None = None
 
 
-def try_engine(engine: Engine, parameters: Mapping[str, Any], question: Question, depth: int) -> Trial:
-    """Ask an engine once, for the first page of a list of `depth` hits; nothing is stored. Raises EngineError."""
-    secret, size = engine.read_secret(), min(engine.page_size, depth)
-    request, displayed = (
-        build_request(engine, parameters, question, size, 0, each) for each in (secret, Secret(HIDDEN))
-    )
+def try_engine(search: Search, question: Question) -> Trial:
+    """Ask an engine once, for the first page of the list; nothing is stored. Raises EngineError."""
+    engine, secret = search.engine, search.engine.read_secret()
+    size = min(engine.page_size, search.depth)
+    request, displayed = (build_request(search, question, size, 0, each) for each in (secret, Secret(HIDDEN)))
     response = fetch(engine, request, secret)
     body = secret.hide(response.body.decode("utf-8", "replace"), LONGEST)
     try:
         hits, total = map_answer(parse_body(response.body), engine.answer, engine.document.template)
     except AnswerError as error:
         return Trial(displayed, response, body, [], None, error)
-    return Trial(displayed, response, body, hits[:depth], total)
+    return Trial(displayed, response, body, hits[: search.depth], total)

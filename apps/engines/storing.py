@@ -12,8 +12,8 @@ from django.db import connection
 
 from apps.collections.models import Document
 from apps.engines.answers import Hit
-from apps.engines.declarations import Engine
 from apps.engines.models import EngineAnswer
+from apps.engines.records import Engine
 
 DECIDING = ("url", "method", "headers", "query", "body", "form", "page_size", "encoder", "document", "answer")
 # An array: PostgreSQL may evaluate an IN (…) again for each row, and would then delete more than the limit.
@@ -25,7 +25,24 @@ TRIM = """
         ) AS sizes WHERE bytes > %s
     ))
 """
-FIELDS = ["version", "hits", "total", "service_ms", "retries", "asked_at"]
+# One JSON text for all rows: Django would make an array of texts, and escape each quotation mark in Python.
+STORE = """
+    INSERT INTO engines_engineanswer
+        (key, engine, version, parameters, depth, text, filters, hits, total, service_ms, retries, asked_at)
+    SELECT key, engine, version, parameters, depth, text, filters, hits, total, service_ms, retries, asked_at
+    FROM jsonb_populate_recordset(NULL::engines_engineanswer, %s)
+    ON CONFLICT (key) DO UPDATE SET (hits, total, service_ms, retries, asked_at) =
+        (excluded.hits, excluded.total, excluded.service_ms, excluded.retries, excluded.asked_at)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What all questions of one work ask: an engine, with all its parameters, for lists of `depth` hits."""
+
+    engine: Engine
+    parameters: Mapping[str, Any]
+    depth: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +71,11 @@ class Reply:
     is_stored: bool = False
 
 
-def build_keys(engine: Engine, parameters: Mapping[str, Any], depth: int, questions: Sequence[Question]) -> list[str]:
+def build_keys(search: Search, questions: Sequence[Question]) -> list[str]:
     """Return the keys of answers: SHA-256 over all that decides each. A new declared version gives new keys."""
-    declared = asdict(engine)
-    shared = [engine.alias, engine.version, {name: declared[name] for name in DECIDING}, dict(parameters), depth]
+    engine = search.engine
+    declared = {name: value for name, value in asdict(engine).items() if name in DECIDING}
+    shared = [engine.alias, engine.version, declared, dict(search.parameters), search.depth]
     prefix = sha256(json.dumps(shared, sort_keys=True).encode()).hexdigest()
     return [
         sha256(json.dumps([prefix, question.text, dict(question.filters)], sort_keys=True).encode()).hexdigest()
@@ -88,28 +106,19 @@ def _read_hits(answer: EngineAnswer) -> tuple[Hit, ...]:
     return tuple(Hit(*hit) for hit in answer.hits)
 
 
-def store_replies(
-    engine: Engine, parameters: Mapping[str, Any], depth: int, replies: Mapping[str, tuple[Question, Reply]]
-) -> None:
+def store_replies(search: Search, replies: Mapping[str, tuple[Question, Reply]]) -> None:
     """Store replies by their keys. Each replaces the earlier answer of its key."""
-    answers = [
-        EngineAnswer(
-            key=key,
-            engine=engine.alias,
-            version=engine.version,
-            parameters=dict(parameters),
-            depth=depth,
-            text=question.text,
-            filters=dict(question.filters),
-            hits=[_shorten(hit) for hit in reply.hits],
-            total=reply.total,
-            service_ms=reply.service_ms,
-            retries=reply.retries,
-            asked_at=reply.asked_at,
-        )
+    engine, parameters = search.engine, dict(search.parameters)
+    shared = {"engine": engine.alias, "version": engine.version, "parameters": parameters, "depth": search.depth}
+    rows = [
+        shared
+        | {"key": key, "text": question.text, "filters": dict(question.filters)}
+        | {name: getattr(reply, name) for name in ("total", "service_ms", "retries")}
+        | {"hits": [_shorten(hit) for hit in reply.hits], "asked_at": reply.asked_at.isoformat()}
         for key, (question, reply) in replies.items()
     ]
-    EngineAnswer.objects.bulk_create(answers, update_conflicts=True, unique_fields=["key"], update_fields=FIELDS)
+    with connection.cursor() as cursor:
+        cursor.execute(STORE, [json.dumps(rows)])
 
 
 def _shorten(hit: Hit) -> tuple[Any, ...]:

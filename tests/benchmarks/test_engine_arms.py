@@ -174,7 +174,7 @@ def test_ids_alone_are_enough_for_an_engine(library, shop):
     assert full.runs.get().error_message.startswith("Every query failed; the first: The engine named the document")
 
 
-def test_a_name_that_no_document_can_have_is_an_error(library, shop):
+def test_names_that_no_document_has_are_errors(library, shop):
     """URIs, where the ids are other ones, would be documents without judgments."""
     shop.ranking.insert(3, "x" * 501)
     mapping = ensure_external(library.dataset)

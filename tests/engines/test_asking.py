@@ -14,7 +14,7 @@ from apps.engines.asking import Question, Reply, ask_all
 from apps.engines.errors import AnswerError, EngineDownError, EngineError, EngineTimeoutError, TemporaryEngineError
 from apps.engines.models import EngineAnswer
 from apps.engines.pacing import Slot
-from apps.engines.storing import trim_answers
+from apps.engines.storing import Search, trim_answers
 from benchbench.ir.planning.engine import EngineSetting
 from tests.engines.conftest import shop
 from tests.engines.servers import hits_of, search_server
@@ -24,7 +24,8 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def short_backoff(monkeypatch):
-    monkeypatch.setattr(sending, "BACKOFF_SECONDS", 0.01)
+    monkeypatch.setitem(sending.BACKOFF, "wait_initial", 0.01)
+    monkeypatch.setitem(sending.BACKOFF, "wait_jitter", 0.01)
 
 
 def questions(number):
@@ -211,17 +212,8 @@ class TestPace:
 def crew(number):
     """Ask as a worker does, but store nothing: threads of a test have no part in its transaction."""
     engine = asking.load_engine("shop")
-    work = asking._Asking(
-        engine,
-        engine.complete({}),
-        10,
-        engine.read_secret(),
-        questions(number),
-        [""] * number,
-        [None] * number,
-        None,
-        bool,
-    )
+    search = Search(engine, engine.complete({}), 10)
+    work = asking._Asking(search, engine.read_secret(), questions(number), [""] * number, [None] * number, None, bool)
     return work.ask(range(number))
 
 
@@ -293,7 +285,7 @@ class TestOpenLoop:
         """Storing would delay requests, and so lengthen the times of a server that is not slower."""
         sent = []
         monkeypatch.setattr(asking, "BLOCK", 1)
-        monkeypatch.setattr(asking, "store_replies", lambda *args: sent.append((len(server.queries), len(args[3]))))
+        monkeypatch.setattr(asking, "store_replies", lambda *args: sent.append((len(server.queries), len(args[1]))))
         with search_server(hits_of) as server:
             declare({"shop": shop(server.url)})
             ask(30, rate=100)
@@ -348,7 +340,7 @@ class TestOutages:
         assert reply.retries == 6
 
     def test_nothing_is_sent_after_the_work_stopped(self, declare, monkeypatch):
-        monkeypatch.setattr(sending, "BACKOFF_SECONDS", 0.3)
+        monkeypatch.setitem(sending.BACKOFF, "wait_initial", 0.3)
 
         def check():
             if server.queries:

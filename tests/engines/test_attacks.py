@@ -11,9 +11,9 @@ import time
 import pytest
 
 from apps.engines.answers import Paths
-from apps.engines.declarations import Engine, Timeouts
 from apps.engines.errors import EngineError, EngineTimeoutError, Secret, TemporaryEngineError
 from apps.engines.guards import Request, fetch
+from apps.engines.records import Engine, Timeouts
 from tests.engines.servers import reply, serve
 
 SECRET = "s3cr+t/Key==9"

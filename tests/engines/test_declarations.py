@@ -8,7 +8,7 @@ from apps.engines.apps import check_declarations
 from apps.engines.declarations import list_engines, load_engine, load_notice_address
 from apps.engines.errors import EngineError, Secret
 from apps.engines.sending import build_request
-from apps.engines.storing import Question
+from apps.engines.storing import Question, Search
 from benchbench.errors import BenchbenchError
 from tests.engines.conftest import shop
 
@@ -19,7 +19,7 @@ QUERY = {"q": "{query}", "size": "{size}", "b": "{boost}", "m": "{mode}"}
 
 def request(engine, text="red shoes", *, parameters=None, secret="", number=0, **options):
     parameters = engine.complete(parameters or {})
-    return build_request(engine, parameters, Question(text, **options), 10, number, Secret(secret))
+    return build_request(Search(engine, parameters, 10), Question(text, **options), 10, number, Secret(secret))
 
 
 class TestFile:
@@ -47,7 +47,7 @@ class TestFile:
                 {"parameters": {"boost": {"default": 1, "maximum": 0}}, "query": {"q": "{query}{boost}"}},
                 "engines.shop.parameters.boost.default must be at most 0",
             ),
-            ({"answer": {"hits": "hits", "id": "a[b"}}, "engines.shop.answer.id is not a JMESPath expression"),
+            ({"answer": {"hits": "hits", "id": "a[b"}}, "engines.shop.answer.id must be a JMESPath expression, not "),
             ({"answer": {"hits": "hits"}}, "engines.shop.answer is missing the key id"),
             ({"document": {"by": "name"}}, "engines.shop.document.by must be"),
             ({"timeouts": {"total": 0}}, "engines.shop.timeouts.total must be a number above 0, not 0"),

@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from apps.datasets.models import DatasetVersion
-from apps.engines.declarations import Engine, load_engine
+from apps.engines.declarations import load_engine
 from apps.engines.errors import EngineError
+from apps.engines.records import Engine
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.engine import EngineSetting
 from benchbench.ir.planning.matrix import MatrixError
@@ -20,7 +21,7 @@ def check_engines(configurations: Iterable[Configuration], version: DatasetVersi
             engine.complete(dict(setting.parameters))
         except EngineError as error:
             raise MatrixError(f"engines: {error.message}", field="engines") from None
-        if not engine.takes_filters and version.queries.exclude(filters={}).exists():
+        if "filters" not in engine.names and version.queries.exclude(filters={}).exists():
             raise MatrixError(
                 f"engines: queries of {version} have filters, but the declaration of {setting.alias} does not use "
                 "{filters}: add it to the template of the engine.",

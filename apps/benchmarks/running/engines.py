@@ -15,8 +15,9 @@ from apps.collections.models import Collection, list_live
 from apps.collections.stubs import LONGEST_ID, add_titled_ids
 from apps.datasets.models import Query
 from apps.engines.asking import ask_all
-from apps.engines.declarations import Engine, load_engine
+from apps.engines.declarations import load_engine
 from apps.engines.errors import EngineDownError, EngineError
+from apps.engines.records import Engine
 from apps.engines.storing import Question, Reply
 from apps.retrieval.encoders.encoding import embed_queries
 from apps.retrieval.encoders.registry import load_encoder
@@ -102,8 +103,8 @@ class EngineDesk:
                 one for one in titles if len(one) <= LONGEST_ID
             )  # one order, or two workers could deadlock
             return add_titled_ids(self.collection, {one: titles[one] for one in possible}) if possible else {}
-        named = list_live(self.collection).filter(**{f"{column}__in": titles.keys()}).order_by("-pk")
-        return dict(named.values_list(column, "pk"))
+        documents = list_live(self.collection).filter(**{f"{column}__in": titles.keys()}).order_by("-pk")
+        return dict(documents.values_list(column, "pk"))
 
 
 def _build_questions(engine: Engine, queries: Sequence[Query]) -> tuple[list[Question], float]:

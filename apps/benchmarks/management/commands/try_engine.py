@@ -5,9 +5,10 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from apps.engines.declarations import Engine, load_engine
+from apps.engines.declarations import load_engine
+from apps.engines.records import Engine
 from apps.engines.sending import Trial, try_engine
-from apps.engines.storing import Question
+from apps.engines.storing import Question, Search
 from apps.operations.commands import UseCaseCommand
 from apps.retrieval.encoders.encoding import embed_queries
 from apps.retrieval.encoders.registry import load_encoder
@@ -45,7 +46,8 @@ answer on which it failed. Nothing is stored.
         if options["depth"] < 1:
             raise self.misuse("--depth must be at least 1.")
         parameters = engine.complete(dict(self.read_parameter(text) for text in options["param"]))
-        trial = try_engine(engine, parameters, build_question(engine, options["query"]), options["depth"])
+        search = Search(engine, parameters, options["depth"])
+        trial = try_engine(search, build_question(engine, options["query"]))
         self.report(build_facts(trial, options["raw"]), render_trial(trial, options["raw"]), as_json=options["json"])
         if trial.error is not None:
             raise CommandError(trial.error.message, returncode=self.error_status)
