@@ -10,6 +10,7 @@ from unfold.decorators import display
 from apps.collections.models import Collection
 from apps.datasets.editing.drafts import find_draft
 from apps.datasets.formats.registry import WRITERS
+from apps.engines.declarations import list_engines
 from apps.mappings import views
 from apps.mappings.creating import delete_mapping
 from apps.mappings.models import Mapping, Resolution
@@ -98,10 +99,11 @@ class MappingAdmin(OwnedAdmin):
     def list_buttons(self, request: HttpRequest, obj: Mapping) -> list[Button]:
         again = obj.status != Mapping.Status.PENDING
         buttons = [Button("Resolve again" if again else "Resolve", "join_inner", "resolve_selected", primary=not again)]
-        if again and obj.collection.kind == Collection.Kind.EXTERNAL:
+        has_ids_alone = obj.collection.kind == Collection.Kind.EXTERNAL
+        if again and has_ids_alone:
             href = f"{reverse('admin:run_import')}?dataset={obj.dataset_id}"
             buttons.append(Button("Import a run", "upload", href=href, primary=True, needs="benchmarks.add_benchmark"))
-        elif again:
+        if again and (not has_ids_alone or list_engines()):
             leads = add_button("New benchmark", "leaderboard", "benchmarks.benchmark", primary=True, mapping=obj.pk)
             buttons.append(leads)
         return buttons

@@ -30,6 +30,7 @@ from apps.results.triage.lost_documents import UntracedError, triage_of
 from apps.results.triage.queries import load_hits
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.matrix import MatrixError
+from benchbench.site.panels import change_url
 from tests.benchmarks.conftest import make_library
 from tests.created import create_benchmark, run_benchmark
 
@@ -313,3 +314,11 @@ def test_times_of_an_open_loop_say_so(library, shop):
     runs = [run_benchmark(library, name="b", **options, **rate).runs.get() for rate in ({}, {"rate": 100.0})]
     assert [mark_shared([run]) for run in runs] == ["", " (open loop)"]
     assert any("isolated at 100/s" in sentence for sentence in find_differences(runs).warnings)
+
+
+def test_mapping_of_ids_leads_to_a_benchmark(library, shop, admin_client):
+    mapping = ensure_external(library.dataset)
+    address = f"/admin/benchmarks/benchmark/add/?mapping={mapping.pk}"
+    assert address in admin_client.get(change_url(mapping)).content.decode()
+    declare_anew(shop=None)
+    assert address not in admin_client.get(change_url(mapping)).content.decode()
