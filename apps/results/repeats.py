@@ -53,7 +53,9 @@ def end_repeat(repeat_id: str) -> None:
         repeat.ended_at, repeat.result = repeat.benchmark.completed_at, " ".join(sentences)
         if state := _find_turn(schedule, repeat):
             repeat.turned = state
-            if schedule.notify:
+            if schedule.notify:  # a notice that was not delivered must not arrive after this one
+                waiting = Notice.objects.filter(repeat__schedule=schedule, due_at__isnull=False)
+                waiting.update(due_at=None, error="The gate turned again first.")
                 payload = _build_payload(repeat, repeat.benchmark, result)
                 Notice.objects.create(
                     repeat=repeat, destination=schedule.notify, payload=payload, due_at=repeat.ended_at

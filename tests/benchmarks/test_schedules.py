@@ -197,6 +197,7 @@ def test_gate_gives_a_notice_only_when_it_turns(gated):
     assert [repeat.turned for repeat in repeats] == ["", "", "red", "", "green", "red"]
     assert [repeat.outcome for repeat in repeats] == ["passed", "passed", "failed", "failed", "passed", "failed"]
     assert list(Notice.objects.values_list("payload__state", flat=True)) == ["red", "green", "red"]
+    assert [notice.due_at is None for notice in Notice.objects.all()] == [True, True, False], "only the last is true"
     assert GateOutcome.objects.count() == len(nights)
     first = Notice.objects.all()[0].payload
     assert first["schedule"]["name"] == "nightly"
