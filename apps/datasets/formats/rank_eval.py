@@ -4,7 +4,6 @@ Sources: github.com/elastic/elasticsearch, `docs/reference/search/rank-eval.asci
 `RatedRequest` and `RatedDocument` in `modules/rank-eval/src/main/java/org/elasticsearch/index/rankeval`.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,7 +58,7 @@ def read_rank_eval(path: Path, *, columns: Mapping[str, str] = {}, grade_factor:
         raise DatasetError(f"{min(unknown)[:60]!a} is not a field of _rank_eval: choose text.", field="columns")
     body = read_as(_Body, read_value(path), prefix=f"{path.name}, ")
     rated_ids = {(rated.index, rated.id) for request in body.requests for rated in request.ratings}
-    has_prefix = any(count > 1 for count in Counter(id for _, id in rated_ids).values())
+    has_prefix = len({id for _, id in rated_ids}) < len(rated_ids)
     ratings = Ratings(path, grade_factor)
     for number, request in enumerate(body.requests):
         location = f"{path.name}, requests[{number}],"

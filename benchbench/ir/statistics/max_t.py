@@ -120,10 +120,12 @@ class FlipStatistics:
     def compute_critical(self, alpha: float) -> float | None:
         """Return the |t| above which, and only above which, p_family ≤ alpha; None if no |t| suffices.
 
+        None also below 2 effective queries: one query has nearly all the demand, and its own spread is unknown.
+
         With weights, t = difference / standard error has this bound apart from `Family.skew`, see `significance`.
         """
         tolerated = math.floor(alpha * (1 + len(self.greatest)) + SAME) - 1
-        if tolerated < 0 or not len(self.observed):
+        if tolerated < 0 or not len(self.observed) or self.effective < 2:
             return None
         r = float(self.greatest[-1 - tolerated]) + SAME
         left = self.n - r * r * (self.n / self.effective)

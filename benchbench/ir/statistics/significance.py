@@ -12,7 +12,8 @@ With weights w of the queries, u = w / mean(w), m = Σud / n is a ratio estimato
 √Σ(ud)² exceeds the family's bound R. Its simultaneous interval has the differences δ that this test does not reject,
 n²(m − δ)² ≤ R² Σu²(d − δ)², which is quadratic in δ: it excludes 0 exactly if the pair is significant, and is not
 symmetric about m where large weights go with large differences. If R² reaches Kish's effective number of queries
-(Σw)² / Σw², so that a few queries have most of the demand, the interval has no end and nothing is significant.
+(Σw)² / Σw², so that a few queries have most of the demand, the interval has no end and nothing is significant; nor is
+anything below 2 effective queries, where one has nearly all the demand and its own spread is unknown.
 """
 
 from __future__ import annotations
