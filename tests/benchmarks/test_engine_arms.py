@@ -309,6 +309,11 @@ def test_stages_of_an_engine_are_unknown(library, shop):
         triage_of(run)
 
 
+def test_a_rate_needs_an_engine(library):
+    with pytest.raises(BenchbenchError, match="no search mode asks one"):
+        create_benchmark(library, name="b", matrix={}, execution="isolated", rate=10.0)
+
+
 def test_times_of_an_open_loop_say_so(library, shop):
     options = {"matrix": {"engines": ["shop"]}, "execution": "isolated"}
     runs = [run_benchmark(library, name="b", **options, **rate).runs.get() for rate in ({}, {"rate": 100.0})]

@@ -157,6 +157,8 @@ def create_benchmark(
     configurations = parsed.list_configurations()
     require_documents(mapping, configurations)
     check_engines(configurations, version or newest)
+    if options.rate and not any(configuration.asks_engine for configuration in configurations):
+        raise BenchmarkError("rate is for search engines, but no search mode asks one: leave it out.", field="rate")
     by_name = choose_indexes(mapping, configurations, owner, indexes=indexes, index_only="config" in (experiment or {}))
     measure_names = list_measures(parsed.k_values_for_metrics, options.measures, version or newest)
     overrides: dict[str, Any] = {"name": options.name.strip(), "matrix": parsed.as_dict(), "measures": measure_names}
