@@ -3,17 +3,15 @@
 import queue
 import threading
 import time
-from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
-from django.db import DatabaseError
-
-from apps.engines.answers import Hit
-from apps.engines.declarations import list_engines, load_engine
+from apps.engines.declarations import load_engine
 from apps.engines.errors import EngineDownError, EngineError, EngineTimeoutError, Secret, TemporaryEngineError
 from apps.engines.pacing import StoppedError
 from apps.engines.records import Engine
@@ -21,8 +19,6 @@ from apps.engines.sending import ATTEMPTS, Sender
 from apps.engines.storing import Question, Reply, Search, build_keys, find_replies, store_replies
 from benchbench.breaker import Breaker
 from benchbench.ir.planning.engine import EngineSetting
-
-__all__ = ["Engine", "EngineError", "Hit", "Question", "Reply", "ask_all", "list_engines", "load_engine"]
 
 CHECK_SECONDS = 0.1
 BLOCK = 100  # answers that are stored at once,
@@ -36,21 +32,17 @@ _Result = tuple[int, Reply | EngineError, float, int]  # question, outcome, seco
 
 
 @dataclass(slots=True)
-class Health:
+class Health(Breaker):
     """The state of an engine as this process knows it: its latest requests, and since when it is down."""
 
-    breaker: Breaker = field(default_factory=lambda: Breaker(size=10, seconds=60.0))
+    size: int = 10
+    seconds: float = 60.0
     down_since: float | None = None
     probed_at: float = 0.0
 
     @property
     def is_down(self) -> bool:
-        return self.breaker.is_open(time.monotonic())
-
-    @property
-    def has_answered(self) -> bool:
-        """Whether one of the latest requests was answered."""
-        return not all(has_failed for has_failed, _ in self.breaker.requests)
+        return self.is_open(time.monotonic())
 
 
 healths: defaultdict[str, Health] = defaultdict(Health)  # by alias
@@ -81,11 +73,8 @@ def ask_all(
     asking = _Asking(search, engine.read_secret(), questions, keys, [*stored], rate, check)
     try:
         asking.run()
-    except BaseException:
-        with suppress(DatabaseError):  # the first error is the one to raise
-            asking.store()
-        raise
-    asking.store()
+    finally:
+        asking.store()
     return [outcome for outcome in asking.outcomes if outcome is not None]
 
 
@@ -131,7 +120,7 @@ class _Asking:
             failed, unasked = self.ask(remaining)
             if not self.health.is_down:
                 if len(failed) == len(remaining) and self._seems_down(failed, repeated):
-                    self.health.breaker.open(time.monotonic())  # too few questions to open it by their share
+                    self.health.open(time.monotonic())  # too few questions to open it by their share
                 elif self.rate is not None:
                     failed = []
                 else:  # the engine works, so questions that failed twice have the error
@@ -142,17 +131,19 @@ class _Asking:
     def _seems_down(self, failed: list[int], repeated: set[int]) -> bool:
         """Return whether an engine that answered none of these questions is down, or they are slow ones."""
         are_slow = all(isinstance(self.outcomes[index], EngineTimeoutError) for index in failed)
-        return not repeated.issuperset(failed) and not (are_slow and self.health.has_answered)
+        has_answered = not all(has_failed for has_failed, _ in self.health.requests)
+        return not repeated.issuperset(failed) and not (are_slow and has_answered)
 
-    def ask(self, indices: Iterable[int], attempts: int = ATTEMPTS, delay: float = 0.0) -> tuple[list[int], list[int]]:
+    def ask(self, indices: list[int], attempts: int = ATTEMPTS, delay: float = 0.0) -> tuple[list[int], list[int]]:
         """Ask questions until the breaker opens. Return those with temporary errors, and those that were not asked."""
-        waiting, stop = deque(indices), threading.Event()
+        waiting, stop = iter(indices), threading.Event()
         results: queue.SimpleQueue[_Result | BaseException | None] = queue.SimpleQueue()
-        number = min(self.search.engine.concurrency, len(waiting))
+        number = min(self.search.engine.concurrency, len(indices))
         senders = [Sender(self.search, self.secret, stop) for _ in range(number)]
-        others = (waiting, results, attempts, delay)
-        threads = [threading.Thread(target=self._serve, args=(sender, *others), daemon=True) for sender in senders]
-        failed, unasked = [], []
+        serve = partial(self._serve, waiting, results, attempts, delay)
+        threads = [threading.Thread(target=serve, args=(sender,), daemon=True) for sender in senders]
+        failed: list[int] = []
+        unasked: list[int] = []
         for thread in threads:
             thread.start()
         try:
@@ -166,9 +157,7 @@ class _Asking:
                     elif self._take(*result):
                         failed.append(result[0])
                 if failed and self.health.is_down:
-                    with suppress(IndexError):
-                        while True:
-                            unasked.append(waiting.popleft())
+                    unasked += waiting
                 self._check()
         finally:
             stop.set()
@@ -179,16 +168,12 @@ class _Asking:
         return failed, unasked
 
     def _serve(
-        self, sender: Sender, waiting: deque[int], results: queue.SimpleQueue[Any], attempts: int, delay: float
+        self, waiting: Iterator[int], results: queue.SimpleQueue[Any], attempts: int, delay: float, sender: Sender
     ) -> None:
         """Ask questions in a thread."""
         try:
             sender.slot.sleep(delay)
-            while waiting:
-                try:
-                    index = waiting.popleft()
-                except IndexError:  # another thread took the last one
-                    break
+            for index in waiting:  # which the threads share
                 due = time.perf_counter()
                 if self.rate is not None:
                     due = self.started + index / self.rate
@@ -216,9 +201,9 @@ class _Asking:
             self.unstored[self.keys[index]] = self.questions[index], outcome
         self.outcomes[index] = outcome
         if isinstance(outcome, TemporaryEngineError):
-            self.health.breaker.record_failure(seconds, time.monotonic())
+            self.health.record_failure(seconds, time.monotonic())
             return True
-        self.health.breaker.record_success()
+        self.health.record_success()
         self.health.down_since = None
         return False
 

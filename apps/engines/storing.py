@@ -38,7 +38,7 @@ STORE = """
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What all questions of one work ask: an engine, with all its parameters, for lists of `depth` hits."""
+    """An engine with all its parameters, asked for lists of `depth` hits."""
 
     engine: Engine
     parameters: Mapping[str, Any]

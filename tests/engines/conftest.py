@@ -6,6 +6,7 @@ import pytest
 from django.utils import timezone
 
 from apps.engines import asking
+from apps.engines.storing import Question
 from benchbench.ir.planning.engine import EngineSetting
 
 ANSWER = {"hits": "hits", "id": "id", "score": "score", "title": "title", "total": "found"}
@@ -31,7 +32,7 @@ def ask(declare):
 
     def ask(text, depth, *, setting="tried", vector=None, **keys):
         declare({"tried": {"version": "1", "private": True, **keys}})
-        question, since = asking.Question(text, {}, vector), timezone.now()
+        question, since = Question(text, {}, vector), timezone.now()
         return asking.ask_all(EngineSetting.parse(setting), [question], depth, since=since, check=lambda: None)[0]
 
     return ask

@@ -10,11 +10,12 @@ from django.utils import timezone
 from hdrh.histogram import HdrHistogram
 
 from apps.engines import asking, sending
-from apps.engines.asking import Question, Reply, ask_all
+from apps.engines.asking import ask_all
+from apps.engines.declarations import load_engine
 from apps.engines.errors import AnswerError, EngineDownError, EngineError, EngineTimeoutError, TemporaryEngineError
 from apps.engines.models import EngineAnswer
 from apps.engines.pacing import Slot
-from apps.engines.storing import Search, trim_answers
+from apps.engines.storing import Question, Reply, Search, trim_answers
 from benchbench.ir.planning.engine import EngineSetting
 from tests.engines.conftest import shop
 from tests.engines.servers import hits_of, search_server
@@ -130,7 +131,7 @@ class TestStored:
             declare({"shop": shop(server.url, secret="SHOP_KEY", headers={"X-Key": "{secret}"})})
             replies = ask(1)
         row = EngineAnswer.objects.values().get()
-        assert "s3cret" not in f"{replies} {row} {asking.load_engine('shop')!r}"
+        assert "s3cret" not in f"{replies} {row} {load_engine('shop')!r}"
 
 
 class TestRetries:
@@ -203,7 +204,7 @@ class TestPace:
     def test_slots_of_a_killed_worker_come_back(self, declare):
         with search_server(hits_of) as server:
             declare({"shop": shop(server.url, concurrency=1, timeouts={"connect": 0.1, "total": 0.1})})
-            Slot(asking.load_engine("shop"), threading.Event()).enter()  # a killed thread
+            Slot(load_engine("shop"), threading.Event()).enter()  # a killed thread
             started = time.monotonic()
             assert isinstance(ask(1)[0], Reply)
             assert 1.0 < time.monotonic() - started < 6.0
@@ -211,7 +212,7 @@ class TestPace:
 
 def crew(number):
     """Ask as a worker does, but store nothing: threads of a test have no part in its transaction."""
-    engine = asking.load_engine("shop")
+    engine = load_engine("shop")
     search = Search(engine, engine.complete({}), 10)
     work = asking._Asking(search, engine.read_secret(), questions(number), [""] * number, [None] * number, None, bool)
     return work.ask(range(number))

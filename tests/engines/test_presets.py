@@ -13,8 +13,9 @@ import pytest
 import yaml
 
 from apps.engines.apps import check_declarations
-from apps.engines.asking import Reply, list_engines
+from apps.engines.declarations import list_engines
 from apps.engines.errors import EngineError
+from apps.engines.storing import Reply
 
 CHECKOUT = Path(__file__).parents[2]
 PRESETS = sorted((CHECKOUT / "apps/engines/presets").glob("*.yaml"))

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from apps.engines.asking import Reply
 from apps.engines.errors import EngineError
+from apps.engines.storing import Reply
 from apps.retrieval.encoders.registry import KeywordEncoder
 from tests.engines.search_servers import (  # noqa: F401 (fixtures)
     KEYWORDS,

@@ -10,8 +10,9 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from apps.engines.asking import Question, ask_all
+from apps.engines.asking import ask_all
 from apps.engines.models import EngineAnswer
+from apps.engines.storing import Question
 from benchbench.ir.planning.engine import EngineSetting
 from tests.engines.conftest import shop
 from tests.engines.servers import hits_of, search_server
