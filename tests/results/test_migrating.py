@@ -53,6 +53,14 @@ def test_the_older_run_is_replaced(runs):
         build_migration(compare_runs(runs, measure="RR"), 0.01)
 
 
+def test_equal_values_show_nothing(db):
+    """As where nothing is judged: every value is 0, and a test of no variance would approve anything."""
+    runs = list(make_compared(make_queries(20), np.zeros((2, 20))).runs.order_by("run_order"))
+    migration = build_migration(compare_runs(runs), 0.01)
+    assert not migration.is_non_inferior
+    assert migration.sentence.startswith("Both have the same value for every query, so nothing is tested")
+
+
 def test_page_and_command_say_the_same(runs, admin_client, capsys):
     asked = {"run": [str(run.pk) for run in runs], "margin": "0.5"}
     page = admin_client.get(reverse("admin:run_compare"), asked | {"panel": "migration"})

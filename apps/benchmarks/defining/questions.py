@@ -183,7 +183,7 @@ QUESTIONS = {
         Question(
             "migration",
             "Is the new engine as good as the old?",
-            "The declared search engines, or one against an index; their comparison tests a margin that you state.",
+            "The declared search engines, or one against an index. The comparison of two runs tests a stated margin.",
             _compare_engines,
             needs_index=False,
         ),

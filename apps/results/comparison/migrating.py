@@ -1,5 +1,6 @@
 """Migration: whether a new search may replace an old one, and what would change for its users."""
 
+import math
 from dataclasses import dataclass
 from typing import Annotated
 from uuid import UUID
@@ -9,7 +10,8 @@ import numpy as np
 from apps.benchmarks.measuring.reading import load_rankings
 from apps.results.comparison.comparing import RunComparison
 from apps.results.comparison.sentences import name_differences
-from benchbench.decimals import signed
+from apps.results.leaderboard.coverage import LOW, name_judged
+from benchbench.decimals import short_signed
 from benchbench.errors import ConflictError
 from benchbench.ir.demand import weigh
 from benchbench.ir.statistics.verdict import check_non_inferiority
@@ -32,13 +34,20 @@ class Migration:
     margin: Annotated[float, "The loss that is accepted, stated in advance."]
     difference: Annotated[float, "Of the means, new − old."]
     lower: Annotated[float, "Lower end of the one-sided 95 % interval of the difference."]
-    is_non_inferior: Annotated[bool, "Whether `lower` is above −margin; false also if the queries are too few."]
+    is_non_inferior: Annotated[
+        bool, "Whether `lower` is above −margin; false also if the queries are too few, or equal for both runs."
+    ]
+    judged: Annotated[float | None, "Share of judged documents among the first k, of the run with fewer."]
     improved: Annotated[float, "Share of the demand, or of the queries, that gets better."]
     worsened: Annotated[float, "Share of the demand, or of the queries, that gets worse."]
     overlap: Annotated[float | None, "Mean share of common documents among the first k of both."]
     same_first: Annotated[float | None, "Share of queries, or of demand, for which both rank the same document first."]
     k: int
     sentence: str
+
+    @property
+    def is_little_judged(self) -> bool:
+        return self.judged is not None and self.judged < LOW
 
 
 def build_migration(comparison: RunComparison, margin: float) -> Migration:
@@ -55,30 +64,52 @@ def build_migration(comparison: RunComparison, margin: float) -> Migration:
     labels = comparison.labels[new], comparison.labels[old]
     k = comparison.runs[old].benchmark.primary_k
     overlap, same_first = _compare_rankings(comparison, k)
+    varies, judged = pair.standard_error > 0, _find_least_judged(comparison)
     return Migration(
         old=comparison.runs[old].pk,
         new=comparison.runs[new].pk,
         margin=margin,
         difference=pair.difference,
         lower=test.lower,
-        is_non_inferior=test.is_shown,
+        is_non_inferior=test.is_shown and varies,
+        judged=judged,
         improved=pair.improved,
         worsened=pair.worsened,
         overlap=overlap,
         same_first=same_first,
         k=k,
-        sentence=_describe(labels, name_differences(comparison), pair.difference, test.lower, margin),
+        sentence=(
+            _describe(labels, name_differences(comparison), pair.difference, test.lower, margin)
+            if varies
+            else f"Both have the same value for every query, so nothing is tested: {' and '.join(labels)}."
+        )
+        + _warn_of_judgments(judged, k),
     )
+
+
+def _find_least_judged(comparison: RunComparison) -> float | None:
+    judged = comparison.values.get(name_judged(comparison.primary))
+    if judged is None:
+        return None
+    shares = [weigh(row[comparison.members], comparison.compared_weights) for row in judged]
+    return None if any(map(math.isnan, shares)) else min(shares)
+
+
+def _warn_of_judgments(judged: float | None, k: int) -> str:
+    if judged is None or judged >= LOW:
+        return ""
+    return f" Only {judged:.1%} of the first {k} documents are judged: judge more before you decide."
 
 
 def _describe(labels: tuple[str, str], measure: str, difference: float, lower: float, margin: float) -> str:
     new, old = labels
-    bound = f"the difference in {measure} is {signed(difference)}, at least {signed(lower)} with 95 % certainty"
+    ends = f"{short_signed(difference)}, at least {short_signed(lower)} with 95 % certainty"
+    bound = f"the difference in {measure} is {ends}"
     if lower > -margin:
         return f"{new} is not worse than {old} by {margin:g} or more: {bound}."
     if difference < -margin:
         return f"{new} may not replace {old} with a margin of {margin:g}: {bound}."
-    return f"The queries do not show that {new} loses less than {margin:g} against {old}: {bound}."
+    return f"The queries are too few to say whether {new} loses less than {margin:g} against {old}: {bound}."
 
 
 def _compare_rankings(comparison: RunComparison, k: int) -> tuple[float | None, float | None]:

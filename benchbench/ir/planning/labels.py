@@ -117,7 +117,6 @@ AXIS_WORDS: dict[str, AxisWords] = {
             label="Search engines",
             help="Search engines that the site declares, with their parameters: “shop, shop(boost=1|2)”. For the modes "
             "that ask an engine.",
-            phrase=lambda value: f"engine {value}",
             unstated="no search engine",
             name="search engine",
         ),
