@@ -198,8 +198,8 @@ def _check_change(change: Change, evidence: Evidence) -> CheckReport:
     if isinstance(difference, str):
         return _undecided(name, required, difference)
     if difference.interval is None:
-        why = "" if evidence.weights is None else ", or a few of them have most of the demand"
-        reason = f"{counted(difference.n, 'query')} are too few for a significant result{why}."
+        addition = "" if evidence.weights is None else ", or a few of them have most of the demand"
+        reason = f"{counted(difference.n, 'query')} are too few for a significant result{addition}."
         return _undecided(name, required, reason, difference.n)
     low, high = difference.interval
     if low == high != 0:
