@@ -13,6 +13,7 @@ from django.conf import settings
 from apps.engines.errors import EngineError
 from apps.engines.records import Address, Engine
 from apps.engines.templates import ANY_WORD, fill, list_names
+from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.engine import NAME
 from benchbench.reading.objects import StrictRecord, read_as, refuse
 from benchbench.reading.strict_yaml import parse
@@ -33,21 +34,25 @@ class Declarations:
 def load_declarations() -> Declarations:
     """Return the declarations of the file BENCHBENCH_ENGINES; none without a file.
 
-    The file is read again when its content changes. Raises a BenchbenchError that names the path of a wrong key.
+    The file is read again when its content changes. Raises EngineError, with the path of a wrong key.
     """
     if not settings.BENCHBENCH_ENGINES:
         return Declarations()
     path = Path(settings.BENCHBENCH_ENGINES)
     try:
-        text = path.read_text(encoding="utf-8")
+        return _read(path.read_text(encoding="utf-8"), path.name)
     except (OSError, UnicodeDecodeError) as error:
         raise EngineError(f"BENCHBENCH_ENGINES: {path.name} cannot be read ({type(error).__name__}).") from None
-    return _read(text, path.name)
+    except BenchbenchError as error:
+        raise EngineError(error.message, field=error.field) from None
 
 
 def list_engines() -> list[Engine]:
-    """Return the declared engines in the order of the file."""
-    return list(load_declarations().engines.values())
+    """Return the declared engines in the order of the file; none of a faulty file, whose error their page shows."""
+    try:
+        return list(load_declarations().engines.values())
+    except EngineError:
+        return []
 
 
 def load_engine(alias: str) -> Engine:

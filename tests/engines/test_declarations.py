@@ -5,7 +5,7 @@ import os
 import pytest
 
 from apps.engines.apps import check_declarations
-from apps.engines.declarations import list_engines, load_engine, load_notice_address
+from apps.engines.declarations import list_engines, load_declarations, load_engine, load_notice_address
 from apps.engines.errors import EngineError, Secret
 from apps.engines.sending import build_request
 from apps.engines.storing import Question, Search
@@ -61,8 +61,9 @@ class TestFile:
         entry = {key: value for key, value in {**shop(URL), **changes}.items() if value is not None}
         declare({"shop": entry})
         with pytest.raises(BenchbenchError) as refused:
-            list_engines()
+            load_declarations()
         assert refused.value.message.startswith(f"engines.yaml, {message}")
+        assert list_engines() == [], "pages that offer engines are shown"
         [check] = check_declarations()
         assert (check.id, check.msg) == ("benchbench.E004", refused.value.message)
 
@@ -70,7 +71,7 @@ class TestFile:
         entry = shop("http://x.example/", secret="KEY", headers={"K": "{secret}"})
         declare({"shop": entry | {"private": False}})
         with pytest.raises(BenchbenchError, match="its secret would be sent in plain text"):
-            list_engines()
+            load_declarations()
         declare({"shop": entry})
         assert load_engine("shop").private
 
