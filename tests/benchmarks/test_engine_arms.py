@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-import numpy as np
 import pytest
 import yaml
 from django.conf import settings
@@ -236,10 +235,10 @@ def test_an_open_loop_counts_the_waiting(library, shop):
     loop = benchmark.runs.get().timing["open_loop"]
     assert loop["requests"] == 6
     assert loop["service_ms"]["p50"] >= 50
-    assert loop["latency_ms"]["p99"] >= loop["service_ms"]["p99"]
-    assert loop["rate"] == pytest.approx(40, rel=0.3)
-    gaps = np.diff([moment for _, moment in shop.asked[-3:]])
-    assert gaps == pytest.approx(1 / 40, abs=0.02)
+    assert loop["latency_ms"]["max"] >= loop["service_ms"]["max"]
+    assert "p99" not in loop["latency_ms"], "six samples say nothing about it"
+    first, *_, last = (moment for _, moment in shop.asked[-3:])
+    assert last - first > 1.5 / 40, "each is sent when it is due, and not before"
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from hdrh.histogram import HdrHistogram
 
 from apps.benchmarks.defining.engines import describe_engine
 from apps.benchmarks.running.outcomes import BatchNotes, Outcome, note
+from apps.benchmarks.running.timing import LEAST_FOR_P99
 from apps.collections.models import Collection, list_live
 from apps.collections.stubs import LONGEST_ID, add_titled_ids
 from apps.datasets.models import Query
@@ -145,16 +146,18 @@ def build_histograms(replies: Sequence[Reply]) -> dict[str, Any]:
 
 
 def merge_histograms(batches: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return p50, p95, p99 and the maximum in milliseconds of each time of an open loop, over all its batches.
+    """Return p50, p95 and the maximum in milliseconds of each time of an open loop, over all its batches.
 
-    `rate` is the mean of the rates that the batches reached, weighted by their requests.
+    From LEAST_FOR_P99 requests on it has p99 too. `rate` is the mean of the rates that the batches reached, weighted by
+    their requests.
     """
     summary: dict[str, Any] = {}
     for name in TIMES:
         total_histogram = HdrHistogram(1, LONGEST_US, DIGITS)
         for batch in batches:
             total_histogram.decode_and_add(batch[name])
-        shares = {"p50": 50, "p95": 95, "p99": 99, "max": 100}
+        p99 = {"p99": 99} if total_histogram.total_count >= LEAST_FOR_P99 else {}
+        shares = {"p50": 50, "p95": 95, **p99, "max": 100}
         summary[f"{name}_ms"] = {
             key: total_histogram.get_value_at_percentile(share) / 1000 for key, share in shares.items()
         }

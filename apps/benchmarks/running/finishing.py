@@ -103,14 +103,17 @@ def _find_down(run: Run, planned: RunPlan, notes: "Notes") -> str:
     return run.query_results.filter(error__in=down).values_list("error", flat=True).first() or ""
 
 
+def _find_first_error(run: Run) -> str | None:
+    return run.query_results.exclude(error="").values_list("error", flat=True).first()
+
+
 def _explain_failure(run: Run, evaluation: Evaluation, approximation: dict[str, Any] | None) -> str:
     """Return why a run has no figures, as a sentence, or "" if it has.
 
     A run whose times have no samples had no successful search. A run without queries did not fail.
     """
     if evaluation.query_ids and not run.timing["samples"]:
-        first = run.query_results.exclude(error="").values_list("error", flat=True).first()
-        return f"Every query failed; the first: {first}"
+        return f"Every query failed; the first: {_find_first_error(run)}"
     return explain_exact(approximation, len(evaluation.query_ids))
 
 
@@ -179,7 +182,7 @@ def _list_warnings(benchmark: Benchmark, run: Run, short: int, stalls: int, fall
     if run.failed_queries:
         warnings.append(
             f"{counted(run.failed_queries, 'query')} failed and {'is' if run.failed_queries == 1 else 'are'} left "
-            "out of the means."
+            f"out of the means; the first: {_find_first_error(run)}"
         )
     if stalls:
         warnings.append(
