@@ -4,6 +4,7 @@ An answer that cannot be mapped is an error that names the path and what it foun
 ranking. The order of the hits is the engine's.
 """
 
+import html
 import json
 import math
 import re
@@ -21,6 +22,7 @@ from benchbench.reading.objects import Must, StrictRecord
 from benchbench.reading.strict_json import is_storable, kind
 
 FIELDS = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*", re.ASCII)
+TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
 LONGEST_ID, LONGEST_TITLE, LONGEST_SNIPPET = 2000, 500, 2000
 Reader = Callable[[Any], Any]
 PATH_ERRORS = (JMESPathError, ArithmeticError, AttributeError, RecursionError, TypeError, ValueError)
@@ -166,11 +168,12 @@ def _read_total(value: Any) -> Any:
 
 
 def _read_text(longest: int, value: Any) -> str:
+    """Return a text without the tags with which engines mark the words of a query."""
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         value = " … ".join(value)
     if isinstance(value, dict | list):
         raise ValueError("must find a text")
-    text = "" if value is None else str(value)[:longest]
+    text = "" if value is None else html.unescape(TAG.sub("", str(value)))[:longest]
     return text if is_storable(text) else "".join(filter(is_storable, text))
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.apps import AppConfig
-from django.core.checks import CheckMessage, Error, Warning, register
+from django.core.checks import CheckMessage, Warning, register
 
 
 class EnginesConfig(AppConfig):
@@ -25,7 +25,7 @@ def check_declarations(**kwargs: Any) -> list[CheckMessage]:
     try:
         declarations = load_declarations()
     except BenchbenchError as error:
-        return [Error(error.message, hint="Correct the file that BENCHBENCH_ENGINES names.", id="benchbench.E004")]
+        return [Warning(error.message, hint="Correct the file that BENCHBENCH_ENGINES names.", id="benchbench.W004")]
     messages: list[CheckMessage] = []
     for address in (*declarations.engines.values(), *declarations.notices.values()):
         try:

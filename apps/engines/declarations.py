@@ -68,6 +68,8 @@ def load_notice_address(alias: str) -> Address:
 def _find(by_alias: Mapping[str, Any], alias: str, noun: str, section: str) -> Any:
     if alias not in by_alias:
         choices = f"choose one of {', '.join(by_alias)}" if by_alias else f"declare it under {section} first"
+        if not settings.BENCHBENCH_ENGINES:
+            choices = "the variable is not set. Let it name the file of declarations"
         raise EngineError(f"The {noun} {alias} is not declared in BENCHBENCH_ENGINES: {choices}.", field="engine")
     return by_alias[alias]
 

@@ -94,8 +94,8 @@ class Deadline:
 
 
 def _watch() -> None:
-    while True:
-        time.sleep(LATE_SECONDS)
+    pause = threading.Event()
+    while not pause.wait(LATE_SECONDS):
         for deadline in list(_watched):
             if time.monotonic() > deadline.moment:
                 deadline.expire()

@@ -14,6 +14,7 @@ from apps.collections.models import Document
 from apps.engines.answers import Hit
 from apps.engines.models import EngineAnswer
 from apps.engines.records import Engine
+from benchbench.timestamps import timestamp
 
 DECIDING = ("url", "method", "headers", "query", "body", "form", "page_size", "encoder", "document", "answer")
 # An array: PostgreSQL may evaluate an IN (…) again for each row, and would then delete more than the limit.
@@ -114,7 +115,7 @@ def store_replies(search: Search, replies: Mapping[str, tuple[Question, Reply]])
         shared
         | {"key": key, "text": question.text, "filters": dict(question.filters)}
         | {name: getattr(reply, name) for name in ("total", "service_ms", "retries")}
-        | {"hits": [_shorten(hit) for hit in reply.hits], "asked_at": reply.asked_at.isoformat()}
+        | {"hits": [_shorten(hit) for hit in reply.hits], "asked_at": timestamp(reply.asked_at)}
         for key, (question, reply) in replies.items()
     ]
     with connection.cursor() as cursor:

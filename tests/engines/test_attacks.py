@@ -6,6 +6,7 @@ import logging
 import socket
 import ssl
 import subprocess
+import threading
 import time
 
 import pytest
@@ -20,7 +21,7 @@ SECRET = "s3cr+t/Key==9"
 
 
 def ask(port, *, host="127.0.0.1", scheme="http", private=True, secret=SECRET, ca_file="", **limits):
-    limits = {"connect": 2.0, "total": 0.5, "max_bytes": 10_000} | limits
+    limits = {"connect": 5.0, "total": 10.0, "max_bytes": 10_000} | limits
     url, max_bytes = f"{scheme}://{host}:{port}/search", limits.pop("max_bytes")
     options = {"private": private, "ca_file": ca_file, "timeouts": Timeouts(**limits), "max_bytes": max_bytes}
     engine = Engine(alias="shop", url=url, answer=Paths(id="id"), **options)
@@ -126,8 +127,8 @@ class TestAnswers:
 
         started = time.monotonic()
         with serve(act) as server, pytest.raises(EngineTimeoutError, match=r"completely within 0.5 seconds"):
-            ask(server.port)
-        assert 0.4 < time.monotonic() - started < 1.5
+            ask(server.port, total=0.5)
+        assert 0.4 < time.monotonic() - started < 10
 
     def test_a_broken_connection_is_temporary(self):
         with serve(lambda connection, request: None) as server, pytest.raises(TemporaryEngineError, match="breaks"):
@@ -192,10 +193,10 @@ class TestTLS:
         assert "no valid TLS certificate" in refuse(server.port, host="127.0.0.1", **options)
 
     def test_a_slow_handshake_ends(self):
-        with serve(lambda connection, request: time.sleep(3)) as server:
-            started = time.monotonic()
-            assert "within" in refuse(server.port, scheme="https")
-            assert time.monotonic() - started < 1.5
+        ended = threading.Event()
+        with serve(lambda connection, request: ended.wait(60)) as server:
+            assert "within" in refuse(server.port, scheme="https", total=0.5)
+            ended.set()
 
 
 class TestSecrets:

@@ -65,7 +65,7 @@ class TestFile:
         assert refused.value.message.startswith(f"engines.yaml, {message}")
         assert list_engines() == [], "pages that offer engines are shown"
         [check] = check_declarations()
-        assert (check.id, check.msg) == ("benchbench.E004", refused.value.message)
+        assert (check.id, check.msg) == ("benchbench.W004", refused.value.message)
 
     def test_a_secret_is_not_sent_in_plain_text(self, declare):
         entry = shop("http://x.example/", secret="KEY", headers={"K": "{secret}"})
@@ -78,7 +78,7 @@ class TestFile:
     def test_a_changed_file_is_read_again(self, declare, settings):
         settings.BENCHBENCH_ENGINES = ""
         assert list_engines() == []
-        with pytest.raises(EngineError, match="The engine shop is not declared in BENCHBENCH_ENGINES: declare it"):
+        with pytest.raises(EngineError, match="The engine shop is not declared in BENCHBENCH_ENGINES: "):
             load_engine("shop")
         for version in ("1", "2"):
             declare({"shop": shop(URL, version=version)})
