@@ -2,6 +2,7 @@
 
 import logging
 import shutil
+from functools import partial
 from uuid import UUID
 
 from django.db import transaction
@@ -16,6 +17,7 @@ from apps.retrieval.models import Chunk, ChunkSet, Index, LexicalIndex, VectorSp
 from apps.retrieval.search import full_text
 from apps.retrieval.search.approximate import locate_collections
 from apps.retrieval.search.holding import lock_chunk_set
+from apps.retrieval.search.lexical_indexes import locate_lexical_index
 from apps.retrieval.search.vectors import drop_table, locate_vectors
 from benchbench.database.failures import refresh
 from benchbench.deleting import delete_rows, delete_unused
@@ -83,7 +85,9 @@ def delete_unused_parts(collection: Collection) -> None:
     locked = ChunkSet.objects.select_for_update(skip_locked=True).filter(pk__in=list(candidates))
     keys = list(locked.values_list("pk", flat=True))
     unused = LexicalIndex.objects.filter(chunk_set__in=keys, index__isnull=True)
-    unused.exclude(engine=full_text.ENGINE).delete()
+    for words in unused.exclude(engine=full_text.ENGINE):
+        transaction.on_commit(partial(locate_lexical_index(words).unlink, missing_ok=True))
+        words.delete()
     for words in unused.filter(engine=full_text.ENGINE, chunk_set__index__isnull=True):  # of all indexes of the set
         full_text.delete_full_text(words)
     chunk_sets = ChunkSet.objects.filter(pk__in=keys, index__isnull=True, lexical_indexes__isnull=True)

@@ -15,6 +15,7 @@ from benchbench.errors import BenchbenchError
 from benchbench.files import archives
 from benchbench.files.archives import require_unpacked_size, unpacked
 from benchbench.local_files import sealed
+from benchbench.local_files.npz import ArrayBlocks, view_npz, write_npz
 from benchbench.local_files.placing import OutputError, write_directory, write_file_pieces, write_zip
 from benchbench.local_files.sealed import SEAL_BYTES, load_array
 from tests.files.samples import spoil, ways
@@ -279,3 +280,29 @@ def test_a_full_disk_is_a_sentence_and_leaves_nothing(kept, monkeypatch):
     with pytest.raises(OutputError, match=r"a\.vectors cannot be written: No space left on device"):
         kept.get()
     assert os.listdir(kept.file.parent) == []
+
+
+ARRAYS = {
+    "rows": np.arange(12, dtype=np.float32).reshape(4, 3),
+    "one": np.array(7, np.int64),
+    "ünused": np.empty(0, np.int32),
+}
+
+
+def written_in_blocks(out):
+    blocks = {"rows": [ARRAYS["rows"][:1], ARRAYS["rows"][1:]], "one": [ARRAYS["one"]], "ünused": []}
+    write_npz(out, {name: ArrayBlocks(one.dtype.type, one.shape, blocks[name]) for name, one in ARRAYS.items()})
+
+
+@pytest.mark.parametrize("write", [written_in_blocks, lambda out: np.savez(out, **ARRAYS)], ids=["ours", "NumPy's"])
+def test_arrays_of_an_archive_are_views_of_its_bytes(write):
+    out = io.BytesIO()
+    write(out)
+    data = np.frombuffer(out.getvalue() + b"and a seal", np.uint8)
+    views = view_npz(data)
+    with np.load(io.BytesIO(out.getvalue())) as loaded:
+        assert views.keys() == set(loaded) == ARRAYS.keys()
+        for name, view in views.items():
+            assert np.array_equal(view, loaded[name])
+            assert (view.dtype, view.shape) == (ARRAYS[name].dtype, ARRAYS[name].shape)
+            assert np.shares_memory(view, data) or not view.size

@@ -1,21 +1,30 @@
 """Search by words: BM25 in memory and as stored, and PostgreSQL's full text."""
 
+import io
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
 
+import bm25s
 import numpy as np
 import pytest
 
 from apps.retrieval.chunking import make_chunk_set
 from apps.retrieval.deleting import delete_index
 from apps.retrieval.models import ChunkSet, LexicalIndex
-from apps.retrieval.search import lexical_indexes
+from apps.retrieval.search import lexical_indexes, term_counts
 from apps.retrieval.search.full_text import find_full_text, make_full_text, search_full_text
-from apps.retrieval.search.lexical import Bm25
-from apps.retrieval.search.lexical_indexes import LexicalIndexError, load_lexical_index, make_lexical_index
+from apps.retrieval.search.lexical import PARAMETERS, Bm25, build_tokenizer_options
+from apps.retrieval.search.lexical_indexes import (
+    LexicalIndexError,
+    load_lexical_index,
+    locate_lexical_index,
+    make_lexical_index,
+)
 from apps.retrieval.search.open_indexes import SearchError, open_index
+from apps.retrieval.search.term_counts import write_bm25
 from benchbench.ir.records import ScoredList
 from tests.factories import make_collection
 
@@ -24,9 +33,19 @@ pytestmark = pytest.mark.django_db
 TEXTS = ["Apples and pears", "An apple, an apple: three apples", "Running dogs run", "", "Über die Brücke gehen"]
 
 
+def archive(texts):
+    out = io.BytesIO()
+    write_bm25(texts, out)
+    return out.getvalue()
+
+
+def build(texts):
+    return Bm25.from_archive(np.frombuffer(archive(texts), np.uint8))
+
+
 @pytest.fixture(scope="module")
 def index():
-    return Bm25.build(TEXTS)
+    return build(TEXTS)
 
 
 def test_search_finds_only_chunks_sharing_a_word(index):
@@ -47,7 +66,7 @@ def test_scores_are_those_of_lucenes_formula():
     def expected(tf, length):
         return idf * tf / (tf + 1.5 * (1 - 0.75 + 0.75 * length / mean))
 
-    found = Bm25.build(texts).search(["fox"], 10)[0]
+    found = build(texts).search(["fox"], 10)[0]
     assert dict(zip(found.ids.tolist(), found.scores.tolist(), strict=True)) == pytest.approx(
         {0: expected(1, lengths[0]), 1: expected(2, lengths[1])}, rel=1e-6
     )
@@ -59,7 +78,7 @@ def test_a_repeated_query_word_counts_again(index):
 
 
 def test_equal_scores_rank_by_position():
-    assert Bm25.build(["same words"] * 5).search(["words"], 3)[0].ids.tolist() == [0, 1, 2]
+    assert build(["same words"] * 5).search(["words"], 3)[0].ids.tolist() == [0, 1, 2]
 
 
 def test_a_mask_admits_chunks_before_they_are_ranked(index):
@@ -74,21 +93,60 @@ def test_query_results_are_bit_identical_in_any_batch(index):
 
 @pytest.mark.parametrize("texts", [[], ["", ""], ["the and of"]])
 def test_texts_without_words_make_an_index_that_finds_nothing(texts):
-    index = Bm25.from_bytes(Bm25.build(texts).to_bytes())
+    index = build(texts)
     assert index.count == len(texts)
     assert index.search(["apple"], 5) == [ScoredList.empty()]
 
 
-def test_it_comes_back_from_its_bytes(index):
-    again = Bm25.from_bytes(index.to_bytes())
+def reference(texts):
+    """Return the postings of each term as bm25s computes them, from all texts at once."""
+    engine = bm25s.BM25(method="lucene", k1=PARAMETERS["k1"], b=PARAMETERS["b"], dtype="float32")
+    engine.index(bm25s.tokenize(texts, **build_tokenizer_options()), show_progress=False)
+    scores, indices, starts = (engine.scores[name] for name in ("data", "indices", "indptr"))
+    terms = {term: number for term, number in engine.vocab_dict.items() if term}  # bm25s adds the empty one
+    spans = {term: slice(starts[number], starts[number + 1]) for term, number in terms.items()}
+    return {term: (indices[span].tolist(), scores[span].tobytes()) for term, span in spans.items()}
+
+
+def postings(index):
+    spans = {term: slice(index.starts[number], index.starts[number + 1]) for term, number in index.terms.items()}
+    return {term: (index.positions[span].tolist(), index.impacts[span].tobytes()) for term, span in spans.items()}
+
+
+def random_texts(count):
+    """Return texts of words as frequent as in a language, of none to 400 words."""
+    draw = random.Random(7)
+    words = ["the", "running", "runs", "Über", "naïve", "東京", "x", "ﬁsh", "don't", "a_b", "İstanbul", "٣٤"]
+    words += [f"word{number}" for number in range(500)]
+    weights = [1 / rank for rank in range(1, len(words) + 1)]
+    draw.shuffle(weights)
+    return [" ".join(draw.choices(words, weights, k=draw.choice([0, 1, 5, 60, 400]))) for _ in range(count)]
+
+
+@pytest.mark.parametrize(("block", "merged"), [(2**24, 2**22), (5_000, 1_000), (1, 1), (2_000, 2**22)])
+def test_blocks_give_the_scores_of_bm25s_bit_for_bit(monkeypatch, block, merged):
+    texts = random_texts(200)
+    whole = archive(texts)
+    monkeypatch.setattr(term_counts, "BLOCK_CHARACTERS", block)
+    monkeypatch.setattr(term_counts, "MERGED_POSTINGS", merged)
+    assert postings(build(texts)) == reference(texts)
+    assert archive(iter(texts)) == whole
+
+
+def test_it_is_an_archive_of_numpy(index):
+    """As indexes stored before are, which `numpy.savez` wrote."""
+    with np.load(io.BytesIO(archive(TEXTS))) as arrays:
+        other = io.BytesIO()
+        np.savez(other, **arrays)
+    again = Bm25.from_archive(np.frombuffer(other.getvalue(), np.uint8))
     assert again.search(["apples dogs"], 5) == index.search(["apples dogs"], 5)
-    assert again.to_bytes() == index.to_bytes()
+    assert (again.terms, again.count) == (index.terms, 5)
 
 
-def test_every_process_builds_the_same_bytes(index):
+def test_every_process_builds_the_same_bytes():
     program = (
-        "import sys, ast; from apps.retrieval.search.lexical import Bm25; "
-        "sys.stdout.buffer.write(Bm25.build(ast.literal_eval(sys.argv[1])).to_bytes())"
+        "import sys, ast, io; from apps.retrieval.search.term_counts import write_bm25; out = io.BytesIO(); "
+        "write_bm25(ast.literal_eval(sys.argv[1]), out); sys.stdout.buffer.write(out.getvalue())"
     )
     made = subprocess.run(
         [sys.executable, "-c", program, repr(TEXTS)],
@@ -97,7 +155,7 @@ def test_every_process_builds_the_same_bytes(index):
         cwd=Path(__file__).parents[2],
         env=os.environ | {"PYTHONHASHSEED": "12345"},
     )
-    assert made.stdout == index.to_bytes()
+    assert made.stdout == archive(TEXTS)
 
 
 @pytest.fixture
@@ -110,6 +168,27 @@ def stored(db, monkeypatch):
 def test_it_is_loaded_as_it_was_stored(stored):
     assert stored.pieces.count() == -(-stored.size_bytes // 500) > 2
     assert load_lexical_index(stored).search(["apples"], 5)[0].ids.tolist() == [0]
+    assert postings(load_lexical_index(stored)) == reference(["red apple", "green pear", "red pear"])
+
+
+def test_its_mapped_file_is_rewritten_if_damaged(stored):
+    index = load_lexical_index(stored)
+    assert isinstance(index.impacts.base.base, np.memmap)
+    file = locate_lexical_index(stored)
+    content = file.read_bytes()
+    file.write_bytes(content[:100] + b"!" + content[101:])
+    assert postings(load_lexical_index(stored)) == postings(index)
+    assert file.read_bytes() == content
+
+
+def test_its_file_goes_with_its_last_index(fruit, built, django_capture_on_commit_callbacks):
+    one, other = built(fruit, name="one"), built(fruit, name="other")
+    file = locate_lexical_index(one.lexical_index)
+    open_index(other)
+    for index, exists in ((one, True), (other, False)):
+        with django_capture_on_commit_callbacks(execute=True):
+            delete_index(index)
+        assert file.exists() == exists
 
 
 def test_it_is_built_once_for_a_chunk_set(stored):

@@ -43,11 +43,13 @@ def new_process():
 
 
 def figures(index):
-    """Return the ranking of a query with its scores, and what the reranker makes of it."""
+    """Return the rankings of a query with their scores, and what the reranker makes of the first."""
     opened = open_index(index)
     (found,) = dense(opened, opened.encode([QUERY]), 10)
+    (words,) = opened.search_words([QUERY], 10)
     scores = load_reranker("late-interaction", index).score(QUERY, opened.load_texts(found.ids))
-    return (*map(np.ndarray.tolist, (found.ids, found.scores, scores.scores, scores.threshold_scores)),)
+    arrays = (found.ids, found.scores, scores.scores, scores.threshold_scores, words.ids, words.scores)
+    return (*map(np.ndarray.tolist, arrays),)
 
 
 def missing(file):
@@ -58,6 +60,7 @@ ENDINGS = {
     ending: {name: partial(spoil, way=way) for name, way in ways(**layout).items()} | {"missing": missing}
     for ending, layout in {
         "vectors": {"row": 16, "header": slice(-SEAL_BYTES, None)},
+        "words": {"row": 4, "header": slice(-SEAL_BYTES, None)},
         "counts": {"row": 8, "header": slice(-SEAL_BYTES, None)},
         "pack": {"row": 8, "header": slice(0, OVERHEAD)},
     }.items()

@@ -1,6 +1,5 @@
 """Lexical search: BM25 in Lucene's variant, over the words of chunks."""
 
-import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from benchbench.ir.ranking import top
 from benchbench.ir.records import ScoredList, Scores
-from benchbench.reading.strict_json import attributes
+from benchbench.local_files.npz import view_npz
 
 PARAMETERS: dict[str, Any] = {
     "method": "lucene",
@@ -37,32 +36,6 @@ class Bm25:
     terms: dict[str, int]
     count: int  # number of indexed chunks
 
-    @classmethod
-    def build(cls, texts: Sequence[str]) -> Self:
-        """Index `texts`, whose positions are 0..n-1. About 3,000 abstracts a second."""
-        import bm25s
-
-        tokenized = bm25s.tokenize(list(texts), **_build_options())
-        # The library numbers terms in the order of a set of strings, which differs between processes.
-        terms = {term: number for number, term in enumerate(sorted(tokenized.vocab))}
-        if not terms:
-            return cls(np.empty(0, np.float32), np.empty(0, np.int32), np.zeros(1, np.int64), terms, len(texts))
-        renumbered = np.empty(len(terms), np.int64)
-        for term, number in tokenized.vocab.items():
-            renumbered[number] = terms[term]
-        engine = bm25s.BM25(
-            method=PARAMETERS["method"], k1=PARAMETERS["k1"], b=PARAMETERS["b"], dtype=PARAMETERS["impacts"]
-        )
-        matrix = engine.build_index_from_ids(
-            unique_token_ids=list(range(len(terms))),
-            corpus_token_ids=[renumbered[ids].tolist() for ids in tokenized.ids],
-            show_progress=False,
-        )
-        starts = np.asarray(matrix["indptr"], np.int64)
-        return cls(
-            np.asarray(matrix["data"], np.float32), np.asarray(matrix["indices"], np.int32), starts, terms, len(texts)
-        )
-
     def search(self, texts: Sequence[str], depth: int, *, mask: NDArray[np.bool_] | None = None) -> list[ScoredList]:
         """Return the best `depth` chunks that share a word with each text, by descending score, then position.
 
@@ -70,7 +43,7 @@ class Bm25:
         """
         import bm25s
 
-        queries = bm25s.tokenize(list(texts), return_ids=False, **_build_options())
+        queries = bm25s.tokenize(list(texts), return_ids=False, **build_tokenizer_options())
         return [self._find_best(self._compute_scores(words), depth, mask) for words in queries]
 
     def explain(self, text: str, positions: Sequence[int]) -> list[list[tuple[str, float]]]:
@@ -80,7 +53,7 @@ class Bm25:
         """
         import bm25s
 
-        (words,) = bm25s.tokenize([text], return_ids=False, **_build_options())
+        (words,) = bm25s.tokenize([text], return_ids=False, **build_tokenizer_options())
         terms: dict[int, list[tuple[str, float]]] = {position: [] for position in positions}
         for word in (word for word in words if word in self.terms):
             postings = slice(self.starts[self.terms[word]], self.starts[self.terms[word] + 1])
@@ -104,22 +77,15 @@ class Bm25:
         """Return the bytes of memory, estimating the strings of terms."""
         return self.impacts.nbytes + self.positions.nbytes + self.starts.nbytes + 100 * len(self.terms)
 
-    def to_bytes(self) -> bytes:
-        """Serialise to NumPy's .npz, with the terms as JSON. Equal indexes give equal bytes."""
-        terms = np.frombuffer(json.dumps(list(self.terms), ensure_ascii=False).encode(), np.uint8)
-        buffer = io.BytesIO()
-        arrays = attributes(self, "impacts", "positions", "starts")
-        np.savez(buffer, **arrays, terms=terms, count=np.int64(self.count))
-        return buffer.getvalue()
-
     @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
-            terms = {term: number for number, term in enumerate(json.loads(archive["terms"].tobytes()))}
-            return cls(archive["impacts"], archive["positions"], archive["starts"], terms, int(archive["count"]))
+    def from_archive(cls, archive: NDArray[np.uint8]) -> Self:
+        """Return the index in an .npz archive of its attributes, with the terms as JSON. Only these are copied."""
+        arrays = view_npz(archive)
+        terms = {term: number for number, term in enumerate(json.loads(arrays["terms"].tobytes()))}
+        return cls(arrays["impacts"], arrays["positions"], arrays["starts"], terms, int(arrays["count"]))
 
 
-def _build_options() -> dict[str, Any]:
+def build_tokenizer_options() -> dict[str, Any]:
     """Return the tokenizer options: lower case, words of two or more characters, no stop words, stems."""
     import Stemmer
 

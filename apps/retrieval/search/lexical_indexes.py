@@ -1,16 +1,25 @@
-"""BM25 indexes in PostgreSQL: one per chunk set, in pieces, so that any worker on any machine can load it."""
+"""BM25 indexes: one per chunk set, in PostgreSQL in pieces, and in a mapped file on each machine that searches."""
 
 import time
+from collections.abc import Iterator
+from functools import partial
 from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryFile
 
+import numpy as np
+from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
+from numpy.typing import NDArray
 
 from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.models import ChunkSet, LexicalIndex, LexicalPiece
 from apps.retrieval.search.holding import lock_for_index
 from apps.retrieval.search.lexical import PARAMETERS, Bm25
+from apps.retrieval.search.term_counts import write_bm25
 from benchbench.errors import BenchbenchError
+from benchbench.local_files.sealed import load_array
 
 ENGINE = "bm25"
 PIECE_BYTES = 8 * 2**20
@@ -31,33 +40,49 @@ def make_lexical_index(chunk_set: ChunkSet) -> LexicalIndex:
     if existing:
         return existing
     started = time.perf_counter()
-    data = Bm25.build(list(chunk_set.leaves.order_by("position").values_list("text", flat=True))).to_bytes()
-    index = LexicalIndex.objects.create(
-        chunk_set=chunk_set,
-        engine=ENGINE,
-        parameters=PARAMETERS,
-        fingerprint=key,
-        size_bytes=len(data),
-        completed_at=timezone.now(),
-        build_seconds=time.perf_counter() - started,
-    )
-    for ordinal, start in enumerate(range(0, len(data), PIECE_BYTES)):
-        piece = data[start : start + PIECE_BYTES]
-        LexicalPiece.objects.create(lexical_index=index, ordinal=ordinal, data=piece, sha256=sha256(piece).hexdigest())
+    with TemporaryFile() as out:
+        write_bm25(chunk_set.leaves.order_by("position").values_list("text", flat=True).iterator(), out)
+        index = LexicalIndex.objects.create(
+            chunk_set=chunk_set,
+            engine=ENGINE,
+            parameters=PARAMETERS,
+            fingerprint=key,
+            size_bytes=out.tell(),
+            completed_at=timezone.now(),
+            build_seconds=time.perf_counter() - started,
+        )
+        out.seek(0)
+        for ordinal, piece in enumerate(iter(partial(out.read, PIECE_BYTES), b"")):
+            digest = sha256(piece).hexdigest()
+            LexicalPiece.objects.create(lexical_index=index, ordinal=ordinal, data=piece, sha256=digest)
     return index
 
 
+def locate_lexical_index(lexical_index: LexicalIndex) -> Path:
+    """Return this machine's file of a lexical index, which never changes."""
+    return Path(settings.BENCHBENCH_VECTOR_DIR) / f"{lexical_index.pk.hex}.words"
+
+
 def load_lexical_index(lexical_index: LexicalIndex) -> Bm25:
-    """Return a stored index, ready to search. Raises LexicalIndexError naming the damaged piece."""
-    data = bytearray()
+    """Return a stored index, mapped from a file of this machine, which is written from the pieces if necessary.
+
+    Raises OutputError, and LexicalIndexError naming the damaged piece.
+    """
+    make = partial(_read_pieces, lexical_index)
+    file, shape = locate_lexical_index(lexical_index), (lexical_index.size_bytes,)
+    return Bm25.from_archive(load_array(file, np.uint8, shape, holds=lexical_index.fingerprint, make=make))
+
+
+def _read_pieces(lexical_index: LexicalIndex) -> Iterator[NDArray[np.uint8]]:
+    size = 0
     pieces = lexical_index.pieces.order_by("ordinal").values_list("ordinal", "data", "sha256")
-    for expected, (ordinal, piece, digest) in enumerate(pieces):
+    for expected, (ordinal, piece, digest) in enumerate(pieces.iterator(chunk_size=1)):
         if ordinal != expected or sha256(piece).hexdigest() != digest:
             raise _build_error(lexical_index, f"piece {expected} is {'missing' if ordinal != expected else 'damaged'}")
-        data += piece
-    if len(data) != lexical_index.size_bytes:
-        raise _build_error(lexical_index, f"{len(data):,} of its {lexical_index.size_bytes:,} bytes were found")
-    return Bm25.from_bytes(bytes(data))
+        yield np.frombuffer(piece, np.uint8)
+        size += len(piece)
+    if size != lexical_index.size_bytes:
+        raise _build_error(lexical_index, f"{size:,} of its {lexical_index.size_bytes:,} bytes were found")
 
 
 def _build_error(lexical_index: LexicalIndex, problem: str) -> LexicalIndexError:

@@ -21,7 +21,7 @@ from apps.retrieval.search.approximate import ApproximateView, Approximation, Co
 from apps.retrieval.search.exact import TruncatedView
 from apps.retrieval.search.layouts import IndexView, Layout, Nearest
 from apps.retrieval.search.lexical import Bm25
-from apps.retrieval.search.lexical_indexes import load_lexical_index
+from apps.retrieval.search.lexical_indexes import load_lexical_index, locate_lexical_index
 from apps.retrieval.search.vectors import locate_vectors, map_vectors
 from apps.retrieval.stores.base import Collection
 from apps.retrieval.strategies import get_strategy
@@ -62,18 +62,19 @@ class OpenIndex:
         self._strategy = get_strategy(index.strategy)
         self._parameters = self._strategy.check(index.chunk_parameters)
         self._vectors = map_vectors(index) if index.has_vectors else None
-        self._file = locate_vectors(index)
-        self._mapped = find_identity(self._file) if self._vectors is not None and len(self._vectors) else None
         self._truncated: dict[int, TruncatedView] = {}
         self.collections = Collections(index, self._vectors)
         self._words = load_lexical_index(index.lexical_index) if index.lexical_index else None
         if self._words is not None:
             self._words.search(["warm"], 1)  # triggers imports, to keep them out of the first query's cost
+        files = [locate_vectors(index)] if self._vectors is not None and len(self._vectors) else []
+        files += [locate_lexical_index(index.lexical_index)] if index.lexical_index else []
+        self._mapped = {file: find_identity(file) for file in files}
 
     @property
     def is_current(self) -> bool:
-        """Return whether the mapped file of vectors is unchanged since it was checked."""
-        return self._mapped is None or is_unchanged(self._file, self._mapped)
+        """Return whether the mapped files of vectors and words are unchanged since they were checked."""
+        return all(is_unchanged(file, identity) for file, identity in self._mapped.items())
 
     @property
     def nbytes(self) -> int:
@@ -281,7 +282,7 @@ _open: OrderedDict[UUID, OpenIndex] = OrderedDict()
 def open_index(index: Index) -> OpenIndex:
     """Return an index ready for search, from this process's LRU cache.
 
-    An index whose file changed since is opened, and so checked, again. Raises SearchError, VectorsError, OutputError,
+    An index whose files changed since is opened, and so checked, again. Raises SearchError, VectorsError, OutputError,
     LexicalIndexError.
     """
     opened = _open.pop(index.pk, None)
