@@ -64,7 +64,7 @@ def build_alone(count: int, folder: Path) -> dict[str, float]:
 
 
 def search(count: int, folder: Path) -> dict[str, float]:
-    """Return the milliseconds of queries of five words of texts, one at a time."""
+    """Return the milliseconds of queries of five words of texts, one at a time, and the MB apart from mapped files."""
     texts = list(islice(read_texts(count, folder / "texts"), QUERIES))
     queries = [" ".join(random.Random(number).sample(text.split(), 5)) for number, text in enumerate(texts)]
     index = Bm25.from_archive(np.memmap(folder / "ours", np.uint8, "r"))
@@ -73,7 +73,13 @@ def search(count: int, folder: Path) -> dict[str, float]:
         started = time.perf_counter()
         index.search([query], DEPTH)
         seconds.append(time.perf_counter() - started)
-    return {"p50": statistics.median(seconds) * 1000, "p95": sorted(seconds)[int(0.95 * QUERIES)] * 1000}
+    status = Path("/proc/self/status").read_text().splitlines()
+    private = next(int(line.split()[1]) / 1000 for line in status if line.startswith("RssAnon:"))
+    return {
+        "p50": statistics.median(seconds) * 1000,
+        "p95": sorted(seconds)[int(0.95 * QUERIES)] * 1000,
+        "private": private,
+    }
 
 
 def compare(count: int, folder: Path) -> dict[str, float]:
@@ -127,7 +133,7 @@ def main() -> None:
             print(
                 f"{count:>9,} texts: built in {ours['seconds']:6.1f} s, peak {ours['peak']:5.0f} MB, "
                 f"{ours['bytes'] / 1e6:5.0f} MB stored; searched in {found['p50']:.2f} ms (p95 {found['p95']:.2f}), "
-                f"peak {found['peak']:.0f} MB",
+                f"peak {found['peak']:.0f} MB, {found['private']:.0f} MB without mapped files",
                 flush=True,
             )
             if count == COMPARED:
