@@ -45,12 +45,12 @@ answer on which it failed. Nothing is stored.
     def act(self, **options: Any) -> None:
         engine = load_engine(options["alias"])
         if options["depth"] < 1:
-            raise self.misuse("--depth must be at least 1.")
+            raise self.misuse("--depth must be at fewest 1.")
         parameters = engine.complete(dict(self.read_parameter(text) for text in options["param"]))
         search = Search(engine, parameters, options["depth"])
         trial = try_engine(search, build_question(engine, options["query"]))
-        least = min(engine.page_size, options["depth"]) if engine.names & PAGES else options["depth"]
-        text = render_trial(trial, options["raw"], least)
+        fewest = min(engine.page_size, options["depth"]) if engine.names & PAGES else options["depth"]
+        text = render_trial(trial, options["raw"], fewest)
         self.report(build_facts(trial, options["raw"]), text, as_json=options["json"])
         if trial.error is not None:
             raise CommandError(trial.error.message, returncode=self.error_status)
@@ -86,7 +86,7 @@ def build_facts(trial: Trial, raw: bool) -> dict[str, Any]:
     return facts | ({"answer": trial.body} if raw else {})
 
 
-def render_trial(trial: Trial, raw: bool, least: int) -> str:
+def render_trial(trial: Trial, raw: bool, fewest: int) -> str:
     request, error = trial.request, trial.error
     lines = [f"{request.method} {request.url}", *(f"{name}: {value}" for name, value in request.headers.items())]
     if request.data:
@@ -101,10 +101,10 @@ def render_trial(trial: Trial, raw: bool, least: int) -> str:
         return "\n".join([*lines, failed, "It looked at:", excerpt])
     total = "" if trial.total is None else f" of {trial.total:,}"
     lines.append(f"Hits: {len(trial.hits):,}{total}")
-    if len(trial.hits) < min(least, trial.total or 0):
+    if len(trial.hits) < min(fewest, trial.total or 0):
         lines.append(
-            f"A benchmark refuses fewer than {least:,}: use {{offset}} or {{page}} in the declaration, lower page_size "
-            "to what the engine returns, or leave out answer.total."
+            f"A benchmark refuses fewer than {fewest:,}: use {{offset}} or {{page}} in the declaration, lower "
+            "page_size to what the engine returns, or leave out answer.total."
         )
     for rank, hit in enumerate(trial.hits, start=1):
         score = "" if hit.score is None else f"  {hit.score:g}"
