@@ -83,11 +83,13 @@ def ask_all(
 @contextmanager
 def _pause_collection() -> Iterator[None]:
     """Collect no garbage in this block: a full collection of a large process takes a fifth of a second."""
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        gc.enable()
+        if was_enabled:
+            gc.enable()
 
 
 def _check_depth(engine: Engine, depth: int, rate: float | None) -> None:

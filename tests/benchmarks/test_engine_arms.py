@@ -1,13 +1,9 @@
 """Search engines as arms of a matrix, against a small server over HTTP."""
 
-import json
 import threading
-import time
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import yaml
@@ -31,46 +27,8 @@ from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.matrix import MatrixError
 from benchbench.site.panels import change_url
 from tests.benchmarks.conftest import make_library
+from tests.benchmarks.shop_server import Shop
 from tests.created import create_benchmark, run_benchmark
-
-
-class Shop(ThreadingHTTPServer):
-    """A search engine: it answers every query with `ranking`, reversed if asked for `newest`."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.ranking: list[str] = []
-        self.seconds = 0.0
-        self.failing = False
-        self.wrong: set[str] = set()  # queries with an answer that cannot be read
-        self.unavailable: Callable[[int], bool] = lambda number: False  # by the number of the request, from 1
-        self.asked: list[tuple[str, float]] = []
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Shop
-    protocol_version = "HTTP/1.1"
-
-    def do_GET(self) -> None:
-        values = {name: found[0] for name, found in parse_qs(urlsplit(self.path).query).items()}
-        self.server.asked.append((values["q"], time.monotonic()))
-        time.sleep(self.server.seconds)
-        ids = self.server.ranking[:: -1 if values.get("newest") == "true" else 1]
-        hits = [
-            {"id": one, "score": 1.0, "title": f"Title of {one}", "text": f"about {one}"}
-            for one in ids[: int(values["size"])]
-        ]
-        body = json.dumps({"hits": hits, "done": values["q"] not in self.server.wrong}).encode()
-        is_unavailable = self.server.unavailable(len(self.server.asked))
-        self.send_response(503 if is_unavailable else 500 if self.server.failing else 200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
 
 
 @pytest.fixture

@@ -5,11 +5,17 @@ import json
 import pytest
 from django.utils import timezone
 
-from apps.engines import asking
+from apps.engines import asking, sending
 from apps.engines.storing import Question
 from benchbench.ir.planning.engine import EngineSetting
 
 ANSWER = {"hits": "hits", "id": "id", "score": "score", "title": "title", "total": "found"}
+
+
+@pytest.fixture(autouse=True)
+def short_backoff(monkeypatch):
+    monkeypatch.setitem(sending.BACKOFF, "wait_initial", 0.01)
+    monkeypatch.setitem(sending.BACKOFF, "wait_jitter", 0.01)
 
 
 @pytest.fixture

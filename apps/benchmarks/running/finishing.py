@@ -86,7 +86,9 @@ def _describe_engine(run: Run, planned: RunPlan, notes: "Notes") -> list[str]:
         run.provenance["engine"] = engines[-1] | {"retries": retries}
     if latencies := notes.lists[stage.key, LATENCIES]:
         run.timing["open_loop"] = merge_histograms(latencies)
-    warnings = ["The declaration of the engine changed meanwhile."] if any(one != engines[0] for one in engines) else []
+    warnings = ["The times are round trips to the search engine, as seen from the worker."]
+    if any(one != engines[0] for one in engines):
+        warnings.append("The declaration of the engine changed meanwhile.")
     if retries:
         warnings.append(f"{counted(retries, 'request')} to the engine failed at first and succeeded when sent again.")
     return warnings

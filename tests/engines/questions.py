@@ -1,0 +1,16 @@
+"""Numbered questions to declared engines, asked as an arm asks them."""
+
+from django.utils import timezone
+
+from apps.engines.asking import ask_all
+from apps.engines.storing import Question
+from benchbench.ir.planning.engine import EngineSetting
+
+
+def questions(number):
+    return [Question(f"query {index}") for index in range(number)]
+
+
+def ask(number=3, depth=10, *, setting="shop", since=None, check=lambda: None, **options):
+    since = since or timezone.now()
+    return ask_all(EngineSetting.parse(setting), questions(number), depth, since=since, check=check, **options)
