@@ -37,6 +37,7 @@ MOST_WORDS = {
     "docs/architecture.md": 3_500,
     "docs/decisions.md": 4_000,
     "docs/engines.md": 1_200,
+    "docs/scale.md": 1_500,
 }
 
 # Remaining hits by file and text: columns, code in f-strings, a system user, a CSS class. Only delete entries.
@@ -161,5 +162,5 @@ def test_names_of_tests_are_short() -> None:
 
 def test_documents_are_short() -> None:
     words = Counter({str(path.relative_to(CHECKOUT)): len(path.read_text().split()) for path in documents()})
-    words["docs"] = words.total() - words["docs/engines.md"]  # a page of its own length
+    words["docs"] = words.total() - words["docs/engines.md"] - words["docs/scale.md"]  # pages of their own length
     assert not {name: words[name] for name, most in MOST_WORDS.items() if words[name] > most}
