@@ -33,8 +33,9 @@ class TestText:
 
     def test_settings_of_one_index_are_built_alike(self):
         assert Ann.parse("hnsw(ef_search=7, iterative=strict, m=8)").build == Ann.parse("hnsw(m=8)").build
-        assert Ann.parse("ivfflat(probes=7)").build == {"lists": 100, "storage": "vector"}
+        assert Ann.parse("ivfflat(probes=7)").build == {"lists": 100, "storage": "vector", "dimensions": 0}
         assert Ann.parse("hnsw(storage=binary)").build != Ann.parse("hnsw").build
+        assert Ann.parse("compressed(rescore=0)").build == Ann.parse("compressed").build
 
     def test_list_is_split_between_settings_but_not_options(self):
         calls = "exact, hnsw(m=8, ef_search=100),ivfflat"
@@ -46,9 +47,9 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("stated", "sentence"),
         [
-            ("diskann", 'The method "diskann" does not exist; choose one of exact, hnsw, ivfflat.'),
+            ("diskann", 'The method "diskann" does not exist; choose one of exact, compressed, hnsw, ivfflat.'),
             ({"method": ["hnsw"]}, 'The method ["hnsw"] does not exist; choose one of'),
-            ({"m": 8}, '{"m": 8} must have a method; choose one of exact, hnsw, ivfflat.'),
+            ({"m": 8}, '{"m": 8} must have a method; choose one of exact, compressed, hnsw, ivfflat.'),
             ("", '"" is not a setting such as exact, hnsw or hnsw(ef_search=100, storage=halfvec).'),
             ("hnsw(m=8", '"hnsw(m=8" is not a setting such as'),
             ("hnsw m=8", '"hnsw m=8" is not a setting such as'),
@@ -56,7 +57,7 @@ class TestErrors:
             ("ivfflat(lists=)", '"lists=" is not an option such as probes=10.'),
             ("hnsw(m=8, m=9)", "m occurs more than once."),
             ("hnsw(ef_serach=100)", 'hnsw has no option "ef_serach"; did you mean ef_search?'),
-            ("ivfflat(walks=1)", 'ivfflat has no option "walks"; choose one of lists, probes, iterative, storage.'),
+            ("ivfflat(walks=1)", 'ivfflat has no option "walks"; choose one of lists, probes, iterative, storage'),
             ("exact(m=8)", 'exact has no option "m"; it takes no options.'),
             ("hnsw(m=1)", "m: 1 is not a whole number from 2 to 100."),
             ("hnsw(ef_search=many)", 'ef_search: "many" is not a whole number from 1 to 1000.'),
@@ -65,6 +66,7 @@ class TestErrors:
             ("hnsw(storage=int8)", 'storage: "int8" is not one of vector, halfvec, binary.'),
             ("ivfflat(iterative=strict)", 'iterative: "strict" is not one of off, relaxed.'),
             ("hnsw(m=40)", "ef_construction: 64 is less than twice m, which is 40; raise it to 80."),
+            ("compressed(precision=int4)", 'precision: "int4" is not one of float32, float16, int8, binary.'),
             ("ivfflat(lists=5, probes=6)", "probes: 6 is more than lists, which is 5."),
         ],
     )
@@ -109,6 +111,11 @@ class TestRecall:
         nearer = ScoredList(np.array([5, 2]), np.array([0.95, 0.8]))
         assert recall(nearer, self.TRUTH, 2) == 1
         assert recall(nearer, self.TRUTH, 2, of_same_set=False) == 1 / 2
+
+    def test_recall_by_other_scores_counts_exact_chunks(self):
+        compressed = ScoredList(np.array([5, 7, 4]), np.array([0.99, 0.98, 0.97]))
+        assert recall(compressed, self.TRUTH, 2, same_scores=False) == 1 / 2
+        assert recall(compressed, self.TRUTH, 3, same_scores=False) == 2 / 3
 
     def test_where_nothing_is_to_be_found_there_is_none(self):
         assert recall(ScoredList.empty(), ScoredList.empty(), 10) is None

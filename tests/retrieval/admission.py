@@ -24,6 +24,9 @@ ROOT = Path(__file__).parents[2]
 COUNT, DIMENSION, QUERIES = 900, 32, 40
 FALLS_BACK = ("faiss:hnsw",)  # to exact search, where a filter admits few
 OPTIONS = {  # of each option a setting that looks little, and one that looks more
+    "memory:compressed dimensions": ("compressed(dimensions=16)", "compressed()"),
+    "memory:compressed precision": ("compressed(precision=binary, rescore=0)", "compressed(rescore=0)"),
+    "memory:compressed rescore": ("compressed(precision=binary, rescore=0)", "compressed(precision=binary)"),
     "pgvector:hnsw m": ("hnsw(m=2, ef_search=10)", "hnsw(m=30, ef_search=10)"),
     "pgvector:hnsw ef_construction": (
         "hnsw(m=4, ef_construction=8, ef_search=10)",
@@ -32,10 +35,20 @@ OPTIONS = {  # of each option a setting that looks little, and one that looks mo
     "pgvector:hnsw ef_search": ("hnsw(ef_search=5)", "hnsw(ef_search=400)"),
     "pgvector:hnsw iterative": ("hnsw(ef_search=5)", "hnsw(ef_search=5, iterative=strict)"),
     "pgvector:hnsw storage": ("hnsw(ef_search=400, storage=binary)", "hnsw(ef_search=400)"),
+    "pgvector:hnsw dimensions": ("hnsw(ef_search=400, dimensions=16)", "hnsw(ef_search=400)"),
+    "pgvector:hnsw rescore": (
+        "hnsw(ef_search=400, storage=binary)",
+        "hnsw(ef_search=400, storage=binary, rescore=200)",
+    ),
     "pgvector:ivfflat lists": ("ivfflat(lists=50)", "ivfflat(lists=2)"),
     "pgvector:ivfflat probes": ("ivfflat(lists=50, probes=1)", "ivfflat(lists=50, probes=50)"),
     "pgvector:ivfflat iterative": ("ivfflat(lists=200)", "ivfflat(lists=200, iterative=relaxed)"),
     "pgvector:ivfflat storage": ("ivfflat(lists=2, probes=2, storage=binary)", "ivfflat(lists=2, probes=2)"),
+    "pgvector:ivfflat dimensions": ("ivfflat(lists=2, probes=2, dimensions=16)", "ivfflat(lists=2, probes=2)"),
+    "pgvector:ivfflat rescore": (
+        "ivfflat(lists=2, probes=2, storage=binary)",
+        "ivfflat(lists=2, probes=2, storage=binary, rescore=200)",
+    ),
     "chromadb:hnsw m": ("chromadb:hnsw(m=3, ef_search=10)", "chromadb:hnsw(m=40, ef_search=10)"),
     "chromadb:hnsw ef_construction": (
         "chromadb:hnsw(ef_construction=4, ef_search=10)",
@@ -45,6 +58,11 @@ OPTIONS = {  # of each option a setting that looks little, and one that looks mo
     "faiss:hnsw m": ("faiss:hnsw(m=3)", "faiss:hnsw(m=32)"),
     "faiss:hnsw ef_construction": ("faiss:hnsw(m=8, ef_construction=4)", "faiss:hnsw(m=8, ef_construction=400)"),
     "faiss:hnsw ef_search": ("faiss:hnsw(m=8, ef_search=10)", "faiss:hnsw(m=8, ef_search=400)"),
+    "faiss:hnsw storage": ("faiss:hnsw(ef_search=400, storage=int4)", "faiss:hnsw(ef_search=400)"),
+    "faiss:hnsw rescore": (
+        "faiss:hnsw(ef_search=400, storage=int4)",
+        "faiss:hnsw(ef_search=400, storage=int4, rescore=100)",
+    ),
     "faiss:ivfpq lists": ("faiss:ivfpq(lists=50, m=8)", "faiss:ivfpq(lists=2, m=8)"),
     "faiss:ivfpq probes": ("faiss:ivfpq(lists=50, m=8, probes=1)", "faiss:ivfpq(lists=50, m=8, probes=50)"),
     "faiss:ivfpq m": ("faiss:ivfpq(lists=2, m=2)", "faiss:ivfpq(lists=2, m=16)"),
@@ -93,7 +111,9 @@ def share(text: str, depth: int = 10) -> float:
     """The mean recall of a setting."""
     lists = arm(text).search(queries(), depth)
     truth = exact.find_nearest(arm(text).vectors, queries(), depth)
-    return float(np.mean([recall(one, other, depth) for one, other in zip(lists, truth, strict=True)]))
+    same = Ann.parse(text).rescores
+    pairs = zip(lists, truth, strict=True)
+    return float(np.mean([recall(one, other, depth, same_scores=same) for one, other in pairs]))
 
 
 def looking_everywhere_finds_what_exact_search_finds(text: str) -> str:

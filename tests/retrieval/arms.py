@@ -23,6 +23,7 @@ Vectors = NDArray[np.float32]
 
 # An arm of each method that looks at everything, so that it finds what exact search finds.
 WIDEST = {
+    "memory:compressed": "compressed(rescore=10000)",
     "pgvector:exact": "pgvector:exact",
     "pgvector:hnsw": "hnsw(ef_search=1000, iterative=strict)",
     "pgvector:ivfflat": "ivfflat(lists=4, probes=4)",

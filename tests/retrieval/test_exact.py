@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from apps.retrieval.search import exact
-from apps.retrieval.search.exact import TruncatedView, TruncationError, find_nearest, truncate
+from apps.retrieval.search.exact import TruncatedView, find_nearest
+from benchbench.ir.compression import TruncationError, truncate
 from benchbench.ir.ranking import RankingError
 
 

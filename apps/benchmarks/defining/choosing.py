@@ -130,8 +130,8 @@ def _list_refusals(index: Index, configuration: Configuration, *, index_only: bo
     elif dimensions is not None and configuration.ann != "exact":
         yield (
             "dimensions",
-            f"{configuration.ann} searches whole vectors; fewer dimensions are searched exactly. Leave out one of the "
-            "two, or compare them in separate benchmarks.",
+            f"{configuration.ann} does not use this axis, which is for exact search. Leave out one of the two, or give "
+            f"ann its own, such as compressed(dimensions={dimensions}).",
         )
     if configuration.use_reranker and configuration.effective_reranker == LATE_INTERACTION and not index.encoder:
         yield (

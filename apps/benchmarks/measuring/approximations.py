@@ -151,7 +151,11 @@ def _compute_recalls(
     measured = []
     for k in sorted({min(benchmark.primary_k, approximate.depth), approximate.depth}):
         each = {
-            query: recall(lists[query], truth[query].head(approximate.depth), k, of_same_set=of_same_set)
+            query: recall(
+                *(lists[query], truth[query].head(approximate.depth), k),
+                of_same_set=of_same_set,
+                same_scores=Ann.parse(approximate.ann).rescores,
+            )
             for query in queries
             if query not in instead
         }

@@ -23,11 +23,11 @@ from apps.retrieval.encoders.base import Kind
 from apps.retrieval.encoders.encoding import TextVector, compute_query_vectors, time_encoding
 from apps.retrieval.llms.asking import rewrite_query
 from apps.retrieval.search import full_text
-from apps.retrieval.search.exact import QueryTruncationError
 from apps.retrieval.search.open_indexes import OpenIndex
 from apps.retrieval.strategies.base import Answer
 from benchbench.database.tables import closing_cursors
 from benchbench.errors import BenchbenchError, UnfitWorkerError, error_text
+from benchbench.ir.compression import QueryTruncationError
 from benchbench.ir.planning import stages as planned
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.plan import Plan

@@ -21,6 +21,7 @@ from apps.retrieval.search.vectors import build_table_error, locate_vectors
 from apps.retrieval.stores import STORES
 from apps.retrieval.stores.base import Collection, Nominate, StoreError
 from apps.retrieval.stores.filling import OpenCollection, name_collection, open_collection
+from apps.retrieval.stores.memory_store import CompressedCollection
 from apps.retrieval.strategies.base import Answer
 from benchbench.calls import calling
 from benchbench.errors import UnfitWorkerError, error_text
@@ -178,7 +179,8 @@ class ApproximateView:
         if self._collection is not None:
             yield self._collection.build_nominator(self._setting, mask)
             return
-        search = pgvector.nominating(self._index, self._setting, Among(self._filter, mask), depth)
+        nominees = self._setting.count_nominees(depth)
+        search = pgvector.nominating(self._index, self._setting, Among(self._filter, mask), nominees)
         with search as (nominate, uses_index, setup_seconds):
             self.setup_seconds += setup_seconds
             if not uses_index:
@@ -186,7 +188,7 @@ class ApproximateView:
             yield nominate
 
     def _find_best(self, nominate: Nominate, query: Vectors, depth: int, mask: Mask | None) -> ScoredList:
-        ids = self._find_nominees(nominate, query, depth, mask)
+        ids = self._find_nominees(nominate, query, self._setting.count_nominees(depth), mask)
         if len(ids) < min(depth, self._count_admitted(mask)):
             if mask is not None:
                 return self._search_exactly(query, depth, mask)
@@ -223,6 +225,9 @@ class ApproximateView:
         return len(self._vectors) if mask is None else int(np.count_nonzero(mask))
 
     def _compute_scores(self, ids: Positions, query: Vectors) -> Scores:
+        if not self._setting.rescores:
+            assert isinstance(self._collection, CompressedCollection)
+            return self._collection.score(ids, query)
         return score_pairs(self._vectors.take(ids, axis=0), query)  # indexing by brackets takes 1.5 times as long
 
     def _find_nominees(self, nominate: Nominate, query: Vectors, depth: int, mask: Mask | None) -> Positions:

@@ -63,4 +63,4 @@ def make_arm(index: Index, setting: Ann, depth: int) -> dict[str, Any]:
         return pgvector.explain(index, setting, depth)
     ann_index = pgvector.make_ann_index(index, setting)
     built = {"index": ann_index.name, "bytes": ann_index.bytes, "build_seconds": ann_index.build_seconds}
-    return built | pgvector.explain(index, setting, depth)
+    return built | pgvector.explain(index, setting, setting.count_nominees(depth))

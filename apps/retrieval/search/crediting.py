@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from apps.retrieval.encoders.vector_cache import find_vectors, load_query_space
 from apps.retrieval.fingerprints import hash_text
 from apps.retrieval.models import Chunk, Index
-from apps.retrieval.search.exact import truncate
 from apps.retrieval.search.vectors import load_vectors
 from apps.retrieval.strategies import TREES
+from benchbench.ir.compression import truncate
 from benchbench.ir.ranking import score_pairs
 
 

@@ -2,11 +2,10 @@
 
 import sys
 from collections.abc import Iterable
-from typing import Literal
 
 import numpy as np
 
-from benchbench.errors import BenchbenchError
+from benchbench.ir.compression import truncate
 from benchbench.ir.ranking import RESCORE_BAND, RankingError, nominate, score_pairs, top
 from benchbench.ir.records import Mask, Positions, ScoredList, Vectors
 
@@ -94,19 +93,6 @@ def _scan_torch(block: Vectors, queries: Vectors, depth: int, device: str) -> It
     return zip(np.split(columns.cpu().numpy(), ends), np.split(nominee_scores, ends), strict=True)
 
 
-ROWS_AT_ONCE = 2**16
-
-
-class TruncationError(BenchbenchError):
-    """A vector is zero in all compared dimensions."""
-
-    code = "truncation"
-
-
-class QueryTruncationError(TruncationError):
-    """A query's vector is zero in all compared dimensions. Others of its batch may be valid."""
-
-
 class TruncatedView:
     """A view of an open index by the first `dimensions` of its vectors (n, d). Raises TruncationError."""
 
@@ -121,23 +107,3 @@ class TruncatedView:
     def find_nearest(self, queries: Vectors, depth: int, *, mask: Mask | None = None) -> list[ScoredList]:
         """Return the nearest chunks to each of `queries` (q, d) among those that `mask` (n,) admits."""
         return find_nearest(self._vectors, truncate(queries, self._dimensions, kind="query"), depth, mask=mask)
-
-
-def truncate(vectors: Vectors, dimensions: int, *, kind: Literal["chunk", "query"]) -> Vectors:
-    """Return the first `dimensions` of each vector (n, d), scaled to length 1: (n, dimensions).
-
-    Lengths are computed from float64 squares, row by row, so that the bits do not depend on the batch. Raises
-    TruncationError.
-    """
-    unit_vectors = np.empty((len(vectors), dimensions), np.float32)
-    for start in range(0, len(vectors), ROWS_AT_ONCE):
-        block = vectors[start : start + ROWS_AT_ONCE, :dimensions].astype(np.float64, order="C")
-        lengths = np.sqrt(np.einsum("nd,nd->n", block, block))
-        if not lengths.all():
-            row = start + int(np.argmin(lengths))
-            error, owner = (QueryTruncationError, "the query") if kind == "query" else (TruncationError, f"chunk {row}")
-            raise error(
-                f"The first {dimensions} dimensions of the vector of {owner} are all zero: compare more dimensions."
-            )
-        unit_vectors[start : start + ROWS_AT_ONCE] = block / lengths[:, None]
-    return unit_vectors

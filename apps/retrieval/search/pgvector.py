@@ -37,8 +37,7 @@ class AnnIndexError(BenchbenchError):
 class Storage(NamedTuple):
     """The storage of vectors in an approximate index. Inner products of unit vectors order like cosines."""
 
-    column: str
-    query: str
+    form: str  # of a `source`, which is the column or a query
     operator: str
     operators: str
     max_dimension: int
@@ -46,19 +45,11 @@ class Storage(NamedTuple):
 
 
 STORAGES = {
-    "vector": Storage("embedding", "{vector}::vector", "<#>", "vector_ip_ops", 2000, 32),
-    "halfvec": Storage(
-        "(embedding::halfvec({dimension}))", "{vector}::halfvec({dimension})", "<#>", "halfvec_ip_ops", 4000, 16
-    ),
-    "binary": Storage(
-        "(binary_quantize(embedding)::bit({dimension}))",
-        "binary_quantize({vector}::vector)::bit({dimension})",
-        "<~>",
-        "bit_hamming_ops",
-        64_000,
-        1,
-    ),
+    "vector": Storage("{source}", "<#>", "vector_ip_ops", 2000, 32),
+    "halfvec": Storage("{source}::halfvec({dimension})", "<#>", "halfvec_ip_ops", 4000, 16),
+    "binary": Storage("binary_quantize({source})::bit({dimension})", "<~>", "bit_hamming_ops", 64_000, 1),
 }
+SOURCE = "l2_normalize(subvector({vector}, 1, {dimension}))::vector({dimension})"  # of fewer dimensions
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +65,16 @@ def check_ann(index: Index, setting: Ann) -> None:
     """Check that pgvector can index vectors of this dimension with `setting`. Raises AnnIndexError."""
     if setting.compares_all or index.dimension is None:
         return
-    limits = {name: storage.max_dimension for name, storage in STORAGES.items()}
-    if index.dimension > limits[setting["storage"]]:
+    if setting["dimensions"] > index.dimension:
         raise AnnIndexError(
-            f'{setting} cannot index the {index.dimension:,} dimensions of "{index}": pgvector indexes at most '
+            f'{setting} cannot search "{index}": give at most {index.dimension:,} dimensions.',
+            field="ann",
+        )
+    limits = {name: storage.max_dimension for name, storage in STORAGES.items()}
+    dimension = setting["dimensions"] or index.dimension
+    if dimension > limits[setting["storage"]]:
+        raise AnnIndexError(
+            f'{setting} cannot index the {dimension:,} dimensions of "{index}": pgvector indexes at most '
             + ", ".join(f"{limit:,} with storage={name}" for name, limit in limits.items())
             + ".",
             field="ann",
@@ -112,7 +109,10 @@ def make_ann_index(index: Index, setting: Ann) -> AnnIndex:
 
 def name_ann_index(index: Index, setting: Ann) -> str:
     """Return the name, of at most 63 characters, of a setting's index. Settings with equal build options share it."""
-    return "_".join([index.vector_table, setting.method, *map(str, setting.build.values())])
+    build = setting.build
+    if dimensions := build.pop("dimensions", 0):  # in place of the storage's name, because names are short
+        build["storage"] = f"{setting['storage'][0]}{dimensions}"
+    return "_".join([index.vector_table, setting.method, *map(str, build.values())])
 
 
 def find_ann_index(name: str) -> AnnIndex | None:
@@ -138,19 +138,28 @@ def _build_definition(index: Index, setting: Ann, name: str) -> sql.Composable:
     options = [
         sql.SQL("{} = {}").format(sql.Identifier(option), sql.Literal(value))
         for option, value in setting.build.items()
-        if option != "storage"
+        if option not in ("storage", "dimensions")
     ]
     return sql.SQL(
-        "CREATE INDEX {name} ON {table} USING {method} ({column} {operators}) WITH ({options}) WHERE {mark}"
+        "CREATE INDEX {name} ON {table} USING {method} (({column}) {operators}) WITH ({options}) WHERE {mark}"
     ).format(
         name=sql.Identifier(name),
         table=sql.Identifier(index.vector_table),
         method=sql.SQL(setting.method),
-        column=sql.SQL(storage.column).format(dimension=sql.Literal(index.dimension)),
+        column=_render_vector(index, setting, sql.SQL("embedding")),
         operators=sql.SQL(storage.operators),
         options=sql.SQL(", ").join(options),
         mark=build_mark(name),
     )
+
+
+def _render_vector(index: Index, setting: Ann, vector: sql.Composable) -> sql.Composable:
+    """Return the expression of a vector, the column or a query, in the form that an approximate index stores."""
+    dimensions = 0 if setting.compares_all else setting["dimensions"]
+    dimension = sql.Literal(dimensions or index.dimension)
+    source = sql.SQL(SOURCE).format(vector=vector, dimension=dimension) if dimensions else vector
+    storage = STORAGES["vector" if setting.compares_all else setting["storage"]]
+    return sql.SQL(storage.form).format(source=source, dimension=dimension)
 
 
 def _build_parameters(index: Index, setting: Ann) -> dict[str, Any]:
@@ -162,7 +171,8 @@ def _build_parameters(index: Index, setting: Ann) -> dict[str, Any]:
     assert index.chunk_set is not None
     assert index.dimension is not None
     graph = 200 + 3 * 16 * setting["m"] if setting.method == "hnsw" else 50
-    needed = index.chunk_set.vector_count * (index.dimension * STORAGES[setting["storage"]].bits // 8 + graph)
+    dimension = setting["dimensions"] or index.dimension
+    needed = index.chunk_set.vector_count * (dimension * STORAGES[setting["storage"]].bits // 8 + graph)
     memory = max(MIN_BUILD_BYTES, min(needed, settings.BENCHBENCH_ANN_BUILD_BYTES))
     return {"maintenance_work_mem": f"{memory // 1024}kB", "max_parallel_maintenance_workers": str(BUILD_WORKERS)}
 
@@ -274,15 +284,14 @@ def _build_statement(index: Index, setting: Ann, among: Among) -> tuple[str, lis
     assert index.dimension is not None
     storage = STORAGES["vector" if setting.compares_all else setting["storage"]]
     condition, parameters = among.condition
-    dimension = sql.Literal(index.dimension)
     statement = sql.SQL(
-        "SELECT id FROM {table} WHERE {mark} AND {where} ORDER BY {column} {operator} {query} LIMIT %s"
+        "SELECT id FROM {table} WHERE {mark} AND {where} ORDER BY ({column}) {operator} ({query}) LIMIT %s"
     ).format(
         table=sql.Identifier(index.vector_table),
         mark=sql.SQL("true") if setting.compares_all else build_mark(name_ann_index(index, setting)),
         where=condition,
-        column=sql.SQL(storage.column).format(dimension=dimension),
+        column=_render_vector(index, setting, sql.SQL("embedding")),
         operator=sql.SQL(storage.operator),
-        query=sql.SQL(storage.query).format(vector=sql.Placeholder(), dimension=dimension),
+        query=_render_vector(index, setting, sql.SQL("%s::vector")),
     )
     return statement.as_string(connection.connection), parameters

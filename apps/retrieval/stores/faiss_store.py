@@ -11,6 +11,7 @@ from benchbench.ir.planning.ann import Ann
 from benchbench.ir.records import Positions
 
 FILE = "index.faiss"
+QUANTISERS = {"float16": "QT_fp16", "int8": "QT_8bit", "int4": "QT_4bit"}
 
 
 class FaissCollection:
@@ -41,7 +42,8 @@ class FaissCollection:
             case "hnsw":
                 graph = index.hnsw
                 options = {"m": graph.nb_neighbors(1), "ef_construction": graph.efConstruction}
-                return options | {"ef_search": self._build_parameters(setting, None).efSearch}
+                options |= {"ef_search": self._build_parameters(setting, None).efSearch, "rescore": setting["rescore"]}
+                return options | {"storage": _name_storage(faiss, index)}
             case "ivfpq":
                 options = {"lists": index.nlist, "probes": self._build_parameters(setting, None).nprobe}
                 return options | {"m": index.pq.M, "bits": index.pq.nbits}
@@ -104,7 +106,11 @@ def _build_empty(faiss: Any, dimension: int, setting: Ann) -> Any:
     by = faiss.METRIC_INNER_PRODUCT
     match setting.method:
         case "hnsw":
-            index = faiss.IndexHNSWFlat(dimension, setting["m"], by)
+            if quantiser := QUANTISERS.get(setting["storage"]):
+                kind = getattr(faiss.ScalarQuantizer, quantiser)
+                index = faiss.IndexHNSWSQ(dimension, kind, setting["m"], by)
+            else:
+                index = faiss.IndexHNSWFlat(dimension, setting["m"], by)
             index.hnsw.efConstruction = setting["ef_construction"]
             return index
         case "ivfpq":
@@ -113,3 +119,10 @@ def _build_empty(faiss: Any, dimension: int, setting: Ann) -> Any:
             index.cp.min_points_per_centroid = index.pq.cp.min_points_per_centroid = 1  # avoids warnings on stderr
             return index
     return faiss.IndexFlatIP(dimension)
+
+
+def _name_storage(faiss: Any, index: Any) -> str:
+    """Return the form of the vectors in a graph."""
+    vectors = faiss.downcast_index(index.storage)
+    names = {getattr(faiss.ScalarQuantizer, name): storage for storage, name in QUANTISERS.items()}
+    return names[vectors.sq.qtype] if isinstance(vectors, faiss.IndexScalarQuantizer) else "float32"

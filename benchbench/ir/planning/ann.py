@@ -29,9 +29,19 @@ class Option(NamedTuple):
 # Defaults and bounds are the store's own, so a bare "hnsw" is pgvector's default. Product quantisation has no default
 # of `m`, in FAISS and in LanceDB.
 STORAGE = Option("vector", one_of("vector", "halfvec", "binary"), builds=True)
+# `rescore` is the number of nominees that full vectors score again, at least the depth.
+RESCORE = Option(1, int_between(1, 100_000))
+DIMENSIONS = Option(0, int_between(0, 16_000), builds=True)  # the first so many; 0: all
 SUBVECTORS = Option(16, int_between(1, 1024), builds=True)
 STORES: dict[str, dict[str, dict[str, Option]]] = {
-    "memory": {"exact": {}},
+    "memory": {
+        "exact": {},
+        "compressed": {
+            "dimensions": DIMENSIONS,
+            "precision": Option("int8", one_of("float32", "float16", "int8", "binary"), builds=True),
+            "rescore": Option(100, int_between(0, 100_000)),  # 0: the compressed scores decide
+        },
+    },
     "pgvector": {
         "exact": {},
         "hnsw": {
@@ -40,12 +50,16 @@ STORES: dict[str, dict[str, dict[str, Option]]] = {
             "ef_search": Option(40, int_between(1, 1000)),
             "iterative": Option("off", one_of("off", "strict", "relaxed")),
             "storage": STORAGE,
+            "dimensions": DIMENSIONS,
+            "rescore": RESCORE,
         },
         "ivfflat": {
             "lists": Option(100, int_between(1, 32768), builds=True),
             "probes": Option(1, int_between(1, 32768)),
             "iterative": Option("off", one_of("off", "relaxed")),
             "storage": STORAGE,
+            "dimensions": DIMENSIONS,
+            "rescore": RESCORE,
         },
     },
     "sqlite_vec": {"exact": {}},
@@ -63,6 +77,8 @@ STORES: dict[str, dict[str, dict[str, Option]]] = {
             "m": Option(32, int_between(2, 100), builds=True),
             "ef_construction": Option(40, int_between(4, 1000), builds=True),
             "ef_search": Option(16, int_between(1, 10_000)),
+            "storage": Option("float32", one_of("float32", "float16", "int8", "int4"), builds=True),
+            "rescore": RESCORE,
         },
         "ivfpq": {
             "lists": Option(100, int_between(1, 32768), builds=True),
@@ -80,7 +96,12 @@ STORES: dict[str, dict[str, dict[str, Option]]] = {
         },
     },
 }
-STORE_OF = {"exact": "memory", "hnsw": "pgvector", "ivfflat": "pgvector"}  # of a method that is named alone
+STORE_OF = {
+    "exact": "memory",
+    "compressed": "memory",
+    "hnsw": "pgvector",
+    "ivfflat": "pgvector",
+}  # of a method that is named alone
 
 
 def format_method(store: str, method: str) -> str:
@@ -118,7 +139,7 @@ class Ann:
     `str` gives the canonical text of a setting, so equal settings are equal texts. It names the store unless the method
     implies it, then the options in order without those at their default. `storage` is the form of the vectors in
     pgvector's index: `halfvec` rounds to 16 bits, `binary` keeps the signs. The candidates of every store are scored
-    again from the full vectors.
+    again from the full vectors, unless `rescores` is false.
     """
 
     method: str
@@ -159,12 +180,22 @@ class Ann:
         return self.method == "exact"
 
     @property
+    def rescores(self) -> bool:
+        """Return whether the scores of full vectors decide; else those of the compressed ones do."""
+        return dict(self.options).get("rescore") != 0
+
+    def count_nominees(self, depth: int) -> int:
+        """Return how many chunks the store nominates for a search for `depth` chunks."""
+        return max(depth, int(dict(self.options).get("rescore", 0)))
+
+    @property
     def build(self) -> dict[str, Value]:
         """Return the options that shape the index itself. Settings of one method that agree in them share an index."""
         return {name: value for name, value in self.options if self._options[name].builds}
 
     def describe_shortfall(self, depth: int) -> str:
         """Return a sentence if the settings are too narrow for a search for `depth` chunks, else ""."""
+        depth = self.count_nominees(depth)
         if self.method != "hnsw" or self["ef_search"] >= depth:
             return ""
         if self.store == "faiss":  # which then finds what it finds
@@ -187,18 +218,23 @@ class Ann:
         return STORES[self.store][self.method]
 
 
-def recall(retrieved: ScoredList, truth: ScoredList, k: int, *, of_same_set: bool = True) -> float | None:
+def recall(
+    retrieved: ScoredList, truth: ScoredList, k: int, *, of_same_set: bool = True, same_scores: bool = True
+) -> float | None:
     """Return the share of the exact list's first `k` that an approximate list has among its first `k`; None if empty.
 
     Both have the same scores. A chunk counts if its score reaches that of the last exact one, so equally near chunks
     are interchangeable. The two may be searches of different sets, because a strategy that continues below another
     document sees other, perhaps nearer, chunks. Then a nearer chunk must be in the exact list as well.
+    Without `same_scores`, a chunk counts by its score in the exact list.
     """
     expected = min(k, len(truth))
     if not expected:
         return None
     first = retrieved.head(k)
     counts = first.scores >= truth.scores[expected - 1]
+    if not same_scores:
+        counts = np.isin(first.ids, truth.ids[truth.scores >= truth.scores[expected - 1]])
     if not of_same_set:
         counts &= np.isin(first.ids, truth.ids) | (first.scores == truth.scores[expected - 1])
     return min(int(np.sum(counts)), expected) / expected
@@ -265,7 +301,7 @@ def _check_option(method: str, options: Mapping[str, Option], name: str, value: 
 
 def _check_together(options: Mapping[str, Any]) -> None:
     """Refuse what pgvector would refuse or ignore, and what means nothing to any store."""
-    if "storage" in options and "m" in options and options["ef_construction"] < 2 * options["m"]:
+    if "iterative" in options and "m" in options and options["ef_construction"] < 2 * options["m"]:
         raise AnnError(
             f"ef_construction: {options['ef_construction']} is less than twice m, which is "
             f"{options['m']}; raise it to {2 * options['m']}."
