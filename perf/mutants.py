@@ -10,7 +10,6 @@ Not in the list, since they cannot matter:
 
 - the checksum of a record's header in a pack: that of its content covers key and content, so a damaged header can only
   make records count as missing, and they are added again;
-- the owner in `Lease.held()`: an attempt number recurs only after a give-back, whose owner has ended;
 - a store filled in place after its folder was cleared: the marker is written last, others wait for the lock, and an
   open collection is never cleared.
 """
@@ -53,6 +52,7 @@ LEASING = "apps/operations/leasing.py"
 OF_CLOCKS = "tests/operations/test_clocks.py::test_"
 OF_FOLDERS = "tests/retrieval/test_stores.py::TestAFolder::test_"
 OF_GROWING = "tests/retrieval/test_raptor.py::TestGrowing::test_"
+OF_STRAGGLERS = "tests/operations/test_stragglers.py::test_"
 OF_LEASING = "tests/operations/test_leasing.py::test_"
 STORE_VALUES = (
     "store_values(\n            batch, benchmark.measures, values.query_ids, values.values_by_run, hash_of_truth, "
@@ -91,7 +91,7 @@ MUTANTS = [
         "holding-lost",
         "What is stored before the end does not see that the lease was lost before.",
         LEASING,
-        {"            if not self.find_row().exists():\n                raise Stopped\n": ""},
+        {"            if not self.find_work().exists():\n                raise Stopped\n": ""},
         [OF_LEASING + "superseded_attempt_stores_nothing"],
     ),
     Mutant(
@@ -100,6 +100,20 @@ MUTANTS = [
         LEASING,
         {"            attempts=self.batch.attempts,\n": ""},
         [OF_LEASING + "superseded_attempt_stores_nothing"],
+    ),
+    Mutant(
+        "commit-both",
+        "A straggler and its backup may store at once.",
+        LEASING,
+        {"                _lock_work(self.batch)\n": "                pass\n"},
+        [OF_STRAGGLERS + "of_two_commits_at_once_the_second_stores_nothing"],
+    ),
+    Mutant(
+        "backup-owns",
+        "A backup ends the attempt of the worker that has the lease.",
+        LEASING,
+        {"self.find_work().filter(lease_owner=self.batch.lease_owner)": "self.find_work()"},
+        [OF_STRAGGLERS + "failing_backup_costs_no_attempt"],
     ),
     Mutant(
         "claim-leases",

@@ -15,8 +15,9 @@ from apps.benchmarks.defining.creating import require_current, require_searched
 from apps.benchmarks.measuring.again import require_unmeasured
 from apps.benchmarks.models import Benchmark, Run, StageList
 from apps.benchmarks.planning import add_sources, count_query_units, estimate_costs, needs_preparing, plan_of
+from apps.operations.handlers import MAY_RUN_TWICE
 from apps.operations.launching import cancel_operation, start_operation
-from apps.operations.models import Operation, Status
+from apps.operations.models import Operation, Priority, Status
 from apps.retrieval.availability import (
     describe_missing,
     list_index_requirements,
@@ -30,7 +31,7 @@ from benchbench.deleting import delete_unused
 from benchbench.errors import ConflictError
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.plan import Plan
-from benchbench.ir.planning.stages import EncodeStage
+from benchbench.ir.planning.stages import AskStage, EncodeStage, EngineStage, RewriteStage
 
 UNFINISHED = (Run.Status.PENDING, Run.Status.INDEXING, Run.Status.EVALUATING, Run.Status.CANCELLED)
 MAX_BATCH = 500  # queries; a batch holds its results in memory until it commits
@@ -38,11 +39,12 @@ BATCHES = 8  # at least in a short benchmark, so that it shows progress and two 
 MIN_SHARE = 0.5  # of BENCHBENCH_BATCH_SECONDS; in shorter batches the fixed cost would be noticeable
 
 
-def launch(benchmark: Benchmark, *, by: User | None = None) -> Operation:
+def launch(benchmark: Benchmark, *, by: User | None = None, priority: str = Priority.NORMAL) -> Operation:
     """Start the unfinished runs of a benchmark. Skips completed and failed runs, and queries with results.
 
     The operation counts against the quota of `by`, by default the benchmark's owner. Raises ConflictError if the
-    benchmark is running, has nothing left to do, or its mapping or an index is not ready. Raises QuotaError.
+    benchmark is running, has nothing left to do, or its mapping or an index is not ready. Raises QuotaError, and
+    PriorityError for a high priority unless `by` is a superuser.
     """
     require_searched(benchmark, "start")
     require_current(benchmark.mapping)
@@ -75,6 +77,7 @@ def launch(benchmark: Benchmark, *, by: User | None = None) -> Operation:
             queue="gpu",
             batches=[({"prepare": True}, 0)] if needs_preparing(plan) else split_batches(benchmark, runs, plan),
             parameters={"run_ids": [str(run.pk) for run in runs]},
+            priority=priority,
         )
         Benchmark.objects.filter(pk=benchmark.pk).update(operation=operation)
     refresh(benchmark)
@@ -119,8 +122,9 @@ def split_batches(
         size = MAX_BATCH  # an open loop is one: the queues of a busy engine build up over its length
     units = sum(map(count_query_units, plans))
     groups = [sorted(queries[start : start + size]) for start in range(0, len(queries), size)]
+    asks = any(isinstance(stage, AskStage | RewriteStage | EngineStage) for stage in plan.stages)
     for group in sorted(groups):
-        yield {"query_ids": group, "alone": isolated}, units * len(group)
+        yield {"query_ids": group, "alone": isolated, MAY_RUN_TWICE: not (isolated or asks)}, units * len(group)
 
 
 def choose_batch_size(queries: int, seconds: float) -> int:

@@ -44,8 +44,17 @@ def workers_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
 
 @admin.register(Operation)
 class OperationAdmin(FactAdmin):
-    list_display = ("__str__", "works_on", "status_label", "owner", "started_by", "created_at", "finished_at")
-    list_filter = ("kind", "status", "queue")
+    list_display = (
+        "__str__",
+        "works_on",
+        "status_label",
+        "priority",
+        "owner",
+        "started_by",
+        "created_at",
+        "finished_at",
+    )
+    list_filter = ("kind", "status", "queue", "priority")
     list_select_related = ("started_by",)
     search_fields = ("=id", "=subject_id", "error")
     search_help_text = "Id of the operation or its object, or words of its error"
@@ -63,6 +72,7 @@ class OperationAdmin(FactAdmin):
                     ("created_at", "started_by"),
                     ("started_at", "finished_at"),
                     ("owner", "queue"),
+                    "priority",
                     "total_units",
                 )
             },
@@ -122,7 +132,7 @@ class BatchAdmin(LargeAdmin):
     ordering = ("operation_id", "ordinal")
     fieldsets = (
         (None, {"fields": (("state", "attempts"), ("started_at", "finished_at"), ("units", "done_units"), "error")}),
-        ("Lease", {"fields": (("lease_owner", "lease_until"),)}),
+        ("Lease", {"fields": (("lease_owner", "lease_until"), "backup_owner")}),
         ("Details", {"classes": ("collapse",), "fields": ("payload", "result")}),
     )
 

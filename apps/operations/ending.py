@@ -16,6 +16,7 @@ from apps.operations.handlers import HANDLERS, go_on, import_handler, load_handl
 from apps.operations.leasing import ACTIVE, filter_claimable
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.workers.limits import HeldError, end_lost_sessions, limited_transaction
+from apps.operations.workers.stragglers import filter_stragglers
 from benchbench.database.failures import was_ended
 from benchbench.decimals import counted
 from benchbench.errors import error_text
@@ -139,15 +140,17 @@ def sweep() -> int:
     """Repair operations after failures. Return the number of batches enqueued.
 
     End the transactions of attempts that lost their leases. Fail batches whose last attempt expired. Conclude
-    operations whose worker died after the last batch. Enqueue claimable batches without a job. Call `tidy` of all
-    handlers. Any process may call it at any time: each step is conditional or idempotent, and does not wait for locks.
+    operations whose worker died after the last batch. Enqueue claimable batches without a job, and stragglers once
+    nothing else is left of their operation. Call `tidy` of all handlers. Any process may call it at any time: each step
+    is conditional or idempotent, and does not wait for locks.
     """
     end_lost_sessions()
     waiting: dict[str, list[Batch]] = {}
     for operation in Operation.objects.filter(status__in=ACTIVE):
         try:
             if not settle(operation):
-                waiting.setdefault(operation.queue, []).extend(filter_claimable(operation.batches.all()))
+                rows = operation.batches.all()
+                waiting.setdefault(operation.queue, []).extend(filter_claimable(rows) or filter_stragglers(rows))
         except Exception as error:
             if was_ended(error):
                 raise
@@ -156,7 +159,9 @@ def sweep() -> int:
     for queue, batches in waiting.items():
         present = queueing.list_job_ids(queue) if batches else set()
         if missing := [batch for batch in batches if queueing.name_job(batch) not in present]:
-            log.warning("On %s, %s had no job and were enqueued again.", queue, counted(len(missing), "batch"))
+            log.warning(
+                "On %s, %s had no job, or take long, and were enqueued again.", queue, counted(len(missing), "batch")
+            )
             queueing.pass_on(queue, *missing)  # under new names: a worker may still run a job believed lost
             enqueued += len(missing)
     for kind in HANDLERS:

@@ -20,6 +20,7 @@ HANDLERS = {
     Operation.Kind.LLM_JUDGING: "apps.judging.tasks.handler",
     Operation.Kind.MEASURE: "apps.benchmarks.tasks.measuring_handler",
 }
+MAY_RUN_TWICE = "may_run_twice"  # in the payload of a batch without exclusive times and without questions to servers
 PREPARATION = "preparation"  # in the parameters of an operation that a benchmark waits for
 PROCEED = "apps.benchmarks.preparing.proceed"
 

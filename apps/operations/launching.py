@@ -11,10 +11,10 @@ from django.db import IntegrityError, transaction
 from apps.operations import events
 from apps.operations.ending import conclude, end_operation
 from apps.operations.leasing import add_batches
-from apps.operations.models import Operation, Status
+from apps.operations.models import Operation, Priority, Status
 from apps.operations.workers.limits import HeldError, end_blockers
 from benchbench.database.failures import read_again, refresh
-from benchbench.errors import ConflictError
+from benchbench.errors import BenchbenchError, ConflictError
 
 # Per kind: the noun for messages, and the setting with the limit per user.
 QUOTAS = {
@@ -57,6 +57,13 @@ class OperationActiveError(ConflictError):
     code = "operation_active"
 
 
+class PriorityError(BenchbenchError):
+    """The user may not start work of this priority."""
+
+    code = "permission_denied"
+    status = 403
+
+
 def start_operation(
     kind: Operation.Kind,
     *,
@@ -65,17 +72,26 @@ def start_operation(
     by: User | None = None,
     queue: str = "default",
     parameters: dict[str, Any] | None = None,
+    priority: str = Priority.NORMAL,
 ) -> Operation:
     """Create an operation with its first batches (payload, units of work) and put them on `queue` after commit.
 
     All users who see the subject can watch it. The user `by` starts it, and it counts against their quota. Raises
-    OperationActiveError if another operation of the kind is active on the subject, QuotaError above the quota.
+    OperationActiveError if another operation of the kind is active on the subject, QuotaError above the quota, and
+    PriorityError for a high priority unless `by` is a superuser.
     """
+    if priority == Priority.HIGH and by is not None and not by.is_superuser:
+        raise PriorityError("Only superusers may start work of high priority: choose normal or low.", field="priority")
     try:
         with transaction.atomic():
             require_room(by, kind)
             operation = Operation.objects.create(
-                kind=kind, subject_id=subject_id, started_by=by, queue=queue, parameters=parameters or {}
+                kind=kind,
+                subject_id=subject_id,
+                started_by=by,
+                queue=queue,
+                parameters=parameters or {},
+                priority=priority,
             )
             add_batches(operation, batches)
     except IntegrityError as error:

@@ -18,6 +18,7 @@ from django.db.models import F, Max, Q, QuerySet
 from django.db.models.functions import Coalesce, Now
 
 from apps.operations import events, queueing
+from apps.operations.handlers import MAY_RUN_TWICE
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.workers.limits import limited_transaction, meanwhile, repeat
 from apps.operations.workers.watchdog import Ending, is_overdue
@@ -53,10 +54,13 @@ def filter_claimable(batches: QuerySet[Batch], owner: str | None = None) -> Quer
     All conditions are on the row itself, so that PostgreSQL checks them again when two workers race.
     """
     free = Q(state=Batch.State.PENDING) | Q(state=Batch.State.RUNNING, lease_until__lt=Now())
-    active = Operation.objects.filter(status__in=ACTIVE).values("pk")
-    if owner is not None:
-        active = active.exclude(unfit_workers__has_key=owner)
-    return batches.filter(free, attempts__lt=settings.BENCHBENCH_MAX_ATTEMPTS, operation_id__in=active)
+    return batches.filter(free, attempts__lt=settings.BENCHBENCH_MAX_ATTEMPTS, operation_id__in=select_active(owner))
+
+
+def select_active(owner: str | None) -> QuerySet[Operation, Any]:
+    """Return the ids of the active operations, without those that `owner` released."""
+    active = Operation.objects.filter(status__in=ACTIVE)
+    return (active if owner is None else active.exclude(unfit_workers__has_key=owner)).values("pk")
 
 
 def claim(batch_id: int, owner: str) -> Batch | None:
@@ -69,6 +73,7 @@ def claim(batch_id: int, owner: str) -> Batch | None:
             state=Batch.State.RUNNING,
             attempts=F("attempts") + 1,
             lease_owner=owner,
+            backup_owner="",
             lease_until=_lease_end(),
             started_at=Now(),
             done_units=0,
@@ -101,7 +106,7 @@ def _lease_end() -> Any:
 
 
 class Lease:
-    """A worker's lease of one attempt at a batch. Use it as a context manager: a thread renews it."""
+    """A worker's lease of one attempt at a batch, or its backup. Use it as a context manager: a thread renews it."""
 
     def __init__(self, batch: Batch, *, on_tick: Callable[[], None] | None = None) -> None:
         self.batch = batch
@@ -114,11 +119,16 @@ class Lease:
         self._lost = threading.Event()
 
     def find_row(self) -> QuerySet[Batch]:
-        """Return the batch's row as a query set, empty if this attempt has lost the lease."""
+        """Return the batch's row as a query set, empty if this attempt has lost the lease, or for a backup."""
+        return self.find_work().filter(lease_owner=self.batch.lease_owner)
+
+    def find_work(self) -> QuerySet[Batch]:
+        """Return the batch's row as a query set, empty once this attempt or backup may not commit it."""
+        owner = self.batch.lease_owner
         return Batch.objects.filter(
+            Q(lease_owner=owner) | Q(backup_owner=owner),
             pk=self.batch.pk,
             state=Batch.State.RUNNING,
-            lease_owner=self.batch.lease_owner,
             attempts=self.batch.attempts,
         )
 
@@ -135,7 +145,7 @@ class Lease:
             self._on_tick()
 
     def _is_needed(self) -> bool:
-        return self.find_row().filter(operation__status__in=ACTIVE).exists()
+        return self.find_work().filter(operation__status__in=ACTIVE).exists()
 
     @contextmanager
     def interrupting(self) -> Iterator[None]:
@@ -184,7 +194,9 @@ class Lease:
         """
         with limited_transaction():
             _lock_active(self.batch.operation, alone=alone)
-            if not self.find_row().exists():
+            if self.batch.payload.get(MAY_RUN_TWICE):
+                _lock_work(self.batch)
+            if not self.find_work().exists():
                 raise Stopped
             yield
 
@@ -207,8 +219,10 @@ class Lease:
             yield
             # Lock the row only now, so that the lease can be renewed while much is stored. If two attempts store at
             # once, one finds here that it lost the lease, and rolls back.
-            ended = self.find_row().update(
+            ended = self.find_work().update(
                 state=Batch.State.DONE,
+                lease_owner=self.batch.lease_owner,
+                started_at=self.batch.started_at,
                 done_units=F("units"),
                 result=result or {},
                 error="",
@@ -236,10 +250,11 @@ class Lease:
 
         A hanging process does not renew. If the lease is lost or the work not needed, the process must end soon.
         """
-        if is_overdue() or not self.find_row().update(lease_until=_lease_end()):
-            self._lost.set()
-        if not self._lost.is_set() and self._is_needed():
-            return False
+        if not is_overdue():
+            self.find_row().update(lease_until=_lease_end())
+            if self._is_needed():
+                return False
+        self._lost.set()
         self._ending.begin()
         if self._ended.is_set():  # the block ended meanwhile: do not end the next batch
             self._ending.end()
@@ -260,6 +275,12 @@ def _lock_active(operation: Operation, *, alone: bool) -> None:
         )
         if cursor.fetchone() is None:
             raise Stopped
+
+
+def _lock_work(batch: Batch) -> None:
+    """Let one of two workers store a batch at a time, so that the second finds it done and not its rows."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"batch {batch.pk}"])
 
 
 def add_batches(operation: Operation, batches: Iterable[tuple[dict[str, Any], int]]) -> None:

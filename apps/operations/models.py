@@ -24,6 +24,14 @@ class Status(models.TextChoices):
         return (cls.PENDING, cls.RUNNING)
 
 
+class Priority(models.TextChoices):
+    """The order of operations on a queue, first to last."""
+
+    HIGH = "high"
+    NORMAL = "normal"
+    LOW = "low"
+
+
 class Operation(PublicModel):
     """A long piece of work on one object, split into batches that any worker can claim.
 
@@ -49,6 +57,13 @@ class Operation(PublicModel):
         help_text="User whose quota it counts against. Empty: a command without an owner, or a deleted user.",
     )
     queue = models.CharField(max_length=32, default="default")
+    priority = models.CharField(
+        max_length=8,
+        choices=Priority,
+        default=Priority.NORMAL,
+        db_default=Priority.NORMAL,
+        help_text="Workers take batches of a higher priority first. Scheduled benchmarks have a low one.",
+    )
     status = models.CharField(max_length=16, choices=Status, default=Status.PENDING)
     parameters = models.JSONField(default=dict, blank=True)
     total_units = models.PositiveBigIntegerField(default=0, help_text="Units of work over all batches.")
@@ -152,6 +167,13 @@ class Batch(models.Model):
     attempts = models.PositiveSmallIntegerField(default=0)
     lease_owner = models.CharField(max_length=100, blank=True)
     lease_until = models.DateTimeField(null=True, blank=True)
+    backup_owner = models.CharField(
+        max_length=100,
+        db_default="",
+        blank=True,
+        editable=False,
+        help_text="Worker that does the batch too, because it took long.",
+    )
     result = models.JSONField(default=dict, blank=True, help_text="The batch's part of the progress.")
     waits_for = models.TextField(blank=True, help_text="Why its worker cannot start yet.")
     hung = models.JSONField(
@@ -171,6 +193,10 @@ class Batch(models.Model):
         indexes = [
             # Sweeping: running batches whose lease has expired.
             models.Index(fields=["lease_until"], condition=Q(state="running"), name="batch_leases"),
+            # Claiming and concluding: what is left of an operation.
+            models.Index(fields=["operation", "ordinal"], condition=~Q(state="done"), name="batch_left"),
+            # Taking turns: when an operation was served last.
+            models.Index(fields=["operation", "-started_at"], name="batch_served"),
         ]
         constraints = [
             models.UniqueConstraint(fields=["operation", "ordinal"], name="batch_ordinal"),

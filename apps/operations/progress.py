@@ -74,6 +74,7 @@ def snapshot(operation: Operation) -> dict[str, Any]:
         "owner_id": subject.owner_id if subject else None,
         "started_by": operation.started_by.username if operation.started_by else None,
         "queue": operation.queue,
+        "priority": operation.priority,
         "status": operation.status,
         "error": operation.error or None,
         "created_at": timestamp(operation.created_at),

@@ -13,12 +13,12 @@ from typing import Any
 import django_rq
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Count, Exists, OuterRef, Subquery
+from django.db.models import Case, Count, Exists, OuterRef, Q, Subquery, When
 from django.db.models.functions import Now
 from redis.exceptions import RedisError
 from rq.job import Job
 
-from apps.operations.models import Batch, Operation
+from apps.operations.models import Batch, Operation, Priority
 
 log = logging.getLogger(__name__)
 JOB = "apps.operations.working.work_batch"
@@ -170,7 +170,7 @@ def _load_signs(queue: str) -> dict[str, str]:
 
 
 def count_ahead(operation: Operation) -> int | None:
-    """Return the number of waiting operations queued before this one; None once it has started or ended.
+    """Return the number of waiting operations served before this one; None once it has started or ended.
 
     Running operations do not count: they take turns with the waiting ones (`workers.turns`).
     """
@@ -179,11 +179,17 @@ def count_ahead(operation: Operation) -> int | None:
 
 def count_each_ahead(operations: Sequence[Operation]) -> dict[Operation, int | None]:
     """Return `count_ahead` of each operation, in one query."""
-    earlier = Operation.objects.filter(
-        queue=OuterRef("queue"), status="pending", created_at__lt=OuterRef("created_at")
-    ).order_by()
+    rank = Case(*(When(priority=value, then=number) for number, value in enumerate(Priority.values)))
+    earlier = (
+        Operation.objects.alias(rank=rank)
+        .filter(queue=OuterRef("queue"), status="pending")
+        .filter(Q(rank__lt=OuterRef("rank")) | Q(rank=OuterRef("rank"), created_at__lt=OuterRef("created_at")))
+        .order_by()
+    )
     begun = Batch.objects.filter(operation=OuterRef("pk")).exclude(state=Batch.State.PENDING)
-    waiting = Operation.objects.filter(~Exists(begun), pk__in=[operation.pk for operation in operations])
+    waiting = Operation.objects.alias(rank=rank).filter(
+        ~Exists(begun), pk__in=[operation.pk for operation in operations]
+    )
     counts = waiting.annotate(ahead=Subquery(earlier.values("queue").annotate(n=Count("pk")).values("n")))
     ahead = {key: number or 0 for key, number in counts.values_list("pk", "ahead")}
     return {operation: ahead.get(operation.pk) if operation.is_active else None for operation in operations}

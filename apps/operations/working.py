@@ -21,6 +21,7 @@ from apps.operations.models import Batch, Operation, Status
 from apps.operations.waiting import hold_host
 from apps.operations.workers import watchdog
 from apps.operations.workers.limits import HeldError, limited_transaction, name_session
+from apps.operations.workers.stragglers import claim_backup
 from apps.operations.workers.turns import take_turn
 from apps.operations.workers.watchdog import Note
 from benchbench.busy import clean_line
@@ -64,13 +65,15 @@ def _span(name: str, facts: dict[str, Any]) -> AbstractContextManager[Any]:
 
 
 def perform_batch(batch_id: int, *, owner: str, on_tick: Callable[[], None] | None = None) -> bool:
-    """Claim a batch, do it, and conclude its operation if it was the last. Return whether the batch was claimed.
+    """Claim a batch, or a straggler as its backup, do it, and conclude its operation if it was the last.
+
+    Returns whether the batch was claimed.
 
     An exception costs the batch one attempt; after the last, the batch and its operation fail. A BenchbenchError would
     recur, so the batch fails at once. UnfitWorkerError releases the batch to other workers: `owner` takes no batch of
     this operation again. HeldError, for a lock that was not released in time, releases it to all workers.
     """
-    batch = claim(batch_id, owner)
+    batch = claim(batch_id, owner) or claim_backup(batch_id, owner)
     if batch is None:
         return False
     began, kind, outcome = time.monotonic(), batch.operation.kind, FAILED

@@ -14,6 +14,7 @@ from django.db.models import Max
 from django.utils import timezone
 from numpy.typing import NDArray
 
+from apps.operations.handlers import MAY_RUN_TWICE
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation
 from apps.retrieval.building import IndexingError, cut_ranges, find_missing_positions
@@ -69,7 +70,7 @@ def plan_batches(index: Index, operation: Operation) -> BatchSpecs:
 def encode_batches(positions: Positions, new: NDArray[np.bool_], size: int) -> BatchSpecs:
     """Return the batches that encode ascending positions, each with at most `size` positions `new` (n,)."""
     spans = cut_ranges(positions, new, size)
-    return [({"part": "encode", "start": start, "end": end}, end - start) for start, end in spans]
+    return [({"part": "encode", "start": start, "end": end, MAY_RUN_TWICE: True}, end - start) for start, end in spans]
 
 
 def grow(index: Index, batch: Batch, lease: Lease) -> None:

@@ -202,9 +202,10 @@ class TestBenchmark:
         assert set(Run.objects.values_list("index__name", flat=True)) == {"keywords"}
 
     def test_it_is_made_started_watched_and_cancelled(self, admin_client: Client, library: Mapping) -> None:
-        response = self.post(admin_client, library, start="1")
+        response = self.post(admin_client, library, start="1", priority="high")
         benchmark = Benchmark.objects.get()
         assert benchmark.status == "running"
+        assert benchmark.operation.priority == "high"
         assert benchmark.seed == 7
         assert response.redirect_chain[-1][0] == reverse("admin:benchmark_results", args=[benchmark.pk])
         page = response.content.decode()

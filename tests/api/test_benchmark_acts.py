@@ -173,9 +173,18 @@ def test_it_starts_and_ends_and_does_not_start_again(callers: Callers, library: 
 def test_act_with_an_unused_key_starts_nothing(callers: Callers, library: Mapping, act: str) -> None:
     row = made(callers.owner, library)
     refused = callers.owner.post(f"{PATH}/{row.pk}/{act}", {"dry_run": True})
-    assert_refused(refused, 400, told="No key is allowed here: leave out 'dry_run'.")
+    told = "Unknown key: use priority." if act == "start" else "No key is allowed here: leave out 'dry_run'."
+    assert_refused(refused, 400, told=told)
     row.refresh_from_db()
     assert row.status == Status.PENDING
+
+
+def test_it_starts_with_an_allowed_priority(callers: Callers, library: Mapping) -> None:
+    row = made(callers.owner, library)
+    refused = callers.owner.post(f"{PATH}/{row.pk}/start", {"priority": "high"})
+    assert_refused(refused, 403, "permission_denied", "choose normal or low")
+    operation = done(callers.owner.post(f"{PATH}/{row.pk}/start", {"priority": "low"}), 200)["operation_uuid"]
+    assert callers.owner.get(f"/operations/{operation}").json()["priority"] == "low"
 
 
 def test_it_cancels_and_resumes(callers: Callers, library: Mapping) -> None:

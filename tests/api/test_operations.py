@@ -27,7 +27,7 @@ from tests.factories import make_benchmark, make_collection, make_dataset, make_
 
 PATH = "/operations"
 LISTED = {
-    *("operation_id", "kind", "subject_id", "owner_id", "started_by", "queue", "status", "error"),
+    *("operation_id", "kind", "subject_id", "owner_id", "started_by", "queue", "priority", "status", "error"),
     *("created_at", "started_at", "finished_at"),
 }
 

@@ -17,7 +17,7 @@ from apps.benchmarks.schedules.starting import start_due, start_now
 from apps.benchmarks.schedules.times import find_next_time
 from apps.mappings.models import Mapping
 from apps.operations import queueing
-from apps.operations.models import Status
+from apps.operations.models import Operation, Status
 from apps.operations.timing import TimedJob, enqueue_due, make_scheduler, schedule
 from apps.operations.working import wait
 from apps.results.repeats import end_repeat
@@ -83,6 +83,7 @@ def test_missed_times_start_one_benchmark(due):
     due.refresh_from_db()
     assert due.next_run == find_next_time(due.cron, timezone.now())
     assert repeat.benchmark.status == Status.RUNNING or Benchmark.objects.get(pk=repeat.benchmark_id).operation
+    assert Operation.objects.get(kind="benchmark").priority == "low"
 
 
 def test_two_schedulers_start_one_benchmark(due):

@@ -1,14 +1,16 @@
 """Workers frozen in a transaction: others do not wait; the transaction is rolled back."""
 
 import time
+from datetime import timedelta
 
 import pytest
 from django.db import connection
+from django.db.models.functions import Now
 
 from apps.benchmarks.launching import cancel
 from apps.benchmarks.models import Benchmark
 from apps.operations.launching import cancel_operation
-from apps.operations.models import Operation
+from apps.operations.models import Batch, Operation
 from apps.operations.workers.limits import WORKER
 from apps.retrieval.models import Index
 from tests.faults.kit import Crew, Scenario, scenarios, sessions, survive, until
@@ -28,6 +30,18 @@ FROZEN = scenarios(
     measure: commit stored, finished
     """,
 )
+
+LATE = scenarios("freeze", "benchmark: searched, commit stored", settings={"BENCHBENCH_LEASE_SECONDS": 3600})
+
+
+@pytest.mark.parametrize("scenario", LATE, ids=str)
+def test_idle_worker_does_a_stragglers_batch_too(crew: Crew, scenario: Scenario) -> None:
+    def age() -> None:
+        Batch.objects.filter(state="running").update(started_at=Now() - timedelta(minutes=1))
+
+    batches = survive(crew, scenario, meanwhile=age).batches
+    backups = batches.exclude(backup_owner="")
+    assert list(backups.values_list("lease_owner", "attempts")) == [(backups.get().backup_owner, 1)]
 
 
 @pytest.mark.parametrize("scenario", FROZEN, ids=str)

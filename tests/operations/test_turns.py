@@ -1,5 +1,6 @@
 """Whose batch a worker takes next, where several operations wait."""
 
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,6 +13,7 @@ from django.db import connection
 
 from apps.operations import queueing
 from apps.operations.ending import sweep
+from apps.operations.launching import PriorityError, start_operation
 from apps.operations.leasing import claim, get_this_worker
 from apps.operations.management.commands.worker import Command
 from apps.operations.models import Batch, Operation
@@ -124,3 +126,24 @@ def test_job_of_a_finished_batch_runs_another_batch(handler):
     work_batch(batch.pk)
     assert second.batches.get().state == "done"
     assert queueing.list_job_ids("default") == set()
+
+
+def test_higher_priority_comes_first_and_turns_within_it(handler):
+    ada, bob = User.objects.create(username="ada"), User.objects.create(username="bob")
+    low, first, second = start(bob, batches=1), start(ada, batches=2), start(bob, batches=1)
+    Operation.objects.filter(pk=low.pk).update(priority="low")
+    high = start(ada, batches=2)
+    Operation.objects.filter(pk=high.pk).update(priority="high")
+    waiting = list(Operation.objects.order_by("created_at"))
+    assert [queueing.count_each_ahead(waiting)[one] for one in (high, first, second, low)] == [0, 1, 2, 3]
+    Command().serve(["default"], burst=True)
+    assert served() == [one.pk for one in (high, high, second, first, first, low)]
+
+
+def test_only_superusers_start_work_of_high_priority(handler):
+    ada, root = User.objects.create(username="ada"), User.objects.create(username="root", is_superuser=True)
+    options = {"batches": [({"number": 1}, 1)], "priority": "high"}
+    with pytest.raises(PriorityError, match="Only superusers"):
+        start_operation(Operation.Kind.RESOLVE, subject_id=uuid.uuid4(), by=ada, **options)
+    for user in (root, None):  # a command without an owner
+        assert start_operation(Operation.Kind.RESOLVE, subject_id=uuid.uuid4(), by=user, **options).priority == "high"

@@ -50,9 +50,9 @@ class TestBuilding:
         assert list(Batch.objects.order_by("ordinal").values_list("payload", flat=True)) == [
             {"part": "chunk"},
             {"part": "lexical"},
-            {"part": "encode", "start": 64, "end": 128},
-            {"part": "encode", "start": 128, "end": 192},
-            {"part": "encode", "start": 192, "end": 200},
+            {"part": "encode", "start": 64, "end": 128, "may_run_twice": True},
+            {"part": "encode", "start": 128, "end": 192, "may_run_twice": True},
+            {"part": "encode", "start": 192, "end": 200, "may_run_twice": True},
         ]
         assert index.stats["num_vectors"] == 200
 

@@ -30,7 +30,7 @@ from apps.benchmarks.models import Benchmark
 from apps.benchmarks.models.benchmarks import MAX_TAGS, TAG_LENGTH
 from apps.benchmarks.runs import add_run_counts
 from apps.mappings.models import Mapping
-from apps.operations.models import Status
+from apps.operations.models import Priority, Status
 from apps.retrieval.encoders.admitting import PUBLISHED
 from benchbench.database.failures import read_again, refresh
 from benchbench.ir.planning.axes import CUTOFF, MAX_TOP_K
@@ -57,6 +57,14 @@ SCHEMA = {
     "without `search_modes` all that the indexes can search, without `indexes` the newest there is. The newest, "
     "of a name too, is the newest ready index of the current documents.",
 }
+
+
+class Starting(StrictSerializer):
+    """Options of a start."""
+
+    priority = serializers.ChoiceField(
+        Priority.choices, default=Priority.NORMAL, help_text="Workers take higher ones first; high is for superusers."
+    )
 
 
 @extend_schema_field(SCHEMA)
@@ -237,14 +245,14 @@ class Benchmarks(BenchmarkResource):
         """Delete a benchmark with its runs and results; 409 while it runs, or while a run of it is a baseline."""
         delete_benchmark(benchmark)
 
-    @post("/<id:benchmark_id>/start", StartedAnswer, throttle="start")
-    def start_benchmark(self, benchmark: Benchmark) -> Benchmark:
+    @post("/<id:benchmark_id>/start", StartedAnswer, Starting, throttle="start")
+    def start_benchmark(self, benchmark: Benchmark, data: dict[str, Any]) -> Benchmark:
         """Start a benchmark, or resume a cancelled one: runs that completed or failed do not change.
 
         409 while it runs, if no run is pending, if the mapping or an index is not current, or if you are at your limit
         of running benchmarks (`quota`).
         """
-        launch(benchmark, by=self.user)
+        launch(benchmark, by=self.user, priority=data["priority"])
         return add_message(benchmark, "The benchmark is started.")
 
     @post("/<id:benchmark_id>/cancel", BenchmarkAnswer)

@@ -41,7 +41,7 @@ class OperationAnswer(ModelAnswer):
     class Meta:
         model = Operation
         fields = [
-            *("operation_id", "kind", "subject_id", "owner_id", "started_by", "queue", "status", "error"),
+            *("operation_id", "kind", "subject_id", "owner_id", "started_by", "queue", "priority", "status", "error"),
             *("created_at", "started_at", "finished_at"),
         ]
         extra_kwargs = {"started_at": {"help_text": "When a worker started it."}}

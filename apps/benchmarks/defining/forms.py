@@ -18,6 +18,7 @@ from apps.benchmarks.models.benchmarks import MAX_TAGS, TAG_LENGTH
 from apps.collections.models import Collection
 from apps.engines.declarations import list_engines
 from apps.mappings.models import Mapping
+from apps.operations.models import Priority
 from benchbench.access import visible
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.axes import SWITCH, Axis, parse_integers
@@ -218,6 +219,7 @@ class BenchmarkForm(PageForm, MatrixFields):
         "time.",
     )
     seed = forms.IntegerField(initial=42, help_text="Seed of all random choices.")
+    priority = forms.ChoiceField(required=False, initial=Priority.NORMAL, help_text="Workers take a higher one first.")
 
     sections = (
         ("Benchmark", "", ("mapping", "name", "description", "tags")),
@@ -241,7 +243,7 @@ class BenchmarkForm(PageForm, MatrixFields):
                 *("unresolved", "empty_queries", "weighting", "allow_missing"),
             ),
         ),
-        ("Execution", "", ("execution", "runs_per_query", "rate", "seed")),
+        ("Execution", "", ("execution", "runs_per_query", "rate", "seed", "priority")),
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -249,6 +251,8 @@ class BenchmarkForm(PageForm, MatrixFields):
         modes = self.fields["search_modes"]
         modes.required, modes.initial = True, list(INDEX_MODES)
         self._offer_engines(modes)
+        priority: Any = self.fields["priority"]
+        priority.choices = [choice for choice in Priority.choices if self.user.is_superuser or choice[0] != "high"]
         field: Any = self.fields["mapping"]
         field.queryset = list_mappings(self.user)
         indexes: Any = self.fields["indexes"]

@@ -11,6 +11,7 @@ from django.core.management.base import CommandParser
 from apps.benchmarks.defining.choosing import add_modes
 from apps.mappings.filters import MissingModulesError
 from apps.mappings.models import Mapping
+from apps.operations.models import Priority
 from benchbench.ir.planning.axes import SWITCH, Axis, parse_integers
 from benchbench.ir.planning.labels import AXIS_WORDS
 from benchbench.ir.planning.matrix import BY_KEY, MatrixError
@@ -145,6 +146,12 @@ def add_execution(parser: CommandParser) -> None:
         "answers, such as 20/s (default: each after the answer before).",
     )
     execution.add_argument("--seed", type=int, metavar="N", help="Seed of everything random (default: 42).")
+    execution.add_argument(
+        "--priority",
+        choices=Priority.values,
+        default=Priority.NORMAL,
+        help="Workers take work of a higher priority first (default: normal; high only for superusers).",
+    )
     execution.add_argument("--dry-run", action="store_true", help="Show what would be done, and do nothing.")
     execution.add_argument(
         "--wait", action="store_true", help="Wait for the end; without a running worker, do the work here."

@@ -21,6 +21,7 @@ from apps.benchmarks.measuring.reading import group_by_source, load_ranked_docum
 from apps.benchmarks.models import Benchmark, Evaluation, Run, StageList
 from apps.datasets.models import DatasetVersion
 from apps.mappings.truth import hash_truth
+from apps.operations.handlers import MAY_RUN_TWICE
 from apps.operations.launching import OperationActiveError, start_operation
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation, Status
@@ -164,7 +165,8 @@ def _split_batches(runs: Sequence[Run], versions: Sequence[DatasetVersion]) -> I
         size = max(1, RANKINGS // max(1, version.query_count))
         for start in range(0, len(ordered), size):
             run_ids = ordered[start : start + size]
-            yield {"version": version.number, "runs": run_ids}, len(run_ids) * version.query_count
+            payload = {"version": version.number, "runs": run_ids, MAY_RUN_TWICE: True}
+            yield payload, len(run_ids) * version.query_count
 
 
 def _load_subject(operation: Operation, numbers: Sequence[int]) -> tuple[Benchmark, list[DatasetVersion]]:

@@ -10,7 +10,7 @@ from apps.benchmarks.defining.creating import clone
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Repeat, Schedule
 from apps.benchmarks.schedules.times import find_next_time
-from apps.operations.models import Status
+from apps.operations.models import Priority, Status
 from apps.operations.workers.limits import limited_transaction
 from apps.retrieval.models import Index
 from benchbench.access import may_view, usable
@@ -87,5 +87,5 @@ def _start(schedule: Schedule, due_at: datetime) -> Benchmark:
     benchmark = clone(template, name=name, owner=owner, indexes=indexes)
     if schedule.team_id:
         Benchmark.objects.filter(pk=benchmark.pk).update(team=schedule.team_id)
-    launch(benchmark, by=owner)
+    launch(benchmark, by=owner, priority=Priority.LOW)
     return benchmark

@@ -35,6 +35,7 @@ from apps.benchmarks.models import Benchmark
 from apps.benchmarks.repeating.manifests import build_manifest
 from apps.benchmarks.repeating.reproducing import reproduce
 from apps.mappings.models import Mapping
+from apps.operations.models import Priority
 from benchbench.errors import BenchbenchError
 from benchbench.names import MAX_LENGTH, find_by_id
 from benchbench.reading import strict_yaml
@@ -64,7 +65,7 @@ def add_benchmark(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse
     def act(form: BenchmarkForm) -> HttpResponse:
         benchmark = create_benchmark(form.cleaned_data["mapping"], form.build_options(), owner=staff(request))
         if "start" in request.POST:
-            start(request, benchmark)
+            start(request, benchmark, form.cleaned_data["priority"])
         return redirect("admin:benchmark_results", benchmark.pk)
 
     return show_form(
@@ -173,10 +174,10 @@ def benchmark_choices(request: HttpRequest, model_admin: ModelAdmin) -> HttpResp
     return answer
 
 
-def start(request: HttpRequest, benchmark: Benchmark) -> None:
+def start(request: HttpRequest, benchmark: Benchmark, priority: str = "") -> None:
     """Launch a new benchmark; if that fails, show the error and keep the benchmark."""
     try:
-        launch(benchmark, by=staff(request))
+        launch(benchmark, by=staff(request), priority=priority or Priority.NORMAL)
     except BenchbenchError as error:
         messages.error(request, f"The benchmark was created but did not start. {error.message}")
 

@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 
 from apps.operations import queueing
 from apps.operations.leasing import ACTIVE, filter_claimable
-from apps.operations.models import Batch, Operation
+from apps.operations.models import Batch, Operation, Priority
 
 SERVED: list[str] = []  # the queues of this process's worker
 REMEMBERED = timedelta(minutes=10)  # how long ended operations count as service of their user
@@ -21,9 +21,10 @@ def take_turn(batch_id: int, owner: str) -> int:
     """Return the batch that `owner` should do next, having received the job of `batch_id`.
 
     If it is another batch, the received job goes to the end of its queue. Candidates are operations with a claimable
-    batch on that queue or the others that this worker serves. The user (who started them) with the fewest workers comes
-    first, then the one served longest ago. Among that user's operations the same order applies. Unserved ones count
-    from when they were queued. Two workers may get the same batch: `claim` decides, and each waiting batch has a job.
+    batch on that queue or the others that this worker serves. The highest priority comes first, then the user (who
+    started them) with the fewest workers, then the one served longest ago. Among that user's operations the same order
+    applies. Unserved ones count from when they were queued. Two workers may get the same batch: `claim` decides, and
+    each waiting batch has a job.
     """
     batch = Batch.objects.select_related("operation").filter(pk=batch_id).first()
     chosen = _find_next_operation({batch.operation.queue, *SERVED}, owner) if batch else None
@@ -50,19 +51,20 @@ def _find_next_operation(queues: Collection[str], owner: str) -> Any:
             started=Max("batches__started_at"),
             waits=Exists(filter_claimable(Batch.objects.filter(operation=OuterRef("pk")), owner)),
         )
-        .values_list("pk", "started_by", "workers", "started", "created_at", "waits")
+        .values_list("pk", "started_by", "workers", "started", "created_at", "waits", "priority")
     )
     workers_at: Counter[Any] = Counter()
     times: defaultdict[Any, list[datetime]] = defaultdict(list)
     queued: dict[Any, datetime] = {}
-    for pk, user, workers, started, created, _ in rows:
+    for pk, user, workers, started, created, *_ in rows:
         workers_at[user or pk] += workers
         times[user or pk] += [started] if started else []
         queued[user or pk] = min(created, queued.get(user or pk, created))
     turns = []
-    for pk, user, workers, started, created, waits in rows:
+    for pk, user, workers, started, created, waits, priority in rows:
         user_key = user or pk
         if waits:
             turn = max(times[user_key], default=queued[user_key])
-            turns.append((workers_at[user_key], turn, workers, started or created, pk))
+            rank = Priority.values.index(priority)
+            turns.append((rank, workers_at[user_key], turn, workers, started or created, pk))
     return min(turns)[-1] if turns else None

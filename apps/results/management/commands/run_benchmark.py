@@ -162,7 +162,7 @@ the runs. With --wait they are done here if no worker is running, and the leader
         limit, folder = options["limit"] or LIMIT, options["output_dir"]
         if folder:
             make_folder(folder)  # fail before the search if the folder cannot be written
-        operation = launch(benchmark, by=options["owner"])
+        operation = launch(benchmark, by=options["owner"], priority=options["priority"])
         if options["verbose"]:
             console = Console(benchmark, self.stdout.write, limit=limit, source=str(options["queries"] or ""))
             with contextlib.suppress(OperationFailedError):  # reported below
