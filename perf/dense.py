@@ -77,7 +77,7 @@ def compare(size: int, queries: np.ndarray) -> float:
     growth = peak_growth(lambda: find_nearest(vectors, queries, DEPTH)) / 2**20
     print(f"{size:>10,} {ours:>13.3f} {theirs:>9.3f} {ratio:>7.2f} {growth:>10.0f}")
     if size == 1_000_000:
-        exact.SIMILARITY_BYTES = BOUND // 4
+        exact.BUDGET.size = BOUND // 4
         growth = peak_growth(lambda: find_nearest(vectors, queries, DEPTH)) / 2**20
         seconds = timed(lambda: find_nearest(vectors, queries, DEPTH))
         print(

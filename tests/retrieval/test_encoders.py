@@ -5,6 +5,7 @@ import pytest
 
 from apps.retrieval.encoders import EncoderError, load_encoder
 from apps.retrieval.encoders.base import BATCH, batch_by_length
+from apps.retrieval.encoders.gpu_memory import Budget
 from apps.retrieval.encoders.model_files import ModelError, find_model, read_revision
 from apps.retrieval.encoders.registry import RESIDENT_ENCODERS
 
@@ -133,3 +134,12 @@ class TestLengthBatches:
         assert {len(batch) for batch in batch_by_length(texts)} == {3, 1}
         assert {len(batch) for batch in batch_by_length(texts, window=256)} == {32, 8}
         assert [len(batch) for batch in batch_by_length(["x" * 10**6] * 2)] == [1, 1]
+
+    def test_a_budget_is_filled_with_texts_of_similar_length(self):
+        texts = ["x" * 400] * 200 + ["x" * 100] * 300 + [""] * 500
+        sizes = [len(batch) for batch in batch_by_length(texts, budget=Budget("model", 10_000))]
+        assert sizes == [100, 100, 300, 500]
+        assert {len(batch) for batch in batch_by_length(texts[:200], budget=Budget("model", 10))} == {1}
+        assert {
+            len(batch) for batch in batch_by_length(["x" * 4000] * 200, window=100, budget=Budget("m", 10_000))
+        } == {100}

@@ -27,7 +27,7 @@ def test_blocks_and_batches_do_not_show_in_a_ranking(monkeypatch, bytes_at_once)
     vectors, queries = unit(500), unit(40, seed=1)
     vectors[250:] = vectors[:250]  # ties at every rank
     alone = [find_nearest(vectors, query[None], 30)[0] for query in queries]
-    monkeypatch.setattr(exact, "SIMILARITY_BYTES", bytes_at_once)
+    monkeypatch.setattr(exact.BUDGET, "size", bytes_at_once)
     assert find_nearest(vectors, queries, 30) == alone
 
 
@@ -45,7 +45,7 @@ def test_a_mask_that_admits_nothing_finds_nothing():
 
 @pytest.mark.parametrize("bytes_at_once", [4 * 500 * 7, 2**26])
 def test_ranking_does_not_depend_on_the_product_backend(monkeypatch, bytes_at_once):
-    monkeypatch.setattr(exact, "SIMILARITY_BYTES", bytes_at_once)
+    monkeypatch.setattr(exact.BUDGET, "size", bytes_at_once)
     vectors, queries = unit(500), unit(40, seed=1)
     vectors[250:] = vectors[:250]  # ties at every rank
     assert find_nearest(vectors, queries, 30, device="cpu") == find_nearest(vectors, queries, 30)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from apps.retrieval.encoders import load_encoder
+from apps.retrieval.encoders import gpu_memory, load_encoder
+from apps.retrieval.encoders.gpu_memory import Budget
 from apps.retrieval.encoders.model_files import load_model
 from apps.retrieval.rerankers.cross_encoder import CrossEncoderReranker
 from apps.retrieval.search import exact
@@ -25,16 +26,19 @@ def precision():
     torch.set_float32_matmul_precision(before)
 
 
-@pytest.mark.parametrize("bytes_at_once", [4 * 64 * 700, exact.SIMILARITY_BYTES])
-def test_exact_rankings_on_gpu_and_cpu_are_bit_identical(monkeypatch, bytes_at_once):
-    monkeypatch.setattr(exact, "SIMILARITY_BYTES", bytes_at_once)
+@pytest.mark.parametrize("bytes_at_once", [4 * 64 * 700, exact.BUDGET.size])
+@pytest.mark.parametrize("is_resident", [False, True])
+def test_exact_rankings_on_gpu_and_cpu_are_bit_identical(monkeypatch, bytes_at_once, is_resident):
+    monkeypatch.setattr(exact.BUDGET, "size", bytes_at_once)
     vectors, queries = unit(20_000, 384), unit(64, 384, seed=1)
     vectors[10_000:15_000] = vectors[:5_000]  # ties
     vectors[15_000:] = vectors[:5_000] + 1e-8 * unit(5_000, 384, seed=2)  # nearly ties
+    vectors.flags.writeable = not is_resident
     mask = np.arange(len(vectors)) % 3 > 0
     assert exact._find_gpu() == "cuda"
     for options in ({}, {"mask": mask}):
         on_gpu = find_nearest(vectors, queries, 100, **options)
+        assert ((id(vectors), "cuda") in gpu_memory._resident) == is_resident
         with monkeypatch.context() as without:
             without.setattr(exact, "_find_gpu", lambda: None)
             assert on_gpu == find_nearest(vectors, queries, 100, **options)
@@ -44,6 +48,29 @@ def test_exact_rankings_on_gpu_and_cpu_are_bit_identical(monkeypatch, bytes_at_o
 def test_a_gpu_that_rounds_its_products_searches_nothing(precision, reduced):
     precision(reduced)
     assert exact._find_gpu() is None
+
+
+def test_real_exhaustion_halves_blocks_and_drops_resident_vectors(monkeypatch):
+    monkeypatch.setattr(exact, "BUDGET", Budget("Exact search", 2**40))  # its blocks would be terabytes
+    vectors, queries = unit(200_000, 64), unit(200, 64, seed=1)
+    vectors.flags.writeable = False
+    expected = find_nearest(vectors, queries, 10)
+    gpu_memory.release_memory()
+    taken = torch.empty(torch.cuda.mem_get_info()[0] - 2**27, dtype=torch.uint8, device="cuda")
+    try:
+        assert find_nearest(vectors, queries, 10) == expected
+    finally:
+        del taken
+        gpu_memory.release_memory()
+    assert exact.BUDGET.size < 2**40
+
+
+def test_vectors_of_large_and_small_batches_nearly_agree(monkeypatch):
+    encoder = load_encoder("all-MiniLM-L6-v2")
+    texts = [f"The apple {number} is red." for number in range(5_000)]
+    together = encoder.embed_batch(texts)
+    monkeypatch.setattr(encoder, "budget", Budget("all-MiniLM-L6-v2", 200))
+    assert np.sum(encoder.embed_batch(texts) * together, axis=1).min() > 0.99999
 
 
 def test_nan_vectors_are_rejected():

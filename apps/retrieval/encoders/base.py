@@ -1,6 +1,7 @@
 """Common parts of encoders: protocols, batches of texts, single-threaded torch, and errors of invalid vectors."""
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
@@ -8,6 +9,7 @@ from typing import Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from apps.retrieval.encoders.gpu_memory import Budget, Result
 from apps.retrieval.encoders.model_files import ModelError
 from benchbench.ir.ranking import find_flaws, find_shape_flaw
 from benchbench.ir.records import Vectors
@@ -83,23 +85,54 @@ def build_vector_error(model: str, name: str, flaw: str) -> EncoderError:
 BATCH = 32
 BATCH_CHARACTERS = 64_000  # 32 texts of about 500 tokens; longer texts come in smaller batches
 CHARACTERS_PER_TOKEN = 4
+GPU_TOKENS = 2**16  # padded tokens of a batch on a GPU
+LEAST_CHARACTERS = 16  # counted for any text, since each has special tokens
+SIMILAR = 0.75  # least length of a text relative to the longest of its batch, if the batch has more than BATCH texts
+GPU_CALL = 8  # times as many texts are given to an encoder at once if it is on a GPU
 
 
-def batch_by_length(texts: Sequence[str], *, window: int | None = None) -> Iterator[list[int]]:
+def batch_by_length(
+    texts: Sequence[str], *, window: int | None = None, budget: Budget | None = None
+) -> Iterator[list[int]]:
     """Yield batches of `texts` of similar length, longest first, as lists of indices.
 
     A batch is padded to its longest text, so similar lengths are about twice as fast on a CPU. It has at most BATCH
-    texts, fewer if they are long. `window` is the number of tokens that the model reads of a text. The longest batch
-    comes first, so that a machine with too little memory fails at once.
+    texts, fewer if they are long. With a `budget` of padded tokens, estimated by characters, it has as many similar
+    texts as that holds. `window` is the number of tokens that the model reads of a text. The longest batch comes first,
+    so that a machine with too little memory fails at once.
     """
     longest = (window or 10**9) * CHARACTERS_PER_TOKEN
     order = sorted(range(len(texts)), key=lambda index: (-len(texts[index]), index))
     start = 0
     while start < len(order):
-        room = BATCH_CHARACTERS // max(1, min(len(texts[order[start]]), longest))
-        end = start + min(BATCH, max(1, room))
+        length = max(LEAST_CHARACTERS, min(len(texts[order[start]]), longest))
+        limit, room = BATCH, BATCH_CHARACTERS // length
+        if budget is not None:
+            similar = bisect_right(
+                order, -SIMILAR * length, lo=start, key=lambda index: -max(LEAST_CHARACTERS, len(texts[index]))
+            )
+            limit, room = max(BATCH, similar - start), budget.size * CHARACTERS_PER_TOKEN // length
+        end = start + min(limit, max(1, room))
         yield order[start:end]
         start = end
+
+
+def run_batches(
+    texts: Sequence[str], work: Callable[[Sequence[int]], Result], *, window: int | None, budget: Budget | None
+) -> Iterator[tuple[Sequence[int], Result]]:
+    """Yield the batches of `batch_by_length` with what `work` returns for each; a `budget` splits those too large."""
+    for batch in batch_by_length(texts, window=window, budget=budget):
+        yield from budget.run(batch, work, len(batch)) if budget else [(batch, work(batch))]
+
+
+def make_budget(model: str, device: str) -> Budget | None:
+    """Return the budget of a model's batches on a GPU; None on a CPU, where batches have at most BATCH texts."""
+    return None if device == "cpu" else Budget(model, GPU_TOKENS)
+
+
+def scale_call(encoder: Encoder, count: int) -> int:
+    """Return how many texts to encode in one call: `count`, or on a GPU GPU_CALL times as many, for full batches."""
+    return count * GPU_CALL if getattr(encoder, "budget", None) else count
 
 
 @contextmanager

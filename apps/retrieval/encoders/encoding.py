@@ -120,8 +120,9 @@ def encode_texts(
     vectors = np.empty((len(texts), encoder.dimension), np.float32)
     order = sorted(range(len(texts)), key=lambda index: -len(texts[index]))
     store = TokenStore(encoder, "document") if isinstance(encoder, TokenEncoder) else None
-    for start in range(0, len(order), TEXTS_BETWEEN_CHECKS):
-        indices = order[start : start + TEXTS_BETWEEN_CHECKS]
+    at_once = base.scale_call(encoder, TEXTS_BETWEEN_CHECKS)
+    for start in range(0, len(order), at_once):
+        indices = order[start : start + at_once]
         read = [texts[index] for index in indices]
         with calling(f"The encoder {encoder.model_name}"):
             encoded, tokens = (encoder.embed_batch(read), []) if store is None else store.encoder.embed_tokens(read)

@@ -1,6 +1,5 @@
 """Models by name or path: finding their files on this machine, downloading, revisions, and loading."""
 
-import gc
 import importlib
 import importlib.util
 import logging
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from apps.retrieval.encoders.admitting import PUBLISHED, ModelError, list_unneeded, require_no_code, require_safe
+from apps.retrieval.encoders.gpu_memory import release_memory
 from benchbench.errors import strip_folders
 
 log = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ def load_model(kind: str, name: str, *, device: str | None = None) -> tuple[Any,
     from transformers.utils import logging
 
     logging.disable_progress_bar()
-    _release_memory()
+    release_memory()
     try:
         model = getattr(sentence_transformers, kind)(
             str(folder),
@@ -61,15 +61,6 @@ def load_model(kind: str, name: str, *, device: str | None = None) -> tuple[Any,
             field="model",
         ) from error
     return model, read_revision(folder)
-
-
-def _release_memory() -> None:
-    """Collect unreferenced models, and release their GPU memory for other processes."""
-    import torch
-
-    gc.collect()
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
 
 
 def find_model(name: str) -> Path | None:

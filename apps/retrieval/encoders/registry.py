@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -60,6 +60,7 @@ class SentenceTransformerEncoder:
         self.revision = revision
         self._model = model
         self.dimension = len(self._model.encode("", show_progress_bar=False))
+        self.budget = base.make_budget(model_name, self.device)
 
     @property
     def device(self) -> str:
@@ -67,14 +68,18 @@ class SentenceTransformerEncoder:
 
     def embed_batch(self, texts: Sequence[str], *, kind: Kind = "document") -> Vectors:
         vectors = np.empty((len(texts), self.dimension), np.float32)
-        for chosen in base.batch_by_length(texts, window=self._model.max_seq_length):
-            vectors[chosen] = self._encode(texts, chosen, kind, normalize_embeddings=True)
+        encode = partial(self._encode, texts, kind=kind, normalize_embeddings=True)
+        for chosen, encoded in self._run_batches(texts, encode):
+            vectors[chosen] = encoded
         return vectors
 
-    def _encode(self, texts: Sequence[str], chosen: list[int], kind: Kind, **options: Any) -> Any:
+    def _run_batches(self, texts: Sequence[str], encode: Callable[[Sequence[int]], Any]) -> Any:
+        return base.run_batches(texts, encode, window=self._model.max_seq_length, budget=self.budget)
+
+    def _encode(self, texts: Sequence[str], chosen: Sequence[int], *, kind: Kind, **options: Any) -> Any:
         """Encode some of the texts with the prompt that the model's configuration has for their kind."""
         encode = self._model.encode_query if kind == "query" else self._model.encode_document
-        return encode([texts[index] for index in chosen], batch_size=base.BATCH, show_progress_bar=False, **options)
+        return encode([texts[index] for index in chosen], batch_size=len(chosen), show_progress_bar=False, **options)
 
 
 class TransformerEncoder(SentenceTransformerEncoder):
@@ -95,8 +100,9 @@ class TransformerEncoder(SentenceTransformerEncoder):
     def embed_tokens(self, texts: Sequence[str], *, kind: Kind = "document") -> tuple[Vectors, list[TokenVectors]]:
         vectors = np.empty((len(texts), self.dimension), np.float32)
         tokens: list[TokenVectors] = [base.NO_TOKENS] * len(texts)
-        for chosen in base.batch_by_length(texts, window=self._model.max_seq_length):
-            outputs = self._encode(texts, chosen, kind, output_value=None)
+
+        def encode(chosen: Sequence[int]) -> None:
+            outputs = self._encode(texts, chosen, kind=kind, output_value=None)
             vectors[chosen] = _scale_to_unit([output["sentence_embedding"] for output in outputs])
             for index, output in zip(chosen, outputs, strict=True):
                 ids = output["input_ids"].cpu().numpy()
@@ -104,6 +110,9 @@ class TransformerEncoder(SentenceTransformerEncoder):
                 tokens[index] = TokenVectors(
                     ids[mask].astype(np.int32), _scale_to_unit([output["token_embeddings"]])[0, mask].astype(np.float16)
                 )
+
+        for _ in self._run_batches(texts, encode):
+            pass
         return vectors, tokens
 
     def tokenize(self, texts: Sequence[str], *, kind: Kind = "document") -> list[NDArray[np.int32]]:

@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 from django.conf import settings
 
-from apps.retrieval.encoders.base import BATCH, EncoderError, Kind, TokenEncoder, TokenVectors, build_vector_error
+from apps.retrieval.encoders import base
+from apps.retrieval.encoders.base import EncoderError, Kind, TokenEncoder, TokenVectors, build_vector_error
 from apps.retrieval.fingerprints import fingerprint
 from benchbench.decimals import counted
 from benchbench.ir.ranking import find_flaws, find_shape_flaw
@@ -40,8 +41,9 @@ class TokenStore:
         """
         tokens_by_text = self.read(texts)
         missing = sorted(set(texts) - tokens_by_text.keys(), key=lambda text: (-len(text), text))
-        for start in range(0, len(missing), BATCH):
-            batch_texts = missing[start : start + BATCH]
+        at_once = base.scale_call(self.encoder, base.BATCH)
+        for start in range(0, len(missing), at_once):
+            batch_texts = missing[start : start + at_once]
             _, encoded = self.encoder.embed_tokens(batch_texts, kind=self.kind)
             self.store_tokens(batch_texts, encoded, make_room=True)
             tokens_by_text |= dict(zip(batch_texts, encoded, strict=True)) | self.read(batch_texts)

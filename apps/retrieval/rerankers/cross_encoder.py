@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Literal
 
 import numpy as np
 
-from apps.retrieval.encoders.base import BATCH, batch_by_length, one_thread
+from apps.retrieval.encoders.base import make_budget, one_thread, run_batches
 from apps.retrieval.encoders.model_files import ModelError, load_model
 from apps.retrieval.rerankers.base import PairScores
 from benchbench.ir.records import Scores
@@ -19,17 +20,14 @@ class CrossEncoderReranker:
 
     On a CPU each pair is scored alone on one thread, with as many pairs at once as torch has threads. In a batch the
     last bits of a score would depend on the other pairs and the number of threads. It takes .85 of the time of batches
-    of 32, since it needs no padding. On a GPU, pairs are batched by length, and last bits depend on the batch; there a
-    benchmark's pair lists ensure that a pair has one score.
+    of 32, since it needs no padding. On a GPU, pairs are batched by length up to a budget of tokens, and last bits
+    depend on the batch; there a benchmark's pair lists ensure that a pair has one score.
     """
 
     kind: Literal["cross_encoder"] = "cross_encoder"
 
-    def __init__(self, name: str, *, device: str | None = None, batch_size: int | None = None) -> None:
-        """Load the model. `device` defaults to the best available, `batch_size` to 1 on a CPU and BATCH elsewhere.
-
-        Raises ModelError.
-        """
+    def __init__(self, name: str, *, device: str | None = None) -> None:
+        """Load the model. `device` defaults to the best available. Raises ModelError."""
         self.name = self.model_name = name
         self._model, self.revision = load_model("CrossEncoder", name, device=device)
         if self._model.num_labels != 1:
@@ -37,7 +35,7 @@ class CrossEncoderReranker:
                 f"The model {name!r} gives {self._model.num_labels} numbers for a pair; a reranker must give one.",
                 field="reranker",
             )
-        self._batch_size = batch_size or (1 if self.device == "cpu" else BATCH)
+        self.budget = make_budget(name, self.device)
 
     @property
     def device(self) -> str:
@@ -48,12 +46,17 @@ class CrossEncoderReranker:
 
     def score(self, query: str, texts: Sequence[str]) -> PairScores:
         scores = np.empty(len(texts))
-        if self._batch_size == 1:
+        if self.budget is None:
             scores[:] = self._score_each([(query, text) for text in texts])
         else:
-            for chosen in batch_by_length(texts, window=self._model.max_seq_length):
-                scores[chosen] = self._predict([(query, texts[index]) for index in chosen])
+            joined, window = [f"{query} {text}" for text in texts], self._model.max_seq_length
+            predict = partial(self._predict_some, query, texts)
+            for chosen, some in run_batches(joined, predict, window=window, budget=self.budget):
+                scores[chosen] = some
         return PairScores(scores, scores)
+
+    def _predict_some(self, query: str, texts: Sequence[str], chosen: Sequence[int]) -> Scores:
+        return self._predict([(query, texts[index]) for index in chosen], len(chosen))
 
     def _score_each(self, pairs: Sequence[tuple[str, str]]) -> Scores:
         """Score each pair by itself on one thread, several pairs at once, so that the bits depend only on the pair."""
@@ -64,11 +67,11 @@ class CrossEncoderReranker:
                 scores[start::threads] = share
         return scores
 
-    def _predict(self, pairs: Sequence[tuple[str, str]]) -> Scores:
+    def _predict(self, pairs: Sequence[tuple[str, str]], batch_size: int = 1) -> Scores:
         import torch
 
         scores: Scores = self._model.predict(
-            list(pairs), batch_size=self._batch_size, activation_fn=torch.nn.Identity(), show_progress_bar=False
+            list(pairs), batch_size=batch_size, activation_fn=torch.nn.Identity(), show_progress_bar=False
         )
         return scores
 

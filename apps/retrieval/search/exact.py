@@ -1,15 +1,19 @@
 """Exact nearest neighbours by matrix product, optionally by only the first dimensions of vectors."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
+from apps.retrieval.encoders.gpu_memory import Budget, place_vectors
 from benchbench.ir.compression import truncate
 from benchbench.ir.ranking import RESCORE_BAND, RankingError, nominate, score_pairs, top
 from benchbench.ir.records import Mask, Positions, ScoredList, Vectors
 
-SIMILARITY_BYTES = 64 * 2**20  # limit of the float32 similarities of all queries with one block of vectors
+# Bytes of the float32 similarities of all queries with one block of vectors, and on a GPU of the block too.
+BUDGET = Budget("Exact search", 64 * 2**20)
+GPU_BLOCKS = 8  # times as large is a block on a GPU
 
 
 def find_nearest(
@@ -24,21 +28,19 @@ def find_nearest(
 
     `mask` (n,) admits rows before they are ranked. Products are computed in float32, block by block; the ranking uses
     float64 scores of single pairs, so that it does not depend on blocks, batches or threads (`nominate`). Uses about
-    SIMILARITY_BYTES of memory in addition to the vectors. torch computes the products on `device`, by default the GPU
-    used by models of this process; without one, NumPy does.
+    BUDGET.size bytes of memory in addition to the vectors. torch computes the products on `device`, by default the GPU
+    used by models of this process, where read-only vectors stay (`place_vectors`); without one, NumPy does.
     """
     device = device or _find_gpu()
     admitted = np.arange(len(vectors)) if mask is None else np.flatnonzero(mask)
-    matrix = vectors if mask is None else _take_rows(vectors, admitted)
-    nominees = _nominate(matrix, queries, depth, device)
+    nominees = [admitted[rows] for rows in _nominate(vectors, admitted, queries, depth, device)]
     return [
-        top(score_pairs(matrix[rows], query), depth, ids=admitted[rows])
-        for query, rows in zip(queries, nominees, strict=True)
+        top(score_pairs(vectors[rows], query), depth, ids=rows) for query, rows in zip(queries, nominees, strict=True)
     ]
 
 
-def _take_rows(vectors: Vectors, admitted: Positions) -> Vectors:
-    """Return the vectors of ascending rows, without a copy if they are contiguous, such as those of a level."""
+def _take_rows(vectors: Any, admitted: Positions) -> Any:
+    """Return ascending rows of an array or tensor, without a copy if they are contiguous, such as those of a level."""
     if len(admitted) and admitted[-1] - admitted[0] + 1 == len(admitted):
         return vectors[admitted[0] : admitted[-1] + 1]
     return vectors[admitted]
@@ -52,16 +54,24 @@ def _find_gpu() -> str | None:
     return "cuda"
 
 
-def _nominate(matrix: Vectors, queries: Vectors, depth: int, device: str | None) -> list[Positions]:
-    """Return for each query the rows that may be among its best, ascending."""
-    rows = max(depth, SIMILARITY_BYTES // (4 * max(1, len(queries))))
+def _nominate(
+    vectors: Vectors, admitted: Positions, queries: Vectors, depth: int, device: str | None
+) -> list[Positions]:
+    """Return for each query the indices, ascending, of the admitted rows that may be among its best."""
+
+    def scan(block: Sequence[int]) -> Iterable[tuple[Positions, Vectors]]:
+        rows = admitted[block[0] : block[-1] + 1]
+        if device is None:
+            return _scan_numpy(_take_rows(vectors, rows), queries, depth)
+        return _scan_torch(_take_rows(place_vectors(vectors, device), rows), queries, depth, device)
+
+    size, width = (BUDGET.size, 0) if device is None else (GPU_BLOCKS * BUDGET.size, vectors.shape[1])
+    count = max(1, depth, size // (4 * max(1, len(queries) + width)))
     nominees: list[list[Positions]] = [[] for _ in queries]
     nominee_scores: list[list[Vectors]] = [[] for _ in queries]
-    for start in range(0, len(matrix), rows):
-        block = matrix[start : start + rows]
-        nominated = _scan_numpy(block, queries, depth) if device is None else _scan_torch(block, queries, depth, device)
+    for block, nominated in BUDGET.run(range(len(admitted)), scan, count):
         for number, (chosen, similarities) in enumerate(nominated):
-            nominees[number].append(chosen + start)
+            nominees[number].append(chosen + block[0])
             nominee_scores[number].append(similarities)
     return [_merge_blocks(*blocks, depth) for blocks in zip(nominees, nominee_scores, strict=True)]
 
@@ -79,11 +89,13 @@ def _scan_numpy(block: Vectors, queries: Vectors, depth: int) -> Iterable[tuple[
         yield chosen, similarities[chosen]
 
 
-def _scan_torch(block: Vectors, queries: Vectors, depth: int, device: str) -> Iterable[tuple[Positions, Vectors]]:
+def _scan_torch(block: Any, queries: Vectors, depth: int, device: str) -> Iterable[tuple[Positions, Vectors]]:
     """Nominate like `_scan_numpy`, for all queries at once. Only nominees are copied from the device."""
     import torch
 
-    similarities = torch.tensor(queries, device=device) @ torch.tensor(block, device=device).T
+    if not isinstance(block, torch.Tensor):
+        block = torch.tensor(block, device=device)
+    similarities = torch.tensor(queries, device=device) @ block.T
     best = similarities.topk(min(depth, len(block)), dim=1).values
     if best.isnan().any():  # topk ranks NaN highest
         raise RankingError("A similarity is not a number (NaN): check the vectors for zeros or infinities.")
@@ -99,6 +111,7 @@ class TruncatedView:
     def __init__(self, vectors: Vectors, dimensions: int) -> None:
         self._dimensions = dimensions
         self._vectors = truncate(vectors, dimensions, kind="chunk")
+        self._vectors.flags.writeable = False  # so that they may stay on a GPU
 
     @property
     def nbytes(self) -> int:
