@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from apps.collections.models import Collection, Section, list_live
 from apps.retrieval.availability import require_available
 from apps.retrieval.deleting import delete_unused_parts
+from apps.retrieval.filters import PLACES, find_place
 from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.models import ChunkSet, Index
 from apps.retrieval.search.holding import lock_chunk_set
@@ -117,9 +118,9 @@ def _can_continue(index: Index, chunk_set: ChunkSet, revision: str) -> bool:
 
 
 def insert_vectors(index: Index, positions: Positions, vectors: NDArray[np.float32]) -> None:
-    """Store vectors (n, d) of chunks by ascending positions, with the metadata of their documents, for filters.
+    """Store vectors (n, d) of chunks by ascending positions, with what filters need of their documents.
 
-    Most documents have no metadata, and a look-up per row would take longer than storing the vectors.
+    Most documents have no metadata, and parsing it for each row would take longer than storing the vectors.
     """
     assert index.chunk_set is not None
     if not len(positions):
@@ -128,7 +129,9 @@ def insert_vectors(index: Index, positions: Positions, vectors: NDArray[np.float
     with_metadata = span.filter(document__isnull=False).exclude(document__metadata={})
     metadata_of = dict(with_metadata.values_list("position", "document__metadata"))
     metadata = [metadata_of.get(position, {}) for position in positions.tolist()] if metadata_of else None
-    insert_rows(index.vector_table, positions, vectors, metadata)
+    ids = dict(span.filter(document__isnull=False).values_list("position", "document__external_id"))
+    places = [find_place(ids[position]) if position in ids else PLACES - 1 for position in positions.tolist()]
+    insert_rows(index.vector_table, positions, vectors, metadata, np.array(places))
 
 
 def add_vectors_cost(index: Index, *, seconds: float, hits: int) -> None:

@@ -3,10 +3,15 @@
 A filter maps keys of a document's metadata to values. A document passes if it has each key with the required value. A
 list in a filter requires any of its values. A list in a document has all its values: a module in two versions passes
 for either. Values are equal as in JSON: 1 equals 1.0, and true is not 1.
+
+SHARE_KEY in a filter admits a share of all documents, by their places: pseudo-random numbers that follow from their
+external ids. So each machine and store admits the same documents, and a smaller share some of those of a larger one.
 """
 
 import json
+import math
 from collections.abc import Mapping
+from hashlib import blake2b
 from typing import Any, TypeVar
 
 from django.contrib.postgres.fields import ArrayField
@@ -16,6 +21,9 @@ from psycopg.types.json import Jsonb
 
 Filter = Mapping[str, Any]
 AnyModel = TypeVar("AnyModel", bound=Model)
+
+SHARE_KEY = "\0share"  # PostgreSQL stores no text with this character, so that no filter of a query has this key
+PLACES = 2**31  # as many as an integer column holds
 
 # A value and, if it is a list, its elements: each of them may match.
 VALUES = "jsonb_array_elements(jsonb_build_array({0}) || CASE jsonb_typeof({0}) WHEN 'array' THEN {0} ELSE '[]' END)"
@@ -31,12 +39,34 @@ LACKS_ANY = f"""EXISTS (
 
 
 def build_condition(filter: Filter) -> tuple[sql.Composable, list[Any]]:
-    """Return the SQL condition of a filter on a row with a column `metadata`, and its parameters."""
-    if not filter:
-        return sql.SQL("true"), []
+    """Return the SQL condition of a filter on a row with columns `metadata` and `place`, and its parameters."""
+    by_metadata, share = split_share(filter)
     demand = sql.SQL(HAS_ONE.replace("%(expressions)s", "metadata, %s::text, %s::jsonb[]"))
-    parameters = [parameter for key, value in filter.items() for parameter in (key, list(map(Jsonb, _expand(value))))]
-    return sql.SQL(" AND ").join([demand] * len(filter)), parameters
+    parameters = [
+        parameter for key, value in by_metadata.items() for parameter in (key, list(map(Jsonb, _expand(value))))
+    ]
+    among = [] if share is None else [sql.SQL("place < {}").format(sql.Literal(bound_places(share)))]
+    return sql.SQL(" AND ").join([*among, *[demand] * len(by_metadata)] or [sql.SQL("true")]), parameters
+
+
+def add_share(filter: Filter, share: float | None) -> Filter:
+    """Return a filter that admits those documents of a share that `filter` admits."""
+    return filter if share is None else {**filter, SHARE_KEY: share}
+
+
+def split_share(filter: Filter) -> tuple[Filter, float | None]:
+    """Return a filter by metadata alone, and the share of the documents, if it has one."""
+    return {key: value for key, value in filter.items() if key != SHARE_KEY}, filter.get(SHARE_KEY)
+
+
+def find_place(external_id: str) -> int:
+    """Return the place of a document among PLACES."""
+    return int.from_bytes(blake2b(external_id.encode(), digest_size=4, person=b"filter share").digest()) % PLACES
+
+
+def bound_places(share: float) -> int:
+    """Return the place below which a share admits documents."""
+    return math.ceil(share * PLACES)
 
 
 def filter_rows(rows: QuerySet[AnyModel], filter: Filter) -> QuerySet[AnyModel]:

@@ -40,8 +40,7 @@ class OpenIndexes(dict[str | None, Any]):
 def prepare_index(stage: DenseStage | LexicalStage, indexes: Mapping[str | None, OpenIndex]) -> OpenIndex:
     """Open and prepare the index that a stage searches, so that this is not part of a query's cost."""
     index = indexes[stage.index]
-    if isinstance(stage, DenseStage):
-        index.prepare(stage.dimensions)
+    index.prepare(stage.dimensions if isinstance(stage, DenseStage) else None, stage.share)
     return index
 
 
@@ -131,7 +130,7 @@ def _prepare(index: Index | None, stage: Stage) -> dict[str, Any]:
     assert index is not None
     assert index.chunk_set is not None
     if isinstance(stage, DenseStage):
-        return make_arm(index, Ann.parse(stage.ann), stage.depth)
+        return make_arm(index, Ann.parse(stage.ann), stage.depth, stage.share)
     started = time.perf_counter()
     words = make_full_text(index.chunk_set)
     return {"bytes": words.size_bytes, "seconds": round(time.perf_counter() - started, 3)}

@@ -21,6 +21,7 @@ from apps.operations.workers.watchdog import about
 from apps.retrieval.encoders import EncoderError
 from apps.retrieval.encoders.base import Kind
 from apps.retrieval.encoders.encoding import TextVector, compute_query_vectors, time_encoding
+from apps.retrieval.filters import Filter, add_share
 from apps.retrieval.llms.asking import rewrite_query
 from apps.retrieval.search import full_text
 from apps.retrieval.search.open_indexes import OpenIndex
@@ -174,8 +175,8 @@ class Stages:
         is_passage = stage.wording is not None and stage.wording.is_passage
         return self._get_texts(None if is_passage else stage.wording, numbers)
 
-    def _get_filters(self, numbers: list[int]) -> list[dict[str, Any]]:
-        return [self.queries[number].filters for number in numbers]
+    def _get_filters(self, stage: planned.DenseStage | planned.LexicalStage, numbers: list[int]) -> list[Filter]:
+        return [add_share(self.queries[number].filters, stage.share) for number in numbers]
 
     def _rewrite(self, stage: planned.RewriteStage, number: int) -> Outcome:
         """Ask a language model for the texts of one query. A cached answer counts with its original time."""
@@ -204,7 +205,7 @@ class Stages:
             self._stack_vectors(stage, numbers),
             stage.depth,
             Ann.parse(stage.ann),
-            self._get_filters(numbers),
+            self._get_filters(stage, numbers),
             texts=self._get_questions(stage, numbers),
         )
         for name, positions in result.notes.items():
@@ -216,7 +217,7 @@ class Stages:
         return index.find_answers(
             self._stack_vectors(stage, numbers),
             stage.depth,
-            self._get_filters(numbers),
+            self._get_filters(stage, numbers),
             texts=self._get_questions(stage, numbers),
             dimensions=stage.dimensions,
         )
@@ -238,7 +239,7 @@ class Stages:
     def _search_lexical(self, stage: planned.LexicalStage, numbers: list[int]) -> list[Outcome]:
         def search(index: OpenIndex, some: list[int]) -> list[Answer]:
             lists = index.search_words(
-                self._get_texts(stage.wording, some), stage.depth, self._get_filters(some), engine=stage.engine
+                self._get_texts(stage.wording, some), stage.depth, self._get_filters(stage, some), engine=stage.engine
             )
             return [Answer(ranked) for ranked in lists]
 

@@ -25,7 +25,9 @@ CAUSES = {
         "Judgment not resolved", "Correct the reference or its document, then resolve the mapping again."
     ),
     Loss.NOT_INDEXED: Cause("Not indexed", "Check that the document has text, then build a new version of the index."),
-    Loss.FILTERED: Cause("Excluded by the query's filter", "Correct the filter, or the metadata of the document."),
+    Loss.FILTERED: Cause(
+        "Excluded by a filter", "Correct the query's filter, or the document's metadata, or the filter share."
+    ),
     Loss.NO_SHARED_WORD: Cause("No word in common", "Use hybrid search, which also uses vectors."),
     Loss.NOT_REACHED: Cause("Not reached by the strategy", "Raise doc_top_k or section_top_k, or use a flat index."),
     Loss.BELOW_FIRST_STAGE: Cause("Below first-stage depth", "Raise candidates."),
@@ -58,7 +60,7 @@ def describe_loss(loss: Loss, configuration: Configuration, *, k: int, before: i
         Loss.NOT_IN_COLLECTION: "The document is not in the collection.",
         Loss.UNRESOLVED: "The judgment could not be resolved to one document.",
         Loss.NOT_INDEXED: "The index has no chunk of the document.",
-        Loss.FILTERED: "The filter of the query excludes it.",
+        Loss.FILTERED: "A filter, of the query or of the run, excludes it.",
         Loss.NO_SHARED_WORD: "It shares no word with the query in the lexical index.",
         Loss.NOT_REACHED: "The strategy of the index did not select its document or its section.",
         Loss.BELOW_FIRST_STAGE: f"No search found it among its first {candidates} chunks"

@@ -14,7 +14,7 @@ from apps.benchmarks.models import Evaluation, Run
 from apps.datasets.models import DatasetVersion, Judgment
 from apps.mappings.models import Resolution
 from apps.mappings.truth import FIELDS, Truth, Unresolved, build_truths, hash_truth, list_resolutions
-from apps.retrieval.filters import excludes
+from apps.retrieval.filters import bound_places, excludes, find_place
 from apps.retrieval.models import Chunk
 from benchbench.ir.planning.plan import RunPlan
 from benchbench.ir.triage import Loss, LostDocument, Relevant, Tally, triage
@@ -61,20 +61,21 @@ def load_judgments(run: Run, version: DatasetVersion, *, query_ids: Collection[i
     references: dict[int, str] = {
         Unresolved.from_judgment(row[2]): Judgment(doc_ref=row[-1]).reference for row in rows if row[3] is None
     }
-    return JudgmentSet(truth, dict(_read_reasons(rows)), {pk: text for pk, _, text in query_rows}, references)
+    reasons = dict(_read_reasons(rows, run.config.get("filter_share")))
+    return JudgmentSet(truth, reasons, {pk: text for pk, _, text in query_rows}, references)
 
 
 def load_reasons(run: Run, query_id: int) -> Reasons:
     """Return the reasons why judged documents of a query, in any version, could not be found. One query."""
     mine = Resolution.objects.filter(mapping=run.benchmark.mapping_id, judgment__query=query_id).order_by()
-    return dict(_read_reasons(_join_reasons(run, mine)))
+    return dict(_read_reasons(_join_reasons(run, mine), run.config.get("filter_share")))
 
 
 def list_relevant(query_id: int, grades: Mapping[int, int], reasons: Reasons) -> list[Relevant]:
     """Return the relevant judgments of a query, each with the reason if no search could find its document.
 
     The collection may lack the document, or have lost it before indexing. The reference may be unresolved, the index
-    may have no chunk of it, or the query's own filter may exclude it.
+    may have no chunk of it, or a filter, the query's own or that of the run, may exclude it.
     """
     return [Relevant(key, grade, reasons.get((query_id, key))) for key, grade in grades.items() if grade > 0]
 
@@ -91,8 +92,9 @@ def _join_reasons(run: Run, judgments: QuerySet[Resolution]) -> QuerySet[Resolut
     return annotated.values_list(*FIELDS, *REASON_FIELDS)
 
 
-def _read_reasons(rows: Any) -> Iterator[tuple[tuple[int, int], Loss]]:
-    for _, query_id, judgment_id, document_id, *_, outcome, removed_at, is_indexed, is_kept_out, _ in rows:
+def _read_reasons(rows: Any, share: float | None) -> Iterator[tuple[tuple[int, int], Loss]]:
+    for row in rows:
+        _, query_id, judgment_id, document_id, _, external_id, *_, outcome, removed_at, is_indexed, is_kept_out, _ = row
         if document_id is None:
             is_missing = outcome == Resolution.Outcome.NOT_FOUND
             yield (
@@ -101,7 +103,7 @@ def _read_reasons(rows: Any) -> Iterator[tuple[tuple[int, int], Loss]]:
             )
         elif not is_indexed:  # it was removed, was added later, or has no text
             yield (query_id, document_id), Loss.NOT_IN_COLLECTION if removed_at else Loss.NOT_INDEXED
-        elif is_kept_out:
+        elif is_kept_out or (share is not None and find_place(external_id) >= bound_places(share)):
             yield (query_id, document_id), Loss.FILTERED
 
 

@@ -18,6 +18,7 @@ from apps.benchmarks.models import Baseline, Benchmark, Evaluation, QueryResult,
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset
 from apps.mappings.models import Mapping
+from apps.results import filter_shares
 from apps.results.comparison.history import load_history, plot_history
 from apps.results.dashboard import build_dashboard
 from apps.results.exporting import EXPORTERS, export, list_exporters, name_file
@@ -126,7 +127,18 @@ def build_links(benchmark: Benchmark) -> list[Button]:
                 needs="benchmarks.add_benchmark",
             )
         ]
-    return [Button("Experiment", "download", href=reverse("admin:benchmark_manifest", args=[benchmark.pk]))]
+    links = [Button("Experiment", "download", href=reverse("admin:benchmark_manifest", args=[benchmark.pk]))]
+    if filter_shares.has_shares(benchmark):
+        links.append(Button("Filters", "filter_alt", href=reverse("admin:benchmark_filters", args=[benchmark.pk])))
+    return links
+
+
+def filters_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
+    """Render recall, loss and time of a benchmark's settings over the shares of documents that filters admit."""
+    benchmark: Benchmark = model_admin.load_viewed(request, object_id)
+    context = filter_shares.build_context(benchmark)
+    context |= {"title": f"Filters of {benchmark}", "trail": [*model_admin.list_trail(benchmark), benchmark]}
+    return model_admin.render_page(request, "results/filters.html", context, original=benchmark)
 
 
 def run_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> HttpResponse:

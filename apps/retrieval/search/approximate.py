@@ -13,10 +13,10 @@ from typing import TypeVar
 import numpy as np
 
 from apps.retrieval.availability import describe_missing
-from apps.retrieval.filters import Filter
+from apps.retrieval.filters import SHARE_KEY, Filter
 from apps.retrieval.models import Index
 from apps.retrieval.search import exact, pgvector
-from apps.retrieval.search.pgvector import Among
+from apps.retrieval.search.admission import Among
 from apps.retrieval.search.vectors import build_table_error, locate_vectors
 from apps.retrieval.stores import STORES
 from apps.retrieval.stores.base import Collection, Nominate, StoreError
@@ -114,8 +114,8 @@ class Approximation:
     """The answers to queries, the cost of each in milliseconds, and notes for reports.
 
     `notes` lists query numbers. "without_index": the statement could not use its index. "searched_exactly": the store
-    found too few chunks that pass the filter, so all were compared instead. "short": the store found fewer chunks than
-    requested although more exist.
+    found too few chunks that pass the query's own filter, so all were compared instead. "short": the store found fewer
+    chunks than requested although more exist.
     """
 
     answers: list[Answer]
@@ -142,6 +142,7 @@ class ApproximateView:
         self._vectors = vectors
         self._setting = setting
         self._filter = filter
+        self._needs_enough = SHARE_KEY not in (filter or {})  # a share measures the store: too few results stay so
         self._collection = collection
         self.seconds: list[float] = []
         self.setup_seconds = 0.0
@@ -190,7 +191,7 @@ class ApproximateView:
     def _find_best(self, nominate: Nominate, query: Vectors, depth: int, mask: Mask | None) -> ScoredList:
         ids = self._find_nominees(nominate, query, self._setting.count_nominees(depth), mask)
         if len(ids) < min(depth, self._count_admitted(mask)):
-            if mask is not None:
+            if mask is not None and self._needs_enough:
                 return self._search_exactly(query, depth, mask)
             self.notes["short"].append(len(self.seconds))
         return top(self._compute_scores(ids, query), depth, ids=ids)

@@ -40,12 +40,12 @@ def find_missing_arm(index: Index, setting: Ann) -> tuple[str, str] | None:
     return None if pgvector.find_ann_index(name) else (name, description)
 
 
-def make_arm(index: Index, setting: Ann, depth: int) -> dict[str, Any]:
+def make_arm(index: Index, setting: Ann, depth: int, share: float | None = None) -> dict[str, Any]:
     """Build the structure that a setting searches, if missing, and return facts about it.
 
     The facts are `index` (its name), `bytes`, `build_seconds`, and the `settings` read back. Those of pgvector also
-    have the `plan` and whether the index is used (`index_used`), those of other stores `store` and `version`. Raises
-    AnnIndexError, StoreError, SearchError.
+    have what `pgvector.explain` returns for a share of the documents, those of other stores `store` and
+    `version`. Raises AnnIndexError, StoreError, SearchError.
     """
     check_arm(index, setting)
     assert index.chunk_set is not None
@@ -60,7 +60,7 @@ def make_arm(index: Index, setting: Ann, depth: int) -> dict[str, Any]:
             "settings": dict(opened.collection.read_back(setting)),
         }
     if setting.compares_all:
-        return pgvector.explain(index, setting, depth)
+        return pgvector.explain(index, setting, depth, share)
     ann_index = pgvector.make_ann_index(index, setting)
     built = {"index": ann_index.name, "bytes": ann_index.bytes, "build_seconds": ann_index.build_seconds}
-    return built | pgvector.explain(index, setting, setting.count_nominees(depth))
+    return built | pgvector.explain(index, setting, setting.count_nominees(depth), share)

@@ -12,11 +12,11 @@ import numpy as np
 from django.conf import settings
 from numpy.typing import NDArray
 
-from apps.collections.models import Document
 from apps.retrieval.encoders.encoding import compute_query_vectors
-from apps.retrieval.filters import Filter, filter_rows
+from apps.retrieval.filters import Filter
 from apps.retrieval.models import Index
 from apps.retrieval.search import exact, full_text
+from apps.retrieval.search.admission import Admission
 from apps.retrieval.search.approximate import ApproximateView, Approximation, Collections
 from apps.retrieval.search.exact import TruncatedView
 from apps.retrieval.search.layouts import IndexView, Layout, Nearest
@@ -59,6 +59,7 @@ class OpenIndex:
         ids = np.fromiter(rows, dtype=[("chunk", "i8"), ("document", "i8")], count=index.chunk_set.chunk_count)
         self.chunk_ids: NDArray[np.int64] = ids["chunk"].copy()
         self.document_ids: NDArray[np.int64] = ids["document"].copy()
+        self._admission = Admission(index, self.document_ids)
         self._strategy = get_strategy(index.strategy)
         self._parameters = self._strategy.check(index.chunk_parameters)
         self._vectors = map_vectors(index) if index.has_vectors else None
@@ -80,7 +81,11 @@ class OpenIndex:
     def nbytes(self) -> int:
         layout = vars(self).get("layout")  # if already loaded
         structures = (self.chunk_ids, self.document_ids, self._vectors, self._words, layout, *self._truncated.values())
-        return self.collections.nbytes + sum(structure.nbytes for structure in structures if structure is not None)
+        return (
+            self.collections.nbytes
+            + self._admission.nbytes
+            + sum(structure.nbytes for structure in structures if structure is not None)
+        )
 
     @cached_property
     def layout(self) -> Layout:
@@ -217,8 +222,10 @@ class OpenIndex:
             self._truncated[dimensions] = TruncatedView(self._require_vectors(), dimensions)
         return self._truncated[dimensions]
 
-    def prepare(self, dimensions: int | None = None) -> None:
-        """Load what searches by vectors, or by their first dimensions, need from the index."""
+    def prepare(self, dimensions: int | None = None, share: float | None = None) -> None:
+        """Load what searches by vectors, or by their first dimensions, or among a share of documents need."""
+        if share is not None:
+            _ = self._admission.places
         if self._strategy.has_summaries:
             _ = self.layout
         if dimensions is not None:
@@ -265,15 +272,8 @@ class OpenIndex:
         results: dict[int, Result] = {}
         for key, chosen in groups.items():
             filter = json.loads(key)
-            results |= zip(chosen, search(chosen, filter, self._mask(filter)), strict=True)
+            results |= zip(chosen, search(chosen, filter, self._admission.build_mask(filter)), strict=True)
         return [results[number] for number in range(count)]
-
-    def _mask(self, filter: Filter) -> Mask | None:
-        """Return the mask (n,) of the chunks whose documents a filter admits; None for an empty filter."""
-        if not filter:
-            return None
-        documents = filter_rows(Document.objects.filter(collection=self.index.collection_id), filter)
-        return np.isin(self.document_ids, np.fromiter(documents.values_list("pk", flat=True), np.int64))
 
 
 _open: OrderedDict[UUID, OpenIndex] = OrderedDict()

@@ -12,12 +12,12 @@ from zlib import crc32
 import numpy as np
 from django.conf import settings
 from django.db import connection, transaction
-from numpy.typing import NDArray
 from pgvector import Vector
 from psycopg import sql
 
-from apps.retrieval.filters import Filter, build_condition
+from apps.retrieval.filters import add_share
 from apps.retrieval.models import Index
+from apps.retrieval.search.admission import Among, analyze_places
 from apps.retrieval.search.holding import take_lock
 from apps.retrieval.stores.base import Nominate, Vectors
 from benchbench.errors import BenchbenchError
@@ -182,19 +182,6 @@ FILTERED = {"hnsw": "strict", "ivfflat": "relaxed"}  # the strictest mode of eac
 LITERAL = re.compile(r"'(\[[^\]']*\]|[01]{9,})'")
 
 
-class Among(NamedTuple):
-    """The restriction of a search: `mask` (n,), in SQL the `filter` on metadata, or without it the mask's positions."""
-
-    filter: Filter | None = None
-    mask: NDArray[np.bool_] | None = None
-
-    @property
-    def condition(self) -> tuple[sql.Composable, list[Any]]:
-        if self.filter is None and self.mask is not None:
-            return sql.SQL("id = ANY(%s)"), [np.flatnonzero(self.mask).tolist()]
-        return build_condition(self.filter or {})
-
-
 @contextmanager
 def nominating(index: Index, setting: Ann, among: Among, depth: int) -> Iterator[tuple[Nominate, bool, float]]:
     """Open a transaction for searches with one setting and restriction. Yield (search, uses_index, seconds).
@@ -203,7 +190,7 @@ def nominating(index: Index, setting: Ann, among: Among, depth: int) -> Iterator
     cost, since a service does this once per connection.
     """
     started = time.perf_counter()
-    with searching(setting, filtered=among.mask is not None) as cursor:
+    with searching(setting, filtered=among.needs_enough) as cursor:
         setup_seconds = time.perf_counter() - started
         statement, parameters = _build_statement(index, setting, among)
 
@@ -216,18 +203,25 @@ def nominating(index: Index, setting: Ann, among: Among, depth: int) -> Iterator
         yield nominate, uses_index, setup_seconds + time.perf_counter() - started
 
 
-def explain(index: Index, setting: Ann, depth: int) -> dict[str, Any]:
+def explain(index: Index, setting: Ann, depth: int, share: float | None = None) -> dict[str, Any]:
     """Return how PostgreSQL searches with `setting`: `index_used`, the `settings` read back, and the `plan`.
 
-    Vectors are removed from the plan.
+    Vectors are removed from the plan. With a `share`, `chosen` has what PostgreSQL would choose. Raises AnnIndexError.
     """
+    if share is not None and not analyze_places(index.vector_table):
+        raise AnnIndexError(f'"{index}" was built before filter shares existed: make a new version of the index.')
+    among = Among(add_share({}, share))
     with searching(setting, filtered=False) as cursor:
-        used, plan = _plan(cursor, index, setting, depth, Among())
-        read_back = {}
-        for name in _list_parameters(setting, filtered=False):
-            cursor.execute("SELECT current_setting(%s)", [name])
-            read_back[name] = cursor.fetchone()[0]
-    return {"index_used": used, "settings": read_back, "plan": plan}
+        used, plan = _plan(cursor, index, setting, depth, among)
+        facts: dict[str, Any] = {"index_used": used, "plan": plan}
+        names = list(_list_parameters(setting, filtered=False))
+        cursor.execute("SELECT name, current_setting(name) FROM unnest(%s::text[]) AS name", [names])
+        facts["settings"] = dict(cursor.fetchall())
+        if share is not None:
+            cursor.execute("SET LOCAL enable_seqscan = on; SET LOCAL enable_sort = on")
+            used, plan = _plan(cursor, index, setting, depth, among)
+            facts["chosen"] = {"index_used": used, "plan": plan}
+    return facts
 
 
 @contextmanager
@@ -246,8 +240,7 @@ def _list_parameters(setting: Ann, *, filtered: bool) -> dict[str, str]:
     """Return PostgreSQL's parameters for a search.
 
     Sequential scans and sorting are off, so that the index is used. For a small table a scan would be faster, for a
-    narrow filter a sort. Filtered searches always use iterative scans until they have enough,
-    since filters apply before ranking.
+    narrow filter a sort. `filtered` searches use iterative scans until they have enough: filters apply before ranking.
     """
     if setting.compares_all:
         return {}

@@ -12,6 +12,7 @@ from django.db import connection
 from numpy.typing import NDArray
 from psycopg import sql
 
+from apps.retrieval.filters import PLACES
 from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.models import Index
 from apps.retrieval.stores.base import StoreError, Vectors
@@ -40,17 +41,28 @@ def create_table(name: str, dimension: int) -> None:
         raise StoreError(f"The table {name!r} already exists; delete it first.")
     _execute(
         sql.SQL(
-            "CREATE TABLE {table} (id integer PRIMARY KEY, embedding vector({dimension}) NOT NULL, metadata jsonb)"
+            "CREATE TABLE {table} (id integer PRIMARY KEY, embedding vector({dimension}) NOT NULL, place integer, "
+            "metadata jsonb)"
         ).format(table=sql.Identifier(name), dimension=sql.Literal(dimension))
     )
 
 
-def insert_rows(table: str, ids: Positions, vectors: Vectors, metadata: Sequence[Metadata] | None = None) -> None:
-    """Insert vectors (n, d) under ids (n,). Without `metadata` the column is null, and no filter admits the rows."""
-    with copy_into(table, ("id", "embedding", "metadata")) as copy:
+def insert_rows(
+    table: str,
+    ids: Positions,
+    vectors: Vectors,
+    metadata: Sequence[Metadata] | None = None,
+    places: Positions | None = None,
+) -> None:
+    """Insert vectors (n, d) under ids (n,). Without `metadata` the column is null, and no filter admits the rows.
+
+    `places` (n,) are those of their documents (`apps.retrieval.filters`), by default the last one.
+    """
+    places = np.full(len(ids), PLACES - 1) if places is None else places
+    with copy_into(table, ("id", "embedding", "place", "metadata")) as copy:
         for start in range(0, len(ids), COPY_ROWS):
             span = slice(start, start + COPY_ROWS)
-            rows = _build_rows(ids[span], vectors[span])
+            rows = _build_rows(ids[span], vectors[span], places[span])
             copy.write(rows.view(np.uint8).data if metadata is None else b"".join(_annotate(rows, metadata[span])))
 
 
@@ -130,16 +142,20 @@ def _build_layout(dimension: int) -> list[tuple[Any, ...]]:
     ]
 
 
-def _build_rows(ids: Positions, vectors: Vectors) -> Rows:
+def _build_rows(ids: Positions, vectors: Vectors, places: Positions) -> Rows:
     """Return the rows of a COPY stream, without metadata."""
     dimension = vectors.shape[1]
-    rows = np.zeros(len(ids), [*_build_layout(dimension), ("metadata_size", ">i4")])
-    rows["columns"] = 3
+    rows = np.zeros(
+        len(ids), [*_build_layout(dimension), ("place_size", ">i4"), ("place", ">i4"), ("metadata_size", ">i4")]
+    )
+    rows["columns"] = 4
     rows["id_size"] = 4
     rows["id"] = ids
     rows["size"] = 4 + 4 * dimension
     rows["dimension"] = dimension
     rows["vector"] = vectors
+    rows["place_size"] = 4
+    rows["place"] = places
     rows["metadata_size"] = NULL_SIZE
     return rows
 

@@ -29,7 +29,8 @@ class Configuration:
     Every list that a run uses, of a first stage or fused, is cut to its first `effective_candidates` chunks. A reranker
     scores the first `effective_rerank_depth` of them; the rest, whose scores do not compare with its, are dropped.
 
-    `None` means: the only index, no threshold, late interaction, all dimensions, no engine, and for depths `top_k`.
+    `None` means: the only index, no threshold, late interaction, all dimensions, no engine, only a query's own
+    filter, and for depths `top_k`.
     `ann` is the text of an `Ann`, `engine` that of an `EngineSetting`; `weights` are those of the dense and the lexical
     list. `labels` says what each field means.
 
@@ -89,6 +90,14 @@ class Configuration:
         split=split_calls,
         expand=axes.expand_engine,
         touches=lambda run: run.asks_engine,
+    )
+    filter_share: float | None = axis(
+        None,
+        "filter_shares",
+        axes.ADMITTED.or_null,
+        reader=axes.NUMBER,
+        canonical=lambda share: share and float(share),  # 1 must hash as 1.0
+        touches=lambda run: run.search_mode in INDEX_MODES,
     )
 
     @classmethod

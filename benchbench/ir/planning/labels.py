@@ -140,6 +140,13 @@ AXIS_WORDS: dict[str, AxisWords] = {
             unstated="no threshold",
             name="threshold",
         ),
+        filter_share=AxisWords(
+            help="“none, 0.1, 0.01” adds to every query a filter that admits this share of the documents, always the "
+            "same ones, to see how filters affect recall and time. Not for modes that ask an engine. Empty: none.",
+            summary=lambda run: "" if run.filter_share is None else f"filter {run.filter_share:g}",
+            phrase=lambda value: f"filter to {value:g} of the documents",
+            unstated="only the queries' own filters",
+        ),
     ),
     **_complete_words(
         RERANKING,
@@ -220,6 +227,6 @@ AXIS_WORDS: dict[str, AxisWords] = {
     ),
 }
 IN_LABEL = (  # in the order in which a search goes
-    *("index", "query", "search_mode", "ann", "dimensions", "lexical", "fusion"),
+    *("index", "query", "search_mode", "ann", "dimensions", "lexical", "fusion", "filter_share"),
     *("candidates", "use_reranker", "rerank_depth", "top_k", "score_threshold"),
 )

@@ -224,8 +224,9 @@ def _list_searches(run: Configuration, asking: Collection[str | None]) -> list[l
     by_vectors = AskStage if run.index in asking else DenseStage
     index, depth, wordings = run.index, run.effective_candidates, _list_wordings(run)
     by_words = wordings if run.rewrites and QueryText.parse(run.query).by_words else [None]
-    dense = [by_vectors(index, run.ann, depth, run.dimensions, wording) for wording in wordings]
-    lexical = [LexicalStage(index, run.lexical, depth, wording) for wording in by_words]
+    share = run.filter_share
+    dense = [by_vectors(index, run.ann, depth, run.dimensions, wording, share) for wording in wordings]
+    lexical = [LexicalStage(index, run.lexical, depth, wording, share) for wording in by_words]
     searches: list[list[DenseStage | LexicalStage]] = []
     searches += [[*dense]] if run.uses_vectors else []
     searches += [[*lexical]] if run.uses_words else []

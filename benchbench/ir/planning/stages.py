@@ -73,7 +73,7 @@ class EncodeStage:
 class DenseStage:
     """The chunks nearest to each query vector, exact or by the ANN setting `ann`, `depth` of them.
 
-    They are near by the first `dimensions` of their vectors, or by all.
+    They are near by the first `dimensions` of their vectors, or by all. A `share` of the documents is admitted, or all.
     """
 
     index: str | None
@@ -81,12 +81,16 @@ class DenseStage:
     depth: int
     dimensions: int | None = None
     wording: Wording | None = None
+    share: float | None = None
 
     @property
     def key(self) -> str:
-        dimensions = f"{self.dimensions} dimensions" if self.dimensions else None
         depth = None if self.ann == "exact" else self.depth
-        return name_stage("dense", self.index, self.ann, depth, dimensions, _render_wording(self.wording))
+        return name_stage("dense", self.index, self.ann, depth, *self._list_restrictions())
+
+    def _list_restrictions(self) -> tuple[str | float | None, ...]:
+        dimensions = f"{self.dimensions} dimensions" if self.dimensions else None
+        return dimensions, self.share and f"share {self.share}", _render_wording(self.wording)
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -95,7 +99,7 @@ class DenseStage:
     @property
     def name(self) -> str:
         suffix = f", {self.dimensions} dimensions" if self.dimensions else ""
-        return f"dense{_name_method(self.ann)}{suffix}{_name_text(self.wording)}"
+        return f"dense{_name_method(self.ann)}{suffix}{_name_text(self.wording, self.share)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,27 +112,28 @@ class AskStage(DenseStage):
 
     @property
     def name(self) -> str:
-        return f"by language model{_name_method(self.ann)}{_name_text(self.wording)}"
+        return f"by language model{_name_method(self.ann)}{_name_text(self.wording, self.share)}"
 
     @property
     def key(self) -> str:
-        dimensions = f"{self.dimensions} dimensions" if self.dimensions else None
         ann = None if self.ann == "exact" else self.ann
-        return name_stage("asked", self.index, ann, self.depth, dimensions, _render_wording(self.wording))
+        return name_stage("asked", self.index, ann, self.depth, *self._list_restrictions())
 
 
 @dataclass(frozen=True, slots=True)
 class LexicalStage:
-    """The chunks that the lexical engine `engine` scores highest, `depth` of them."""
+    """The chunks that the lexical engine `engine` scores highest, `depth` of them, among a `share` of the documents."""
 
     index: str | None
     engine: str
     depth: int
     wording: Wording | None = None
+    share: float | None = None
 
     @property
     def key(self) -> str:
-        return name_stage("lexical", self.index, self.engine, _render_wording(self.wording))
+        share = self.share and f"share {self.share}"
+        return name_stage("lexical", self.index, self.engine, share, _render_wording(self.wording))
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -136,7 +141,7 @@ class LexicalStage:
 
     @property
     def name(self) -> str:
-        return ("lexical" if self.engine == "bm25" else "full text") + _name_text(self.wording)
+        return f"{'lexical' if self.engine == 'bm25' else 'full text'}{_name_text(self.wording, self.share)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,11 +269,12 @@ def _name_method(ann: str) -> str:
     return "" if ann == "exact" else f", {ann.partition('(')[0]}"
 
 
-def _name_text(wording: Wording | None) -> str:
-    """Return the part of a name for the searched text; "" for the query as asked."""
+def _name_text(wording: Wording | None, share: float | None) -> str:
+    """Return the part of a name for the documents and the searched text; "" for all, and the query as asked."""
+    among = "" if share is None else f", {share:g} of the documents"
     if wording is None:
-        return ""
-    return ", passage" if wording.is_passage else f", text {wording.position + 1}"
+        return among
+    return f"{among}, passage" if wording.is_passage else f"{among}, text {wording.position + 1}"
 
 
 def _list_rewriting(wording: Wording | None) -> tuple[str, ...]:

@@ -1,0 +1,131 @@
+"""Benchmarks over filter shares: their runs, exact counterparts and page, and where exact search wins."""
+
+import numpy as np
+import pytest
+from django.urls import reverse
+
+from apps.benchmarks.models import Evaluation, StageList
+from apps.results.filter_shares import describe_crossing, find_crossing, list_settings
+from apps.results.triage.triaging import load_losses
+from apps.retrieval.filters import PLACES, find_place
+from apps.retrieval.models import Index
+from apps.retrieval.search.open_indexes import open_index
+from benchbench.ir.planning.configuration import Configuration
+from benchbench.ir.planning.matrix import Matrix, MatrixError
+from benchbench.ir.triage import Loss
+from tests.benchmarks.approximated import NARROW, WIDE, run_matrix
+from tests.commands import json_of
+
+SHARES = [1, 0.5, 0.25]
+
+
+class TestTheAxis:
+    def test_each_share_is_a_run_of_its_own(self):
+        matrix = Matrix.parse({"filter_shares": [None, 1, 0.001], "search_modes": ["dense", "sparse"]})
+        configurations = matrix.list_configurations()
+        assert [one.filter_share for one in configurations] == [None, 1.0, 0.001] * 2
+        assert len({one.hash for one in configurations}) == 6
+        assert Configuration(filter_share=None).hash == Configuration().hash, "hashes of earlier runs stay"
+        assert matrix.list_configurations()[2].as_dict()["filter_share"] == 0.001
+
+    def test_engines_are_not_filtered_by_a_share(self):
+        assert (
+            Configuration(search_mode="engine+dense", engine="shop", filter_share=0.1).normalize().filter_share is None
+        )
+
+    @pytest.mark.parametrize("share", [0, -1, 1.5, "half"])
+    def test_shares_lie_above_zero_and_up_to_one(self, share):
+        with pytest.raises(MatrixError, match=r"filter_shares: .* is not a number above 0, up to 1"):
+            Matrix.parse({"filter_shares": [share]})
+
+    def test_the_command_and_the_report_state_it(self, library):
+        report = json_of("run_benchmark", "library", "--ann", f"exact,{WIDE}", "--filter-share", "none,0.5", "--wait")
+        labels = [run["label"] for run in report["runs"]]
+        assert labels[1] == "dense · filter 0.5 · top 100"
+        assert report["runs"][1]["config"]["filter_share"] == 0.5
+        assert report["runs"][3]["ann"]["recall"][0]["mean"] == 1
+
+
+class TestABenchmark:
+    def test_exact_counterpart_is_brute_force_under_the_filter(self, library):
+        benchmark = run_matrix(library, ann=[WIDE, NARROW], filter_shares=[0.5])
+        opened = open_index(Index.objects.get())
+        names = dict(library.collection.documents.values_list("pk", "external_id"))
+        rows = [n for n, pk in enumerate(opened.document_ids.tolist()) if find_place(names[pk]) < PLACES / 2]
+        assert 0 < len(rows) < len(opened.document_ids)
+        lists = StageList.objects.filter(source__benchmark=benchmark, source__key="dense(exact, share 0.5)")
+        assert lists.count() == 12
+        for one in lists.select_related("query"):
+            scores = np.asarray(opened._vectors)[rows].astype(float) @ opened.encode([one.query.text])[0].astype(float)
+            order = np.lexsort((rows, -scores))[: len(one.chunk_ids)]
+            assert one.scores == pytest.approx(scores[order], abs=1e-6)
+            assert {int(chunk) for chunk in one.chunk_ids} <= set(opened.chunk_ids[rows].tolist())
+        wide, narrow = benchmark.runs.order_by("run_order")
+        assert wide.provenance["ann"]["recall"][0]["mean"] == 1
+        assert narrow.status == "completed", "too few results are results, not a failure"
+        assert narrow.provenance["ann"]["recall"][0]["mean"] < 0.25
+        assert narrow.provenance["ann"]["notes"] == {"short": 12}
+        assert narrow.provenance["ann"]["ndcg"]["cost"] > 0
+
+    def test_documents_that_the_share_excludes_are_filtered(self, library):
+        run = run_matrix(library, filter_shares=[0.25]).runs.get()
+        losses = load_losses(run, Evaluation.objects.get(run=run))
+        assert losses.tally[Loss.FILTERED].documents > 0
+
+    def test_lexical_and_hybrid_search_are_filtered(self, library):
+        benchmark = run_matrix(library, search_modes=["sparse", "hybrid"], lexical=["bm25", "fts"], filter_shares=[0.5])
+        names = dict(library.collection.documents.values_list("pk", "external_id"))
+        for run in benchmark.runs.all():
+            found = {pk for ids in run.query_results.values_list("document_ids", flat=True) for pk in ids}
+            assert found
+            assert all(find_place(names[pk]) < PLACES / 2 for pk in found)
+
+
+class TestThePage:
+    def test_it_shows_capped_recall_and_the_plan(self, library, admin_client):
+        matrix = {"ann": ["exact", NARROW, "pgvector:exact"], "filter_shares": SHARES}
+        benchmark = run_matrix(library, execution="isolated", **matrix)
+        exact, narrow, whole = list_settings(benchmark)
+        assert [cell.share for cell in narrow.cells] == SHARES
+        assert [cell.recall for cell in exact.cells] == [1, 1, 1]
+        assert all(cell.recall < 0.5 and cell.short == 12 and cell.change < 0 for cell in narrow.cells)
+        assert {cell.choice for cell in whole.cells} == {"compare all admitted"}
+        page = admin_client.get(reverse("admin:benchmark_filters", args=[benchmark.pk])).content.decode()
+        assert "12 queries found too few" in page
+        assert "median ms of search" in page
+        assert "Seq Scan" in page
+        assert page.count("Exact search ") >= 2
+        results = admin_client.get(reverse("admin:benchmark_results", args=[benchmark.pk])).content.decode()
+        assert reverse("admin:benchmark_filters", args=[benchmark.pk]) in results
+
+    def test_shared_costs_are_named_and_decide_nothing(self, library, admin_client):
+        benchmark = run_matrix(library, ann=["exact", WIDE], filter_shares=SHARES)
+        assert [setting.sentence for setting in list_settings(benchmark)] == ["", ""]
+        page = admin_client.get(reverse("admin:benchmark_filters", args=[benchmark.pk])).content.decode()
+        assert "mean ms of search (shared)" in page
+        assert "These times are shared costs" in page
+
+    def test_without_shares_it_says_what_to_add(self, library, admin_client):
+        benchmark = run_matrix(library)
+        page = admin_client.get(reverse("admin:benchmark_filters", args=[benchmark.pk])).content.decode()
+        assert "Add shares such as 1, 0.1 and 0.01" in page
+        results = admin_client.get(reverse("admin:benchmark_results", args=[benchmark.pk])).content.decode()
+        assert reverse("admin:benchmark_filters", args=[benchmark.pk]) not in results
+
+
+class TestWhereExactSearchWins:
+    def test_it_is_interpolated_between_measured_shares(self):
+        # The logarithms of the ratios are −ln 4 at .01 and +ln 4 at 1, so they cross half-way on the axis: at .1.
+        assert find_crossing([(0.01, 1, 4), (1, 8, 2)]) == pytest.approx(0.1)
+        assert find_crossing([(1, 8, 2), (0.01, 1, 2)]) == pytest.approx(10 ** (-2 + 2 / 3))
+        assert describe_crossing([(0.01, 1, 4), (1, 8, 2)]).startswith("Exact search wins at 10 % of the documents and")
+
+    def test_only_shares_without_a_gap_below_count(self):
+        assert find_crossing([(0.01, 4, 1), (0.1, 1, 4), (1, 4, 1)]) is None
+        assert find_crossing([(0.01, 1, 4), (0.1, 4, 1), (1, 1, 4)]) == pytest.approx(0.01 * 10**0.5)
+
+    def test_nothing_is_extrapolated(self):
+        assert find_crossing([(0.01, 1, 1), (0.1, 1, 2)]) == pytest.approx(0.1)
+        assert "at every measured share, up to 10 %" in describe_crossing([(0.01, 1, 1), (0.1, 1, 2)])
+        assert "slower at the smallest measured share, 1 %" in describe_crossing([(0.01, 2, 1), (0.1, 1, 2)])
+        assert "Add “exact”" in describe_crossing([])
