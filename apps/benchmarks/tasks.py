@@ -10,15 +10,19 @@ from apps.benchmarks.running.execution import execute
 from apps.benchmarks.schedules.jobs import list_timed_jobs
 from apps.engines import storing
 from apps.operations.handlers import Handler
-from apps.operations.models import Operation
+from apps.operations.leasing import Lease
+from apps.operations.models import Batch, Operation
 from apps.operations.timing import schedule
 from apps.retrieval.llms.answers import trim_answers
 
 
 class BenchmarkHandler(Handler):
-    perform = staticmethod(execute)
+    list_last_batches = staticmethod(finishing.list_last_batches)
     stop = staticmethod(finishing.stop)
     list_completions = staticmethod(progress.list_completions)
+
+    def perform(self, batch: Batch, lease: Lease) -> None:
+        (finishing.evaluate_batch if finishing.EVALUATED in batch.payload else execute)(batch, lease)
 
     def finalise(self, operation: Operation) -> None:
         finishing.finish(operation)

@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 
 from apps.operations import events, queueing
 from apps.operations.handlers import HANDLERS, go_on, import_handler, load_handler
-from apps.operations.leasing import ACTIVE, filter_claimable
+from apps.operations.leasing import ACTIVE, add_batches, filter_claimable
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.workers.limits import HeldError, end_lost_sessions, limited_transaction
 from apps.operations.workers.stragglers import filter_stragglers
@@ -44,17 +44,21 @@ def end_operation(operation: Operation, status: Status, *, error: str) -> bool:
 
 
 def conclude(operation: Operation) -> bool:
-    """Complete the operation, once, if every batch is done. Return whether this call ended it.
+    """Complete the operation, once, if every batch is done and its handler adds no last ones. Return whether it ended.
 
     Two workers that end the last two batches both call this after their commits, so at least one sees both done. If
     finalising raises an error, the operation fails. If the row is locked or the connection breaks, nothing changes and
     the sweep tries again.
     """
-    if Batch.objects.filter(operation=operation).exclude(state=Batch.State.DONE).exists():
+    undone = Batch.objects.filter(operation=operation).exclude(state=Batch.State.DONE)
+    if undone.exists():
         return False
     try:
         with limited_transaction():
-            if not _lock_operation(operation):
+            if not _lock_operation(operation) or undone.all().exists():  # another worker added the last ones
+                return False
+            if last := list(load_handler(operation).list_last_batches(operation)):
+                add_batches(operation, last)
                 return False
             changed = Operation.objects.filter(pk=operation.pk, status__in=ACTIVE).update(
                 status=Status.COMPLETED, finished_at=Now()

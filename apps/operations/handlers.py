@@ -34,6 +34,10 @@ class Handler(Protocol):
         It may run twice: rows written before a crash must not count twice.
         """
 
+    def list_last_batches(self, operation: Operation) -> Iterable[tuple[dict[str, Any], int]]:
+        """Return batches (payload, units) to do before the end; asked, under a lock, each time all others are done."""
+        return ()
+
     def finalise(self, operation: Operation) -> None:
         """Conclude once every batch is done, within the transaction that completes the operation."""
 

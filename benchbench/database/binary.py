@@ -133,6 +133,14 @@ def copy_rows(table: str, columns: Sequence[str], rows: Iterable[Sequence[bytes]
     return count
 
 
+def execute_each(statement: str, rows: Iterable[Sequence[Any]]) -> None:
+    """Execute a statement with each row of parameters in one pipeline: without waiting for the result of each."""
+    with binary_cursor() as cursor:
+        cursor.executemany(statement, rows)
+        # After a pipeline PostgreSQL's timeout of idle transactions is off until another statement runs.
+        cursor.execute("SELECT 1")
+
+
 @contextmanager
 def binary_cursor() -> Iterator[psycopg.Cursor[Any]]:
     """Open a cursor for raw bytes, on Django's connection and in its transaction. Raises Django's errors."""

@@ -4,6 +4,7 @@ On the queue each batch measures some runs on one version and stores batch value
 of the operation stores all evaluations in one transaction, so that a page never mixes old and new measurements.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +32,7 @@ from benchbench.decimals import counted
 from benchbench.errors import ConflictError
 from benchbench.ir.measures import Measure, Truths
 
-RANKINGS = 50_000  # most in a batch; they take a few seconds
+RANKINGS = 50_000  # most in a batch
 
 
 class RescoringError(ConflictError):
@@ -159,14 +160,18 @@ def _build_error(benchmark: Benchmark, version: DatasetVersion) -> RescoringErro
 
 
 def _split_batches(runs: Sequence[Run], versions: Sequence[DatasetVersion]) -> Iterator[tuple[dict[str, Any], int]]:
-    """Yield the runs of each version in batches of at most RANKINGS; runs that share a source are adjacent."""
-    ordered = [str(run.pk) for sharing in group_by_source(runs).values() for run in sharing]
     for version in versions:
-        size = max(1, RANKINGS // max(1, version.query_count))
-        for start in range(0, len(ordered), size):
-            run_ids = ordered[start : start + size]
+        for run_ids in split_runs(runs, version):
             payload = {"version": version.number, "runs": run_ids, MAY_RUN_TWICE: True}
             yield payload, len(run_ids) * version.query_count
+
+
+def split_runs(runs: Sequence[Run], version: DatasetVersion) -> list[list[str]]:
+    """Return the ids of runs in equal parts of at most RANKINGS; runs that share a source are adjacent."""
+    ordered = [str(run.pk) for sharing in group_by_source(runs).values() for run in sharing]
+    count = max(1, math.ceil(len(ordered) * version.query_count / RANKINGS))
+    size = max(1, math.ceil(len(ordered) / count))
+    return [ordered[start : start + size] for start in range(0, len(ordered), size)]
 
 
 def _load_subject(operation: Operation, numbers: Sequence[int]) -> tuple[Benchmark, list[DatasetVersion]]:

@@ -11,7 +11,6 @@ from apps.benchmarks.measuring.evaluating import load_truth
 from apps.benchmarks.measuring.reading import cut_for_run, load_documents, read_lists
 from apps.benchmarks.measuring.weighting import load_weights
 from apps.benchmarks.models import Benchmark, Evaluation, Run
-from apps.benchmarks.models.values import unpack
 from apps.benchmarks.planning import plan_of
 from apps.datasets.models import DatasetVersion, Query
 from apps.mappings.truth import Truth, hash_truth
@@ -220,7 +219,7 @@ def _compute_loss(benchmark: Benchmark, evaluation: Evaluation, exact: RunPlan, 
     queries.
     """
     measure = Measure("nDCG", benchmark.primary_k)
-    approximate = unpack(cast(bytes, evaluation.values))[evaluation.measures.index(str(measure))]
+    approximate = evaluation.get_column(str(measure))
     lists = load_lists(benchmark, exact.final)
     heads = {query: cut_for_run(exact, scored, top_k=exact.top_k) for query, scored in lists.items()}
     documents = load_documents(heads.values())

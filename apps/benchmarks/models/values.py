@@ -3,7 +3,7 @@
 import json
 import math
 import struct
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from django.contrib.postgres.fields import ArrayField
@@ -132,7 +132,9 @@ class Evaluation(models.Model):
 
     def get_column(self, measure: str) -> Values:
         """Return the values of a measure in the order of `query_ids`; NaN means no value."""
-        return np.array(self.values[self.measures.index(measure)], np.float64)  # None becomes NaN
+        row, values = self.measures.index(measure), cast("bytes | list[list[float | None]]", self.values)
+        # Bytes are those of an evaluation that was just made. None becomes NaN.
+        return unpack(values)[row] if isinstance(values, bytes) else np.array(values[row], np.float64)
 
     def get_by_query(self, measure: str) -> dict[int, float | None]:
         """Return the values of a measure by query id; None means no value."""

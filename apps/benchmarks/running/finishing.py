@@ -1,13 +1,17 @@
 """The end of a benchmark's operation: evaluations for completed runs, a reason for the others."""
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
+from django.db.models import QuerySet
 from django.db.models.functions import Now
+from psycopg.types.json import Jsonb
 
 from apps.benchmarks.launching import UNFINISHED
-from apps.benchmarks.measuring.again import list_scored_versions
+from apps.benchmarks.measuring.again import list_scored_versions, split_runs
 from apps.benchmarks.measuring.approximations import (
     explain_exact,
     list_ann_warnings,
@@ -22,8 +26,12 @@ from apps.benchmarks.provenance import build_provenance
 from apps.benchmarks.running.engines import DECLARED, DOWN, LATENCIES, RETRIES, merge_histograms
 from apps.benchmarks.running.outcomes import STALLS, NotedQueries
 from apps.benchmarks.running.timing import compute_timings, count_calls
+from apps.datasets.models import DatasetVersion
 from apps.mappings.filters import filter_warnings
+from apps.operations.handlers import MAY_RUN_TWICE
+from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation, Status
+from benchbench.database.binary import execute_each
 from benchbench.decimals import counted
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.plan import RunPlan
@@ -33,18 +41,41 @@ RESULT_FIELDS = (
     *("timing", "failed_queries", "provenance", "warnings", "status", "error_message"),
     *("completed_at", "embed_calls", "llm_calls"),
 )
+STORE_RESULTS = (
+    f"UPDATE {Run._meta.db_table} SET updated_at = now(), {' = %s, '.join(RESULT_FIELDS)} = %s WHERE id = %s"  # nosec # only constants
+)
+
+
+EVALUATED = "evaluate"  # in the payload of a batch that evaluates some runs: their ids
+
+
+def list_last_batches(operation: Operation) -> list[tuple[dict[str, Any], int]]:
+    """Return the batches in which workers evaluate the runs, unless they exist or the rankings are few."""
+    if operation.batches.filter(payload__has_key=EVALUATED).exists():
+        return []
+    benchmark = load_benchmark(operation)
+    groups = split_runs(list(_filter_unfinished(operation, benchmark)), benchmark.dataset_version)
+    return [({EVALUATED: run_ids, MAY_RUN_TWICE: True}, 0) for run_ids in groups] if len(groups) > 1 else []
+
+
+def evaluate_batch(batch: Batch, lease: Lease) -> None:
+    """Evaluate some of the runs on the benchmark's version, as `finish` would."""
+    benchmark = load_benchmark(batch.operation)
+    runs = _filter_unfinished(batch.operation, benchmark).filter(pk__in=batch.payload[EVALUATED])
+    with lease.commit():
+        evaluate_runs(benchmark, runs, version=benchmark.dataset_version)
+
+
+def _filter_unfinished(operation: Operation, benchmark: Benchmark) -> QuerySet[Run]:
+    return benchmark.runs.filter(pk__in=operation.parameters["run_ids"], status__in=UNFINISHED)
 
 
 def finish(operation: Operation) -> None:
     """Evaluate the operation's runs and complete the benchmark, or fail it if no run completed."""
     benchmark = load_benchmark(operation)
-    unfinished = benchmark.runs.filter(pk__in=operation.parameters["run_ids"], status__in=UNFINISHED)
-    runs = list(unfinished.select_related("index__chunk_set", "index__lexical_index"))
-    # Evaluate all completed runs on every version, so that a page compares equal truths: the mapping may have been
-    # resolved again since, and a retry adds runs to a benchmark that was re-scored.
+    runs = list(_filter_unfinished(operation, benchmark).select_related("index__chunk_set", "index__lexical_index"))
     all_runs = [*runs, *benchmark.runs.filter(status=Run.Status.COMPLETED)]
-    versions = dict.fromkeys([benchmark.dataset_version, *list_scored_versions(benchmark)])
-    by_version = {version: evaluate_runs(benchmark, all_runs, version=version) for version in versions}
+    by_version = _evaluate(operation, benchmark, all_runs)
     evaluations = {evaluation.run_id: evaluation for evaluation in by_version[benchmark.dataset_version]}
     notes = load_notes(benchmark)
     plan = plan_of(runs)
@@ -68,12 +99,38 @@ def finish(operation: Operation) -> None:
         run.error_message = run.error_message or _find_down(run, plans[key], notes)
         run.status = Run.Status.FAILED if run.error_message else Run.Status.COMPLETED
         run.completed_at = operation.finished_at
-        run.save(update_fields=[*RESULT_FIELDS, "updated_at"])
+    _store_results(runs)
     for version, version_evaluations in by_version.items():
         store_losses(benchmark, all_runs, version_evaluations, version)
     delete_values(runs)  # the evaluations have them now
     completed = benchmark.runs.filter(status=Run.Status.COMPLETED).exists()
     _end(benchmark, Status.COMPLETED if completed else Status.FAILED)
+
+
+def _evaluate(
+    operation: Operation, benchmark: Benchmark, runs: Iterable[Run]
+) -> dict[DatasetVersion, list[Evaluation]]:
+    """Evaluate all completed runs on every version, so that a page compares equal truths.
+
+    The mapping may have been resolved again since, and a retry adds runs to a benchmark that was re-scored.
+    """
+    groups = operation.batches.filter(payload__has_key=EVALUATED).values_list(f"payload__{EVALUATED}", flat=True)
+    evaluated = [UUID(run_id) for run_ids in groups for run_id in run_ids]
+    own = benchmark.dataset_version
+    by_version = {own: evaluate_runs(benchmark, runs, version=own, evaluated=evaluated)}
+    for version in list_scored_versions(benchmark):
+        if version != own:
+            by_version[version] = evaluate_runs(benchmark, runs, version=version)
+    return by_version
+
+
+def _store_results(runs: Iterable[Run]) -> None:
+    rows = [[*(_encode(getattr(run, name)) for name in RESULT_FIELDS), run.pk] for run in runs]
+    execute_each(STORE_RESULTS, rows)
+
+
+def _encode(value: Any) -> Any:
+    return Jsonb(value) if isinstance(value, dict | list) else value
 
 
 def _describe_engine(run: Run, planned: RunPlan, notes: "Notes") -> list[str]:
@@ -123,7 +180,8 @@ def stop(operation: Operation) -> None:
     """Cancel or fail the unfinished runs with the operation's error. Launching the benchmark again resumes them."""
     benchmark = load_benchmark(operation)
     status = Run.Status.CANCELLED if operation.status == Status.CANCELLED else Run.Status.FAILED
-    unfinished = benchmark.runs.filter(pk__in=operation.parameters["run_ids"], status__in=UNFINISHED)
+    unfinished = _filter_unfinished(operation, benchmark)
+    Evaluation.objects.filter(run__in=unfinished).delete()  # by a batch, or of an earlier attempt
     unfinished.update(status=status, error_message=operation.error, completed_at=Now())
     _end(benchmark, Status(operation.status))
 
