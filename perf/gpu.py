@@ -133,9 +133,9 @@ def to_device(features: Any) -> dict[str, Any]:
 
 def measure_search(size: int, peak: float) -> None:
     vectors, queries = unit(size, 2), unit(QUERIES, 1)
-    copied = vectors[:]
-    vectors.flags.writeable = False  # so stays on the device, where `copied` may not
     matrix, asked = torch.from_numpy(vectors).cuda(), torch.from_numpy(queries).cuda()
+    copied = vectors[:]
+    vectors.flags.writeable = False  # so they stay on the device, where `copied` may not
 
     def bare() -> object:
         return (asked @ matrix.T).topk(DEPTH)
