@@ -12,6 +12,7 @@ from apps.datasets.models import DatasetVersion
 from apps.judging.models import Round, RoundRun
 from apps.operations.models import Status
 from apps.results.comparison.comparing import MOST_RUNS, IncomparableError, RunComparison, compare_runs
+from apps.results.comparison.compression import list_ladders, plot_ladder
 from apps.results.comparison.describing import Bounds, pick_strongest
 from apps.results.comparison.page import build_context, list_choices
 from apps.results.comparison.panels import PANELS, build_panel
@@ -71,6 +72,18 @@ def comparison_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpRespons
             "kept": {name: params.get(name, "") for name in ("version", "seed", "measure", "baseline", "slice")},
         }
     return model_admin.render_page(request, "results/comparison.html", context, status=status)
+
+
+def compression_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
+    """Render the settings of approximate and compressed search against exact search."""
+    benchmark: Benchmark = model_admin.load_viewed(request, object_id)
+    ladders = [
+        (ladder, f"compression-{number}", plot_ladder(ladder))
+        for number, ladder in enumerate(list_ladders(benchmark), start=1)
+    ]
+    context = {"title": f"Compression of {benchmark}", "benchmark": benchmark, "ladders": ladders}
+    context |= {"trail": [*model_admin.list_trail(benchmark), benchmark]}
+    return model_admin.render_page(request, "results/compression.html", context, original=benchmark)
 
 
 def _render_panel(request: HttpRequest, panel: str, comparison: RunComparison) -> HttpResponse:

@@ -19,6 +19,7 @@ from apps.collections.models import Collection
 from apps.datasets.models import Dataset
 from apps.mappings.models import Mapping
 from apps.results import filter_shares
+from apps.results.comparison.compression import has_ladders
 from apps.results.comparison.history import load_history, plot_history
 from apps.results.dashboard import build_dashboard
 from apps.results.exporting import EXPORTERS, export, list_exporters, name_file
@@ -130,6 +131,10 @@ def build_links(benchmark: Benchmark) -> list[Button]:
     links = [Button("Experiment", "download", href=reverse("admin:benchmark_manifest", args=[benchmark.pk]))]
     if filter_shares.has_shares(benchmark):
         links.append(Button("Filters", "filter_alt", href=reverse("admin:benchmark_filters", args=[benchmark.pk])))
+    if has_ladders(benchmark):
+        links.append(
+            Button("Compression", "compress", href=reverse("admin:benchmark_compression", args=[benchmark.pk]))
+        )
     return links
 
 

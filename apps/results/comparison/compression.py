@@ -1,0 +1,220 @@
+"""Runs that differ only in how vectors are searched, compared with exact search: size, time, recall and loss."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.template.defaultfilters import filesizeformat
+
+from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.running.timing import mark_shared
+from apps.results.charts import COLOURS, Figure, figure, time_axis
+from apps.results.comparison.comparing import RunComparison, compare_runs
+from apps.results.comparison.migrating import MARGIN
+from apps.results.configurations import list_shared
+from benchbench.decimals import figure as format_value
+from benchbench.decimals import format_ms, short_signed
+from benchbench.errors import BenchbenchError
+from benchbench.ir.planning.ann import Ann
+from benchbench.ir.planning.configuration import Configuration
+from benchbench.ir.statistics.significance import Pair
+
+MEGABYTE = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class SettingRow:
+    """A setting: what every search reads, in memory, and the full vectors of which it reads a few, on disk.
+
+    `ms` is the median in isolated execution, else a mean of shared times. `recall` is that of the vectors at `k`, None
+    for exact search. `pair` is the setting against the full one, None for the full one itself.
+    """
+
+    run: Run
+    label: str
+    memory_bytes: int | None
+    disk_bytes: int
+    ms: float | None
+    recall: dict[str, Any] | None
+    pair: Pair | None
+
+    @property
+    def is_good_enough(self) -> bool:
+        """Return whether it is not significantly worse than the full setting, by an interval that is known."""
+        return self.pair is None or (self.pair.simultaneous is not None and self.pair.simultaneous.high >= 0)
+
+    @property
+    def most_lost(self) -> float:
+        """Return the greatest loss that the interval allows."""
+        interval = self.pair and self.pair.simultaneous
+        return max(0.0, -interval.low) if interval else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """Settings of search that share everything else, the full one first; or why they cannot be compared."""
+
+    shared: str
+    rows: Sequence[SettingRow] = ()
+    comparison: RunComparison | None = None
+    error: str = ""
+
+    @property
+    def time_name(self) -> str:
+        """Return the name of the times: medians where runs were isolated, else shared costs."""
+        runs = [row.run for row in self.rows]
+        return f"{'p50 ms' if _are_isolated(runs) else 'mean ms per query'}{mark_shared(runs)}"
+
+    @property
+    def sentences(self) -> list[str]:
+        """Name the smallest and the fastest setting that is not significantly worse than the full one."""
+        if self.comparison is None:
+            return []
+        if all(row.pair is None or row.pair.simultaneous is None for row in self.rows):
+            return ["There are too few queries, or a few have most of the demand: no difference could be significant."]
+        good = [row for row in self.rows if row.is_good_enough]
+        smallest = min(good, key=lambda row: (_or_last(row.memory_bytes), row.disk_bytes, _or_last(row.ms)))
+        fastest = min(good, key=lambda row: (_or_last(row.ms), _or_last(row.memory_bytes), row.disk_bytes))
+        superlatives = {"smallest and the fastest": smallest} if smallest is fastest else {}
+        superlatives = superlatives or {"smallest": smallest, "fastest": fastest}
+        return [self._describe(words, row) for words, row in superlatives.items()]
+
+    def _describe(self, superlative: str, row: SettingRow) -> str:
+        assert self.comparison is not None
+        costs = f"{_format_bytes(row.memory_bytes)} in memory"
+        costs += f" and {_format_bytes(row.disk_bytes)} on disk" if row.disk_bytes else ""
+        costs += "" if row.ms is None else f", {self.time_name} {format_ms(row.ms)}"
+        full, pair = self.rows[0].label, row.pair
+        if pair is None or pair.simultaneous is None:
+            return f"The {superlative} setting that is not significantly worse is the full one, {full}: {costs}."
+        low, high = (short_signed(end) for end in (pair.simultaneous.low, pair.simultaneous.high))
+        sentence = (
+            f"The {superlative} setting that is not significantly worse than {full} is {row.label}: {costs}, "
+            f"{self.comparison.title} {short_signed(pair.difference)} (simultaneous 95 % interval {low} to {high})."
+        )
+        if row.most_lost > MARGIN:
+            return (
+                f"{sentence} The interval is wide: a loss of {format_value(row.most_lost)} is possible, so do not call "
+                "them equal; add queries to know more."
+            )
+        return f"{sentence} It loses at most {format_value(row.most_lost)}."
+
+
+def list_ladders(benchmark: Benchmark) -> list[Ladder]:
+    """Return a ladder for each full setting with others that differ from it only in the search of vectors."""
+    groups: dict[tuple[Any, str], list[Run]] = {}
+    completed = benchmark.runs.filter(status=Run.Status.COMPLETED).exclude(index__chunk_set=None)
+    for run in completed.select_related("index__chunk_set").order_by("run_order"):
+        configuration = Configuration.from_dict(run.config)
+        if configuration.uses_vectors:
+            exact = replace(configuration, ann="exact", dimensions=None).normalize()
+            groups.setdefault((run.index_id, exact.hash), []).append(run)
+    return [_build_ladder(benchmark, runs) for runs in groups.values() if len(runs) > 1]
+
+
+def has_ladders(benchmark: Benchmark) -> bool:
+    """Return whether the matrix has several settings of the search of vectors."""
+    return any(len(benchmark.matrix.get(axis) or ()) > 1 for axis in ("ann", "dimensions"))
+
+
+def _build_ladder(benchmark: Benchmark, runs: Sequence[Run]) -> Ladder:
+    shared = ", ".join(list_shared([run.config for run in runs]))
+    full = next((run for run in runs if _is_full(run)), None)
+    if full is None:
+        return Ladder(shared, error="Exact search did not run with these settings: add exact to ann.")
+    try:
+        comparison = compare_runs(runs, baseline=full, version=benchmark.dataset_version)
+    except BenchbenchError as error:
+        return Ladder(shared, error=error.message)
+    rows = sorted(_list_rows(comparison, runs), key=lambda row: (row.pair is not None, -_or_last(row.memory_bytes)))
+    return Ladder(shared, rows, comparison)
+
+
+def _list_rows(comparison: RunComparison, runs: Sequence[Run]) -> Iterator[SettingRow]:
+    isolated = _are_isolated(runs)
+    reference = comparison.reference
+    loaded = {run.pk: run for run in runs}
+    for number, compared in enumerate(comparison.runs):
+        run = loaded[compared.pk]
+        timing = run.timing.get("percentiles", {}).get("total_ms", {}).get("p50") if isolated else None
+        recalls = (run.provenance.get("ann") or {}).get("recall") or [None]
+        yield SettingRow(
+            run,
+            _render_label(run),
+            *_count_bytes(run),
+            ms=timing if isolated else run.timing.get("total_ms"),
+            recall=recalls[0],
+            pair=None if number == reference else comparison.comparison.get_pair(number, reference),
+        )
+
+
+def _render_label(run: Run) -> str:
+    """Return the settings in which the runs of a ladder may differ."""
+    configuration = Configuration.from_dict(run.config)
+    numbers = {"dimensions": configuration.dimensions, "candidates": configuration.candidates}
+    return " · ".join([configuration.ann, *(f"{number} {name}" for name, number in numbers.items() if number)])
+
+
+def _count_bytes(run: Run) -> tuple[int | None, int]:
+    """Return the bytes of what every search of a run reads, if known, and of the full vectors that rescoring reads."""
+    index, configuration = run.index, Configuration.from_dict(run.config)
+    assert index is not None
+    assert index.chunk_set is not None
+    count, setting = index.chunk_set.vector_count, Ann.parse(configuration.ann)
+    full = 4 * count * (index.dimension or 0)
+    if setting.store == "memory" and setting.compares_all:
+        return (4 * count * configuration.dimensions if configuration.dimensions else full), 0
+    return (run.provenance.get("ann") or {}).get("bytes"), full if setting.rescores else 0
+
+
+def plot_ladder(ladder: Ladder) -> Figure | None:
+    """Return the differences to the full setting, with their intervals, over the bytes in memory."""
+    rows = [row for row in ladder.rows if row.memory_bytes]
+    if ladder.comparison is None or not rows:
+        return None
+    sizes = [(row.memory_bytes or 0) / MEGABYTE for row in rows]
+    pairs = [row.pair for row in rows]
+    differences = [pair.difference if pair else 0.0 for pair in pairs]
+    ends = [pair.simultaneous if pair else None for pair in pairs]
+    trace = {
+        "type": "scatter",
+        "mode": "markers",
+        "x": sizes,
+        "y": differences,
+        "error_y": {
+            "type": "data",
+            "symmetric": False,
+            "array": [end.high - y if end else 0 for end, y in zip(ends, differences, strict=True)],
+            "arrayminus": [y - end.low if end else 0 for end, y in zip(ends, differences, strict=True)],
+        },
+        "marker": {"size": 11, "color": [COLOURS[0] if row.is_good_enough else COLOURS[1] for row in rows]},
+        "text": [row.label for row in rows],
+        "hovertemplate": "%{text}<br>%{y:+.4f}<br>%{x:.3~f} MB in memory<extra></extra>",
+    }
+    return figure(
+        trace,
+        x={"title": {"text": "MB in memory"}, **time_axis(sizes)},
+        y={"title": {"text": f"difference in {ladder.comparison.measure}"}, "tickformat": "+.2~f"},
+        height=360,
+        margin=(72, 16, 16, 56),
+        hovermode="closest",
+        showlegend=False,
+    )
+
+
+def _is_full(run: Run) -> bool:
+    configuration = Configuration.from_dict(run.config)
+    return configuration.ann == "exact" and configuration.dimensions is None
+
+
+def _are_isolated(runs: Sequence[Run]) -> bool:
+    return all(run.timing.get("execution") == Benchmark.Execution.ISOLATED for run in runs)
+
+
+def _or_last(cost: float | None) -> float:
+    return math.inf if cost is None else cost
+
+
+def _format_bytes(size: int | None) -> str:
+    return "an unknown size" if size is None else str(filesizeformat(size)).replace("\N{NO-BREAK SPACE}", " ")
