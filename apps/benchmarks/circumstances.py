@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, TypeVar
 
-from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.models import Run
 from apps.benchmarks.provenance import collect_facts, list_llms
 from benchbench.ir.planning.configuration import Configuration
 
@@ -141,18 +141,19 @@ def _join_values(facts: Mapping[Any, Mapping[str, set[str]]], name: str, run: Ru
 
 
 def _check_execution(runs: Sequence[Run]) -> Iterator[Difference]:
-    groups = group_by([run for run in runs if not run.is_external], lambda run: _name_execution(run.benchmark))
+    groups = group_by([run for run in runs if not run.is_external], _name_execution)
     if len(groups) > 1:
         yield Difference(
             "execution",
             "warn",
             f"They were executed differently: {list_groups(groups)}. Values can be compared, times cannot: shared "
-            "execution adds up the batch times of its stages, and at a rate they count from when a request was due.",
+            "execution adds up the batch times of its stages, and at a rate they count from when a query was due.",
         )
 
 
-def _name_execution(benchmark: Benchmark) -> str:
-    return f"{benchmark.execution} at {benchmark.rate:g}/s" if benchmark.rate else str(benchmark.execution)
+def _name_execution(run: Run) -> str:
+    rate = run.config.get("rate")
+    return f"{run.benchmark.execution} at {rate:g}/s" if rate else str(run.benchmark.execution)
 
 
 def _get_workers(run: Run) -> list[dict[str, Any]]:

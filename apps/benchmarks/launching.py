@@ -118,8 +118,8 @@ def split_batches(
         for stage in (each for each in plan.stages if isinstance(each, EncodeStage) and each.wording is None):
             seconds[stage.key] *= compute_uncached_share(indexes[stage.index], texts)
     size = choose_batch_size(len(queries), sum(seconds[stage.key] for planned in plans for stage in planned.stages))
-    if benchmark.rate:
-        size = MAX_BATCH  # an open loop is one: the queues of a busy engine build up over its length
+    if any(run.config.get("rate") for run in runs):
+        size = MAX_BATCH  # an open loop is one: queues build up over its length
     units = sum(map(count_query_units, plans))
     groups = [sorted(queries[start : start + size]) for start in range(0, len(queries), size)]
     asks = any(isinstance(stage, AskStage | RewriteStage | EngineStage) for stage in plan.stages)

@@ -13,8 +13,15 @@ from functools import partial
 from typing import Any
 
 from apps.engines.declarations import load_engine
-from apps.engines.errors import EngineDownError, EngineError, EngineTimeoutError, Secret, TemporaryEngineError
-from apps.engines.pacing import StoppedError
+from apps.engines.errors import (
+    EngineDownError,
+    EngineError,
+    EngineTimeoutError,
+    Secret,
+    TemporaryEngineError,
+    UnsentError,
+)
+from apps.engines.pacing import StoppedError, compute_loop_limit
 from apps.engines.records import Engine
 from apps.engines.sending import ATTEMPTS, Sender
 from apps.engines.storing import Question, Reply, Search, build_keys, find_replies, store_replies
@@ -64,14 +71,15 @@ def ask_all(
     once. `check` is called several times a second by the calling thread and may raise. While the engine is down, it is
     probed for its patience, and the questions that failed are asked again; then the remaining ones get an
     EngineDownError. With a `rate`, question i is due at i / rate seconds, independent of the others, and nothing stored
-    is used. Raises EngineError for a wrong setting, and RedisError.
+    is used; after `compute_loop_limit` the remaining ones get an UnsentError. Raises EngineError for a wrong setting,
+    and RedisError.
     """
     engine = load_engine(setting.alias)
     search = Search(engine, engine.complete(dict(setting.parameters)), depth)
     _check_depth(engine, depth, rate)
     keys = build_keys(search, questions)
     stored = find_replies(keys, since) if rate is None else [None] * len(questions)
-    with _pause_collection():
+    with pause_collection():
         asking = _Asking(search, engine.read_secret(), questions, keys, [*stored], rate, check)
         try:
             asking.run()
@@ -81,7 +89,7 @@ def ask_all(
 
 
 @contextmanager
-def _pause_collection() -> Iterator[None]:
+def pause_collection() -> Iterator[None]:
     """Collect no garbage in this block: a full collection of a large process takes a fifth of a second."""
     was_enabled = gc.isenabled()
     gc.disable()
@@ -192,6 +200,10 @@ class _Asking:
                 if self.rate is not None:
                     due = self.started + index / self.rate
                     sender.slot.sleep(due - time.perf_counter())
+                    limit = compute_loop_limit(len(self.questions), self.rate, self.search.engine.patience)
+                    if time.perf_counter() - self.started > limit:
+                        results.put((index, UnsentError(), 0.0, 0))
+                        continue
                 began = time.monotonic()
                 try:
                     outcome: Reply | EngineError = sender.ask(self.questions[index], due, attempts)
@@ -214,6 +226,8 @@ class _Asking:
             outcome = replace(outcome, retries=self.failures[index])
             self.unstored[self.keys[index]] = self.questions[index], outcome
         self.outcomes[index] = outcome
+        if isinstance(outcome, UnsentError):
+            return False
         if isinstance(outcome, TemporaryEngineError):
             self.health.record_failure(seconds, time.monotonic())
             return True

@@ -38,6 +38,13 @@ class EngineDownError(EngineError):
     code = "engine_down"
 
 
+class UnsentError(EngineError):
+    """An open loop that cannot keep up with its rate ended before this request."""
+
+    def __init__(self) -> None:
+        super().__init__("The query was not sent, because searches did not keep up with the rate: choose a lower rate.")
+
+
 class AnswerError(EngineError):
     """An answer cannot be mapped, or is only part of one. `path` failed on `looked_at`."""
 

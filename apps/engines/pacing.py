@@ -17,6 +17,7 @@ from apps.engines.records import Engine
 SLICE_SECONDS = 1.0  # after which a thread renews its slot
 POLL_SECONDS = 0.02
 TOLERANCE_SECONDS = 0.05  # by which a late request does not delay all later ones
+LONGEST_LOOP = 3  # times its planned length, after which an open loop sends no more
 
 # Takes or renews a slot under a lease: returns 1, or 0 if all are taken. Expired leases are those of killed workers.
 TAKE = """
@@ -42,6 +43,11 @@ return math.max(0, math.floor(moment - now))
 
 class StoppedError(Exception):
     """The caller ended the work while a thread waited."""
+
+
+def compute_loop_limit(requests: int, rate: float, patience: float) -> float:
+    """Return the seconds after which an open loop sends nothing more, at least those of its patience."""
+    return max(LONGEST_LOOP * requests / rate, patience)
 
 
 @cache

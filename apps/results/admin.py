@@ -73,6 +73,7 @@ add_to(
         Page("<uuid:object_id>/filters/", results.filters_page, "benchmark_filters"),
         Page("<uuid:object_id>/live/", results.benchmark_live, "benchmark_live"),
         Page("<uuid:object_id>/compression/", comparison.compression_page, "benchmark_compression"),
+        Page("<uuid:object_id>/load/", comparison.load_page, "benchmark_load"),
         Page("<uuid:object_id>/verdict/", comparison.verdict_fragment, "benchmark_verdict"),
         Page("<uuid:object_id>/export/<str:format>/", results.download, "benchmark_export"),
     ),

@@ -15,6 +15,7 @@ from apps.benchmarks.defining.previewing import preview
 from apps.benchmarks.launching import launch, retry
 from apps.benchmarks.measuring.reading import load_rankings
 from apps.benchmarks.models import Benchmark
+from apps.benchmarks.running import latencies
 from apps.benchmarks.running.timing import mark_shared
 from apps.engines.asking import healths
 from apps.engines.storing import find_snippet
@@ -186,17 +187,21 @@ def test_an_arm_waits_for_an_engine_that_is_down(library, shop):
     assert (benchmark.runs.get().status, benchmark.runs.get().failed_queries) == ("completed", 0)
 
 
-def test_an_open_loop_counts_the_waiting(library, shop):
+def test_an_open_loop_counts_the_waiting(library, shop, monkeypatch):
     shop.seconds = 0.05
-    options = {"execution": "isolated", "rate": 40.0, "runs_per_query": 2}
-    benchmark = run_benchmark(library, name="b", matrix={"engines": ["shop"]}, **options)
-    loop = benchmark.runs.get().timing["open_loop"]
-    assert loop["requests"] == 6
+    monkeypatch.setattr(latencies, "LEAST_SECONDS", 0.15)
+    options = {"execution": "isolated", "runs_per_query": 2}
+    benchmark = run_benchmark(library, name="b", matrix={"engines": ["shop"], "rates": [40]}, **options)
+    run = benchmark.runs.get()
+    loop = run.timing["open_loop"]
+    assert (run.label.rpartition(" · ")[2], run.failed_queries) == ("40/s", 0)
+    assert loop["requests"] == 2 * 6, "three queries, asked again until the time is full"
+    assert (loop["offered"], loop["threads"], loop["failed"], loop["unsent"]) == (40, 4, 0, 0)
     assert loop["service_ms"]["p50"] >= 50
     assert loop["latency_ms"]["max"] >= loop["service_ms"]["max"]
-    assert "p99" not in loop["latency_ms"], "six samples say nothing about it"
-    first, *_, last = (moment for _, moment in shop.asked[-3:])
-    assert last - first > 1.5 / 40, "each is sent when it is due, and not before"
+    assert "p99" not in loop["latency_ms"], "twelve samples say nothing about it"
+    first, *_, last = (moment for _, moment in shop.asked[-6:])
+    assert last - first > 4.5 / 40, "each is sent when it is due, and not before"
 
 
 @pytest.mark.parametrize(
@@ -266,14 +271,10 @@ def test_stages_of_an_engine_are_unknown(library, shop):
         triage_of(run)
 
 
-def test_a_rate_needs_an_engine(library):
-    with pytest.raises(BenchbenchError, match="no search mode asks one"):
-        create_benchmark(library, name="b", matrix={}, execution="isolated", rate=10.0)
-
-
-def test_times_of_an_open_loop_say_so(library, shop):
-    options = {"matrix": {"engines": ["shop"]}, "execution": "isolated"}
-    runs = [run_benchmark(library, name="b", **options, **rate).runs.get() for rate in ({}, {"rate": 100.0})]
+def test_times_of_an_open_loop_say_so(library, shop, monkeypatch):
+    monkeypatch.setattr(latencies, "LEAST_SECONDS", 0.1)
+    matrix = {"engines": ["shop"], "rates": [None, 100]}
+    runs = list(run_benchmark(library, name="b", matrix=matrix, execution="isolated").runs.order_by("run_order"))
     assert [mark_shared([run]) for run in runs] == ["", " (open loop)"]
     assert any("isolated at 100/s" in sentence for sentence in find_differences(runs).warnings)
 

@@ -15,7 +15,6 @@ from apps.api.resource import Resource, delete, find_visible, get, post
 from apps.benchmarks.defining.choosing import add_modes
 from apps.benchmarks.defining.creating import (
     CHOICES,
-    MAX_RATE,
     MAX_REPETITIONS,
     MAX_SEED,
     BenchmarkOptions,
@@ -135,12 +134,6 @@ class NewBenchmark(MatrixRequest):
     )
     execution = build_choice("execution", "shared does once what runs have in common; isolated gives honest latencies.")
     runs_per_query = Int(default=1, min_value=1, max_value=MAX_REPETITIONS)
-    rate = serializers.FloatField(
-        required=False,
-        allow_null=True,
-        max_value=MAX_RATE,
-        help_text="In isolated execution, requests per second to search engines, sent without waiting for answers.",
-    )
     seed = Int(default=42, min_value=0, max_value=MAX_SEED)
     unresolved = build_choice("unresolved", "Judgments without a document: count them as not found, or drop them.")
     empty_queries = build_choice("empty_queries", "Queries with nothing relevant: count them as zero, or skip them.")

@@ -105,7 +105,7 @@ class BenchmarkAdmin(OwnedAdmin):
                 "fields": (
                     ("mapping", "dataset_version"),
                     ("started_at", "completed_at"),
-                    ("execution", "runs_per_query", "rate"),
+                    ("execution", "runs_per_query"),
                     ("unresolved", "empty_queries"),
                     ("weighting", "seed"),
                     ("total_runs",),

@@ -13,6 +13,7 @@ from apps.retrieval.availability import require_available
 from apps.retrieval.models import Index
 from apps.retrieval.search.arms import check_arm
 from apps.retrieval.search.pgvector import AnnIndexError
+from apps.retrieval.strategies import get_strategy
 from benchbench.access import usable
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.configuration import INDEX_MODES, LATE_INTERACTION, LEXICAL, Configuration
@@ -138,6 +139,12 @@ def _list_refusals(index: Index, configuration: Configuration, *, index_only: bo
             "rerankers",
             f'"{LATE_INTERACTION}" needs the encoder of the index, but {name} was built without one. Choose another '
             "reranker, or an index with an encoder.",
+        )
+    if configuration.rate and get_strategy(index.strategy).asks:
+        yield (
+            "rates",
+            f"answers of the language model of {name} are stored, so it would take no time under load: choose another "
+            "index, or send its queries one at a time.",
         )
     if configuration.rewrites and mode != "sparse" and not index.encoder:
         yield (

@@ -32,7 +32,6 @@ from benchbench.ir.planning.matrix import Matrix, MatrixError
 from benchbench.names import MAX_LENGTH
 
 MAX_REPETITIONS = 100
-MAX_RATE = 10_000  # requests per second
 MAX_SEED = 2**63 - 1  # the largest bigint of PostgreSQL
 CHOICES = {
     "execution": tuple(Benchmark.Execution.values),
@@ -62,7 +61,6 @@ class BenchmarkOptions:
     tags: Sequence[str] = ()
     execution: str = "shared"
     runs_per_query: int = 1
-    rate: float | None = None
     seed: int = 42
     unresolved: str = "count"
     empty_queries: str = "zero"
@@ -87,9 +85,6 @@ class BenchmarkOptions:
         if not 1 <= self.runs_per_query <= MAX_REPETITIONS:
             message = f"runs_per_query is {self.runs_per_query}; it must be 1 to {MAX_REPETITIONS}."
             raise BenchmarkError(message, field="runs_per_query")
-        if self.rate is not None and not (self.execution == "isolated" and 0 < self.rate <= MAX_RATE):
-            message = f"rate is {self.rate}; it must be above 0, at most {MAX_RATE:,}, and only in isolated execution."
-            raise BenchmarkError(message, field="rate")
         if not 0 <= self.seed <= MAX_SEED:
             raise BenchmarkError(f"seed is {self.seed}; it must be 0 to {MAX_SEED}.", field="seed")
         for tag in self.tags:
@@ -157,8 +152,8 @@ def create_benchmark(
     configurations = parsed.list_configurations()
     require_documents(mapping, configurations)
     check_engines(configurations, version or newest)
-    if options.rate and not any(configuration.asks_engine for configuration in configurations):
-        raise BenchmarkError("rate is for search engines, but no search mode asks one: leave it out.", field="rate")
+    if any(parsed.axes["rates"]) and options.execution != Benchmark.Execution.ISOLATED:
+        raise MatrixError("rates: choose isolated execution, or leave them out.", field="rates")
     by_name = choose_indexes(mapping, configurations, owner, indexes=indexes, index_only="config" in (experiment or {}))
     measure_names = list_measures(parsed.k_values_for_metrics, options.measures, version or newest)
     overrides: dict[str, Any] = {"name": options.name.strip(), "matrix": parsed.as_dict(), "measures": measure_names}

@@ -23,7 +23,7 @@ from benchbench.access import visible
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.axes import SWITCH, Axis, parse_integers
 from benchbench.ir.planning.configuration import ENGINE_MODES, INDEX_MODES
-from benchbench.ir.planning.labels import AXIS_WORDS, METHODS, RERANKING, REWRITING, SEARCH
+from benchbench.ir.planning.labels import AXIS_WORDS, EXECUTION, METHODS, RERANKING, REWRITING, SEARCH
 from benchbench.ir.planning.matrix import BY_KEY, KEYS, MatrixError
 from benchbench.reading.kinds import split_calls
 from benchbench.site.pages import PageForm, SizedFileField
@@ -212,12 +212,6 @@ class BenchmarkForm(PageForm, MatrixFields):
         label="Repetitions",
         help_text="How often isolated execution searches each query.",
     )
-    rate = forms.FloatField(
-        required=False,
-        label="Requests per second",
-        help_text="In isolated execution, search engines get so many, without waiting for answers. Empty: one at a "
-        "time.",
-    )
     seed = forms.IntegerField(initial=42, help_text="Seed of all random choices.")
     priority = forms.ChoiceField(required=False, initial=Priority.NORMAL, help_text="Workers take a higher one first.")
 
@@ -243,7 +237,7 @@ class BenchmarkForm(PageForm, MatrixFields):
                 *("unresolved", "empty_queries", "weighting", "allow_missing"),
             ),
         ),
-        ("Execution", "", ("execution", "runs_per_query", "rate", "seed", "priority")),
+        ("Execution", "", ("execution", "runs_per_query", *list_section_keys(EXECUTION), "seed", "priority")),
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -264,8 +258,7 @@ class BenchmarkForm(PageForm, MatrixFields):
             self.fields["engines"].help_text += f" Declared: {', '.join(aliases)}."
             return
         modes.choices = [(mode, words) for mode, words in modes.choices if mode not in ENGINE_MODES]
-        for name in ("engines", "rate"):
-            self.fields[name].widget = forms.HiddenInput()
+        self.fields["engines"].widget = forms.HiddenInput()
 
     def clean_rerankers(self) -> list[Any]:
         try:

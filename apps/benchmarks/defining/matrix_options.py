@@ -138,13 +138,6 @@ def add_execution(parser: CommandParser) -> None:
         help="shared (default): common work of runs is done once; isolated (default with --verbose and "
         "--output-dir): each query by itself, for realistic times. Rankings are the same.",
     )
-    execution.add_argument(
-        "--rate",
-        type=parse_rate,
-        metavar="N/s",
-        help="With --execution isolated: requests per second to search engines, sent without waiting for "
-        "answers, such as 20/s (default: each after the answer before).",
-    )
     execution.add_argument("--seed", type=int, metavar="N", help="Seed of everything random (default: 42).")
     execution.add_argument(
         "--priority",
@@ -156,11 +149,3 @@ def add_execution(parser: CommandParser) -> None:
     execution.add_argument(
         "--wait", action="store_true", help="Wait for the end; without a running worker, do the work here."
     )
-
-
-def parse_rate(text: str) -> float:
-    """Return the requests per second in a text such as "20/s" or "20"."""
-    try:
-        return float(text.removesuffix("/s"))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a rate such as 20/s") from None

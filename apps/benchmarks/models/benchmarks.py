@@ -47,11 +47,6 @@ class Benchmark(OwnedModel):
     k_values = ArrayField(models.PositiveIntegerField(), default=list)
     execution = models.CharField(max_length=10, choices=Execution, default=Execution.SHARED)
     runs_per_query = models.PositiveSmallIntegerField(default=1)
-    rate = models.FloatField(
-        null=True,
-        blank=True,
-        help_text="Requests per second to search engines, in isolated execution; null: each after the answer before.",
-    )
     seed = models.BigIntegerField(default=42)
     unresolved = models.CharField(max_length=10, default="count", choices=[("count", "count"), ("drop", "drop")])
     empty_queries = models.CharField(max_length=10, default="zero", choices=[("zero", "zero"), ("skip", "skip")])
@@ -83,7 +78,6 @@ class Benchmark(OwnedModel):
             models.CheckConstraint(condition=Q(empty_queries__in=["zero", "skip"]), name="benchmark_empty_queries"),
             models.CheckConstraint(condition=Q(weighting__in=["equal", "demand"]), name="benchmark_weighting"),
             models.CheckConstraint(condition=Q(runs_per_query__gte=1), name="benchmark_runs_per_query"),
-            models.CheckConstraint(condition=Q(rate__gt=0, execution="isolated") | Q(rate=None), name="benchmark_rate"),
         ]
 
     def __str__(self) -> str:

@@ -15,7 +15,7 @@ from benchbench.timestamps import timestamp
 
 SCHEMA = "benchbench-experiment"
 SCHEMA_VERSION = "1.0"
-OPTIONS = ("execution", "runs_per_query", "rate", "seed", "unresolved", "empty_queries", "weighting")
+OPTIONS = ("execution", "runs_per_query", "seed", "unresolved", "empty_queries", "weighting")
 
 
 class ManifestError(BenchbenchError):
@@ -98,7 +98,6 @@ class ExperimentFile(FileSection):
     measures: list[str]
     execution: str
     runs_per_query: int
-    rate: float | None = None
     seed: int
     unresolved: str
     empty_queries: str

@@ -5,8 +5,7 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
-from itertools import product
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.conf import settings
@@ -27,6 +26,8 @@ from apps.benchmarks.planning import (
 )
 from apps.benchmarks.provenance import build_environment
 from apps.benchmarks.running.engines import EngineDesk
+from apps.benchmarks.running.latencies import Loop
+from apps.benchmarks.running.load import Loaded, LoadedRun
 from apps.benchmarks.running.open_indexes import OpenIndexes, prepare
 from apps.benchmarks.running.outcomes import BatchNotes, Outcome, note
 from apps.benchmarks.running.pairs import Pairs, PinnedRerankers
@@ -40,7 +41,7 @@ from apps.operations.models import Batch
 from apps.retrieval.llms.answers import bypass_answers, store_no_answers
 from apps.retrieval.llms.servers import complete_llm, name_llm
 from benchbench.ir.planning.plan import Plan
-from benchbench.ir.planning.stages import AskStage, EngineStage, RerankStage, RewriteStage, Stage
+from benchbench.ir.planning.stages import AskStage, RerankStage, RewriteStage, Stage
 
 REPORT_SECONDS = 2  # least time between reports, since reporting disturbs the timing
 REPORTING_SHARE = 0.1  # most of an isolated batch's time that goes to reports, each of which measures all lists
@@ -142,7 +143,7 @@ def _load_work(batch: Batch, lease: Lease) -> Work:
         tolerant=batch.attempts >= settings.BENCHBENCH_MAX_ATTEMPTS,
         faults=Faults(),
         hung=batch.hung,
-        engines=EngineDesk(benchmark.mapping.collection, benchmark.created_at, benchmark.rate, lease.check),
+        engines=EngineDesk(benchmark.mapping.collection, benchmark.created_at, lease.check),
     )
 
 
@@ -178,42 +179,76 @@ def run_isolated(work: Work, truth: Truth) -> tuple[list[FinalList], dict[str, l
     The first query runs once untimed, to warm up models and caches. The payload `alone` keeps other batches off the
     host. Exact counterparts of approximate runs are searched in the first repetition only. Between queries report the
     provisional means by `truth`, at most every REPORT_SECONDS and in at most REPORTING_SHARE of the time: a batch may
-    take long, and its runs have no other values before it ends.
+    take long, and its runs have no other values before it ends. Runs with a rate follow, one at a time.
     """
-    benchmark, queries, lease = work.benchmark, work.queries, work.lease
-    plans = {str(run.pk): plan_of([run]) for run in work.runs}
-    shared = {str(run.pk): build_shared_lists([run], plans[str(run.pk)])[0] for run in work.runs}
-    lists: list[FinalList] = []
-    outcomes: dict[str, list[Outcome]] = {}
-    notes: BatchNotes = {}
-    done_units = 0
-    _warm_up(work, plans)
-    report_at = time.monotonic() + REPORT_SECONDS
-    for repetition, (number, query) in product(range(1, benchmark.runs_per_query + 1), enumerate(queries)):
-        if benchmark.rate and number == 0:
-            work.engines.prepare([stage for stage in work.plan.stages if isinstance(stage, EngineStage)], queries)
-        keys = list(plans)
-        random.Random(f"{benchmark.seed}:{query.key}:{repetition}").shuffle(keys)
-        for key in keys:
-            stages = work.build_stages([query], encode_afresh=True)
-            with bypass_answers() if repetition > 1 else nullcontext():  # a cached answer would repeat the first
-                new = stages.run(plans[key].select([key], truth=repetition == 1))
-            lists += build_final_lists(
-                [shared[key]], new, [query.pk], work.indexes, max_k=work.max_k, repetition=repetition
-            )
-            done_units += count_query_units(plans[key])
-            lease.report(done_units)
-            _merge(outcomes, new, number, repetition)
-            for stage_key, stage_notes in stages.notes.items() if repetition == 1 else ():
-                for name, addition in stage_notes.items():
-                    note(notes, stage_key, name, addition)
-        if (started := time.monotonic()) >= report_at:
-            lease.report(
-                done_units, {"runs": measure_lists(benchmark, work.runs, truth, lists).compute_sums()}, always=True
-            )
-            ended = time.monotonic()
-            report_at = ended + max(REPORT_SECONDS, (ended - started) / REPORTING_SHARE)
-    return lists, outcomes, notes | work.engines.notes
+    isolated = _Isolated(work, truth)
+    alone = [str(run.pk) for run in work.runs if not run.config.get("rate")]
+    loaded = {str(run.pk): run.config["rate"] for run in work.runs if run.config.get("rate")}
+    _warm_up(work, isolated.plans)
+    isolated.report_at = time.monotonic() + REPORT_SECONDS
+    for repetition in range(1, work.benchmark.runs_per_query + 1):
+        for number, query in enumerate(work.queries) if alone else ():
+            keys = [*alone]
+            random.Random(f"{work.benchmark.seed}:{query.key}:{repetition}").shuffle(keys)
+            for key in keys:
+                stages = work.build_stages([query], encode_afresh=True)
+                with bypass_answers() if repetition > 1 else nullcontext():  # a cached answer would repeat the first
+                    stages.run(isolated.plans[key].select([key], truth=repetition == 1))
+                isolated.add(key, number, repetition, Loaded(stages.outcomes, stages.notes))
+            isolated.report()
+        for key, rate in loaded.items():
+            isolated.run_loaded(key, rate, repetition)
+    return isolated.lists, isolated.outcomes, isolated.notes | work.engines.notes
+
+
+@dataclass(eq=False)
+class _Isolated:
+    """Lists and notes of the runs of a batch so far, query by query."""
+
+    work: Work
+    truth: Truth
+    lists: list[FinalList] = field(default_factory=list)
+    outcomes: dict[str, list[Outcome]] = field(default_factory=dict)
+    notes: BatchNotes = field(default_factory=dict)
+    done_units: int = 0
+    report_at: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.plans = {str(run.pk): plan_of([run]) for run in self.work.runs}
+        self.shared = {str(run.pk): build_shared_lists([run], self.plans[str(run.pk)])[0] for run in self.work.runs}
+
+    def add(self, key: str, number: int, repetition: int, loaded: Loaded) -> None:
+        """Add the outcomes of a run for one query. With a latency, that is its total time."""
+        work, shared, query_ids = self.work, [self.shared[key]], [self.work.query_ids[number]]
+        options = {"max_k": work.max_k, "repetition": repetition}
+        latency = {} if loaded.latency_ms is None else {"total_ms": loaded.latency_ms}
+        for final in build_final_lists(shared, loaded.outcomes, query_ids, work.indexes, **options):
+            self.lists.append(replace(final, timings={**(final.timings or {}), **latency}))
+        self.done_units += count_query_units(self.plans[key])
+        work.lease.report(self.done_units)
+        _merge(self.outcomes, loaded.outcomes, number, repetition)
+        for stage_key, stage_notes in loaded.notes.items() if repetition == 1 else ():
+            for name, addition in stage_notes.items():
+                note(self.notes, stage_key, name, addition)
+
+    def report(self) -> None:
+        """Report the provisional means, if it is time."""
+        if (started := time.monotonic()) < self.report_at:
+            return
+        values = measure_lists(self.work.benchmark, self.work.runs, self.truth, self.lists)
+        self.work.lease.report(self.done_units, {"runs": values.compute_sums()}, always=True)
+        ended = time.monotonic()
+        self.report_at = ended + max(REPORT_SECONDS, (ended - started) / REPORTING_SHARE)
+
+    def run_loaded(self, key: str, rate: float, repetition: int) -> None:
+        """Run all queries of the batch in an open loop."""
+        work, benchmark = self.work, self.work.benchmark
+        loop = Loop.build(key, rate, len(work.queries), seed=f"{benchmark.seed}:{repetition}")
+        run = LoadedRun(
+            self.plans[key], work.queries, work.indexes, work.engines, work.build_stages, benchmark.primary_k
+        )
+        for number, loaded in enumerate(run.search(loop, self.notes, check=work.lease.check)):
+            self.add(key, number, repetition, loaded)
 
 
 def _warm_up(work: Work, plans: Mapping[str, Plan]) -> None:

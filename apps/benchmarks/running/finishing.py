@@ -23,7 +23,8 @@ from apps.benchmarks.measuring.evaluating import evaluate_runs
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.planning import plan_of
 from apps.benchmarks.provenance import build_provenance
-from apps.benchmarks.running.engines import DECLARED, DOWN, LATENCIES, RETRIES, merge_histograms
+from apps.benchmarks.running.engines import DECLARED, DOWN, RETRIES
+from apps.benchmarks.running.latencies import LATENCIES, merge_records
 from apps.benchmarks.running.outcomes import STALLS, NotedQueries
 from apps.benchmarks.running.timing import compute_timings, count_calls
 from apps.datasets.models import DatasetVersion
@@ -93,7 +94,7 @@ def finish(operation: Operation) -> None:
         run_warnings = _list_warnings(
             benchmark, run, len(notes.short[key]), notes.count(plans[key], STALLS), calls[run.pk].fallbacks
         )
-        run_warnings += _describe_engine(run, plans[key], notes)
+        run_warnings += _describe_load(run, notes) + _describe_engine(run, plans[key], notes)
         run.warnings = run_warnings + filter_notes + list_ann_warnings(approximation)
         run.error_message = _explain_failure(run, evaluations[run.pk], approximation)
         run.error_message = run.error_message or _find_down(run, plans[key], notes)
@@ -133,6 +134,17 @@ def _encode(value: Any) -> Any:
     return Jsonb(value) if isinstance(value, dict | list) else value
 
 
+def _describe_load(run: Run, notes: "Notes") -> list[str]:
+    """Store the latencies of a run's open loop, and return a warning if it did not keep up."""
+    if not (records := notes.lists[str(run.pk), LATENCIES]):
+        return []
+    loop = run.timing["open_loop"] = merge_records(records)
+    if not loop["unsent"]:
+        return []
+    unsent, rate = counted(loop["unsent"], "request"), f"{loop['offered']:g}/s"
+    return [f"Searches did not keep up with {rate}: the open loop ended without sending {unsent}. Choose a lower rate."]
+
+
 def _describe_engine(run: Run, planned: RunPlan, notes: "Notes") -> list[str]:
     """Store what is known of the engine that a run asked, and return the warnings about it."""
     stage = next((stage for stage in planned.stages if isinstance(stage, EngineStage)), None)
@@ -141,9 +153,9 @@ def _describe_engine(run: Run, planned: RunPlan, notes: "Notes") -> list[str]:
     retries = notes.count(planned, RETRIES)
     if engines := notes.lists[stage.key, DECLARED]:
         run.provenance["engine"] = engines[-1] | {"retries": retries}
-    if latencies := notes.lists[stage.key, LATENCIES]:
-        run.timing["open_loop"] = merge_histograms(latencies)
     warnings = ["The times are round trips to the search engine, as seen from the worker."]
+    if run.timing.get("open_loop") and len(planned.stages) > 1:
+        warnings.append("The open loop sent the requests to the engine; the other stages followed one query at a time.")
     if any(one != engines[0] for one in engines):
         warnings.append("The declaration of the engine changed meanwhile.")
     if retries:

@@ -61,7 +61,6 @@ class _Watch:
 
     def __init__(self) -> None:
         self.board: Board | None = None
-        self.about: Note = {}
         self._limits: dict[object, tuple[float, Note]] = {}
         self._lock = threading.Lock()
 
@@ -79,7 +78,14 @@ class _Watch:
             return any(overdue < time.monotonic() for overdue, _ in self._limits.values())
 
 
-_watch = _Watch()
+class _Work(threading.local):
+    """The stage and the queries that a thread is at."""
+
+    def __init__(self) -> None:
+        self.note: Note = {}
+
+
+_watch, _work = _Watch(), _Work()
 is_overdue = _watch.is_overdue
 
 
@@ -92,7 +98,7 @@ def show_on(board: Board) -> None:
 def limit(seconds: float, sentence: str) -> Iterator[None]:
     """Limit the time of this block. Past it the process is replaced, and `sentence` is its batch's error."""
     key = object()
-    _watch.set(key, (time.monotonic() + seconds, {"sentence": sentence, **_watch.about}))
+    _watch.set(key, (time.monotonic() + seconds, {"sentence": sentence, **_work.note}))
     try:
         yield
     finally:
@@ -102,12 +108,12 @@ def limit(seconds: float, sentence: str) -> Iterator[None]:
 @contextmanager
 def about(stage: str, query_ids: Sequence[int]) -> Iterator[None]:
     """Note the stage and the queries of the calls in this block."""
-    before = _watch.about
-    _watch.about = {"stage": stage, "queries": list(query_ids)}
+    before = _work.note
+    _work.note = {"stage": stage, "queries": list(query_ids)}
     try:
         yield
     finally:
-        _watch.about = before
+        _work.note = before
 
 
 @contextmanager
@@ -119,7 +125,7 @@ def calling(subject: str, *, within: float | None = None) -> Iterator[None]:
     limit of `within` seconds gets GRACE_SECONDS more.
     """
     seconds = float(settings.BENCHBENCH_CALL_TIMEOUT_SECONDS) if within is None else within + GRACE_SECONDS
-    if within is None and (queries := _watch.about.get("queries")):
+    if within is None and (queries := _work.note.get("queries")):
         seconds = min(seconds, len(queries) * 2 * settings.BENCHBENCH_QUERY_TIMEOUT_MS / 1000)
     with limit(seconds, f"{subject} did not answer within {seconds:g} s and was interrupted."):
         yield

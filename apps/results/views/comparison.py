@@ -18,6 +18,7 @@ from apps.results.comparison.page import build_context, list_choices
 from apps.results.comparison.panels import PANELS, build_panel
 from apps.results.comparison.sentences import build_verdict
 from apps.results.configurations import list_shared
+from apps.results.leaderboard.load import build_load_context
 from benchbench.access import viewable
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
@@ -200,3 +201,11 @@ def _number(text: str) -> float | None:
     except ValueError:
         return None
     return number if 0 <= number < float("inf") else None
+
+
+def load_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
+    """Render latency and recall at each rate of a benchmark, and the knee of each setting."""
+    benchmark: Benchmark = model_admin.load_viewed(request, object_id)
+    trail = [*model_admin.list_trail(benchmark), benchmark]
+    context = build_load_context(benchmark) | {"benchmark": benchmark, "trail": trail}
+    return model_admin.render_page(request, "results/load.html", context, original=benchmark)

@@ -24,6 +24,7 @@ from apps.results.comparison.history import load_history, plot_history
 from apps.results.dashboard import build_dashboard
 from apps.results.exporting import EXPORTERS, export, list_exporters, name_file
 from apps.results.leaderboard.coverage import CoverageError, load_coverage
+from apps.results.leaderboard.load import has_loads
 from apps.results.leaderboard.page import ENDED, build_context
 from apps.results.leaderboard.versions import NoValuesError, VersionView, choose_version
 from apps.results.triage import queries
@@ -128,13 +129,15 @@ def build_links(benchmark: Benchmark) -> list[Button]:
                 needs="benchmarks.add_benchmark",
             )
         ]
+    pages = (
+        (filter_shares.has_shares, "Filters", "filter_alt"),
+        (has_ladders, "Compression", "compress"),
+        (has_loads, "Load", "speed"),
+    )
     links = [Button("Experiment", "download", href=reverse("admin:benchmark_manifest", args=[benchmark.pk]))]
-    if filter_shares.has_shares(benchmark):
-        links.append(Button("Filters", "filter_alt", href=reverse("admin:benchmark_filters", args=[benchmark.pk])))
-    if has_ladders(benchmark):
-        links.append(
-            Button("Compression", "compress", href=reverse("admin:benchmark_compression", args=[benchmark.pk]))
-        )
+    for has_page, name, icon in pages:
+        if has_page(benchmark):
+            links.append(Button(name, icon, href=reverse(f"admin:benchmark_{name.lower()}", args=[benchmark.pk])))
     return links
 
 

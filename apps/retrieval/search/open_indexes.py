@@ -1,6 +1,7 @@
 """Search of open indexes, which stay in this process up to BENCHBENCH_RESIDENT_BYTES."""
 
 import json
+import threading
 import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Sequence
@@ -276,7 +277,7 @@ class OpenIndex:
         return [results[number] for number in range(count)]
 
 
-_open: OrderedDict[UUID, OpenIndex] = OrderedDict()
+_open, _opening = OrderedDict[UUID, OpenIndex](), threading.RLock()
 
 
 def open_index(index: Index) -> OpenIndex:
@@ -285,13 +286,13 @@ def open_index(index: Index) -> OpenIndex:
     An index whose files changed since is opened, and so checked, again. Raises SearchError, VectorsError, OutputError,
     LexicalIndexError.
     """
-    opened = _open.pop(index.pk, None)
-    if opened is None or not opened.is_current:
-        opened = OpenIndex(index)
-    _open[index.pk] = opened
-    while len(_open) > 1 and sum(resident.nbytes for resident in _open.values()) > settings.BENCHBENCH_RESIDENT_BYTES:
-        _open.popitem(last=False)
-    return opened
+    with _opening:  # threads of a run under load share them
+        opened = _open.pop(index.pk, None)
+        _open[index.pk] = opened = opened if opened and opened.is_current else OpenIndex(index)
+        limit = settings.BENCHBENCH_RESIDENT_BYTES
+        while len(_open) > 1 and sum(resident.nbytes for resident in _open.values()) > limit:
+            _open.popitem(last=False)
+        return opened
 
 
 def close_indexes() -> None:

@@ -16,6 +16,7 @@ from benchbench.reading.kinds import Kind, int_between
 
 MAX_TOP_K = 1000
 MAX_DEPTH = 10_000
+MAX_RATE = 10_000.0  # requests per second
 
 
 def _check_weights(weights: Sequence[float]) -> Sequence[float]:
@@ -29,6 +30,7 @@ CUTOFF = int_between(1, MAX_TOP_K)
 DEPTH = int_between(1, MAX_DEPTH)
 SHARE = Kind(Annotated[float, Field(ge=0, le=1)])
 ADMITTED = Kind(Annotated[float, Field(gt=0, le=1)], "a number above 0, up to 1")
+RATE = Kind(Annotated[float, Field(gt=0, le=MAX_RATE)], "requests per second, above 0 and at most 10,000")
 SWITCH = Kind(bool)
 ANN = Kind(str | dict[str, Any], "a setting such as hnsw(ef_search=100), or an object of it")
 ENGINE = Kind(str | dict[str, Any], "a search engine such as shop(boost=2), or an object of it")
@@ -79,6 +81,9 @@ class Reader(NamedTuple):
 AS_IT_IS = Reader("a name", str)
 INTEGER = Reader("a whole number", lambda text: None if _is_none(text) else int(text))
 NUMBER = Reader("a number or “none”", lambda text: None if _is_none(text) else float(text))
+RATES = Reader(
+    "a rate such as 20/s, or “none”", lambda text: None if _is_none(text) else float(text.removesuffix("/s"))
+)
 PAIR = Reader(
     "a pair of numbers such as 0.7:0.3",
     lambda text: None if _is_none(text) else [float(number) for number in text.split(":")],

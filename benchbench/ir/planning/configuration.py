@@ -30,7 +30,7 @@ class Configuration:
     scores the first `effective_rerank_depth` of them; the rest, whose scores do not compare with its, are dropped.
 
     `None` means: the only index, no threshold, late interaction, all dimensions, no engine, only a query's own
-    filter, and for depths `top_k`.
+    filter, one query at a time, and for depths `top_k`.
     `ann` is the text of an `Ann`, `engine` that of an `EngineSetting`; `weights` are those of the dense and the lexical
     list. `labels` says what each field means.
 
@@ -98,6 +98,13 @@ class Configuration:
         reader=axes.NUMBER,
         canonical=lambda share: share and float(share),  # 1 must hash as 1.0
         touches=lambda run: run.search_mode in INDEX_MODES,
+    )
+    rate: float | None = axis(
+        None,
+        "rates",
+        axes.RATE.or_null,
+        reader=axes.RATES,
+        canonical=lambda rate: None if rate is None else float(rate),
     )
 
     @classmethod

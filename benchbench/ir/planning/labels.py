@@ -12,6 +12,7 @@ from benchbench.ir.planning.query_text import AS_ASKED
 
 LONGEST_MODEL = 60  # characters of a model's name in that of an index or a combination
 SEARCH, METHODS, RERANKING, REWRITING = "Search", "Dense, lexical, hybrid", "Reranking", "Text of the query"  # sections
+EXECUTION = "Execution"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -225,8 +226,20 @@ AXIS_WORDS: dict[str, AxisWords] = {
             name="language model",
         ),
     ),
+    **_complete_words(
+        EXECUTION,
+        rate=AxisWords(
+            option="--rate",
+            label="Requests per second",
+            help="In isolated execution, “none, 20/s, 50/s” sends queries one at a time, and at these rates without "
+            "waiting for answers.",
+            summary=lambda run: "" if run.rate is None else f"{run.rate:g}/s",
+            phrase=lambda value: f"{value:g} requests per second",
+            unstated="one query at a time",
+        ),
+    ),
 }
 IN_LABEL = (  # in the order in which a search goes
     *("index", "query", "search_mode", "ann", "dimensions", "lexical", "fusion", "filter_share"),
-    *("candidates", "use_reranker", "rerank_depth", "top_k", "score_threshold"),
+    *("candidates", "use_reranker", "rerank_depth", "top_k", "score_threshold", "rate"),
 )

@@ -130,6 +130,12 @@ def _check_query(run: Configuration) -> None:
             f"llms: {run.query} needs a language model: name one with its server, such as ollama:llama3.2.",
             field="llms",
         )
+    if run.rewrites and run.rate:
+        raise MatrixError(
+            f"rates: answers of language models are stored, so {run.query} would take no time under load: leave out "
+            "one of the two, or use separate benchmarks.",
+            field="rates",
+        )
     if run.query.startswith(MULTI) and run.ann != "exact":
         raise MatrixError(
             f"query: the recall of {run.ann} is measured for one list, but {run.query} makes several: "

@@ -53,7 +53,6 @@ EXPERIMENT_OPTIONS = (  # options that an experiment file states
     "--tags",
     "--measures",
     "--execution",
-    "--rate",
     "--seed",
     "--unresolved",
     "--empty-queries",

@@ -1,0 +1,89 @@
+"""Open loops: requests due at fixed times, not after answers, and their latencies as histograms of batches."""
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, NamedTuple
+
+from hdrh.histogram import HdrHistogram
+
+from apps.benchmarks.running.timing import LEAST_FOR_P99
+from apps.engines.pacing import compute_loop_limit
+
+LATENCIES = "latencies"  # notes of a run: one record for each open loop
+LEAST_SECONDS = 5.0  # of a loop; queries are sent again, in random order, until it is full
+PATIENCE_SECONDS = 60.0  # a loop that cannot keep up sends for at least as long
+TIMES = ("latency", "service", "waiting")
+LONGEST_US, DIGITS = 3_600_000_000, 3  # range of a histogram in microseconds, and its significant digits
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """An open loop of a run. `schedule` has the query of each request by position; request i is due at i / rate s.
+
+    Every query is sent once before any is sent again.
+    """
+
+    run_key: str
+    rate: float
+    schedule: Sequence[int]
+
+    @classmethod
+    def build(cls, run_key: str, rate: float, queries: int, *, seed: str) -> "Loop":
+        """Return the loop of some queries, of at least LEAST_SECONDS."""
+        chance, length = random.Random(seed), max(queries, math.ceil(rate * LEAST_SECONDS))
+        rounds = (chance.sample(range(queries), queries) for _ in range(math.ceil(length / queries)))
+        return cls(run_key, rate, list(islice((number for each in rounds for number in each), length)))
+
+    @property
+    def limit(self) -> float:
+        """Return the seconds after which nothing more is sent."""
+        return compute_loop_limit(len(self.schedule), self.rate, PATIENCE_SECONDS)
+
+
+class Timed(NamedTuple):
+    """An answered request: milliseconds before and after it was sent, and when its answer came, in seconds."""
+
+    waiting_ms: float
+    service_ms: float
+    ended: float
+
+
+def build_record(loop: Loop, answered: Sequence[Timed], *, sent: int, threads: int) -> dict[str, Any]:
+    """Return the latencies of a loop as HDR histograms in base64, with what its rates are computed from."""
+    histograms = {name: HdrHistogram(1, LONGEST_US, DIGITS) for name in TIMES}
+    for timed in answered:
+        values = (timed.waiting_ms + timed.service_ms, timed.service_ms, timed.waiting_ms)
+        for name, ms in zip(TIMES, values, strict=True):
+            histograms[name].record_value(max(1, min(round(ms * 1000), LONGEST_US)))
+    ends = [timed.ended for timed in answered] or [0.0]
+    counts = {"answered": len(answered), "failed": sent - len(answered), "unsent": len(loop.schedule) - sent}
+    facts = {"offered": loop.rate, "threads": threads, "seconds": max(ends) - min(ends), **counts}
+    return {name: histogram.encode().decode() for name, histogram in histograms.items()} | facts
+
+
+def merge_records(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return p50, p95 and the maximum in milliseconds of each time of a run's open loops, over all its batches.
+
+    From LEAST_FOR_P99 requests on it has p99 too. `achieved` is the rate of the answers from the first to the last of
+    each loop, so that it does not depend on how long one takes; None for single answers. `recall` is over the answers.
+    """
+    summary: dict[str, Any] = {"offered": records[0]["offered"], "threads": records[0]["threads"]}
+    for name in TIMES:
+        total = HdrHistogram(1, LONGEST_US, DIGITS)
+        for record in records:
+            total.decode_and_add(record[name])
+        p99 = {"p99": 99} if total.total_count >= LEAST_FOR_P99 else {}
+        shares = {"p50": 50, "p95": 95, **p99, "max": 100}
+        summary[f"{name}_ms"] = {key: total.get_value_at_percentile(share) / 1000 for key, share in shares.items()}
+    failed, unsent = (sum(record[name] for record in records) for name in ("failed", "unsent"))
+    summary |= {"requests": sum(record["answered"] for record in records), "failed": failed, "unsent": unsent}
+    seconds = sum(record["seconds"] for record in records)
+    summary["achieved"] = sum(max(record["answered"] - 1, 0) for record in records) / seconds if seconds else None
+    sums: dict[int, list[float]] = {}
+    for k, *addition in (row for record in records for row in record.get("recall", ())):
+        sums[k] = [a + b for a, b in zip(sums.get(k, (0, 0)), addition, strict=True)]
+    means = [{"k": k, "mean": total / count, "requests": count} for k, (total, count) in sorted(sums.items())]
+    return summary | {"recall": means}

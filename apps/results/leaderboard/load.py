@@ -1,0 +1,152 @@
+"""Load: the runs of a benchmark that differ only in their rate, with latency and recall at each, and the knee."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from apps.benchmarks.models import Benchmark, Run
+from apps.results.charts import COLOURS, LEGEND, Figure, figure, time_axis
+from benchbench.decimals import format_ms
+from benchbench.ir.planning.configuration import Configuration
+from benchbench.ir.planning.labels import run_label
+
+LEAST_SHARE = 0.98  # of the offered rate that is achieved at a sustained one,
+MOST_TIMES = 3  # where p99 is at most so many times that at the lowest measured rate
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A run at one rate. `recall` is at the primary k, against exact search; None for searches without vectors."""
+
+    run: Run
+    offered: float
+    achieved: float | None
+    p50: float
+    p99: float | None
+    recall: float | None
+    requests: int
+    threads: int
+
+    @property
+    def keeps_up(self) -> bool:
+        return self.achieved is not None and self.achieved >= LEAST_SHARE * self.offered
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Points of runs that differ only in their rate, the lowest first."""
+
+    label: str
+    method: str
+    points: Sequence[Point]
+
+    @cached_property
+    def knee(self) -> Point | None:
+        """Return the point of the highest measured rate that is sustained."""
+        return next((point for point in reversed(self.points) if self.is_sustained(point)), None)
+
+    def is_sustained(self, point: Point) -> bool:
+        lowest = self.points[0].p99
+        return point.keeps_up and None not in (lowest, point.p99) and (point.p99 or 0) <= MOST_TIMES * (lowest or 0)
+
+    @property
+    def sentence(self) -> str:
+        """Return the knee in words."""
+        if any(point.p99 is None for point in self.points):
+            return "No knee: a run has fewer than 100 answers, too few for p99. Choose higher rates or more queries."
+        if self.knee is None:
+            return f"No knee: it does not sustain {self.points[0].offered:g}/s, the lowest measured rate."
+        if self.knee == self.points[-1]:
+            return f"The knee is at least {self.knee.offered:g}/s, the highest measured rate."
+        broken = self.points[self.points.index(self.knee) + 1]
+        reason = f"p99 is {format_ms(broken.p99 or 0)} ms instead of {format_ms(self.points[0].p99 or 0)} ms"
+        if not broken.keeps_up:
+            reason = f"only {broken.achieved or 0:.1f}/s are answered"
+        return f"The knee is {self.knee.offered:g}/s: at {broken.offered:g}/s {reason}."
+
+
+def has_loads(benchmark: Benchmark) -> bool:
+    """Return whether the matrix of a benchmark has several rates."""
+    return sum(bool(rate) for rate in benchmark.matrix.get("rates", ())) > 1
+
+
+def load_settings(benchmark: Benchmark) -> list[Setting]:
+    """Return the settings of a benchmark's completed runs with a rate, in the order of the runs."""
+    runs = benchmark.runs.filter(status=Run.Status.COMPLETED, timing__has_key="open_loop").order_by("run_order")
+    by_setting: dict[str, list[Run]] = {}
+    for run in runs:
+        shared = {key: value for key, value in run.config.items() if key != "rate"}
+        by_setting.setdefault(json.dumps(shared, sort_keys=True), []).append(run)
+    return [_build_setting(group) for group in by_setting.values()]
+
+
+def _build_setting(runs: Sequence[Run]) -> Setting:
+    configuration = replace(Configuration.from_dict(runs[0].config), rate=None)
+    method = configuration.ann.partition("(")[0] if configuration.uses_vectors else configuration.search_mode
+    points = sorted(map(_build_point, runs), key=lambda point: point.offered)
+    return Setting(run_label(configuration), method, points)
+
+
+def _build_point(run: Run) -> Point:
+    loop, configuration = run.timing["open_loop"], Configuration.from_dict(run.config)
+    recall = loop["recall"][0]["mean"] if loop["recall"] else None
+    if configuration.uses_vectors and configuration.ann == "exact" and not configuration.asks_engine:
+        recall = 1.0  # it is what the others are compared with
+    times = loop["latency_ms"]["p50"], loop["latency_ms"].get("p99")
+    return Point(run, loop["offered"], loop["achieved"], *times, recall, loop["requests"], loop["threads"])
+
+
+def build_load_context(benchmark: Benchmark) -> dict[str, Any]:
+    """Return the contents of the page: settings, and the figures of p99 over rate and of rate over recall."""
+    settings = load_settings(benchmark)
+    return {
+        "settings": settings,
+        "latencies": _plot_latencies(settings),
+        "recalls": _plot_recalls(settings, benchmark.primary_k),
+        "least_percent": round(100 * LEAST_SHARE),
+        "most_times": MOST_TIMES,
+    }
+
+
+def _plot_latencies(settings: Sequence[Setting]) -> Figure | None:
+    traces = []
+    for number, setting in enumerate(settings):
+        points = [point for point in setting.points if point.p99 is not None]
+        rates, times = [point.offered for point in points], [point.p99 for point in points]
+        hover = "%{x:g}/s: p99 %{y:.1f} ms<extra></extra>"
+        traces += [_trace(setting.label, rates, times, number, hover)] if points else []
+    if not traces:
+        return None
+    axis = time_axis([ms for trace in traces for ms in trace["y"]])
+    y = {"title": {"text": "p99 in ms, from when a query was due"}, **axis}
+    x = {"title": {"text": "offered requests per second"}, "rangemode": "tozero"}
+    return _figure(traces, x, y)
+
+
+def _plot_recalls(settings: Sequence[Setting], k: int) -> Figure | None:
+    """Return the highest sustained rate of each setting over its recall, a line for each method; None without any."""
+    points: dict[str, list[tuple[float, float, str]]] = {}
+    for setting in settings:
+        if setting.knee and setting.knee.recall is not None:
+            point = setting.knee.recall, setting.knee.offered, setting.label
+            points.setdefault(setting.method, []).append(point)
+    traces = []
+    for number, (method, group) in enumerate(points.items()):
+        recalls, rates, labels = zip(*sorted(group), strict=True)
+        hover = "%{text}<br>%{y:g}/s at recall %{x:.3f}<extra></extra>"
+        traces.append(_trace(method, recalls, rates, number, hover) | {"text": labels})
+    x = {"title": {"text": f"recall@{k} under load, against exact search"}, "tickformat": ".3~f"}
+    y = {"title": {"text": "highest sustained rate per second"}, "rangemode": "tozero"}
+    return _figure(traces, x, y) if traces else None
+
+
+def _trace(name: str, x: Sequence[Any], y: Sequence[Any], number: int, hover: str) -> Figure:
+    colour = COLOURS[number % len(COLOURS)]
+    drawn = {"line": {"color": colour}, "marker": {"size": 10, "color": colour}, "hovertemplate": hover}
+    return {"type": "scatter", "mode": "lines+markers", "name": name, "x": x, "y": y, **drawn}
+
+
+def _figure(traces: Sequence[Figure], x: Figure, y: Figure) -> Figure:
+    return figure(*traces, x=x, y=y, height=360, margin=(64, 16, 40, 56), legend=LEGEND, showlegend=True)

@@ -1,0 +1,232 @@
+"""Runs with a rate: open loops through the whole path of a search, their latencies, and what they find."""
+
+import threading
+import time
+from collections import Counter
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from apps.benchmarks.comparability import find_differences
+from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.running import latencies
+from apps.benchmarks.running.latencies import Loop, Timed, build_record, merge_records
+from apps.benchmarks.running.load import send_all
+from apps.operations.working import wait
+from apps.results.leaderboard.load import Point, Setting
+from apps.retrieval.indexing import build_index, create_index
+from benchbench.ir.planning.matrix import MatrixError
+from tests.benchmarks.conftest import make_library
+from tests.created import create_benchmark, run_benchmark
+from tests.tiny_models import save_cross_encoder, save_encoder
+
+SERVICE = 0.02  # seconds
+
+
+class Path:
+    """A path of a search that takes SERVICE seconds, and counts how many are on it."""
+
+    def __init__(self) -> None:
+        self.numbers: list[int] = []
+        self.together = Counter[str]()
+        self._lock = threading.Lock()
+
+    def send(self, number: int) -> int:
+        with self._lock:
+            self.numbers.append(number)
+            self.together["now"] += 1
+            self.together["most"] = max(self.together["most"], self.together["now"])
+        time.sleep(SERVICE)
+        with self._lock:
+            self.together["now"] -= 1
+        return number
+
+    def run(self, rate: float, queries: int = 10, **options: Any) -> Any:
+        loop = Loop.build("run", rate, queries, seed="1")
+        return loop, send_all(
+            loop, self.send, lambda position, number: (position, number), **({"check": bool} | options)
+        )
+
+
+def summary_of(loop: Loop, requests: Any) -> dict[str, Any]:
+    record = build_record(loop, [request.timed for request in requests], sent=len(requests), threads=1)
+    return merge_records([record])
+
+
+class TestAnOpenLoop:
+    @pytest.fixture(autouse=True)
+    def short(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(latencies, "LEAST_SECONDS", 0.6)
+
+    def test_each_request_is_sent_when_it_is_due(self):
+        path = Path()
+        loop, requests = path.run(50)
+        assert [request.position for request in requests] == list(range(30)), "ten queries, until the time is full"
+        assert all(request.result == (request.position, loop.schedule[request.position]) for request in requests)
+        assert all(sorted(loop.schedule[start : start + 10]) == list(range(10)) for start in (0, 10, 20))
+        for earlier, later in pairwise(requests):
+            assert later.due - earlier.due == pytest.approx(1 / 50)
+        assert all(request.began >= request.due and request.ended - request.began >= SERVICE for request in requests)
+        found = summary_of(loop, requests)
+        assert (found["requests"], found["unsent"], found["offered"]) == (30, 0, 50)
+        assert found["latency_ms"]["p50"] >= 1000 * SERVICE * 0.999
+
+    def test_overload_is_seen_as_overload(self, settings):
+        settings.BENCHBENCH_LOAD_THREADS = 1
+        path = Path()
+        loop, requests = path.run(100)
+        found = summary_of(loop, requests)
+        assert path.together["most"] == 1
+        assert found["achieved"] <= 1 / SERVICE
+        assert found["waiting_ms"]["max"] >= 1000 * (60 * SERVICE - 60 / 100 - SERVICE), "waiting grows to the end"
+        assert found["latency_ms"]["max"] >= found["waiting_ms"]["max"]
+
+    def test_an_overloaded_loop_ends(self, settings, monkeypatch):
+        settings.BENCHBENCH_LOAD_THREADS = 1
+        monkeypatch.setattr(latencies, "PATIENCE_SECONDS", 0.1)
+        loop, requests = Path().run(200)
+        found = summary_of(loop, requests)
+        assert len(requests) < len(loop.schedule) == 120
+        assert found["unsent"] == 120 - len(requests) > 0
+
+    def test_errors_and_stops_end_all_threads(self):
+        def fail(number: int) -> None:
+            raise OSError("no disk")
+
+        loop = Loop.build("run", 50, 3, seed="1")
+        with pytest.raises(OSError, match="no disk"):
+            send_all(loop, fail, lambda position, sent: None, check=bool)
+
+        def stop() -> None:
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            Path().run(5, check=stop)
+        assert not [thread for thread in threading.enumerate() if thread.name == "load"]
+
+
+def test_achieved_rates_and_recalls_are_merged():
+    """By hand: 10 answers in 2 s and 20 in 3 s, from the first to the last, are 28 intervals in 5 s."""
+    loop = Loop.build("run", 10.0, 20, seed="1")
+    records = []
+    for count, seconds, recall in ((10, 2.0, 0.7), (20, 3.0, 1.0)):
+        answered = [Timed(1.0, 4.0, number * seconds / (count - 1)) for number in range(count)]
+        record = build_record(loop, answered, sent=count + 1, threads=3)
+        records.append(record | {"recall": [(10, recall * count, count)]})
+    found = merge_records(records)
+    assert found["achieved"] == pytest.approx(28 / 5)
+    assert (found["requests"], found["failed"], found["unsent"]) == (30, 2, 2 * len(loop.schedule) - 32)
+    assert found["latency_ms"]["p50"] == pytest.approx(5, rel=0.01)
+    assert found["recall"] == [{"k": 10, "mean": pytest.approx(0.9), "requests": 30}]
+
+
+def points_of(*rows: tuple[float, float, float | None]) -> list[Point]:
+    return [Point(Run(), rate, achieved, 1.0, p99, 0.9, 100, 8) for rate, achieved, p99 in rows]
+
+
+@pytest.mark.parametrize(
+    ("rows", "knee", "sentence"),
+    [
+        ([(10, 10, 5.0), (20, 19.7, 14.9), (40, 39, 90.0)], 20, "The knee is 20/s: at 40/s only 39.0/s are answered."),
+        ([(10, 10, 5.0), (20, 20, 15.1)], 10, "The knee is 10/s: at 20/s p99 is 15.1 ms instead of 5.0 ms."),
+        ([(10, 10, 5.0), (200, 196, 15.0)], 200, "The knee is at least 200/s, the highest measured rate."),
+        ([(10, 9.7, 5.0), (20, 9.7, 50.0)], None, "No knee: it does not sustain 10/s, the lowest measured rate."),
+        ([(10, 10, None), (20, 20, 5.0)], None, "fewer than 100 answers"),
+    ],
+)
+def test_the_knee_of_hand_examples(rows, knee, sentence):
+    setting = Setting("dense", "exact", points_of(*rows))
+    assert (setting.knee and setting.knee.offered) == knee
+    assert sentence in setting.sentence
+
+
+def found_by(benchmark: Benchmark) -> dict[float | None, dict[Any, Any]]:
+    """Return by rate what each setting found for each query."""
+    found: dict[float | None, dict[Any, Any]] = {}
+    for run in benchmark.runs.all():
+        setting = run.label.removesuffix(f" · {run.config.get('rate', 0):g}/s")
+        for one in run.query_results.all():
+            row = (one.document_ids, one.chunk_ids, one.scores, one.error)
+            found.setdefault(run.config.get("rate"), {})[setting, one.query_id, one.repetition] = row
+    return found
+
+
+@pytest.mark.thorough
+def test_rankings_under_load_equal_those_one_at_a_time(transactional_db, tmp_path, monkeypatch, settings):
+    """To the bit, with every kind of stage, although threads share indexes, models and connections."""
+    monkeypatch.setattr(latencies, "LEAST_SECONDS", 0.2)
+    settings.BENCHBENCH_LOAD_THREADS = 4
+    library = make_library(documents=40, queries=6, filtered=True)
+    wait(build_index(create_index(library.collection, name="tiny", encoder=str(save_encoder(tmp_path)))))
+    matrix = {
+        "indexes": ["tiny"],
+        "k_values_for_metrics": [5],
+        "search_modes": ["sparse", "hybrid"],
+        "use_reranker": [False, True],
+        "rerankers": ["late-interaction", str(save_cross_encoder(tmp_path / "cross"))],
+        "top_k_values": [10],
+        "ann": ["exact", "hnsw(ef_search=20)", "faiss:hnsw(m=8)"],
+        "rates": [None, 100],
+    }
+    benchmark = run_benchmark(library, name="b", matrix=matrix, execution="isolated")
+    assert {run.status for run in benchmark.runs.all()} == {"completed"}
+    found = found_by(benchmark)
+    assert found[100.0] == found[None]
+    assert len(found[None]) == benchmark.total_runs / 2 * 6
+
+
+def test_runs_under_load_say_what_was_measured(library, monkeypatch):
+    monkeypatch.setattr(latencies, "LEAST_SECONDS", 0.2)
+    matrix = {"search_modes": ["dense"], "ann": ["exact", "hnsw(ef_search=60)"], "rates": [None, 100]}
+    runs = run_benchmark(library, name="b", matrix=matrix, execution="isolated").runs.order_by("run_order")
+    exact, exact_loaded, hnsw, loaded = runs
+    assert "open_loop" not in exact.timing
+    assert exact_loaded.timing["open_loop"]["recall"] == []
+    loop = loaded.timing["open_loop"]
+    assert (loop["requests"], loop["failed"], loop["threads"]) == (20, 0, 8), "an open loop is not cut into batches"
+    assert [(row["k"], row["mean"], row["requests"]) for row in loop["recall"]] == [(10, 1.0, 20), (100, 1.0, 20)]
+    assert loop["latency_ms"]["p50"] >= loop["service_ms"]["p50"] > 0
+    assert loaded.timing["total_ms"] > loaded.timing["search_ms"]
+    assert loaded.timing["percentiles"]["total_ms"]["p95"] <= loop["latency_ms"]["max"] * 1.01
+    assert any("isolated at 100/s" in sentence for sentence in find_differences([hnsw, loaded]).warnings)
+
+
+def test_queries_that_were_not_sent_say_so(library, monkeypatch):
+    monkeypatch.setattr(Loop, "limit", -1.0)
+    matrix = {"search_modes": ["dense"], "rates": [100]}
+    run = run_benchmark(library, name="b", matrix=matrix, execution="isolated").runs.get()
+    assert run.status == "failed"
+    assert "The query was not sent, because searches did not keep up" in run.error_message
+    assert any("without sending 500 requests" in warning for warning in run.warnings)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "options", "sentence"),
+    [
+        ({"rates": [20]}, {}, "rates: choose isolated execution"),
+        ({"rates": [0]}, {"execution": "isolated"}, "rates: 0 is not requests per second"),
+        ({"rates": [20, 20.0]}, {"execution": "isolated"}, "occurs more than once"),
+        (
+            {"rates": [20], "query": ["rewrite"], "llms": ["ollama:m"]},
+            {"execution": "isolated"},
+            "rates: answers of language models are stored",
+        ),
+    ],
+)
+def test_wrong_rates_are_refused(library, matrix, options, sentence):
+    with pytest.raises(MatrixError, match=sentence) as raised:
+        create_benchmark(library, name="b", matrix=matrix, **options)
+    assert raised.value.field == "rates"
+    assert not Benchmark.objects.exists()
+
+
+def test_the_rate_of_benchmarks_moved_to_the_matrix(db):
+    """The column stays for the code before, and is empty."""
+    assert "rate" not in {field.name for field in Benchmark._meta.get_fields()}
+    with connection.cursor() as cursor:
+        columns = connection.introspection.get_table_description(cursor, Benchmark._meta.db_table)
+        constraints = connection.introspection.get_constraints(cursor, Benchmark._meta.db_table)
+    assert [column.null_ok for column in columns if column.name == "rate"] == [True]
+    assert "benchmark_rate" not in constraints
