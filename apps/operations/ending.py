@@ -50,12 +50,12 @@ def conclude(operation: Operation) -> bool:
     finalising raises an error, the operation fails. If the row is locked or the connection breaks, nothing changes and
     the sweep tries again.
     """
-    undone = Batch.objects.filter(operation=operation).exclude(state=Batch.State.DONE)
-    if undone.exists():
+    undone = Batch.objects.filter(operation=operation).exclude(state=Batch.State.DONE).order_by("ordinal").values("pk")
+    if undone.first():  # by the index in this order: EXISTS may read all batches
         return False
     try:
         with limited_transaction():
-            if not _lock_operation(operation) or undone.all().exists():  # another worker added the last ones
+            if not _lock_operation(operation) or undone.first():  # another worker added the last ones
                 return False
             if last := list(load_handler(operation).list_last_batches(operation)):
                 add_batches(operation, last)

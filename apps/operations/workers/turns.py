@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Count, Exists, Max, OuterRef, Q
-from django.db.models.functions import Now
+from django.db.models import Count, OuterRef, Q, Subquery
+from django.db.models.functions import Coalesce, Now
 
 from apps.operations import queueing
 from apps.operations.leasing import ACTIVE, filter_claimable
@@ -43,13 +43,16 @@ def take_turn(batch_id: int, owner: str) -> int:
 
 def _find_next_operation(queues: Collection[str], owner: str) -> Any:
     """Return the id of the operation whose turn it is; None without a claimable batch."""
-    at_work = Q(batches__state=Batch.State.RUNNING, batches__lease_until__gte=Now())
+    # Subqueries answered by indexes, the last in their order: joins and EXISTS read all batches of an operation.
+    batches = Batch.objects.filter(operation=OuterRef("pk")).order_by()
+    at_work = batches.filter(state=Batch.State.RUNNING, lease_until__gte=Now()).values("operation")
+    served = batches.filter(started_at__isnull=False).order_by("-started_at").values("started_at")
     rows = list(
         Operation.objects.filter(Q(status__in=ACTIVE) | Q(finished_at__gte=Now() - REMEMBERED), queue__in=queues)
         .annotate(
-            workers=Count("batches", filter=at_work),
-            started=Max("batches__started_at"),
-            waits=Exists(filter_claimable(Batch.objects.filter(operation=OuterRef("pk")), owner)),
+            workers=Coalesce(Subquery(at_work.annotate(count=Count("pk")).values("count")), 0),
+            started=Subquery(served[:1]),
+            waits=Subquery(filter_claimable(batches, owner).order_by("ordinal").values("pk")[:1]),
         )
         .values_list("pk", "started_by", "workers", "started", "created_at", "waits", "priority")
     )
