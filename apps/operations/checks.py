@@ -1,5 +1,6 @@
 """System checks: the services and settings that the site needs."""
 
+import re
 import sys
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,6 +15,8 @@ from redis.exceptions import RedisError
 from benchbench.database.tables import count_unapplied, describe_missing
 
 EXTENSION = "vector"
+SOUND = [0, 8, 4]  # the first version of pgvector with these two faults mended
+VERSION = "SELECT coalesce(installed_version, default_version) FROM pg_available_extensions WHERE name = %s"
 # Commands that report or need the services. Others (migrate, makemigrations …) must run while something is missing.
 CHECKED_COMMANDS = {"check", "runserver"}
 
@@ -29,19 +32,26 @@ def check_database(**kwargs: Any) -> list[CheckMessage]:
         return []
     try:
         with connection.cursor() as cursor:
-            cursor.execute("SELECT 1 FROM pg_available_extensions WHERE name = %s", [EXTENSION])
-            has_extension = cursor.fetchone() is not None
+            cursor.execute(VERSION, [EXTENSION])
+            (version,) = cursor.fetchone() or [""]
         missing = count_unapplied()
     except DatabaseError as error:
         host = connection.settings_dict.get("HOST") or connection.settings_dict.get("OPTIONS", {}).get("host", "")
         hint = "Start PostgreSQL, or correct DATABASE_URL. If it is unset, BenchBench starts its own."
         return [Error(f"PostgreSQL at {host!r} does not answer: {error}".strip(), hint=hint, id="benchbench.E001")]
     messages: list[CheckMessage] = []
-    if not has_extension:
-        hint = "Install pgvector 0.8 or newer on the database server (the image pgvector/pgvector:pg18 has it)."
+    if not version:
+        hint = "Install pgvector 0.8.4 or newer on the database server, or use the image of docker-compose.yml."
         messages.append(
             Error(f"The extension `{EXTENSION}` is not available in PostgreSQL.", hint=hint, id="benchbench.E002")
         )
+    elif [int(part) for part in re.findall(r"\d+", version)] < SOUND:
+        hint = "Install pgvector 0.8.4 or newer on the database server, then run ALTER EXTENSION vector UPDATE."
+        problem = (
+            f"pgvector {version} can damage HNSW indexes when PostgreSQL vacuums them (before 0.8.3), or fail to "
+            "vacuum them (before 0.8.4)."
+        )
+        messages.append(Warning(problem, hint=hint, id="benchbench.W005"))
     if missing:
         hint = "Run: python manage.py migrate"
         messages.append(Warning(f"{describe_missing(missing)}.", hint=hint, id="benchbench.W001"))

@@ -156,13 +156,21 @@ def test_production_settings_are_secure_and_https_is_for_good() -> None:
     assert for_how_long == "max-age=31536000; includeSubDomains"
 
 
+def test_whole_check_of_a_production_site_is_clean(process_environment: dict[str, str]) -> None:
+    services = {name: process_environment[name] for name in ("DATABASE_URL", "REDIS_URL")}
+    told = in_production("manage.py", "check", "--deploy", "--fail-level", "DEBUG", **services)
+    assert told == "System check identified no issues (1 silenced).\n"
+    documented = (BASE_DIR / ".env.example").read_text().partition("# --- The site")[0]
+    assert [name for name in PRODUCTION if f"\n# {name}=" not in documented] == []
+
+
 def test_redis_without_a_password_triggers_a_warning() -> None:
     command = COMPOSE["redis"]["command"]
     password = command[command.index("--requirepass") + 1]
     assert re.fullmatch(r"\$\{REDIS_PASSWORD:\?.+\}", password), "Compose refuses to start without one"
     sites = [service["environment"]["REDIS_URL"] for service in COMPOSE.values() if service.get("env_file")]
     assert len(sites) >= 4
-    assert set(sites) == {f"redis://:{password}@redis/0"}
+    assert set(sites) == {f"${{REDIS_URL:-redis://:{password}@redis/0}}"}
     told = in_production("manage.py", "check", "--deploy", "--tag", "security", REDIS_URL="redis://redis.example.org/0")
     assert "(benchbench.W002) Redis at 'redis.example.org' requires no password." in told
     assert "REDIS_URL=redis://:PASSWORD@HOST/0" in told

@@ -69,6 +69,17 @@ def test_command_explains_why_the_database_is_unusable(db, monkeypatch):
     assert "PostgreSQL does not answer: no route to host" in explain_unusable("benchbench")
 
 
+@pytest.mark.parametrize(("version", "warns"), [("0.8.3", True), ("0.8", True), ("0.8.4", False), ("0.10.0", False)])
+def test_it_warns_of_a_pgvector_that_damages_indexes(monkeypatch, db, version, warns):
+    from apps.operations import checks
+
+    monkeypatch.setattr(sys, "argv", ["manage.py", "check"])
+    monkeypatch.setattr(checks, "VERSION", f"SELECT '{version}' WHERE %s <> ''")
+    messages = checks.check_database()
+    assert [message.id for message in messages] == ["benchbench.W005"] * warns
+    assert all(f"pgvector {version} can damage" in message.msg for message in messages)
+
+
 def test_it_names_the_extension_that_a_server_lacks(monkeypatch, db):
     from apps.operations import checks
 

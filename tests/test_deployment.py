@@ -1,0 +1,79 @@
+"""The files of the deployment, read as data: there is no Docker here."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from benchbench.settings import BASE_DIR
+
+COMPOSE = yaml.safe_load((BASE_DIR / "docker-compose.yml").read_text(encoding="utf-8"))
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+DOCKERFILE = (BASE_DIR / "Dockerfile").read_text(encoding="utf-8")
+EXAMPLE = (BASE_DIR / ".env.example").read_text(encoding="utf-8")
+PINNED = re.compile(r"[\w./-]+:\d+\.\d+\.\d+[\w.-]*")
+OURS = {"benchbench:cpu", "benchbench:cuda"}
+
+
+def test_each_profile_has_its_services() -> None:
+    held = {name: {key for key, one in SERVICES.items() if name in one["profiles"]} for name in profiles()}
+    site = {"db", "redis", "migrate", "proxy", "web"}
+    assert held == {"all": site | {"worker"}, "site": site, "workers": {"worker"}, "gpu": {"gpu-worker"}}
+
+
+def profiles() -> set[str]:
+    return {name for service in SERVICES.values() for name in service["profiles"]}
+
+
+@pytest.mark.parametrize("profile", sorted(profiles()))
+def test_profile_needs_no_service_of_another(profile: str) -> None:
+    for name, service in SERVICES.items():
+        needs = service.get("depends_on", {}) if profile in service["profiles"] else {}
+        for needed, condition in needs.items():
+            is_there = profile in SERVICES[needed]["profiles"]
+            assert is_there or condition.get("required") is False, (name, needed)
+
+
+@pytest.mark.parametrize("name", sorted(SERVICES.keys() - {"migrate"}))
+def test_service_is_healthy_or_restarted_and_of_a_pinned_version(name: str) -> None:
+    service = SERVICES[name]
+    assert service["healthcheck"]["test"][0] == "CMD"
+    assert service["restart"] == "unless-stopped"
+    assert service["image"] in OURS or PINNED.fullmatch(service["image"]), service["image"]
+    assert not service.get("privileged")
+    assert service.get("user") != "root"
+
+
+def test_image_is_pinned_and_runs_without_root() -> None:
+    (base,) = re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)
+    assert PINNED.fullmatch(base)
+    last = re.findall(r"^USER (\S+)", DOCKERFILE, re.MULTILINE)[-1]
+    assert int(last) > 0
+    assert f"useradd --uid {last} " in DOCKERFILE
+    assert DOCKERFILE.count("pip install") == DOCKERFILE.count("-c constraints.txt") == 2
+    assert {service["build"]["args"]["DEVICE"] for service in SERVICES.values() if "build" in service} == {
+        "cpu",
+        "cuda",
+    }
+
+
+def test_pgvector_is_of_a_sound_version() -> None:
+    version = SERVICES["db"]["image"].partition(":")[2].partition("-")[0]
+    assert [int(part) for part in version.split(".")] >= [0, 8, 4]
+
+
+def test_every_variable_is_a_documented_setting() -> None:
+    text = (BASE_DIR / "docker-compose.yml").read_text(encoding="utf-8")
+    named = set(re.findall(r"\$\{(\w+)", text)) - {"PORT"}
+    assert {name for name in named if f"\n# {name}=" not in EXAMPLE} == set()
+    settings = "".join(path.read_text() for path in Path(BASE_DIR, "benchbench").rglob("*.py"))
+    given = {name for one in SERVICES.values() if one["image"] in OURS for name in one["environment"]}
+    assert {name for name in given if f'"{name}"' not in settings} == set()
+
+
+def test_services_are_published_to_this_host_alone() -> None:
+    published = [port for name in ("db", "redis") for port in SERVICES[name]["ports"]]
+    assert all(port.startswith("${SERVICES_ADDRESS:-127.0.0.1}:") for port in published)
+    assert not SERVICES["web"].get("ports")
