@@ -161,7 +161,7 @@ MUTANTS = [
         "conclude-waits",
         "An operation is concluded without being held, so that the sweep waits for whoever holds it.",
         "apps/operations/ending.py",
-        {"if not _lock_operation(operation):\n                return False\n            changed =": "changed ="},
+        {"if not _lock_operation(operation) or undone.first():": "if undone.first():"},
         [OF_LEASING + "conclude_does_not_wait_for_a_locked_operation"],
     ),
     Mutant(

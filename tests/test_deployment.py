@@ -37,7 +37,7 @@ def test_profile_needs_no_service_of_another(profile: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(SERVICES.keys() - {"migrate"}))
-def test_service_is_healthy_or_restarted_and_of_a_pinned_version(name: str) -> None:
+def test_service_has_a_healthcheck_and_a_pinned_image(name: str) -> None:
     service = SERVICES[name]
     assert service["healthcheck"]["test"][0] == "CMD"
     assert service["restart"] == "unless-stopped"

@@ -45,7 +45,7 @@ def check_database(**kwargs: Any) -> list[CheckMessage]:
         messages.append(
             Error(f"The extension `{EXTENSION}` is not available in PostgreSQL.", hint=hint, id="benchbench.E002")
         )
-    elif [int(part) for part in re.findall(r"\d+", version)] < SOUND:
+    elif [int(number) for number in re.findall(r"\d+", version)] < SOUND:
         hint = "Install pgvector 0.8.4 or newer on the database server, then run ALTER EXTENSION vector UPDATE."
         problem = (
             f"pgvector {version} can damage HNSW indexes when PostgreSQL vacuums them (before 0.8.3), or fail to "
