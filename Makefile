@@ -25,10 +25,10 @@ PYTEST := $(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --maxprocesse
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test thorough faults fuzz install run worker lint audit openapi screenshots perf gpu clean
+.PHONY: help demo test thorough faults fuzz install run worker lint audit openapi screenshots perf perf-check gpu clean
 
 help: ## list these targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
 
 demo: $(INSTALLED) ## benchmark real text with a real model, print the leaderboard and serve the site
 	$(MANAGE) demo $(DEMO_ARGS)
@@ -77,8 +77,11 @@ openapi: $(INSTALLED_DEV) ## regenerate docs/openapi.yaml and its examples after
 screenshots: $(INSTALLED_DEV) ## renew the pictures of the docs: of the demo, and of SciFact if ../shared/data has it; needs Chromium
 	$(BIN)/python docs/screenshots.py $(SCREENSHOTS_ARGS)
 
+perf-check: $(INSTALLED_DEV) ## compare ratios of times with the stored ones; fails if one grew beyond its noise
+	PYTHONPATH=. $(BIN)/python perf/check.py
+
 perf: $(INSTALLED_DEV) ## measure speed at full size; takes at least half an hour, see perf/README.md
-	@set -e; for script in $(filter-out perf/throwaway.py perf/mutants.py perf/upgrading.py perf/llms.py perf/size.py perf/ways.py,$(sort $(wildcard perf/*.py))); do \
+	@set -e; for script in $(filter-out perf/throwaway.py perf/mutants.py perf/check.py perf/upgrading.py perf/llms.py perf/size.py perf/ways.py,$(sort $(wildcard perf/*.py))); do \
 	  if grep -q '"--million"' $$script; then size=--million; else size=; fi; \
 	  echo "== $$script $$size"; PYTHONPATH=. $(BIN)/python $$script $$size; done
 

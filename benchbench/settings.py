@@ -271,20 +271,15 @@ BENCHBENCH_IDLE_TRANSACTION_SECONDS = env_int("BENCHBENCH_IDLE_TRANSACTION_SECON
 BENCHBENCH_MAX_ATTEMPTS = env_int("BENCHBENCH_MAX_ATTEMPTS", 3)
 BENCHBENCH_STRAGGLER_FACTOR = env_int("BENCHBENCH_STRAGGLER_FACTOR", 3, minimum=0)
 BENCHBENCH_EVENT_INTERVAL_MS = env_int("BENCHBENCH_EVENT_INTERVAL_MS", 500, minimum=0)
-# Bearer token for /metrics; without it, only superusers may read them.
 BENCHBENCH_METRICS_TOKEN = env_str("BENCHBENCH_METRICS_TOKEN", "")
 # Sockets that watch operations: the most open ones of a user and of a process, and limits on a client's messages.
 BENCHBENCH_SOCKETS_PER_USER = env_int("BENCHBENCH_SOCKETS_PER_USER", 20)
 BENCHBENCH_SOCKETS_PER_PROCESS = env_int("BENCHBENCH_SOCKETS_PER_PROCESS", 1000)
 BENCHBENCH_SOCKET_MAX_BYTES = env_int("BENCHBENCH_SOCKET_MAX_BYTES", 4096)
 BENCHBENCH_SOCKET_MESSAGES_PER_MINUTE = env_int("BENCHBENCH_SOCKET_MESSAGES_PER_MINUTE", 60)
-# Folder of the locks by which an isolated benchmark has this host for itself; one folder for all checkouts.
 BENCHBENCH_LOCK_DIR = Path(env_str("BENCHBENCH_LOCK_DIR", tempfile.gettempdir()))
-# Folder of the workers' memory-mapped vectors; rebuilt from PostgreSQL when absent or damaged.
 BENCHBENCH_VECTOR_DIR = Path(env_str("BENCHBENCH_VECTOR_DIR", str(DATA_DIR / "vectors")))
-# Cached vectors of documents in PostgreSQL, in addition to those of the indexes, so that no text is encoded twice.
 BENCHBENCH_VECTOR_CACHE_BYTES = env_int("BENCHBENCH_VECTOR_CACHE_BYTES", 2**30, minimum=0)
-# The most bytes of token vectors in BENCHBENCH_VECTOR_DIR, for late interaction.
 BENCHBENCH_TOKEN_BYTES = env_int("BENCHBENCH_TOKEN_BYTES", 4 * 2**30, minimum=0)
 # Servers of language models, NAME=KIND+URL separated by commas, and the keys of those that need one, NAME=KEY.
 BENCHBENCH_LLM_SERVERS = env_list("BENCHBENCH_LLM_SERVERS", [])
@@ -293,9 +288,13 @@ BENCHBENCH_LLM_TIMEOUT_SECONDS = env_int("BENCHBENCH_LLM_TIMEOUT_SECONDS", 60)
 # For single servers: NAME=SECONDS, and NAME=TOKENS of the context that Ollama should give its models.
 BENCHBENCH_LLM_TIMEOUTS = env_list("BENCHBENCH_LLM_TIMEOUTS", [])
 BENCHBENCH_LLM_CONTEXTS = env_list("BENCHBENCH_LLM_CONTEXTS", [])
-# The most bytes of their answers, with the prompts, that PostgreSQL keeps.
 BENCHBENCH_LLM_CACHE_BYTES = env_int("BENCHBENCH_LLM_CACHE_BYTES", 2**28, minimum=0)
 # A YAML file that declares search engines and notices (docs/engines.md), and the most bytes of answers to store.
 BENCHBENCH_ENGINES = env_str("BENCHBENCH_ENGINES", "")
 BENCHBENCH_ENGINE_CACHE_BYTES = env_int("BENCHBENCH_ENGINE_CACHE_BYTES", 2**28, minimum=0)
+# Days after which to delete what nothing needs (docs/scale.md); 0 keeps it for ever.
+BENCHBENCH_KEEP_RANKINGS_DAYS = env_int("BENCHBENCH_KEEP_RANKINGS_DAYS", 0, minimum=0)
+BENCHBENCH_KEEP_INDEXES_DAYS = env_int("BENCHBENCH_KEEP_INDEXES_DAYS", 0, minimum=0)
+BENCHBENCH_KEEP_CACHES_DAYS = env_int("BENCHBENCH_KEEP_CACHES_DAYS", 0, minimum=0)
+BENCHBENCH_KEEP_OPERATIONS_DAYS = env_int("BENCHBENCH_KEEP_OPERATIONS_DAYS", 0, minimum=0)
 BENCHBENCH_DEFAULT_MODEL = env_str("BENCHBENCH_DEFAULT_MODEL", "sentence-transformers/all-MiniLM-L6-v2")

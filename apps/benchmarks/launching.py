@@ -13,6 +13,7 @@ from django.db.models.functions import Length, Now
 from apps.benchmarks.defining.choosing import is_current
 from apps.benchmarks.defining.creating import require_current, require_searched
 from apps.benchmarks.measuring.again import require_unmeasured
+from apps.benchmarks.measuring.reading import require_rankings
 from apps.benchmarks.models import Benchmark, Run, StageList
 from apps.benchmarks.planning import add_sources, count_query_units, estimate_costs, needs_preparing, plan_of
 from apps.operations.handlers import MAY_RUN_TWICE
@@ -57,6 +58,7 @@ def launch(benchmark: Benchmark, *, by: User | None = None, priority: str = Prio
         if not started:
             raise ConflictError(f"The benchmark {benchmark.name!r} is already running.")
         require_unmeasured(benchmark)
+        require_rankings(read_again(Benchmark.objects.all(), benchmark.pk))
         add_sources(benchmark)
         unfinished = benchmark.runs.filter(status__in=UNFINISHED, is_external=False)
         runs = list(unfinished.select_related("index__chunk_set", "index__collection"))

@@ -12,7 +12,7 @@ from apps.engines import storing
 from apps.operations.handlers import Handler
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation
-from apps.operations.timing import schedule
+from apps.operations.timing import list_prunings, schedule
 from apps.retrieval.llms.answers import trim_answers
 
 
@@ -30,7 +30,7 @@ class BenchmarkHandler(Handler):
         storing.trim_answers()
 
     def tidy(self) -> None:
-        schedule(list_timed_jobs())
+        schedule([*list_timed_jobs(), *list_prunings()])
 
     def name(self, operation: Operation) -> str:
         return f'benchmark "{Benchmark.objects.get(pk=operation.subject_id)}"'

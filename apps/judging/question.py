@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.benchmarks.measuring.reading import read_rows
+from apps.benchmarks.measuring.reading import read_rows, require_rankings
 from apps.benchmarks.models import QueryResult, Run
 from apps.judging.judges import RoundError
 from apps.judging.models import Round
@@ -40,6 +40,7 @@ def read_rankings(runs: Sequence[Run], depth: int) -> list[Rankings]:
 
 
 def _load_rankings(run: Run, depth: int) -> Rankings:
+    require_rankings(run.benchmark)
     rows = QueryResult.objects.filter(run=run, error="").order_by("query_id", "repetition")
     heads = (f"document_ids__0_{depth}", f"chunk_ids__0_{depth}")
     first: Rankings = {}

@@ -6,17 +6,20 @@ due: the sweep schedules their jobs, and a job that runs too early, late or twic
 
 import logging
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import django_rq
+from django.conf import settings
+from django.utils import timezone
 from redis.exceptions import RedisError
 from rq.scheduler import RQScheduler
 from rq.serializers import JSONSerializer
 
-from apps.operations.queueing import QUICK
+from apps.operations.queueing import PRUNE, QUICK
 
 log = logging.getLogger(__name__)
+RETENTION = ("RANKINGS", "INDEXES", "CACHES", "OPERATIONS")  # in the names of settings
 SECONDS = 2.0  # between two looks for due jobs
 
 
@@ -31,6 +34,14 @@ class TimedJob(NamedTuple):
     def id(self) -> str:
         """Return the id in Redis, which is another for another time: RQ deletes a job by its id when it ends."""
         return f"{self.name.rpartition('.')[2]}-{self.argument}-{self.at.timestamp():.0f}"
+
+
+def list_prunings() -> list[TimedJob]:
+    """Return the job that deletes what the policies of retention name, at the next full hour; none without a policy."""
+    if not any(getattr(settings, f"BENCHBENCH_KEEP_{name}_DAYS") for name in RETENTION):
+        return []
+    hour = timezone.now().replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
+    return [TimedJob(PRUNE, "hourly", hour)]
 
 
 def schedule(jobs: Iterable[TimedJob]) -> None:

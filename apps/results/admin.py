@@ -12,10 +12,10 @@ from apps.collections.models import Collection, Document
 from apps.datasets.editing.drafts import find_draft
 from apps.datasets.models import Dataset, Query
 from apps.mappings.models import Mapping
-from apps.operations.models import Status
+from apps.operations.models import Operation, Status
 from apps.results.dataset_page import load_health, load_query_table
 from apps.results.triage.next_steps import list_next_steps
-from apps.results.views import comparison, content, results, trying, updating
+from apps.results.views import comparison, content, disk, results, trying, updating
 from benchbench.access import may_view
 from benchbench.site.panels import Page, add_to
 
@@ -90,4 +90,5 @@ add_to(
         Page("compare/", comparison.comparison_page, "run_compare"),
     ),
 )
+add_to(Operation, pages=(Page("disk/", disk.disk_page, "disk"),))
 add_to(QueryResult, pages=(Page("<path:object_id>/change/", results.query_page, "benchmarks_queryresult_change"),))

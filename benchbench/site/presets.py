@@ -126,8 +126,10 @@ def sidebar_item(title: str, icon: str, model: str) -> dict[str, Any]:
 
 
 def at_operations(request: HttpRequest) -> bool:
-    """Return whether a page is about operations; those of workers and engines, whose addresses lie below, are not."""
-    lists = [reverse_lazy(f"admin:{name}") for name in ("operations_operation_changelist", "workers", "engines")]
+    """Return whether a page is about operations, without the pages of other items whose addresses lie below."""
+    lists = [
+        reverse_lazy(f"admin:{name}") for name in ("operations_operation_changelist", "workers", "engines", "disk")
+    ]
     below, *elsewhere = (request.path.startswith(str(address)) for address in lists)
     return below and not any(elsewhere)
 
@@ -238,6 +240,7 @@ UNFOLD: dict[str, Any] = {
                     | {"link": reverse_lazy("admin:workers")},
                     sidebar_item("Engines", "travel_explore", "operations.operation")
                     | {"link": reverse_lazy("admin:engines")},
+                    sidebar_item("Disk", "database", "operations.operation") | {"link": reverse_lazy("admin:disk")},
                     {
                         "title": "Queues",
                         "icon": "reorder",

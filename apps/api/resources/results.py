@@ -12,6 +12,7 @@ from rest_framework.response import Response
 from apps.api.answers import Answer, Moment, Page, answer_page
 from apps.api.fields import PageQuery, StrictSerializer, VersionNumber
 from apps.api.resource import Resource, find_visible, get
+from apps.benchmarks.measuring.reading import require_rankings
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.results.exporters.results_json import (
     QueryOutcome,
@@ -157,6 +158,7 @@ class BenchmarkRuns(Resource):
     def list_run_queries(self, run: Run, query: dict[str, Any]) -> Response:
         """List the rankings of a run for the queries searched so far."""
         version = load_version(run, query.get("version"))
+        require_rankings(run.benchmark)
         rows = run.query_results.order_by("query_id").values_list("query_id", flat=True).distinct()
         return answer_page(
             AnswerPage,

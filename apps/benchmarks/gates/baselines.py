@@ -6,6 +6,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from apps.benchmarks.measuring.reading import require_rankings
 from apps.benchmarks.models import Baseline, Benchmark, Run
 from apps.datasets.models import Dataset
 from benchbench.access import visible
@@ -27,7 +28,7 @@ def approve(run: Run, *, name: str, reason: str, by: Any) -> Baseline:
 
     `reason` says why the run qualifies; `by` is the user who approves it. Raises BaselineError if the run did not
     complete, lost too many queries to be ranked, or is the current baseline of that name. Also raises it if `by` may
-    not see the previous baseline. Raises BenchbenchError for a blank name or reason.
+    not see the previous baseline. Raises RankingsDeletedError, and BenchbenchError for a blank name or reason.
     """
     name, reason = name.strip(), reason.strip()
     for field, text in (("name", name), ("reason", reason)):
@@ -35,6 +36,7 @@ def approve(run: Run, *, name: str, reason: str, by: Any) -> Baseline:
             raise BenchbenchError(f"A baseline needs a {field} for later readers.", field=field)
     if run.status != Run.Status.COMPLETED:
         raise BaselineError(f'The run "{run}" is {run.status}: only a completed run can be a baseline.')
+    require_rankings(run.benchmark)
     evaluation = run.evaluations.filter(dataset_version=run.benchmark.dataset_version_id).first()
     if evaluation is not None and evaluation.unranked:
         raise BaselineError(f'The run "{run}" cannot be a baseline. {evaluation.unranked}')

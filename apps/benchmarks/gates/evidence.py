@@ -7,7 +7,7 @@ from uuid import UUID
 import numpy as np
 
 from apps.benchmarks.measuring.evaluating import load_truth
-from apps.benchmarks.measuring.reading import load_rankings, load_values
+from apps.benchmarks.measuring.reading import load_rankings, load_values, require_rankings
 from apps.benchmarks.measuring.slicing import slice_truth
 from apps.benchmarks.measuring.weighting import load_weights
 from apps.benchmarks.models import Benchmark, Evaluation, Run
@@ -87,6 +87,7 @@ class MeasuredRun:
     @cached_property
     def lengths(self) -> dict[int, int]:
         """Return the number of documents ranked for each query that did not fail."""
+        require_rankings(self.run.benchmark)
         answered = self.run.query_results.filter(error="")
         return dict(answered.order_by("query_id", "-repetition").values_list("query_id", "document_ids__len"))
 

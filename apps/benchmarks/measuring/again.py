@@ -18,7 +18,7 @@ from django.db.models import Exists, OuterRef
 from apps.benchmarks.measuring.approximations import store_losses
 from apps.benchmarks.measuring.batch_values import MeasuredValues, delete_values, measure_runs, store_values
 from apps.benchmarks.measuring.evaluating import evaluate_runs, load_truth
-from apps.benchmarks.measuring.reading import group_by_source, load_ranked_documents
+from apps.benchmarks.measuring.reading import group_by_source, load_ranked_documents, require_rankings
 from apps.benchmarks.models import Benchmark, Evaluation, Run, StageList
 from apps.datasets.models import DatasetVersion
 from apps.mappings.truth import hash_truth
@@ -48,6 +48,7 @@ def lock_benchmark(benchmark: Benchmark, *, refusal: type[ConflictError] = Confl
     if locked.status == Status.RUNNING:
         raise refusal(f"The benchmark {locked.name!r} is running: wait for it, or cancel it first.")
     require_unmeasured(locked)
+    require_rankings(locked)
     return locked
 
 

@@ -112,8 +112,24 @@ def load_values(
     return values
 
 
+class RankingsDeletedError(ConflictError):
+    """The rankings were deleted to free disk space."""
+
+    code = "rankings_deleted"
+
+
+def require_rankings(benchmark: Benchmark) -> None:
+    """Raise RankingsDeletedError if the rankings of a benchmark were deleted. Its values are kept."""
+    if benchmark.rankings_note:
+        raise RankingsDeletedError(benchmark.rankings_note)
+
+
 def load_rankings(run: Run) -> Rankings:
-    """Load the ranked document ids of each query that did not fail; of several repetitions the first."""
+    """Load the ranked document ids of each query that did not fail; of several repetitions the first.
+
+    Raises RankingsDeletedError.
+    """
+    require_rankings(run.benchmark)
     rows = run.query_results.filter(error="").order_by("query_id", "repetition").values_list("query_id", "document_ids")
     rankings: Rankings = {}
     for query_id, document_ids in read_rows(rows):
@@ -177,6 +193,7 @@ def stream_lists(
 def _select_lists(
     benchmark: Benchmark, stage_keys: Collection[str], query_ids: Collection[int] | None
 ) -> QuerySet[StageList]:
+    require_rankings(benchmark)
     lists = StageList.objects.filter(source__benchmark=benchmark, source__key__in=stage_keys, chunk_ids__isnull=False)
     return lists if query_ids is None else lists.filter(query__in=query_ids)
 
@@ -264,8 +281,11 @@ class FinalList:
 def load_results(run: Run, query_ids: list[int], *, rankings: bool = False) -> dict[int, QueryResult]:
     """Load the measured result of each query: of several repetitions the first that did not fail, else one that did.
 
-    Ranked documents, chunks and scores are deferred unless `rankings`.
+    Ranked documents, chunks and scores are deferred unless `rankings`, which raises RankingsDeletedError. Without, a
+    query whose ranking was deleted has no result.
     """
+    if rankings:
+        require_rankings(run.benchmark)
     rows = run.query_results.filter(query__in=query_ids).order_by("query_id", "error", "repetition")
     rows = rows if rankings else rows.defer("document_ids", "chunk_ids", "scores")
     results: dict[int, QueryResult] = {}

@@ -67,6 +67,9 @@ class Benchmark(OwnedModel):
     total_runs = models.PositiveIntegerField(default=0, editable=False)
     started_at = models.DateTimeField(null=True, blank=True, editable=False)
     completed_at = models.DateTimeField(null=True, blank=True, editable=False)
+    rankings_deleted_at = models.DateTimeField(
+        null=True, blank=True, editable=False, help_text="Since then it has values, but no rankings."
+    )
 
     class Meta(OwnedModel.Meta):
         ordering = ["-created_at"]
@@ -98,6 +101,17 @@ class Benchmark(OwnedModel):
     def is_external(self) -> bool:
         """Return whether its runs were made elsewhere, so that it cannot search again."""
         return self.mapping.collection.kind == Collection.Kind.EXTERNAL and not self.matrix
+
+    @property
+    def rankings_note(self) -> str:
+        """Return a sentence if its rankings were deleted, and how to get them again, else ""."""
+        if self.rankings_deleted_at is None:
+            return ""
+        again = "import its files into a new benchmark" if self.is_external else "clone it and start the clone"
+        return (
+            f'The rankings of "{self}" were deleted on {self.rankings_deleted_at:%Y-%m-%d} to free disk space; its '
+            f"values are kept. To get rankings again, {again}."
+        )
 
     @property
     def manifest(self) -> dict[str, Any]:

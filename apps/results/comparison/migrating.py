@@ -117,6 +117,8 @@ def _compare_rankings(comparison: RunComparison, k: int) -> tuple[float | None, 
 
     Queries for which both runs found nothing are left out. Both are weighted as the means are.
     """
+    if any(run.benchmark.rankings_deleted_at for run in comparison.runs):
+        return None, None
     first, second = (load_rankings(run) for run in comparison.runs)
     valued = ~np.isnan(comparison.compared[0])
     pairs = [

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db.models import Sum
 
+from apps.benchmarks.measuring.reading import require_rankings
 from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import DatasetVersion
 from apps.datasets.versions import render_version
@@ -36,6 +37,7 @@ def build_content(run: Run, version: DatasetVersion, *, limit: int = spec002.LIM
     error or the run's. The first `limit` documents of each query count, fewer if the run returned fewer chunks:
     recall@10 then covers only those.
     """
+    require_rankings(run.benchmark)
     if run.status != Run.Status.FAILED:
         require_evaluation(run, version)
     limit = min(limit, run.config.get("top_k") or limit)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from apps.benchmarks.measuring.reading import require_rankings
 from apps.benchmarks.models import Evaluation, QueryResult, Run
 from apps.benchmarks.running.timing import find_execution
 from apps.datasets.models import Query
@@ -40,6 +41,7 @@ def list_searches(run: Run, evaluation: Evaluation, inputs: BenchmarkInputs) -> 
     """
     sections = {} if run.is_external else {row.expected.judgment_id: row for row in load_section_hits(evaluation)}
     values = _StoredValues(sections, {} if run.is_external else _load_contents(evaluation, inputs.benchmark.k_values))
+    require_rankings(run.benchmark)
     for group in batched(inputs.queries, AT_ONCE):
         rows = run.query_results.filter(query__in=group).order_by("query_id", "repetition")
         by_query: dict[int, dict[int, QueryResult]] = {}

@@ -76,6 +76,8 @@ def build_pair_context(run: Run, against: Run | None, params: Mapping[str, str],
         "measure": measure,
     }
     evaluation = load_evaluation(run, version=at.version)
+    if notes := [row.benchmark.rankings_note for row in (run, other_run) if row and row.benchmark.rankings_note]:
+        return context | {"refusals": notes[:1]}
     if other_run is None or evaluation is None or other_evaluation is None:
         return context | {"refusals": refusals or [NO_RIVAL]}
     order = order_by_gap(evaluation.query_ids, evaluation, other_evaluation, measure)

@@ -161,11 +161,11 @@ def list_lost_documents(
 def load_losses(run: Run, evaluation: Evaluation) -> RunLosses | None:
     """Return the losses of a run at primary_k, by the judgments of one of its evaluations.
 
-    None for an external run, whose stages are unknown. The result is cached until the judgments, the run or the
-    documents of the collection change.
+    None for an external run, whose stages are unknown, and if its rankings were deleted. The result is cached until the
+    judgments, the run or the documents of the collection change.
     """
     plan = build_stored_plan(run)
-    return None if plan is None else trace_losses(plan, run, evaluation)[0]
+    return None if plan is None or run.benchmark.rankings_deleted_at else trace_losses(plan, run, evaluation)[0]
 
 
 def trace_losses(plan: RunPlan, run: Run, evaluation: Evaluation) -> tuple[RunLosses, JudgmentSet | None]:

@@ -12,7 +12,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from apps.benchmarks.measuring.reading import CutError
+from apps.benchmarks.measuring.reading import CutError, RankingsDeletedError
 from apps.benchmarks.measuring.slicing import slice_version
 from apps.benchmarks.models import Baseline, Benchmark, Evaluation, QueryResult, Run
 from apps.collections.models import Collection
@@ -284,7 +284,7 @@ def _render_fragment(request: HttpRequest, name: str, context_of: Callable[[], d
     """Render a part of a page with its context, or with the error."""
     try:
         context = context_of()
-    except (ContentError, CoverageError, CutError) as error:
+    except (ContentError, CoverageError, CutError, RankingsDeletedError) as error:
         context = {"error": error.message}
     return render(request, f"results/{name}.html", context)
 

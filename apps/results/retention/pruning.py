@@ -1,0 +1,87 @@
+"""Deleting what the policies of retention name: a few rows in a transaction, each with a line in the log."""
+
+import logging
+import time
+from collections import Counter
+from functools import partial
+from typing import Any
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.db.models.functions import Now
+
+from apps.benchmarks.models import Benchmark, ListSource, PairList, Run, StageList
+from apps.operations.models import Operation
+from apps.operations.workers.limits import HeldError, limited_transaction
+from apps.results.retention.policies import POLICIES, Policy
+from apps.results.retention.sizes import Sizes, count_due_bytes
+from apps.retrieval.deleting import delete_index
+from apps.retrieval.models import Index
+from benchbench.deleting import delete_rows
+from benchbench.errors import ConflictError
+
+log = logging.getLogger(__name__)
+AT_ONCE = {Operation: 20, Benchmark: 1, Index: 1}  # rows in a transaction
+MAX_ROWS = 5000  # small rows in a transaction
+SOURCES = 4  # stages whose lists go in a transaction
+LOCK_SECONDS = 1.0
+
+
+def list_due(sizes: Sizes) -> list[tuple[Policy, QuerySet[Any], int, int]]:
+    """Return each policy with the rows that it would delete now, their number and their estimated bytes."""
+    due = [(policy, rows, rows.count()) for policy in POLICIES for rows in [policy.find_due()]]
+    return [(policy, rows, count, count_due_bytes(rows, sizes) if count else 0) for policy, rows, count in due]
+
+
+def prune_for(seconds: float = float("inf")) -> Counter[str]:
+    """Delete what the policies name, for about so many seconds. Return the number of deleted rows by policy.
+
+    What is left, or locked by others, is for the next time.
+    """
+    ends, deleted = time.monotonic() + seconds, Counter[str]()
+    for policy in POLICIES:
+        rows = policy.find_due()
+        keys = list(rows.order_by("pk").values_list("pk", flat=True))
+        size = AT_ONCE.get(rows.model, MAX_ROWS)
+        for start in range(0, len(keys), size):
+            if time.monotonic() < ends:
+                deleted[policy.name] += _delete(policy, rows.filter(pk__in=keys[start : start + size]))
+    return deleted
+
+
+def _delete(policy: Policy, rows: QuerySet[Any]) -> int:
+    """Delete the rows that are still due, in one transaction. Return their number."""
+    try:
+        with limited_transaction(lock_seconds=LOCK_SECONDS):
+            if rows.model is Benchmark:  # a launch waits, and so do a new baseline and a new round
+                list(Benchmark.objects.select_for_update().filter(pk__in=rows.values("pk")))
+                list(Run.objects.select_for_update().filter(benchmark__in=rows.values("pk")))
+            instances = list(rows) if rows.model in AT_ONCE else []
+            deleted = [str(row) for row in instances] or [str(rows.count())]
+            for row in instances:
+                _delete_row(row)
+            if not instances:
+                delete_rows(rows)
+    except (ConflictError, HeldError) as error:
+        log.warning("%s: left what is in use. %s", policy.name, error)
+        return 0
+    log.warning("%s: deleted after %d days: %s", policy.name, policy.days, ", ".join(deleted))
+    return len(instances) or int(deleted[0])
+
+
+def _delete_row(row: Any) -> None:
+    if isinstance(row, Benchmark):
+        Benchmark.objects.filter(pk=row.pk, rankings_deleted_at=None).update(rankings_deleted_at=Now())
+        transaction.on_commit(partial(_delete_lists, row))
+    elif isinstance(row, Index):
+        delete_index(row)
+    else:
+        row.delete()
+
+
+def _delete_lists(benchmark: Benchmark) -> None:
+    """Delete the lists of a benchmark, except errors: pages say which queries failed, and count them."""
+    keys = list(ListSource.objects.filter(benchmark=benchmark).values_list("pk", flat=True))
+    for start in range(0, len(keys), SOURCES):
+        delete_rows(StageList.objects.filter(source__in=keys[start : start + SOURCES], error=""))
+    delete_rows(PairList.objects.filter(benchmark=benchmark))

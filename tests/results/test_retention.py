@@ -1,0 +1,343 @@
+"""What is deleted after some days: exactly what a policy names, nothing that is needed; and the page of the disk."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.db.models import F
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from apps.benchmarks.gates.baselines import approve
+from apps.benchmarks.launching import retry
+from apps.benchmarks.measuring.again import rescore
+from apps.benchmarks.measuring.reading import RankingsDeletedError
+from apps.benchmarks.models import BatchValues, Benchmark, QueryResult, Run, StageList
+from apps.engines.models import EngineAnswer
+from apps.judging.models import Round
+from apps.operations import timing
+from apps.operations.models import Operation, Status
+from apps.results.exporting import export, list_exporters
+from apps.results.leaderboard.runs import load_leaderboard
+from apps.results.retention import sizes
+from apps.results.retention.policies import POLICIES
+from apps.results.retention.pruning import list_due, prune_for
+from apps.results.tasks import prune
+from apps.retrieval.models import CachedVector, Index, LLMAnswer, VectorSpace
+from benchbench.access import viewable
+from tests.benchmarks.conftest import make_library
+from tests.commands import output_of
+from tests.created import build, run_benchmark
+from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping, make_round, make_schedule
+from tests.kept import made_once
+
+LONG_AGO = timedelta(days=100)
+RANKINGS, INDEXES, VECTORS, LLM_ANSWERS, ENGINE_ANSWERS, OPERATIONS = (policy.name for policy in POLICIES)
+
+
+@pytest.fixture
+def kept(settings: Any) -> None:
+    """Everything is kept for 30 days."""
+    for setting in {policy.setting for policy in POLICIES}:
+        setattr(settings, setting, 30)
+
+
+@pytest.fixture
+def ended(transactional_db: None) -> Benchmark:
+    """A benchmark of two runs that ended 100 days ago."""
+    return make_ended()
+
+
+@made_once
+def make_ended() -> Benchmark:
+    matrix = {"search_modes": ["dense", "sparse"]}
+    benchmark = run_benchmark(make_library(), name="Which?", matrix=matrix)
+    Benchmark.objects.update(completed_at=timezone.now() - LONG_AGO)
+    Operation.objects.update(finished_at=timezone.now() - LONG_AGO)
+    Index.objects.update(updated_at=timezone.now() - LONG_AGO)
+    benchmark.refresh_from_db()
+    return benchmark
+
+
+def due() -> dict[str, int]:
+    return {policy.name: number for policy, _, number, _ in list_due(sizes.load_sizes()) if number}
+
+
+def figures(benchmark: Benchmark) -> Any:
+    return [(row.run.pk, row.rank, row.values) for row in load_leaderboard(benchmark).rows]
+
+
+def test_without_days_nothing_is_deleted(ended: Benchmark) -> None:
+    before = StageList.objects.count(), Operation.objects.count()
+    assert due() == {} == prune_for()
+    assert timing.list_prunings() == []
+    assert (StageList.objects.count(), Operation.objects.count()) == before
+
+
+def test_dry_run_names_what_is_then_deleted(ended: Benchmark, kept: None) -> None:
+    planned = due()
+    assert planned == {RANKINGS: 1, OPERATIONS: Operation.objects.count()}
+    printed = output_of("prune", "--dry-run")
+    assert f"{RANKINGS}: would delete 1, older than 30 days" in printed
+    assert due() == planned
+    assert f"{RANKINGS}: deleted 1, older than 30 days" in output_of("prune")
+    assert not StageList.objects.exists()
+    assert not Operation.objects.exists()
+    assert due() == {}
+
+
+def test_pruned_benchmark_shows_the_same_values(ended: Benchmark, kept: None, admin_client: Client) -> None:
+    first, second = ended.runs.order_by("run_order")
+    compare = f"{reverse('admin:run_compare')}?run={first.pk}&run={second.pk}"
+    before, api = figures(ended), admin_client.get(f"/api/v1/benchmarks/{ended.pk}/results").json()
+    verdict = admin_client.get(reverse("admin:benchmark_verdict", args=[ended.pk])).content
+    prune("hourly")
+    ended.refresh_from_db()
+    assert not QueryResult.objects.exists()
+    assert figures(ended) == before
+    assert admin_client.get(f"/api/v1/benchmarks/{ended.pk}/results").json() == api
+    assert admin_client.get(reverse("admin:benchmark_verdict", args=[ended.pk])).content == verdict
+    assert admin_client.get(compare).status_code == 200
+    query = ended.dataset_version.queries.first()
+    assert query
+    pages = [
+        reverse("admin:benchmark_results", args=[ended.pk]),
+        reverse("admin:benchmarks_run_change", args=[first.pk]),
+        reverse("admin:run_side_by_side", args=[first.pk]),
+        reverse("admin:run_coverage", args=[first.pk]),
+        reverse("admin:collections_document_change", args=[ended.mapping.collection.documents.first().pk]),
+    ]
+    for page in pages:
+        assert "To get rankings again, clone it" in admin_client.get(page).content.decode(), page
+    shown = admin_client.get(reverse("admin:datasets_query_change", args=[query.pk])).content.decode()
+    assert "ranking deleted" in shown
+    assert "not searched" not in shown
+
+
+def test_what_needs_rankings_refuses_by_name(ended: Benchmark, kept: None, admin_user: Any) -> None:
+    prune_for()
+    ended.refresh_from_db()
+    run = ended.runs.get(run_order=1)
+    Run.objects.filter(pk=run.pk).update(failed_queries=1)
+    for act in (
+        lambda: retry(ended),
+        lambda: rescore(ended),
+        lambda: approve(run, name="main", reason="good", by=admin_user),
+    ):
+        with pytest.raises(RankingsDeletedError, match="clone it and start the clone"):
+            act()
+    ended.refresh_from_db()
+    assert ended.status == Status.COMPLETED
+
+
+def test_exports_of_a_pruned_benchmark_are_unchanged_or_refused(ended: Benchmark, kept: None) -> None:
+    subjects = [ended, ended.runs.get(run_order=1)]
+    before = {(row.pk, one.name): _exported(row, one.name) for row in subjects for one in list_exporters(row)}
+    prune_for()
+    refused = set()
+    for subject in (Benchmark.objects.get(), Run.objects.get(run_order=1)):
+        for exporter in list_exporters(subject):
+            after = _exported(subject, exporter.name)
+            if after is None:
+                refused.add(exporter.name)
+            else:
+                assert after == before[subject.pk, exporter.name], exporter.name
+    assert {"trec-run", "spec-002", "flowbaby-run", "html"} <= refused
+    assert not {"json", "csv", "markdown", "latex"} & refused
+
+
+def _exported(subject: Any, name: str) -> list[Any] | None:
+    try:
+        return list(export(subject, name))
+    except RankingsDeletedError:
+        return None
+
+
+class TestProtectedRankings:
+    @pytest.fixture(autouse=True)
+    def rows(self, kept: None, ended: Benchmark) -> None:
+        self.ended = ended
+        self.run = ended.runs.get(run_order=1)
+
+    def check(self, *, is_kept: bool) -> None:
+        assert (RANKINGS not in due()) is is_kept
+        prune_for()
+        assert QueryResult.objects.exists() is is_kept
+
+    def test_of_a_current_baseline(self, admin_user: Any) -> None:
+        approve(self.run, name="main", reason="good", by=admin_user)
+        self.check(is_kept=True)
+
+    def test_of_a_retired_baseline(self, admin_user: Any) -> None:
+        baseline = approve(self.run, name="main", reason="good", by=admin_user)
+        baseline.retired_at = timezone.now()
+        baseline.save()
+        self.check(is_kept=False)
+
+    @pytest.mark.parametrize("state", Round.State.values)
+    def test_of_a_judging_round(self, state: str) -> None:
+        version = self.ended.dataset_version
+        closed = {"closed_at": timezone.now(), "closed_version": version} if state == Round.State.CLOSED else {}
+        make_round(self.run, state=state, **closed)
+        self.check(is_kept=True)
+
+    def test_of_a_scheduled_benchmark(self) -> None:
+        make_schedule(self.ended)
+        self.check(is_kept=True)
+
+    def test_of_a_repeat_without_a_result(self) -> None:
+        other = make_benchmark(make_mapping(make_dataset({"q": []}, name="b"), make_collection("b")), [])
+        repeat = make_schedule(other).repeats.get()
+        repeat.benchmark, repeat.ended_at = self.ended, None
+        repeat.save()
+        self.check(is_kept=True)
+        repeat.ended_at = self.ended.completed_at
+        repeat.save()
+        self.check(is_kept=False)
+
+    @pytest.mark.parametrize("status", [Run.Status.PENDING, Run.Status.CANCELLED])
+    def test_of_unfinished_runs(self, status: str) -> None:
+        Run.objects.filter(pk=self.run.pk).update(status=status)
+        self.check(is_kept=True)
+
+    def test_while_it_is_measured_again(self) -> None:
+        Operation.objects.create(kind=Operation.Kind.MEASURE, subject_id=self.ended.pk)
+        self.check(is_kept=True)
+
+    def test_of_one_that_ended_yesterday(self) -> None:
+        Benchmark.objects.update(completed_at=timezone.now() - timedelta(days=1))
+        self.check(is_kept=True)
+
+
+def test_errors_stay_and_interrupted_deletions_continue(ended: Benchmark, kept: None) -> None:
+    failed = StageList.objects.filter(lengths__isnull=False).first()
+    assert failed
+    StageList.objects.filter(pk=failed.pk).update(error="The engine is gone.")
+    Benchmark.objects.update(rankings_deleted_at=timezone.now())
+    assert due()[RANKINGS] == 1
+    prune_for()
+    assert list(StageList.objects.values_list("pk", flat=True)) == [failed.pk]
+    assert RANKINGS not in due()
+
+
+def test_only_indexes_that_nothing_searches_go(ended: Benchmark, kept: None) -> None:
+    searched = Index.objects.get()
+    unused = build(Index.objects.create(collection=searched.collection, name="unused", encoder=searched.encoder))
+    new = build(Index.objects.create(collection=searched.collection, name="new", encoder=searched.encoder))
+    newest = build(
+        Index.objects.create(collection=searched.collection, name=searched.name, version=2, encoder=searched.encoder)
+    )
+    Index.objects.exclude(pk=new.pk).update(updated_at=timezone.now() - LONG_AGO)
+    schedule = make_schedule(ended)
+    assert prune_for()[INDEXES] == 1
+    assert {*Index.objects.all()} == {searched, new, newest}
+    assert f"vectors_{unused.pk.hex}" not in sizes.load_sizes().tables
+    schedule.delete()
+    assert prune_for()[INDEXES] == 1
+    assert {*Index.objects.all()} == {searched, new}
+
+
+def test_caches_lose_only_what_was_unused(transactional_db: None, kept: None) -> None:
+    for kind in VectorSpace.Kind.values:
+        space = VectorSpace.objects.create(encoder="m", kind=kind, dimension=1)
+        for name, pinned in (("old", False), ("new", False), ("imported", True)):
+            CachedVector.objects.create(space=space, text_hash=name, vector=b"1234", pinned=pinned)
+    for name in ("old", "new"):
+        LLMAnswer.objects.create(key=name, parameters={}, ms=1)
+        EngineAnswer.objects.create(
+            key=name, parameters={}, hits=[], depth=1, service_ms=1, retries=0, asked_at=timezone.now()
+        )
+    CachedVector.objects.exclude(text_hash="new").update(used_at=timezone.now() - LONG_AGO)
+    LLMAnswer.objects.filter(key="old").update(used_at=timezone.now() - LONG_AGO)
+    EngineAnswer.objects.filter(key="old").update(asked_at=F("asked_at") - LONG_AGO)
+    benchmark = make_benchmark(make_mapping(make_dataset({"q": []}), make_collection("b", [{"title": "On figs"}])), [1])
+    opened = make_round(benchmark.runs.get())
+    assert prune_for() == {VECTORS: 1, LLM_ANSWERS: 1}
+    left = CachedVector.objects.values_list("space__kind", "text_hash")
+    assert {*left} == {
+        ("document", "new"),
+        ("document", "imported"),
+        *(("query", n) for n in ("old", "new", "imported")),
+    }
+    opened.delete()
+    assert prune_for() == {ENGINE_ANSWERS: 1}
+    assert [row.key for row in (LLMAnswer.objects.get(), EngineAnswer.objects.get())] == ["new", "new"]
+
+
+def test_operations_stay_that_may_be_continued(ended: Benchmark, kept: None) -> None:
+    of_benchmark = Operation.objects.get(kind=Operation.Kind.BENCHMARK)
+    others = Operation.objects.exclude(pk=of_benchmark.pk).count()
+    run = ended.runs.get(run_order=1)
+    Run.objects.filter(pk=run.pk).update(status=Run.Status.CANCELLED)
+    active = Operation.objects.create(kind=Operation.Kind.RESOLVE, subject_id=ended.pk, finished_at=None)
+    assert prune_for() == ({OPERATIONS: others} if others else {})
+    assert {*Operation.objects.all()} == {of_benchmark, active}
+    Run.objects.filter(pk=run.pk).update(status=Run.Status.COMPLETED)
+    BatchValues.objects.create(
+        run=run,
+        batch=of_benchmark.batches.all()[0],
+        measures=[],
+        query_ids=[],
+        failed_query_ids=[],
+        values=b"",
+        was_searched=True,
+    )
+    assert OPERATIONS not in prune_for()
+    BatchValues.objects.all().delete()
+    assert prune_for()[OPERATIONS] == 1
+    ended.refresh_from_db()
+    assert ended.operation is None
+
+
+def test_time_limit_leaves_the_rest(ended: Benchmark, kept: None) -> None:
+    assert prune_for(seconds=0) == {}
+    assert QueryResult.objects.exists()
+
+
+def test_workers_prune_at_the_next_full_hour(settings: Any) -> None:
+    settings.BENCHBENCH_KEEP_CACHES_DAYS = 1
+    (job,) = timing.list_prunings()
+    assert job.name == "apps.results.tasks.prune"
+    assert timedelta(0) < job.at - timezone.now() <= timedelta(hours=1)
+    assert (job.at.minute, job.at.second) == (0, 0)
+
+
+class TestDiskPage:
+    URL = "/admin/operations/operation/disk/"
+
+    def test_sums_stay_within_the_database(self, ended: Benchmark) -> None:
+        call_command("migrate", verbosity=0)
+        measured = sizes.load_sizes()
+        assert sum(measured.kinds.values()) == measured.total
+        assert min(measured.kinds.values()) >= 0
+        for estimate, kinds in (
+            (sizes.estimate_collections, ["Documents"]),
+            (sizes.estimate_benchmarks, ["Lists and rankings", "Values and evaluations"]),
+            (sizes.estimate_indexes, ["Vectors of indexes", "Chunks", "BM25 and full text"]),
+        ):
+            parts = estimate(measured)
+            found = sum(part.total() for part in parts.values())
+            assert 0 < found <= sum(measured.kinds[kind] for kind in kinds)
+
+    def test_names_only_what_the_user_may_see(self, ended: Benchmark, kept: None, make_staff: Any) -> None:
+        ada, bob = make_staff("ada"), make_staff("bob")
+        Benchmark.objects.update(owner=ada)
+        client = Client()
+        shown = {}
+        for user in (ada, bob):
+            client.force_login(user)
+            shown[user] = client.get(self.URL).content.decode()
+        assert viewable(Benchmark.objects.all(), bob).count() == 0
+        assert shown[ada].count("Which?") == 2  # in its table, and in what is to be deleted
+        assert "Which?" not in shown[bob]
+        client.force_login(make_staff("eve", may=()))
+        assert client.get(self.URL).status_code == 403
+
+    def test_reads_in_few_statements(
+        self, ended: Benchmark, kept: None, admin_client: Client, django_assert_max_num_queries: Any
+    ) -> None:
+        with django_assert_max_num_queries(60):
+            page = admin_client.get(self.URL).content.decode()
+        assert "BENCHBENCH_KEEP_RANKINGS_DAYS" in page
