@@ -11,6 +11,7 @@ from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.running.timing import mark_shared
 from apps.results.charts import COLOURS, Figure, figure, time_axis
 from apps.results.comparison.comparing import RunComparison, compare_runs
+from apps.results.comparison.figures import OPEN
 from apps.results.comparison.migrating import MARGIN
 from apps.results.configurations import list_shared
 from benchbench.decimals import figure as format_value
@@ -27,8 +28,9 @@ MEGABYTE = 2**20
 class SettingRow:
     """A setting: what every search reads, in memory, and the full vectors of which it reads a few, on disk.
 
-    `ms` is the median in isolated execution, else a mean of shared times. `recall` is that of the vectors at `k`, None
-    for exact search. `pair` is the setting against the full one, None for the full one itself.
+    `ms` is the time of search without encoding: the median in isolated execution, else a mean of shared times.
+    `recall` is that of the vectors at `k`, None for exact search. `pair` is the setting against the full one, None for
+    the full one itself.
     """
 
     run: Run
@@ -62,9 +64,9 @@ class Ladder:
 
     @property
     def time_name(self) -> str:
-        """Return the name of the times: medians where runs were isolated, else shared costs."""
+        """Return the name of the times of search: medians where runs were isolated, else shared costs."""
         runs = [row.run for row in self.rows]
-        return f"{'p50 ms' if _are_isolated(runs) else 'mean ms per query'}{mark_shared(runs)}"
+        return f"search {'p50 ms' if _are_isolated(runs) else 'mean ms per query'}{mark_shared(runs)}"
 
     @property
     def sentences(self) -> list[str]:
@@ -84,7 +86,7 @@ class Ladder:
         assert self.comparison is not None
         costs = f"{_format_bytes(row.memory_bytes)} in memory"
         costs += f" and {_format_bytes(row.disk_bytes)} on disk" if row.disk_bytes else ""
-        costs += "" if row.ms is None else f", {self.time_name} {format_ms(row.ms)}"
+        costs += "" if row.ms is None else f", {self.time_name}: {format_ms(row.ms)}"
         full, pair = self.rows[0].label, row.pair
         if pair is None or pair.simultaneous is None:
             return f"The {superlative} setting that is not significantly worse is the full one, {full}: {costs}."
@@ -98,7 +100,7 @@ class Ladder:
                 f"{sentence} The interval is wide: a loss of {format_value(row.most_lost)} is possible, so do not call "
                 "them equal; add queries to know more."
             )
-        return f"{sentence} It loses at most {format_value(row.most_lost)}."
+        return f"{sentence} By it, the loss is at most {format_value(row.most_lost)}."
 
 
 def list_ladders(benchmark: Benchmark) -> list[Ladder]:
@@ -137,13 +139,13 @@ def _list_rows(comparison: RunComparison, runs: Sequence[Run]) -> Iterator[Setti
     loaded = {run.pk: run for run in runs}
     for number, compared in enumerate(comparison.runs):
         run = loaded[compared.pk]
-        timing = run.timing.get("percentiles", {}).get("total_ms", {}).get("p50") if isolated else None
+        median = run.timing.get("percentiles", {}).get("search_ms", {}).get("p50") if isolated else None
         recalls = (run.provenance.get("ann") or {}).get("recall") or [None]
         yield SettingRow(
             run,
             _render_label(run),
             *_count_bytes(run),
-            ms=timing if isolated else run.timing.get("total_ms"),
+            ms=median if isolated else run.timing.get("search_ms"),
             recall=recalls[0],
             pair=None if number == reference else comparison.comparison.get_pair(number, reference),
         )
@@ -185,6 +187,7 @@ def plot_ladder(ladder: Ladder) -> Figure | None:
         "error_y": {
             "type": "data",
             "symmetric": False,
+            "color": OPEN,
             "array": [end.high - y if end else 0 for end, y in zip(ends, differences, strict=True)],
             "arrayminus": [y - end.low if end else 0 for end, y in zip(ends, differences, strict=True)],
         },
