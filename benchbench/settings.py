@@ -234,8 +234,7 @@ LOGGING = build_logging(env_str("LOG_FORMAT", "line"), env_str("LOG_LEVEL", "WAR
 BENCHMARK_DATASET_MAX_UPLOAD_BYTES = env_int("BENCHMARK_DATASET_MAX_UPLOAD_BYTES", 10 * 2**20)
 BENCHMARK_DATASET_MAX_QUERIES = env_int("BENCHMARK_DATASET_MAX_QUERIES", 1000)
 BENCHMARK_DATASET_MAX_JUDGMENTS_PER_QUERY = env_int("BENCHMARK_DATASET_MAX_JUDGMENTS_PER_QUERY", 100)
-# The most bytes an uploaded dataset may unpack to, and the most lines it may have (not for JSON). It is loaded into
-# memory as a whole: JSON takes about twelve times its bytes, other formats about 350 bytes a line.
+# The most bytes an uploaded dataset may unpack to, and its most lines (not JSON). JSON takes twelve times its bytes.
 BENCHMARK_DATASET_MAX_UNPACKED_BYTES = env_int("BENCHMARK_DATASET_MAX_UNPACKED_BYTES", 40 * 2**20)
 BENCHMARK_DATASET_MAX_ROWS = env_int("BENCHMARK_DATASET_MAX_ROWS", 500_000)
 # The largest corpus or zip that may be uploaded, and the most bytes it may unpack to; commands have no limit.

@@ -141,11 +141,7 @@ def _list_refusals(index: Index, configuration: Configuration, *, index_only: bo
             "reranker, or an index with an encoder.",
         )
     if configuration.rate and get_strategy(index.strategy).asks:
-        yield (
-            "rates",
-            f"answers of the language model of {name} are stored, so it would take no time under load: choose another "
-            "index, or send its queries one at a time.",
-        )
+        yield "rates", f"answers of the language model of {name} are stored: search it one query at a time."
     if configuration.rewrites and mode != "sparse" and not index.encoder:
         yield (
             "query",
