@@ -178,7 +178,7 @@ def plot_recall(settings: Sequence[Setting]) -> Figure:
         "hovertemplate": "%{y}<br>%{x} of the documents<br>recall %{text}<extra></extra>",
     }
     height = compute_height([setting.label for setting in settings]) + 90
-    x = {"type": "category", "title": {"text": "share of the documents that the filter admits"}}
+    x = {"type": "category", "title": {"text": "documents admitted"}}
     return figure(trace, x=x, y={"autorange": "reversed"}, height=height, margin=(16, 16, 8, 64))
 
 
@@ -198,8 +198,8 @@ def plot_times(settings: Sequence[Setting]) -> Figure:
     ]
     shares = sorted({cell.share for setting in settings for cell in setting.cells})
     ticks = {"tickvals": shares, "ticktext": [render_share(share) for share in shares]}
-    x = {"type": "log", "title": {"text": "share of the documents that the filter admits"}, **ticks}
-    y = {"type": "log", "title": {"text": name_time(settings)}}
+    x = {"type": "log", "title": {"text": "documents admitted"}, **ticks}
+    y = {"type": "log", "dtick": "D2", "title": {"text": name_time(settings)}}
     return figure(*traces, x=x, y=y, height=400, margin=(64, 16, 40, 64), legend=LEGEND, hovermode="closest")
 
 
