@@ -205,8 +205,8 @@ def plot_times(settings: Sequence[Setting]) -> Figure:
 
 def name_time(settings: Sequence[Setting]) -> str:
     """Return the name of the times: medians of isolated searches, or means of shared costs."""
-    shared = mark_shared(cell.run for setting in settings for cell in setting.cells)
-    return f"mean ms of search{shared}" if shared else "median ms of search"
+    suffix = mark_shared(cell.run for setting in settings for cell in setting.cells)
+    return f"{'mean' if 'shared' in suffix else 'median'} ms of search{suffix}"
 
 
 def build_context(benchmark: Benchmark) -> dict[str, Any]:
