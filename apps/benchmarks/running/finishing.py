@@ -117,10 +117,10 @@ def _evaluate(
     """
     groups = operation.batches.filter(payload__has_key=EVALUATED).values_list(f"payload__{EVALUATED}", flat=True)
     evaluated = [UUID(run_id) for run_ids in groups for run_id in run_ids]
-    own = benchmark.dataset_version
-    by_version = {own: evaluate_runs(benchmark, runs, version=own, evaluated=evaluated)}
+    searched = benchmark.dataset_version
+    by_version = {searched: evaluate_runs(benchmark, runs, version=searched, evaluated=evaluated)}
     for version in list_scored_versions(benchmark):
-        if version != own:
+        if version != searched:
             by_version[version] = evaluate_runs(benchmark, runs, version=version)
     return by_version
 
