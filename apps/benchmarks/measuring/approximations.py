@@ -1,11 +1,13 @@
 """Recall and loss of approximate search, whose lists and nDCG are compared with those of exact search."""
 
 from collections.abc import Iterable, Mapping, Set
+from functools import cache, lru_cache, partial
 from statistics import fmean
 from typing import Any, cast
 from uuid import UUID
 
 import numpy as np
+from numpy.typing import NDArray
 
 from apps.benchmarks.measuring.evaluating import load_truth
 from apps.benchmarks.measuring.reading import cut_for_run, load_documents, read_lists
@@ -47,6 +49,7 @@ def measure_approximations(
     by_key = {run.run_key: run for run in plan.runs}
     result = operation.batches.filter(payload__prepare=True).values_list("result", flat=True).first()
     prepared = (result or {}).get("prepared", {})
+    compute_recalls = cache(partial(_compute_recalls, benchmark))  # dense and hybrid runs share their dense lists
     facts = {}
     for truth in plan.truths:
         run_id, stage = UUID(truth.run_key), by_key[truth.run_key].dense
@@ -63,8 +66,8 @@ def measure_approximations(
             **prepared.get(stage.key, {}),
             "notes": {name: len(queries) for name, queries in notes.items()},
             # A strategy that narrows the chunks or asks a model compares other chunks than exact search.
-            "recall": _compute_recalls(
-                *(benchmark, stage, truth.dense, instead), of_same_set=not (strategy.has_summaries or strategy.asks)
+            "recall": compute_recalls(
+                stage, truth.dense, frozenset(instead), of_same_set=not (strategy.has_summaries or strategy.asks)
             ),
         }
     return facts
@@ -187,9 +190,10 @@ def store_losses(
     if not approximate:
         return
     truth, of_run = load_truth(benchmark, version), {str(evaluation.run_id): evaluation for evaluation in evaluations}
-    for exact in plan_of([*approximate.values()]).truths:
-        run = approximate[exact.run_key]
-        facts, loss = run.provenance["ann"], _compute_loss(benchmark, of_run[exact.run_key], exact, truth)
+    load_final = lru_cache(maxsize=1)(partial(_load_final, benchmark))  # runs that differ in `ann` share it
+    for exact in sorted(plan_of([*approximate.values()]).truths, key=lambda exact: exact.final):
+        run, rankings = approximate[exact.run_key], _rank_documents(exact, *load_final(exact.final))
+        facts, loss = run.provenance["ann"], _compute_loss(benchmark, of_run[exact.run_key], rankings, truth)
         facts["losses"] = {**facts.get("losses", {}), hash_truth(truth): loss}
         if version == benchmark.dataset_version:
             facts["ndcg"] = loss
@@ -212,21 +216,32 @@ def _build_empty(measure: str) -> Facts:
     return {"measure": measure, "approximate": None, "exact": None, "cost": None}
 
 
-def _compute_loss(benchmark: Benchmark, evaluation: Evaluation, exact: RunPlan, truth: Truth) -> Facts:
-    """Return the mean nDCG at primary_k of a run and of its exact counterpart, over the queries that both answered.
+def _load_final(benchmark: Benchmark, stage_key: str) -> tuple[Lists, dict[int, int]]:
+    """Return the stored lists of a last stage, and the document of each chunk in them."""
+    lists = load_lists(benchmark, stage_key)
+    return lists, load_documents(lists.values())
+
+
+def _rank_documents(exact: RunPlan, lists: Lists, documents: Mapping[int, int]) -> dict[int, NDArray[np.int64]]:
+    """Return the documents, best first, that a run returns for each query."""
+    rankings = {}
+    for query, scored in lists.items():
+        head = cut_for_run(exact, scored, top_k=exact.top_k)
+        ranked = np.array([documents[chunk] for chunk in head.ids.tolist()], np.int64)
+        rankings[query] = ranked[collapse(ranked)]
+    return rankings
+
+
+def _compute_loss(
+    benchmark: Benchmark, evaluation: Evaluation, rankings: Mapping[int, NDArray[np.int64]], truth: Truth
+) -> Facts:
+    """Return the mean nDCG at primary_k of a run and of the exact `rankings`, over the queries that both answered.
 
     The means have the benchmark's weighting. `cost` is the loss of the approximation. All values are None without such
     queries.
     """
     measure = Measure("nDCG", benchmark.primary_k)
     approximate = evaluation.get_column(str(measure))
-    lists = load_lists(benchmark, exact.final)
-    heads = {query: cut_for_run(exact, scored, top_k=exact.top_k) for query, scored in lists.items()}
-    documents = load_documents(heads.values())
-    ranked = {
-        query: np.array([documents[chunk] for chunk in head.ids.tolist()], np.int64) for query, head in heads.items()
-    }
-    rankings = {query: ids[collapse(ids)] for query, ids in ranked.items()}
     graded = GradedRankings.from_rankings(
         [rankings.get(query, np.empty(0, np.int64)) for query in evaluation.query_ids],
         [truth.grades[query] for query in evaluation.query_ids],
