@@ -55,7 +55,7 @@ def test_the_migrations_match_the_models():
 
 
 STATED = {".env.example": r"^#? ?([A-Z_]+)=(.*)$", "docs/configuration.md": r"^\| `([A-Z_]+)` \| *`?([^|`]*)`? *\|"}
-OF_COMPOSE = {"POSTGRES_PASSWORD", "REDIS_PASSWORD"}
+OF_COMPOSE = {"POSTGRES_PASSWORD", "REDIS_PASSWORD", "SERVICES_ADDRESS"}
 EXAMPLES = {"DATABASE_URL", "REDIS_URL", "SECRET_KEY"} | OF_COMPOSE  # what stands there is no default
 TOLD = """
 from benchbench import settings
