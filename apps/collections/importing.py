@@ -1,11 +1,12 @@
 """Creating a collection, importing documents into it, renaming and deleting it."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
+from uuid import uuid4
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
@@ -13,6 +14,7 @@ from django.utils import timezone
 from apps.collections.models import Collection, Document, Section, compute_fingerprint, list_live
 from apps.collections.records import DocumentRecord, SectionRecord
 from apps.collections.sources import Source
+from benchbench.database import binary
 from benchbench.database.failures import read_again
 from benchbench.deleting import delete_rows, delete_unused
 from benchbench.errors import BenchbenchError, ConflictError
@@ -23,7 +25,8 @@ ONE_DOCUMENT = (
     "an id names one document. Give each document its own id; import a document with several versions once, with "
     'all of them in its metadata, such as "version": ["16.0", "17.0"]'
 )
-CONTENT = ("uri", "content_hash", "file_name", "title", "text", "metadata")
+TEXTS = ("uri", "content_hash", "file_name", "title", "text")
+CONTENT = (*TEXTS, "metadata")
 
 
 class CollectionImportError(BenchbenchError):
@@ -162,16 +165,33 @@ def _store(collection: Collection, records: list[DocumentRecord], report: Import
             report.unchanged += 1
             continue
         changed.append(record)
-    documents = Document.objects.bulk_create(
-        [
-            Document(collection=collection, external_id=record.external_id, **_build_content(record))
-            for record in changed
-        ],
+    _create(collection, [record for record in changed if record.external_id not in documents_by_id])
+    updated = [
+        (record.external_id, _build_content(record)) for record in changed if record.external_id in documents_by_id
+    ]
+    Document.objects.bulk_create(
+        [Document(collection=collection, external_id=external_id, **content) for external_id, content in updated],
         update_conflicts=True,
         unique_fields=["collection", "external_id"],
         update_fields=[*CONTENT, "removed_at", "updated_at"],
     )
-    _store_sections(zip(documents, changed, strict=True), sections)
+    moved = {record.external_id: record for record in changed if sections[record.external_id] != list(record.sections)}
+    documents = Document.objects.filter(collection=collection, external_id__in=moved).only("external_id")
+    _store_sections([(document, moved[document.external_id]) for document in documents])
+
+
+def _create(collection: Collection, records: Iterable[DocumentRecord]) -> None:
+    """Store new documents by COPY, which takes a third of the time of INSERT."""
+    now = binary.timestamp(timezone.now())
+    rows = []
+    for record in records:
+        content = _build_content(record)
+        metadata = binary.json(content.pop("metadata"))
+        texts = [binary.text(content[name]) for name in TEXTS]
+        identity = [binary.uuid(uuid4()), binary.uuid(collection.pk), binary.text(record.external_id)]
+        rows.append([*identity, *texts, metadata, now, now])
+    columns = ("uuid", "collection_id", "external_id", *TEXTS, "metadata", "created_at", "updated_at")
+    binary.copy_rows(Document._meta.db_table, columns, rows)
 
 
 def _build_content(record: DocumentRecord) -> dict[str, Any]:
@@ -192,9 +212,8 @@ def _load_sections(documents_by_id: dict[str, Document]) -> dict[str, list[Secti
     return sections
 
 
-def _store_sections(pairs: Iterable[tuple[Document, DocumentRecord]], stored: dict[str, list[SectionRecord]]) -> None:
-    """Replace sections of documents that changed. Equal ones stay, because chunks refer to them."""
-    moved = [(document, record) for document, record in pairs if stored[record.external_id] != list(record.sections)]
+def _store_sections(moved: Sequence[tuple[Document, DocumentRecord]]) -> None:
+    """Replace the sections of documents. Equal ones are not replaced, because chunks refer to them."""
     if not moved:
         return
     Section.objects.filter(document__in=[document for document, _ in moved]).delete()

@@ -122,7 +122,7 @@ def _parse_vectors(file_name: str, name: str, array: NDArray[Any]) -> Vectors:
     if array.ndim != 2 or array.dtype.kind != "f":
         problem = f"must be a matrix of floats with a row for each id, not {array.dtype} of {array.shape}"
         raise _build_error(file_name, name, problem)
-    unit = np.empty(array.shape, np.float32)
+    unit = array if array.dtype == np.float32 else np.empty(array.shape, np.float32)  # a copy may not fit into memory
     for start in range(0, len(array), ROWS_AT_ONCE):
         rows = array[start : start + ROWS_AT_ONCE].astype(np.float64)
         for row, flaw in find_flaws(rows, unit=False).items():
@@ -167,14 +167,17 @@ def import_vectors(
     index.save(update_fields=["encoder", "vector_source", "updated_at"])
     chunk_set = make_chunk_set(index.collection, strategy=index.strategy, parameters=index.chunk_parameters)
     external_ids = chunk_set.leaves.order_by("position").values_list("document__external_id", flat=True)
-    vectors = _order_vectors(vector_file, list(external_ids))
+    rows = _find_rows(vector_file, list(external_ids))
     # Never the stated revision alone: vectors encoded here under that revision differ, if only in their last bits.
     revision = f"imported:{vector_file.sha256[:16]}" + (f" ({vector_file.revision})" if vector_file.revision else "")
     assign_chunk_set(index, chunk_set)
     index.dimension = None  # drops the table of an earlier build
-    prepare_table(index, chunk_set, revision=revision, dimension=vectors.shape[1])
-    insert_vectors(index, np.arange(len(vectors)), vectors)
+    prepare_table(index, chunk_set, revision=revision, dimension=vector_file.document_vectors.shape[1])
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        chosen = rows[start : start + ROWS_AT_ONCE]
+        insert_vectors(index, np.arange(start, start + len(chosen)), vector_file.document_vectors[chosen])
     report = _store_queries(index, vector_file, queries or {})
+    del vector_file  # the lexical index needs the memory
     if index.lexical:
         index.lexical_index = make_lexical_index(chunk_set)
         index.save(update_fields=["lexical_index"])
@@ -193,8 +196,8 @@ def _check_index(index: Index) -> None:
         )
 
 
-def _order_vectors(vector_file: VectorFile, external_ids: Sequence[str]) -> Vectors:
-    """Return the documents' vectors by position. Raises VectorFileError unless file and collection have equal ids."""
+def _find_rows(vector_file: VectorFile, external_ids: Sequence[str]) -> NDArray[np.int64]:
+    """Return the rows of the documents, by position. Raises VectorFileError if file and collection have other ids."""
     rows = {external_id: row for row, external_id in enumerate(vector_file.document_ids)}
     if unknown := sorted(rows.keys() - set(external_ids)):
         raise VectorFileError(
@@ -208,7 +211,7 @@ def _order_vectors(vector_file: VectorFile, external_ids: Sequence[str]) -> Vect
             "needs one.",
             field="document_ids",
         )
-    return vector_file.document_vectors[[rows[external_id] for external_id in external_ids]]
+    return np.array([rows[external_id] for external_id in external_ids], np.int64)
 
 
 def _store_queries(index: Index, vector_file: VectorFile, queries: Mapping[str, str]) -> VectorImport:

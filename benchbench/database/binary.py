@@ -3,7 +3,9 @@
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from itertools import islice
+from json import dumps
 from typing import Any, TypeVar, cast
 from uuid import UUID
 
@@ -19,6 +21,7 @@ TRAILER = struct.pack("!h", -1)
 NULL_SIZE = -1
 NULL = struct.pack("!i", NULL_SIZE)
 INT8_OID, INT4_OID, FLOAT8_OID, VARCHAR_OID = 20, 23, 701, 1043
+EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 FLUSH_BYTES = 2**20
 ARRAY = struct.Struct("!iiiiii")  # the size of the field and the header of an array
 ARRAYS_AT_ONCE = 500
@@ -55,6 +58,16 @@ def text(value: str) -> bytes:
 
 def uuid(value: UUID) -> bytes:
     return field(value.bytes)
+
+
+def json(value: Any) -> bytes:
+    """Return the format of a `jsonb` column: version 1, then the text."""
+    return field(b"\x01" + dumps(value).encode())
+
+
+def timestamp(value: datetime) -> bytes:
+    """Return the format of a `timestamptz` column: microseconds since 2000."""
+    return int8((value - EPOCH) // timedelta(microseconds=1))
 
 
 def text_array(values: Sequence[str]) -> bytes:
