@@ -180,6 +180,8 @@ def _end_attempt(batch: Batch, message: str, *, final: bool = False, result: dic
     final = final or batch.attempts >= settings.BENCHBENCH_MAX_ATTEMPTS
     state = Batch.State.FAILED if final else Batch.State.PENDING
     with limited_transaction():
+        if final:  # lock the operation's row first, as commits do: the batch's backup may be committing
+            list(Operation.objects.select_for_update().filter(pk=batch.operation_id).values_list("pk"))
         fields = {"state": state, "error": message, "result": result or {}, "lease_until": None}
         rows = Lease(batch).find_row().exclude(operation__status=Status.CANCELLED)
         if not rows.update(**fields, finished_at=Now()):

@@ -8,7 +8,7 @@ import pytest
 from django.db.models import F
 from django.db.models.functions import Now
 
-from apps.operations import queueing
+from apps.operations import queueing, working
 from apps.operations.ending import sweep
 from apps.operations.handlers import MAY_RUN_TWICE
 from apps.operations.leasing import Lease, Stopped, claim
@@ -142,6 +142,17 @@ def test_failing_backup_costs_no_attempt(handler, monkeypatch, error):
     store(late)
     sweep()
     assert_done_once(late, "slow", handler)
+
+
+def test_failing_worker_and_committing_backup_do_not_deadlock(handler):
+    late = make_straggler()
+    backup = claim_backup(late.pk, "idle")
+    with Lease(backup).commit({"number": 2}):
+        failing = elsewhere(lambda: working._end_attempt(late, "No.", final=True))
+        until_waited_for(failing)
+    assert failing.result(timeout=60) is False
+    sweep()
+    assert_done_once(late, "idle", handler)
 
 
 def test_new_attempt_ends_the_backup(handler):
