@@ -3,13 +3,15 @@
 import csv
 
 import pytest
+from django.utils import timezone
 
 from apps.benchmarks.gates.baselines import approve
 from apps.benchmarks.gates.gating import gate
 from apps.benchmarks.gates.rules import read_rules
 from apps.benchmarks.launching import delete_benchmark, launch, retry
 from apps.benchmarks.measuring.again import rescore
-from apps.benchmarks.models import Run
+from apps.benchmarks.measuring.reading import RankingsDeletedError
+from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.repeating.manifests import build_manifest
 from apps.collections.importing import delete_collection, import_documents
 from apps.collections.models import Collection
@@ -45,6 +47,13 @@ def test_later_dataset_version_is_measured_from_stored_rankings(dataset, run_fil
     assert newer.dataset_version.number == 2
     assert means_of(newer.runs.get()) == rescored.evaluations[0].means
     assert means_of(imported(dataset, run_file, version=benchmark.dataset_version).benchmark.runs.get()) == before
+
+
+def test_benchmark_without_rankings_takes_no_more_runs(dataset, run_file, tmp_path):
+    benchmark = imported(dataset, run_file).benchmark
+    Benchmark.objects.update(rankings_deleted_at=timezone.now())
+    with pytest.raises(RankingsDeletedError, match="import its files into a new benchmark"):
+        imported(dataset, write(tmp_path / "another.run", "q1 Q0 a 1 1 bm25\n"), benchmark=benchmark)
 
 
 def test_nothing_of_it_can_be_searched(dataset, run_file):

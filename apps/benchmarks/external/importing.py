@@ -16,7 +16,7 @@ from apps.benchmarks.external.reports import RunImportError, RunReport, read_for
 from apps.benchmarks.measuring.again import list_scored_versions
 from apps.benchmarks.measuring.evaluating import evaluate_runs
 from apps.benchmarks.measuring.measures import list_measures
-from apps.benchmarks.measuring.reading import FinalList
+from apps.benchmarks.measuring.reading import FinalList, require_rankings
 from apps.benchmarks.measuring.weighting import choose_weighting
 from apps.benchmarks.models import Benchmark, ListSource, Run
 from apps.benchmarks.planning import build_own_key
@@ -169,6 +169,7 @@ def _lock_benchmark(
             "of both.",
             field="benchmark",
         )
+    require_rankings(benchmark)
     choose_version(dataset, version=version, benchmark=benchmark)
     if has_values:
         raise RunImportError(
