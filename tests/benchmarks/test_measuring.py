@@ -10,9 +10,10 @@ from django.urls import reverse
 
 from apps.benchmarks.launching import cancel, launch, retry
 from apps.benchmarks.measuring import again, evaluating
+from apps.benchmarks.measuring.again import rescore
 from apps.benchmarks.measuring.evaluating import evaluate_runs
 from apps.benchmarks.measuring.measures import MeasuresError, add_measures
-from apps.benchmarks.models import BatchValues, Benchmark, Evaluation, QueryResult
+from apps.benchmarks.models import BatchValues, Benchmark, Evaluation, QueryResult, Run, StageList
 from apps.benchmarks.progress import build_event
 from apps.benchmarks.repeating.manifests import build_manifest
 from apps.benchmarks.repeating.reproducing import reproduce
@@ -20,7 +21,9 @@ from apps.benchmarks.repeating.verifying import verify
 from apps.benchmarks.running import execution, finishing
 from apps.benchmarks.running.stages import Stages
 from apps.benchmarks.runs import nest
+from apps.datasets.models import DatasetVersion
 from apps.mappings.models import Mapping
+from apps.mappings.resolving import resolve
 from apps.operations import working
 from apps.operations.ending import conclude
 from apps.operations.models import Operation
@@ -29,6 +32,7 @@ from benchbench.ir.planning.stages import FuseStage
 from tests.benchmarks.conftest import make_library
 from tests.commands import output_of
 from tests.created import create_benchmark, finish, run_benchmark
+from tests.factories import add_version
 from tests.rankings import delete_rankings
 
 MATRIX = {"search_modes": ["dense", "hybrid"], "score_thresholds": [None, 0.4], "top_k_values": [20]}
@@ -154,6 +158,26 @@ def test_cancelled_benchmark_keeps_no_evaluation_of_a_part(library, monkeypatch)
     assert not Evaluation.objects.exists()
     wait(launch(benchmark))
     require_as_stored(benchmark)
+
+
+def test_cancelled_retry_is_evaluated_on_every_version_later(library):
+    benchmark = make(library)
+    wait(launch(benchmark))
+    add_version(library.dataset)
+    resolve(library)
+    rescore(benchmark)
+    benchmark.runs.update(failed_queries=1)
+    StageList.objects.filter(lengths__isnull=False).update(error="No.")
+    retry(benchmark)
+    cancel(benchmark)
+    wait(launch(benchmark))
+    assert {*Evaluation.objects.values_list("dataset_version__number", flat=True)} == {1, 2}
+
+
+def test_parts_have_at_most_so_many_rankings():
+    runs = [Run(source_id=number) for number in range(5)]
+    parts = [again.split_runs(runs, DatasetVersion(query_count=count)) for count in (20_000, 10_000, 60_000)]
+    assert [[*map(len, part)] for part in parts] == [[2, 2, 1], [5], [1] * 5]
 
 
 @pytest.mark.parametrize("change", ["measures", "nothing kept"])

@@ -193,7 +193,8 @@ def stop(operation: Operation) -> None:
     benchmark = load_benchmark(operation)
     status = Run.Status.CANCELLED if operation.status == Status.CANCELLED else Run.Status.FAILED
     unfinished = _filter_unfinished(operation, benchmark)
-    Evaluation.objects.filter(run__in=unfinished).delete()  # by a batch, or of an earlier attempt
+    # By a batch, or of an earlier attempt. Values on other versions say where to evaluate when the runs are resumed.
+    Evaluation.objects.filter(run__in=unfinished, dataset_version=benchmark.dataset_version).delete()
     unfinished.update(status=status, error_message=operation.error, completed_at=Now())
     _end(benchmark, Status(operation.status))
 
