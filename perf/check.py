@@ -48,6 +48,7 @@ from apps.benchmarks.running.pairs import PinnedRerankers
 from apps.benchmarks.running.rankings import build_final_lists, store_final_lists
 from apps.benchmarks.running.stages import Stages
 from apps.mappings.beir import import_beir
+from apps.mappings.models import Mapping
 from apps.operations.working import wait
 from apps.retrieval.indexing import build_index
 from apps.retrieval.models import Index
@@ -196,11 +197,10 @@ def make_benchmark(folder: Path, cuts: int) -> Benchmark:
     """Return a benchmark of `cuts` runs of BM25, over the one mapping that there is."""
     mapping = Benchmark.objects.first().mapping if Benchmark.objects.exists() else import_small(folder)
     matrix = {"search_modes": ["sparse"], "top_k_values": list(range(20, 20 + 5 * cuts, 5)), "candidates": [100]}
-    matrix["top_k_values"] = matrix["top_k_values"][:cuts]
     return create_benchmark(mapping, BenchmarkOptions(name=f"{cuts} runs", matrix=matrix))
 
 
-def import_small(folder: Path):  # type: ignore[no-untyped-def]
+def import_small(folder: Path) -> Mapping:
     texts = draw_texts(2_000, 40)
     (folder / "qrels").mkdir()
     rows = {"corpus": texts, "queries": [" ".join(text.split()[:4]) for text in texts[:200]]}
