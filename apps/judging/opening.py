@@ -12,6 +12,7 @@ from django.contrib.auth.models import User
 from django.db import connection, transaction
 
 from apps.benchmarks.defining.creating import require_current
+from apps.benchmarks.measuring.again import lock_rankings
 from apps.benchmarks.models import Run
 from apps.datasets.models import DatasetVersion
 from apps.judging.judges import RoundError, require_judges
@@ -81,6 +82,7 @@ def open_round(
     placed = order_items(question, order=options.order, budget=options.budget, uniform_share=options.uniform_share)
     _check_items(len(placed.numbers), plan.depth, plan.version)
     with referring("The round"):
+        lock_rankings(runs)
         opened = Round.objects.create(
             name=options.name.strip(),
             owner=owner,

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from django.core.management import call_command
+from django.db import transaction
 from django.db.models import F
 from django.test import Client
 from django.urls import reverse
@@ -17,6 +18,7 @@ from apps.benchmarks.measuring.reading import RankingsDeletedError
 from apps.benchmarks.models import BatchValues, Benchmark, QueryResult, Run, StageList
 from apps.engines.models import EngineAnswer
 from apps.judging.models import Round
+from apps.judging.opening import RoundOptions, open_round
 from apps.operations import timing
 from apps.operations.models import Operation, Status
 from apps.results.exporting import export, list_exporters
@@ -25,13 +27,23 @@ from apps.results.retention import sizes
 from apps.results.retention.policies import POLICIES
 from apps.results.retention.pruning import list_due, prune_for
 from apps.results.tasks import prune
+from apps.results.triage.updating import find_outdated
 from apps.retrieval.models import CachedVector, Index, LLMAnswer, VectorSpace
 from benchbench.access import viewable
 from tests.benchmarks.conftest import make_library
 from tests.commands import output_of
 from tests.created import build, run_benchmark
-from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping, make_round, make_schedule
+from tests.factories import (
+    add_version,
+    make_benchmark,
+    make_collection,
+    make_dataset,
+    make_mapping,
+    make_round,
+    make_schedule,
+)
 from tests.kept import made_once
+from tests.sessions import elsewhere, until_waited_for
 
 LONG_AGO = timedelta(days=100)
 RANKINGS, INDEXES, VECTORS, LLM_ANSWERS, ENGINE_ANSWERS, OPERATIONS = (policy.name for policy in POLICIES)
@@ -108,6 +120,7 @@ def test_pruned_benchmark_shows_the_same_values(ended: Benchmark, kept: None, ad
         reverse("admin:run_side_by_side", args=[first.pk]),
         reverse("admin:run_coverage", args=[first.pk]),
         reverse("admin:collections_document_change", args=[ended.mapping.collection.documents.first().pk]),
+        reverse("admin:datasets_query_change", args=[query.pk]),
     ]
     for page in pages:
         assert "To get rankings again, clone it" in admin_client.get(page).content.decode(), page
@@ -153,6 +166,30 @@ def _exported(subject: Any, name: str) -> list[Any] | None:
         return list(export(subject, name))
     except RankingsDeletedError:
         return None
+
+
+@pytest.mark.parametrize("act", ["baseline", "round"])
+def test_what_keeps_rankings_waits_for_their_deletion(ended: Benchmark, admin_user: Any, act: str) -> None:
+    runs = list(ended.runs.order_by("run_order"))
+    options = RoundOptions(name="fruit", order="depth", depth=30, uniform_share=0.0)
+    acts = {
+        "baseline": lambda: approve(runs[0], name="main", reason="good", by=admin_user),
+        "round": lambda: open_round(runs, options, judges=[admin_user], owner=admin_user),
+    }
+    with transaction.atomic():
+        Benchmark.objects.update(rankings_deleted_at=timezone.now())
+        second = elsewhere(acts[act])
+        until_waited_for(second)
+    assert isinstance(second.exception(timeout=60), RankingsDeletedError)
+
+
+def test_update_leaves_out_benchmarks_without_rankings(ended: Benchmark, kept: None, admin_user: Any) -> None:
+    dataset = ended.dataset_version.dataset
+    add_version(dataset)
+    outdated = find_outdated(dataset, admin_user, 2).benchmarks
+    assert outdated.count() == 1
+    prune_for()
+    assert outdated.count() == 0
 
 
 class TestProtectedRankings:
@@ -215,6 +252,9 @@ def test_errors_stay_and_interrupted_deletions_continue(ended: Benchmark, kept: 
     failed = StageList.objects.filter(lengths__isnull=False).first()
     assert failed
     StageList.objects.filter(pk=failed.pk).update(error="The engine is gone.")
+    repeated = StageList.objects.filter(lengths__isnull=False, error="")[0]
+    repeated.pk, repeated.repetition, repeated.error = None, 2, "Its query has a value all the same."
+    repeated.save()
     Benchmark.objects.update(rankings_deleted_at=timezone.now())
     assert due()[RANKINGS] == 1
     prune_for()
@@ -231,6 +271,8 @@ def test_only_indexes_that_nothing_searches_go(ended: Benchmark, kept: None) -> 
     )
     Index.objects.exclude(pk=new.pk).update(updated_at=timezone.now() - LONG_AGO)
     schedule = make_schedule(ended)
+    assert prune_for()[INDEXES] == 0, "its runs search the newest of any name"
+    ended.runs.update(config={"index": searched.name})
     assert prune_for()[INDEXES] == 1
     assert {*Index.objects.all()} == {searched, new, newest}
     assert f"vectors_{unused.pk.hex}" not in sizes.load_sizes().tables

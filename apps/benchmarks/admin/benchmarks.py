@@ -195,6 +195,8 @@ class BenchmarkAdmin(OwnedAdmin):
         if measuring := self.find_operation(obj):
             needs = "operations.view_operation"
             return [Button("Measuring: view or cancel", "rule", href=change_url(measuring), needs=needs)]
+        if obj.rankings_deleted_at:
+            return []
         runs = obj.runs.aggregate(
             failed=Count("pk", filter=Q(status=Run.Status.FAILED) | Q(failed_queries__gt=0)),
             unfinished=Count("pk", filter=Q(status__in=(Run.Status.PENDING, Run.Status.CANCELLED))),

@@ -6,7 +6,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from apps.benchmarks.measuring.reading import require_rankings
+from apps.benchmarks.measuring.again import lock_rankings
 from apps.benchmarks.models import Baseline, Benchmark, Run
 from apps.datasets.models import Dataset
 from benchbench.access import visible
@@ -36,7 +36,7 @@ def approve(run: Run, *, name: str, reason: str, by: Any) -> Baseline:
             raise BenchbenchError(f"A baseline needs a {field} for later readers.", field=field)
     if run.status != Run.Status.COMPLETED:
         raise BaselineError(f'The run "{run}" is {run.status}: only a completed run can be a baseline.')
-    require_rankings(run.benchmark)
+    lock_rankings([run])
     evaluation = run.evaluations.filter(dataset_version=run.benchmark.dataset_version_id).first()
     if evaluation is not None and evaluation.unranked:
         raise BaselineError(f'The run "{run}" cannot be a baseline. {evaluation.unranked}')

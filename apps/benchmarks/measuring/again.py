@@ -5,7 +5,7 @@ of the operation stores all evaluations in one transaction, so that a page never
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -50,6 +50,13 @@ def lock_benchmark(benchmark: Benchmark, *, refusal: type[ConflictError] = Confl
     require_unmeasured(locked)
     require_rankings(locked)
     return locked
+
+
+def lock_rankings(runs: Iterable[Run]) -> None:
+    """Keep the rankings of runs until the transaction ends. Raises RankingsDeletedError."""
+    rows = Benchmark.objects.select_for_update(no_key=True).filter(pk__in={run.benchmark_id for run in runs})
+    for benchmark in rows.order_by("pk"):
+        require_rankings(benchmark)
 
 
 def require_unmeasured(benchmark: Benchmark) -> None:

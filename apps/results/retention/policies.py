@@ -45,7 +45,9 @@ def find_rankings(before: datetime) -> QuerySet[Benchmark]:
 def find_indexes(before: datetime) -> QuerySet[Index]:
     """Return the indexes last changed before a time that no run searches, and no schedule may search as the newest."""
     scheduled = Run.objects.filter(
-        benchmark__schedules__isnull=False, index__collection=OuterRef("collection"), index__name=OuterRef("name")
+        Q(index__name=OuterRef("name")) | Q(config__index=None),  # None: the newest of any name
+        benchmark__schedules__isnull=False,
+        index__collection=OuterRef("collection"),
     )
     return Index.objects.filter(~Exists(scheduled), ~HAS_OPERATION, runs=None, updated_at__lt=before)
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 from django.db.models.functions import Now
 
 from apps.benchmarks.models import Benchmark, ListSource, PairList, Run, StageList
@@ -80,8 +80,9 @@ def _delete_row(row: Any) -> None:
 
 
 def _delete_lists(benchmark: Benchmark) -> None:
-    """Delete the lists of a benchmark, except errors: pages say which queries failed, and count them."""
+    """Delete the lists of a benchmark, except the errors of queries without any: pages name and count those."""
+    answered = StageList.objects.filter(source=OuterRef("source"), query=OuterRef("query"), error="")
     keys = list(ListSource.objects.filter(benchmark=benchmark).values_list("pk", flat=True))
     for start in range(0, len(keys), SOURCES):
-        delete_rows(StageList.objects.filter(source__in=keys[start : start + SOURCES], error=""))
+        delete_rows(StageList.objects.filter(Exists(answered), source__in=keys[start : start + SOURCES]))
     delete_rows(PairList.objects.filter(benchmark=benchmark))

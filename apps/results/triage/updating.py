@@ -30,12 +30,15 @@ class Outdated:
 
 
 def find_outdated(dataset: Dataset, user: Any, number: int) -> Outdated:
-    """Return the mappings resolved for earlier versions, and the benchmarks with values only on earlier ones."""
+    """Return the mappings resolved for earlier versions, and the ranked benchmarks with values only on earlier ones."""
     mappings = visible(Mapping.objects.filter(dataset=dataset, dataset_version__number__lt=number), user)
     completed = Run.objects.filter(benchmark=OuterRef("pk"), status=Run.Status.COMPLETED)
     scored = Evaluation.objects.filter(run__benchmark=OuterRef("pk"), dataset_version__number=number)
     older = Benchmark.objects.filter(
-        Exists(completed), ~Exists(scored), mapping__dataset=dataset, dataset_version__number__lt=number
+        *(Exists(completed), ~Exists(scored)),
+        mapping__dataset=dataset,
+        dataset_version__number__lt=number,
+        rankings_deleted_at=None,
     )
     benchmarks = visible(older.exclude(status=Status.RUNNING), user)
     return Outdated(number, mappings, benchmarks.select_related("dataset_version", "mapping").order_by("-created_at"))
