@@ -177,8 +177,8 @@ def _split_batches(runs: Sequence[Run], versions: Sequence[DatasetVersion]) -> I
 def split_runs(runs: Sequence[Run], version: DatasetVersion) -> list[list[str]]:
     """Return the ids of runs in equal parts of at most RANKINGS, or one run; runs of one source are adjacent."""
     ordered = [str(run.pk) for sharing in group_by_source(runs).values() for run in sharing]
-    most = max(1, RANKINGS // max(1, version.query_count))
-    size = max(1, math.ceil(len(ordered) / max(1, math.ceil(len(ordered) / most))))
+    limit = max(1, RANKINGS // max(1, version.query_count))
+    size = max(1, math.ceil(len(ordered) / max(1, math.ceil(len(ordered) / limit))))
     return [ordered[start : start + size] for start in range(0, len(ordered), size)]
 
 
