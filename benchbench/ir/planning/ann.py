@@ -96,12 +96,8 @@ STORES: dict[str, dict[str, dict[str, Option]]] = {
         },
     },
 }
-STORE_OF = {
-    "exact": "memory",
-    "compressed": "memory",
-    "hnsw": "pgvector",
-    "ivfflat": "pgvector",
-}  # of a method that is named alone
+# The store of a method that is named alone.
+STORE_OF = {"exact": "memory", "compressed": "memory", "hnsw": "pgvector", "ivfflat": "pgvector"}
 
 
 def format_method(store: str, method: str) -> str:
@@ -196,9 +192,7 @@ class Ann:
     def describe_shortfall(self, depth: int) -> str:
         """Return a sentence if the settings are too narrow for a search for `depth` chunks, else ""."""
         depth = self.count_nominees(depth)
-        if self.method != "hnsw" or self["ef_search"] >= depth:
-            return ""
-        if self.store == "faiss":  # which then finds what it finds
+        if self.method != "hnsw" or self.store == "faiss" or self["ef_search"] >= depth:  # FAISS finds what it finds
             return ""
         if self.store == "chromadb":
             return (
@@ -287,13 +281,8 @@ def _read_text(text: object) -> tuple[Any, Any, dict[str, Any]]:
 def _check_option(method: str, options: Mapping[str, Option], name: str, value: Any) -> None:
     if name not in options:
         near = difflib.get_close_matches(str(name), options, n=1)
-        hint = (
-            f"did you mean {near[0]}?"
-            if near
-            else f"choose one of {', '.join(options)}."
-            if options
-            else "it takes no options."
-        )
+        choices = f"choose one of {', '.join(options)}." if options else "it takes no options."
+        hint = f"did you mean {near[0]}?" if near else choices
         raise AnnError(f"{method} has no option {format_value(name)}; {hint}")
     if not options[name].kind.holds(value):
         raise AnnError(f"{name}: {format_value(value)} is not {options[name].kind.words}.")
