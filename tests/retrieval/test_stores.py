@@ -1,6 +1,7 @@
 """The contract of a vector store: every member of the registry passes, by each of its methods."""
 
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
@@ -88,6 +89,19 @@ class TestACollection:
             return
         assert told
         assert {name: told[name] for name, _ in arm.setting.options} == dict(arm.setting.options)
+
+
+@pytest.mark.parametrize("text", ["compressed", "sqlite_vec:exact", "faiss:hnsw"])
+def test_threads_search_a_collection_at_once(tmp_path, text):
+    require_installed(text)
+    kept, queries = keep(tmp_path, text, unit(3000, 64, 0)), unit(60, 64, 1)
+
+    def search(query):
+        return kept.collection.build_nominator(Ann.parse(text), None)(query, 20).tolist()
+
+    alone = [search(query) for query in queries]
+    with ThreadPoolExecutor(6) as pool:
+        assert list(pool.map(search, [*queries] * 5)) == alone * 5
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Approximate search: a store nominates chunks, which are ranked by their full vectors."""
 
 import logging
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -47,12 +48,13 @@ def locate_collections(index: Index) -> Path:
 
 
 class Collections:
-    """The collections of an open index, opened on first use and then kept open."""
+    """The collections of an open index, opened on first use and then kept open. Threads may share them."""
 
     def __init__(self, index: Index, vectors: Vectors | None) -> None:
         self._index = index
         self._vectors = vectors
         self._open: dict[str, OpenCollection] = {}
+        self._opening = threading.RLock()
 
     @property
     def nbytes(self) -> int:
@@ -71,7 +73,7 @@ class Collections:
             return self._run_once(setting, run)
         except SearchFault as fault:
             log.warning("%s is verified and searched again: %s", setting, error_text(fault.error))
-        self._open.pop(name_collection(setting)).close()
+        self._close(name_collection(setting))
         try:
             return self._run_once(setting, run)
         except SearchFault as fault:
@@ -98,12 +100,17 @@ class Collections:
         if missing := describe_missing({"store": setting.store}):
             raise UnfitWorkerError(f"{setting} cannot be searched on {gethostname()}: {missing}.")
         name = name_collection(setting)
-        if name in self._open and not self._open[name].is_current:
-            self._open.pop(name).close()
-        if name not in self._open:
-            folder, store = locate_collections(self._index) / name, STORES[setting.store]
-            self._open[name] = open_collection(folder, store, setting, self._vectors, holds=self._index.fingerprint)
-        return self._open[name]
+        with self._opening:
+            if name in self._open and not self._open[name].is_current:
+                self._close(name)
+            if name not in self._open:
+                folder, store = locate_collections(self._index) / name, STORES[setting.store]
+                self._open[name] = open_collection(folder, store, setting, self._vectors, holds=self._index.fingerprint)
+            return self._open[name]
+
+    def _close(self, name: str) -> None:
+        if opened := self._open.pop(name, None):  # another thread may have closed it
+            opened.close()
 
 
 SPARE = 8  # extra chunks requested beyond the depth, to include all of equal score

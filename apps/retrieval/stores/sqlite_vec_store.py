@@ -1,6 +1,7 @@
 """sqlite-vec: exact search in one file of SQLite."""
 
 import json
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,19 @@ SCAN = "SELECT rowid FROM chunks WHERE true{among} ORDER BY vec_distance_cosine(
 
 
 class SqliteVecCollection:
-    """A table of sqlite-vec, read-only."""
+    """A table of sqlite-vec, read-only. Each thread has its own connection, which serves one at a time."""
 
     def __init__(self, folder: Path) -> None:
-        self._connection = _connect(folder / FILE, write=False)
+        self._file = folder / FILE
+        self._connections: dict[int, Any] = {}
         self._dimension = int(self._connection.execute("SELECT dimension FROM facts").get)
+
+    @property
+    def _connection(self) -> Any:
+        thread = threading.get_ident()
+        if thread not in self._connections:
+            self._connections[thread] = _connect(self._file, write=False)
+        return self._connections[thread]
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -49,7 +58,8 @@ class SqliteVecCollection:
         return {"distance": "cosine", "vec_version": self._connection.execute("SELECT vec_version()").get}
 
     def close(self) -> None:
-        self._connection.close()
+        while self._connections:
+            self._connections.popitem()[1].close()
 
 
 class SqliteVecStore:
