@@ -5,6 +5,7 @@ import pytest
 from django.db import connection
 
 from apps.retrieval.filters import PLACES, SHARE_KEY, bound_places, filter_rows, find_place
+from apps.retrieval.search.approximate import ApproximateView
 from apps.retrieval.search.arms import make_arm
 from apps.retrieval.search.exact import find_nearest
 from apps.retrieval.search.open_indexes import open_index
@@ -67,6 +68,31 @@ def test_it_combines_with_the_own_filter_of_a_query(index, queries):  # noqa: F8
     make_arm(index, setting, COUNT, 0.5)
     assert found(answer.ranked for answer in opened.find_answers(queries, COUNT, filters)) == both
     assert found(opened.approximate(queries, COUNT, setting, filters).lists) == both
+
+
+def test_mask_of_a_share_is_computed_once(index):  # noqa: F811
+    opened = open_index(index)
+    opened.prepare(share=0.5)
+    before = opened.nbytes
+    mask = opened._admission.build_mask({SHARE_KEY: 0.5})
+    assert np.flatnonzero(mask).tolist() == admitted(0.5)
+    assert opened._admission.build_mask({SHARE_KEY: 0.5}) is mask
+    assert opened.nbytes == before
+
+
+@pytest.mark.parametrize("positions", [slice(7, 9), slice(3, None, 2)])
+@pytest.mark.parametrize("text", ["pgvector:exact", "hnsw(ef_search=400, iterative=strict)"])
+def test_few_and_many_positions_are_searched_alike(index, queries, text, positions):  # noqa: F811
+    setting, vectors = Ann.parse(text), np.asarray(open_index(index)._vectors)
+    make_arm(index, setting, 10)
+    mask = np.zeros(COUNT, bool)
+    mask[positions] = True
+    view = ApproximateView(index, vectors, setting, None)
+    for found, truth in zip(
+        view.find_nearest(queries, 10, mask=mask), find_nearest(vectors, queries, 10, mask=mask), strict=True
+    ):
+        assert found.ids.tolist() == truth.ids.tolist()
+    assert not view.notes
 
 
 def test_exact_search_equals_brute_force(index, queries):  # noqa: F811

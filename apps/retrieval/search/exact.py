@@ -14,6 +14,7 @@ from benchbench.ir.records import Mask, Positions, ScoredList, Vectors
 # Bytes of the float32 similarities of all queries with one block of vectors, and on a GPU of the block too.
 BUDGET = Budget("Exact search", 64 * 2**20)
 GPU_BLOCKS = 8  # times as large is a block on a GPU
+GATHERED_BYTES = 4 * 2**20  # of the copied rows of a block, which then stay in the processor's cache
 
 
 def find_nearest(
@@ -41,9 +42,13 @@ def find_nearest(
 
 def _take_rows(vectors: Any, admitted: Positions) -> Any:
     """Return ascending rows of an array or tensor, without a copy if they are contiguous, such as those of a level."""
-    if len(admitted) and admitted[-1] - admitted[0] + 1 == len(admitted):
+    if _are_contiguous(admitted):
         return vectors[admitted[0] : admitted[-1] + 1]
     return vectors[admitted]
+
+
+def _are_contiguous(admitted: Positions) -> bool:
+    return bool(len(admitted) and admitted[-1] - admitted[0] + 1 == len(admitted))
 
 
 def _find_gpu() -> str | None:
@@ -65,7 +70,12 @@ def _nominate(
             return _scan_numpy(_take_rows(vectors, rows), queries, depth)
         return _scan_torch(_take_rows(place_vectors(vectors, device), rows), queries, depth, device)
 
-    size, width = (BUDGET.size, 0) if device is None else (GPU_BLOCKS * BUDGET.size, vectors.shape[1])
+    if device is not None:
+        size, width = GPU_BLOCKS * BUDGET.size, vectors.shape[1]
+    elif _are_contiguous(admitted):
+        size, width = BUDGET.size, 0
+    else:
+        size, width = min(BUDGET.size, GATHERED_BYTES), vectors.shape[1]
     count = max(1, depth, size // (4 * max(1, len(queries) + width)))
     nominees: list[list[Positions]] = [[] for _ in queries]
     nominee_scores: list[list[Vectors]] = [[] for _ in queries]

@@ -14,9 +14,10 @@ from psycopg import sql
 
 from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.models import Chunk, ChunkSet, LexicalIndex
+from apps.retrieval.search.admission import admit_positions
 from apps.retrieval.search.holding import lock_for_index
 from apps.retrieval.search.lexical_indexes import LexicalIndexError
-from benchbench.ir.records import ScoredList
+from benchbench.ir.records import Mask, ScoredList
 
 ENGINE = "fts"
 # Normalisation 1 divides a rank by 1 + the logarithm of the chunk's length. Measured nDCG@10 on SciFact and Cranfield:
@@ -85,9 +86,8 @@ def search_full_text(
 
     Words are lexemes: stemmed, without stop words; any of them matches. `mask` (n,) admits chunks.
     """
-    admitted = None if mask is None else np.flatnonzero(mask).tolist()
     with connection.cursor() as cursor:
-        return [_search(cursor, full_text, lexemes, depth, admitted) for lexemes in _parse_lexemes(cursor, texts)]
+        return [_search(cursor, full_text, lexemes, depth, mask) for lexemes in _parse_lexemes(cursor, texts)]
 
 
 def delete_full_text(full_text: LexicalIndex) -> None:
@@ -106,19 +106,18 @@ def _parse_lexemes(cursor: Any, texts: Sequence[str]) -> list[list[str]]:
     return [row[0] for row in cursor.fetchall()]
 
 
-def _search(
-    cursor: Any, full_text: LexicalIndex, lexemes: Sequence[str], depth: int, admitted: list[int] | None
-) -> ScoredList:
+def _search(cursor: Any, full_text: LexicalIndex, lexemes: Sequence[str], depth: int, mask: Mask | None) -> ScoredList:
     if not lexemes:
         return ScoredList.empty()
+    condition, admitted = ("true", None) if mask is None else admit_positions(mask)
     statement = sql.SQL(
         "SELECT position, {rank}(words, %(query)s::tsquery, {normalization}) AS score FROM {table} "
-        "WHERE words @@ %(query)s::tsquery AND {admitted} ORDER BY score DESC, position LIMIT {depth}"
+        "WHERE words @@ %(query)s::tsquery AND {condition} ORDER BY score DESC, position LIMIT {depth}"
     ).format(
         rank=sql.SQL(full_text.parameters["rank"]),
         normalization=sql.Literal(full_text.parameters["normalization"]),
         table=sql.Identifier(_name_table(full_text)),
-        admitted=sql.SQL("true") if admitted is None else sql.SQL("position = ANY(%(admitted)s)"),
+        condition=sql.SQL(condition).format(position=sql.SQL("position"), admitted=sql.SQL("%(admitted)s")),
         depth=sql.Literal(depth),
     )
     escaped = (lexeme.replace("\\", "\\\\").replace("'", "''") for lexeme in lexemes)

@@ -226,7 +226,7 @@ class OpenIndex:
     def prepare(self, dimensions: int | None = None, share: float | None = None) -> None:
         """Load what searches by vectors, or by their first dimensions, or among a share of documents need."""
         if share is not None:
-            _ = self._admission.places
+            self._admission.mask_share(share)
         if self._strategy.has_summaries:
             _ = self.layout
         if dimensions is not None:
