@@ -20,7 +20,8 @@ Curve = Sequence[tuple[float, float, float]]  # share, and the milliseconds of e
 class Cell:
     """One setting at one share. `ms` is the median of isolated searches, otherwise the mean shared cost.
 
-    `recall` is over the queries that the store answered itself; None without such queries. Of exact search it is 1.
+    `recall` is over the queries that the store answered itself; None without such queries, and of the first dimensions
+    alone. Of exact search it is 1.
     `short` and `exactly` count the queries with too few results, and those that exact search answered instead.
     """
 
@@ -34,7 +35,7 @@ class Cell:
 
     @property
     def is_exact(self) -> bool:
-        return not self.facts
+        return Configuration.from_dict(self.run.config).is_exact
 
     @property
     def share_text(self) -> str:
@@ -107,7 +108,7 @@ def list_settings(benchmark: Benchmark) -> list[Setting]:
         some.sort(key=lambda cell: -cell.share)
     settings, is_isolated = [], benchmark.execution == Benchmark.Execution.ISOLATED
     for configuration, some in cells.items():
-        exact = cells.get(replace(configuration, ann="exact").normalize(), [])
+        exact = cells.get(replace(configuration, ann="exact", dimensions=None).normalize(), [])
         sentence = "" if some[0].is_exact or not is_isolated else describe_crossing(_pair_times(exact, some))
         settings.append(Setting(run_label(configuration), some, sentence))
     return settings

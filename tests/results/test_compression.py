@@ -149,6 +149,7 @@ def test_page_shows_named_times_and_results_link_to_it(admin_client):
     text = text_of(admin_client.get(address))
     assert "search mean ms per query (shared)" in text
     assert "p50 ms" not in text
+    assert "fastest setting" not in text, "shared times favour exact search"
     assert "The smallest setting that is not significantly worse than exact is compressed(dimensions=32)" in text
     benchmark.runs.get(run_order=1).delete()
     assert "Exact search did not run with these settings: add exact to ann." in text_of(admin_client.get(address))

@@ -105,6 +105,16 @@ class TestThePage:
         assert "mean ms of search (shared)" in page
         assert "These times are shared costs" in page
 
+    def test_fewer_dimensions_are_compared_with_all(self, library):
+        benchmark = run_matrix(
+            library, dimensions=[None, Index.objects.get().dimension], filter_shares=SHARES, execution="isolated"
+        )
+        whole, first = list_settings(benchmark)
+        assert [(cell.is_exact, cell.recall, cell.change) for cell in first.cells] == [(False, None, None)] * 3
+        assert [cell.recall for cell in whole.cells] == [1, 1, 1]
+        assert whole.sentence == ""
+        assert first.sentence.startswith("Exact search ")
+
     def test_without_shares_it_says_what_to_add(self, library, admin_client):
         benchmark = run_matrix(library)
         page = admin_client.get(reverse("admin:benchmark_filters", args=[benchmark.pk])).content.decode()

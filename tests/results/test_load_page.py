@@ -7,6 +7,7 @@ from django.urls import reverse
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.running import latencies
 from apps.results.leaderboard.load import build_load_context
+from apps.retrieval.models import Index
 from tests.created import run_benchmark
 
 MATRIX = {"search_modes": ["dense"], "top_k_values": [20], "ann": ["exact", "hnsw(ef_search=40)"]}
@@ -52,6 +53,14 @@ def test_page_names_the_knee_of_each_setting(library, admin_client, monkeypatch)
     assert reverse("admin:benchmark_load", args=[benchmark.pk]) in results
     run_page = admin_client.get(reverse("admin:benchmarks_run_change", args=[exact_40.pk])).content.decode()
     assert "p99 at 40/s" in run_page
+
+
+def test_recall_of_fewer_dimensions_was_not_measured(library, monkeypatch):
+    monkeypatch.setattr(latencies, "LEAST_SECONDS", 0.0)
+    matrix = {"search_modes": ["dense"], "dimensions": [None, Index.objects.get().dimension], "rates": [100]}
+    benchmark = run_benchmark(library, name="b", matrix=matrix, execution="isolated")
+    points = [setting.points[0] for setting in build_load_context(benchmark)["settings"]]
+    assert [point.recall for point in points] == [1, None]
 
 
 def test_page_without_rates_says_what_to_choose(library, admin_client):

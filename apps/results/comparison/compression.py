@@ -63,14 +63,21 @@ class Ladder:
     error: str = ""
 
     @property
+    def is_isolated(self) -> bool:
+        return _are_isolated([row.run for row in self.rows])
+
+    @property
     def time_name(self) -> str:
         """Return the name of the times of search: medians where runs were isolated, else shared costs."""
-        runs = [row.run for row in self.rows]
-        return f"search {'p50 ms' if _are_isolated(runs) else 'mean ms per query'}{mark_shared(runs)}"
+        suffix = mark_shared(row.run for row in self.rows)
+        return f"search {'p50 ms' if self.is_isolated else 'mean ms per query'}{suffix}"
 
     @property
     def sentences(self) -> list[str]:
-        """Name the smallest and the fastest setting that is not significantly worse than the full one."""
+        """Name the smallest and the fastest setting that is not significantly worse than the full one.
+
+        Shared times name no fastest one: exact search compares a batch at once, other settings each query.
+        """
         if self.comparison is None:
             return []
         if all(row.pair is None or row.pair.simultaneous is None for row in self.rows):
@@ -78,8 +85,9 @@ class Ladder:
         good = [row for row in self.rows if row.is_good_enough]
         smallest = min(good, key=lambda row: (_or_last(row.memory_bytes), row.disk_bytes, _or_last(row.ms)))
         fastest = min(good, key=lambda row: (_or_last(row.ms), _or_last(row.memory_bytes), row.disk_bytes))
-        superlatives = {"smallest and the fastest": smallest} if smallest is fastest else {}
-        superlatives = superlatives or {"smallest": smallest, "fastest": fastest}
+        superlatives = {"smallest": smallest, "fastest": fastest} if self.is_isolated else {"smallest": smallest}
+        if self.is_isolated and smallest is fastest:
+            superlatives = {"smallest and the fastest": smallest}
         return [self._describe(words, row) for words, row in superlatives.items()]
 
     def _describe(self, superlative: str, row: SettingRow) -> str:
@@ -122,7 +130,7 @@ def has_ladders(benchmark: Benchmark) -> bool:
 
 def _build_ladder(benchmark: Benchmark, runs: Sequence[Run]) -> Ladder:
     shared = ", ".join(list_shared([run.config for run in runs]))
-    full = next((run for run in runs if _is_full(run)), None)
+    full = next((run for run in runs if Configuration.from_dict(run.config).is_exact), None)
     if full is None:
         return Ladder(shared, error="Exact search did not run with these settings: add exact to ann.")
     try:
@@ -204,11 +212,6 @@ def plot_ladder(ladder: Ladder) -> Figure | None:
         hovermode="closest",
         showlegend=False,
     )
-
-
-def _is_full(run: Run) -> bool:
-    configuration = Configuration.from_dict(run.config)
-    return configuration.ann == "exact" and configuration.dimensions is None
 
 
 def _are_isolated(runs: Sequence[Run]) -> bool:

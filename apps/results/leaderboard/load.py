@@ -18,7 +18,7 @@ MOST_TIMES = 3  # where p99 is at most so many times that at the lowest measured
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A run at one rate. `recall` is at the primary k, against exact search; None for searches without vectors."""
+    """A run at one rate. `recall` is at the primary k, against exact search by whole vectors; None if not measured."""
 
     run: Run
     offered: float
@@ -92,7 +92,7 @@ def _build_setting(runs: Sequence[Run]) -> Setting:
 def _build_point(run: Run) -> Point:
     loop, configuration = run.timing["open_loop"], Configuration.from_dict(run.config)
     recall = loop["recall"][0]["mean"] if loop["recall"] else None
-    if configuration.uses_vectors and configuration.ann == "exact" and not configuration.asks_engine:
+    if configuration.uses_vectors and not configuration.asks_engine and configuration.is_exact:
         recall = 1.0  # it is what the others are compared with
     times = loop["latency_ms"]["p50"], loop["latency_ms"].get("p99")
     return Point(run, loop["offered"], loop["achieved"], *times, recall, loop["requests"], loop["threads"])

@@ -135,6 +135,11 @@ class Configuration:
         return self.search_mode in ("dense", "hybrid", "engine+dense")
 
     @property
+    def is_exact(self) -> bool:
+        """Return whether it compares all vectors in all dimensions."""
+        return self.ann == "exact" and self.dimensions is None
+
+    @property
     def uses_words(self) -> bool:
         """Return whether it searches the words of an index."""
         return self.search_mode in ("sparse", "hybrid", "engine+sparse")
