@@ -8,15 +8,18 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.db.backends.base.base import BaseDatabaseWrapper
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from apps.benchmarks.comparability import find_differences
 from apps.benchmarks.models import Benchmark, Run
-from apps.benchmarks.running import latencies
+from apps.benchmarks.running import latencies, stages
 from apps.benchmarks.running.latencies import Loop, Timed, build_record, merge_records
 from apps.benchmarks.running.load import send_all
 from apps.operations.working import wait
 from apps.results.leaderboard.load import Point, Setting
 from apps.retrieval.indexing import build_index, create_index
+from apps.retrieval.search import pgvector
 from benchbench.ir.planning.matrix import MatrixError
 from tests.benchmarks.conftest import make_library
 from tests.created import create_benchmark, run_benchmark
@@ -72,6 +75,15 @@ class TestAnOpenLoop:
         found = summary_of(loop, requests)
         assert (found["requests"], found["unsent"], found["offered"]) == (30, 0, 50)
         assert found["latency_ms"]["p50"] >= 1000 * SERVICE * 0.999
+
+    def test_matrix_products_use_one_thread(self):
+        def count_threads(number: int) -> int:
+            return max(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
+
+        with threadpool_limits(2):
+            requests = send_all(Loop.build("run", 50, 3, seed="1"), count_threads, lambda _, count: count, check=bool)
+            assert count_threads(0) == 2
+        assert {request.result for request in requests} == {1}
 
     def test_overload_is_seen_as_overload(self, settings):
         settings.BENCHBENCH_LOAD_THREADS = 1
@@ -191,6 +203,49 @@ def test_runs_under_load_say_what_was_measured(library, monkeypatch):
     assert loaded.timing["total_ms"] > loaded.timing["search_ms"]
     assert loaded.timing["percentiles"]["total_ms"]["p95"] <= loop["latency_ms"]["max"] * 1.01
     assert any("isolated at 100/s" in sentence for sentence in find_differences([hnsw, loaded]).warnings)
+
+
+def test_a_request_asks_neither_postgresql_nor_redis(library, monkeypatch):
+    """Unless its search does: a service has no vectors of queries to look up, and nothing to count."""
+    monkeypatch.setattr(latencies, "LEAST_SECONDS", 0.2)
+    asked = list[str]()
+
+    def note(name: str) -> None:
+        if threading.current_thread().name == "load":
+            asked.append(name)
+
+    connect = BaseDatabaseWrapper.ensure_connection
+    monkeypatch.setattr(BaseDatabaseWrapper, "ensure_connection", lambda self: [note("sql"), connect(self)][-1])
+    monkeypatch.setattr(stages, "count_vectors", lambda *_, **__: note("count"))
+    matrix = {"search_modes": ["dense", "sparse"], "rates": [100]}
+    benchmark = run_benchmark(library, name="b", matrix=matrix, execution="isolated")
+    assert [run.timing["open_loop"]["requests"] for run in benchmark.runs.all()] == [20, 20]
+    assert asked == []
+
+
+def test_a_plan_is_checked_once_per_thread(library, monkeypatch):
+    monkeypatch.setattr(latencies, "LEAST_SECONDS", 0.2)
+    checked, plan = list[str](), pgvector._plan
+    monkeypatch.setattr(
+        pgvector, "_plan", lambda *args: [checked.append(threading.current_thread().name), plan(*args)][-1]
+    )
+    matrix = {"search_modes": ["dense"], "ann": ["hnsw(ef_search=100)"], "rates": [100]}
+    loop = run_benchmark(library, name="b", matrix=matrix, execution="isolated").runs.get().timing["open_loop"]
+    assert (loop["requests"], loop["recall"][0]["mean"]) == (20, 1)
+    assert checked.count("load") == loop["threads"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_recall_of_compressed_scores_is_that_of_their_chunks(monkeypatch):
+    """Scores of signs are not those of vectors, and each query is sent once, so recall equals that without a rate."""
+    monkeypatch.setattr(latencies, "LEAST_SECONDS", 0.0)
+    library = make_library(documents=120, queries=12, filtered=True)
+    ann = ["compressed(precision=binary, rescore=0)"]
+    matrix = {"search_modes": ["dense"], "k_values_for_metrics": [5], "primary_k": 5, "ann": ann, "rates": [None, 100]}
+    alone, loaded = run_benchmark(library, name="b", matrix=matrix, execution="isolated").runs.order_by("run_order")
+    expected = [(share["k"], pytest.approx(share["mean"])) for share in alone.provenance["ann"]["recall"]]
+    assert [(row["k"], row["mean"]) for row in loaded.timing["open_loop"]["recall"]] == expected
+    assert alone.provenance["ann"]["recall"][0]["mean"] < 1
 
 
 def test_queries_that_were_not_sent_say_so(library, monkeypatch):

@@ -1,6 +1,6 @@
 """Recall and loss of approximate search, whose lists and nDCG are compared with those of exact search."""
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from functools import cache, lru_cache, partial
 from statistics import fmean
 from typing import Any, cast
@@ -17,6 +17,7 @@ from apps.benchmarks.planning import plan_of
 from apps.datasets.models import DatasetVersion, Query
 from apps.mappings.truth import Truth, hash_truth
 from apps.operations.models import Operation
+from apps.retrieval.models import Index
 from apps.retrieval.strategies import get_strategy
 from benchbench.decimals import counted, signed
 from benchbench.ir.measures import EmptyQueries, GradedRankings, Measure, evaluate, mean
@@ -57,7 +58,6 @@ def measure_approximations(
         assert truth.dense is not None
         index = runs[run_id].index
         assert index is not None
-        strategy = get_strategy(index.strategy)
         notes = noted.get(stage.key, {})
         instead = set().union(*(notes.get(name, ()) for name in COMPARED_ALL))
         facts[run_id] = {
@@ -65,10 +65,7 @@ def measure_approximations(
             "depth": stage.depth,
             **prepared.get(stage.key, {}),
             "notes": {name: len(queries) for name, queries in notes.items()},
-            # A strategy that narrows the chunks or asks a model compares other chunks than exact search.
-            "recall": compute_recalls(
-                stage, truth.dense, frozenset(instead), of_same_set=not (strategy.has_summaries or strategy.asks)
-            ),
+            "recall": compute_recalls(index, stage, truth.dense, frozenset(instead)),
         }
     return facts
 
@@ -138,8 +135,21 @@ def render_ann(facts: Facts | None) -> str:
     return "against exact search: " + ", ".join(shares) if shares else ""
 
 
+def list_recall_depths(primary_k: int, approximate: DenseStage) -> list[int]:
+    """Return the depths at which recall is measured, ascending: primary_k, and that of the search."""
+    return sorted({min(primary_k, approximate.depth), approximate.depth})
+
+
+def choose_recall(index: Index, approximate: DenseStage) -> Callable[[ScoredList, ScoredList, int], float | None]:
+    """Return `recall` for the lists of an approximate and of exact search, by what their chunks and scores share."""
+    strategy = get_strategy(index.strategy)
+    # A strategy that narrows the chunks or asks a model compares other chunks than exact search.
+    of_same_set = not (strategy.has_summaries or strategy.asks)
+    return partial(recall, of_same_set=of_same_set, same_scores=Ann.parse(approximate.ann).rescores)
+
+
 def _compute_recalls(
-    benchmark: Benchmark, approximate: DenseStage, exact: DenseStage, instead: Set[int], *, of_same_set: bool
+    benchmark: Benchmark, index: Index, approximate: DenseStage, exact: DenseStage, instead: Set[int]
 ) -> list[Facts]:
     """Return mean and worst recall and the number of `queries` at primary_k and, if different, at the depth.
 
@@ -150,14 +160,10 @@ def _compute_recalls(
     queries = sorted(lists.keys() & truth.keys())
     if not queries:
         return []
-    measured = []
-    for k in sorted({min(benchmark.primary_k, approximate.depth), approximate.depth}):
+    measured, compute = [], choose_recall(index, approximate)
+    for k in list_recall_depths(benchmark.primary_k, approximate):
         each = {
-            query: recall(
-                *(lists[query], truth[query].head(approximate.depth), k),
-                of_same_set=of_same_set,
-                same_scores=Ann.parse(approximate.ann).rescores,
-            )
+            query: compute(lists[query], truth[query].head(approximate.depth), k)
             for query in queries
             if query not in instead
         }

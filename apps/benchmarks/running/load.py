@@ -9,8 +9,9 @@ from typing import Any, cast
 
 from django.conf import settings
 from django.db import connections
+from threadpoolctl import threadpool_limits
 
-from apps.benchmarks.measuring.approximations import COMPARED_ALL
+from apps.benchmarks.measuring.approximations import COMPARED_ALL, choose_recall, list_recall_depths
 from apps.benchmarks.running.engines import EngineDesk
 from apps.benchmarks.running.latencies import LATENCIES, Loop, Timed, build_record
 from apps.benchmarks.running.outcomes import BatchNotes, Outcome, note
@@ -19,9 +20,9 @@ from apps.benchmarks.running.stages import Stages
 from apps.datasets.models import Query
 from apps.engines.asking import pause_collection
 from apps.engines.errors import UnsentError
+from apps.retrieval.encoders.encoding import TextVector
 from apps.retrieval.search.open_indexes import OpenIndex
-from apps.retrieval.strategies import get_strategy
-from benchbench.ir.planning.ann import recall
+from apps.retrieval.search.pgvector import check_plans_once
 from benchbench.ir.planning.plan import Plan
 from benchbench.ir.planning.stages import DenseStage, EncodeStage, EngineStage
 
@@ -55,11 +56,11 @@ def send_all(
     A free thread takes the next request; if none is free, the request waits. Each thread sends one untimed request
     first, which opens its connection. `send` gets the number of a query; `reduce`, which is not timed, gets the
     position of the request and what `send` returned. `check` is called several times a second by the calling thread
-    and may raise.
+    and may raise. Matrix products use one thread, as in servers: products of several threads wait for each other.
     """
     pool = _Pool(loop, send, reduce)
     threads = [threading.Thread(target=pool.serve, name="load", daemon=True) for _ in range(count_threads(loop))]
-    with pause_collection():
+    with pause_collection(), threadpool_limits(1, "blas"):
         for thread in threads:
             thread.start()
         try:
@@ -98,6 +99,7 @@ class _Pool:
         """Send requests in a thread until all are sent, or the loop must end."""
         loop, clock = self.loop, time.perf_counter
         try:
+            check_plans_once()
             self.send(loop.schedule[0])
             self.barrier.wait()
             for position in self.positions:
@@ -168,16 +170,17 @@ class LoadedRun:
         at a time. The exact counterpart of an approximate run is searched before.
         """
         (run,) = self.plan.runs
+        alone = self.plan.select([run.run_key], truth=False)
         before, numbers = self._prepare(), range(len(self.queries))
         lists = [{key: [outcomes[number]] for key, outcomes in before.items()} for number in numbers]
         if asking := next((stage for stage in run.stages if isinstance(stage, EngineStage)), None):
             self.engines.ask_in_loop(asking, self.queries, loop)
-            alone = [self._run(number) for number in numbers]
+            answers = [self._run(alone, number, before) for number in numbers]
             self.engines.forget()
-            return [Loaded(exact | one.outcomes, one.notes) for exact, one in zip(lists, alone, strict=True)]
+            return [Loaded(exact | one.outcomes, one.notes) for exact, one in zip(lists, answers, strict=True)]
         requests = send_all(
             loop,
-            lambda number: self._run(number, pairs=_PairsInTurn(), on_part=lambda: None),
+            lambda number: self._run(alone, number, before, pairs=_PairsInTurn(), on_part=lambda: None),
             lambda position, stages: self._reduce(loop, position, stages, before),
             check=check,
         )
@@ -192,10 +195,12 @@ class LoadedRun:
                 loaded[number] = Loaded(lists[number] | stages.outcomes, stages.notes, sum(request.timed[:2]))
         return loaded
 
-    def _run(self, number: int, **options: Any) -> Stages:
-        """Run the stages for one query, as in isolated execution."""
-        stages = self.build_stages([self.queries[number]], encode_afresh=True, **options)
-        stages.run(self.plan.select([self.plan.runs[0].run_key], truth=False))
+    def _run(self, plan: Plan, number: int, before: Mapping[str, list[Outcome]], **options: Any) -> Stages:
+        """Run the stages of `plan` for one query, as in isolated execution, without reading its stored vectors."""
+        encoded = {stage.key: before[stage.key][number] for stage in plan.stages if isinstance(stage, EncodeStage)}
+        stored = {key: [TextVector(outcome.value)] for key, outcome in encoded.items() if not outcome.error}
+        stages = self.build_stages([self.queries[number]], encode_afresh=True, stored=stored, **options)
+        stages.run(plan)
         return stages
 
     def _prepare(self) -> dict[str, list[Outcome]]:
@@ -213,9 +218,9 @@ class LoadedRun:
             was_exact = any(name in stages.notes.get(approximate.key, {}) for name in COMPARED_ALL)
             if retrieved is None or truth is None or was_exact:
                 continue
-            is_same = not get_strategy(self.indexes[approximate.index].index.strategy).has_summaries
-            for k in {min(self.k, approximate.depth), approximate.depth}:
-                recalls[k] = recall(retrieved, truth.head(approximate.depth), k, of_same_set=is_same)
+            compute = choose_recall(self.indexes[approximate.index].index, approximate)
+            for k in list_recall_depths(self.k, approximate):
+                recalls[k] = compute(retrieved, truth.head(approximate.depth), k)
         has_failed = bool(stages.outcomes[run.final][0].error)
         return Answer(has_failed, recalls, stages if position < len(self.queries) else None)
 

@@ -36,6 +36,7 @@ from benchbench.ir.ranking import RankingError, top
 from benchbench.ir.records import Calls, ScoredList
 
 Search = Callable[[OpenIndex, list[int]], list[Answer]]
+FirstStage = planned.DenseStage | planned.LexicalStage
 QUERY_ERRORS = (EncoderError, RankingError, StageError, QueryTruncationError)  # errors that a single query may cause
 
 
@@ -48,6 +49,7 @@ class Stages:
     pairs; by default they are in memory only. `encode_afresh` encodes again for the time, even if vectors are stored.
     `on_part` is called between parts and may raise. `faults` collects the tracebacks of recorded errors. `hung` has, by
     stage key and query, the sentence about a model that did not answer before; the query "" is that of several ones.
+    `stored` has the stored vectors of the queries, by stage key, that are not read again.
     """
 
     queries: Sequence[Query]
@@ -60,6 +62,7 @@ class Stages:
     faults: Faults = field(default_factory=Faults)
     hung: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     engines: EngineDesk | None = None
+    stored: Mapping[str, Sequence[TextVector]] = field(default_factory=dict)
     outcomes: dict[str, list[Outcome]] = field(init=False, default_factory=dict)
     notes: BatchNotes = field(init=False, default_factory=dict)
 
@@ -175,7 +178,7 @@ class Stages:
         is_passage = stage.wording is not None and stage.wording.is_passage
         return self._get_texts(None if is_passage else stage.wording, numbers)
 
-    def _get_filters(self, stage: planned.DenseStage | planned.LexicalStage, numbers: list[int]) -> list[Filter]:
+    def _get_filters(self, stage: FirstStage, numbers: list[int]) -> list[Filter]:
         return [add_share(self.queries[number].filters, stage.share) for number in numbers]
 
     def _rewrite(self, stage: planned.RewriteStage, number: int) -> Outcome:
@@ -187,9 +190,10 @@ class Stages:
     def _encode(self, stage: planned.EncodeStage, numbers: list[int]) -> list[Outcome]:
         index, texts = self.indexes[stage.index], self._get_texts(stage.wording, numbers)
         kind: Kind = "document" if stage.wording and stage.wording.is_passage else "query"
-        vectors = compute_query_vectors(index.index, texts, kind=kind)
-        new = {text for text, one in zip(texts, vectors, strict=True) if one.is_new}
-        count_vectors("queries", cached=len(set(texts)) - len(new), encoded=len(new))
+        if (vectors := self.stored.get(stage.key)) is None:
+            vectors = compute_query_vectors(index.index, texts, kind=kind)
+            new = {text for text, one in zip(texts, vectors, strict=True) if one.is_new}
+            count_vectors("queries", cached=len(set(texts)) - len(new), encoded=len(new))
         if self.encode_afresh and index.index.encoder:  # without an encoder the vectors were imported
             ms = time_encoding_afresh(index, texts, np.stack([encoded.vector for encoded in vectors]), kind)
             return [Outcome(encoded.vector, ms) for encoded in vectors]
@@ -246,12 +250,7 @@ class Stages:
         return self._time_search(stage, search, numbers, apart=stage.engine == full_text.ENGINE)
 
     def _time_search(
-        self,
-        stage: planned.DenseStage | planned.LexicalStage,
-        search: Search,
-        numbers: list[int],
-        *,
-        apart: bool = False,
+        self, stage: FirstStage, search: Search, numbers: list[int], *, apart: bool = False
     ) -> list[Outcome]:
         """Search for queries together, each with an equal share of the time, or `apart`, each with its own time.
 

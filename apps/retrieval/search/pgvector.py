@@ -5,6 +5,7 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -179,6 +180,7 @@ def _build_parameters(index: Index, setting: Ann) -> dict[str, Any]:
 
 ITERATIVE = {"off": "off", "strict": "strict_order", "relaxed": "relaxed_order"}
 FILTERED = {"hnsw": "strict", "ivfflat": "relaxed"}  # the strictest mode of each
+_checked = ContextVar[dict[tuple[str, int], bool]]("checked")  # whether a statement of some depth uses its index
 LITERAL = re.compile(r"'(\[[^\]']*\]|[01]{9,})'")
 
 
@@ -199,8 +201,15 @@ def nominating(index: Index, setting: Ann, among: Among, depth: int) -> Iterator
             return np.fromiter((row[0] for row in cursor.fetchall()), np.int64)
 
         started = time.perf_counter()
-        uses_index = _plan(cursor, index, setting, depth, among)[0]
-        yield nominate, uses_index, setup_seconds + time.perf_counter() - started
+        checked = _checked.get({})
+        if (statement, depth) not in checked:
+            checked[statement, depth] = _plan(cursor, index, setting, depth, among)[0]
+        yield nominate, checked[statement, depth], setup_seconds + time.perf_counter() - started
+
+
+def check_plans_once() -> None:
+    """Check the plan of equal statements once in this thread, as a service does once per connection."""
+    _checked.set({})
 
 
 def explain(index: Index, setting: Ann, depth: int, share: float | None = None) -> dict[str, Any]:
@@ -231,8 +240,8 @@ def searching(setting: Ann, *, filtered: bool) -> Iterator[Any]:
     It must be the outermost, or its parameters would outlast it.
     """
     with transaction.atomic(durable=True), connection.cursor() as cursor:
-        for name, value in _list_parameters(setting, filtered=filtered).items():
-            cursor.execute("SELECT set_config(%s, %s, true)", [name, value])
+        if parameters := _list_parameters(setting, filtered=filtered):
+            cursor.execute("SELECT set_config(key, value, true) FROM json_each_text(%s)", [json.dumps(parameters)])
         yield cursor
 
 
