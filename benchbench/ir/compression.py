@@ -98,9 +98,8 @@ class Form:
     def prepare(self, query: Vectors) -> Codes:
         """Return what is compared with codes: the query (d,), which is not rounded, in steps; or its signs."""
         compared = truncate(query[None], self.dimensions, kind="query") if self.dimensions else query[None]
-        signs = self.precision == "binary"
-        prepared: list[Codes] = [*(_pack_signs(compared) if signs else compared * self.steps[: self.width])]
-        return prepared[0]
+        prepared: Codes = _pack_signs(compared) if self.precision == "binary" else compared * self.steps[: self.width]
+        return prepared.ravel()
 
     def score(self, codes: Codes, prepared: Codes) -> Scores:
         """Return the scores (m,) of `codes`: inner products in float64, or 1 - 2 h / d with h differing signs of d.

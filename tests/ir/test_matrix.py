@@ -131,7 +131,7 @@ class TestErrors:
             ({"score_thresholds": [True]}, "score_thresholds", "true is not a number from 0 to 1"),
             ({"candidates": [0]}, "candidates", "0 is not a whole number from 1 to 10000, or null"),
             ({"indexes": [" "]}, "indexes", 'indexes: " " is not a name'),
-            ({"ann": ["flat"]}, "ann", 'ann: The method "flat" does not exist; choose one of exact, hnsw, ivfflat.'),
+            ({"ann": ["flat"]}, "ann", 'ann: The method "flat" does not exist; choose one of exact, compressed, hnsw'),
             ({"ann": [7]}, "ann", "ann: 7 is not a setting such as hnsw(ef_search=100), or an object of it."),
             ({"ann": ["hnsw", "hnsw(m=16)"]}, "ann", 'ann: "hnsw(m=16)" occurs more than once'),
             ({"ann": ["hnsw", {"method": "hnsw"}]}, "ann", 'ann: {"method": "hnsw"} occurs more than once'),

@@ -28,7 +28,8 @@ def check_arm(index: Index, setting: Ann) -> None:
 def find_missing_arm(index: Index, setting: Ann) -> tuple[str, str] | None:
     """Return the missing structure that a setting searches, as its name and a description, or None."""
     assert index.chunk_set is not None
-    options = ", ".join(f"{option}={value}" for option, value in setting.build.items())
+    build = {option: value for option, value in setting.build.items() if (option, value) != ("dimensions", 0)}
+    options = ", ".join(f"{option}={value}" for option, value in build.items())
     label = f"{setting.name} ({options})" if options else setting.name
     description = f"{label} over {index.chunk_set.vector_count:,} vectors of {index}"
     if setting.store in STORES:

@@ -28,10 +28,14 @@ class Option(NamedTuple):
 
 # Defaults and bounds are the store's own, so a bare "hnsw" is pgvector's default. Product quantisation has no default
 # of `m`, in FAISS and in LanceDB.
-STORAGE = Option("vector", one_of("vector", "halfvec", "binary"), builds=True)
+DIMENSIONS = Option(0, int_between(0, 16_000), builds=True)  # the first so many; 0: all
 # `rescore` is the number of nominees that full vectors score again, at least the depth.
 RESCORE = Option(1, int_between(1, 100_000))
-DIMENSIONS = Option(0, int_between(0, 16_000), builds=True)  # the first so many; 0: all
+COMPRESSED = {
+    "storage": Option("vector", one_of("vector", "halfvec", "binary"), builds=True),
+    "dimensions": DIMENSIONS,
+    "rescore": RESCORE,
+}
 SUBVECTORS = Option(16, int_between(1, 1024), builds=True)
 STORES: dict[str, dict[str, dict[str, Option]]] = {
     "memory": {
@@ -49,17 +53,13 @@ STORES: dict[str, dict[str, dict[str, Option]]] = {
             "ef_construction": Option(64, int_between(4, 1000), builds=True),
             "ef_search": Option(40, int_between(1, 1000)),
             "iterative": Option("off", one_of("off", "strict", "relaxed")),
-            "storage": STORAGE,
-            "dimensions": DIMENSIONS,
-            "rescore": RESCORE,
+            **COMPRESSED,
         },
         "ivfflat": {
             "lists": Option(100, int_between(1, 32768), builds=True),
             "probes": Option(1, int_between(1, 32768)),
             "iterative": Option("off", one_of("off", "relaxed")),
-            "storage": STORAGE,
-            "dimensions": DIMENSIONS,
-            "rescore": RESCORE,
+            **COMPRESSED,
         },
     },
     "sqlite_vec": {"exact": {}},
@@ -116,7 +116,6 @@ OF_STORES = [
     for method in methods
     if STORE_OF.get(method) != store
 ]
-
 
 TEXT = re.compile(r"\s*(?:(?P<store>[a-z_]+)\s*:\s*)?(?P<method>[a-z]+)\s*(?:\((?P<options>[^()]*)\)\s*)?")
 OBJECT = ("store", "method")  # keys of an object other than the options
