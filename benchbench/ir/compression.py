@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchbench.errors import BenchbenchError
-from benchbench.ir.ranking import nominate, score_pairs, top
+from benchbench.ir.ranking import RESCORE_BAND, score_pairs, top
 from benchbench.ir.records import Mask, Positions, Scores, Vectors
 
 ROWS_AT_ONCE = 2**16
@@ -117,22 +117,22 @@ class Form:
         """
         admitted = None if mask is None else np.flatnonzero(mask)
         count = len(codes) if admitted is None else len(admitted)
-        best, scores = np.empty(0, np.int64), np.empty(0)
+        best, scores, least = np.empty(0, np.int64), np.empty(0), -np.inf
         dtype, numbers = self.layout
         rows = max(1, BLOCK_BYTES // (max(4, dtype.itemsize) * numbers))
         for start in range(0, count, rows):
             span = slice(start, min(start + rows, count))
             positions = np.arange(span.start, span.stop) if admitted is None else admitted[span]
             block = codes[span] if admitted is None else codes[positions]
-            if self.precision == "binary":
-                chosen = top(self.score(block, prepared), depth).ids
-            else:
-                chosen = nominate(block.astype(np.float32, copy=False) @ prepared, depth)
-            chosen.sort()
-            best = np.concatenate([best, positions[chosen]])
-            scores = np.concatenate([scores, self.score(block[chosen], prepared)])
-            first = np.sort(top(scores, depth).ids)
-            best, scores = best[first], scores[first]
+            is_binary = self.precision == "binary"
+            similarities = self.score(block, prepared) if is_binary else block.astype(np.float32) @ prepared
+            chosen = np.flatnonzero(~(similarities < least - RESCORE_BAND))  # NaN passes, so that `top` detects it
+            if len(chosen):
+                best = np.concatenate([best, positions[chosen]])
+                scores = np.concatenate([scores, self.score(block[chosen], prepared)])
+                first = np.sort(top(scores, depth).ids)
+                best, scores = best[first], scores[first]
+                least = scores.min() if len(scores) == depth else -np.inf
         return top(scores, depth, ids=best).ids
 
     def _cut(self, vectors: Vectors) -> Iterator[Vectors]:
