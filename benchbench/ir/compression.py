@@ -117,7 +117,7 @@ class Form:
         """
         admitted = None if mask is None else np.flatnonzero(mask)
         count = len(codes) if admitted is None else len(admitted)
-        best, scores, least = np.empty(0, np.int64), np.empty(0), -np.inf
+        best, scores, floor = np.empty(0, np.int64), np.empty(0), -np.inf
         dtype, numbers = self.layout
         rows = max(1, BLOCK_BYTES // (max(4, dtype.itemsize) * numbers))
         for start in range(0, count, rows):
@@ -126,13 +126,13 @@ class Form:
             block = codes[span] if admitted is None else codes[positions]
             is_binary = self.precision == "binary"
             similarities = self.score(block, prepared) if is_binary else block.astype(np.float32) @ prepared
-            chosen = np.flatnonzero(~(similarities < least - RESCORE_BAND))  # NaN passes, so that `top` detects it
+            chosen = np.flatnonzero(~(similarities < floor - RESCORE_BAND))  # NaN passes, so that `top` detects it
             if len(chosen):
                 best = np.concatenate([best, positions[chosen]])
                 scores = np.concatenate([scores, self.score(block[chosen], prepared)])
                 first = np.sort(top(scores, depth).ids)
                 best, scores = best[first], scores[first]
-                least = scores.min() if len(scores) == depth else -np.inf
+                floor = scores.min() if len(scores) == depth else -np.inf
         return top(scores, depth, ids=best).ids
 
     def _cut(self, vectors: Vectors) -> Iterator[Vectors]:
