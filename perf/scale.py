@@ -37,6 +37,7 @@ throwaway.open_site()
 
 import hnsw
 import numpy as np
+from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db import connection
@@ -49,7 +50,7 @@ from apps.benchmarks.models import Benchmark
 from apps.mappings.beir import import_beir
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
-from apps.results.exporting import EXPORTERS
+from apps.results.exporting import list_exporters
 
 SIZES = (10_000, 100_000, 1_000_000)
 MATRIX = {
@@ -190,6 +191,15 @@ def print_table(by_size: dict[int, Figures]) -> None:
         print(f"{label:<34}" + "".join(f"{value:>12,.1f}" for value in values) + f"{growth:>10.2f}", flush=True)
 
 
+async def read_parts(answer: Any, started: float) -> tuple[float, int]:
+    """Return the seconds to the first part of a streamed answer, and the bytes of all."""
+    first, size = 0.0, 0
+    async for part in answer.streaming_content:
+        first = first or time.perf_counter() - started
+        size += len(part)
+    return first, size
+
+
 def measure_pages(documents: int, queries: int) -> None:
     """Look twice at the pages of 64 runs, and export them."""
     with tempfile.TemporaryDirectory(prefix="benchbench-perf-") as name:
@@ -209,7 +219,7 @@ def measure_pages(documents: int, queries: int) -> None:
         "run": reverse("admin:benchmarks_run_change", args=[runs[0]]),
         "comparison of 2": f"{compare}?" + "&".join(f"run={run}" for run in runs[:2]),
         "comparison of 8": f"{compare}?" + "&".join(f"run={run}" for run in runs[:64:8]),
-        "benchmark in the API": f"/api/v1/benchmarks/{benchmark.pk}",
+        "benchmark in the API": f"/api/v2/benchmarks/{benchmark.pk}",
     }
     for name, path in pages.items():
         looks = []
@@ -218,19 +228,13 @@ def measure_pages(documents: int, queries: int) -> None:
             assert answer.status_code == 200, (path, answer.status_code)
             looks.append(seconds)
         print(f"{name:<24} first {looks[0]:.2f} s, then {statistics.median(looks[1:]):.2f} s", flush=True)
-    for name in EXPORTERS:
-        path = reverse("admin:benchmark_export", args=[benchmark.pk, name])
+    for exporter in list_exporters(benchmark):
+        path = reverse("admin:benchmark_export", args=[benchmark.pk, exporter.name])
         started = time.perf_counter()
         answer = client.get(path)
         assert answer.status_code == 200, (path, answer.status_code)
-        first, size = None, 0
-        for part in answer.streaming_content if answer.streaming else [answer.content]:
-            first = first or time.perf_counter() - started
-            size += len(part)
-        total = time.perf_counter() - started
-        print(
-            f"export {name:<17} {answer.status_code}: first byte {first:.2f} s, all {total:.2f} s, {size / 1e6:.1f} MB"
-        )
+        first, size = async_to_sync(read_parts)(answer, started)
+        print(f"export {exporter.name:<17} first byte {first:.2f} s, all {time.perf_counter() - started:.2f}, {size:,}")
 
 
 def main() -> None:

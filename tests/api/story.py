@@ -166,7 +166,7 @@ def run(walk: Walk, mapping: str) -> str:
     made = walk.ask("POST", "/benchmarks", stated)
     walk.refused(400, walk.caller.post("/benchmarks", stated | {"config_matrix": {"search_mode": "dense"}}))
     path = f"/benchmarks/{made['id']}"
-    walk.ask("POST", f"{path}/start")
+    walk.ask("POST", f"{path}/start", {"priority": "low"})
     walk.ask("POST", f"{path}/cancel")
     with override_settings(BENCHBENCH_BATCH_SECONDS=0.001):
         operation = Operation.objects.get(pk=walk.caller.post(f"{path}/start").json()["operation_uuid"])
