@@ -49,8 +49,9 @@ def test_it_is_held_against_exact_search_in_memory(library, execution):
         facts = run.provenance["ann"]
         assert ([one["mean"] for one in facts["recall"]], facts["ndcg"]["cost"]) == ([1, 1], 0)
     facts = run_of(benchmark, "faiss:hnsw(ef_search=1000)").provenance["ann"]
-    assert (facts["store"], facts["index"]) == ("faiss", "faiss_hnsw_32_40")
-    assert facts["settings"] == {"m": 32, "ef_construction": 40, "ef_search": 1000}
+    assert (facts["store"], facts["index"]) == ("faiss", "faiss_hnsw_32_40_float32")
+    options = {"m": 32, "ef_construction": 40, "ef_search": 1000, "storage": "float32", "rescore": 1}
+    assert facts["settings"] == options
     assert facts["bytes"] > 0
     assert run_of(benchmark, narrow).provenance["ann"]["recall"][-1]["mean"] < 1
 
@@ -93,8 +94,8 @@ def test_one_that_is_not_installed_is_refused(library, monkeypatch):
 def test_collection_build_is_announced_and_deleted_with_the_index(library):
     index = Index.objects.get()
     assert find_missing_arm(index, Ann.parse("faiss:hnsw(m=8)")) == (
-        f"{index.pk} faiss_hnsw_8_40",
-        f"faiss:hnsw (m=8, ef_construction=40) over {index.chunk_set.chunk_count} vectors of {index}",
+        f"{index.pk} faiss_hnsw_8_40_float32",
+        f"faiss:hnsw (m=8, ef_construction=40, storage=float32) over {index.chunk_set.chunk_count} vectors of {index}",
     )
     make_arm(index, Ann.parse("faiss:hnsw(m=8)"), 10)
     assert find_missing_arm(index, Ann.parse("faiss:hnsw(m=8, ef_search=50)")) is None

@@ -17,7 +17,10 @@ from tests.files.samples import spoil, ways
 from tests.retrieval.arms import keep, require_installed, unit
 from tests.retrieval.test_approximate import make_random
 
-TEXTS = ["sqlite_vec:exact", "chromadb:hnsw(ef_search=500)", "faiss:hnsw(ef_search=500)", "lancedb:exact"]
+TEXTS = [
+    *("sqlite_vec:exact", "chromadb:hnsw(ef_search=500)", "faiss:hnsw(ef_search=500)", "lancedb:exact"),
+    "compressed(rescore=200)",
+]
 WAYS = ways(row=64, header=slice(0, 100))
 ROWS, QUERIES = unit(200, 16, 0), unit(5, 16, 1)
 

@@ -21,11 +21,20 @@ A worker does the same every hour. The bytes are estimates.
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--dry-run", action="store_true", help="Show what would be deleted, and delete nothing.")
+        self.add_json_argument(parser)
 
     def act(self, **options: Any) -> None:
         due = list_due(load_sizes())
         deleted = {} if options["dry_run"] else prune_for()
+        facts, lines = {}, []
         for policy, _, number, size in due:
+            facts[policy.name] = {
+                "days": policy.days,
+                "due": number,
+                "bytes": size,
+                "deleted": deleted.get(policy.name),
+            }
             outcome = f"would delete {number:,}" if options["dry_run"] else f"deleted {deleted[policy.name]:,}"
             line = f"{outcome}, older than {policy.days} days, about {filesizeformat(size)}"
-            self.stdout.write(f"{policy.name}: {line if policy.days else f'kept, since {policy.setting} is 0'}")
+            lines.append(f"{policy.name}: {line if policy.days else f'kept, since {policy.setting} is 0'}")
+        self.report(facts, "\n".join(lines), as_json=options["json"])
