@@ -75,9 +75,9 @@ def estimate_shares(sizes: Sizes, model: type[Model], owner: str, join: str = ""
     row = " + ".join(f'coalesce(pg_column_size(t."{field.column}"), 0)' for field in model._meta.concrete_fields)
     percent = min(100.0, 100 * SAMPLE_BYTES / max(total, 1))
     with connection.cursor() as cursor:
-        cursor.execute(  # nosec # the text is made of names of tables and columns
-            f"SELECT {owner}, sum({ROW_BYTES} + {row}) FROM {table} t TABLESAMPLE SYSTEM (%s) REPEATABLE (0) {join} "
-            "GROUP BY 1",
+        cursor.execute(
+            f"SELECT {owner}, sum({ROW_BYTES} + {row}) FROM {table} t "  # nosec # names of tables and columns
+            f"TABLESAMPLE SYSTEM (%s) REPEATABLE (0) {join} GROUP BY 1",
             [percent],
         )
         sampled = {key: int(size) for key, size in cursor.fetchall()}
