@@ -9,30 +9,24 @@ from django.core.management import call_command
 from django.urls import reverse
 
 from apps.benchmarks.launching import cancel, launch, retry
-from apps.benchmarks.measuring import again, evaluating
-from apps.benchmarks.measuring.again import rescore
+from apps.benchmarks.measuring import evaluating
 from apps.benchmarks.measuring.evaluating import evaluate_runs
 from apps.benchmarks.measuring.measures import MeasuresError, add_measures
-from apps.benchmarks.models import BatchValues, Benchmark, Evaluation, QueryResult, Run, StageList
+from apps.benchmarks.models import BatchValues, Benchmark, Evaluation, QueryResult
 from apps.benchmarks.progress import build_event
 from apps.benchmarks.repeating.manifests import build_manifest
 from apps.benchmarks.repeating.reproducing import reproduce
 from apps.benchmarks.repeating.verifying import verify
-from apps.benchmarks.running import execution, finishing
+from apps.benchmarks.running import execution
 from apps.benchmarks.running.stages import Stages
 from apps.benchmarks.runs import nest
-from apps.datasets.models import DatasetVersion
 from apps.mappings.models import Mapping
-from apps.mappings.resolving import resolve
-from apps.operations import working
-from apps.operations.ending import conclude
 from apps.operations.models import Operation
 from apps.operations.working import perform_batch, wait
 from benchbench.ir.planning.stages import FuseStage
 from tests.benchmarks.conftest import make_library
 from tests.commands import output_of
 from tests.created import create_benchmark, finish, run_benchmark
-from tests.factories import add_version
 from tests.rankings import delete_rankings
 
 MATRIX = {"search_modes": ["dense", "hybrid"], "score_thresholds": [None, 0.4], "top_k_values": [20]}
@@ -122,62 +116,6 @@ def test_judgments_that_change_in_between_are_those_that_count(library):
     wait(operation)
     assert before
     require_as_stored(benchmark)
-
-
-def evaluate_in_parts(benchmark: Benchmark, monkeypatch: pytest.MonkeyPatch) -> Operation:
-    """Do all batches of a benchmark but its end, with each run evaluated in a part of its own."""
-    monkeypatch.setattr(again, "RANKINGS", benchmark.dataset_version.query_count)
-    operation = launch(benchmark)
-    with monkeypatch.context() as patched:
-        patched.setattr(finishing, "finish", lambda operation: pytest.fail("The end came before the parts."))
-        while batches := list(operation.batches.filter(state="pending").order_by("ordinal")[:2]):
-            last = len(batches) == 1 and operation.batches.filter(payload__has_key=finishing.EVALUATED).exists()
-            patched.setattr(working, "conclude", (lambda operation: False) if last else conclude)
-            perform_batch(batches[0].pk, owner="worker")
-    assert operation.batches.filter(payload__has_key=finishing.EVALUATED).count() == benchmark.runs.count() > 2
-    return operation
-
-
-@pytest.mark.parametrize("changed", [False, True])
-def test_runs_evaluated_in_parts_have_equal_figures(library, monkeypatch, changed):
-    benchmark = make(library)
-    operation = evaluate_in_parts(benchmark, monkeypatch)
-    stored_at = set(Evaluation.objects.values_list("created_at", flat=True))
-    assert len(stored_at) == benchmark.runs.count()
-    if changed:
-        library.resolutions.filter(judgment__grade=1).update(outcome="not_found", document=None)
-    assert conclude(operation)
-    assert (stored_at == set(Evaluation.objects.values_list("created_at", flat=True))) is not changed
-    require_as_stored(benchmark)
-
-
-def test_cancelled_benchmark_keeps_no_evaluation_of_a_part(library, monkeypatch):
-    benchmark = make(library)
-    evaluate_in_parts(benchmark, monkeypatch)
-    cancel(benchmark)
-    assert not Evaluation.objects.exists()
-    wait(launch(benchmark))
-    require_as_stored(benchmark)
-
-
-def test_cancelled_retry_is_evaluated_on_every_version_later(library):
-    benchmark = make(library)
-    wait(launch(benchmark))
-    add_version(library.dataset)
-    resolve(library)
-    rescore(benchmark)
-    benchmark.runs.update(failed_queries=1)
-    StageList.objects.filter(lengths__isnull=False).update(error="No.")
-    retry(benchmark)
-    cancel(benchmark)
-    wait(launch(benchmark))
-    assert {*Evaluation.objects.values_list("dataset_version__number", flat=True)} == {1, 2}
-
-
-def test_parts_have_at_most_so_many_rankings():
-    runs = [Run(source_id=number) for number in range(5)]
-    parts = [again.split_runs(runs, DatasetVersion(query_count=count)) for count in (20_000, 10_000, 60_000)]
-    assert [[*map(len, part)] for part in parts] == [[2, 2, 1], [5], [1] * 5]
 
 
 @pytest.mark.parametrize("change", ["measures", "nothing kept"])

@@ -1,12 +1,16 @@
+from typing import Any
+
 import pytest
 
 from apps.benchmarks.models import Benchmark, QueryResult
 from apps.mappings.models import Mapping
+from apps.results.retention.policies import POLICIES
 from tests.admin.conftest import make_staff  # noqa: F401 (a fixture)
 from tests.benchmarks.conftest import make_library
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 from tests.rankings import added_ranking
 from tests.results.exported import make_exported
+from tests.results.pruned import make_ended
 
 
 @pytest.fixture
@@ -36,3 +40,16 @@ def ranking(db: None) -> QueryResult:
     run = make_benchmark(mapping, [0.5]).runs.get()
     documents = list(mapping.collection.documents.order_by("external_id").values_list("pk", flat=True))
     return added_ranking(run, mapping.dataset.queries.get(), documents, scores=[3.0, 2.0, 1.0])
+
+
+@pytest.fixture
+def kept(settings: Any) -> None:
+    """Everything is kept for 30 days."""
+    for setting in {policy.setting for policy in POLICIES}:
+        setattr(settings, setting, 30)
+
+
+@pytest.fixture
+def ended(transactional_db: None) -> Benchmark:
+    """A benchmark of two runs that ended 100 days ago."""
+    return make_ended()

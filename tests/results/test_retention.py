@@ -4,37 +4,21 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.core.management import call_command
-from django.db import transaction
 from django.db.models import F
-from django.test import Client
-from django.urls import reverse
 from django.utils import timezone
 
 from apps.benchmarks.gates.baselines import approve
-from apps.benchmarks.launching import retry
-from apps.benchmarks.measuring.again import rescore
-from apps.benchmarks.measuring.reading import RankingsDeletedError
 from apps.benchmarks.models import BatchValues, Benchmark, QueryResult, Run, StageList
 from apps.engines.models import EngineAnswer
 from apps.judging.models import Round
-from apps.judging.opening import RoundOptions, open_round
 from apps.operations import timing
-from apps.operations.models import Operation, Status
-from apps.results.exporting import export, list_exporters
-from apps.results.leaderboard.runs import load_leaderboard
+from apps.operations.models import Operation
 from apps.results.retention import sizes
-from apps.results.retention.policies import POLICIES
-from apps.results.retention.pruning import list_due, prune_for
-from apps.results.tasks import prune
-from apps.results.triage.updating import find_outdated
+from apps.results.retention.pruning import prune_for
 from apps.retrieval.models import CachedVector, Index, LLMAnswer, VectorSpace
-from benchbench.access import viewable
-from tests.benchmarks.conftest import make_library
 from tests.commands import output_of
-from tests.created import build, run_benchmark
+from tests.created import build
 from tests.factories import (
-    add_version,
     make_benchmark,
     make_collection,
     make_dataset,
@@ -42,43 +26,16 @@ from tests.factories import (
     make_round,
     make_schedule,
 )
-from tests.kept import made_once
-from tests.sessions import elsewhere, until_waited_for
-
-LONG_AGO = timedelta(days=100)
-RANKINGS, INDEXES, VECTORS, LLM_ANSWERS, ENGINE_ANSWERS, OPERATIONS = (policy.name for policy in POLICIES)
-
-
-@pytest.fixture
-def kept(settings: Any) -> None:
-    """Everything is kept for 30 days."""
-    for setting in {policy.setting for policy in POLICIES}:
-        setattr(settings, setting, 30)
-
-
-@pytest.fixture
-def ended(transactional_db: None) -> Benchmark:
-    """A benchmark of two runs that ended 100 days ago."""
-    return make_ended()
-
-
-@made_once
-def make_ended() -> Benchmark:
-    matrix = {"search_modes": ["dense", "sparse"]}
-    benchmark = run_benchmark(make_library(), name="Which?", matrix=matrix)
-    Benchmark.objects.update(completed_at=timezone.now() - LONG_AGO)
-    Operation.objects.update(finished_at=timezone.now() - LONG_AGO)
-    Index.objects.update(updated_at=timezone.now() - LONG_AGO)
-    benchmark.refresh_from_db()
-    return benchmark
-
-
-def due() -> dict[str, int]:
-    return {policy.name: number for policy, _, number, _ in list_due(sizes.load_sizes()) if number}
-
-
-def figures(benchmark: Benchmark) -> Any:
-    return [(row.run.pk, row.rank, row.values) for row in load_leaderboard(benchmark).rows]
+from tests.results.pruned import (
+    ENGINE_ANSWERS,
+    INDEXES,
+    LLM_ANSWERS,
+    LONG_AGO,
+    OPERATIONS,
+    RANKINGS,
+    VECTORS,
+    due,
+)
 
 
 def test_without_days_nothing_is_deleted(ended: Benchmark) -> None:
@@ -98,98 +55,6 @@ def test_dry_run_names_what_is_then_deleted(ended: Benchmark, kept: None) -> Non
     assert not StageList.objects.exists()
     assert not Operation.objects.exists()
     assert due() == {}
-
-
-def test_pruned_benchmark_shows_the_same_values(ended: Benchmark, kept: None, admin_client: Client) -> None:
-    first, second = ended.runs.order_by("run_order")
-    compare = f"{reverse('admin:run_compare')}?run={first.pk}&run={second.pk}"
-    before, api = figures(ended), admin_client.get(f"/api/v1/benchmarks/{ended.pk}/results").json()
-    verdict = admin_client.get(reverse("admin:benchmark_verdict", args=[ended.pk])).content
-    prune("hourly")
-    ended.refresh_from_db()
-    assert not QueryResult.objects.exists()
-    assert figures(ended) == before
-    assert admin_client.get(f"/api/v1/benchmarks/{ended.pk}/results").json() == api
-    assert admin_client.get(reverse("admin:benchmark_verdict", args=[ended.pk])).content == verdict
-    assert admin_client.get(compare).status_code == 200
-    query = ended.dataset_version.queries.first()
-    assert query
-    pages = [
-        reverse("admin:benchmark_results", args=[ended.pk]),
-        reverse("admin:benchmarks_run_change", args=[first.pk]),
-        reverse("admin:run_side_by_side", args=[first.pk]),
-        reverse("admin:run_coverage", args=[first.pk]),
-        reverse("admin:collections_document_change", args=[ended.mapping.collection.documents.first().pk]),
-        reverse("admin:datasets_query_change", args=[query.pk]),
-    ]
-    for page in pages:
-        assert "To get rankings again, clone it" in admin_client.get(page).content.decode(), page
-    shown = admin_client.get(reverse("admin:datasets_query_change", args=[query.pk])).content.decode()
-    assert "ranking deleted" in shown
-    assert "not searched" not in shown
-
-
-def test_what_needs_rankings_refuses_by_name(ended: Benchmark, kept: None, admin_user: Any) -> None:
-    prune_for()
-    ended.refresh_from_db()
-    run = ended.runs.get(run_order=1)
-    Run.objects.filter(pk=run.pk).update(failed_queries=1)
-    for act in (
-        lambda: retry(ended),
-        lambda: rescore(ended),
-        lambda: approve(run, name="main", reason="good", by=admin_user),
-    ):
-        with pytest.raises(RankingsDeletedError, match="clone it and start the clone"):
-            act()
-    ended.refresh_from_db()
-    assert ended.status == Status.COMPLETED
-
-
-def test_exports_of_a_pruned_benchmark_are_unchanged_or_refused(ended: Benchmark, kept: None) -> None:
-    subjects = [ended, ended.runs.get(run_order=1)]
-    before = {(row.pk, one.name): _exported(row, one.name) for row in subjects for one in list_exporters(row)}
-    prune_for()
-    refused = set()
-    for subject in (Benchmark.objects.get(), Run.objects.get(run_order=1)):
-        for exporter in list_exporters(subject):
-            after = _exported(subject, exporter.name)
-            if after is None:
-                refused.add(exporter.name)
-            else:
-                assert after == before[subject.pk, exporter.name], exporter.name
-    assert {"trec-run", "spec-002", "flowbaby-run", "html"} <= refused
-    assert not {"json", "csv", "markdown", "latex"} & refused
-
-
-def _exported(subject: Any, name: str) -> list[Any] | None:
-    try:
-        return list(export(subject, name))
-    except RankingsDeletedError:
-        return None
-
-
-@pytest.mark.parametrize("act", ["baseline", "round"])
-def test_what_keeps_rankings_waits_for_their_deletion(ended: Benchmark, admin_user: Any, act: str) -> None:
-    runs = list(ended.runs.order_by("run_order"))
-    options = RoundOptions(name="fruit", order="depth", depth=30, uniform_share=0.0)
-    acts = {
-        "baseline": lambda: approve(runs[0], name="main", reason="good", by=admin_user),
-        "round": lambda: open_round(runs, options, judges=[admin_user], owner=admin_user),
-    }
-    with transaction.atomic():
-        Benchmark.objects.update(rankings_deleted_at=timezone.now())
-        second = elsewhere(acts[act])
-        until_waited_for(second)
-    assert isinstance(second.exception(timeout=60), RankingsDeletedError)
-
-
-def test_update_leaves_out_benchmarks_without_rankings(ended: Benchmark, kept: None, admin_user: Any) -> None:
-    dataset = ended.dataset_version.dataset
-    add_version(dataset)
-    outdated = find_outdated(dataset, admin_user, 2).benchmarks
-    assert outdated.count() == 1
-    prune_for()
-    assert outdated.count() == 0
 
 
 class TestProtectedRankings:
@@ -344,42 +209,3 @@ def test_workers_prune_at_the_next_full_hour(settings: Any) -> None:
     assert job.name == "apps.results.tasks.prune"
     assert timedelta(0) < job.at - timezone.now() <= timedelta(hours=1)
     assert (job.at.minute, job.at.second) == (0, 0)
-
-
-class TestDiskPage:
-    URL = "/admin/operations/operation/disk/"
-
-    def test_sums_stay_within_the_database(self, ended: Benchmark) -> None:
-        call_command("migrate", verbosity=0)
-        measured = sizes.load_sizes()
-        assert sum(measured.kinds.values()) == measured.total
-        assert min(measured.kinds.values()) >= 0
-        for estimate, kinds in (
-            (sizes.estimate_collections, ["Documents"]),
-            (sizes.estimate_benchmarks, ["Lists and rankings", "Values and evaluations"]),
-            (sizes.estimate_indexes, ["Vectors of indexes", "Chunks", "BM25 and full text"]),
-        ):
-            parts = estimate(measured)
-            found = sum(part.total() for part in parts.values())
-            assert 0 < found <= sum(measured.kinds[kind] for kind in kinds)
-
-    def test_names_only_what_the_user_may_see(self, ended: Benchmark, kept: None, make_staff: Any) -> None:
-        ada, bob = make_staff("ada"), make_staff("bob")
-        Benchmark.objects.update(owner=ada)
-        client = Client()
-        shown = {}
-        for user in (ada, bob):
-            client.force_login(user)
-            shown[user] = client.get(self.URL).content.decode()
-        assert viewable(Benchmark.objects.all(), bob).count() == 0
-        assert shown[ada].count("Which?") == 2  # in its table, and in what is to be deleted
-        assert "Which?" not in shown[bob]
-        client.force_login(make_staff("eve", may=()))
-        assert client.get(self.URL).status_code == 403
-
-    def test_reads_in_few_statements(
-        self, ended: Benchmark, kept: None, admin_client: Client, django_assert_max_num_queries: Any
-    ) -> None:
-        with django_assert_max_num_queries(60):
-            page = admin_client.get(self.URL).content.decode()
-        assert "BENCHBENCH_KEEP_RANKINGS_DAYS" in page

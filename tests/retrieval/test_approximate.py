@@ -2,16 +2,12 @@
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from tempfile import NamedTemporaryFile
 
 import numpy as np
 import pytest
 from django.db import connection
 
 from apps.retrieval.deleting import delete_index
-from apps.retrieval.importing_vectors import import_vectors
-from apps.retrieval.indexing import create_index
 from apps.retrieval.search.approximate import ApproximateView
 from apps.retrieval.search.arms import make_arm
 from apps.retrieval.search.open_indexes import open_index
@@ -25,13 +21,10 @@ from apps.retrieval.search.pgvector import (
 )
 from apps.retrieval.search.vectors import VectorsError
 from benchbench.ir.planning.ann import Ann, recall
-from tests.factories import make_collection
-from tests.kept import made_once
-from tests.retrieval.conftest import dense
+from tests.retrieval.conftest import COUNT, DIMENSION, dense
 
 pytestmark = pytest.mark.django_db
 
-COUNT, DIMENSION = 400, 16
 SETTINGS = [
     "hnsw(ef_search=400)",
     "hnsw(ef_search=400, storage=halfvec)",
@@ -40,38 +33,6 @@ SETTINGS = [
     "ivfflat(lists=10, probes=10, storage=halfvec)",
     "ivfflat(lists=10, probes=10, storage=binary)",
 ]
-
-
-@pytest.fixture
-def index(db):
-    return make_random()
-
-
-@made_once
-def make_random():
-    """Random vectors of documents, a tenth of them red and the rest green."""
-    random = np.random.default_rng(1).standard_normal((COUNT, DIMENSION)).astype(np.float32)
-    documents = [
-        {"external_id": f"d{n:03}", "text": f"text {n}", "metadata": {"colour": "green" if n % 10 else "red"}}
-        for n in range(COUNT)
-    ]
-    index = create_index(make_collection("random", documents), name="random")
-    with NamedTemporaryFile(suffix=".npz") as file:
-        np.savez(
-            file.name,
-            document_ids=np.array([document["external_id"] for document in documents]),
-            document_vectors=random,
-            query_ids=np.array([], str),
-            query_vectors=np.empty((0, DIMENSION), np.float32),
-        )
-        import_vectors(index, Path(file.name))
-    return index
-
-
-@pytest.fixture
-def queries():
-    random = np.random.default_rng(2).standard_normal((20, DIMENSION)).astype(np.float32)
-    return random / np.linalg.norm(random, axis=1, keepdims=True)
 
 
 def recalls(index, queries, text, depth, filters=None):

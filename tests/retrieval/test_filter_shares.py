@@ -12,7 +12,7 @@ from apps.retrieval.search.open_indexes import open_index
 from apps.retrieval.search.pgvector import AnnIndexError, explain
 from benchbench.ir.planning.ann import Ann, recall
 from tests.retrieval.arms import WIDEST, require_installed
-from tests.retrieval.test_approximate import COUNT, index, queries  # noqa: F401 # fixtures
+from tests.retrieval.conftest import COUNT
 
 pytestmark = pytest.mark.django_db
 SHARES = (1, 0.5, 0.1, 0.02)
@@ -39,7 +39,7 @@ TEXTS = [pytest.param(text, marks=[pytest.mark.thorough] * text.startswith(SLOW)
 
 
 @pytest.mark.parametrize("text", ["exact", *TEXTS])
-def test_every_store_admits_the_same_nested_documents(index, queries, text):  # noqa: F811
+def test_every_store_admits_the_same_nested_documents(index, queries, text):
     require_installed(text)
     setting, opened = Ann.parse(text), open_index(index)
     if text != "exact":
@@ -60,7 +60,7 @@ def test_every_store_admits_the_same_nested_documents(index, queries, text):  # 
     assert found(words) == admitted(0.1)
 
 
-def test_it_combines_with_the_own_filter_of_a_query(index, queries):  # noqa: F811
+def test_it_combines_with_the_own_filter_of_a_query(index, queries):
     red = set(filter_rows(index.collection.documents.all(), {"colour": "red"}).values_list("external_id", flat=True))
     both = [n for n in admitted(0.5) if f"d{n:03}" in red]
     filters = [{"colour": "red", SHARE_KEY: 0.5}] * len(queries)
@@ -70,7 +70,7 @@ def test_it_combines_with_the_own_filter_of_a_query(index, queries):  # noqa: F8
     assert found(opened.approximate(queries, COUNT, setting, filters).lists) == both
 
 
-def test_mask_of_a_share_is_computed_once(index):  # noqa: F811
+def test_mask_of_a_share_is_computed_once(index):
     opened = open_index(index)
     opened.prepare(share=0.5)
     before = opened.nbytes
@@ -82,7 +82,7 @@ def test_mask_of_a_share_is_computed_once(index):  # noqa: F811
 
 @pytest.mark.parametrize("positions", [slice(7, 9), slice(3, None, 2)])
 @pytest.mark.parametrize("text", ["pgvector:exact", "hnsw(ef_search=400, iterative=strict)"])
-def test_few_and_many_positions_are_searched_alike(index, queries, text, positions):  # noqa: F811
+def test_few_and_many_positions_are_searched_alike(index, queries, text, positions):
     setting, vectors = Ann.parse(text), np.asarray(open_index(index)._vectors)
     make_arm(index, setting, 10)
     mask = np.zeros(COUNT, bool)
@@ -95,7 +95,7 @@ def test_few_and_many_positions_are_searched_alike(index, queries, text, positio
     assert not view.notes
 
 
-def test_exact_search_equals_brute_force(index, queries):  # noqa: F811
+def test_exact_search_equals_brute_force(index, queries):
     opened = open_index(index)
     vectors, rows = np.asarray(opened._vectors), admitted(0.1)
     for answer, query in zip(opened.find_answers(queries, 5, [{SHARE_KEY: 0.1}] * 20), queries, strict=True):
@@ -106,7 +106,7 @@ def test_exact_search_equals_brute_force(index, queries):  # noqa: F811
 
 
 @pytest.mark.parametrize(("iterative", "capped"), [("off", True), ("strict", False)])
-def test_pgvector_keeps_the_few_results_it_found(index, queries, iterative, capped):  # noqa: F811
+def test_pgvector_keeps_the_few_results_it_found(index, queries, iterative, capped):
     share, setting = 0.1, Ann.parse(f"hnsw(ef_search=20, iterative={iterative})")
     make_arm(index, setting, 10, share)
     opened, mask = open_index(index), np.isin(np.arange(COUNT), admitted(share))
@@ -118,7 +118,7 @@ def test_pgvector_keeps_the_few_results_it_found(index, queries, iterative, capp
     assert "searched_exactly" not in answer.notes
 
 
-def test_plan_filters_within_the_index_scan(index):  # noqa: F811
+def test_plan_filters_within_the_index_scan(index):
     setting = Ann.parse("hnsw")
     make_arm(index, setting, 10)
     assert "chosen" not in explain(index, setting, 10)

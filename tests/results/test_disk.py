@@ -1,0 +1,49 @@
+"""The page of the disk."""
+
+from typing import Any
+
+from django.core.management import call_command
+from django.test import Client
+
+from apps.benchmarks.models import Benchmark
+from apps.results.retention import sizes
+from benchbench.access import viewable
+
+
+class TestDiskPage:
+    URL = "/admin/operations/operation/disk/"
+
+    def test_sums_stay_within_the_database(self, ended: Benchmark) -> None:
+        call_command("migrate", verbosity=0)
+        measured = sizes.load_sizes()
+        assert sum(measured.kinds.values()) == measured.total
+        assert min(measured.kinds.values()) >= 0
+        for estimate, kinds in (
+            (sizes.estimate_collections, ["Documents"]),
+            (sizes.estimate_benchmarks, ["Lists and rankings", "Values and evaluations"]),
+            (sizes.estimate_indexes, ["Vectors of indexes", "Chunks", "BM25 and full text"]),
+        ):
+            parts = estimate(measured)
+            found = sum(part.total() for part in parts.values())
+            assert 0 < found <= sum(measured.kinds[kind] for kind in kinds)
+
+    def test_names_only_what_the_user_may_see(self, ended: Benchmark, kept: None, make_staff: Any) -> None:
+        ada, bob = make_staff("ada"), make_staff("bob")
+        Benchmark.objects.update(owner=ada)
+        client = Client()
+        shown = {}
+        for user in (ada, bob):
+            client.force_login(user)
+            shown[user] = client.get(self.URL).content.decode()
+        assert viewable(Benchmark.objects.all(), bob).count() == 0
+        assert shown[ada].count("Which?") == 2  # in its table, and in what is to be deleted
+        assert "Which?" not in shown[bob]
+        client.force_login(make_staff("eve", may=()))
+        assert client.get(self.URL).status_code == 403
+
+    def test_reads_in_few_statements(
+        self, ended: Benchmark, kept: None, admin_client: Client, django_assert_max_num_queries: Any
+    ) -> None:
+        with django_assert_max_num_queries(60):
+            page = admin_client.get(self.URL).content.decode()
+        assert "BENCHBENCH_KEEP_RANKINGS_DAYS" in page
