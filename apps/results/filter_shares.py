@@ -8,7 +8,7 @@ from typing import Any
 from apps.benchmarks.measuring.approximations import build_ann
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.running.timing import mark_shared
-from apps.results.charts import COLOURS, LEGEND, Figure, compute_height, figure, wrap_text
+from apps.results.charts import COLOURS, LEGEND, Figure, compute_height, figure, time_axis, wrap_text
 from apps.results.leaderboard.runs import Row, load_leaderboard, name_primary
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.labels import run_label
@@ -97,12 +97,17 @@ def has_shares(benchmark: Benchmark) -> bool:
 
 
 def list_settings(benchmark: Benchmark) -> list[Setting]:
-    """Return the dense and hybrid settings of a benchmark that ran at several shares, in the order of the runs."""
+    """Return the dense and hybrid settings of a benchmark that ran at several shares, in the order of the runs.
+
+    Without a share all documents are admitted; if there are runs at share 1 too, only these are shown.
+    """
+    unstated = 1.0 if has_shares(benchmark) and 1 not in benchmark.matrix["filter_shares"] else None
     cells: dict[Configuration, list[Cell]] = {}
     for row in load_leaderboard(benchmark).in_run_order:
         configuration = Configuration.from_dict(row.run.config) if row.run.config else None
-        if configuration and configuration.uses_vectors and configuration.filter_share and row.final:
-            cell = Cell(row, configuration.filter_share, build_ann(row.run, row.truth) or {})
+        share = configuration and (configuration.filter_share or unstated)
+        if configuration and share and configuration.uses_vectors and row.final:
+            cell = Cell(row, share, build_ann(row.run, row.truth) or {})
             cells.setdefault(replace(configuration, filter_share=None), []).append(cell)
     for some in cells.values():
         some.sort(key=lambda cell: -cell.share)
@@ -184,7 +189,7 @@ def plot_recall(settings: Sequence[Setting]) -> Figure:
 
 
 def plot_times(settings: Sequence[Setting]) -> Figure:
-    """Return the milliseconds of each setting over the share, both logarithmic; exact search is dashed."""
+    """Return the milliseconds of each setting over the logarithm of the share; exact search is dashed."""
     traces = [
         {
             "type": "scatter",
@@ -200,7 +205,8 @@ def plot_times(settings: Sequence[Setting]) -> Figure:
     shares = sorted({cell.share for setting in settings for cell in setting.cells})
     ticks = {"tickvals": shares, "ticktext": [render_share(share) for share in shares]}
     x = {"type": "log", "title": {"text": "documents admitted"}, **ticks}
-    y = {"type": "log", "dtick": "D2", "title": {"text": name_time(settings)}}
+    times = [cell.ms for setting in settings for cell in setting.cells if cell.ms]
+    y = {"title": {"text": name_time(settings)}, **(time_axis(times) if times else {})}
     return figure(*traces, x=x, y=y, height=400, margin=(64, 16, 40, 64), legend=LEGEND, hovermode="closest")
 
 

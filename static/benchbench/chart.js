@@ -32,6 +32,7 @@ function themed(layout) {
 
 async function draw(place) {
     const figure = JSON.parse(document.getElementById(place.dataset.chart).textContent);
+    place.style.minHeight = `${figure.layout.height}px`;
     const Plotly = await plotly();
     await Plotly.react(place, figure.data, themed(figure.layout), { displayModeBar: false, responsive: true });
     if (place.dataset.linked) return;

@@ -260,7 +260,7 @@ def test_queries_that_were_not_sent_say_so(library, monkeypatch):
 @pytest.mark.parametrize(
     ("matrix", "options", "sentence"),
     [
-        ({"rates": [20]}, {}, "rates: choose isolated execution"),
+        ({"rates": [20]}, {}, "rates: only isolated execution"),
         ({"rates": [0]}, {"execution": "isolated"}, "rates: 0 is not requests per second"),
         ({"rates": [20, 20.0]}, {"execution": "isolated"}, "occurs more than once"),
         (

@@ -47,6 +47,11 @@ class TestTheAxis:
 
 
 class TestABenchmark:
+    @pytest.mark.parametrize(("shares", "shown"), [([None, 0.5], [1, 0.5]), ([None, 1, 0.5], [1, 0.5])])
+    def test_without_a_share_all_documents_are_admitted(self, library, shares, shown):
+        (setting,) = list_settings(run_matrix(library, filter_shares=shares))
+        assert [cell.share for cell in setting.cells] == shown
+
     def test_exact_counterpart_is_brute_force_under_the_filter(self, library):
         benchmark = run_matrix(library, ann=[WIDE, NARROW], filter_shares=[0.5])
         opened = open_index(Index.objects.get())

@@ -153,7 +153,7 @@ def create_benchmark(
     require_documents(mapping, configurations)
     check_engines(configurations, version or newest)
     if any(parsed.axes["rates"]) and options.execution != Benchmark.Execution.ISOLATED:
-        raise MatrixError("rates: choose isolated execution, or leave them out.", field="rates")
+        raise MatrixError("rates: only isolated execution has rates: choose it, or leave them out.", field="rates")
     by_name = choose_indexes(mapping, configurations, owner, indexes=indexes, index_only="config" in (experiment or {}))
     measure_names = list_measures(parsed.k_values_for_metrics, options.measures, version or newest)
     overrides: dict[str, Any] = {"name": options.name.strip(), "matrix": parsed.as_dict(), "measures": measure_names}

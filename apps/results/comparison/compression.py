@@ -206,7 +206,7 @@ def plot_ladder(ladder: Ladder) -> Figure | None:
     return figure(
         trace,
         x={"title": {"text": "MB in memory"}, **time_axis(sizes)},
-        y={"title": {"text": f"difference in {ladder.comparison.measure}"}, "tickformat": "+.2~f"},
+        y={"title": {"text": f"difference in {ladder.comparison.measure}"}, "tickformat": "+.2~r"},
         height=360,
         margin=(72, 16, 16, 56),
         hovermode="closest",

@@ -138,7 +138,7 @@ def _plot_recalls(settings: Sequence[Setting], k: int) -> Figure | None:
         hover = "%{text}<br>%{y:g}/s at recall %{x:.3f}<extra></extra>"
         traces.append(_trace(method, recalls, rates, number, hover) | {"text": labels})
     lowest = min((recall for trace in traces for recall in trace["x"]), default=1.0)
-    x = {"title": {"text": f"recall@{k} under load"}, "tickformat": ".3~f", "range": [lowest - 0.05, 1.02]}
+    x = {"title": {"text": f"recall@{k} under load"}, "tickformat": ".3~f", "range": [lowest - 0.05, 1.005]}
     y = {"title": {"text": "highest sustained rate per second"}, "rangemode": "tozero"}
     return _figure(traces, x, y) if traces else None
 
