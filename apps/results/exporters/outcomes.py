@@ -60,18 +60,26 @@ def run_id_of(run: Run) -> str:
 
 def stream_outcomes(run: Run, evaluation: Evaluation) -> Iterator[Outcome]:
     """Yield the outcome of every query of `evaluation`, in its order; reads some hundred at a time."""
+    names: dict[int, str] = {}
     for query_ids in batched(evaluation.query_ids, AT_ONCE):
-        yield from load_outcomes(run, query_ids, evaluation)
+        yield from load_outcomes(run, query_ids, evaluation, names)
 
 
-def load_outcomes(run: Run, query_ids: Sequence[int], evaluation: Evaluation | None) -> Iterator[Outcome]:
-    """Yield the outcomes of some queries, in the order of their ids; without values for queries not in `evaluation`."""
+def load_outcomes(
+    run: Run, query_ids: Sequence[int], evaluation: Evaluation | None, names: dict[int, str] | None = None
+) -> Iterator[Outcome]:
+    """Yield the outcomes of some queries, in the order of their ids; without values for queries not in `evaluation`.
+
+    `names` has the external ids of documents that are loaded, and gets those of others.
+    """
+    names = {} if names is None else names
     positions = {query_id: index for index, query_id in enumerate(evaluation.query_ids)} if evaluation else {}
     columns = list(zip(evaluation.measures, evaluation.values, strict=True)) if evaluation else []
     queries = Query.objects.in_bulk(query_ids)
     results = load_results(run, list(query_ids), rankings=True)
     document_ids = {key for result in results.values() if not result.error for key in result.document_ids}
-    names = dict(Document.objects.filter(pk__in=document_ids).values_list("pk", "external_id"))
+    if unnamed := document_ids - names.keys():
+        names.update(Document.objects.filter(pk__in=unnamed).values_list("pk", "external_id"))
     for query_id in query_ids:
         result = results.get(query_id)
         error = NOT_ASKED if result is None else result.error
