@@ -15,7 +15,7 @@ from apps.retrieval.stores.filling import SEAL, name_collection
 from benchbench.ir.planning.ann import Ann
 from tests.files.samples import spoil, ways
 from tests.retrieval.arms import keep, require_installed, unit
-from tests.retrieval.test_approximate import make_random
+from tests.retrieval.conftest import make_random
 
 TEXTS = [
     *("sqlite_vec:exact", "chromadb:hnsw(ef_search=500)", "faiss:hnsw(ef_search=500)", "lancedb:exact"),
