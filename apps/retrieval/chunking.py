@@ -124,10 +124,11 @@ def _read_documents(collection: Collection) -> Iterator[list[tuple[int, list[int
     """Yield lists of documents by external_id: the key of each, those of its sections, and its record."""
     values = list_live(collection).order_by("external_id").values_list("pk", "external_id", "title", "text", "metadata")
     documents = values.iterator(chunk_size=DOCUMENTS_AT_ONCE)
+    has_sections = Section.objects.filter(document__collection=collection).exists()
     while document_rows := list(islice(documents, DOCUMENTS_AT_ONCE)):
         keys: dict[int, list[int]] = {pk: [] for pk, *_ in document_rows}
         sections: dict[int, list[SectionRecord]] = {pk: [] for pk in keys}
-        rows = Section.objects.filter(document__in=keys).order_by("document", "ordinal")
+        rows = Section.objects.filter(document__in=keys if has_sections else []).order_by("document", "ordinal")
         for document, pk, *section in rows.values_list("document_id", "pk", *SECTION):
             keys[document].append(pk)
             sections[document].append(SectionRecord(*section))

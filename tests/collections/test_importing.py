@@ -8,6 +8,7 @@ from threading import Thread
 
 import pytest
 from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 
 from apps.collections.folders import read_files, scan
 from apps.collections.importing import (
@@ -148,6 +149,16 @@ def test_several_chunks_are_stored_with_progress(fruit: Collection) -> None:
 
 
 SECTIONS = (SectionRecord("s1", "Colour", 1, 0, 5), SectionRecord("s2", "Kind", 2, 6, 12))
+
+
+def test_a_new_collection_is_never_searched_by_id(fruit: Collection) -> None:
+    """Without statistics PostgreSQL reads the whole collection for each such query: the time would be quadratic."""
+    records = [DocumentRecord(str(number), "", "colour: kind", sections=SECTIONS) for number in range(1500)]
+    with CaptureQueriesContext(connection) as captured:
+        assert import_documents(fruit, records) == ImportReport(created=1500)
+    assert not [query["sql"] for query in captured if '"external_id" IN' in query["sql"]]
+    assert [document.sections.count() for document in fruit.documents.order_by("?")[:5]] == [2] * 5
+    assert import_documents(fruit, [*records, APPLE]) == ImportReport(created=1, unchanged=1500)
 
 
 def test_sections_are_replaced_only_if_they_differ(fruit: Collection) -> None:

@@ -116,7 +116,7 @@ def postings(index):
 def random_texts(count):
     """Return texts of words as frequent as in a language, of none to 400 words."""
     draw = random.Random(7)
-    words = ["the", "running", "runs", "Über", "naïve", "東京", "x", "ﬁsh", "don't", "a_b", "İstanbul", "٣٤"]
+    words = ["the", "running", "runs", "Über", "naïve", "東京", "x", "ﬁsh", "don't", "a_b", "İstanbul", "٣٤", "ΟΔΟΣ"]
     words += [f"word{number}" for number in range(500)]
     weights = [1 / rank for rank in range(1, len(words) + 1)]
     draw.shuffle(weights)

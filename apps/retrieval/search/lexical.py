@@ -88,9 +88,11 @@ class Bm25:
 def build_tokenizer_options() -> dict[str, Any]:
     """Return the tokenizer options: lower case, words of two or more characters, no stop words, stems."""
     import Stemmer
+    from bm25s.stopwords import STOPWORDS_EN
 
     return {
-        "stopwords": PARAMETERS["stopwords"],
-        "stemmer": Stemmer.Stemmer(PARAMETERS["stemmer"]),
+        "token_pattern": r"(?u)\b\w\w+\b",
+        "stopwords": STOPWORDS_EN,
+        "stemmer": Stemmer.Stemmer(PARAMETERS["stemmer"], 0),  # its cache takes longer than stemming
         "show_progress": False,
     }

@@ -2,9 +2,12 @@
 
 import json
 import math
+import re
+from array import array
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import count
 from tempfile import TemporaryFile
 from typing import IO
 
@@ -90,16 +93,15 @@ def count_terms(texts: Iterable[str], file: IO[bytes]) -> TermCounts:
     lengths = [np.empty(0, np.int64)]
     text_count = 0
     for block in _cut_blocks(texts):
-        terms, tokens, block_lengths = _tokenize(block)
-        keys = tokens * len(block) + np.repeat(np.arange(len(block)), block_lengths)
-        keys, counts = np.unique(keys, return_counts=True)
+        terms, tokens, rows = _tokenize(block)
+        keys, counts = np.unique(tokens * len(block) + rows, return_counts=True)
         start = file.tell() // POSTING.itemsize
         starts = start + np.searchsorted(keys, np.arange(len(terms) + 1) * len(block))
         blocks.append(Block(np.array([numbers.setdefault(term, len(numbers)) for term in terms], np.int32), starts))
         postings = np.empty(len(keys), POSTING)
         postings["position"], postings["count"] = keys % len(block) + text_count, counts
         file.write(postings.tobytes())
-        lengths.append(block_lengths)
+        lengths.append(np.bincount(rows, minlength=len(block)))
         text_count += len(block)
     sorted_terms = sorted(numbers)
     ranks = np.empty(len(numbers), np.int32)
@@ -125,15 +127,27 @@ def _cut_blocks(texts: Iterable[str]) -> Iterator[list[str]]:
 
 
 def _tokenize(texts: Sequence[str]) -> tuple[list[str], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the distinct terms in alphabetical order, the place there of each token, and the tokens of each text."""
-    import bm25s
+    """Return the distinct terms in alphabetical order, the place there of each token, and the text of each token.
 
-    tokenized = bm25s.tokenize(texts, **build_tokenizer_options())
-    terms = sorted(tokenized.vocab)
-    ranks = np.empty(len(terms), np.int64)
-    ranks[[tokenized.vocab[term] for term in terms]] = np.arange(len(terms))
-    lengths = np.fromiter(map(len, tokenized.ids), np.int64, len(texts))
-    return terms, ranks[np.fromiter(chain.from_iterable(tokenized.ids), np.int64, lengths.sum())], lengths
+    The tokens are those of `bm25s.tokenize`, which takes several steps of Python for each. Here only distinct words do.
+    """
+    options = build_tokenizer_options()
+    split = re.compile(options["token_pattern"]).findall
+    numbers: defaultdict[str, int] = defaultdict(count().__next__)  # of words, in the order in which they are met
+    token_words = array("i")
+    ends = []
+    for text in texts:
+        token_words.extend(map(numbers.__getitem__, split(text.lower())))
+        ends.append(len(token_words))
+    words = list(numbers.keys() - set(options["stopwords"]))
+    stems = options["stemmer"].stemWords(words)
+    terms = sorted(set(stems))
+    ranks = {term: rank for rank, term in enumerate(terms)}
+    places = np.full(len(numbers), -1, np.int64)
+    places[[numbers[word] for word in words]] = [ranks[stem] for stem in stems]
+    tokens = places[np.asarray(token_words)]
+    rows = np.repeat(np.arange(len(texts)), np.diff(ends, prepend=0))
+    return terms, tokens[tokens >= 0], rows[tokens >= 0]
 
 
 def _compute_impacts(counts: TermCounts) -> Iterator[NDArray[np.float32]]:
