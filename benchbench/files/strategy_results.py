@@ -2,7 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, field, fields
+from dataclasses import dataclass, field, fields
+from functools import cache
 from statistics import fmean
 from typing import Any
 
@@ -100,7 +101,7 @@ class Summary:
 
 def index_stats(built: Iterable[tuple[Configuration, IndexStats]]) -> Iterator[str]:
     """Yield index_stats.csv. It has a column `error` only if an index could not be built."""
-    lines = [[*astuple(configuration), *astuple(stats)] for configuration, stats in built]
+    lines = [[*_list_values(configuration), *_list_values(stats)] for configuration, stats in built]
     return _render_table([*_list_names(Configuration), *_list_names(IndexStats)], lines)
 
 
@@ -112,24 +113,25 @@ def search_header() -> str:
 
 def search_rows(search: Search, cutoffs: Iterable[int]) -> Iterator[SearchRow]:
     """Yield the rows of a search, one per cutoff: the same ranking, cut. Results below a cutoff count as not found."""
-    base_values = {name: getattr(search, name) for name in _list_names(SearchRow)}
+    base_values = dict(zip(_list_names(SearchRow), _list_values(search, SearchRow), strict=True))
     for k in cutoffs:
         doc_rank, section_rank = _cut(search.doc_rank, k), _cut(search.section_rank, k)
         found_flags = {"doc_found": _is_found(doc_rank), "section_found": _is_found(section_rank)}
         content = Content() if search.error else search.content.get(k, Content())
         ranks = {"doc_rank": doc_rank, "section_rank": section_rank}
-        yield SearchRow(**base_values | {"top_k": k} | found_flags | ranks | asdict(content))
+        contents = dict(zip(_list_names(Content), _list_values(content), strict=True))
+        yield SearchRow(**base_values | {"top_k": k} | found_flags | ranks | contents)
 
 
 def search_line(configuration: Configuration, row: SearchRow) -> str:
     """Return a row as a line of search_results.csv."""
-    query_id, run, *values = astuple(row)
-    return render_line([query_id, run, *astuple(configuration), *values])
+    query_id, run, *values = _list_values(row)
+    return render_line([query_id, run, *_list_values(configuration), *values])
 
 
 def render_summary(rows: Iterable[Summary]) -> Iterator[str]:
     """Yield summary.csv. It has a column `error` only if a configuration failed. Reads `rows` on the first `next`."""
-    lines = [[*astuple(row.configuration), *map(row.values.get, SUMMARY_COLUMNS), row.error] for row in rows]
+    lines = [[*_list_values(row.configuration), *map(row.values.get, SUMMARY_COLUMNS), row.error] for row in rows]
     yield from _render_table([*_list_names(Configuration), *SUMMARY_COLUMNS, "error"], lines)
 
 
@@ -237,8 +239,14 @@ def _mean(values: Sequence[float]) -> float | None:
     return fmean(values) if values else None
 
 
-def _list_names(record: type) -> list[str]:
-    return [field.name for field in fields(record)]
+@cache
+def _list_names(record: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(record))
+
+
+def _list_values(record: Any, kind: type | None = None) -> list[Any]:
+    """Return the values of a record, by default of its own type. `dataclasses.astuple` would copy each, slowly."""
+    return [getattr(record, name) for name in _list_names(kind or type(record))]
 
 
 def _render_table(columns: list[str], lines: list[list[Any]]) -> Iterator[str]:

@@ -15,6 +15,7 @@ from benchbench.reading.strict_json import decode_chunk, read_objects, read_raw_
 
 FORMULA_SIGNS = "=+-@＝＋－＠"  # with the full-width signs, which some spreadsheets treat alike
 STARTS_A_FORMULA = (*FORMULA_SIGNS, "\t", "\r", "\n")
+PLAIN = (int, float, type(None))  # types that are written as they are
 
 
 def cell(value: Any) -> Any:
@@ -32,7 +33,8 @@ def cell(value: Any) -> Any:
 def render_line(values: Iterable[Any]) -> str:
     """Return one line of CSV, with its end."""
     line = io.StringIO()
-    csv.writer(line, lineterminator="\r\n").writerow([cell(value) for value in values])
+    cells = [value if type(value) in PLAIN else cell(value) for value in values]
+    csv.writer(line, lineterminator="\r\n").writerow(cells)
     return line.getvalue()
 
 

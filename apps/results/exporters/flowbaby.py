@@ -1,6 +1,6 @@
 """Flowbaby's files for a run: its results under either aggregation profile, and run.json with its rankings."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
@@ -95,9 +95,7 @@ def write_run(run: Run, version: DatasetVersion) -> Iterator[str]:
 
 def _list_entries(outcomes: Iterator[Outcome], rules: str, *, resolved_by_id: bool) -> Iterator[RunEntry]:
     while group := list(islice(outcomes, AT_ONCE)):
-        documents = {
-            key for outcome in group if outcome.result and not outcome.error for key in outcome.result.document_ids
-        }
+        documents = {key for outcome in group for key in outcome.document_ids}
         some = Document.objects.filter(pk__in=documents).exclude(metadata={})
         rows = some.values_list("pk", "metadata__topic_id", "metadata__topic", "metadata__source")
         about = {key: (topic_id, topic, source) for key, topic_id, topic, source in rows}
@@ -107,9 +105,8 @@ def _list_entries(outcomes: Iterator[Outcome], rules: str, *, resolved_by_id: bo
 
 
 def _list_results(outcome: Outcome, about: About, resolved_by_id: bool) -> Iterator[dict[str, Any]]:
-    keys: Sequence[int] = outcome.result.document_ids if outcome.result and outcome.documents else []
     scores = map(float, format_scores(outcome.scores))
-    for key, name, falling in zip(keys, outcome.documents, scores, strict=True):
+    for key, name, falling in zip(outcome.document_ids, outcome.documents, scores, strict=True):
         topic_id, topic, source = about.get(key, (None, None, None))
         topic_facts = {} if resolved_by_id else {"topic_id": _parse_name(topic_id), "topic": _parse_name(topic)}
         identity = topic_facts if any(topic_facts.values()) else {"topic_id": name}

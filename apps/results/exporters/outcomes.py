@@ -1,12 +1,15 @@
 """Outcomes of the queries of a run, and names of documents, as exporters write them."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
+from django.db import connection
 from django.utils.text import slugify
 
-from apps.benchmarks.measuring.reading import load_results
-from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run
+from apps.benchmarks.measuring.reading import read_rows, require_rankings
+from apps.benchmarks.models import Benchmark, Evaluation, Run
+from apps.benchmarks.running.rankings import CALLS, TIMINGS
 from apps.collections.models import Document
 from apps.datasets.models import DatasetVersion, Judgment, Query
 from apps.mappings.truth import Unresolved, require_resolved
@@ -16,7 +19,10 @@ from benchbench.database.binary import batched
 from benchbench.errors import BenchbenchError, ConflictError
 
 AT_ONCE = 500
+MOST_NAMES = 500_000  # external ids in memory, some 70 MB
+COSTS = (*TIMINGS, *CALLS)
 NOT_ASKED = "The run did not include this query."
+NO_RESULT: tuple[Any, ...] = (NOT_ASKED, (), ())
 UNRESOLVED = "unresolved:"
 
 
@@ -34,15 +40,25 @@ class ExportStateError(ExportError, ConflictError):
 class Outcome:
     """One query of a run: external ids of its documents, best first, with scores, and the value of each measure.
 
-    `error`: why these are missing, if the query failed or was never asked; else "".
+    `error`: why these are missing, if the query failed or was never asked; else "". `costs` has the times and calls by
+    name; empty if the query was never asked.
     """
 
     query: Query
+    document_ids: Sequence[int]
     documents: list[str]
-    scores: list[float]
+    scores: Sequence[float]
     values: dict[str, float | None]
-    result: QueryResult | None
+    costs: Mapping[str, Any]
     error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Queries by id with their keys and texts, and external ids of documents, each loaded once for several runs."""
+
+    queries: dict[int, Query] = field(default_factory=dict)
+    documents: dict[int, str] = field(default_factory=dict)
 
 
 def require_evaluation(run: Run, version: DatasetVersion) -> Evaluation:
@@ -58,35 +74,56 @@ def run_id_of(run: Run) -> str:
     return run.label if run.is_external else str(run.pk)
 
 
-def stream_outcomes(run: Run, evaluation: Evaluation) -> Iterator[Outcome]:
-    """Yield the outcome of every query of `evaluation`, in its order; reads some hundred at a time."""
-    names: dict[int, str] = {}
-    for query_ids in batched(evaluation.query_ids, AT_ONCE):
-        yield from load_outcomes(run, query_ids, evaluation, names)
+def stream_outcomes(run: Run, evaluation: Evaluation, names: Names | None = None) -> Iterator[Outcome]:
+    """Yield the outcome of every query of `evaluation`, in its order; reads some hundred at a time.
 
-
-def load_outcomes(
-    run: Run, query_ids: Sequence[int], evaluation: Evaluation | None, names: dict[int, str] | None = None
-) -> Iterator[Outcome]:
-    """Yield the outcomes of some queries, in the order of their ids; without values for queries not in `evaluation`.
-
-    `names` has the external ids of documents that are loaded, and gets those of others.
+    Pass the same `names` for runs of the same benchmark.
     """
-    names = {} if names is None else names
-    positions = {query_id: index for index, query_id in enumerate(evaluation.query_ids)} if evaluation else {}
+    names = names or Names()
+    for some in batched(enumerate(evaluation.query_ids), AT_ONCE):
+        places = {query_id: place for place, query_id in some}
+        if unknown := places.keys() - names.queries.keys():
+            names.queries.update(Query.objects.only("key", "text").in_bulk(unknown))
+        yield from _load_outcomes(run, places, evaluation, names)
+
+
+def load_outcomes(run: Run, query_ids: Sequence[int], evaluation: Evaluation | None) -> Iterator[Outcome]:
+    """Yield the outcomes of some queries, in the order of their ids; without values for queries not in `evaluation`."""
+    places: dict[int, int | None] = dict.fromkeys(query_ids)
+    if evaluation:
+        places |= {key: place for place, key in enumerate(evaluation.query_ids) if key in places}
+    return _load_outcomes(run, places, evaluation, Names(Query.objects.in_bulk(query_ids)))
+
+
+def _load_outcomes(
+    run: Run, places: Mapping[int, int | None], evaluation: Evaluation | None, names: Names
+) -> Iterator[Outcome]:
+    """Yield the outcome of each query in `places`, its place among the values of `evaluation`."""
+    require_rankings(run.benchmark)
+    rows = run.query_results.filter(query__in=list(places)).order_by("query_id", "error", "repetition")
+    results: dict[int, Any] = {}
+    for query_id, *result in read_rows(rows.values_list("query_id", "error", "document_ids", "scores", *COSTS)):
+        results.setdefault(query_id, result)  # of several repetitions the first that did not fail
+    _name_documents({key for error, keys, *_ in results.values() if not error for key in keys}, names.documents)
     columns = list(zip(evaluation.measures, evaluation.values, strict=True)) if evaluation else []
-    queries = Query.objects.in_bulk(query_ids)
-    results = load_results(run, list(query_ids), rankings=True)
-    document_ids = {key for result in results.values() if not result.error for key in result.document_ids}
-    if unnamed := document_ids - names.keys():
-        names.update(Document.objects.filter(pk__in=unnamed).values_list("pk", "external_id"))
-    for query_id in query_ids:
-        result = results.get(query_id)
-        error = NOT_ASKED if result is None else result.error
-        documents = [] if result is None or error else [names[key] for key in result.document_ids]
-        scores = result.scores if result is not None and not error else []
-        values = {name: column[positions[query_id]] for name, column in columns} if query_id in positions else {}
-        yield Outcome(queries[query_id], documents, scores, values, result, error)
+    for query_id, place in places.items():
+        error, keys, scores, *costs = results.get(query_id, NO_RESULT)
+        keys, scores = ((), ()) if error else (keys, scores)
+        documents = [names.documents[key] for key in keys]
+        values = {} if place is None else {name: column[place] for name, column in columns}
+        by_name = dict(zip(COSTS, costs, strict=True)) if costs else {}
+        yield Outcome(names.queries[query_id], keys, documents, scores, values, by_name, error)
+
+
+def _name_documents(keys: set[int], names: dict[int, str]) -> None:
+    """Add the external id of each document to `names`, which is emptied first if it holds too many."""
+    if len(names) > MOST_NAMES:
+        names.clear()
+    if unknown := [*keys - names.keys()]:
+        with connection.cursor() as cursor:
+            # One array, because Django prepares each number of a list for several microseconds.
+            cursor.execute("SELECT id, external_id FROM collections_document WHERE id = ANY(%s)", [unknown])
+            names.update(cursor)
 
 
 def load_names(keys: Collection[int], benchmark: Benchmark) -> dict[int, str]:

@@ -205,7 +205,7 @@ def _build_timing(run: Run) -> Timing:
 
 
 def _build_query_outcome(outcome: Outcome, benchmark: Benchmark) -> QueryOutcome:
-    values, result, k = outcome.values, outcome.result, benchmark.primary_k
+    values, costs, k = outcome.values, outcome.costs, benchmark.primary_k
     return QueryOutcome(
         query_id=outcome.query.pk,
         query_key=outcome.query.key,
@@ -215,9 +215,9 @@ def _build_query_outcome(outcome: Outcome, benchmark: Benchmark) -> QueryOutcome
         recall_at_k=values.get(f"R@{k}"),
         reciprocal_rank=values.get("RR"),
         ndcg_at_k=values.get(f"nDCG@{k}"),
-        **{f"{stage}_time_ms": getattr(result, f"{stage}_ms", None) for stage in STAGES},
-        execution=find_execution(benchmark, result.total_ms) if result else None,
-        **{name: getattr(result, name, None) for name in CALLS},
+        **{f"{stage}_time_ms": costs.get(f"{stage}_ms") for stage in STAGES},
+        execution=find_execution(benchmark, costs.get("total_ms")),
+        **{name: costs.get(name) for name in CALLS},
         error=outcome.error or None,
         metrics_flat=flatten(values),
     )

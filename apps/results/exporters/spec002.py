@@ -83,9 +83,9 @@ class Questions:
         return [self._answer(outcome, failed) for outcome in load_outcomes(run, query_ids, None)]
 
     def _answer(self, outcome: Outcome, failed: str) -> spec002.Answer:
-        query, result = outcome.query, outcome.result
+        query, milliseconds = outcome.query, outcome.costs.get("total_ms")
         version = query.metadata.get("version") or query.filters.get("version")
-        error = (result.error if result else "") or failed or outcome.error
+        error = (outcome.error if outcome.costs else "") or failed or outcome.error
         return spec002.Answer(
             query_id=int(query.key) if INTEGER.fullmatch(query.key) else query.key,
             query=query.text,
@@ -94,9 +94,9 @@ class Questions:
             difficulty=query.difficulty,
             expected=list(dict.fromkeys(map(self.inputs.name_of, self.inputs.expected.get(query.pk, ())))),
             returned=[] if error else outcome.documents,
-            milliseconds=result.total_ms if result else None,
+            milliseconds=milliseconds,
             error=error or None,
-            shared=self.shared and result is not None and result.total_ms is not None,
+            shared=self.shared and milliseconds is not None,
         )
 
 

@@ -12,7 +12,7 @@ from apps.benchmarks.running.rankings import CALLS, TIMINGS
 from apps.benchmarks.running.timing import find_execution
 from apps.datasets.models import DatasetVersion
 from apps.results.configurations import list_keys
-from apps.results.exporters.outcomes import ExportError, load_names, require_evaluation, stream_outcomes
+from apps.results.exporters.outcomes import ExportError, Names, load_names, require_evaluation, stream_outcomes
 from apps.results.leaderboard.runs import load_evaluations, load_leaderboard
 from benchbench.files.tables import render_line
 from benchbench.files.trec import fits_column
@@ -59,25 +59,19 @@ def _render_query_rows(benchmark: Benchmark, runs: Iterable[Run], version: Datas
     names = benchmark.measures
     columns = [*QUERY_COLUMNS, *names, *TIMINGS, "execution", *CALLS, "documents"]
     yield render_line(columns)
+    known = Names()
     for run in runs:
         about = [str(run.pk), run.run_order, run.label, version.number]
         if run.status != Run.Status.COMPLETED:
             facts = [*about, None, None, run.status, run.error_message]
             yield render_line([*facts, *[None] * (len(columns) - len(facts))])
             continue
-        for outcome in stream_outcomes(run, require_evaluation(run, version)):
-            values = [outcome.values[name] for name in names]
-            times = [getattr(outcome.result, name, None) for name in TIMINGS]
-            times.append(find_execution(benchmark, getattr(outcome.result, "total_ms", None)))
-            facts = [
-                *about,
-                outcome.query.key,
-                outcome.query.text,
-                "failed" if outcome.error else "completed",
-                outcome.error,
-            ]
-            calls = [getattr(outcome.result, name, None) for name in CALLS]
-            yield render_line([*facts, *values, *times, *calls, json.dumps(outcome.documents, ensure_ascii=False)])
+        for outcome in stream_outcomes(run, require_evaluation(run, version), known):
+            status, costs = "failed" if outcome.error else "completed", outcome.costs
+            facts = [*about, outcome.query.key, outcome.query.text, status, outcome.error]
+            times = [*map(costs.get, TIMINGS), find_execution(benchmark, costs.get("total_ms"))]
+            documents = json.dumps(outcome.documents, ensure_ascii=False)
+            yield render_line([*facts, *map(outcome.values.get, names), *times, *map(costs.get, CALLS), documents])
 
 
 def write_trec_run(run: Run, version: DatasetVersion) -> Iterator[str]:
