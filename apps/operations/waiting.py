@@ -2,8 +2,10 @@
 
 import logging
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 
 from django.utils import timezone
 from redis.exceptions import RedisError
@@ -25,7 +27,7 @@ REPORT_SECONDS = 1.0  # consecutive batches wait less than this, which is not re
 @contextmanager
 def hold_host(batch: Batch, lease: Lease) -> Iterator[None]:
     """Hold this host for a batch, `alone` if its payload says so. While waiting, store the reason in the batch."""
-    waited = 0.0
+    waited, begun = 0.0, time.monotonic()
 
     def wait(seconds: float) -> None:
         nonlocal waited
@@ -39,6 +41,8 @@ def hold_host(batch: Batch, lease: Lease) -> Iterator[None]:
     since = timestamp(timezone.now().replace(microsecond=0))
     holder = Holder(name_site(), operation.kind, str(operation.pk), os.getpid(), since, alone)
     with lock_host(alone=alone, wait=wait), note_holder(holder):
+        if batch.waits_for and batch.started_at:  # waiting is no part of its time, by which stragglers are found
+            batch.started_at += timedelta(seconds=time.monotonic() - begun)
         _store_reason(batch, lease, "")
         yield
 
@@ -68,7 +72,7 @@ def _store_reason(batch: Batch, lease: Lease, reason: str) -> None:
         batch.waits_for = reason
         if reason:
             log.info("%s: %s", batch, reason)
-        lease.find_row().update(waits_for=reason)
+        lease.find_row().update(waits_for=reason, started_at=batch.started_at)
         events.publish(batch.operation_id)
 
 

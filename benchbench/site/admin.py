@@ -115,11 +115,15 @@ class SiteAdmin(ListAdmin):
     def render_page(
         self, request: HttpRequest, template: str, context: dict[str, Any], *, original: Any = None, status: int = 200
     ) -> TemplateResponse:
-        """Render a page in the layout of the admin; the page of a row, `original`, has its name and its trail."""
+        """Render a page in the layout of the admin; the page of a row, `original`, has its name and its trail.
+
+        Its header names the list and then the row, or the page's title.
+        """
         request.current_app = self.admin_site.name
-        shell = {**self.admin_site.each_context(request), "opts": self.opts}
+        shell = {**self.admin_site.each_context(request), "model_admin": self}  # without `opts`, unfold adds the title
         if original is not None:
-            shell |= {"original": original, "title": str(original), "trail": self.list_trail(original)}
+            named = {"original": original, "title": str(original), "trail": self.list_trail(original)}
+            shell |= {"opts": self.opts, **named}
         return TemplateResponse(request, template, shell | context, status=status)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> list[str]:

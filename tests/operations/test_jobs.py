@@ -18,6 +18,7 @@ from apps.operations import queueing
 from apps.operations.handlers import HANDLERS, Handler
 from apps.operations.management.commands.worker import Command, QueueWorker, Stop
 from tests.faults.planting import POINTS
+from tests.operations.conftest import start_adding
 
 
 class Touching:
@@ -49,6 +50,14 @@ def test_worker_runs_no_unknown_functions(queue, tmp_path):
     job.refresh()
     assert job.get_status() == "failed"
     assert "Refused the unknown job os.mkdir" in str(job.latest_result().exc_string)
+
+
+def test_burst_works_batches_whose_jobs_were_lost(queue, handler):
+    operation = start_adding({"number": 1})
+    queue.empty()
+    work()
+    operation.refresh_from_db()
+    assert operation.status == "completed"
 
 
 def test_it_unpickles_nothing(queue, tmp_path):

@@ -25,7 +25,7 @@ from apps.operations.launching import cancel_operation, start_operation
 from apps.operations.leasing import claim
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.progress import build_common_fields, compute_progress
-from apps.operations.waiting import describe_wait
+from apps.operations.waiting import REPORT_SECONDS, describe_wait
 from apps.operations.working import perform_batch
 from tests.operations.conftest import Adding, start_adding, until
 
@@ -95,11 +95,14 @@ def test_it_names_the_isolated_work_until_its_end(held, begun, work):
     timed, other = start(alone=True, holds=True), start()
     assert_waits(other, timed, begun, work, f"the isolated {timed}")
     assert describe_wait(timed) is None
+    claimed_at: Any = other.batches.get().started_at
     held.set()
     until(lambda: other.batches.get().state == "done")
     other.refresh_from_db()
     assert describe_wait(other) is None
-    assert other.batches.get().waits_for == ""
+    done: Any = other.batches.get()
+    assert done.waits_for == ""
+    assert done.started_at - claimed_at >= timedelta(seconds=REPORT_SECONDS), "its time does not include waiting"
 
 
 def test_operation_without_a_worker_reports_it(db):

@@ -47,3 +47,4 @@ class TestDiskPage:
         with django_assert_max_num_queries(60):
             page = admin_client.get(self.URL).content.decode()
         assert "BENCHBENCH_KEEP_RANKINGS_DAYS" in page
+        assert '<span class="bb-title-part">Disk</span>' in page

@@ -88,8 +88,11 @@ models). Operations on its queues take turns. Every worker runs quick jobs first
         owner = get_this_worker()
         stop = threading.Event()
         signs = repeat(partial(announce, owner, queues), stop, every=SIGN_OF_LIFE_SECONDS, name="signs", at_once=True)
+        every = settings.BENCHBENCH_SWEEP_SECONDS
+        if burst:  # it ends once the queues are empty, so lost work must be in them first
+            repeat(sweep_once, stop, every=every, name="first sweep", at_once=True).join()
         # In its own thread: a sweep may take long, and signs of life must not wait for it.
-        repeat(sweep_if_it_fits, stop, every=settings.BENCHBENCH_SWEEP_SECONDS, name="sweep", at_once=True)
+        repeat(sweep_if_it_fits, stop, every=every, name="sweep", at_once=not burst)
         scheduler = timing.make_scheduler()
         timer = repeat(partial(timing.enqueue_due, scheduler), stop, every=timing.SECONDS, name="timer", at_once=True)
         try:
@@ -141,6 +144,11 @@ def work_with_redis(queues: list[str], stop: Stop, *, burst: bool) -> None:
 def announce(owner: str, queues: list[str]) -> None:
     """Store this worker's sign of life, or the reason why it waits."""
     queueing.announce_worker(owner, queues, waits=explain_waiting())
+
+
+def sweep_once() -> bool:
+    sweep_if_it_fits()
+    return True
 
 
 def sweep_if_it_fits() -> None:
