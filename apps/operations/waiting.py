@@ -41,7 +41,7 @@ def hold_host(batch: Batch, lease: Lease) -> Iterator[None]:
     since = timestamp(timezone.now().replace(microsecond=0))
     holder = Holder(name_site(), operation.kind, str(operation.pk), os.getpid(), since, alone)
     with lock_host(alone=alone, wait=wait), note_holder(holder):
-        if batch.waits_for and batch.started_at:  # waiting is no part of its time, by which stragglers are found
+        if batch.waits_for and batch.started_at:  # its time, by which stragglers are found, begins here
             batch.started_at += timedelta(seconds=time.monotonic() - begun)
         _store_reason(batch, lease, "")
         yield

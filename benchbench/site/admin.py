@@ -122,8 +122,8 @@ class SiteAdmin(ListAdmin):
         request.current_app = self.admin_site.name
         shell = {**self.admin_site.each_context(request), "model_admin": self}  # without `opts`, unfold adds the title
         if original is not None:
-            named = {"original": original, "title": str(original), "trail": self.list_trail(original)}
-            shell |= {"opts": self.opts, **named}
+            shell |= {"original": original, "title": str(original), "trail": self.list_trail(original)}
+            shell["opts"] = self.opts
         return TemplateResponse(request, template, shell | context, status=status)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> list[str]:

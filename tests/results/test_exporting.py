@@ -21,6 +21,7 @@ from apps.mappings.models import Mapping
 from apps.mappings.truth import TruthError
 from apps.results.comparison.comparing import compare_runs
 from apps.results.comparison.describing import add_queries, compare_slices, list_differences
+from apps.results.exporters import outcomes
 from apps.results.exporters.outcomes import ExportError
 from apps.results.exporters.scatter import Point, draw_scatter
 from apps.results.exporters.tables import format_scores
@@ -75,6 +76,14 @@ def test_a_failure_is_empty_and_never_0(exported):
         ("4", "", "The encoder is gone."),
     ]
     assert {row["nDCG@10"] for row in failed} == {""}
+
+
+def test_batches_and_forgotten_names_change_no_export(exported, monkeypatch):
+    formats = ("csv-queries", "trec-run", "flowbaby-run")
+    expected = [whole(subject_of(exported, format), format) for format in formats]
+    monkeypatch.setattr(outcomes, "AT_ONCE", 3)
+    monkeypatch.setattr(outcomes, "MOST_NAMES", -1)
+    assert [whole(subject_of(exported, format), format) for format in formats] == expected
 
 
 @pytest.fixture(scope="module")

@@ -81,36 +81,36 @@ def stream_outcomes(run: Run, evaluation: Evaluation, names: Names | None = None
     """
     names = names or Names()
     for some in batched(enumerate(evaluation.query_ids), AT_ONCE):
-        places = {query_id: place for place, query_id in some}
-        if unknown := places.keys() - names.queries.keys():
+        columns = {query_id: column for column, query_id in some}
+        if unknown := columns.keys() - names.queries.keys():
             names.queries.update(Query.objects.only("key", "text").in_bulk(unknown))
-        yield from _load_outcomes(run, places, evaluation, names)
+        yield from _load_outcomes(run, columns, evaluation, names)
 
 
 def load_outcomes(run: Run, query_ids: Sequence[int], evaluation: Evaluation | None) -> Iterator[Outcome]:
     """Yield the outcomes of some queries, in the order of their ids; without values for queries not in `evaluation`."""
-    places: dict[int, int | None] = dict.fromkeys(query_ids)
+    columns: dict[int, int | None] = dict.fromkeys(query_ids)
     if evaluation:
-        places |= {key: place for place, key in enumerate(evaluation.query_ids) if key in places}
-    return _load_outcomes(run, places, evaluation, Names(Query.objects.in_bulk(query_ids)))
+        columns |= {key: column for column, key in enumerate(evaluation.query_ids) if key in columns}
+    return _load_outcomes(run, columns, evaluation, Names(Query.objects.in_bulk(query_ids)))
 
 
 def _load_outcomes(
-    run: Run, places: Mapping[int, int | None], evaluation: Evaluation | None, names: Names
+    run: Run, columns: Mapping[int, int | None], evaluation: Evaluation | None, names: Names
 ) -> Iterator[Outcome]:
-    """Yield the outcome of each query in `places`, its place among the values of `evaluation`."""
+    """Yield the outcome of each query in `columns`, its place among the values of `evaluation`."""
     require_rankings(run.benchmark)
-    rows = run.query_results.filter(query__in=list(places)).order_by("query_id", "error", "repetition")
+    rows = run.query_results.filter(query__in=list(columns)).order_by("query_id", "error", "repetition")
     results: dict[int, Any] = {}
     for query_id, *result in read_rows(rows.values_list("query_id", "error", "document_ids", "scores", *COSTS)):
         results.setdefault(query_id, result)  # of several repetitions the first that did not fail
     _name_documents({key for error, keys, *_ in results.values() if not error for key in keys}, names.documents)
-    columns = list(zip(evaluation.measures, evaluation.values, strict=True)) if evaluation else []
-    for query_id, place in places.items():
+    by_measure = list(zip(evaluation.measures, evaluation.values, strict=True)) if evaluation else []
+    for query_id, column in columns.items():
         error, keys, scores, *costs = results.get(query_id, NO_RESULT)
         keys, scores = ((), ()) if error else (keys, scores)
         documents = [names.documents[key] for key in keys]
-        values = {} if place is None else {name: column[place] for name, column in columns}
+        values = {} if column is None else {name: row[column] for name, row in by_measure}
         by_name = dict(zip(COSTS, costs, strict=True)) if costs else {}
         yield Outcome(names.queries[query_id], keys, documents, scores, values, by_name, error)
 

@@ -56,22 +56,23 @@ def write_run(run: Run, version: DatasetVersion) -> Iterator[str]:
 
 
 def _render_query_rows(benchmark: Benchmark, runs: Iterable[Run], version: DatasetVersion) -> Iterator[str]:
-    names = benchmark.measures
-    columns = [*QUERY_COLUMNS, *names, *TIMINGS, "execution", *CALLS, "documents"]
+    measures = benchmark.measures
+    columns = [*QUERY_COLUMNS, *measures, *TIMINGS, "execution", *CALLS, "documents"]
     yield render_line(columns)
-    known = Names()
+    names = Names()
     for run in runs:
         about = [str(run.pk), run.run_order, run.label, version.number]
         if run.status != Run.Status.COMPLETED:
             facts = [*about, None, None, run.status, run.error_message]
             yield render_line([*facts, *[None] * (len(columns) - len(facts))])
             continue
-        for outcome in stream_outcomes(run, require_evaluation(run, version), known):
+        for outcome in stream_outcomes(run, require_evaluation(run, version), names):
             status, costs = "failed" if outcome.error else "completed", outcome.costs
             facts = [*about, outcome.query.key, outcome.query.text, status, outcome.error]
             times = [*map(costs.get, TIMINGS), find_execution(benchmark, costs.get("total_ms"))]
             documents = json.dumps(outcome.documents, ensure_ascii=False)
-            yield render_line([*facts, *map(outcome.values.get, names), *times, *map(costs.get, CALLS), documents])
+            values = [outcome.values[name] for name in measures]
+            yield render_line([*facts, *values, *times, *map(costs.get, CALLS), documents])
 
 
 def write_trec_run(run: Run, version: DatasetVersion) -> Iterator[str]:
