@@ -80,18 +80,17 @@ class LostDocument:
 def triage(
     run: RunPlan,
     lists: Mapping[str, ScoredList],
-    documents: Mapping[int, int],
     relevant: Sequence[Relevant],
     *,
     k: int,
 ) -> list[LostDocument]:
     """Return the relevant documents of one query that are not among the run's first k, the highest grade first.
 
-    `lists` are the query's stored lists by stage key: chunk ids and scores, best first; a reranked list has its
-    `threshold_scores` if the run has a threshold. `documents` maps each of their chunks to its document. Raises
-    KeyError for a missing list: a failed query cannot be triaged.
+    `lists` are the query's stored lists by stage key, best first, with the document of each chunk in place of the
+    chunk; a reranked list has its `threshold_scores` if the run has a threshold. Raises KeyError for a missing list: a
+    failed query cannot be triaged.
     """
-    trace = _Trace.from_lists(run, lists, documents)
+    trace = _Trace.from_lists(run, lists)
     ordered = sorted(relevant, key=lambda document: (-document.grade, document.document))
     gains = [
         document.grade / math.log2(rank + 1) if rank <= k else 0.0 for rank, document in enumerate(ordered, start=1)
@@ -99,8 +98,8 @@ def triage(
     ideal = sum(gains)
     lost = []
     for document, gain in zip(ordered, gains, strict=True):
-        standings = trace.find_standings(document.document)
-        if not _is_within(standings[FINAL], k):
+        if not _is_within(trace.find_final(document.document), k):
+            standings = trace.find_standings(document.document)
             loss = document.unreachable or _find_loss(run, trace, standings, document.document, k)
             share = gain / ideal if ideal else 0.0
             lost.append(LostDocument(document.document, document.grade, loss, tuple(standings.values()), share))
@@ -108,13 +107,13 @@ def triage(
 
 
 def find_standings(
-    run: RunPlan, lists: Mapping[str, ScoredList], documents: Mapping[int, int], targets: Iterable[int]
+    run: RunPlan, lists: Mapping[str, ScoredList], targets: Iterable[int]
 ) -> dict[int, tuple[Standing, ...]]:
     """Return the standing of each of the documents `targets`, found or lost, after every stage of one query.
 
     Parameters and errors are those of `triage`.
     """
-    trace = _Trace.from_lists(run, lists, documents)
+    trace = _Trace.from_lists(run, lists)
     return {document: tuple(trace.find_standings(document).values()) for document in targets}
 
 
@@ -150,53 +149,42 @@ def by_difference(first: Values, second: Values) -> NDArray[np.int64]:
     return _order_falling(np.abs(first - second))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _RankedDocuments:
-    """A list of chunks as documents. A run reads the first `read` chunks of it.
-
-    `places` has the rank of each document, and the place of its first chunk in the list.
-    """
-
-    places: dict[int, tuple[int, int]]
-    scores: NDArray[np.float64]
-    read: int
-
-    @classmethod
-    def from_list(cls, ranked: ScoredList, documents: Mapping[int, int], read: int) -> _RankedDocuments:
-        places: dict[int, tuple[int, int]] = {}
-        for index, chunk in enumerate(ranked.ids.tolist()):
-            places.setdefault(documents[chunk], (len(places) + 1, index))
-        return cls(places, ranked.scores, read)
-
-    def find_standing(self, stage: str, document: int) -> Standing:
-        if document not in self.places:
-            return Standing(stage)
-        rank, index = self.places[document]
-        return Standing(stage, rank, float(self.scores[index]), index < self.read)
+def _find_standing(stage: str, ranked: ScoredList, read: int, document: int) -> Standing:
+    """Return the standing of a document in a list of which the run reads the first `read` entries."""
+    places = np.flatnonzero(ranked.ids == document)
+    if not len(places):
+        return Standing(stage)
+    first = int(places[0])
+    return Standing(stage, len(np.unique(ranked.ids[:first])) + 1, float(ranked.scores[first]), first < read)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Trace:
-    """One query's lists of documents after each stage, and the documents that pass the threshold."""
+    """One query's lists of documents: after each stage, those that `passed` the threshold, and what the run returns."""
 
-    stages: dict[str, _RankedDocuments]
-    passed: frozenset[int]
+    run: RunPlan
+    stages: dict[str, ScoredList]
+    passed: ScoredList
+    final: ScoredList
     exhausted: Loss | None  # why no search would have found more had it been asked for more; None where one would have
 
     @classmethod
-    def from_lists(cls, run: RunPlan, lists: Mapping[str, ScoredList], documents: Mapping[int, int]) -> _Trace:
-        keys = [stage.key for stage in run.stages if isinstance(stage, Searching)]
+    def from_lists(cls, run: RunPlan, lists: Mapping[str, ScoredList]) -> _Trace:
+        stages = {stage.key: lists[stage.key] for stage in run.stages if isinstance(stage, Searching)}
         ranked = lists[run.final].head(run.candidates)
-        compared = scale_scores(run.unit_kind, ranked.compared_scores)
-        passed = cut(ranked, unit_scores=compared, threshold=run.threshold, top_k=len(ranked))
-        stages = {key: _RankedDocuments.from_list(lists[key], documents, run.candidates) for key in keys}
-        stages[FINAL] = _RankedDocuments.from_list(passed.head(run.top_k), documents, run.top_k)
+        unit_scores = scale_scores(run.unit_kind, ranked.compared_scores)
+        passed = cut(ranked, unit_scores=unit_scores, threshold=run.threshold, top_k=len(ranked))
         first = [stage for stage in run.stages if isinstance(stage, Search)]
         ended = all(len(lists[stage.key]) < stage.depth for stage in first)
-        return cls(stages, frozenset(documents[chunk] for chunk in passed.ids.tolist()), _explain_ending(first, ended))
+        return cls(run, stages, passed, passed.head(run.top_k), _explain_ending(first, ended))
+
+    def find_final(self, document: int) -> Standing:
+        return _find_standing(FINAL, self.final, self.run.top_k, document)
 
     def find_standings(self, document: int) -> dict[str, Standing]:
-        return {stage: ranked.find_standing(stage, document) for stage, ranked in self.stages.items()}
+        depth = self.run.candidates
+        standings = {stage: _find_standing(stage, ranked, depth, document) for stage, ranked in self.stages.items()}
+        return {**standings, FINAL: self.find_final(document)}
 
 
 def _explain_ending(first: Sequence[Search], ended: bool) -> Loss | None:
@@ -225,7 +213,7 @@ def _find_loss(run: RunPlan, trace: _Trace, standings: Mapping[str, Standing], d
         return Loss.BELOW_FUSED
     if rerank and not standings[rerank.key].is_read:
         return Loss.BELOW_RERANK_DEPTH
-    if document not in trace.passed:
+    if document not in trace.passed.ids:
         return Loss.CUT_BY_THRESHOLD
     if rerank and _is_within(standings[rerank.source], k):
         return Loss.DEMOTED_BY_RERANKER

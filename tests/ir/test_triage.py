@@ -19,17 +19,16 @@ from benchbench.ir.triage import (
     triage,
 )
 
-DOCUMENTS = {chunk: chunk // 10 for chunk in range(1000)}  # chunks 10, 11, … belong to document 1
-
 
 def ranked(*chunks, scores=None):
-    return ScoredList(np.array(chunks, np.int64), np.array(scores or [1 - 0.1 * i for i in range(len(chunks))]))
+    """Return the documents of chunks: 10, 11, … belong to document 1."""
+    return ScoredList(np.array(chunks, np.int64) // 10, np.array(scores or [1 - 0.1 * i for i in range(len(chunks))]))
 
 
 def lost(configuration, lists, *relevant, k=1):
     (run,) = plan([("run", configuration)]).runs
     keys = [stage.key for stage in run.stages if not stage.key.startswith("encode")]
-    return triage(run, dict(zip(keys, lists.values(), strict=True)), DOCUMENTS, relevant, k=k)
+    return triage(run, dict(zip(keys, lists.values(), strict=True)), relevant, k=k)
 
 
 def losses(configuration, lists, document, k=1):
@@ -80,7 +79,7 @@ def test_short_dense_list_reports_missing_documents_as_not_reached():
 
 def test_documents_that_were_found_have_standings_too():
     (run,) = plan([("run", Configuration(top_k=2))]).runs
-    found = find_standings(run, {run.final: ranked(20, 10, 11)}, DOCUMENTS, [1, 2, 3])
+    found = find_standings(run, {run.final: ranked(20, 10, 11)}, [1, 2, 3])
     assert {number: [one.rank for one in path] for number, path in found.items()} == {
         1: [2, 2],
         2: [1, 1],
@@ -119,7 +118,7 @@ class TestReranking:
 
     def test_thresholds_use_the_reranker_threshold_scores(self):
         strict = Configuration(use_reranker=True, top_k=3, score_threshold=0.5)
-        reranked = ScoredList(np.array([20, 10]), np.array([3.0, 2.0]), threshold_scores=np.array([0.9, 0.2]))
+        reranked = ScoredList(np.array([2, 1]), np.array([3.0, 2.0]), threshold_scores=np.array([0.9, 0.2]))
         assert losses(strict, {"dense": ranked(10, 20), "reranked": reranked}, 1, k=2) == [Loss.CUT_BY_THRESHOLD]
 
 

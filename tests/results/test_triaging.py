@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 
 from apps.benchmarks.measuring.evaluating import load_truth
-from apps.benchmarks.measuring.reading import build_stored_plan, list_keys, load_documents, read_lists
+from apps.benchmarks.measuring.reading import (
+    build_stored_plan,
+    list_keys,
+    load_documents,
+    name_documents,
+    read_lists,
+)
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run, StageList
 from apps.collections.importing import import_documents
 from apps.collections.models import Collection, Document
@@ -170,7 +176,7 @@ def test_the_stages_add_up_to_the_stored_rankings(library, matrix, execution):
         for result in run.query_results.all():
             lists = stored[result.query_id]
             documents = load_documents(lists.values())
-            found = find_standings(plan, lists, documents, set(documents.values()))
+            found = find_standings(plan, name_documents(lists, documents), set(documents.values()))
             ranked = {path[-1].rank: document for document, path in found.items() if path[-1].rank}
             assert [ranked[rank] for rank in sorted(ranked)] == result.document_ids
             assert [found[document][-1].score for document in result.document_ids] == result.scores

@@ -1,7 +1,7 @@
 """Bulk reading of the stored lists and values of queries; and a final list before it is stored."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 from uuid import UUID
@@ -138,7 +138,6 @@ def load_rankings(run: Run) -> Rankings:
 
 
 Lists = dict[str, ScoredList]  # by stage key; chunks by primary key
-STORED = ("source__key", "chunk_ids", "scores", "threshold_scores")
 
 
 def build_stored_plan(run: Run) -> RunPlan | None:
@@ -164,30 +163,39 @@ def read_lists(
 
     A stage that failed for a query has no list.
     """
-    rows = _select_lists(benchmark, stage_keys, query_ids).values_list("query_id", *STORED)
     lists: dict[int, Lists] = {}
-    for query_id, key, *stored in read_rows(rows):
+    for query_id, key, *stored in read_rows(_select_columns(_select_lists(benchmark, stage_keys, query_ids))):
         lists.setdefault(query_id, {})[key] = _build_scored_list(*stored)
     return lists
 
 
-def stream_lists(
+def stream_document_lists(
     benchmark: Benchmark, stage_keys: Collection[str], *, query_ids: Collection[int] | None = None
-) -> Iterator[tuple[int, Lists, dict[int, int]]]:
-    """Yield each query with its lists, as `read_lists` has them, and the document of each chunk in them.
+) -> Iterator[tuple[int, Lists]]:
+    """Yield each query with its lists, as `read_lists` has them, but with the document of each chunk in its place.
 
     Costs two database queries and holds the lists of one query in memory. Queries without lists are left out. Run no
     other query before the last is yielded.
     """
     rows = _select_lists(benchmark, stage_keys, query_ids)
     listed = Chunk.objects.filter(pk__in=rows.annotate(chunk=Func("chunk_ids", function="unnest")).values("chunk"))
-    table = np.array(list(read_rows(listed.order_by("pk").values_list("pk", "document_id"))), np.int64).reshape(-1, 2)
-    values = rows.order_by("query_id").values_list("query_id", *STORED)
+    pairs = np.array(list(read_rows(listed.order_by("pk").values_list("pk", "document_id"))), np.int64)
+    chunk_ids, document_ids = np.ascontiguousarray(pairs.reshape(-1, 2).T)
+    values = _select_columns(rows.order_by("query_id"))
     for query_id, rows_of_query in groupby(read_rows(values, streamed=True), key=lambda row: row[0]):
         lists = {key: _build_scored_list(*stored) for _, key, *stored in rows_of_query}
-        chunks = np.concatenate([list_.ids for list_ in lists.values()])
-        documents = table[np.searchsorted(table[:, 0], chunks), 1]
-        yield query_id, lists, dict(zip(chunks.tolist(), documents.tolist(), strict=True))
+        yield (
+            query_id,
+            {key: replace(one, ids=document_ids[np.searchsorted(chunk_ids, one.ids)]) for key, one in lists.items()},
+        )
+
+
+def name_documents(lists: Lists, documents: Mapping[int, int]) -> Lists:
+    """Return the lists of a query with the document of each chunk in its place."""
+    return {
+        key: replace(one, ids=np.array([documents[chunk] for chunk in one.ids.tolist()], np.int64))
+        for key, one in lists.items()
+    }
 
 
 def _select_lists(
@@ -198,11 +206,16 @@ def _select_lists(
     return lists if query_ids is None else lists.filter(query__in=query_ids)
 
 
-def _build_scored_list(chunks: list[int], scores: list[float], compared: list[float] | None) -> ScoredList:
+def _select_columns(lists: QuerySet[StageList]) -> QuerySet[StageList, tuple[Any, ...]]:
+    columns = map(_encode_column, ("chunk_ids", "scores", "threshold_scores"))
+    return lists.values_list("query_id", "source__key", *columns)
+
+
+def _build_scored_list(chunks: bytes, scores: bytes, compared: bytes | None) -> ScoredList:
     return ScoredList(
-        np.array(chunks, np.int64),
-        np.array(scores, np.float64),
-        None if compared is None else np.array(compared, np.float64),
+        _read_array(chunks, ">i8").astype(np.int64),
+        _read_array(scores, ">f8").astype(np.float64),
+        None if compared is None else _read_array(compared, ">f8").astype(np.float64),
     )
 
 

@@ -5,7 +5,14 @@ from dataclasses import dataclass
 
 from django.utils.text import Truncator
 
-from apps.benchmarks.measuring.reading import Lists, build_stored_plan, list_keys, load_documents, read_lists
+from apps.benchmarks.measuring.reading import (
+    Lists,
+    build_stored_plan,
+    list_keys,
+    load_documents,
+    name_documents,
+    read_lists,
+)
 from apps.benchmarks.models import QueryResult
 from apps.collections.models import Document
 from apps.datasets.models import Judgment
@@ -82,7 +89,8 @@ def build_paths(result: QueryResult, grades: Mapping[int, int], *, hits: Iterabl
         return Paths(_describe_lost(result, missing[:limit], {}, {}), {}, False, len(missing))
     documents = load_documents(lists.values())
     relevant = list_relevant(result.query_id, grades, load_reasons(run, result.query_id))
-    lost = triage(plan, lists, documents, relevant, k=k)
+    document_lists = name_documents(lists, documents)
+    lost = triage(plan, document_lists, relevant, k=k)
     searched = [lost_document for lost_document in lost[:limit] if lost_document.loss not in NEVER_SEARCHED]
     hits = list(hits)
     through = _load_notes(
@@ -98,7 +106,7 @@ def build_paths(result: QueryResult, grades: Mapping[int, int], *, hits: Iterabl
         lost_document.document: explain_loss(plan, Configuration.from_dict(run.config), lost_document, k)
         for lost_document in lost[:limit]
     }
-    standings = find_standings(plan, lists, documents, hits)
+    standings = find_standings(plan, document_lists, hits)
     return Paths(
         _describe_lost(
             result, [(lost_document.document, int(lost_document.grade)) for lost_document in lost[:limit]], texts, stops

@@ -9,7 +9,7 @@ from django.core.cache import cache
 from django.db.models import Case, Exists, F, JSONField, OuterRef, QuerySet, Value, When
 
 from apps.benchmarks.measuring.evaluating import get_policy
-from apps.benchmarks.measuring.reading import build_stored_plan, list_keys, stream_lists
+from apps.benchmarks.measuring.reading import build_stored_plan, list_keys, stream_document_lists
 from apps.benchmarks.models import Evaluation, Run
 from apps.datasets.models import DatasetVersion, Judgment
 from apps.mappings.models import Resolution
@@ -152,10 +152,10 @@ def list_lost_documents(
     a query are not stored; a query without any stored list is left out.
     """
     keys = list_keys(plan)
-    for query_id, lists, documents in stream_lists(run.benchmark, keys, query_ids=query_ids):
+    for query_id, lists in stream_document_lists(run.benchmark, keys, query_ids=query_ids):
         if query_id in judged.truth.grades:
             is_complete = len(lists) == len(keys)
-            yield query_id, triage(plan, lists, documents, judged.list_relevant(query_id), k=k) if is_complete else None
+            yield query_id, triage(plan, lists, judged.list_relevant(query_id), k=k) if is_complete else None
 
 
 def load_losses(run: Run, evaluation: Evaluation) -> RunLosses | None:
