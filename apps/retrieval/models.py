@@ -48,7 +48,8 @@ class ChunkSet(PublicModel):
 class Chunk(models.Model):
     """The unit of indexing. A summary (level > 0) belongs to the documents of the leaves below it."""
 
-    chunk_set = models.ForeignKey(ChunkSet, on_delete=models.CASCADE, related_name="chunks")
+    # No index of its own: with it, PostgreSQL reads a whole set that it has no statistics of to find some positions.
+    chunk_set = models.ForeignKey(ChunkSet, on_delete=models.CASCADE, related_name="chunks", db_index=False)
     document = models.ForeignKey(Document, null=True, blank=True, on_delete=models.RESTRICT, related_name="chunks")
     section = models.ForeignKey(Section, null=True, blank=True, on_delete=models.SET_NULL, related_name="chunks")
     children = models.ManyToManyField("self", symmetrical=False, related_name="parents", blank=True)

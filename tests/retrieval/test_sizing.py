@@ -174,3 +174,15 @@ class TestMakingAChunkSet:
         collection = create_collection("library")
         import_documents(collection, (DocumentRecord(f"{n:05}", "", str(n)) for n in range(2500)))
         assert [row[2] for row in chunked(collection)[1]] == [str(n) for n in range(2500)]
+
+    def test_positions_are_found_before_postgresql_has_statistics(self):
+        """A set that is new since ANALYZE counts as one row, for which any index on the set alone would do."""
+        old, new = create_collection("old"), create_collection("new")
+        for collection in (old, new):
+            import_documents(collection, (DocumentRecord(f"{n:05}", "", str(n)) for n in range(1500)))
+        chunked(old)
+        with connection.cursor() as cursor:
+            cursor.execute("ANALYZE retrieval_chunk")
+        plan = chunked(new)[0].chunks.filter(position__range=(10, 19)).order_by().explain(analyze=True)
+        assert "using chunk_position" in plan
+        assert "Rows Removed" not in plan
