@@ -7,7 +7,8 @@ def counted(number: int, noun: str) -> str:
     """Return a number with its noun in the right form: `1 query`, `2,345 queries`, `2 indexes`."""
     if number == 1:
         return f"1 {noun}"
-    many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}es" if noun.endswith(("x", "s", "ch")) else f"{noun}s"
+    has_ies = noun.endswith("y") and noun[-2] not in "aeo"  # queries, but days
+    many = f"{noun[:-1]}ies" if has_ies else f"{noun}es" if noun.endswith(("x", "s", "ch")) else f"{noun}s"
     return f"{number:,} {many}"
 
 

@@ -23,7 +23,8 @@ from apps.retrieval.search import vectors as tables
 from apps.retrieval.search.approximate import ApproximateView
 from apps.retrieval.search.exact import find_nearest
 from apps.retrieval.search.pgvector import explain, make_ann_index
-from benchbench.ir.planning.ann import Ann, recall
+from benchbench.ir.planning.ann import Ann
+from benchbench.ir.ranking import recall
 from benchbench.ir.records import ScoredList
 
 DIMENSION, INNER, QUERIES, DEPTH = 384, 32, 200, 10

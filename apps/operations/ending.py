@@ -163,9 +163,7 @@ def sweep() -> int:
     for queue, batches in waiting.items():
         present = queueing.list_job_ids(queue) if batches else set()
         if missing := [batch for batch in batches if queueing.name_job(batch) not in present]:
-            log.warning(
-                "On %s, %s had no job, or take long, and were enqueued again.", queue, counted(len(missing), "batch")
-            )
+            log.warning("Enqueued %s on %s, which had no job or took long.", counted(len(missing), "batch"), queue)
             queueing.pass_on(queue, *missing)  # under new names: a worker may still run a job believed lost
             enqueued += len(missing)
     for kind in HANDLERS:

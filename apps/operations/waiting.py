@@ -26,12 +26,18 @@ REPORT_SECONDS = 1.0  # consecutive batches wait less than this, which is not re
 
 @contextmanager
 def hold_host(batch: Batch, lease: Lease) -> Iterator[None]:
-    """Hold this host for a batch, `alone` if its payload says so. While waiting, store the reason in the batch."""
-    waited, begun = 0.0, time.monotonic()
+    """Hold this host for a batch, `alone` if its payload says so. While waiting, store the reason in the batch.
+
+    The wait is not part of its time: `started_at` moves to the end of the wait.
+    """
+    waited, begun, claimed_at = 0.0, time.monotonic(), batch.started_at
 
     def wait(seconds: float) -> None:
         nonlocal waited
-        lease.wait(seconds)
+        try:
+            lease.wait(seconds)
+        finally:
+            batch.started_at = claimed_at and claimed_at + timedelta(seconds=time.monotonic() - begun)
         waited += seconds
         if waited >= REPORT_SECONDS:
             waited = 0.0
@@ -41,8 +47,6 @@ def hold_host(batch: Batch, lease: Lease) -> Iterator[None]:
     since = timestamp(timezone.now().replace(microsecond=0))
     holder = Holder(name_site(), operation.kind, str(operation.pk), os.getpid(), since, alone)
     with lock_host(alone=alone, wait=wait), note_holder(holder):
-        if batch.waits_for and batch.started_at:  # its time, by which stragglers are found, begins here
-            batch.started_at += timedelta(seconds=time.monotonic() - begun)
         _store_reason(batch, lease, "")
         yield
 
@@ -72,7 +76,8 @@ def _store_reason(batch: Batch, lease: Lease, reason: str) -> None:
         batch.waits_for = reason
         if reason:
             log.info("%s: %s", batch, reason)
-        lease.find_row().update(waits_for=reason, started_at=batch.started_at)
+        moved = {} if reason else {"started_at": batch.started_at}
+        lease.find_row().update(waits_for=reason, **moved)
         events.publish(batch.operation_id)
 
 
@@ -110,4 +115,4 @@ def _describe(holder: Holder, batch: Batch) -> str:
             return name if is_seen else "an isolated benchmark that you may not see"
     kind = holder.kind if holder.kind in Operation.Kind.values else "unknown"
     isolated = "isolated " if holder.alone else ""
-    return f"the {isolated}{kind} operation {holder.operation} of the site {holder.site}, process {holder.process},"
+    return f"the {isolated}{kind} operation {holder.operation} in the process {holder.process} of {holder.site}"

@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
@@ -76,7 +77,7 @@ def perform_batch(batch_id: int, *, owner: str, on_tick: Callable[[], None] | No
     batch = claim(batch_id, owner) or claim_backup(batch_id, owner)
     if batch is None:
         return False
-    began, kind, outcome = time.monotonic(), batch.operation.kind, FAILED
+    began, claimed_at, kind, outcome = time.monotonic(), batch.started_at, batch.operation.kind, FAILED
     facts = {"operation": str(batch.operation_id), "batch": batch.ordinal, "worker": batch.lease_owner}
     try:
         with at_work(**facts), _span(f"batch {kind}", facts):  # names the batch in every log line
@@ -85,7 +86,8 @@ def perform_batch(batch_id: int, *, owner: str, on_tick: Callable[[], None] | No
                 conclude(batch.operation)
         outcome = left
     finally:
-        count_batch(kind, outcome, time.monotonic() - began)
+        waited = batch.started_at - claimed_at if batch.started_at and claimed_at else timedelta()
+        count_batch(kind, outcome, time.monotonic() - began - waited.total_seconds())
     return True
 
 
@@ -99,6 +101,9 @@ def _perform(batch: Batch, on_tick: Callable[[], None] | None) -> str:
                 raise RuntimeError(f"The handler of {batch.operation} ended without committing {batch}.")
     except Stopped:
         log.info("%s stopped: cancelled, or taken over by another worker.", batch)
+        return STOPPED
+    except SystemExit:  # a second signal, which RQ would log as a failed job
+        _end_attempt(batch, "The worker was stopped during this batch.")
         return STOPPED
     except UnfitWorkerError as error:
         _release_batch(batch, lease, error, unfit_workers=add_key("unfit_workers", batch.lease_owner, str(error)))

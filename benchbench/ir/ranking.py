@@ -1,4 +1,4 @@
-"""Rankings from vectors and scores: order, exact re-scoring, collapse to documents, threshold, cut and fusion."""
+"""Rankings of vectors and scores: order, re-scoring, recall, collapse to documents, threshold, cut and fusion."""
 
 from __future__ import annotations
 
@@ -62,6 +62,28 @@ def score_pairs(vectors: NDArray[np.float32], query: NDArray[np.float32]) -> Sco
         block = slice(start, start + COLUMNS_AT_ONCE)
         scores += np.einsum("md,d->m", rows[:, block], columns[block])
     return scores
+
+
+def recall(
+    retrieved: ScoredList, truth: ScoredList, k: int, *, of_same_set: bool = True, same_scores: bool = True
+) -> float | None:
+    """Return the share of the exact list's first `k` that an approximate list has among its first `k`; None if empty.
+
+    Both have the same scores. A chunk counts if its score reaches that of the last exact one, so equally near chunks
+    are interchangeable. The two may be searches of different sets, because a strategy that continues below another
+    document sees other, perhaps nearer, chunks. Then a nearer chunk must be in the exact list as well.
+    Without `same_scores`, a chunk counts by its score in the exact list.
+    """
+    expected = min(k, len(truth))
+    if not expected:
+        return None
+    first = retrieved.head(k)
+    counts = first.scores >= truth.scores[expected - 1]
+    if not same_scores:
+        counts = np.isin(first.ids, truth.ids[truth.scores >= truth.scores[expected - 1]])
+    if not of_same_set:
+        counts &= np.isin(first.ids, truth.ids) | (first.scores == truth.scores[expected - 1])
+    return min(int(np.sum(counts)), expected) / expected
 
 
 def collapse(documents: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -37,6 +37,7 @@ class Loss(StrEnum):
     FILTERED = "excluded by filter"
     NO_SHARED_WORD = "no shared word"
     NOT_REACHED = "not reached by strategy"
+    MISSED = "missed by approximate search"
     BELOW_FIRST_STAGE = "below first-stage depth"
     BELOW_FUSED = "below fused depth"
     BELOW_RERANK_DEPTH = "below rerank depth"
@@ -88,7 +89,7 @@ def triage(
 
     `lists` are the query's stored lists by stage key, best first, with the document of each chunk in place of the
     chunk; a reranked list has its `threshold_scores` if the run has a threshold. Raises KeyError for a missing list: a
-    failed query cannot be triaged.
+    failed query cannot be triaged. Only with the lists of the run's `exact_keys` is a document `MISSED`.
     """
     trace = _Trace.from_lists(run, lists)
     ordered = sorted(relevant, key=lambda document: (-document.grade, document.document))
@@ -167,6 +168,7 @@ class _Trace:
     passed: ScoredList
     final: ScoredList
     exhausted: Loss | None  # why no search would have found more had it been asked for more; None where one would have
+    nearest: frozenset[int]  # the documents that exact search has within the depth of an approximate one
 
     @classmethod
     def from_lists(cls, run: RunPlan, lists: Mapping[str, ScoredList]) -> _Trace:
@@ -176,7 +178,9 @@ class _Trace:
         passed = cut(ranked, unit_scores=unit_scores, threshold=run.threshold, top_k=len(ranked))
         first = [stage for stage in run.stages if isinstance(stage, Search)]
         ended = all(len(lists[stage.key]) < stage.depth for stage in first)
-        return cls(run, stages, passed, passed.head(run.top_k), _explain_ending(first, ended))
+        exact = [lists[key].head(run.candidates).ids for key in run.exact_keys if key in lists]
+        nearest = frozenset(document for ids in exact for document in ids.tolist())
+        return cls(run, stages, passed, passed.head(run.top_k), _explain_ending(first, ended), nearest)
 
     def find_final(self, document: int) -> Standing:
         return _find_standing(FINAL, self.final, self.run.top_k, document)
@@ -207,6 +211,8 @@ def _find_loss(run: RunPlan, trace: _Trace, standings: Mapping[str, Standing], d
     fuse = next((stage for stage in reversed(run.stages) if isinstance(stage, FuseStage | MergeStage)), None)
     rerank = next((stage for stage in run.stages if isinstance(stage, RerankStage)), None)
     if not any(standings[stage.key].is_read for stage in first):
+        if document in trace.nearest:
+            return Loss.MISSED
         is_nowhere = all(standings[stage.key].rank is None for stage in first)
         return trace.exhausted if trace.exhausted and is_nowhere else Loss.BELOW_FIRST_STAGE
     if fuse and not standings[fuse.key].is_read:

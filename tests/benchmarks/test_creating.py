@@ -190,6 +190,13 @@ def test_the_report_names_the_index_that_was_searched(library):
     assert "completed, index keywords" in render_text(Benchmark.objects.get())
 
 
+def test_preview_warns_of_approximation_below_the_depth(library):
+    approximate = ["compressed(rescore=20)", "hnsw(ef_search=20)", "compressed(rescore=300)"]
+    one, other = preview(library, {"ann": approximate, "candidates": [100]}).warnings
+    assert "compressed(rescore=20): a query needs 100 chunks" in one
+    assert "hnsw(ef_search=20) finds at most 20 chunks" in other
+
+
 def test_preview_warns_when_rerank_depth_limits_measured_results(library):
     matrix = {"use_reranker": [False, True], "rerank_depths": [5, 15, 20], "k_values_for_metrics": [5, 20]}
     (warning,) = preview(library, matrix).warnings

@@ -19,8 +19,9 @@ from apps.retrieval.search.arms import find_missing_arm, make_arm
 from apps.retrieval.search.open_indexes import open_index
 from apps.retrieval.stores.faiss_store import FaissStore
 from benchbench.errors import UnfitWorkerError
-from benchbench.ir.planning.ann import Ann, recall
+from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.matrix import MatrixError
+from benchbench.ir.ranking import recall
 from tests.benchmarks.approximated import benchmark_of, rankings_of, run_matrix, run_of, work_one
 from tests.benchmarks.conftest import make_library
 from tests.retrieval.arms import require_installed

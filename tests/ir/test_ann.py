@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from benchbench.ir.planning.ann import Ann, AnnError, recall
+from benchbench.ir.planning.ann import Ann, AnnError
+from benchbench.ir.ranking import recall
 from benchbench.ir.records import ScoredList
 from benchbench.reading.kinds import split_calls
 
@@ -87,6 +88,35 @@ class TestShortfall:
     @pytest.mark.parametrize("text", ["exact", "hnsw(ef_search=100)", "hnsw(iterative=relaxed)", "ivfflat"])
     def test_others_may_fill_it(self, text):
         assert Ann.parse(text).describe_shortfall(100) == ""
+
+    @pytest.mark.parametrize("text", ["compressed(rescore=20)", "hnsw(ef_search=100, rescore=20)"])
+    def test_rescoring_above_depth_alone_has_an_effect(self, text):
+        assert Ann.parse(text).describe_shortfall(20) == ""
+        assert "rescore has no effect: raise it above 100, or leave it out." in Ann.parse(text).describe_shortfall(100)
+
+    @pytest.mark.parametrize("text", ["compressed", "compressed(rescore=0)", "faiss:hnsw(storage=int8)"])
+    def test_default_rescoring_needs_no_remedy(self, text):
+        assert Ann.parse(text).describe_shortfall(1000) == ""
+
+    @pytest.mark.parametrize(
+        ("text", "limits"),
+        [
+            ("exact", []),
+            ("pgvector:exact", []),
+            ("hnsw", ["ef_search"]),
+            ("hnsw(ef_search=1000)", []),
+            ("hnsw(storage=binary)", ["ef_search", "rescore"]),
+            ("ivfflat(dimensions=32)", ["probes", "rescore"]),
+            ("ivfflat(lists=5, probes=5)", []),
+            ("chromadb:hnsw", ["ef_search"]),
+            ("faiss:ivfpq", ["probes", "m"]),
+            ("lancedb:ivfpq", ["m"]),
+            ("compressed", ["rescore"]),
+            ("compressed(precision=float32)", []),
+        ],
+    )
+    def test_limits_are_what_can_find_more(self, text, limits):
+        assert Ann.parse(text).list_limits() == limits
 
 
 class TestRecall:

@@ -77,6 +77,20 @@ def test_short_dense_list_reports_missing_documents_as_not_reached():
     assert losses(Configuration(top_k=3, ann="hnsw"), {"dense": ranked(20, 21)}, 1) == [Loss.BELOW_FIRST_STAGE]
 
 
+def test_approximate_search_misses_what_exact_search_has():
+    approximate = Configuration(top_k=2, ann="hnsw")
+    (run,) = plan([("run", approximate)]).runs
+    found = {run.final: ranked(20, 30)}
+
+    def find_loss(exact):
+        return triage(run, found | dict(zip(run.exact_keys, exact, strict=False)), [Relevant(1, 1)], k=1)[0].loss
+
+    assert find_loss([ranked(20, 10)]) == Loss.MISSED
+    assert find_loss([ranked(20, 30, 10)]) == Loss.BELOW_FIRST_STAGE, "exact search has it below the depth too"
+    assert find_loss([]) == Loss.BELOW_FIRST_STAGE, "the exact list is not stored"
+    assert plan([("run", Configuration(top_k=2))]).runs[0].exact_keys == []
+
+
 def test_documents_that_were_found_have_standings_too():
     (run,) = plan([("run", Configuration(top_k=2))]).runs
     found = find_standings(run, {run.final: ranked(20, 10, 11)}, [1, 2, 3])

@@ -1,5 +1,6 @@
 """What a worker finds on its queues, what of that it runs, and that it stops where it is told to."""
 
+import os
 import pickle
 import signal
 import sys
@@ -17,8 +18,9 @@ from rq.serializers import DefaultSerializer
 from apps.operations import queueing
 from apps.operations.handlers import HANDLERS, Handler
 from apps.operations.management.commands.worker import Command, QueueWorker, Stop
+from apps.operations.workers.pool import Pool
 from tests.faults.planting import POINTS
-from tests.operations.conftest import start_adding
+from tests.operations.conftest import start_adding, until
 
 
 class Touching:
@@ -52,12 +54,28 @@ def test_worker_runs_no_unknown_functions(queue, tmp_path):
     assert "Refused the unknown job os.mkdir" in str(job.latest_result().exc_string)
 
 
-def test_burst_works_batches_whose_jobs_were_lost(queue, handler):
+def test_burst_works_batches_whose_jobs_were_lost(queue, handler, caplog):
     operation = start_adding({"number": 1})
     queue.empty()
     work()
     operation.refresh_from_db()
     assert operation.status == "completed"
+    assert "Enqueued 1 batch on default, which had no job or took long." in caplog.messages
+
+
+def test_pool_reports_that_it_ended_a_worker(transactional_db, settings):
+    settings.BENCHBENCH_LEASE_SECONDS = 0
+    released: list[str] = []
+
+    def hang(burst: bool) -> None:
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+    pool = Pool(["default"], serve=hang, release=lambda pid, note, sentence: released.append(sentence))
+    pool.start_worker()
+    until(lambda: pool.reap_workers() or released)
+    assert released == [
+        "The worker's process did not respond during this batch, so its pool ended it; its log has the traceback."
+    ]
 
 
 def test_it_unpickles_nothing(queue, tmp_path):

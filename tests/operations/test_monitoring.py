@@ -16,14 +16,18 @@ from django.contrib.auth.models import Permission, User
 from django.db import connection
 from django.test import Client, override_settings
 from django.urls import reverse
+from django.utils.html import strip_tags
 from prometheus_client.parser import text_string_to_metric_families
 from pythonjsonlogger.json import JsonFormatter
 
 from apps.operations import metrics as counters
 from apps.operations import queueing, working
+from apps.operations.launching import start_operation
 from apps.operations.leasing import claim
+from apps.operations.models import Operation, Priority
 from benchbench.errors import BenchbenchError
 from benchbench.logs import FORMATTERS, WithOperation
+from tests.factories import make_collection, make_dataset, make_mapping
 from tests.operations.conftest import start_adding
 from tests.proxy.conftest import COMPOSE
 
@@ -136,6 +140,15 @@ class TestWorkers:
         assert f"/operation/{operation.pk}/change/" in page
         assert "Its code is older than the tables." in page
 
+    def test_workers_page_names_work_that_waits(self):
+        mapping = make_mapping(make_dataset(), make_collection(), name="on the shelf")
+        parts: Any = {"subject_id": mapping.pk, "batches": [({}, 1)], "priority": Priority.HIGH}
+        operation = start_operation(Operation.Kind.RESOLVE, **parts)
+        assert claim(operation.batches.get().pk, "here:1") is not None
+        operation.batches.update(waits_for="Waits for the host here.")
+        page = " ".join(strip_tags(self.look(User.objects.create_superuser("boss"))).split())
+        assert "resolve on the shelf, batch 0 Waits for the host here. high" in page
+
     def test_workers_page_hides_operations_the_user_cannot_view(self):
         staff = User.objects.create_user("staff", is_staff=True)
         client = Client()
@@ -160,6 +173,17 @@ def lines() -> Iterator[io.StringIO]:
     logging.getLogger().addHandler(handler)
     yield written
     logging.getLogger().removeHandler(handler)
+
+
+def test_second_stop_signal_gives_the_batch_back(transactional_db, monkeypatch):
+    def stop(*_: Any) -> None:
+        raise SystemExit
+
+    monkeypatch.setattr(working, "load_handler", lambda _: SimpleNamespace(perform=stop))
+    batch = start_adding({}).batches.get()
+    assert working.perform_batch(batch.pk, owner="me")
+    batch.refresh_from_db()
+    assert (batch.state, batch.error) == ("pending", "The worker was stopped during this batch.")
 
 
 def test_a_batch_is_counted_and_named_in_the_log(lines, transactional_db, monkeypatch):

@@ -20,9 +20,10 @@ from django.utils import timezone
 
 from apps.collections.models import Collection
 from apps.operations import queueing
-from apps.operations.hosts import list_holders, lock_host
+from apps.operations.hosts import Holder, list_holders, lock_host, note_holder
 from apps.operations.launching import cancel_operation, start_operation
 from apps.operations.leasing import claim
+from apps.operations.metrics import load_counts
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.progress import build_common_fields, compute_progress
 from apps.operations.waiting import REPORT_SECONDS, describe_wait
@@ -171,8 +172,8 @@ def test_wait_reason_names_the_other_sites_operation(handler, work, other_site, 
         until(lambda: describe_wait(other))
         said = describe_wait(other)
     assert said == (
-        f"Waits for the host {HOST}: the isolated benchmark operation 5f0d of the site bench.example.com (database "
-        "other), process 4242, has run alone on it since 2026-01-19T12:00:00Z."
+        f"Waits for the host {HOST}: the isolated benchmark operation 5f0d in the process 4242 of bench.example.com "
+        "(database other) has run alone on it since 2026-01-19T12:00:00Z."
     )
     assert said in caplog.text
     assert build_common_fields(other)["waiting_for"] == said
@@ -180,6 +181,23 @@ def test_wait_reason_names_the_other_sites_operation(handler, work, other_site, 
     until(lambda: other.batches.get().state == "done")
     until(lambda: not list_holders())  # the batch is done before its process lets go of the host
     assert not list(Path(settings.BENCHBENCH_LOCK_DIR).glob("benchbench-holder-*")), "what the killed process left"
+
+
+def test_waiting_is_not_time_of_the_batch(handler, work):
+    timed, begun = start(alone=True), time.monotonic()
+    counter = ("benchbench_batch_seconds_sum", timed.kind)
+    before = load_counts().get(counter, 0)
+    holder = Holder("bench.example.com", "benchmark", "5f0d", 4242, "2026-01-19T12:00:00Z", False)
+    with lock_host(alone=False, wait=time.sleep), note_holder(holder):
+        work(timed)
+        until(lambda: describe_wait(timed))
+        assert str(describe_wait(timed)).endswith(
+            "Running on it: the benchmark operation 5f0d in the process 4242 of bench.example.com, since "
+            "2026-01-19T12:00:00Z."
+        )
+        waited = time.monotonic() - begun
+    until(lambda: load_counts().get(counter, 0) > before)
+    assert load_counts()[counter] - before < waited
 
 
 @pytest.mark.parametrize("signal", [signal.SIGKILL, signal.SIGSTOP])

@@ -24,7 +24,7 @@ from apps.results.comparison.describing import add_queries, compare_slices, list
 from apps.results.exporters import outcomes
 from apps.results.exporters.outcomes import ExportError
 from apps.results.exporters.scatter import Point, draw_scatter
-from apps.results.exporters.tables import format_scores
+from apps.results.exporters.tables import FIGURE_COLUMNS, format_scores
 from apps.results.exporting import EXPORTERS, export, export_to
 from apps.results.templatetags.benchbench import interval, signed
 from apps.results.triage.queries import load_evaluation
@@ -187,6 +187,25 @@ def test_far_apart_times_have_round_ticks():
     assert [text for _, text in scatter.rows] == ["0.3", "0.4", "0.5", "0.6", "0.7"]
     assert scatter.dots[0].x == scatter.columns[0][0]
     assert draw_scatter([]) is None
+
+
+def test_csv_has_percentiles_approximation_and_load(exported):
+    run = exported.runs.get(run_order=1)
+    run.timing |= {
+        "percentiles": {"search_ms": {"p50": 1.5, "p95": 2.5}, "total_ms": {"p50": 3.5, "p95": 4.5, "p99": 5.5}},
+        "open_loop": {"offered": 50, "achieved": 48.5, "unsent": 2, "latency_ms": {"p50": 6.5, "p95": 7.5, "p99": 8.5}},
+    }
+    loss = {"measure": "nDCG@10", "approximate": 0.8, "exact": 0.81, "cost": 0.01}
+    recalls = [{"k": k, "mean": mean} for k, mean in ((10, 0.9), (100, 0.7))]
+    losses = {run.evaluations.get().truth_hash: loss}
+    run.provenance |= {"ann": {"bytes": 4096, "recall": recalls, "losses": losses, "ndcg": loss}}
+    run.save()
+    row, other, *_ = csv.DictReader(io.StringIO(whole(exported, "csv")))
+    figures = {name: row[name] for name in FIGURE_COLUMNS}
+    assert list(figures.values()) == [
+        *("1.5", "2.5", "", "3.5", "4.5", "5.5", "0.9", "0.7", "0.01", "4096", "50", "48.5", "2", "6.5", "7.5", "8.5")
+    ]
+    assert {other[name] for name in FIGURE_COLUMNS} == {""}
 
 
 def test_impossible_export_raises_an_explanation(exported):

@@ -57,6 +57,11 @@ def test_dry_run_names_what_is_then_deleted(ended: Benchmark, kept: None) -> Non
     assert due() == {}
 
 
+def test_prune_names_one_day(ended: Benchmark, settings: Any) -> None:
+    settings.BENCHBENCH_KEEP_RANKINGS_DAYS = 1
+    assert "older than 1 day," in output_of("prune", "--dry-run")
+
+
 class TestProtectedRankings:
     @pytest.fixture(autouse=True)
     def rows(self, kept: None, ended: Benchmark) -> None:

@@ -21,8 +21,12 @@ from apps.collections.records import DocumentRecord
 from apps.datasets.records import JudgmentRecord, QueryRecord
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
+from apps.results.triage.causes import count_causes
+from apps.results.triage.lost_documents import triage_of
+from apps.results.triage.paths import build_paths
 from apps.results.triage.queries import load_evaluation
 from apps.results.triage.triaging import RunLosses, list_lost_documents, load_judgments, load_losses
+from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.triage import Loss, find_standings
 from tests.benchmarks.conftest import ENCODER, import_all, make_library
 from tests.created import run_benchmark
@@ -94,6 +98,24 @@ class TestEveryCause:
     def test_found_too_low_or_below_the_depth(self, shelf):
         found = self.causes(shelf({"a1": 1, "a4": 1, "f1": 1}), top_k_values=[4])
         assert found == {"a4": Loss.BELOW_K, "f1": Loss.BELOW_FIRST_STAGE}
+
+    def test_missed_by_approximate_search(self, shelf):
+        mapping = shelf({"a1": 1, "a2": 1, "f1": 1})
+        matrix = {"search_modes": ["dense"], "top_k_values": [4], "ann": ["hnsw(ef_search=1)"]}
+        (run,) = finish(mapping, matrix).runs.all()
+        assert documents_lost(run) == {("q", "a2"): Loss.MISSED, ("q", "f1"): Loss.BELOW_FIRST_STAGE}
+        causes = count_causes(losses(run), Configuration.from_dict(run.config))
+        remedies = {
+            Loss.MISSED: "Raise ef_search of hnsw(ef_search=1), or use exact search.",
+            Loss.BELOW_FIRST_STAGE: "Raise candidates, and with them ef_search of hnsw(ef_search=1).",
+        }
+        assert {row.cause: row.remedy for row in causes} == remedies
+        rows = triage_of(run).list_documents(range(2))
+        assert {row.loss: row.remedy for row in rows} == remedies
+        grades = dict.fromkeys(mapping.resolutions.values_list("document", flat=True), 1)
+        paths = build_paths(run.query_results.get(), grades, hits=[], limit=9)
+        told = "Exact search has it among its first 4 chunks, but hnsw(ef_search=1) missed it."
+        assert [path.sentence for path in paths.lost if path.reference == "a2"] == [told]
 
     def test_cut_by_the_threshold(self, shelf):
         found = self.causes(shelf({"a1": 1, "a4": 1}), top_k_values=[7], score_thresholds=[0.5])

@@ -17,7 +17,8 @@ from django.db import connection
 
 from apps.retrieval.search import exact
 from benchbench.ir.planning.ann import STORES as METHODS
-from benchbench.ir.planning.ann import Ann, recall
+from benchbench.ir.planning.ann import Ann
+from benchbench.ir.ranking import recall
 from tests.retrieval.arms import LEARNS, WIDEST, Arm, Vectors, lack_of, unit, version_of
 
 ROOT = Path(__file__).parents[2]

@@ -20,7 +20,8 @@ from apps.retrieval.search.pgvector import (
     name_ann_index,
 )
 from apps.retrieval.search.vectors import VectorsError
-from benchbench.ir.planning.ann import Ann, recall
+from benchbench.ir.planning.ann import Ann
+from benchbench.ir.ranking import recall
 from tests.retrieval.conftest import COUNT, DIMENSION, dense
 
 pytestmark = pytest.mark.django_db

@@ -10,7 +10,8 @@ from apps.retrieval.search.arms import make_arm
 from apps.retrieval.search.exact import find_nearest
 from apps.retrieval.search.open_indexes import open_index
 from apps.retrieval.search.pgvector import AnnIndexError, explain
-from benchbench.ir.planning.ann import Ann, recall
+from benchbench.ir.planning.ann import Ann
+from benchbench.ir.ranking import recall
 from tests.retrieval.arms import WIDEST, require_installed
 from tests.retrieval.conftest import COUNT
 

@@ -24,6 +24,7 @@ from apps.results.triage.by_slice import RunSlices, load_run_slices
 from apps.results.triage.causes import CAUSES, CauseRow, count_causes
 from apps.results.triage.lost_documents import LostRow, triage_of
 from benchbench.access import visible
+from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.triage import Loss
 
 LOSSES = [loss.value for loss in CAUSES]
@@ -177,7 +178,7 @@ class Triage(RunResource):
             lost_documents=triage.count(),
             untraced_queries=losses.untraced,
             is_current=losses.is_current,
-            causes=count_causes(losses),
+            causes=count_causes(losses, Configuration.from_dict(run.config)),
         )
 
     @get("/triage/documents", LostDocumentPage, LostDocumentQuery, refuses=[409])

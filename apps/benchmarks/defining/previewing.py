@@ -85,7 +85,9 @@ def preview(
         builds=_list_builds(planned, used),
         indexes=sorted({str(index) for index in used.values()}),
         resident_bytes=_count_bytes(planned, used),
-        warnings=_list_warnings(configurations, max(parsed.k_values_for_metrics)) + filter_warnings(mapping, version),
+        warnings=_list_warnings(configurations, max(parsed.k_values_for_metrics))
+        + _list_shortfalls(configurations)
+        + filter_warnings(mapping, version),
         explanation=planned.explain(queries),
     )
 
@@ -109,6 +111,12 @@ def _list_warnings(configurations: Sequence[Configuration], max_k: int) -> list[
         f"{runs} only the {' or '.join(map(str, shallow))} chunks per query that the reranker reads. Measures at a "
         f"larger k see no further results: use a rerank depth of {max_k}."
     ]
+
+
+def _list_shortfalls(configurations: Sequence[Configuration]) -> list[str]:
+    """Return a sentence for each approximate setting that is too narrow for the depth of a run."""
+    searches = [(run.ann, run.effective_candidates) for run in configurations if run.uses_vectors]
+    return [*filter(None, (Ann.parse(ann).describe_shortfall(depth) for ann, depth in dict.fromkeys(searches)))]
 
 
 def _list_builds(planned: Plan, indexes: MappingType[str | None, Index]) -> list[str]:

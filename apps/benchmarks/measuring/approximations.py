@@ -21,10 +21,10 @@ from apps.retrieval.models import Index
 from apps.retrieval.strategies import get_strategy
 from benchbench.decimals import counted, signed
 from benchbench.ir.measures import EmptyQueries, GradedRankings, Measure, evaluate, mean
-from benchbench.ir.planning.ann import Ann, recall
+from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.plan import Plan, RunPlan
 from benchbench.ir.planning.stages import DenseStage
-from benchbench.ir.ranking import collapse
+from benchbench.ir.ranking import collapse, recall
 from benchbench.ir.records import ScoredList
 
 Facts = dict[str, Any]

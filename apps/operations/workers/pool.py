@@ -40,6 +40,7 @@ class Pool(WorkerPool):
         self._serve, self._release = serve, release
         self._boards: dict[str, Board] = {}
         self._killed = False  # the last worker failed
+        self._hung: set[str] = set()  # the workers that this pool ended
         self._seen: dict[str, tuple[int, int]] = {}  # by worker: its beats, and the number of checks without a new one
 
     def get_worker_process(self, name: str, burst: bool, *_: Any, **__: Any) -> BaseProcess:
@@ -50,6 +51,7 @@ class Pool(WorkerPool):
     def reap_workers(self) -> None:
         for data in list(self.worker_dict.values()):
             if self._hangs(data):
+                self._hung.add(data.name)
                 _kill(data)
         super().reap_workers()
 
@@ -66,12 +68,13 @@ class Pool(WorkerPool):
         if not code:
             return
         self._killed = True
-        cause = f"signal {signal.Signals(-code).name}" if code < 0 else f"status {code}"
+        cause = f"ended with signal {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
+        ending = f"{cause} during this batch; it may have run out of memory. Check its log."
+        if worker_data.name in self._hung:
+            ending = "did not respond during this batch, so its pool ended it; its log has the traceback."
         overdue = board.read()[1] < time.monotonic()
         note = board.note() if overdue else {}
-        sentence = note.get("sentence") or (
-            f"The worker's process ended with {cause} during this batch; it may have run out of memory. Check its log."
-        )
+        sentence = note.get("sentence") or f"The worker's process {ending}"
         log.error("The worker %d is replaced. %s", worker_data.pid, sentence)
         try:
             self._release(worker_data.pid, note, sentence)

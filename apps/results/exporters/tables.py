@@ -3,9 +3,11 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
+from apps.benchmarks.measuring.approximations import build_ann
 from apps.benchmarks.measuring.evaluating import load_truth
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.running.rankings import CALLS, TIMINGS
@@ -21,23 +23,46 @@ RUN_COLUMNS = (
     *("run_id", "run_order", "label", "config_hash", "status", "error"),
     *("failed_queries", "query_count", "unranked", "dataset_version", "weighting"),
 )
+PERCENTILES, TIMED, LOAD = ("p50", "p95", "p99"), ("search", "total"), ("offered", "achieved", "unsent")
+FIGURE_COLUMNS = (
+    *(f"{stage}_{percentile}_ms" for stage in TIMED for percentile in PERCENTILES),
+    *("ann_recall", "ann_recall_at_depth", "ann_ndcg_loss", "ann_index_bytes"),
+    *LOAD,
+    *(f"latency_{percentile}_ms" for percentile in PERCENTILES),
+)
 QUERY_COLUMNS = ("run_id", "run_order", "label", "dataset_version", "query_key", "query_text", "status", "error")
 
 
 def write_runs(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
-    """Write one row per run, in run order: configuration, means, milliseconds per query, error."""
+    """Write one row per run, in run order: configuration, means, milliseconds per query, FIGURE_COLUMNS, error."""
     rows = load_leaderboard(benchmark, version=version).in_run_order
     keys = list_keys(row.run.config for row in rows)
     stages = list(TIMINGS)
     counts = {key: evaluation.query_count for key, evaluation in load_evaluations(benchmark, version=version).items()}
-    yield render_line([*RUN_COLUMNS, *keys, *benchmark.measures, *stages, "execution"])
+    yield render_line([*RUN_COLUMNS, *keys, *benchmark.measures, *stages, "execution", *FIGURE_COLUMNS])
     for row in rows:
         run = row.run
         facts = [str(run.pk), run.run_order, run.label, run.config_hash, run.status, run.error_message]
         facts += [run.failed_queries, counts.get(run.pk), row.unranked, version.number, benchmark.weighting]
         config = [run.config.get(key) for key in keys]
         times = [*map(run.timing.get, stages), find_execution(benchmark, row.ms)]
-        yield render_line([*facts, *config, *map(row.final.get, benchmark.measures), *times])
+        figures = _list_figures(run, row.truth)
+        yield render_line([*facts, *config, *map(row.final.get, benchmark.measures), *times, *figures])
+
+
+def _list_figures(run: Run, truth: str) -> list[Any]:
+    """Return the values of FIGURE_COLUMNS; None where they do not apply.
+
+    They are percentiles of single searches, the comparison with exact search, and the open loop.
+    """
+    times, loop, ann = run.timing.get("percentiles", {}), run.timing.get("open_loop", {}), build_ann(run, truth) or {}
+    recalls = [share["mean"] for share in ann.get("recall", ())] or [None]
+    return [
+        *(times.get(f"{stage}_ms", {}).get(percentile) for stage in TIMED for percentile in PERCENTILES),
+        *(recalls[0], recalls[-1], ann.get("ndcg", {}).get("cost"), ann.get("bytes")),
+        *map(loop.get, LOAD),
+        *map(loop.get("latency_ms", {}).get, PERCENTILES),
+    ]
 
 
 def write_queries(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from apps.results.triage.triaging import RunLosses
+from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.triage import Loss
 
@@ -30,6 +31,7 @@ CAUSES = {
     ),
     Loss.NO_SHARED_WORD: Cause("No word in common", "Use hybrid search, which also uses vectors."),
     Loss.NOT_REACHED: Cause("Not reached by the strategy", "Raise doc_top_k or section_top_k, or use a flat index."),
+    Loss.MISSED: Cause("Missed by approximate search", "Use exact search."),
     Loss.BELOW_FIRST_STAGE: Cause("Below first-stage depth", "Raise candidates."),
     Loss.BELOW_FUSED: Cause("Below fused depth", "Raise candidates, or give more weight to the search that found it."),
     Loss.BELOW_RERANK_DEPTH: Cause("Below rerank depth", "Raise rerank_depths."),
@@ -42,8 +44,11 @@ CAUSES = {
 
 def find_remedy(loss: Loss, configuration: Configuration) -> str:
     """Return the remedy for a loss in a run of this configuration."""
-    if loss == Loss.BELOW_FIRST_STAGE and configuration.uses_vectors and configuration.ann != "exact":
-        return "Raise candidates, or let the approximate search look at more."
+    if configuration.uses_vectors and (limits := " or ".join(Ann.parse(configuration.ann).list_limits())):
+        if loss == Loss.MISSED:
+            return f"Raise {limits} of {configuration.ann}, or use exact search."
+        if loss == Loss.BELOW_FIRST_STAGE:
+            return f"Raise candidates, and with them {limits} of {configuration.ann}."
     if loss == Loss.BELOW_K and configuration.use_reranker:
         return "Neither the search nor the reranker ranks it high: try other models."
     return CAUSES[loss].remedy
@@ -63,6 +68,7 @@ def describe_loss(loss: Loss, configuration: Configuration, *, k: int, before: i
         Loss.FILTERED: "A filter, of the query or of the run, excludes it.",
         Loss.NO_SHARED_WORD: "It shares no word with the query in the lexical index.",
         Loss.NOT_REACHED: "The strategy of the index did not select its document or its section.",
+        Loss.MISSED: f"Exact search has it among its first {candidates} chunks, but {configuration.ann} missed it.",
         Loss.BELOW_FIRST_STAGE: f"No search found it among its first {candidates} chunks"
         + (f"; its best rank is {before:,}." if before else "."),
         Loss.BELOW_FUSED: f"Fusion did not keep it among its first {candidates} chunks{was}.",
@@ -88,10 +94,10 @@ class CauseRow:
     queries: int
 
 
-def count_causes(losses: RunLosses) -> list[CauseRow]:
+def count_causes(losses: RunLosses, configuration: Configuration) -> list[CauseRow]:
     """Return a row for each cause of loss of a run, in the order of the stages."""
     return [
-        CauseRow(loss, CAUSES[loss].name, CAUSES[loss].remedy, counted.documents, counted.queries)
+        CauseRow(loss, CAUSES[loss].name, find_remedy(loss, configuration), counted.documents, counted.queries)
         for loss, counted in losses.tally.items()
     ]
 

@@ -83,8 +83,9 @@ def build_paths(result: QueryResult, grades: Mapping[int, int], *, hits: Iterabl
     if result.error:
         return Paths([], {}, False, 0)
     plan = build_stored_plan(run)
-    lists = plan and read_lists(run.benchmark, list_keys(plan), query_ids=[result.query_id]).get(result.query_id, {})
-    if plan is None or not lists or len(lists) < len(list_keys(plan)):
+    keys = [*list_keys(plan), *plan.exact_keys] if plan else []
+    lists = read_lists(run.benchmark, keys, query_ids=[result.query_id]).get(result.query_id, {}) if plan else {}
+    if plan is None or not lists.keys() >= {*list_keys(plan)}:
         missing = _find_lost(result, grades, k)
         return Paths(_describe_lost(result, missing[:limit], {}, {}), {}, False, len(missing))
     documents = load_documents(lists.values())

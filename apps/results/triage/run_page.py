@@ -72,7 +72,7 @@ def build_run_context(
         "is_narrowed": bool(text or cause or against),
         "rows": queries.load_query_rows(run, evaluation, page.object_list, columns, losses=losses, other_values=values),
         "losses": losses,
-        "causes": count_causes(losses) if losses else [],
+        "causes": count_causes(losses, Configuration.from_dict(run.config)) if losses else [],
         "cause": str(cause),
         "against": against,
         "refusals": refusals,

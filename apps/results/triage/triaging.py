@@ -152,9 +152,9 @@ def list_lost_documents(
     a query are not stored; a query without any stored list is left out.
     """
     keys = list_keys(plan)
-    for query_id, lists in stream_document_lists(run.benchmark, keys, query_ids=query_ids):
+    for query_id, lists in stream_document_lists(run.benchmark, [*keys, *plan.exact_keys], query_ids=query_ids):
         if query_id in judged.truth.grades:
-            is_complete = len(lists) == len(keys)
+            is_complete = lists.keys() >= {*keys}
             yield query_id, triage(plan, lists, judged.list_relevant(query_id), k=k) if is_complete else None
 
 
@@ -183,7 +183,7 @@ def _cache_key(run: Run, evaluation: Evaluation) -> str:
     mapping = run.benchmark.mapping
     moments = [moment.timestamp() if moment else 0 for moment in (run.completed_at, mapping.resolved_at)]
     states = (evaluation.truth_hash[:16], mapping.collection.fingerprint[:16])
-    return ":".join(map(str, ("losses", evaluation.pk, *states, *moments)))
+    return ":".join(map(str, ("lost", evaluation.pk, *states, *moments)))
 
 
 def _build_losses(run: Run, evaluation: Evaluation, plan: RunPlan, judged: JudgmentSet) -> RunLosses:

@@ -8,10 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from benchbench.errors import BenchbenchError
-from benchbench.ir.records import ScoredList
 from benchbench.reading.kinds import CallError, Kind, int_between, one_of, read_options
 from benchbench.reading.objects import format_value
 
@@ -192,45 +189,43 @@ class Ann:
         """Return a sentence if the settings are too narrow for a search for `depth` chunks, else ""."""
         depth = self.count_nominees(depth)
         if self.method != "hnsw" or self.store == "faiss" or self["ef_search"] >= depth:  # FAISS finds what it finds
-            return ""
+            return self._describe_rescoring(depth)
         if self.store == "chromadb":
             return (
                 f"{self}: ChromaDB raises ef_search to the {depth} chunks that a query needs: set it "
                 f"to {depth} or more."
             )
         if self["iterative"] != "off":
-            return ""
+            return self._describe_rescoring(depth)
         raising = f"raise ef_search to {depth}, or " if self._options["ef_search"].kind.holds(depth) else ""
         return (
             f"{self} finds at most {self['ef_search']} chunks per query because of ef_search, but "
             f"{depth} are needed: {raising}let it scan on (iterative=strict)."
         )
 
+    def _describe_rescoring(self, depth: int) -> str:
+        """Return a sentence if `rescore` is set and has no effect, else ""."""
+        rescore = dict(self.options).get("rescore")
+        if not rescore or rescore == self._options["rescore"].default or int(rescore) >= depth:
+            return ""
+        return (
+            f"{self}: a query needs {depth} chunks, and all of them are scored by their full vectors, so rescore has "
+            f"no effect: raise it above {depth}, or leave it out."
+        )
+
+    def list_limits(self) -> list[str]:
+        """Return the options that, raised, let it find more of what exact search finds; [] if none does."""
+        options = dict(self.options)
+        is_compressed = {options.get("storage"), options.get("precision")} - {None, "vector", "float32"}
+        limits = ["ef_search"] if "ef_search" in options else []
+        limits += ["probes"] if "probes" in options and self["probes"] < self["lists"] else []
+        limits += ["rescore"] if "rescore" in options and (is_compressed or options.get("dimensions")) else []
+        limits += ["m"] if self.method == "ivfpq" else []
+        return [name for name in limits if self._options[name].kind.holds(self[name] + 1)]
+
     @property
     def _options(self) -> Mapping[str, Option]:
         return STORES[self.store][self.method]
-
-
-def recall(
-    retrieved: ScoredList, truth: ScoredList, k: int, *, of_same_set: bool = True, same_scores: bool = True
-) -> float | None:
-    """Return the share of the exact list's first `k` that an approximate list has among its first `k`; None if empty.
-
-    Both have the same scores. A chunk counts if its score reaches that of the last exact one, so equally near chunks
-    are interchangeable. The two may be searches of different sets, because a strategy that continues below another
-    document sees other, perhaps nearer, chunks. Then a nearer chunk must be in the exact list as well.
-    Without `same_scores`, a chunk counts by its score in the exact list.
-    """
-    expected = min(k, len(truth))
-    if not expected:
-        return None
-    first = retrieved.head(k)
-    counts = first.scores >= truth.scores[expected - 1]
-    if not same_scores:
-        counts = np.isin(first.ids, truth.ids[truth.scores >= truth.scores[expected - 1]])
-    if not of_same_set:
-        counts &= np.isin(first.ids, truth.ids) | (first.scores == truth.scores[expected - 1])
-    return min(int(np.sum(counts)), expected) / expected
 
 
 def _resolve_method(store: Any, method: Any) -> tuple[str, str]:

@@ -105,7 +105,8 @@ class Matrix:
         configurations = self.list_configurations()
         if max_runs is not None and len(configurations) > max_runs:
             raise MatrixError(
-                f"The matrix makes {len(configurations)} runs; at most {max_runs} are allowed. Shorten a list.",
+                f"The matrix makes {len(configurations)} runs; at most {max_runs} are allowed (BENCHMARK_MAX_RUNS). "
+                "Shorten a list.",
                 field="matrix",
             )
         for run in configurations:
@@ -186,7 +187,8 @@ def _read(
     if not values:
         raise MatrixError(f"{key}: the list is empty; give a value, or leave the key out for the default.", field=key)
     if max_values is not None and len(values) > max_values:
-        raise MatrixError(f"{key}: {len(values)} values are more than the {max_values} allowed.", field=key)
+        allowed = f"the {max_values} allowed (BENCHMARK_MAX_VALUES_PER_AXIS)"
+        raise MatrixError(f"{key}: {len(values)} values are more than {allowed}. Shorten the list.", field=key)
     read: list[Any] = []
     for value in values:
         if not kind.holds(value):

@@ -70,6 +70,12 @@ class RunPlan:
         """Return the run's dense search, if any."""
         return next((stage for stage in self.stages if isinstance(stage, DenseStage)), None)
 
+    @property
+    def exact_keys(self) -> list[str]:
+        """Return the key of the exact list that belongs to each approximate one of the run: that of `Plan.truths`."""
+        dense = [stage for stage in self.stages if isinstance(stage, DenseStage) and stage.ann != "exact"]
+        return [replace(stage, ann="exact").key for stage in dense]
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:

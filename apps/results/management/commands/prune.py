@@ -8,6 +8,7 @@ from django.template.defaultfilters import filesizeformat
 from apps.operations.commands import UseCaseCommand
 from apps.results.retention.pruning import list_due, prune_for
 from apps.results.retention.sizes import load_sizes
+from benchbench.decimals import counted
 
 
 class Command(UseCaseCommand):
@@ -35,6 +36,6 @@ A worker does the same every hour. The bytes are estimates.
                 "deleted": deleted.get(policy.name),
             }
             outcome = f"would delete {number:,}" if options["dry_run"] else f"deleted {deleted[policy.name]:,}"
-            line = f"{outcome}, older than {policy.days} days, about {filesizeformat(size)}"
+            line = f"{outcome}, older than {counted(policy.days, 'day')}, about {filesizeformat(size)}"
             lines.append(f"{policy.name}: {line if policy.days else f'kept, since {policy.setting} is 0'}")
         self.report(facts, "\n".join(lines), as_json=options["json"])
