@@ -11,7 +11,6 @@ from apps.benchmarks.measuring.reading import (
     build_stored_plan,
     list_keys,
     load_documents,
-    name_documents,
     read_lists,
 )
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run, StageList
@@ -23,7 +22,7 @@ from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from apps.results.triage.causes import count_causes
 from apps.results.triage.lost_documents import triage_of
-from apps.results.triage.paths import build_paths
+from apps.results.triage.paths import build_paths, name_documents
 from apps.results.triage.queries import load_evaluation
 from apps.results.triage.triaging import RunLosses, list_lost_documents, load_judgments, load_losses
 from benchbench.ir.planning.configuration import Configuration

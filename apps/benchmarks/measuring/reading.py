@@ -164,7 +164,7 @@ def read_lists(
     A stage that failed for a query has no list.
     """
     lists: dict[int, Lists] = {}
-    for query_id, key, *stored in read_rows(_select_columns(_select_lists(benchmark, stage_keys, query_ids))):
+    for query_id, key, *stored in read_rows(_select_lists(benchmark, stage_keys, query_ids)):
         lists.setdefault(query_id, {})[key] = _build_scored_list(*stored)
     return lists
 
@@ -181,8 +181,8 @@ def stream_document_lists(
     listed = Chunk.objects.filter(pk__in=rows.annotate(chunk=Func("chunk_ids", function="unnest")).values("chunk"))
     pairs = np.array(list(read_rows(listed.order_by("pk").values_list("pk", "document_id"))), np.int64)
     chunk_ids, document_ids = np.ascontiguousarray(pairs.reshape(-1, 2).T)
-    values = _select_columns(rows.order_by("query_id"))
-    for query_id, rows_of_query in groupby(read_rows(values, streamed=True), key=lambda row: row[0]):
+    ordered = rows.order_by("query_id")
+    for query_id, rows_of_query in groupby(read_rows(ordered, streamed=True), key=lambda row: row[0]):
         lists = {key: _build_scored_list(*stored) for _, key, *stored in rows_of_query}
         yield (
             query_id,
@@ -190,23 +190,12 @@ def stream_document_lists(
         )
 
 
-def name_documents(lists: Lists, documents: Mapping[int, int]) -> Lists:
-    """Return the lists of a query with the document of each chunk in its place."""
-    return {
-        key: replace(one, ids=np.array([documents[chunk] for chunk in one.ids.tolist()], np.int64))
-        for key, one in lists.items()
-    }
-
-
 def _select_lists(
     benchmark: Benchmark, stage_keys: Collection[str], query_ids: Collection[int] | None
-) -> QuerySet[StageList]:
+) -> QuerySet[StageList, tuple[Any, ...]]:
     require_rankings(benchmark)
     lists = StageList.objects.filter(source__benchmark=benchmark, source__key__in=stage_keys, chunk_ids__isnull=False)
-    return lists if query_ids is None else lists.filter(query__in=query_ids)
-
-
-def _select_columns(lists: QuerySet[StageList]) -> QuerySet[StageList, tuple[Any, ...]]:
+    lists = lists if query_ids is None else lists.filter(query__in=query_ids)
     columns = map(_encode_column, ("chunk_ids", "scores", "threshold_scores"))
     return lists.values_list("query_id", "source__key", *columns)
 

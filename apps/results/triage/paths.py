@@ -1,8 +1,9 @@
 """The path of a document through the stages of a run, for one query."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import numpy as np
 from django.utils.text import Truncator
 
 from apps.benchmarks.measuring.reading import (
@@ -10,7 +11,6 @@ from apps.benchmarks.measuring.reading import (
     build_stored_plan,
     list_keys,
     load_documents,
-    name_documents,
     read_lists,
 )
 from apps.benchmarks.models import QueryResult
@@ -119,6 +119,14 @@ def build_paths(result: QueryResult, grades: Mapping[int, int], *, hits: Iterabl
         True,
         len(lost),
     )
+
+
+def name_documents(lists: Lists, documents: Mapping[int, int]) -> Lists:
+    """Return the lists of a query with the document of each chunk in its place."""
+    return {
+        key: replace(one, ids=np.array([documents[chunk] for chunk in one.ids.tolist()], np.int64))
+        for key, one in lists.items()
+    }
 
 
 def _find_lost(result: QueryResult, grades: Mapping[int, int], k: int) -> list[tuple[int, int]]:
