@@ -182,7 +182,8 @@ def _store(collection: Collection, records: list[DocumentRecord], report: Import
     )
     moved = {record.external_id: record for record in changed if sections[record.external_id] != list(record.sections)}
     documents = Document.objects.filter(uuid__in=[uuids[external_id] for external_id in moved]).only("external_id")
-    _store_sections([(document, moved[document.external_id]) for document in documents])
+    replaced = [document for document in documents if sections[document.external_id]]
+    _store_sections([(document, moved[document.external_id]) for document in documents], replaced)
 
 
 def _create(collection: Collection, records: Sequence[DocumentRecord]) -> dict[str, UUID]:
@@ -219,11 +220,9 @@ def _load_sections(documents_by_id: dict[str, Document]) -> dict[str, list[Secti
     return sections
 
 
-def _store_sections(moved: Sequence[tuple[Document, DocumentRecord]]) -> None:
-    """Replace the sections of documents. Equal ones are not replaced, because chunks refer to them."""
-    if not moved:
-        return
-    Section.objects.filter(document__in=[document for document, _ in moved]).delete()
+def _store_sections(moved: Sequence[tuple[Document, DocumentRecord]], replaced: Sequence[Document]) -> None:
+    """Store the sections of documents, and delete the old ones of those `replaced`. Chunks refer to equal ones."""
+    Section.objects.filter(document__in=replaced).delete()
     Section.objects.bulk_create(
         Section(document=document, ordinal=ordinal, **asdict(section))
         for document, record in moved

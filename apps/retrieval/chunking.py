@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from django.db import connection, transaction
@@ -16,6 +17,7 @@ from apps.retrieval.models import ChunkSet
 from apps.retrieval.search.holding import find_locked_set
 from apps.retrieval.strategies import TREES, get_strategy, select_chunk_parameters
 from apps.retrieval.strategies.base import Piece
+from benchbench.database.binary import batched
 
 DOCUMENTS_AT_ONCE = 1000
 COPY_CHUNKS = (
@@ -123,16 +125,27 @@ def store_pieces(chunk_set: ChunkSet, rows: Sequence[tuple[Any, ...]], links: Se
 def _read_documents(collection: Collection) -> Iterator[list[tuple[int, list[int], DocumentRecord]]]:
     """Yield lists of documents by external_id: the key of each, those of its sections, and its record."""
     values = list_live(collection).order_by("external_id").values_list("pk", "external_id", "title", "text", "metadata")
-    documents = values.iterator(chunk_size=DOCUMENTS_AT_ONCE)
-    has_sections = Section.objects.filter(document__collection=collection).exists()
-    while document_rows := list(islice(documents, DOCUMENTS_AT_ONCE)):
-        keys: dict[int, list[int]] = {pk: [] for pk, *_ in document_rows}
-        sections: dict[int, list[SectionRecord]] = {pk: [] for pk in keys}
-        rows = Section.objects.filter(document__in=keys if has_sections else []).order_by("document", "ordinal")
-        for document, pk, *section in rows.values_list("document_id", "pk", *SECTION):
-            keys[document].append(pk)
-            sections[document].append(SectionRecord(*section))
-        yield [
-            (pk, keys[pk], DocumentRecord(external_id, title, text, metadata=metadata, sections=sections[pk]))
-            for pk, external_id, title, text, metadata in document_rows
-        ]
+    sections = _read_sections(collection)
+    following = next(sections, None)
+    for some in batched(values.iterator(chunk_size=DOCUMENTS_AT_ONCE), DOCUMENTS_AT_ONCE):
+        documents = []
+        for pk, external_id, title, text, metadata in some:
+            keys: list[int] = []
+            records: list[SectionRecord] = []
+            if following and following[0] == pk:
+                _, keys, records = following
+                following = next(sections, None)
+            documents.append((pk, keys, DocumentRecord(external_id, title, text, metadata=metadata, sections=records)))
+        yield documents
+
+
+def _read_sections(collection: Collection) -> Iterator[tuple[int, list[int], list[SectionRecord]]]:
+    """Yield the key of each document that has sections, by external_id, with the keys and records of these.
+
+    One query: asked for some documents at a time, PostgreSQL would read all sections that are not in its statistics.
+    """
+    sections = Section.objects.filter(document__collection=collection, document__removed_at=None)
+    rows = sections.order_by("document__external_id", "ordinal").values_list("document_id", "pk", *SECTION)
+    for document, group in groupby(rows.iterator(chunk_size=DOCUMENTS_AT_ONCE), key=itemgetter(0)):
+        parts = list(group)
+        yield document, [pk for _, pk, *_ in parts], [SectionRecord(*section) for _, _, *section in parts]

@@ -111,6 +111,27 @@ def chunked(collection, parameters=None):
 
 @pytest.mark.django_db
 class TestMakingAChunkSet:
+    def test_each_document_is_cut_at_its_sections(self):
+        """Stored in another order than that of their ids; some without sections, one removed."""
+        collection = create_collection("sections")
+        two = (SectionRecord("1", start=0, end=2), SectionRecord("2", start=3, end=5))
+        records = [DocumentRecord(key, "", "ab cd", sections=two if key in "cbf" else ()) for key in "dcbaf"]
+        import_documents(collection, records)
+        import_documents(collection, records[:-1])
+        collection.refresh_from_db()
+        chunk_set = make_chunk_set(
+            collection, strategy="flat", parameters={"size": 9, "overlap": 0, "title": False, "sections": True}
+        )
+        rows = chunk_set.chunks.order_by("position").values_list(
+            "document__external_id", "section__document__external_id", "section__section_id", "text"
+        )
+        assert list(rows) == [
+            ("a", None, None, "ab cd"),
+            *(("b", "b", "1", "ab"), ("b", "b", "2", "cd")),
+            *(("c", "c", "1", "ab"), ("c", "c", "2", "cd")),
+            ("d", None, None, "ab cd"),
+        ]
+
     def test_whole_document_is_one_chunk_with_its_title(self):
         collection = make_collection(
             documents=[
