@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar
 from apps.benchmarks.models import Run
 from apps.benchmarks.provenance import collect_facts, list_llms
 from benchbench.ir.planning.configuration import Configuration
+from benchbench.ir.planning.labels import render_share
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
@@ -30,6 +31,7 @@ def list_circumstances(runs: Sequence[Run]) -> Iterator[Difference]:
 
     Reads `Run.provenance`, which each run stored when it ended, so it costs no query.
     """
+    yield from _check_filters(runs)
     yield from _check_collections(runs)
     yield from _check_indexes(runs)
     yield from _check_models(runs)
@@ -64,6 +66,17 @@ def _check_collections(runs: Sequence[Run]) -> Iterator[Difference]:
             f'"{_get_facts(group[0], "collection")["name"]}" {mark[:12]}': group for mark, group in groups.items()
         }
         yield Difference("collection", "warn", f"They searched different documents: {list_groups(values)}.")
+
+
+def _check_filters(runs: Sequence[Run]) -> Iterator[Difference]:
+    """Warn if runs searched different shares of the documents. Without a filter share a run searched all."""
+    groups = group_by(runs, lambda run: run.config.get("filter_share") or 1.0)
+    if len(groups) > 1:
+        shares = list_groups({render_share(share): group for share, group in groups.items()})
+        sentence = (
+            f"Their filters admit different shares of the documents, so they answer different questions: {shares}."
+        )
+        yield Difference("filter share", "warn", sentence)
 
 
 def _check_indexes(runs: Sequence[Run]) -> Iterator[Difference]:

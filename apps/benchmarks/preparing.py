@@ -112,7 +112,8 @@ def _start(question: Question, mapping: Mapping, indexes: list[Index], by: User)
     matrix = question.build(indexes)
     if isinstance(matrix, Unanswerable):
         raise BenchmarkError(matrix.problem)
-    options = BenchmarkOptions(name=f"{mapping.dataset}: {question.title}"[:MAX_LENGTH], matrix=matrix)
+    name = f"{mapping.dataset}: {question.title}"[:MAX_LENGTH]
+    options = BenchmarkOptions(name=name, matrix=matrix, execution=question.execution)
     benchmark = create_benchmark(mapping, options, owner=by, indexes={index.name: index for index in indexes})
     launch(benchmark, by=by)
     return benchmark

@@ -11,7 +11,7 @@ from apps.retrieval.naming import name_strategy
 from benchbench.files import strategy_results
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.configuration import AXES, Configuration
-from benchbench.ir.planning.labels import describe_value
+from benchbench.ir.planning.labels import describe_value, label_settings
 
 Config = dict[str, Any]
 
@@ -64,6 +64,36 @@ def list_phrases(config: Config, keys: Iterable[str]) -> list[str]:
     return [phrase(key, config.get(key)) for key in filter_keys(keys, config) if key in config]
 
 
+def spell_settings(configs: Iterable[Config]) -> list[Config]:
+    """Return configurations for labels, whose settings of dense search show the defaults of options that differ."""
+    every = list(configs)
+    labels = label_settings({config["ann"] for config in every if "ann" in config})
+    return [{**config, "ann": labels[config["ann"]]} if "ann" in config else config for config in every]
+
+
+def choose_alternatives(runs: Iterable[Run]) -> tuple[list[Run], dict[str, str]]:
+    """Return the runs of a benchmark among which a verdict chooses, and sentences on the others, by their page.
+
+    Runs under a filter share answer another question than those under a greater one, so only the greatest stays; runs
+    that differ only in their rate have equal rankings, so the first stays.
+    """
+    every, sentences = list(runs), {}
+    shares = {run.config.get("filter_share") for run in every}
+    greatest = None if None in shares else max(shares, default=None)
+    chosen = [run for run in every if run.config.get("filter_share") == greatest]
+    if len(chosen) < len(every):
+        words = "without a filter share" if greatest is None else f"with “{describe_value('filter_share', greatest)}”"
+        sentences["filters"] = f"Only runs {words} are compared: under other filters they answer another question."
+    rates: dict[str, float | None] = {}  # of the first run of each setting
+    alternatives = []
+    for run in sorted(chosen, key=lambda run: run.run_order):
+        setting, rate = json.dumps({**run.config, "rate": None}, sort_keys=True), run.config.get("rate")
+        alternatives += [run] if rates.setdefault(setting, rate) == rate else []
+    if len(alternatives) < len(chosen):
+        sentences["load"] = "Runs that differ only in their rate have equal rankings, so the first stands for all."
+    return alternatives, sentences
+
+
 def phrase(key: str, value: Any) -> str:
     if key in AXES:
         return describe_value(key, value)
@@ -72,8 +102,10 @@ def phrase(key: str, value: Any) -> str:
 
 def build_labels(runs: Sequence[Run]) -> list[str]:
     """Return a distinct name for each run: "hybrid · reranked"; if that is not enough, with its benchmark."""
-    differ = find_varying(run.config for run in runs)
-    labels = [" · ".join(list_phrases(run.config, differ)) or run.label for run in runs]
+    configs = spell_settings(run.config for run in runs)
+    differ = find_varying(configs)
+    pairs = zip(runs, configs, strict=True)
+    labels = [" · ".join(list_phrases(config, differ)) or run.label for run, config in pairs]
     for more in (lambda run: f' of "{run.benchmark}"', lambda run: f", run {run.run_order}", lambda run: f" {run.pk}"):
         counts = Counter(labels)
         labels = [label + (more(run) if counts[label] > 1 else "") for label, run in zip(labels, runs, strict=True)]

@@ -1,19 +1,29 @@
 """Search under filters: recall, loss and time of each setting over the shares of the documents that a filter admits."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from apps.benchmarks.measuring.approximations import build_ann
-from apps.benchmarks.models import Benchmark, Run
-from apps.benchmarks.running.timing import mark_shared
-from apps.results.charts import COLOURS, LEGEND, Figure, compute_height, figure, time_axis, wrap_text
-from apps.results.leaderboard.runs import Row, load_leaderboard, name_primary
-from benchbench.ir.planning.configuration import Configuration
-from benchbench.ir.planning.labels import run_label
+import numpy as np
 
-Curve = Sequence[tuple[float, float, float]]  # share, and the milliseconds of exact search and of a setting
+from apps.benchmarks.measuring.approximations import build_ann
+from apps.benchmarks.measuring.slicing import SlicingError
+from apps.benchmarks.models import Benchmark, Evaluation, Run
+from apps.mappings.truth import TruthError
+from apps.results.comparison.comparing import compare_values
+from apps.results.comparison.describing import compute_means
+from apps.results.comparison.values import load_run_values
+from apps.results.leaderboard.runs import Row, load_evaluations, load_leaderboard
+from apps.results.triage.triaging import load_judgments
+from benchbench.decimals import figure
+from benchbench.ir.planning.ann import Ann
+from benchbench.ir.planning.configuration import Configuration
+from benchbench.ir.planning.labels import label_settings, render_share, run_label
+from benchbench.ir.statistics.significance import Pair
+
+# A share, the milliseconds of exact search and of a setting there, and the recall of the setting, if measured.
+Curve = Sequence[tuple[float, float, float, float | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +33,18 @@ class Cell:
     `recall` is over the queries that the store answered itself; None without such queries, and of the first dimensions
     alone. Of exact search it is 1.
     `short` and `exactly` count the queries with too few results, and those that exact search answered instead.
+
+    `ndcg` is the mean over the `answerable` queries, which have a relevant document that the filter admits: without
+    one, every search has 0. `pair` is the difference to exact search under the same filter on these queries, None for
+    exact search and without it.
     """
 
     row: Row
     share: float
     facts: dict[str, Any]
+    ndcg: float | None = None
+    answerable: int | None = None
+    pair: Pair | None = None
 
     @property
     def run(self) -> Run:
@@ -42,14 +59,9 @@ class Cell:
         return render_share(self.share)
 
     @property
-    def ndcg(self) -> float | None:
-        return self.row.values.get(name_primary(self.run.benchmark))
-
-    @property
-    def change(self) -> float | None:
-        """Return the difference of nDCG to exact search under the same filter; None for exact search."""
-        cost = self.facts["ndcg"]["cost"] if self.facts else None
-        return None if cost is None else -cost
+    def admitted(self) -> int:
+        """Return the expected number of documents that the filter admits; the exact one differs by chance."""
+        return round(self.share * self.run.benchmark.mapping.collection.document_count)
 
     @property
     def recall(self) -> float | None:
@@ -83,7 +95,7 @@ class Cell:
 class Setting:
     """The cells of a configuration, the greatest share first, and a sentence on where exact search wins.
 
-    The sentence is "" for exact search, and where times are shared costs, which are those of batches.
+    The sentence is "" for exact search of any store, and where times are shared costs, which are those of batches.
     """
 
     label: str
@@ -92,8 +104,9 @@ class Setting:
 
 
 def has_shares(benchmark: Benchmark) -> bool:
-    """Return whether a benchmark compares filter shares."""
-    return len(benchmark.matrix.get("filter_shares", ())) > 1
+    """Return whether a benchmark compares filter shares, or has one that excludes documents."""
+    shares = benchmark.matrix.get("filter_shares", ())
+    return len(shares) > 1 or any(share and share < 1 for share in shares)
 
 
 def list_settings(benchmark: Benchmark) -> list[Setting]:
@@ -109,24 +122,75 @@ def list_settings(benchmark: Benchmark) -> list[Setting]:
         if configuration and share and configuration.uses_vectors and row.final:
             cell = Cell(row, share, build_ann(row.run, row.truth) or {})
             cells.setdefault(replace(configuration, filter_share=None), []).append(cell)
-    for some in cells.values():
-        some.sort(key=lambda cell: -cell.share)
+    compared = _compare_with_exact(benchmark, cells)
+    labels = label_settings(configuration.ann for configuration in cells)
     settings, is_isolated = [], benchmark.execution == Benchmark.Execution.ISOLATED
-    for configuration, some in cells.items():
-        exact = cells.get(replace(configuration, ann="exact", dimensions=None).normalize(), [])
-        sentence = "" if some[0].is_exact or not is_isolated else describe_crossing(_pair_times(exact, some))
-        settings.append(Setting(run_label(configuration), some, sentence))
+    for configuration, of_setting in cells.items():
+        some = sorted((compared.get(cell.run.pk, cell) for cell in of_setting), key=lambda cell: -cell.share)
+        finds_all = Ann.parse(configuration.ann).compares_all and configuration.dimensions is None
+        exact = {cell.share: cell.ms for cell in cells.get(_find_exact(configuration), [])}
+        sentence = "" if finds_all or not is_isolated else describe_crossing(_list_points(exact, some))
+        settings.append(Setting(run_label(replace(configuration, ann=labels[configuration.ann])), some, sentence))
     return settings
 
 
-def _pair_times(exact: Sequence[Cell], cells: Sequence[Cell]) -> Curve:
-    times = {cell.share: cell.ms for cell in exact}
-    return sorted((one.share, ms, one.ms) for one in cells if (ms := times.get(one.share)) and one.ms)
+def _find_exact(configuration: Configuration) -> Configuration:
+    return replace(configuration, ann="exact", dimensions=None).normalize()
 
 
-def render_share(share: float) -> str:
-    """Return a share of the documents as `0.1 %`."""
-    return f"{100 * share:.3g} %"
+def _list_points(exact: Mapping[float, float | None], cells: Sequence[Cell]) -> Curve:
+    return sorted((one.share, ms, one.ms, one.recall) for one in cells if (ms := exact.get(one.share)) and one.ms)
+
+
+def _compare_with_exact(benchmark: Benchmark, cells: Mapping[Configuration, Sequence[Cell]]) -> dict[Any, Cell]:
+    """Return the cells by run with their values on the answerable queries, one family of tests for each share.
+
+    Without those whose mapping was resolved again after measuring: the queries are then unknown.
+    """
+    families: dict[tuple[Configuration, float], list[Cell]] = {}
+    for configuration, some in cells.items():
+        for cell in some:
+            families.setdefault((_find_exact(configuration), cell.share), []).append(cell)
+    evaluations = load_evaluations(benchmark)
+    answerable: dict[tuple[Any, float], list[int]] = {}
+    compared: dict[Any, Cell] = {}
+    for (_, share), family in families.items():
+        run = family[0].run
+        try:
+            if (run.index_id, share) not in answerable:
+                answerable[run.index_id, share] = _list_answerable(run)
+            for cell in _compare_family(family, evaluations, answerable[run.index_id, share]):
+                compared[cell.run.pk] = cell
+        except (SlicingError, TruthError):
+            continue
+    return compared
+
+
+def _list_answerable(run: Run) -> list[int]:
+    """Return the queries with a relevant document in the index of a run that its filters admit."""
+    judged = load_judgments(run, run.benchmark.dataset_version)
+    return [
+        query
+        for query in judged.truth.grades
+        if any(relevant.unreachable is None for relevant in judged.list_relevant(query))
+    ]
+
+
+def _compare_family(
+    cells: Sequence[Cell], evaluations: Mapping[Any, Evaluation], answerable: Sequence[int]
+) -> Iterator[Cell]:
+    runs = [cell.run for cell in cells]
+    values = load_run_values(runs, evaluations)
+    inside = np.isin(values.query_ids, answerable)
+    weights = None if values.weights is None else values.weights[inside]
+    rows = values.values[values.primary][:, inside]
+    exact = next((number for number, cell in enumerate(cells) if cell.is_exact), None)
+    comparison = None
+    if exact is not None and (~np.isnan(rows)).all(axis=0).sum() > 1 < len(cells):
+        comparison = compare_values(rows, weights, seed=values.seed, baseline=exact)
+    for number, (cell, mean) in enumerate(zip(cells, compute_means(rows, weights), strict=True)):
+        pair = None if comparison is None or number == exact else comparison.get_pair(number, comparison.baseline or 0)
+        yield replace(cell, ndcg=mean, answerable=int(inside.sum()), pair=pair)
 
 
 def find_crossing(curve: Curve) -> float | None:
@@ -135,7 +199,7 @@ def find_crossing(curve: Curve) -> float | None:
     Its recall is never lower. Between two measured shares it is interpolated where the logarithm of the ratio of the
     times is 0, linearly in the logarithm of the share. None if exact search is slower at the smallest share.
     """
-    ratios = [(math.log(share), math.log(exact_ms / ms)) for share, exact_ms, ms in sorted(curve)]
+    ratios = [(math.log(share), math.log(exact_ms / ms)) for share, exact_ms, ms, _ in sorted(curve)]
     wins = next((number for number, (_, ratio) in enumerate(ratios) if ratio > 0), len(ratios))
     if not wins:
         return None
@@ -147,77 +211,19 @@ def find_crossing(curve: Curve) -> float | None:
 
 
 def describe_crossing(curve: Curve) -> str:
-    """Return a sentence on the share up to which exact search wins."""
+    """Return a sentence on the share up to which exact search is as fast, and on the recall of the setting there."""
     if not curve:
         return "Add “exact” to the settings of dense search to see where exact search is as fast."
     smallest, greatest = (render_share(edge(point[0] for point in curve)) for edge in (min, max))
     share = find_crossing(curve)
+    recalls = [recall for at, *_, recall in curve if recall is not None and at <= (share or min(curve)[0])]
     if share is None:
-        return f"Exact search is slower at the smallest measured share, {smallest}: no share was found where it wins."
-    if share >= max(point[0] for point in curve):
-        return (
-            f"Exact search wins at every measured share, up to {greatest}: at least as fast, and never less complete."
-        )
-    return f"Exact search wins at {render_share(share)} of the documents and below, down to {smallest} (interpolated)."
-
-
-def plot_recall(settings: Sequence[Setting]) -> Figure:
-    """Return a map of the recall of each setting at each share, the greatest share left."""
-    shares = sorted({cell.share for setting in settings for cell in setting.cells}, reverse=True)
-    columns, labels = [render_share(share) for share in shares], [wrap_text(setting.label) for setting in settings]
-    by_share = [{cell.share: cell.recall for cell in setting.cells} for setting in settings]
-    recalls = [[recalls.get(share) for share in shares] for recalls in by_share]
-    trace = {
-        "type": "heatmap",
-        "x": columns,
-        "y": labels,
-        "z": recalls,
-        "zmin": 0,
-        "zmax": 1,
-        "colorscale": [[0, "#b3423a"], [0.5, "#c9a227"], [1, "#1f7a55"]],
-        "text": [["–" if recall is None else f"{recall:.3f}" for recall in line] for line in recalls],
-        "texttemplate": "%{text}",
-        "textfont": {"color": "#ffffff"},
-        "xgap": 2,
-        "ygap": 2,
-        "showscale": False,
-        "hovertemplate": "%{y}<br>%{x} of the documents<br>recall %{text}<extra></extra>",
-    }
-    height = compute_height([setting.label for setting in settings]) + 90
-    x = {"type": "category", "title": {"text": "documents admitted"}}
-    return figure(trace, x=x, y={"autorange": "reversed"}, height=height, margin=(16, 16, 8, 64))
-
-
-def plot_times(settings: Sequence[Setting]) -> Figure:
-    """Return the milliseconds of each setting over the logarithm of the share; exact search is dashed."""
-    traces = [
-        {
-            "type": "scatter",
-            "mode": "lines+markers",
-            "name": setting.label,
-            "x": [cell.share for cell in setting.cells if cell.ms],
-            "y": [cell.ms for cell in setting.cells if cell.ms],
-            "line": {"color": COLOURS[number % len(COLOURS)], "dash": "dash" if setting.cells[0].is_exact else "solid"},
-            "hovertemplate": "%{x} of the documents<br>%{y:.2f} ms<extra>%{fullData.name}</extra>",
-        }
-        for number, setting in enumerate(settings)
-    ]
-    shares = sorted({cell.share for setting in settings for cell in setting.cells})
-    ticks = {"tickvals": shares, "ticktext": [render_share(share) for share in shares]}
-    x = {"type": "log", "title": {"text": "documents admitted"}, **ticks}
-    times = [cell.ms for setting in settings for cell in setting.cells if cell.ms]
-    y = {"title": {"text": name_time(settings)}, **(time_axis(times) if times else {})}
-    return figure(*traces, x=x, y=y, height=400, margin=(64, 16, 40, 64), legend=LEGEND, hovermode="closest")
-
-
-def name_time(settings: Sequence[Setting]) -> str:
-    """Return the name of the times: medians of isolated searches, or means of shared costs."""
-    suffix = mark_shared(cell.run for setting in settings for cell in setting.cells)
-    return f"{'mean' if 'shared' in suffix else 'median'} ms of search{suffix}"
-
-
-def build_context(benchmark: Benchmark) -> dict[str, Any]:
-    """Return the context of the page."""
-    settings = list_settings(benchmark)
-    figures = {"recall": plot_recall(settings), "times": plot_times(settings)} if settings else {}
-    return {"benchmark": benchmark, "settings": settings, "figures": figures, "time": name_time(settings)}
+        sentence = f"slower at the smallest measured share, {smallest}: no share was found where it is as fast."
+    elif share >= max(point[0] for point in curve):
+        sentence = f"at least as fast at every measured share, up to {greatest}."
+    else:
+        about = float(f"{100 * share:.1g}")
+        sentence = f"at least as fast at about {about:g} % of the documents and below, down to {smallest}."
+    ends = " to ".join(dict.fromkeys(figure(end, 2) for end in (min(recalls), max(recalls)))) if recalls else ""
+    agreement = f" There this setting's agreement with exact search is {ends}." if ends else ""
+    return f"In-memory exact search is {sentence}{agreement}"

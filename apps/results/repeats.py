@@ -18,6 +18,7 @@ from apps.operations.models import Status
 from apps.operations.workers.limits import limited_transaction
 from apps.results.comparison.comparing import compare_runs
 from apps.results.comparison.describing import pick_strongest
+from apps.results.configurations import choose_alternatives
 from benchbench.decimals import figure, short_signed
 from benchbench.errors import BenchbenchError
 from benchbench.ir.gate import Outcome
@@ -109,7 +110,7 @@ def _compare(repeat: Repeat, benchmark: Benchmark, baseline: Baseline | None) ->
 
 def _describe_change(benchmark: Benchmark, reference: Run, name: str) -> str:
     """Return how the best run differs from a reference. All runs are one family: their values choose the best."""
-    runs = benchmark.runs.filter(status=Run.Status.COMPLETED).exclude(pk=reference.pk)
+    runs, _ = choose_alternatives(benchmark.runs.filter(status=Run.Status.COMPLETED).exclude(pk=reference.pk))
     try:
         comparison = compare_runs(pick_strongest([*runs, reference], baseline=reference), baseline=reference)
     except BenchbenchError as error:

@@ -62,7 +62,14 @@ def test_every_question_is_answered_by_valid_matrix(
             admin_client.get(reverse(ADD), {"mapping": library.pk})
         previews = [preview(library, offer.matrix or {}, owner=user) for offer in offers]
     assert [offer.question.key for offer in offers] == list(QUESTIONS)
-    assert [offer.runs for offer in offers] == [len(planned.labels) for planned in previews] == [3, 6, 2, 4, 2, 4, 2]
+    assert (
+        [offer.runs for offer in offers]
+        == [len(planned.labels) for planned in previews]
+        == [
+            *(3, 6, 2, 4, 4, 9, 6),
+            *(2, 4, 2),
+        ]
+    )
     for offer, planned in zip(offers, previews, strict=True):
         assert offer.seconds == pytest.approx(planned.estimate_seconds, rel=0.2), offer.question.key
     assert (offers[-2].matrix or {})["llms"] == [f"here:{MODEL}"]
@@ -98,6 +105,21 @@ def test_question_fills_form_that_starts_it(
     benchmark = Benchmark.objects.get()
     assert (benchmark.name, benchmark.status) == ("How approximate may it be?", "running")
     assert benchmark.matrix["ann"] == ["exact", *(f"hnsw(ef_search={effort})" for effort in (100, 200, 400))]
+
+
+@pytest.mark.parametrize(
+    ("key", "axis", "execution"),
+    [("compression", "ann", "shared"), ("filters", "filter_shares", "isolated"), ("load", "rates", "isolated")],
+)
+def test_questions_of_scale_state_axis_and_execution(
+    library: Mapping, admin_client: Client, key: str, axis: str, execution: str
+) -> None:
+    page = admin_client.get(reverse(ADD), {"mapping": library.pk, "question": key})
+    answer = admin_client.post(reverse(ADD), values_of(page))
+    assert answer.status_code == 302, answer.context["form"].errors
+    benchmark = Benchmark.objects.get()
+    assert (benchmark.execution, benchmark.matrix["ann"][0]) == (execution, "exact")
+    assert len(benchmark.matrix[axis]) > 2
 
 
 def test_detectable_difference_comes_from_earlier_benchmark(library: Mapping, admin_client: Client, user: User) -> None:

@@ -97,7 +97,7 @@ def test_smallest_and_fastest_are_named_with_costs_and_interval():
     smallest, fastest = ladder.sentences
     assert smallest.startswith(
         "The smallest setting that is not significantly worse than exact is compressed(dimensions=32): 31.2 KB in "
-        "memory and 250.0 KB on disk, search p50 ms: 4.0, nDCG@10 −.0010 (simultaneous 95 % interval −.00"
+        "memory and 250.0 KB on disk, 4.0 ms per search, median; nDCG@10 −.0010 (simultaneous 95 % interval −.00"
     )
     assert "By it, the loss is at most .00" in smallest
     assert fastest.startswith("The fastest setting that is not significantly worse than exact is hnsw: 390.6 KB")
@@ -124,6 +124,29 @@ def test_figure_has_the_simultaneous_intervals_as_bars():
             assert (y - down, y + up) == pytest.approx((row.pair.simultaneous.low, row.pair.simultaneous.high))
 
 
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (0, "No query of 300 changed; up to 1 % may."),
+        (9, "Only 9 of 300 queries changed, too few for an interval."),
+        (10, "By it, the loss is at most .0"),
+    ],
+)
+def test_few_changed_queries_have_no_interval(admin_client, changed, said):
+    values = np.full((4, QUERIES), 0.5)
+    values[1:, :changed] += 0.03 * np.random.default_rng(2).standard_normal((3, changed))
+    benchmark = make_ladder(values)
+    (ladder,) = list_ladders(benchmark)
+    assert all(said in sentence for sentence in ladder.sentences)
+    assert [row.interval is None for row in ladder.rows[1:]] == [changed < 10] * 3
+    figure = plot_ladder(ladder)
+    assert figure["layout"]["yaxis"]["range"] == pytest.approx([-0.012, 0.012])
+    text = text_of(admin_client.get(reverse("admin:benchmark_compression", args=[benchmark.pk])))
+    assert said in text
+    assert "at most .0000" not in text
+    assert "[.0000, .0000]" not in text
+
+
 def test_demand_weights_the_intervals():
     values = make_values()
     weights = np.random.default_rng(1).integers(1, 9, QUERIES).astype(float)
@@ -147,7 +170,8 @@ def test_page_shows_named_times_and_results_link_to_it(admin_client):
     address = reverse("admin:benchmark_compression", args=[benchmark.pk])
     assert address in admin_client.get(results_url(benchmark)).content.decode()
     text = text_of(admin_client.get(address))
-    assert "search mean ms per query (shared)" in text
+    assert "ms per search (shared)" in text
+    assert "8.0 ms per search, shared" in text
     assert "p50 ms" not in text
     assert "fastest setting" not in text, "shared times favour exact search"
     assert "The smallest setting that is not significantly worse than exact is compressed(dimensions=32)" in text

@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 from django.urls import reverse
 
+from apps.benchmarks.measuring.evaluating import load_truth
+from apps.benchmarks.measuring.reading import load_values
 from apps.benchmarks.models import Evaluation, StageList
+from apps.results.comparison.compression import list_ladders
 from apps.results.filter_shares import describe_crossing, find_crossing, list_settings
 from apps.results.triage.triaging import load_losses
 from apps.retrieval.filters import PLACES, find_place
@@ -15,6 +18,7 @@ from benchbench.ir.planning.matrix import Matrix, MatrixError
 from benchbench.ir.triage import Loss
 from tests.benchmarks.approximated import NARROW, WIDE, run_matrix
 from tests.commands import json_of
+from tests.results.test_pages import text_of
 
 SHARES = [1, 0.5, 0.25]
 
@@ -41,7 +45,7 @@ class TestTheAxis:
     def test_the_command_and_the_report_state_it(self, library):
         report = json_of("run_benchmark", "library", "--ann", f"exact,{WIDE}", "--filter-share", "none,0.5", "--wait")
         labels = [run["label"] for run in report["runs"]]
-        assert labels[1] == "dense · filter 0.5 · top 100"
+        assert labels[1] == "dense · filter admits 50 % · top 100"
         assert report["runs"][1]["config"]["filter_share"] == 0.5
         assert report["runs"][3]["ann"]["recall"][0]["mean"] == 1
 
@@ -93,13 +97,15 @@ class TestThePage:
         exact, narrow, whole = list_settings(benchmark)
         assert [cell.share for cell in narrow.cells] == SHARES
         assert [cell.recall for cell in exact.cells] == [1, 1, 1]
-        assert all(cell.recall < 0.5 and cell.short == 12 and cell.change < 0 for cell in narrow.cells)
+        assert all(cell.recall < 0.5 and cell.short == 12 and cell.pair.difference < 0 for cell in narrow.cells)
         assert {cell.choice for cell in whole.cells} == {"compare all admitted"}
         page = admin_client.get(reverse("admin:benchmark_filters", args=[benchmark.pk])).content.decode()
         assert "12 queries found too few" in page
         assert "median ms of search" in page
         assert "Seq Scan" in page
-        assert page.count("Exact search ") >= 2
+        assert whole.sentence == "", "it is exact too"
+        assert narrow.sentence.startswith("In-memory exact search is ")
+        assert page.count("In-memory exact search ") == 1
         results = admin_client.get(reverse("admin:benchmark_results", args=[benchmark.pk])).content.decode()
         assert reverse("admin:benchmark_filters", args=[benchmark.pk]) in results
 
@@ -115,10 +121,10 @@ class TestThePage:
             library, dimensions=[None, Index.objects.get().dimension], filter_shares=SHARES, execution="isolated"
         )
         whole, first = list_settings(benchmark)
-        assert [(cell.is_exact, cell.recall, cell.change) for cell in first.cells] == [(False, None, None)] * 3
+        assert [(cell.is_exact, cell.recall, cell.pair.ties) for cell in first.cells] == [(False, None, 12)] * 3
         assert [cell.recall for cell in whole.cells] == [1, 1, 1]
         assert whole.sentence == ""
-        assert first.sentence.startswith("Exact search ")
+        assert first.sentence.startswith("In-memory exact search ")
 
     def test_without_shares_it_says_what_to_add(self, library, admin_client):
         benchmark = run_matrix(library)
@@ -128,19 +134,72 @@ class TestThePage:
         assert reverse("admin:benchmark_filters", args=[benchmark.pk]) not in results
 
 
+class TestAnswerableQueries:
+    def test_difference_covers_queries_with_an_admitted_relevant_document(self, library):
+        shares = [1, 0.5, 0.1]
+        benchmark = run_matrix(library, ann=["exact", NARROW], filter_shares=shares)
+        exact, narrow = list_settings(benchmark)
+        names = dict(library.collection.documents.values_list("pk", "external_id"))
+        grades = load_truth(benchmark, benchmark.dataset_version).grades
+        for share, of_exact, cell in zip(shares, exact.cells, narrow.cells, strict=True):
+            admitted = [
+                query
+                for query, graded in grades.items()
+                if any(grade > 0 and find_place(names[key]) < share * PLACES for key, grade in graded.items())
+            ]
+            rows = [Evaluation.objects.get(run=one.run) for one in (of_exact, cell)]
+            values = load_values(rows, ["nDCG@10"], admitted)[:, 0]
+            assert not values.size or values[1].mean() <= values[0].mean()
+            assert (of_exact.answerable, cell.answerable) == (len(admitted), len(admitted))
+            if not admitted:
+                assert (of_exact.ndcg, cell.ndcg, cell.pair) == (None, None, None)
+                continue
+            assert (of_exact.ndcg, cell.ndcg) == pytest.approx(tuple(values.mean(axis=1)))
+            if len(admitted) > 1:
+                assert cell.pair.difference == pytest.approx((values[1] - values[0]).mean())
+                assert cell.pair.wins + cell.pair.losses == np.count_nonzero(np.abs(values[1] - values[0]) > 1e-9)
+        assert {cell.answerable for cell in narrow.cells} > {12}, "some queries have no admitted relevant document"
+
+    def test_fewer_than_two_queries_have_no_difference(self, library, admin_client):
+        benchmark = run_matrix(library, ann=["exact", NARROW], filter_shares=[1, 0.0001])
+        _, narrow = list_settings(benchmark)
+        assert (narrow.cells[1].answerable, narrow.cells[1].ndcg, narrow.cells[1].pair) == (0, None, None)
+        text = text_of(admin_client.get(reverse("admin:benchmark_filters", args=[benchmark.pk])))
+        assert "0 of 12" in text
+
+    def test_compression_leaves_filtered_runs_to_filters(self, library, admin_client):
+        benchmark = run_matrix(library, ann=["exact", NARROW], filter_shares=[1, 0.5])
+        (ladder,) = list_ladders(benchmark)
+        assert {row.run.config.get("filter_share") for row in ladder.rows} == {1}
+        text = text_of(admin_client.get(reverse("admin:benchmark_compression", args=[benchmark.pk])))
+        assert "Runs under a filter share are left out here: Filters compares them" in text
+
+
 class TestWhereExactSearchWins:
     def test_it_is_interpolated_between_measured_shares(self):
         # The logarithms of the ratios are −ln 4 at .01 and +ln 4 at 1, so they cross half-way on the axis: at .1.
-        assert find_crossing([(0.01, 1, 4), (1, 8, 2)]) == pytest.approx(0.1)
-        assert find_crossing([(1, 8, 2), (0.01, 1, 2)]) == pytest.approx(10 ** (-2 + 2 / 3))
-        assert describe_crossing([(0.01, 1, 4), (1, 8, 2)]).startswith("Exact search wins at 10 % of the documents and")
+        assert find_crossing([(0.01, 1, 4, None), (1, 8, 2, None)]) == pytest.approx(0.1)
+        assert find_crossing([(1, 8, 2, None), (0.01, 1, 2, None)]) == pytest.approx(10 ** (-2 + 2 / 3))
+
+    def test_sentence_has_one_digit_and_the_recall_there(self):
+        curve = [(0.01, 1, 4, 0.061), (0.1, 1, 2, 0.4), (1, 8, 2, 0.99)]
+        assert describe_crossing(curve) == (
+            "In-memory exact search is at least as fast at about 20 % of the documents and below, down to 1 %. "
+            "There this setting's agreement with exact search is .06 to .40."
+        )
+        assert describe_crossing([(0.01, 2, 1, 0.061), (0.1, 2, 1, 0.9)]) == (
+            "In-memory exact search is slower at the smallest measured share, 1 %: no share was found where it is as "
+            "fast. There this setting's agreement with exact search is .06."
+        )
 
     def test_only_shares_without_a_gap_below_count(self):
-        assert find_crossing([(0.01, 4, 1), (0.1, 1, 4), (1, 4, 1)]) is None
-        assert find_crossing([(0.01, 1, 4), (0.1, 4, 1), (1, 1, 4)]) == pytest.approx(0.01 * 10**0.5)
+        assert find_crossing([(0.01, 4, 1, None), (0.1, 1, 4, None), (1, 4, 1, None)]) is None
+        assert find_crossing([(0.01, 1, 4, None), (0.1, 4, 1, None), (1, 1, 4, None)]) == pytest.approx(0.01 * 10**0.5)
 
     def test_nothing_is_extrapolated(self):
-        assert find_crossing([(0.01, 1, 1), (0.1, 1, 2)]) == pytest.approx(0.1)
-        assert "at every measured share, up to 10 %" in describe_crossing([(0.01, 1, 1), (0.1, 1, 2)])
-        assert "slower at the smallest measured share, 1 %" in describe_crossing([(0.01, 2, 1), (0.1, 1, 2)])
+        assert find_crossing([(0.01, 1, 1, None), (0.1, 1, 2, None)]) == pytest.approx(0.1)
+        assert "at every measured share, up to 10 %" in describe_crossing([(0.01, 1, 1, None), (0.1, 1, 2, None)])
+        assert "slower at the smallest measured share, 1 %" in describe_crossing(
+            [(0.01, 2, 1, None), (0.1, 1, 2, None)]
+        )
         assert "Add “exact”" in describe_crossing([])

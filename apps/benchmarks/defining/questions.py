@@ -41,7 +41,7 @@ class Question:
     """A question in a user's words.
 
     A new evaluation builds indexes of these `strategies` for it; `contrast` says what it compares then. Some need no
-    index.
+    index. Times of single searches and rates need isolated `execution`.
     """
 
     key: str
@@ -51,6 +51,7 @@ class Question:
     strategies: Strategies = DOCUMENTS
     contrast: str = ""
     needs_index: bool = True
+    execution: str = "shared"
 
 
 def _compare_modes(indexes: Indexes) -> dict[str, Any] | Unanswerable:
@@ -93,14 +94,22 @@ def _compare_in_one_mode(indexes: Indexes) -> dict[str, Any] | Unanswerable:
     return {"indexes": [index.name for index in chosen], "search_modes": [mode]}
 
 
-def _compare_approximation(indexes: Indexes) -> dict[str, Any] | Unanswerable:
-    problem = "No ready index has vectors. Build one with an encoder."
-    settings_of_ann = ["exact", *(f"hnsw(ef_search={effort})" for effort in (100, 200, 400))]
-    for index in (index for index in indexes if index.has_vectors):
-        problem = find_ann_problem(index, Configuration(ann=settings_of_ann[-1]))
-        if not problem:
-            return {"indexes": [index.name], "search_modes": ["dense"], "ann": settings_of_ann}
-    return Unanswerable(problem)
+HNSW = [f"hnsw(ef_search={effort})" for effort in (100, 200, 400)]
+CODES = ["int8", "binary", "binary, rescore=0"]
+
+
+def _compare_settings(rivals: Sequence[str], **axes: Any) -> Callable[[Indexes], dict[str, Any] | Unanswerable]:
+    """Return what compares exact search with `rivals` over `axes`, on the newest index that can have them."""
+
+    def build(indexes: Indexes) -> dict[str, Any] | Unanswerable:
+        problem = "No ready index has vectors. Build one with an encoder."
+        for index in (index for index in indexes if index.has_vectors):
+            problem = find_ann_problem(index, Configuration(ann=rivals[-1]))
+            if not problem:
+                return {"indexes": [index.name], "search_modes": ["dense"], "ann": ["exact", *rivals], **axes}
+        return Unanswerable(problem)
+
+    return build
 
 
 def _compare_strategies(indexes: Indexes) -> dict[str, Any] | Unanswerable:
@@ -164,7 +173,27 @@ QUESTIONS = {
             "approximation",
             "How approximate may it be?",
             "Exact search against HNSW with rising effort.",
-            _compare_approximation,
+            _compare_settings(HNSW),
+        ),
+        Question(
+            "compression",
+            "How compressed may it be?",
+            "Exact search against 8 bits and 1 bit per dimension, with and without rescoring.",
+            _compare_settings([f"compressed(precision={code})" for code in CODES]),
+        ),
+        Question(
+            "filters",
+            "How does it search under filters?",
+            "Exact search against HNSW, under filters that admit ever fewer documents; isolated, for times.",
+            _compare_settings([HNSW[0], "hnsw(ef_search=100, iterative=relaxed)"], filter_shares=[1.0, 0.1, 0.01]),
+            execution="isolated",
+        ),
+        Question(
+            "load",
+            "What load does it sustain?",
+            "Exact search against HNSW at rising rates; isolated.",
+            _compare_settings(HNSW[:1], rates=[20.0, 50.0, 100.0]),
+            execution="isolated",
         ),
         Question(
             "strategy",

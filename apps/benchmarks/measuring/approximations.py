@@ -119,8 +119,12 @@ def explain_exact(facts: Facts | None, queries: int) -> str:
     )
 
 
-def render_ann(facts: Facts | None) -> str:
-    """Return the recall and loss of the approximation in one line; "" for a run that searched exactly."""
+def render_ann(run: Run, truth: str) -> str:
+    """Return the recall and loss of an approximate run in one line, by the truth with this hash; "" for an exact run.
+
+    Without the loss under a filter share, which leaves many queries no relevant document: both have 0 there.
+    """
+    facts = build_ann(run, truth)
     if not facts:
         return ""
     shares = [
@@ -130,7 +134,7 @@ def render_ann(facts: Facts | None) -> str:
         for share in facts["recall"]
     ]
     ndcg = facts["ndcg"]
-    if ndcg["cost"] is not None:
+    if ndcg["cost"] is not None and (run.config.get("filter_share") or 1) == 1:
         shares.append(f"{ndcg['measure']} {signed(-ndcg['cost'])}")
     return "against exact search: " + ", ".join(shares) if shares else ""
 

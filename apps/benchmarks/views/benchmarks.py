@@ -60,7 +60,8 @@ def add_benchmark(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse
         suffix = ", newest index" if "newest" in request.GET else ", copy"
         initial |= build_clone_initial(original) | {"name": original.name[: MAX_LENGTH - len(suffix)] + suffix}
     elif chosen:
-        initial |= build_initial(chosen.matrix or {}) | {"name": chosen.question.title}
+        question = chosen.question
+        initial |= build_initial(chosen.matrix or {}) | {"name": question.title, "execution": question.execution}
 
     def act(form: BenchmarkForm) -> HttpResponse:
         benchmark = create_benchmark(form.cleaned_data["mapping"], form.build_options(), owner=staff(request))

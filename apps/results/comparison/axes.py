@@ -7,7 +7,7 @@ from itertools import product
 from typing import Any
 
 from apps.results.comparison.comparing import RunComparison
-from apps.results.configurations import Config, filter_keys, find_varying, phrase
+from apps.results.configurations import Config, filter_keys, find_varying, phrase, spell_settings
 from benchbench.ir.demand import weigh
 from benchbench.ir.measures import Values
 from benchbench.ir.planning.configuration import DEFAULTS, LATE_INTERACTION
@@ -43,7 +43,8 @@ def compute_effects(comparison: RunComparison) -> list[Effect]:
     bootstrap of 2,000 resamples for one effect alone: it describes but does not test.
     """
     indices = [index for index, run in enumerate(comparison.runs) if not run.is_external]
-    configs = [{**DEFAULTS, "reranker": LATE_INTERACTION, **comparison.runs[index].config} for index in indices]
+    of_runs = [comparison.runs[index].config for index in indices]
+    configs = spell_settings({**DEFAULTS, "reranker": LATE_INTERACTION, **config} for config in of_runs)
     # Every effect uses the queries that every run answered: an axis may touch only some runs.
     common = find_common_queries(comparison.compared)
     values = comparison.compared[:, common][indices]

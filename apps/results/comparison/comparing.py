@@ -154,7 +154,7 @@ def compare_runs(
         values, weights = values[:, subset.members], None if weights is None else weights[subset.members]
     labels = tuple(build_labels(ranked))
     _require_common(values, labels)  # before the statistics, which know runs only by number: this names the run
-    comparison = _compare(
+    comparison = compare_values(
         values,
         weights,
         seed=compared.seed if seed is None else seed,
@@ -247,7 +247,7 @@ def _require_common(values: Values, labels: Sequence[str]) -> None:
         )
 
 
-def _compare(values: Values, weights: Values | None, *, seed: int, baseline: int | None) -> Comparison:
+def compare_values(values: Values, weights: Values | None, *, seed: int, baseline: int | None) -> Comparison:
     """Return the statistics of these values, from the cache if possible."""
     digest = hashlib.sha256(np.ascontiguousarray(values).tobytes())
     digest.update(b"" if weights is None else weights.tobytes())

@@ -1,7 +1,7 @@
 """Runs that differ only in how vectors are searched, compared with exact search: size, time, recall and loss."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,15 +13,19 @@ from apps.results.charts import COLOURS, Figure, figure, time_axis
 from apps.results.comparison.comparing import RunComparison, compare_runs
 from apps.results.comparison.figures import OPEN
 from apps.results.comparison.migrating import MARGIN
-from apps.results.configurations import list_shared
+from apps.results.comparison.sentences import describe_few_changes
+from apps.results.configurations import choose_alternatives, list_shared
 from benchbench.decimals import figure as format_value
 from benchbench.decimals import format_ms, short_signed
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.configuration import Configuration
+from benchbench.ir.planning.labels import label_settings
+from benchbench.ir.statistics.resampling import Interval
 from benchbench.ir.statistics.significance import Pair
 
 MEGABYTE = 2**20
+SMALLEST = 0.01  # difference at each end of an axis: smaller ones look small
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +33,8 @@ class SettingRow:
     """A setting: what every search reads, in memory, and the full vectors of which it reads a few, on disk.
 
     `ms` is the time of search without encoding: the median in isolated execution, else a mean of shared times.
-    `recall` is that of the vectors at `k`, None for exact search. `pair` is the setting against the full one, None for
-    the full one itself.
+    `recall` is that of the vectors at `k`, None for exact search. `pair` is the setting against the reference, None for
+    the reference itself.
     """
 
     run: Run
@@ -43,19 +47,18 @@ class SettingRow:
 
     @property
     def is_good_enough(self) -> bool:
-        """Return whether it is not significantly worse than the full setting, by an interval that is known."""
+        """Return whether it is not significantly worse than the reference, by an interval that is known."""
         return self.pair is None or (self.pair.simultaneous is not None and self.pair.simultaneous.high >= 0)
 
     @property
-    def most_lost(self) -> float:
-        """Return the greatest loss that the interval allows."""
-        interval = self.pair and self.pair.simultaneous
-        return max(0.0, -interval.low) if interval else 0.0
+    def interval(self) -> Interval | None:
+        """Return the interval of the difference; None if too few queries changed for one."""
+        return self.pair.simultaneous if self.pair and not describe_few_changes(self.pair) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """Settings of search that share everything else, the full one first; or why they cannot be compared."""
+    """Settings of search that share everything else, the reference first; or why they cannot be compared."""
 
     shared: str
     rows: Sequence[SettingRow] = ()
@@ -69,12 +72,11 @@ class Ladder:
     @property
     def time_name(self) -> str:
         """Return the name of the times of search: medians where runs were isolated, else shared costs."""
-        suffix = mark_shared(row.run for row in self.rows)
-        return f"search {'p50 ms' if self.is_isolated else 'mean ms per query'}{suffix}"
+        return "p50 ms of search" if self.is_isolated else f"ms per search{mark_shared(row.run for row in self.rows)}"
 
     @property
     def sentences(self) -> list[str]:
-        """Name the smallest and the fastest setting that is not significantly worse than the full one.
+        """Name the smallest and the fastest setting that is not significantly worse than the reference.
 
         Shared times name no fastest one: exact search compares a batch at once, other settings each query.
         """
@@ -94,30 +96,40 @@ class Ladder:
         assert self.comparison is not None
         costs = f"{_format_bytes(row.memory_bytes)} in memory"
         costs += f" and {_format_bytes(row.disk_bytes)} on disk" if row.disk_bytes else ""
-        costs += "" if row.ms is None else f", {self.time_name}: {format_ms(row.ms)}"
-        full, pair = self.rows[0].label, row.pair
-        if pair is None or pair.simultaneous is None:
-            return f"The {superlative} setting that is not significantly worse is the full one, {full}: {costs}."
-        low, high = (short_signed(end) for end in (pair.simultaneous.low, pair.simultaneous.high))
+        if row.ms is not None:
+            kind = "median" if self.is_isolated else "shared"
+            costs += f", {format_ms(row.ms)} ms per search, {kind}"
+        reference, pair, interval = self.rows[0].label, row.pair, row.interval
+        if pair is None:
+            return f"The {superlative} setting that is not significantly worse is the reference, {reference}: {costs}."
         sentence = (
-            f"The {superlative} setting that is not significantly worse than {full} is {row.label}: {costs}, "
-            f"{self.comparison.title} {short_signed(pair.difference)} (simultaneous 95 % interval {low} to {high})."
+            f"The {superlative} setting that is not significantly worse than {reference} is {row.label}: {costs}; "
+            f"{self.comparison.title} {short_signed(pair.difference)}"
         )
-        if row.most_lost > MARGIN:
+        if interval is None:
+            return f"{sentence}. {describe_few_changes(pair)}"
+        low, high = (short_signed(end) for end in (interval.low, interval.high))
+        sentence = f"{sentence} (simultaneous 95 % interval {low} to {high})."
+        most_lost = max(0.0001, -interval.low)  # the smallest bound that is shown
+        if most_lost > MARGIN:
             return (
-                f"{sentence} The interval is wide: a loss of {format_value(row.most_lost)} is possible, so do not call "
+                f"{sentence} The interval is wide: a loss of {format_value(most_lost)} is possible, so do not call "
                 "them equal; add queries to know more."
             )
-        return f"{sentence} By it, the loss is at most {format_value(row.most_lost)}."
+        return f"{sentence} By it, the loss is at most {format_value(most_lost)}."
 
 
 def list_ladders(benchmark: Benchmark) -> list[Ladder]:
-    """Return a ladder for each full setting with others that differ from it only in the search of vectors."""
+    """Return a ladder for each reference with others that differ from it only in the search of vectors.
+
+    Runs under a filter share below 1 are left out: their means cover queries whose relevant documents are excluded.
+    """
     groups: dict[tuple[Any, str], list[Run]] = {}
     completed = benchmark.runs.filter(status=Run.Status.COMPLETED).exclude(index__chunk_set=None)
-    for run in completed.select_related("index__chunk_set").order_by("run_order"):
+    alternatives, _ = choose_alternatives(completed.select_related("index__chunk_set").order_by("run_order"))
+    for run in alternatives:
         configuration = Configuration.from_dict(run.config)
-        if configuration.uses_vectors:
+        if configuration.uses_vectors and (configuration.filter_share or 1) == 1:
             exact = replace(configuration, ann="exact", dimensions=None).normalize()
             groups.setdefault((run.index_id, exact.hash), []).append(run)
     return [_build_ladder(benchmark, runs) for runs in groups.values() if len(runs) > 1]
@@ -137,11 +149,13 @@ def _build_ladder(benchmark: Benchmark, runs: Sequence[Run]) -> Ladder:
         comparison = compare_runs(runs, baseline=full, version=benchmark.dataset_version)
     except BenchbenchError as error:
         return Ladder(shared, error=error.message)
-    rows = sorted(_list_rows(comparison, runs), key=lambda row: (row.pair is not None, -_or_last(row.memory_bytes)))
+    labels = label_settings(run.config.get("ann", "exact") for run in runs)
+    rows = list(_list_rows(comparison, runs, labels))
+    rows.sort(key=lambda row: (row.pair is not None, -_or_last(row.memory_bytes)))
     return Ladder(shared, rows, comparison)
 
 
-def _list_rows(comparison: RunComparison, runs: Sequence[Run]) -> Iterator[SettingRow]:
+def _list_rows(comparison: RunComparison, runs: Sequence[Run], labels: Mapping[str, str]) -> Iterator[SettingRow]:
     isolated = _are_isolated(runs)
     reference = comparison.reference
     loaded = {run.pk: run for run in runs}
@@ -151,7 +165,7 @@ def _list_rows(comparison: RunComparison, runs: Sequence[Run]) -> Iterator[Setti
         recalls = (run.provenance.get("ann") or {}).get("recall") or [None]
         yield SettingRow(
             run,
-            _render_label(run),
+            _render_label(run, labels),
             *_count_bytes(run),
             ms=median if isolated else run.timing.get("search_ms"),
             recall=recalls[0],
@@ -159,11 +173,11 @@ def _list_rows(comparison: RunComparison, runs: Sequence[Run]) -> Iterator[Setti
         )
 
 
-def _render_label(run: Run) -> str:
+def _render_label(run: Run, labels: Mapping[str, str]) -> str:
     """Return the settings in which the runs of a ladder may differ."""
     configuration = Configuration.from_dict(run.config)
     numbers = {"dimensions": configuration.dimensions, "candidates": configuration.candidates}
-    return " · ".join([configuration.ann, *(f"{number} {name}" for name, number in numbers.items() if number)])
+    return " · ".join([labels[configuration.ann], *(f"{number} {name}" for name, number in numbers.items() if number)])
 
 
 def _count_bytes(run: Run) -> tuple[int | None, int]:
@@ -179,14 +193,18 @@ def _count_bytes(run: Run) -> tuple[int | None, int]:
 
 
 def plot_ladder(ladder: Ladder) -> Figure | None:
-    """Return the differences to the full setting, with their intervals, over the bytes in memory."""
+    """Return the differences to the reference, with their intervals, over the bytes in memory."""
     rows = [row for row in ladder.rows if row.memory_bytes]
     if ladder.comparison is None or not rows:
         return None
     sizes = [(row.memory_bytes or 0) / MEGABYTE for row in rows]
     pairs = [row.pair for row in rows]
     differences = [pair.difference if pair else 0.0 for pair in pairs]
-    ends = [pair.simultaneous if pair else None for pair in pairs]
+    ends = [row.interval for row in rows]
+    array = [end.high - y if end else 0 for end, y in zip(ends, differences, strict=True)]
+    arrayminus = [y - end.low if end else 0 for end, y in zip(ends, differences, strict=True)]
+    lowest = min(y - down for y, down in zip(differences, arrayminus, strict=True))
+    highest = max(y + up for y, up in zip(differences, array, strict=True))
     trace = {
         "type": "scatter",
         "mode": "markers",
@@ -196,8 +214,8 @@ def plot_ladder(ladder: Ladder) -> Figure | None:
             "type": "data",
             "symmetric": False,
             "color": OPEN,
-            "array": [end.high - y if end else 0 for end, y in zip(ends, differences, strict=True)],
-            "arrayminus": [y - end.low if end else 0 for end, y in zip(ends, differences, strict=True)],
+            "array": array,
+            "arrayminus": arrayminus,
         },
         "marker": {"size": 11, "color": [COLOURS[0] if row.is_good_enough else COLOURS[1] for row in rows]},
         "text": [row.label for row in rows],
@@ -206,7 +224,11 @@ def plot_ladder(ladder: Ladder) -> Figure | None:
     return figure(
         trace,
         x={"title": {"text": "MB in memory"}, **time_axis(sizes)},
-        y={"title": {"text": f"difference in {ladder.comparison.measure}"}, "tickformat": "+.2~r"},
+        y={
+            "title": {"text": f"difference in {ladder.comparison.measure}"},
+            "tickformat": "+.2~r",
+            "range": [1.2 * min(lowest, -SMALLEST), 1.2 * max(highest, SMALLEST)],
+        },
         height=360,
         margin=(72, 16, 16, 56),
         hovermode="closest",

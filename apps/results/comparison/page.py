@@ -12,6 +12,7 @@ from apps.results.comparison.comparing import RunComparison, is_lower_better, li
 from apps.results.comparison.highlights import describe_measures, describe_pairs, describe_slices, describe_standings
 from apps.results.comparison.panels import build_rows, choose_columns, list_rows
 from apps.results.comparison.sentences import build_verdict, describe_choice
+from apps.results.configurations import choose_alternatives
 from apps.results.leaderboard.coverage import describe_uneven, is_coverage, name_judged
 from benchbench.decimals import counted
 
@@ -22,6 +23,7 @@ def build_context(comparison: RunComparison, bounds: describing.Bounds) -> dict[
     effects = compute_effects(comparison) if len(comparison.runs) > 2 else []
     rivals = [run for run in comparison.order if run != comparison.reference]
     queries = describing.compute_query_differences(comparison, rivals[0]) if len(rivals) == 1 else None
+    picked, omitted = find_omitted_runs(comparison.runs)
     return {
         "comparison": comparison,
         "statistics": comparison.comparison,
@@ -30,7 +32,8 @@ def build_context(comparison: RunComparison, bounds: describing.Bounds) -> dict[
         "reference_label": comparison.labels[comparison.reference],
         **vars(build_verdict(comparison)),
         "uneven": _describe_uneven(comparison),
-        "picked": count_omitted_runs(comparison.runs),
+        "picked": picked,
+        "omitted": omitted,
         "rows": build_rows(comparison, list_rows(comparison)),
         "queries": queries,
         "query_labels": [comparison.labels[rivals[0]], comparison.labels[comparison.reference]],
@@ -88,13 +91,18 @@ def _describe_uneven(comparison: RunComparison) -> str:
     return describe_uneven(dict(zip(comparison.labels, means, strict=True)), comparison.means_name)
 
 
-def count_omitted_runs(runs: Sequence[Run]) -> int:
-    """Return how many completed runs of the only benchmark of `runs` are left out; 0 for several benchmarks."""
+def find_omitted_runs(runs: Sequence[Run]) -> tuple[int, list[str]]:
+    """Return how many alternatives of the only benchmark of `runs` are left out, and why other runs are, in sentences.
+
+    Nothing is left out of several benchmarks.
+    """
     benchmarks = {run.benchmark_id: run.benchmark for run in runs}
     if len(benchmarks) > 1:
-        return 0
+        return 0, []
     (benchmark,) = benchmarks.values()
-    return benchmark.runs.filter(status=Run.Status.COMPLETED).count() - len(runs)
+    alternatives, omitted = choose_alternatives(benchmark.runs.filter(status=Run.Status.COMPLETED))
+    are_all = set(runs) <= set(alternatives)
+    return len(set(alternatives) - set(runs)), [*omitted.values()] if are_all else []
 
 
 def list_choices(comparison: RunComparison) -> dict[str, Any]:

@@ -7,8 +7,10 @@ from apps.results.comparison.comparing import RunComparison
 from apps.results.comparison.describing import Costs
 from benchbench.decimals import counted, figure, format_share
 from benchbench.ir.slices import Reversal
+from benchbench.ir.statistics.significance import Pair
 
 MOST_NAMED = 3
+FEWEST_CHANGED = 10  # queries whose values differ: of fewer, an interval of the mean is too narrow
 
 
 def describe_verdict(comparison: RunComparison) -> str:
@@ -84,6 +86,21 @@ def describe_choice(comparison: RunComparison, costs: Costs) -> str:
     return (
         f"{label} is the cheapest run{within} that is not significantly worse than the best{of_them}, {best}; {lost}."
     )
+
+
+def describe_few_changes(pair: Pair) -> str:
+    """Return a sentence that replaces the interval of a difference where too few queries changed for one; else "".
+
+    Where none of n queries changed, up to 3 / n of all may, with 95 % confidence: the rule of three (Hanley and
+    Lippman-Hand 1983).
+    """
+    changed = pair.wins + pair.losses
+    if changed >= FEWEST_CHANGED:
+        return ""
+    n = changed + pair.ties
+    if not changed:
+        return f"No query of {n:,} changed; up to {float(f'{min(100, 300 / n):.2g}'):g} % may."
+    return f"Only {changed} of {counted(n, 'query')} changed, too few for an interval."
 
 
 def describe_disorder(comparison: RunComparison) -> str:

@@ -13,7 +13,7 @@ from apps.datasets.models import DatasetVersion
 from apps.results.comparison.comparing import MOST_RUNS, RunComparison, compare_runs
 from apps.results.comparison.describing import pick_strongest
 from apps.results.comparison.sentences import build_verdict, describe_verdict
-from apps.results.configurations import build_labels, list_shared
+from apps.results.configurations import build_labels, choose_alternatives, list_shared
 from apps.results.leaderboard.runs import Leaderboard, Row, load_leaderboard, select_measures
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
@@ -81,9 +81,13 @@ class Story:
         return f"ms per query{mark_shared(self.board.runs)}"
 
     @cached_property
+    def alternatives(self) -> tuple[list[Run], dict[str, str]]:
+        return choose_alternatives(run for run in self.board.runs if run.status == Run.Status.COMPLETED)
+
+    @cached_property
     def compared(self) -> tuple[RunComparison | None, str]:
-        """The comparison of the completed runs, and its verdict; None and the reason without one."""
-        runs = [run for run in self.board.runs if run.status == Run.Status.COMPLETED]
+        """The comparison of the completed alternatives, and its verdict; None and the reason without one."""
+        runs, _ = self.alternatives
         if len(runs) < 2:
             return None, "No verdict: it needs two runs with values."
         try:
@@ -109,8 +113,10 @@ class Story:
         board, original = self.board, self.benchmark.dataset_version
         sentences = build_verdict(comparison) if comparison else None
         notes = [f"Means are {board.means_name}: Σ weight × value / Σ weight."] if board.means_name else []
+        alternatives, omitted = self.alternatives
+        notes += omitted.values()
         notes += [*sentences.notes, *sentences.warnings] if sentences else []
-        weaker = sum(run.status == Run.Status.COMPLETED for run in board.runs) - MOST_RUNS
+        weaker = len(alternatives) - MOST_RUNS
         if comparison and weaker > 0:
             left_out = counted(weaker, "lower-ranked run")
             notes.append(

@@ -14,6 +14,7 @@ from apps.benchmarks.running.timing import find_execution, sum_cost_ms
 from apps.benchmarks.runs import flatten, nest
 from apps.datasets.models import DatasetVersion
 from apps.operations.models import Status
+from apps.results.configurations import choose_alternatives
 from apps.results.exporters.outcomes import Outcome, load_outcomes
 from apps.results.leaderboard.runs import WEIGHTING, Row, load_leaderboard
 from apps.results.triage.queries import load_evaluation
@@ -128,7 +129,8 @@ def build_results(benchmark: Benchmark, *, version: DatasetVersion | None = None
     """
     board = load_leaderboard(benchmark, version=version)
     final = [row for row in board.rows if row.run.status == Run.Status.COMPLETED and not row.provisional]
-    ranked = [row for row in final if row.rank]
+    alternatives, _ = choose_alternatives(row.run for row in final)
+    ranked = [row for row in final if row.rank and row.run in alternatives]
     runs = board.in_run_order
     counts = Counter(row.run.status for row in runs)
     started, ended = benchmark.started_at, benchmark.completed_at

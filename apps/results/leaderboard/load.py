@@ -1,7 +1,7 @@
 """Load: the runs of a benchmark that differ only in their rate, with latency and recall at each, and the knee."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -10,7 +10,7 @@ from apps.benchmarks.models import Benchmark, Run
 from apps.results.charts import COLOURS, LEGEND, Figure, figure, time_axis
 from benchbench.decimals import format_ms
 from benchbench.ir.planning.configuration import Configuration
-from benchbench.ir.planning.labels import run_label
+from benchbench.ir.planning.labels import label_settings, run_label
 
 LEAST_SHARE = 0.98  # of the offered rate that is achieved at a sustained one,
 MOST_TIMES = 3  # where p99 is at most so many times that at the lowest measured rate
@@ -79,14 +79,15 @@ def load_settings(benchmark: Benchmark) -> list[Setting]:
     for run in runs:
         shared = {key: value for key, value in run.config.items() if key != "rate"}
         by_setting.setdefault(json.dumps(shared, sort_keys=True), []).append(run)
-    return [_build_setting(group) for group in by_setting.values()]
+    labels = label_settings(run.config.get("ann", "exact") for run in runs)
+    return [_build_setting(group, labels) for group in by_setting.values()]
 
 
-def _build_setting(runs: Sequence[Run]) -> Setting:
+def _build_setting(runs: Sequence[Run], labels: Mapping[str, str]) -> Setting:
     configuration = replace(Configuration.from_dict(runs[0].config), rate=None)
     method = configuration.ann.partition("(")[0] if configuration.uses_vectors else configuration.search_mode
     points = sorted(map(_build_point, runs), key=lambda point: point.offered)
-    return Setting(run_label(configuration), method, points)
+    return Setting(run_label(replace(configuration, ann=labels[configuration.ann])), method, points)
 
 
 def _build_point(run: Run) -> Point:
@@ -135,10 +136,14 @@ def _plot_recalls(settings: Sequence[Setting], k: int) -> Figure | None:
     traces = []
     for number, (method, group) in enumerate(points.items()):
         recalls, rates, labels = zip(*sorted(group), strict=True)
-        hover = "%{text}<br>%{y:g}/s at recall %{x:.3f}<extra></extra>"
+        hover = "%{text}<br>%{y:g}/s at agreement %{x:.3f}<extra></extra>"
         traces.append(_trace(method, recalls, rates, number, hover) | {"text": labels})
     lowest = min((recall for trace in traces for recall in trace["x"]), default=1.0)
-    x = {"title": {"text": f"recall@{k} under load"}, "tickformat": ".3~f", "range": [lowest - 0.05, 1.005]}
+    x = {
+        "title": {"text": f"agreement with exact, top {k}"},
+        "tickformat": ".3~f",
+        "range": [lowest - 0.05, 1.005],
+    }
     y = {"title": {"text": "highest sustained rate per second"}, "rangemode": "tozero"}
     return _figure(traces, x, y) if traces else None
 

@@ -16,11 +16,13 @@ from apps.results.charts import plot_quality
 from apps.results.configurations import (
     build_configuration,
     build_labels,
+    choose_alternatives,
     differ_in_making,
     find_varying,
     list_builds,
     list_phrases,
     list_shared,
+    spell_settings,
 )
 from apps.results.leaderboard.coverage import LOW, describe_uneven, name_judged
 from apps.results.leaderboard.runs import (
@@ -41,7 +43,7 @@ def build_context(benchmark: Benchmark, k: int, *, at: VersionView, within: str 
     """
     board = load_leaderboard(benchmark, version=at.version, within=within)
     slicing, unsliced = try_slicing(benchmark, board.evaluation)
-    configs = [run.config for run in board.runs]
+    configs = spell_settings(run.config for run in board.runs)
     differ = find_varying(configs)
     common_warnings = find_shared_warnings(board.runs)
     names = select_measures(benchmark, k)
@@ -61,11 +63,11 @@ def build_context(benchmark: Benchmark, k: int, *, at: VersionView, within: str 
         "measures": names,
         "rows": [
             {
-                **_build_row(row, board, names, differ),
+                **_build_row(row, board, names, list_phrases(config, differ)),
                 "baselines": baselines.get(row.run.pk, []),
                 "warnings": [warning for warning in row.run.warnings if warning not in common_warnings],
             }
-            for row in board.rows
+            for row, config in zip(board.rows, configs, strict=True)
         ],
         "shared_warnings": common_warnings,
         "shared": list_shared(configs),
@@ -81,8 +83,9 @@ def build_context(benchmark: Benchmark, k: int, *, at: VersionView, within: str 
 def _check_coverage(board: Leaderboard) -> dict[str, Any]:
     """Return a warning if the runs are judged unevenly, and whether few of their returned documents are judged."""
     name = name_judged(board.primary)
+    alternatives, _ = choose_alternatives(row.run for row in board.rows if not row.provisional)
     labels = zip(board.rows, build_labels(board.runs), strict=True)
-    judged = {label: row.values.get(name) for row, label in labels if not row.provisional}
+    judged = {label: row.values.get(name) for row, label in labels if row.run in alternatives}
     shares = [share for share in judged.values() if share is not None]
     uneven = describe_uneven(judged, board.means_name)
     return {"judged_name": name, "uneven": uneven, "low": min(shares, default=1.0) < LOW}
@@ -94,7 +97,7 @@ def _describe_indexes(board: Leaderboard, benchmark: Benchmark) -> dict[str, Any
     return {"indexes": indexes, "made_of": differ_in_making(benchmark, indexes), "built": list_builds(indexes)}
 
 
-def _build_row(row: Row, board: Leaderboard, names: list[str], differ: list[str]) -> dict[str, Any]:
+def _build_row(row: Row, board: Leaderboard, names: list[str], chips: list[str]) -> dict[str, Any]:
     best = board.best
     primary = row.values.get(board.primary)
     top = best.values[board.primary] if best else None
@@ -107,7 +110,7 @@ def _build_row(row: Row, board: Leaderboard, names: list[str], differ: list[str]
         "cells": [(row.values.get(name), row.values.get(name_judged(name))) for name in names],
         "ann": row.ann,
         "made_of": build_configuration(row.run),
-        "chips": list_phrases(row.run.config, differ),
+        "chips": chips,
         "times": list_times(row.run.timing),
     }
 

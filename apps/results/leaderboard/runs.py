@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from apps.benchmarks.measuring.approximations import build_ann, render_ann
+from apps.benchmarks.measuring.approximations import render_ann
 from apps.benchmarks.measuring.measures import FAMILIES
 from apps.benchmarks.measuring.slicing import compute_means, try_slicing
 from apps.benchmarks.models import Benchmark, Evaluation, Run
@@ -57,7 +57,7 @@ class Row:
     @property
     def ann(self) -> str:
         """A sentence on the losses of the run's approximate search; "" if it is exact."""
-        return render_ann(build_ann(self.run, self.truth))
+        return render_ann(self.run, self.truth)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from django.utils.text import slugify
 
 from apps.benchmarks.models import Benchmark
 from apps.collections.models import Document
+from apps.results.comparison.sentences import describe_few_changes
 from apps.results.triage.causes import CAUSES
 from benchbench import decimals
 from benchbench.decimals import figure, format_p, short_signed
@@ -23,6 +24,7 @@ from benchbench.ir.triage import Loss
 from benchbench.site.panels import change_url
 
 register = template.Library()
+register.filter("few_changes", describe_few_changes)
 
 DASH = "–"
 

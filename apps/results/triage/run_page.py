@@ -6,7 +6,7 @@ from typing import Any
 from django.core.paginator import Paginator
 
 from apps.benchmarks.gates.baselines import load_baseline_names
-from apps.benchmarks.measuring.approximations import build_ann, render_ann
+from apps.benchmarks.measuring.approximations import render_ann
 from apps.benchmarks.measuring.slicing import try_slicing
 from apps.benchmarks.models import Evaluation, QueryResult, Run
 from apps.benchmarks.provenance import list_revisions
@@ -100,7 +100,7 @@ def _describe_values(run: Run, evaluation: Evaluation | None) -> dict[str, Any]:
     siblings = run.benchmark.runs.only("pk", "label", "run_order", "benchmark").order_by("run_order")
     return {
         "evaluation": evaluation,
-        "ann": render_ann(build_ann(run, evaluation.truth_hash) if evaluation else None),
+        "ann": render_ann(run, evaluation.truth_hash) if evaluation else "",
         "means": _list_means(evaluation) if evaluation else [],
         "has_sections": evaluation is not None and has_sections(evaluation),
         "has_content": evaluation is not None and has_content(evaluation),

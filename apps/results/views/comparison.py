@@ -1,23 +1,26 @@
 """The page of a comparison, and the verdict on a benchmark's page."""
 
 import uuid
+from operator import attrgetter
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from apps.benchmarks.circumstances import group_by
 from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import DatasetVersion
 from apps.judging.models import Round, RoundRun
 from apps.operations.models import Status
-from apps.results.comparison.comparing import MOST_RUNS, IncomparableError, RunComparison, compare_runs
+from apps.results.comparison.comparing import MOST_RUNS, ComparingError, IncomparableError, RunComparison, compare_runs
 from apps.results.comparison.compression import list_ladders, plot_ladder
 from apps.results.comparison.describing import Bounds, pick_strongest
 from apps.results.comparison.page import build_context, list_choices
 from apps.results.comparison.panels import PANELS, build_panel
 from apps.results.comparison.sentences import build_verdict
-from apps.results.configurations import list_shared
+from apps.results.configurations import choose_alternatives, list_shared
+from apps.results.filter_shares import has_shares
 from apps.results.leaderboard.load import build_load_context
 from benchbench.access import viewable
 from benchbench.decimals import counted
@@ -82,7 +85,8 @@ def compression_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uu
         (ladder, f"compression-{number}", plot_ladder(ladder))
         for number, ladder in enumerate(list_ladders(benchmark), start=1)
     ]
-    context = {"title": f"Compression of {benchmark}", "benchmark": benchmark, "ladders": ladders}
+    title = f"Approximation and compression of {benchmark}"
+    context = {"title": title, "benchmark": benchmark, "ladders": ladders, "has_shares": has_shares(benchmark)}
     context |= {"trail": [*model_admin.list_trail(benchmark), benchmark]}
     return model_admin.render_page(request, "results/compression.html", context, original=benchmark)
 
@@ -107,14 +111,18 @@ def verdict_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: uu
     if benchmark.status != Status.COMPLETED or len(runs) < 2:
         return HttpResponse()
     version = _find_version(request.GET.get("version", ""), runs)
-    compared = pick_strongest(runs, version=version)
+    alternatives, omitted = choose_alternatives(runs)
+    compared = pick_strongest(alternatives, version=version)
     context: dict[str, Any] = {
         "benchmark": benchmark,
         "missing": benchmark.total_runs - len(runs),
-        "weaker": len(runs) - len(compared),
+        "weaker": len(alternatives) - len(compared),
         "most": MOST_RUNS,
+        "omitted": omitted,
     }
     try:
+        if len(compared) < 2:
+            raise ComparingError("It needs two runs that answer the same question.")
         comparison = compare_runs(compared, slice=request.GET.get("slice") or None, version=version)
     except BenchbenchError as error:
         context |= {"error": error.message}
@@ -148,7 +156,10 @@ def _list_rounds(request: HttpRequest, benchmark: Benchmark) -> dict[str, Any]:
 
 
 def _find_runs(request: HttpRequest, model_admin: SiteAdmin) -> list[Run]:
-    """Return the runs in the query string. Raises Http404 if one is missing or not visible to the user."""
+    """Return the runs and the alternatives of the benchmarks in the query string.
+
+    Raises Http404 if one is missing or not visible to the user.
+    """
     try:
         keys = {uuid.UUID(key) for key in request.GET.getlist("run")}
         benchmarks = {uuid.UUID(key) for key in request.GET.getlist("benchmark")}
@@ -158,10 +169,11 @@ def _find_runs(request: HttpRequest, model_admin: SiteAdmin) -> list[Run]:
     runs = {run.pk: run for run in seen.filter(pk__in=keys)}
     if len(runs) < len(keys):
         raise Http404("A run was not found: check its id and your permissions.")
-    completed = list(seen.filter(benchmark__in=benchmarks, status=Run.Status.COMPLETED))
-    if {run.benchmark_id for run in completed} < benchmarks:
+    completed = group_by(seen.filter(benchmark__in=benchmarks, status=Run.Status.COMPLETED), attrgetter("benchmark_id"))
+    if completed.keys() < benchmarks:
         raise Http404("A benchmark was not found, or none of its runs is completed.")
-    return list((runs | {run.pk: run for run in completed}).values())
+    alternatives = [run for of_benchmark in completed.values() for run in choose_alternatives(of_benchmark)[0]]
+    return list((runs | {run.pk: run for run in alternatives}).values())
 
 
 def _find_baseline(key: str, runs: list[Run]) -> Run | None:

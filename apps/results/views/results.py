@@ -18,11 +18,12 @@ from apps.benchmarks.models import Baseline, Benchmark, Evaluation, QueryResult,
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset
 from apps.mappings.models import Mapping
-from apps.results import filter_shares
 from apps.results.comparison.compression import has_ladders
 from apps.results.comparison.history import load_history, plot_history
 from apps.results.dashboard import build_dashboard
 from apps.results.exporting import EXPORTERS, export, list_exporters, name_file
+from apps.results.filter_page import build_context as build_filter_context
+from apps.results.filter_shares import has_shares
 from apps.results.leaderboard.coverage import CoverageError, load_coverage
 from apps.results.leaderboard.load import has_loads
 from apps.results.leaderboard.page import ENDED, build_context
@@ -130,21 +131,21 @@ def build_links(benchmark: Benchmark) -> list[Button]:
             )
         ]
     pages = (
-        (filter_shares.has_shares, "Filters", "filter_alt"),
-        (has_ladders, "Compression", "compress"),
-        (has_loads, "Load", "speed"),
+        (has_shares, "filters", "Filters", "filter_alt"),
+        (has_ladders, "compression", "Approximation and compression", "compress"),
+        (has_loads, "load", "Load", "speed"),
     )
     links = [Button("Experiment", "download", href=reverse("admin:benchmark_manifest", args=[benchmark.pk]))]
-    for has_page, name, icon in pages:
+    for has_page, name, title, icon in pages:
         if has_page(benchmark):
-            links.append(Button(name, icon, href=reverse(f"admin:benchmark_{name.lower()}", args=[benchmark.pk])))
+            links.append(Button(title, icon, href=reverse(f"admin:benchmark_{name}", args=[benchmark.pk])))
     return links
 
 
 def filters_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
     """Render recall, loss and time of a benchmark's settings over the shares of documents that filters admit."""
     benchmark: Benchmark = model_admin.load_viewed(request, object_id)
-    context = filter_shares.build_context(benchmark)
+    context = build_filter_context(benchmark)
     context |= {"title": f"Filters of {benchmark}", "trail": [*model_admin.list_trail(benchmark), benchmark]}
     return model_admin.render_page(request, "results/filters.html", context, original=benchmark)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -157,9 +157,13 @@ class Ann:
         """Return the value of an option of this method."""
         return dict(self.options)[name]
 
-    def __str__(self) -> str:
-        settings = [f"{name}={value}" for name, value in self.options if value != self._options[name].default]
+    def render(self, options: Collection[str] = ()) -> str:
+        """Return the text of the setting, with these `options` even at their default."""
+        defaults = {name: option.default for name, option in self._options.items()}
+        settings = [f"{name}={value}" for name, value in self.options if name in options or value != defaults[name]]
         return f"{self.name}({', '.join(settings)})" if settings else self.name
+
+    __str__ = render
 
     @property
     def name(self) -> str:
@@ -191,10 +195,7 @@ class Ann:
         if self.method != "hnsw" or self.store == "faiss" or self["ef_search"] >= depth:  # FAISS finds what it finds
             return self._describe_rescoring(depth)
         if self.store == "chromadb":
-            return (
-                f"{self}: ChromaDB raises ef_search to the {depth} chunks that a query needs: set it "
-                f"to {depth} or more."
-            )
+            return f"{self}: ChromaDB raises ef_search to the {depth} chunks that a query needs: set at least {depth}."
         if self["iterative"] != "off":
             return self._describe_rescoring(depth)
         raising = f"raise ef_search to {depth}, or " if self._options["ef_search"].kind.holds(depth) else ""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchbench.ir.planning.ann import OF_STORES
+from benchbench.ir.planning.ann import OF_STORES, Ann
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.query_text import AS_ASKED
 
@@ -52,6 +52,22 @@ def run_label(configuration: Configuration) -> str:
     return " · ".join(text for text in (AXIS_WORDS[name].summary(configuration) for name in IN_LABEL) if text)
 
 
+def label_settings(settings: Iterable[str]) -> dict[str, str]:
+    """Return a label of each setting: its text, with the default of an option in which alone another differs."""
+    parsed = {text: Ann.parse(text) for text in settings}
+    labels = {}
+    for text, setting in parsed.items():
+        rivals = [rival.options for rival in parsed.values() if rival.name == setting.name]
+        differences = [dict(set(setting.options) - set(options)) for options in rivals]
+        labels[text] = setting.render([name for options in differences if len(options) == 1 for name in options])
+    return labels
+
+
+def render_share(share: float) -> str:
+    """Return a share of the documents as `0.1 %`."""
+    return f"{100 * share:.3g} %"
+
+
 def shorten_model(name: str) -> str:
     """Return the last part of a model's name, shortened if it is long."""
     short = strip_model_path(name) or name
@@ -71,6 +87,10 @@ def _render_fusion(run: Configuration) -> str:
     if run.fusion == "rrf":
         return f"rrf {run.rrf_k}" if run.is_fused else ""
     return f"{run.fusion} {render_weights(run.weights)}".rstrip()
+
+
+def _render_filter(share: float) -> str:
+    return "all documents" if share == 1 else f"filter admits {render_share(share)}"
 
 
 def _name_mode(mode: str) -> str:
@@ -144,8 +164,8 @@ AXIS_WORDS: dict[str, AxisWords] = {
         filter_share=AxisWords(
             help="“none, 0.1, 0.01” adds to every query a filter that admits this share of the documents, always the "
             "same ones, to see how filters affect recall and time. Not for modes that ask an engine. Empty: none.",
-            summary=lambda run: "" if run.filter_share is None else f"filter {run.filter_share:g}",
-            phrase=lambda value: f"filter to {value:g} of the documents",
+            summary=lambda run: "" if run.filter_share is None else _render_filter(run.filter_share),
+            phrase=_render_filter,
             unstated="only the queries' own filters",
         ),
     ),

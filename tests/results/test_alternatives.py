@@ -1,0 +1,115 @@
+"""Verdicts compare alternatives only: neither other filter shares nor other rates; and labels that show defaults."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from django.urls import reverse
+
+from apps.benchmarks.measuring.primary import select_facts
+from apps.benchmarks.models import Benchmark, Evaluation
+from apps.results.configurations import build_labels, choose_alternatives
+from apps.results.exporting import export
+from apps.results.leaderboard.page import build_context
+from apps.results.leaderboard.versions import choose_version
+from benchbench.ir.planning.labels import label_settings
+from tests.results.compared import make_compared, make_queries, noisy
+from tests.results.test_pages import results_url, text_of
+
+pytestmark = pytest.mark.django_db
+SHARES = [{"ann": ann, "filter_share": share, "top_k": 10} for ann in ("exact", "hnsw") for share in (1.0, 0.1)]
+RATES = [{"ann": ann, "rate": rate, "top_k": 10} for ann in ("exact", "hnsw") for rate in (20.0, 50.0)]
+
+
+def make_filtered() -> Benchmark:
+    """Return a benchmark whose best value is that of a run under a filter."""
+    return make_compared(make_queries(60), noisy([0.5, 0.6, 0.3, 0.2], 60, spread=0.02), configs=SHARES)
+
+
+def make_loaded() -> Benchmark:
+    better, worse = noisy([0.5, 0.3], 60, spread=0.02)
+    return make_compared(make_queries(60), np.array([better, better, worse, worse]), configs=RATES)
+
+
+def list_orders(runs: Any) -> list[int]:
+    return [run.run_order for run in runs]
+
+
+@pytest.mark.parametrize(
+    ("make", "orders", "omitted"),
+    [
+        (make_filtered, [1, 3], {"filters": "Only runs with “all documents” are compared: under other filters they "}),
+        (make_loaded, [1, 3], {"load": "Runs that differ only in their rate have equal rankings, so the first stands"}),
+    ],
+)
+def test_every_verdict_of_a_benchmark_compares_alternatives(admin_client, make, orders, omitted):
+    benchmark = make()
+    chosen, sentences = choose_alternatives(benchmark.runs.order_by("-run_order"))
+    assert list_orders(chosen) == orders
+    assert {page: sentence[: len(omitted[page])] for page, sentence in sentences.items()} == omitted
+    ((page, sentence),) = sentences.items()
+    verdict = reverse("admin:benchmark_verdict", args=[benchmark.pk])
+    full = admin_client.get(verdict)
+    assert list_orders(full.context["comparison"].runs) == orders
+    assert f"{sentence} See {page.capitalize()}" in text_of(full)
+    assert reverse(f"admin:benchmark_{page}", args=[benchmark.pk]) in full.content.decode()
+    brief = text_of(admin_client.get(verdict, {"brief": 1}))
+    assert "beats" in brief
+    comparison = admin_client.get(reverse("admin:run_compare"), {"benchmark": benchmark.pk})
+    assert list_orders(comparison.context["comparison"].runs) == orders
+    assert comparison.context["picked"] == 0
+    assert sentence in text_of(comparison)
+    markdown = "".join(export(benchmark, "markdown"))
+    assert brief.strip().split(":")[0] in markdown.replace("\\", "")
+    assert sentence.split(":")[0] in markdown
+    best = benchmark.runs.get(run_order=1).pk
+    assert json.loads("".join(export(benchmark, "json")))["summary"]["best_run"] == str(best)
+    facts = Benchmark.objects.annotate(facts=select_facts(run__benchmark=benchmark.pk)).get().facts
+    assert facts["run"] == str(best)
+
+
+def test_coverage_of_other_filters_is_no_warning():
+    benchmark = make_filtered()
+    for order, judged in ((1, 0.9), (2, 0.1), (3, 0.88), (4, 0.1)):
+        evaluation = Evaluation.objects.get(run__benchmark=benchmark, run__run_order=order)
+        evaluation.means = {**evaluation.means, "Judged@10": judged}
+        evaluation.save()
+    context = build_context(benchmark, 10, at=choose_version(benchmark, ""))
+    assert (context["uneven"], context["low"]) == ("", False)
+    Evaluation.objects.filter(run__benchmark=benchmark, run__run_order=3).update(
+        means={**evaluation.means, "Judged@10": 0.1}
+    )
+    assert "Judgment coverage differs" in build_context(benchmark, 10, at=choose_version(benchmark, ""))["uneven"]
+
+
+def test_chosen_runs_of_other_shares_are_compared_with_warning(admin_client):
+    benchmark = make_filtered()
+    whole, filtered = benchmark.runs.order_by("run_order")[:2]
+    page = admin_client.get(reverse("admin:run_compare"), {"run": [whole.pk, filtered.pk]})
+    assert list_orders(page.context["comparison"].runs) == [1, 2]
+    text = text_of(page)
+    assert "Their filters admit different shares of the documents" in text
+
+
+def test_runs_without_another_setting_have_no_verdict(admin_client):
+    benchmark = make_loaded()
+    benchmark.runs.filter(run_order__gt=2).delete()
+    verdict = text_of(admin_client.get(reverse("admin:benchmark_verdict", args=[benchmark.pk])))
+    assert "No verdict: It needs two runs that answer the same question." in verdict
+    assert "the first stands for all" in verdict
+
+
+def test_labels_show_the_default_that_others_vary(admin_client):
+    assert label_settings(["exact", "hnsw", "hnsw(ef_search=10)", "faiss:hnsw"]) == {
+        "exact": "exact",
+        "hnsw": "hnsw(ef_search=40)",
+        "hnsw(ef_search=10)": "hnsw(ef_search=10)",
+        "faiss:hnsw": "faiss:hnsw",
+    }
+    assert label_settings(["hnsw", "hnsw(ef_search=10, m=8)"])["hnsw"] == "hnsw", "they differ in more than one option"
+    configs = [{"ann": ann, "top_k": 10} for ann in ("hnsw(ef_search=10)", "hnsw", "hnsw(ef_search=100)")]
+    benchmark = make_compared(make_queries(20), noisy([0.5, 0.6, 0.7], 20), configs=configs)
+    labels = build_labels(benchmark.runs.order_by("run_order"))
+    assert labels == ["hnsw(ef_search=10)", "hnsw(ef_search=40)", "hnsw(ef_search=100)"]
+    assert "hnsw(ef_search=40)" in text_of(admin_client.get(results_url(benchmark)))
