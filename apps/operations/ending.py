@@ -4,10 +4,11 @@ The sweep repairs what a killed worker or a restarted Redis left behind.
 """
 
 import logging
+from contextlib import suppress
 from datetime import timedelta
 
 from django.conf import settings
-from django.db import transaction
+from django.db import DatabaseError, transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
@@ -18,6 +19,7 @@ from apps.operations.models import Batch, Operation, Status
 from apps.operations.workers.limits import HeldError, end_lost_sessions, limited_transaction
 from apps.operations.workers.stragglers import filter_stragglers
 from benchbench.database.failures import was_ended
+from benchbench.database.tables import renew_statistics
 from benchbench.decimals import counted
 from benchbench.errors import error_text
 
@@ -78,6 +80,8 @@ def conclude(operation: Operation) -> bool:
         log.exception("Could not finalise %s.", operation)
         return _fail_unless_locked(operation, error_text(error))
     events.publish(operation.pk, always=True)
+    with suppress(DatabaseError):  # autovacuum does it later
+        renew_statistics()
     return True
 
 

@@ -19,6 +19,24 @@ LOOK_SECONDS = 1.0
 STATE = "SELECT count(*), max(id) FROM django_migrations"
 
 
+# Autovacuum's own condition, with its default share of the rows.
+CHANGED = "SELECT relid::regclass::text FROM pg_stat_user_tables WHERE n_mod_since_analyze > 1000 + n_live_tup / 10"
+
+
+def renew_statistics() -> None:
+    """Renew PostgreSQL's statistics of tables that changed much, as autovacuum does within a minute.
+
+    With old ones it chooses plans for small tables: a page of 10,000 new judgments takes a second longer. Does nothing
+    in a transaction, which would keep the locks.
+    """
+    if connection.in_atomic_block:
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(CHANGED)
+        if changed := [table for (table,) in cursor]:
+            cursor.execute(f"ANALYZE (SKIP_LOCKED) {', '.join(changed)}")
+
+
 def count_unapplied() -> int:
     """Return the number of migrations that the database lacks; 0 if its tables are up to date.
 
