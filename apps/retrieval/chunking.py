@@ -147,5 +147,5 @@ def _read_sections(collection: Collection) -> Iterator[tuple[int, list[int], lis
     sections = Section.objects.filter(document__collection=collection, document__removed_at=None)
     rows = sections.order_by("document__external_id", "ordinal").values_list("document_id", "pk", *SECTION)
     for document, group in groupby(rows.iterator(chunk_size=DOCUMENTS_AT_ONCE), key=itemgetter(0)):
-        parts = list(group)
-        yield document, [pk for _, pk, *_ in parts], [SectionRecord(*section) for _, _, *section in parts]
+        stored = list(group)
+        yield document, [pk for _, pk, *_ in stored], [SectionRecord(*section) for _, _, *section in stored]
