@@ -6,13 +6,13 @@ import and longer than the rest of a page to run.
 
 import math
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
 from apps.benchmarks.models import Run
 from apps.benchmarks.running.timing import mark_shared
-from apps.results.configurations import find_varying, list_phrases
+from apps.results.configurations import find_varying, list_phrases, spell_settings
 from apps.results.leaderboard.runs import Leaderboard, Row
 from benchbench.ir.planning.configuration import SEARCH_MODES
 
@@ -33,10 +33,12 @@ def plot_quality(board: Leaderboard) -> dict[str, Any] | None:
     rows = [row for row in board.rows if row.rank and row.ms]
     if not rows:
         return None
-    keys = find_varying(row.run.config for row in rows)
+    configs = spell_settings(row.run.config for row in rows)
+    keys = find_varying(configs)
+    labels = {row.run.pk: ", ".join(list_phrases(config, keys)) for row, config in zip(rows, configs, strict=True)}
     modes = sorted({row.run.config.get("search_mode", "") for row in rows})
     groups = [[row for row in rows if row.run.config.get("search_mode", "") == mode] for mode in modes]
-    traces = [_trace(group, board.primary, keys) for group in groups]
+    traces = [_trace(group, board.primary, labels) for group in groups]
     times = [row.run.timing["total_ms"] for row in rows]
     return plot_over_time(traces, [row.run for row in rows], times, board.title, margin=(64, 16, 40, 56), legend=LEGEND)
 
@@ -128,7 +130,7 @@ def mark_reranked(runs: Iterable[Run]) -> list[str]:
     return [SYMBOLS[bool(run.config.get("use_reranker"))] for run in runs]
 
 
-def _trace(rows: list[Row], primary: str, keys: list[str]) -> dict[str, Any]:
+def _trace(rows: list[Row], primary: str, labels: Mapping[Any, str]) -> dict[str, Any]:
     name, colour = describe_mode(rows[0].run)
     return {
         "type": "scatter",
@@ -142,6 +144,6 @@ def _trace(rows: list[Row], primary: str, keys: list[str]) -> dict[str, Any]:
             "symbol": mark_reranked(row.run for row in rows),
             "opacity": 0.85,
         },
-        "text": [f"{row.rank}. {', '.join(list_phrases(row.run.config, keys)) or row.run.label}" for row in rows],
+        "text": [f"{row.rank}. {labels[row.run.pk] or row.run.label}" for row in rows],
         "hovertemplate": format_hover(primary),
     }

@@ -89,7 +89,7 @@ class Story:
         """The comparison of the completed alternatives, and its verdict; None and the reason without one."""
         runs, _ = self.alternatives
         if len(runs) < 2:
-            return None, "No verdict: it needs two runs with values."
+            return None, "No verdict: it needs two runs with values that answer the same question."
         try:
             comparison = compare_runs(pick_strongest(runs, version=self.board.version), version=self.board.version)
         except BenchbenchError as error:
