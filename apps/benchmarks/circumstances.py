@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, TypeVar
 
-from apps.benchmarks.models import Run
+from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.provenance import collect_facts, list_llms
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.labels import render_share
@@ -36,6 +36,7 @@ def list_circumstances(runs: Sequence[Run]) -> Iterator[Difference]:
     yield from _check_indexes(runs)
     yield from _check_models(runs)
     yield from _check_environments(runs)
+    yield from _check_processors(runs)
     yield from _check_execution(runs)
 
 
@@ -151,6 +152,21 @@ def _check_environments(runs: Sequence[Run]) -> Iterator[Difference]:
 
 def _join_values(facts: Mapping[Any, Mapping[str, set[str]]], name: str, run: Run) -> str:
     return ", ".join(sorted(facts[run.pk].get(name, {"none"})))
+
+
+def _check_processors(runs: Sequence[Run]) -> Iterator[Difference]:
+    """Warn about different numbers of cores, which change times of isolated runs and no values. Some state none."""
+    isolated = [run for run in runs if run.benchmark.execution == Benchmark.Execution.ISOLATED]
+    groups = group_by(isolated, _name_cores)
+    groups.pop("", None)
+    if len(groups) > 1:
+        sentence = f"They ran on different numbers of cores: {list_groups(groups)}. Times cannot be compared."
+        yield Difference("cores", "warn", sentence)
+
+
+def _name_cores(run: Run) -> str:
+    numbers = {worker["processor"]["cores"] for worker in _get_workers(run) if "processor" in worker}
+    return ", ".join(map(str, sorted(numbers)))
 
 
 def _check_execution(runs: Sequence[Run]) -> Iterator[Difference]:

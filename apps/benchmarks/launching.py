@@ -15,7 +15,14 @@ from apps.benchmarks.defining.creating import require_current, require_searched
 from apps.benchmarks.measuring.again import require_unmeasured
 from apps.benchmarks.measuring.reading import require_rankings
 from apps.benchmarks.models import Benchmark, Run, StageList
-from apps.benchmarks.planning import add_sources, count_query_units, estimate_costs, needs_preparing, plan_of
+from apps.benchmarks.planning import (
+    MAX_BATCH,
+    add_sources,
+    count_query_units,
+    estimate_costs,
+    needs_preparing,
+    plan_of,
+)
 from apps.operations.handlers import MAY_RUN_TWICE
 from apps.operations.launching import cancel_operation, start_operation
 from apps.operations.models import Operation, Priority, Status
@@ -35,7 +42,6 @@ from benchbench.ir.planning.plan import Plan
 from benchbench.ir.planning.stages import AskStage, EncodeStage, EngineStage, RewriteStage
 
 UNFINISHED = (Run.Status.PENDING, Run.Status.INDEXING, Run.Status.EVALUATING, Run.Status.CANCELLED)
-MAX_BATCH = 500  # queries; a batch holds its results in memory until it commits
 BATCHES = 8  # at least in a short benchmark, so that it shows progress and two workers can share it
 MIN_SHARE = 0.5  # of BENCHBENCH_BATCH_SECONDS; in shorter batches the fixed cost would be noticeable
 

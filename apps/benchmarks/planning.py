@@ -12,6 +12,7 @@ from django.db.models.functions import Cast
 from apps.benchmarks.models import Benchmark, ListSource, PairList, Run, StageList
 from apps.engines.declarations import load_engine
 from apps.engines.models import EngineAnswer
+from apps.engines.pacing import LEAST_SECONDS, PATIENCE_SECONDS, compute_loop_limit, count_requests
 from apps.retrieval.models import CachedVector, Index, LLMAnswer
 from apps.retrieval.strategies import STRATEGIES
 from benchbench.ir.planning import stages
@@ -19,6 +20,8 @@ from benchbench.ir.planning.configuration import LATE_INTERACTION, Configuration
 from benchbench.ir.planning.engine import EngineSetting
 from benchbench.ir.planning.plan import Plan, RunPlan, plan
 from benchbench.ir.planning.stages import DenseStage, LexicalStage, RerankStage, Searching, Stage
+
+MAX_BATCH = 500  # queries; a batch holds its results in memory until it commits
 
 
 def plan_of(runs: Sequence[Run]) -> Plan:
@@ -157,6 +160,35 @@ def estimate_costs(plan: Plan, indexes: Mapping[str | None, Index]) -> dict[str,
         return measured.get(stage.key) or ROUGH_BY_STAGE.get(type(stage), ROUGH_MS)
 
     return {stage.key: estimate_ms(stage) / 1000 for stage in plan.stages}
+
+
+def estimate_work(
+    plan: Plan,
+    configurations: Mapping[str, Configuration],
+    costs: Mapping[str, float],
+    queries: int,
+    execution: str,
+    repetitions: int = 1,
+) -> tuple[dict[str, int], float]:
+    """Return how often each kind of work is done, and the seconds of one worker. `configurations` are by run key.
+
+    `costs` are those of `estimate_costs`. In isolated execution, an open loop lasts until its last request is due; if
+    searches cannot keep up, until all are answered or its limit.
+    """
+    if execution != Benchmark.Execution.ISOLATED:
+        return plan.count_work(queries), queries * sum(costs[stage.key] for stage in plan.stages)
+    sizes = [min(MAX_BATCH, queries - start) for start in range(0, queries, MAX_BATCH)] * repetitions
+    requests, seconds = dict[str, int](), 0.0
+    for run in plan.runs:
+        cost, rate = sum(costs[stage.key] for stage in run.stages), configurations[run.run_key].rate
+        counts = [count_requests(size, rate, LEAST_SECONDS) if rate else size for size in sizes]
+        requests[run.run_key] = sum(counts)
+        for count in counts:
+            limit = compute_loop_limit(count, rate, PATIENCE_SECONDS) if rate else count * cost
+            seconds += min(max(count / rate if rate else 0.0, count * cost), limit)
+    by_run = {run.run_key: run.stages for run in plan.runs}
+    keys = [stage.key for run in plan.truths for stage in run.stages if stage not in by_run[run.run_key]]
+    return plan.count_alone(requests, queries, repetitions), seconds + queries * sum(costs[key] for key in keys)
 
 
 def _estimate_engine_ms(setting: str) -> float:

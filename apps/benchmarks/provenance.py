@@ -4,10 +4,12 @@ import platform
 from collections.abc import Iterable
 from functools import cache
 from importlib import metadata
+from os import cpu_count
 from typing import Any
 
 from django.conf import settings
 from django.db import connection
+from threadpoolctl import threadpool_info
 
 from apps.benchmarks.measuring.evaluating import get_policies
 from apps.benchmarks.models import Run
@@ -65,7 +67,8 @@ def build_provenance(run: Run, *, made_by: list[Any]) -> dict[str, Any]:
 def build_environment(rerankers: Iterable[Reranker], llms: Iterable[str]) -> dict[str, Any]:
     """Return the environment of this process: libraries, services, code, device, and the revisions of models.
 
-    Covers the given rerankers and the language models that were asked, such as ollama:llama3.
+    Covers the given rerankers and the language models that were asked, such as ollama:llama3. `processor` decides times
+    alone, so `collect_facts` leaves it out.
     """
     revisions: dict[str, set[str]] = {}
     for reranker in rerankers:  # a reranker made for an index has a revision per index
@@ -74,10 +77,16 @@ def build_environment(rerankers: Iterable[Reranker], llms: Iterable[str]) -> dic
     return {
         **_read_code(),
         "device": name_device(),
+        "processor": {"cores": cpu_count(), "threads_per_product": _count_threads()},
         "settings": {name: getattr(settings, name) for name in SETTINGS},
         "rerankers": {name: ", ".join(sorted(versions)) for name, versions in sorted(revisions.items())},
         **({"llms": llm_versions} if llm_versions else {}),
     }
+
+
+def _count_threads() -> int:
+    """Return the threads of a matrix product of NumPy, as limited now."""
+    return max((pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"), default=1)
 
 
 def list_llms(run: Run) -> list[str]:

@@ -3,6 +3,7 @@
 Times are those of the Redis server, so that the clocks of workers need not agree.
 """
 
+import math
 import random
 import threading
 import time
@@ -17,6 +18,8 @@ from apps.engines.records import Engine
 SLICE_SECONDS = 1.0  # after which a thread renews its slot
 POLL_SECONDS = 0.02
 TOLERANCE_SECONDS = 0.05  # by which a late request does not delay all later ones
+LEAST_SECONDS = 5.0  # of an open loop; queries are sent again, in random order, until it is full
+PATIENCE_SECONDS = 60.0  # an open loop that cannot keep up sends for at least as long
 LONGEST_LOOP = 3  # times its planned length, after which an open loop sends no more
 
 # Takes or renews a slot under a lease: returns 1, or 0 if all are taken. Expired leases are those of killed workers.
@@ -43,6 +46,11 @@ return math.max(0, math.floor(moment - now))
 
 class StoppedError(Exception):
     """The caller ended the work while a thread waited."""
+
+
+def count_requests(queries: int, rate: float, least_seconds: float) -> int:
+    """Return the requests of an open loop: every query, and more until the loop lasts for `least_seconds`."""
+    return max(queries, math.ceil(rate * least_seconds))
 
 
 def compute_loop_limit(requests: int, rate: float, patience: float) -> float:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from apps.benchmarks.models import Benchmark
-from apps.benchmarks.running.timing import mark_shared
+from apps.benchmarks.running.timing import name_search_ms
 from apps.results.charts import COLOURS, LEGEND, Figure, compute_height, figure, time_axis, wrap_text
 from apps.results.filter_shares import Setting, list_settings
 from benchbench.ir.planning.labels import render_share
@@ -60,9 +60,7 @@ def plot_times(settings: Sequence[Setting]) -> Figure:
 
 
 def name_time(settings: Sequence[Setting]) -> str:
-    """Return the name of the times: medians of isolated searches, or means of shared costs."""
-    suffix = mark_shared(cell.run for setting in settings for cell in setting.cells)
-    return f"{'mean' if 'shared' in suffix else 'median'} ms of search{suffix}"
+    return name_search_ms(cell.run for setting in settings for cell in setting.cells)
 
 
 def build_context(benchmark: Benchmark) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import numpy as np
 from apps.benchmarks.measuring.approximations import build_ann
 from apps.benchmarks.measuring.slicing import SlicingError
 from apps.benchmarks.models import Benchmark, Evaluation, Run
+from apps.benchmarks.running.timing import find_search_ms
 from apps.mappings.truth import TruthError
 from apps.results.comparison.comparing import compare_values
 from apps.results.comparison.describing import compute_means
@@ -28,7 +29,7 @@ Curve = Sequence[tuple[float, float, float, float | None]]
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One setting at one share. `ms` is the median of isolated searches, otherwise the mean shared cost.
+    """One setting at one share. `ms` is `find_search_ms`.
 
     `recall` is over the queries that the store answered itself; None without such queries, and of the first dimensions
     alone. Of exact search it is 1.
@@ -70,9 +71,7 @@ class Cell:
 
     @property
     def ms(self) -> float | None:
-        timing: dict[str, Any] = self.run.timing
-        ms: float | None = timing.get("percentiles", {}).get("search_ms", {}).get("p50", timing.get("search_ms"))
-        return ms
+        return find_search_ms(self.run)
 
     @property
     def short(self) -> int:

@@ -87,6 +87,14 @@ def test_it_warns_of_each_difference(one, mapping, change, what, said):
     assert found.comparable
 
 
+def test_cores_matter_to_isolated_times_alone(mapping):
+    two, eight = ([MADE_BY | {"processor": {"cores": n, "threads_per_product": n}}] for n in (2, 8))
+    for way, expected in (("shared", []), ("isolated", [("cores", "warn")])):
+        runs = [other(mapping, {"made_by": made_by}, execution=way) for made_by in (two, eight, [MADE_BY])]
+        assert about(find_differences(runs)) == expected
+        assert about(find_differences(runs[1:])) == [], "one does not state them"
+
+
 def test_another_index_is_configuration_and_no_difference(one, mapping):
     chosen = {"index": {**PROVENANCE["index"], "name": "pieces", "content": "2" * 64}}
     assert about(find_differences([one, other(mapping, chosen)])) == []

@@ -129,6 +129,30 @@ def test_it_counts_the_distinct_work_and_creates_nothing(library):
     assert not Benchmark.objects.exists()
 
 
+def test_isolated_execution_shares_no_work(library):
+    """Twelve queries, twice, in each of three runs; the exact counterpart of an approximate run once."""
+    matrix = {"search_modes": ["dense", "hybrid"], "ann": ["exact", "hnsw(ef_search=40)"], "rrf_k_values": [20]}
+    planned = preview(library, matrix, execution="isolated", runs_per_query=2)
+    assert len(planned.labels) == 4
+    assert (planned.distinct["encode"], planned.distinct["lexical"]) == (4 * 24, 2 * 24)
+    assert planned.distinct["dense"] == 4 * 24 + 2 * 12
+    assert planned.estimate_seconds > 4 * preview(library, {"search_modes": ["dense"]}).estimate_seconds
+    assert "4 runs over 12 queries, each run alone:" in planned.explanation
+    assert "instead of" not in planned.explanation
+
+
+def test_open_loops_last_until_their_last_request(library):
+    """Loops of 12 queries last five seconds each at 20/s and 10/s, and 12 at 1/s: 100, 50 and 12 searches."""
+    facts = json_of(
+        *("run_benchmark", "library", "--modes", "sparse", "--rate", "20/s,10/s,1/s", "--dry-run"),
+        *("--execution", "isolated"),
+    )
+    assert facts["estimate_seconds"] == pytest.approx(5 + 5 + 12, abs=0.5)
+    assert facts["distinct"]["lexical"] == 100 + 50 + 12
+    with pytest.raises(CommandError, match="only isolated execution"):
+        output_of("run_benchmark", "library", "--rate", "20/s", "--dry-run")
+
+
 def test_estimate_uses_local_measured_costs_once_available(library):
     rough = preview(library, {"search_modes": ["dense"]}).estimate_seconds
     wait(launch(create_benchmark(library, name="b", matrix={"search_modes": ["dense"]})))

@@ -16,7 +16,7 @@ from apps.benchmarks.launching import launch, retry
 from apps.benchmarks.measuring.reading import load_rankings
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.running import latencies
-from apps.benchmarks.running.timing import mark_shared
+from apps.benchmarks.running.timing import mark_shared, sum_cost_ms
 from apps.engines.asking import healths
 from apps.engines.storing import find_snippet
 from apps.mappings.creating import ensure_external
@@ -276,7 +276,24 @@ def test_times_of_an_open_loop_say_so(library, shop, monkeypatch):
     matrix = {"engines": ["shop"], "rates": [None, 100]}
     runs = list(run_benchmark(library, name="b", matrix=matrix, execution="isolated").runs.order_by("run_order"))
     assert [mark_shared([run]) for run in runs] == ["", " (open loop)"]
+    assert mark_shared(runs) == " (at a rate: open loop)"
     assert any("isolated at 100/s" in sentence for sentence in find_differences(runs).warnings)
+
+
+def test_an_open_loop_of_a_part_has_no_total(library, shop, monkeypatch):
+    """The loop has the requests to the engine alone: with fusion after it, its latency is not the run's."""
+    monkeypatch.setattr(latencies, "LEAST_SECONDS", 0.1)
+    shop.seconds = 0.03
+    matrix = {"search_modes": ["engine", "engine+sparse"], "engines": ["shop"], "rates": [200]}
+    benchmark = run_benchmark(library, name="b", matrix=matrix, execution="isolated")
+    whole, part = benchmark.runs.order_by("run_order")
+    assert whole.timing["total_ms"] == whole.timing["open_loop"]["latency_ms"]["mean"]
+    assert not {"total_ms", "percentiles"} & part.timing.keys()
+    assert any("so no total time is known" in warning for warning in part.warnings)
+    assert sum_cost_ms(part) is None
+    for run in (whole, part):
+        assert 30 <= run.timing["search_ms"] < run.timing["open_loop"]["service_ms"]["max"] * 1.1, "without waiting"
+    assert min(one.total_ms - one.search_ms for one in whole.query_results.all()) >= 0
 
 
 def test_mapping_of_ids_leads_to_a_benchmark(library, shop, admin_client):

@@ -1,15 +1,18 @@
 """Shared and isolated execution find the same."""
 
 import math
+import os
 from typing import Any
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from apps.benchmarks.launching import cancel, launch
 from apps.benchmarks.models import Benchmark, Evaluation
 from apps.benchmarks.progress import build_event, list_completions
-from apps.benchmarks.running import execution
+from apps.benchmarks.running import execution, latencies, stages
+from apps.benchmarks.running.stages import Stages
 from apps.operations.leasing import Lease
 from apps.operations.models import Operation
 from apps.operations.workers import watchdog
@@ -45,6 +48,40 @@ def test_isolated_and_shared_execution_agree_on_every_axis(transactional_db, tmp
     assert run_key(isolated) == run_key(shared)
     assert values_of(isolated) == values_of(shared)
     assert len(values_of(shared)) == RUNS
+
+
+@pytest.mark.parametrize(("way", "rates", "threads"), [("isolated", [None, 100], 1), ("shared", [None], 2)])
+def test_an_isolated_search_multiplies_in_one_thread(transactional_db, monkeypatch, way, rates, threads):
+    """With more threads, an exact search takes many times as long beside other work; the provenance says how many."""
+    monkeypatch.setattr(latencies, "LEAST_SECONDS", 0.1)
+    used, run = set[int](), Stages.run
+
+    def count(searched: Stages, *plan: Any, **options: Any) -> Any:
+        used.add(max(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"))
+        return run(searched, *plan, **options)
+
+    monkeypatch.setattr(Stages, "run", count)
+    matrix = {"search_modes": ["dense"], "rates": rates}
+    with threadpool_limits(2, "blas"):
+        benchmark = run_benchmark(make_library(documents=12, queries=4), name="b", matrix=matrix, execution=way)
+    assert used == {threads}
+    processors = [worker["processor"] for one in benchmark.runs.all() for worker in one.provenance["made_by"]]
+    assert processors == [{"cores": os.cpu_count(), "threads_per_product": threads}] * len(rates)
+
+
+def test_the_warm_up_encodes_a_stored_query(transactional_db, monkeypatch, settings):
+    """Or the first timed query of a new worker would include the loading of the model."""
+    settings.BENCHBENCH_BATCH_SECONDS = 60
+    library, encoded, encode = make_library(documents=12, queries=4), list[str](), stages.time_encoding_afresh
+    run_benchmark(library, name="a", matrix={"search_modes": ["dense"]})
+    monkeypatch.setattr(
+        stages,
+        "time_encoding_afresh",
+        lambda index, texts, *more: [encoded.extend(texts), encode(index, texts, *more)][-1],
+    )
+    run_benchmark(library, name="b", matrix={"search_modes": ["dense"]}, execution="isolated")
+    assert encoded[:2] == [encoded[0]] * 2
+    assert len(encoded) == 1 + 4
 
 
 class TestOneLongBatch:
@@ -125,4 +162,4 @@ def test_a_model_that_hangs_on_a_query_is_overdue(transactional_db, monkeypatch)
     monkeypatch.setattr(KeywordEncoder, "embed_batch", seen_by)
     wait(launch(benchmark))
     told = [note.get("sentence", "").partition(" did not")[0] for note in seen]
-    assert told == [f"The encoder {ENCODER}"] * 4, "to keep the vector, then for the time"
+    assert told == [f"The encoder {ENCODER}"] * 6, "of each batch: to keep the vector, to warm up, and for the time"

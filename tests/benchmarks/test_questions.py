@@ -60,7 +60,9 @@ def test_every_question_is_answered_by_valid_matrix(
         offers = list_offers(library, user)
         with django_assert_max_num_queries(25):
             admin_client.get(reverse(ADD), {"mapping": library.pk})
-        previews = [preview(library, offer.matrix or {}, owner=user) for offer in offers]
+        previews = [
+            preview(library, offer.matrix or {}, owner=user, execution=offer.question.execution) for offer in offers
+        ]
     assert [offer.question.key for offer in offers] == list(QUESTIONS)
     assert (
         [offer.runs for offer in offers]

@@ -1,13 +1,20 @@
 """The page of a benchmark's runs at several rates."""
 
+import csv
+import re
 from typing import Any
 
 from django.urls import reverse
 
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.running import latencies
+from apps.results.comparison.compression import list_ladders
+from apps.results.exporters.tables import write_runs
 from apps.results.leaderboard.load import build_load_context
+from apps.results.leaderboard.page import list_times
+from apps.results.leaderboard.runs import load_leaderboard
 from apps.retrieval.models import Index
+from benchbench.decimals import format_ms
 from tests.created import run_benchmark
 
 MATRIX = {"search_modes": ["dense"], "top_k_values": [20], "ann": ["exact", "hnsw(ef_search=40)"]}
@@ -16,7 +23,7 @@ MATRIX = {"search_modes": ["dense"], "top_k_values": [20], "ann": ["exact", "hns
 def set_load(run: Run, *, achieved: float, p99: float) -> None:
     """Replace the measured times of a run by stated ones."""
     loop = run.timing["open_loop"]
-    loop |= {"achieved": achieved, "latency_ms": {"p50": 1.0, "p95": 2.0, "p99": p99, "max": 9.0}}
+    loop |= {"achieved": achieved, "latency_ms": {"p50": 1.0, "p95": 2.0, "p99": p99, "max": 9.0}, "requests": 1000}
     loop["service_ms"] = loop["latency_ms"]
     for row in loop["recall"]:
         row["mean"] = 0.95
@@ -43,16 +50,38 @@ def test_page_names_the_knee_of_each_setting(library, admin_client, monkeypatch)
         ("exact", (1.0,), (20.0,)),
         ("hnsw", (0.95,), (40.0,)),
     ]
-    assert [one["y"] for one in context["latencies"]["data"]] == [[2, 7], [2, 5.9]]
+    assert [one["y"] for one in context["latencies"]["data"]] == [(2, 7), (2, 5.9)]
     page = load_page(admin_client, benchmark)
     assert "The knee is 20/s: at 40/s p99 is 7.0 ms instead of 2.0 ms." in page
-    assert "The knee is at least 40/s, the highest measured rate." in page
+    assert "The knee is at least 40/s, the highest measured rate, by p99." in page
     assert "98 % of it or more" in page
     assert page.count("<small>knee</small>") == 2
     results = admin_client.get(reverse("admin:benchmark_results", args=[benchmark.pk])).content.decode()
     assert reverse("admin:benchmark_load", args=[benchmark.pk]) in results
     run_page = admin_client.get(reverse("admin:benchmarks_run_change", args=[exact_40.pk])).content.decode()
     assert "p99 at 40/s" in run_page
+
+
+def test_every_page_has_one_latency_of_a_rate(library, admin_client, monkeypatch):
+    """That of all answers, from when each query was due; the first answers of the queries are others."""
+    monkeypatch.setattr(latencies, "LEAST_SECONDS", 0.3)
+    benchmark = run_benchmark(library, name="b", matrix=MATRIX | {"rates": [400]}, execution="isolated")
+    runs = list(benchmark.runs.order_by("run_order"))
+    loops = [run.timing["open_loop"]["latency_ms"] for run in runs]
+    assert {run.timing["open_loop"]["requests"] for run in runs} == {120}
+    (ladder,) = list_ladders(benchmark)
+    assert sorted(row.ms for row in ladder.rows) == sorted(loop["p50"] for loop in loops)
+    assert ladder.time_name == "median ms of latency (open loop)"
+    rows = load_leaderboard(benchmark).in_run_order
+    assert [row.ms for row in rows] == [loop["mean"] for loop in loops]
+    for row, loop in zip(rows, loops, strict=True):
+        assert list_times(row.run.timing) == [(name, loop[name]) for name in ("p50", "p95", "p99")]
+    lines = list(csv.DictReader(write_runs(benchmark, benchmark.dataset_version)))
+    assert [float(line["total_ms"]) for line in lines] == [loop["mean"] for loop in loops]
+    page = admin_client.get(reverse("admin:benchmarks_run_change", args=[runs[0].pk])).content.decode()
+    tiles = re.findall(r"<span>([^<]*)</span><strong>([^<]*)</strong>", page)
+    assert [value for name, value in tiles if "p99" in name] == [format_ms(loops[0]["p99"])]
+    assert "total" not in dict(tiles)
 
 
 def test_recall_of_fewer_dimensions_was_not_measured(library, monkeypatch):

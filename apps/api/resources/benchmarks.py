@@ -118,6 +118,8 @@ class MatrixRequest(StrictSerializer):
         "ERR@20) comes on top of them.",
     )
     allow_missing = Flag(default=False, help_text="Run module queries although the collection lacks modules.")
+    execution = build_choice("execution", "shared does once what runs have in common; isolated gives honest latencies.")
+    runs_per_query = Int(default=1, min_value=1, max_value=MAX_REPETITIONS)
 
 
 class BenchmarkPreview(MatrixRequest):
@@ -132,8 +134,6 @@ class NewBenchmark(MatrixRequest):
     tags = serializers.ListField(
         child=Text(max_length=TAG_LENGTH), default=list, max_length=MAX_TAGS, help_text="Words to filter lists by."
     )
-    execution = build_choice("execution", "shared does once what runs have in common; isolated gives honest latencies.")
-    runs_per_query = Int(default=1, min_value=1, max_value=MAX_REPETITIONS)
     seed = Int(default=42, min_value=0, max_value=MAX_SEED)
     unresolved = build_choice("unresolved", "Judgments without a document: count them as not found, or drop them.")
     empty_queries = build_choice("empty_queries", "Queries with nothing relevant: count them as zero, or skip them.")
@@ -180,7 +180,7 @@ class StartedAnswer(ModelAnswer):
 
 
 class PreviewAnswer(Answer):
-    """The size of a benchmark: its runs by label, and the distinct work over all its queries."""
+    """The size of a benchmark: its runs by label, and the work over all its queries."""
 
     total_runs = serializers.IntegerField()
 
@@ -226,6 +226,7 @@ class Benchmarks(BenchmarkResource):
         """Show the runs and the cost of a matrix without creating anything. Raises the same errors as creating."""
         with prefix_matrix_fields(data["config_matrix"]):
             mapping, options = self.find_inputs(data)
+            options |= {name: data[name] for name in ("execution", "runs_per_query")}
             return preview(mapping, owner=self.user, **options)
 
     @get("/<id:benchmark_id>", BenchmarkAnswer)

@@ -104,6 +104,12 @@ def check_policies(**choices: str) -> None:
             raise BenchmarkError(f"{field} is {value!r}; it must be one of: {', '.join(CHOICES[field])}.", field=field)
 
 
+def require_isolated(matrix: Matrix, execution: str) -> None:
+    """Raise MatrixError for rates in shared execution."""
+    if any(matrix.axes["rates"]) and execution != Benchmark.Execution.ISOLATED:
+        raise MatrixError("rates: only isolated execution has rates: choose it, or leave them out.", field="rates")
+
+
 def require_published(matrix: Any) -> None:
     """Raise MatrixError for a reranker without a published name: clients may not name folders of the server.
 
@@ -152,8 +158,7 @@ def create_benchmark(
     configurations = parsed.list_configurations()
     require_documents(mapping, configurations)
     check_engines(configurations, version or newest)
-    if any(parsed.axes["rates"]) and options.execution != Benchmark.Execution.ISOLATED:
-        raise MatrixError("rates: only isolated execution has rates: choose it, or leave them out.", field="rates")
+    require_isolated(parsed, options.execution)
     by_name = choose_indexes(mapping, configurations, owner, indexes=indexes, index_only="config" in (experiment or {}))
     measure_names = list_measures(parsed.k_values_for_metrics, options.measures, version or newest)
     overrides: dict[str, Any] = {"name": options.name.strip(), "matrix": parsed.as_dict(), "measures": measure_names}

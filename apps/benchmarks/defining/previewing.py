@@ -10,10 +10,11 @@ from django.contrib.auth.models import User
 from django.template.defaultfilters import filesizeformat
 
 from apps.benchmarks.defining.choosing import choose_indexes
-from apps.benchmarks.defining.creating import require_current, require_documents, require_found
+from apps.benchmarks.defining.creating import require_current, require_documents, require_found, require_isolated
 from apps.benchmarks.defining.engines import check_engines
 from apps.benchmarks.measuring.measures import list_measures
-from apps.benchmarks.planning import estimate_costs, is_prepared, list_llm_indexes
+from apps.benchmarks.models import Benchmark
+from apps.benchmarks.planning import estimate_costs, estimate_work, is_prepared, list_llm_indexes
 from apps.mappings.filters import filter_warnings, require_modules
 from apps.mappings.models import Mapping
 from apps.retrieval.models import Index
@@ -29,18 +30,18 @@ from benchbench.ir.planning.stages import DenseStage, LexicalStage
 
 @dataclass(frozen=True)
 class Preview:
-    """The size of a benchmark: its runs by label, and the distinct work over all its queries.
+    """The size of a benchmark: its runs by label, and the work over all its queries.
 
-    `estimate_seconds` is for one worker in shared execution, from costs measured here if there are any. It excludes
-    `builds`, the missing approximate and full-text indexes, which are made before any query. `indexes` are those
-    searched, and `resident_bytes` is their size in a worker's memory. `warnings` are sentences about runs that do not
-    fit the measures, and queries that can find nothing.
+    `distinct` counts equal work once, but in isolated execution each time. `estimate_seconds` is for one worker, from
+    costs measured here if there are any. It excludes `builds`, the missing approximate and full-text indexes, which are
+    made before any query. `indexes` are those searched, and `resident_bytes` is their size in a worker's memory.
+    `warnings` are sentences about runs that do not fit the measures, and queries that can find nothing.
     """
 
     labels: Annotated[list[str], "Labels of the runs, in their order."]
     queries: int
-    distinct: Annotated[dict[str, int], "Distinct work over all queries."]
-    estimate_seconds: Annotated[float, "Time of one worker in shared execution, without `builds`."]
+    distinct: Annotated[dict[str, int], "Work over all queries: equal work once, in isolated execution each time."]
+    estimate_seconds: Annotated[float, "Time of one worker, without `builds`."]
     builds: Annotated[list[str], "Indexes to build before the first query."]
     indexes: Annotated[list[str], "Indexes that are searched."]
     resident_bytes: Annotated[int, "Memory that a worker needs."]
@@ -59,6 +60,8 @@ def preview(
     owner: User | None = None,
     measures: Sequence[str] = (),
     allow_missing: bool = False,
+    execution: str = Benchmark.Execution.SHARED,
+    runs_per_query: int = 1,
 ) -> Preview:
     """Plan a matrix over a mapping without creating anything. Raises the same errors as `create_benchmark`."""
     version = require_current(mapping)
@@ -70,6 +73,7 @@ def preview(
     )
     configurations = parsed.list_configurations()
     require_documents(mapping, configurations)
+    require_isolated(parsed, execution)
     check_engines(configurations, version)
     indexes = choose_indexes(mapping, configurations, owner)
     list_measures(parsed.k_values_for_metrics, measures, version)  # only for its errors
@@ -77,18 +81,21 @@ def preview(
     used = {run.index: indexes[run.index] for run in configurations if run.needs_index}
     numbered = [(str(number), configuration) for number, configuration in enumerate(configurations)]
     planned: Plan = plan(numbered, asking=list_llm_indexes(used))
+    costs = estimate_costs(planned, used)
+    work, seconds = estimate_work(planned, dict(numbered), costs, queries, execution, runs_per_query)
+    alone = work if execution == Benchmark.Execution.ISOLATED else None
     return Preview(
         labels=[run_label(configuration) for configuration in configurations],
         queries=queries,
-        distinct=planned.count_work(queries),
-        estimate_seconds=round(sum(estimate_costs(planned, used).values()) * queries, 3),
+        distinct=work,
+        estimate_seconds=round(seconds, 3),
         builds=_list_builds(planned, used),
         indexes=sorted({str(index) for index in used.values()}),
         resident_bytes=_count_bytes(planned, used),
         warnings=_list_warnings(configurations, max(parsed.k_values_for_metrics))
         + _list_shortfalls(configurations)
         + filter_warnings(mapping, version),
-        explanation=planned.explain(queries),
+        explanation=planned.explain(queries, alone=alone),
     )
 
 

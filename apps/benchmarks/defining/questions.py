@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 
 from apps.benchmarks.defining.choosing import can_search, find_ann_problem, load_newest_indexes
 from apps.benchmarks.defining.foreseeing import Foresight, find_prior, foresee
-from apps.benchmarks.planning import estimate_costs, list_llm_indexes
+from apps.benchmarks.planning import estimate_costs, estimate_work, list_llm_indexes
 from apps.collections.models import Collection
 from apps.engines.declarations import list_engines
 from apps.mappings.models import Mapping
@@ -245,7 +245,8 @@ def list_offers(mapping: Mapping, user: User) -> list[Offer]:
         for key, question in QUESTIONS.items()
     }
     matrices = {key: answer for key, answer in answers.items() if not isinstance(answer, Unanswerable)}
-    seconds = _estimate_each(matrices, by_name)
+    queries = mapping.dataset_version.query_count if mapping.dataset_version else 0
+    seconds = _estimate_each(matrices, by_name, queries)
     prior = find_prior(mapping, user)
     offers = []
     for key, question in QUESTIONS.items():
@@ -253,25 +254,27 @@ def list_offers(mapping: Mapping, user: User) -> list[Offer]:
         if isinstance(answer, Unanswerable):
             offers.append(Offer(question, foresee(mapping, 0, prior), refusal=answer))
             continue
-        runs, per_query = seconds[key]
-        foresight = foresee(mapping, runs, prior)
-        offers.append(Offer(question, foresight, answer, _describe(answer), runs, per_query * foresight.queries))
+        runs = seconds[key][0]
+        offers.append(Offer(question, foresee(mapping, runs, prior), answer, _describe(answer), *seconds[key]))
     return offers
 
 
 def _estimate_each(
-    matrices: MappingType[str, MappingType[str, Any]], by_name: MappingType[str | None, Index]
+    matrices: MappingType[str, MappingType[str, Any]], by_name: MappingType[str | None, Index], queries: int
 ) -> dict[str, tuple[int, float]]:
-    """Return the runs of each matrix, and their seconds per query. Stages that several share are looked up once."""
+    """Return the runs of each matrix, and their seconds. Stages that several share are looked up once."""
     plans: dict[str, Plan] = {}
     asking = list_llm_indexes(by_name)
+    runs: dict[str, Configuration] = {}
     for key, matrix in matrices.items():
-        configurations = Matrix.parse(matrix).list_configurations()
-        plans[key] = plan([(f"{key} {number}", run) for number, run in enumerate(configurations)], asking=asking)
+        numbered = [(f"{key} {number}", run) for number, run in enumerate(Matrix.parse(matrix).list_configurations())]
+        runs |= dict(numbered)
+        plans[key] = plan(numbered, asking=asking)
     stages = {stage.key: stage for planned in plans.values() for stage in planned.stages}
     costs = estimate_costs(Plan(stages=tuple(stages.values()), runs=()), by_name)
     return {
-        key: (len(planned.runs), sum(costs[stage.key] for stage in planned.stages)) for key, planned in plans.items()
+        key: (len(one.runs), estimate_work(one, runs, costs, queries, QUESTIONS[key].execution)[1])
+        for key, one in plans.items()
     }
 
 

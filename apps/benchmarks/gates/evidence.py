@@ -108,7 +108,7 @@ def build_evidence(rules: Rules, measured: MeasuredRun, differences: Differences
         unanswerable=ground.unanswerable,
         returned=np.array([measured.lengths.get(query_id, 0) > 0 for query_id in ground.query_ids], bool),
         latency_ms=mean | timing.get("percentiles", {}).get("total_ms", {}),
-        samples=timing.get("samples", 0),
+        samples=timing.get("samples", 0) if mean else 0,
         shared=timing.get("execution") == Benchmark.Execution.SHARED,
         differences=differences,
         weights=ground.weights,

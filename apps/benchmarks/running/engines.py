@@ -41,6 +41,7 @@ class EngineDesk:
     check: Callable[[], None] = lambda: None
     notes: BatchNotes = field(default_factory=dict)
     _prepared: dict[tuple[str, int], Outcome] = field(default_factory=dict)
+    _waiting: dict[int, float | None] = field(default_factory=dict)
 
     def ask(self, stage: EngineStage, queries: Sequence[Query], *, afresh: bool = False) -> list[Outcome]:
         """Return the outcome of each query: its documents by primary key, in the order of the engine."""
@@ -49,15 +50,19 @@ class EngineDesk:
             return [self._prepared[key] for key in keys]
         return self._ask(stage, queries, since=datetime.now(self.since.tzinfo) if afresh else self.since)
 
-    def ask_in_loop(self, stage: EngineStage, queries: Sequence[Query], loop: Loop) -> None:
-        """Ask in an open loop, where nothing stored is used; `ask` then returns the first outcome of each query."""
+    def ask_in_loop(self, stage: EngineStage, queries: Sequence[Query], loop: Loop) -> Mapping[int, float | None]:
+        """Ask in an open loop, where nothing stored is used; `ask` then returns the first outcome of each query.
+
+        Return by the number of the query the milliseconds that its first request waited, None without an answer.
+        """
         outcomes = self._ask(stage, queries, since=datetime.now(self.since.tzinfo), loop=loop)
         pairs = list(zip(loop.schedule, outcomes, strict=True))
         self._prepared = {(stage.key, queries[number].pk): outcome for number, outcome in reversed(pairs)}
+        return self._waiting
 
     def forget(self) -> None:
         """Drop the outcomes of an open loop."""
-        self._prepared = {}
+        self._prepared, self._waiting = {}, {}
 
     def _ask(
         self, stage: EngineStage, queries: Sequence[Query], *, since: datetime, loop: Loop | None = None
@@ -77,9 +82,7 @@ class EngineDesk:
             self._note_latencies(loop, replies, min(engine.concurrency, len(order)))
         documents = self._find_documents(engine, replies)
         return [
-            Outcome(error=str(reply))
-            if isinstance(reply, EngineError)
-            else _build_outcome(reply, documents, encode_ms + (reply.waiting_ms if rate else 0.0))
+            Outcome(error=str(reply)) if isinstance(reply, EngineError) else _build_outcome(reply, documents, encode_ms)
             for reply in replies
         ]
 
@@ -92,6 +95,8 @@ class EngineDesk:
 
     def _note_latencies(self, loop: Loop, replies: Replies, threads: int) -> None:
         answered = [reply for reply in replies if isinstance(reply, Reply)]
+        pairs = reversed(list(zip(loop.schedule, replies, strict=True)))
+        self._waiting = {number: reply.waiting_ms if isinstance(reply, Reply) else None for number, reply in pairs}
         ends = (reply.asked_at.timestamp() + reply.service_ms / 1000 for reply in answered)
         timed = [Timed(reply.waiting_ms, reply.service_ms, end) for reply, end in zip(answered, ends, strict=True)]
         sent = sum(not isinstance(reply, UnsentError) for reply in replies)
@@ -125,15 +130,12 @@ def _build_questions(engine: Engine, queries: Sequence[Query]) -> tuple[list[Que
     return [Question(query.text, query.filters, vector) for query, vector in pairs], ms
 
 
-def _build_outcome(reply: Reply, documents: Mapping[str, int], more_ms: float) -> Outcome:
-    """Return the list of a reply: each document once, at its first rank. Its time is the round trip as seen from here.
-
-    `more_ms` are those of encoding and, in an open loop, from the moment when the request was due.
-    """
+def _build_outcome(reply: Reply, documents: Mapping[str, int], encode_ms: float) -> Outcome:
+    """Return the list of a reply: each document once, at its first rank. Its time is the round trip, and encoding."""
     if missing := next((hit.id for hit in reply.hits if hit.id not in documents), None):
         return Outcome(
             error=f"The engine named the document {missing[:80]!r}, which the collection does not have: import it, "
             "or correct `document` in the declaration of the engine."
         )
     ids = np.array(list(dict.fromkeys(documents[hit.id] for hit in reply.hits)), np.int64)
-    return Outcome(ScoredList(ids, 1 / np.arange(1, len(ids) + 1)), reply.service_ms + more_ms)
+    return Outcome(ScoredList(ids, 1 / np.arange(1, len(ids) + 1)), reply.service_ms + encode_ms)

@@ -6,10 +6,12 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from django.conf import settings
 from django.db.models.functions import Now
+from threadpoolctl import threadpool_limits
 
 from apps.benchmarks.launching import UNFINISHED
 from apps.benchmarks.measuring.batch_values import measure_lists, store_values
@@ -101,12 +103,16 @@ def execute(batch: Batch, lease: Lease) -> None:
     work = _load_work(batch, lease)
     benchmark, query_ids = work.benchmark, work.query_ids
     truth = load_truth(benchmark, benchmark.dataset_version, query_ids=query_ids)
-    if benchmark.execution == Benchmark.Execution.ISOLATED:
-        lists, outcomes, notes = run_isolated(work, truth)
-    else:
-        lists, outcomes, notes = run_shared(work)
-    lease.check()
-    made_by = _build_environment(work, outcomes)
+    is_isolated = benchmark.execution == Benchmark.Execution.ISOLATED
+    # One thread per search, as in servers: matrix products of several threads wait for each other and other processes.
+    limit = partial(threadpool_limits, 1, "blas") if is_isolated else nullcontext
+    with limit():
+        if is_isolated:
+            _warm_up(work)
+        with limit():  # again, since the warm-up may have loaded libraries
+            lists, outcomes, notes = run_isolated(work, truth) if is_isolated else run_shared(work)
+            lease.check()
+            made_by = _build_environment(work, outcomes)
     values = measure_lists(benchmark, work.runs, truth, lists)
     hash_of_truth = hash_truth(truth)
     with lease.commit({"made_by": made_by, "runs": values.compute_sums(), "notes": notes, **work.faults.as_result()}):
@@ -174,17 +180,16 @@ def run_shared(work: Work) -> tuple[list[FinalList], dict[str, list[Outcome]], B
 
 
 def run_isolated(work: Work, truth: Truth) -> tuple[list[FinalList], dict[str, list[Outcome]], BatchNotes]:
-    """Run each (repetition, query, run) alone, with runs shuffled per query by the benchmark's seed.
+    """Run each (repetition, query, run) alone, with runs shuffled per query by the benchmark's seed, after `_warm_up`.
 
-    The first query runs once untimed, to warm up models and caches. The payload `alone` keeps other batches off the
-    host. Exact counterparts of approximate runs are searched in the first repetition only. Between queries report the
-    provisional means by `truth`, at most every REPORT_SECONDS and in at most REPORTING_SHARE of the time: a batch may
-    take long, and its runs have no other values before it ends. Runs with a rate follow, one at a time.
+    The payload `alone` keeps other batches off the host. Exact counterparts of approximate runs are searched in the
+    first repetition only. Between queries report the provisional means by `truth`, at most every REPORT_SECONDS and in
+    at most REPORTING_SHARE of the time: a batch may take long, and its runs have no other values before it ends. Runs
+    with a rate follow, one at a time.
     """
     isolated = _Isolated(work, truth)
     alone = [str(run.pk) for run in work.runs if not run.config.get("rate")]
     loaded = {str(run.pk): run.config["rate"] for run in work.runs if run.config.get("rate")}
-    _warm_up(work, isolated.plans)
     isolated.report_at = time.monotonic() + REPORT_SECONDS
     for repetition in range(1, work.benchmark.runs_per_query + 1):
         for number, query in enumerate(work.queries) if alone else ():
@@ -251,13 +256,18 @@ class _Isolated:
             self.add(key, number, repetition, loaded)
 
 
-def _warm_up(work: Work, plans: Mapping[str, Plan]) -> None:
-    """Run the first query once, untimed. A process warms up the language model of a run once, as it may cost money."""
+def _warm_up(work: Work) -> None:
+    """Run the first query once, untimed, to fill caches and load models, also the encoder of a stored vector.
+
+    A process warms up the language model of a run once, as it may cost money.
+    """
     with store_no_answers():  # or the first timed query would reuse an answer timed on a cold model
-        for key, plan in plans.items():
+        for run in work.runs:
+            key, plan = str(run.pk), plan_of([run])
             if key in _warm_runs:
                 continue
-            work.build_stages(work.queries[:1], tolerant=True, faults=Faults()).run(plan.select([key], truth=False))
+            options = {"tolerant": True, "faults": Faults(), "encode_afresh": True}
+            work.build_stages(work.queries[:1], **options).run(plan.select([key], truth=False))
             if any(isinstance(stage, AskStage | RewriteStage) for stage in plan.stages):
                 _warm_runs.append(key)
 

@@ -22,11 +22,11 @@ from apps.benchmarks.measuring.batch_values import delete_values
 from apps.benchmarks.measuring.evaluating import evaluate_runs
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.planning import plan_of
-from apps.benchmarks.provenance import build_provenance
+from apps.benchmarks.provenance import build_provenance, collect_facts
 from apps.benchmarks.running.engines import DECLARED, DOWN, RETRIES
 from apps.benchmarks.running.latencies import LATENCIES, merge_records
 from apps.benchmarks.running.outcomes import STALLS, NotedQueries
-from apps.benchmarks.running.timing import compute_timings, count_calls
+from apps.benchmarks.running.timing import add_loop, compute_timings, count_calls
 from apps.datasets.models import DatasetVersion
 from apps.mappings.filters import filter_warnings
 from apps.operations.handlers import MAY_RUN_TWICE
@@ -94,7 +94,7 @@ def finish(operation: Operation) -> None:
         run_warnings = _list_warnings(
             benchmark, run, len(notes.short[key]), notes.count(plans[key], STALLS), calls[run.pk].fallbacks
         )
-        run_warnings += _describe_load(run, notes) + _describe_engine(run, plans[key], notes)
+        run_warnings += _describe_load(run, plans[key], notes) + _describe_engine(run, plans[key], notes)
         run.warnings = run_warnings + filter_notes + list_ann_warnings(approximation)
         run.error_message = _explain_failure(run, evaluations[run.pk], approximation)
         run.error_message = run.error_message or _find_down(run, plans[key], notes)
@@ -134,11 +134,13 @@ def _encode(value: Any) -> Any:
     return Jsonb(value) if isinstance(value, dict | list) else value
 
 
-def _describe_load(run: Run, notes: "Notes") -> list[str]:
+def _describe_load(run: Run, planned: RunPlan, notes: "Notes") -> list[str]:
     """Store the latencies of a run's open loop, and return a warning if it did not keep up."""
     if not (records := notes.lists[str(run.pk), LATENCIES]):
         return []
-    loop = run.timing["open_loop"] = merge_records(records)
+    loop = merge_records(records)
+    asks = any(isinstance(stage, EngineStage) for stage in planned.stages)
+    run.timing = add_loop(run.timing, loop, is_whole=len(planned.stages) == 1 or not asks)
     if not loop["unsent"]:
         return []
     unsent, rate = counted(loop["unsent"], "request"), f"{loop['offered']:g}/s"
@@ -155,7 +157,10 @@ def _describe_engine(run: Run, planned: RunPlan, notes: "Notes") -> list[str]:
         run.provenance["engine"] = engines[-1] | {"retries": retries}
     warnings = ["The times are round trips to the search engine, as seen from the worker."]
     if run.timing.get("open_loop") and len(planned.stages) > 1:
-        warnings.append("The open loop sent the requests to the engine; the other stages followed one query at a time.")
+        warnings.append(
+            "The open loop sent the requests to the engine; the other stages followed one query at a time, so no total "
+            "time is known."
+        )
     if any(one != engines[0] for one in engines):
         warnings.append("The declaration of the engine changed meanwhile.")
     if retries:
@@ -264,7 +269,7 @@ def _list_warnings(benchmark: Benchmark, run: Run, short: int, stalls: int, fall
         )
     if Configuration.from_dict(run.config).uses_vectors and run.timing["samples"] and "encode_ms" not in run.timing:
         warnings.append("The times exclude encoding the queries: their vectors were imported.")
-    if len(run.provenance["made_by"]) > 1:
+    if any(len(values) > 1 for values in collect_facts(run.provenance["made_by"]).values()):
         warnings.append("Workers with different libraries, models or devices took part: see the provenance.")
     if fallbacks:
         warnings.append(

@@ -1,6 +1,5 @@
 """Open loops: requests due at fixed times, not after answers, and their latencies as histograms of batches."""
 
-import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,12 +8,10 @@ from typing import Any, NamedTuple
 
 from hdrh.histogram import HdrHistogram
 
-from apps.benchmarks.running.timing import LEAST_FOR_P99
-from apps.engines.pacing import compute_loop_limit
+from apps.benchmarks.running.timing import list_ranks
+from apps.engines.pacing import LEAST_SECONDS, PATIENCE_SECONDS, compute_loop_limit, count_requests
 
 LATENCIES = "latencies"  # notes of a run: one record for each open loop
-LEAST_SECONDS = 5.0  # of a loop; queries are sent again, in random order, until it is full
-PATIENCE_SECONDS = 60.0  # a loop that cannot keep up sends for at least as long
 TIMES = ("latency", "service", "waiting")
 LONGEST_US, DIGITS = 3_600_000_000, 3  # range of a histogram in microseconds, and its significant digits
 
@@ -33,8 +30,8 @@ class Loop:
     @classmethod
     def build(cls, run_key: str, rate: float, queries: int, *, seed: str) -> "Loop":
         """Return the loop of some queries, of at least LEAST_SECONDS."""
-        chance, length = random.Random(seed), max(queries, math.ceil(rate * LEAST_SECONDS))
-        rounds = (chance.sample(range(queries), queries) for _ in range(math.ceil(length / queries)))
+        chance, length = random.Random(seed), count_requests(queries, rate, LEAST_SECONDS)
+        rounds = (chance.sample(range(queries), queries) for _ in range(-(-length // queries)))
         return cls(run_key, rate, list(islice((number for each in rounds for number in each), length)))
 
     @property
@@ -65,19 +62,22 @@ def build_record(loop: Loop, answered: Sequence[Timed], *, sent: int, threads: i
 
 
 def merge_records(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return p50, p95 and the maximum in milliseconds of each time of a run's open loops, over all its batches.
+    """Return the mean, `list_ranks` and the maximum in milliseconds of each time of a run's open loops.
 
-    From LEAST_FOR_P99 requests on it has p99 too. `achieved` is the rate of the answers from the first to the last of
-    each loop, so that it does not depend on how long one takes; None for single answers. `recall` is over the answers.
+    They are over all answers of all batches; a histogram rounds them, by at most 0.1 %. `achieved` is the rate of the
+    answers from the first to the last of each loop, so that it does not depend on how long one takes; None for single
+    answers. `recall` is over the answers.
     """
     summary: dict[str, Any] = {"offered": records[0]["offered"], "threads": records[0]["threads"]}
     for name in TIMES:
         total = HdrHistogram(1, LONGEST_US, DIGITS)
         for record in records:
             total.decode_and_add(record[name])
-        p99 = {"p99": 99} if total.total_count >= LEAST_FOR_P99 else {}
-        shares = {"p50": 50, "p95": 95, **p99, "max": 100}
-        summary[f"{name}_ms"] = {key: total.get_value_at_percentile(share) / 1000 for key, share in shares.items()}
+        ranks = {**list_ranks(total.total_count), "max": total.total_count}
+        times = {"mean": round(total.get_mean_value() / 1000, 4)}
+        for key, rank in ranks.items():  # the share that has this rank exactly
+            times[key] = total.get_value_at_percentile(100 * rank / max(total.total_count, 1)) / 1000
+        summary[f"{name}_ms"] = times
     failed, unsent = (sum(record[name] for record in records) for name in ("failed", "unsent"))
     summary |= {"requests": sum(record["answered"] for record in records), "failed": failed, "unsent": unsent}
     seconds = sum(record["seconds"] for record in records)

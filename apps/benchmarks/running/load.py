@@ -9,7 +9,6 @@ from typing import Any, cast
 
 from django.conf import settings
 from django.db import connections
-from threadpoolctl import threadpool_limits
 
 from apps.benchmarks.measuring.approximations import COMPARED_ALL, choose_recall, list_recall_depths
 from apps.benchmarks.running.engines import EngineDesk
@@ -56,11 +55,11 @@ def send_all(
     A free thread takes the next request; if none is free, the request waits. Each thread sends one untimed request
     first, which opens its connection. `send` gets the number of a query; `reduce`, which is not timed, gets the
     position of the request and what `send` returned. `check` is called several times a second by the calling thread
-    and may raise. Matrix products use one thread, as in servers: products of several threads wait for each other.
+    and may raise.
     """
     pool = _Pool(loop, send, reduce)
     threads = [threading.Thread(target=pool.serve, name="load", daemon=True) for _ in range(count_threads(loop))]
-    with pause_collection(), threadpool_limits(1, "blas"):
+    with pause_collection():
         for thread in threads:
             thread.start()
         try:
@@ -141,7 +140,7 @@ class Answer:
 class Loaded:
     """The first answer to a query under load, with the outcomes of its exact counterpart.
 
-    `latency_ms` counts from when the query was due; None if it was not sent, or if an engine was asked apart.
+    `latency_ms` counts from when the query was due; None without an answer.
     """
 
     outcomes: dict[str, list[Outcome]]
@@ -174,10 +173,14 @@ class LoadedRun:
         before, numbers = self._prepare(), range(len(self.queries))
         lists = [{key: [outcomes[number]] for key, outcomes in before.items()} for number in numbers]
         if asking := next((stage for stage in run.stages if isinstance(stage, EngineStage)), None):
-            self.engines.ask_in_loop(asking, self.queries, loop)
-            answers = [self._run(alone, number, before) for number in numbers]
+            waiting = self.engines.ask_in_loop(asking, self.queries, loop)
+            answers = []
+            for number in numbers:
+                stages, ms = self._run(alone, number, before), waiting.get(number)
+                total = None if ms is None else sum((stages.outcomes[one.key][0].ms or 0.0 for one in run.stages), ms)
+                answers.append(Loaded(lists[number] | stages.outcomes, stages.notes, total))
             self.engines.forget()
-            return [Loaded(exact | one.outcomes, one.notes) for exact, one in zip(lists, answers, strict=True)]
+            return answers
         requests = send_all(
             loop,
             lambda number: self._run(alone, number, before, pairs=_PairsInTurn(), on_part=lambda: None),

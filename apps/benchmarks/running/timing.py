@@ -16,14 +16,15 @@ from apps.benchmarks.running.rankings import TIMINGS
 
 Samples = NDArray[np.float64]  # (timings, searches); NaN means not timed
 LEAST_FOR_P99 = 100  # with fewer samples the 99th percentile is about the maximum
+PERCENTS = {"p50": 50, "p95": 95, "p99": 99}
 
 
 def compute_timings(runs: Sequence[Run]) -> dict[UUID, dict[str, Any]]:
     """Return each run's latencies over the queries that did not fail, in milliseconds per query.
 
     `<stage>_ms` are means. Isolated execution, whose samples are single searches, also has `percentiles`:
-    {"total_ms": {"p50": …, "p95": …, "p99": …}, …}, with p99 from LEAST_FOR_P99 samples on. With repetitions it has
-    `compute_consistency`, the share of queries with the same answer in all of them.
+    {"total_ms": {"p50": …, "p95": …, "p99": …}, …}, see `compute_percentiles`. With repetitions it has
+    `compute_consistency`, the share of queries with the same answer in all of them. `add_loop` adds an open loop.
     """
     sources = {run.source_id for run in runs}  # runs of one source share their times
     answered = StageList.objects.filter(source__in=sources, lengths__isnull=False, error="").order_by()
@@ -57,9 +58,12 @@ def count_calls(runs: Sequence[Run]) -> dict[UUID, CallTotals]:
 def sum_cost_ms(run: Run) -> int | None:
     """Return the total time of a run's successful searches, as if it were alone, in whole milliseconds.
 
-    None if no search was timed. A run has no wall-clock time, because the runs of a benchmark work together.
+    None if no search was timed. A run has no wall-clock time, because the runs of a benchmark work together. Under a
+    rate these are the service times of all answers, since waiting costs nothing.
     """
     mean, samples = run.timing.get("total_ms"), run.timing.get("samples")
+    if mean is not None and "open_loop" in run.timing:
+        mean = run.timing["open_loop"]["service_ms"].get("mean")
     return None if mean is None or samples is None else round(mean * samples)
 
 
@@ -74,9 +78,44 @@ def find_execution(benchmark: Benchmark, ms: float | None) -> str | None:
 def mark_shared(runs: Iterable[Run]) -> str:
     """Return the suffix for the unit of these runs' times: " (open loop)", " (shared)", or "" if they are neither."""
     timings = [run.timing for run in runs]
-    if any("open_loop" in timing for timing in timings):
-        return " (open loop)"
+    if any(looped := ["open_loop" in timing for timing in timings]):
+        return " (open loop)" if all(looped) else " (at a rate: open loop)"
     return " (shared)" if any(timing.get("execution") == Benchmark.Execution.SHARED for timing in timings) else ""
+
+
+def find_search_ms(run: Run) -> float | None:
+    """Return what `name_search_ms` names: a median without encoding, the median latency, or a mean of shared costs."""
+    if run.timing.get("execution") == Benchmark.Execution.SHARED:
+        return run.timing.get("search_ms")
+    name = "total_ms" if "open_loop" in run.timing else "search_ms"
+    return run.timing.get("percentiles", {}).get(name, {}).get("p50")
+
+
+def name_search_ms(runs: Iterable[Run]) -> str:
+    """Return the name of these runs' `find_search_ms`."""
+    names = {
+        "": "median ms of search",
+        " (shared)": "mean ms of search (shared)",
+        " (open loop)": "median ms of latency (open loop)",
+    }
+    return names.get(mark_shared(runs), "median ms of search, at a rate of latency (open loop)")
+
+
+def add_loop(timing: dict[str, Any], loop: dict[str, Any], *, is_whole: bool) -> dict[str, Any]:
+    """Return a run's latencies with those of its open loop, whose answers are then the samples of the total.
+
+    `total_ms` and its percentiles count from when each of these queries was due. `<stage>_ms` remain the mean service
+    times of each query's first answer, without waiting. Without `is_whole` the loop had a part of each search only.
+    Then, and if nothing was answered, the total is unknown.
+    """
+    stages = {name: value for name, value in timing.items() if name not in ("total_ms", "percentiles")}
+    stages["open_loop"] = loop
+    if not (is_whole and loop["requests"]):
+        return stages
+    latency = loop["latency_ms"]
+    percentiles = {name: latency[name] for name in PERCENTS if name in latency}
+    total = {"total_ms": latency["mean"], "percentiles": {"total_ms": percentiles}}
+    return stages | total | {"samples": loop["requests"]}
 
 
 def _build_timing(run: Run, samples: Samples) -> dict[str, Any]:
@@ -91,10 +130,18 @@ def _build_timing(run: Run, samples: Samples) -> dict[str, Any]:
 
 
 def compute_percentiles(samples: np.ndarray[Any, np.dtype[np.float64]]) -> dict[str, float]:
-    """Return p50, p95 and, from LEAST_FOR_P99 samples on, p99: the sample at index min(⌊n·p⌋, n−1), ascending."""
+    """Return the samples of `list_ranks`: p50, p95 and perhaps p99."""
     ordered = np.sort(samples)
-    shares = {"p50": 0.5, "p95": 0.95} | ({"p99": 0.99} if len(ordered) >= LEAST_FOR_P99 else {})
-    return {name: round(float(ordered[min(int(len(ordered) * p), len(ordered) - 1)]), 4) for name, p in shares.items()}
+    return {name: round(float(ordered[rank - 1]), 4) for name, rank in list_ranks(len(ordered)).items()}
+
+
+def list_ranks(count: int) -> dict[str, int]:
+    """Return the rank, from 1, of p50, p95 and, from LEAST_FOR_P99 samples on, p99 among `count` samples.
+
+    It is the nearest rank ⌈count · p⌉, as NumPy's `inverted_cdf`: the least sample that so many do not exceed.
+    """
+    percents = PERCENTS.items() if count >= LEAST_FOR_P99 else list(PERCENTS.items())[:-1]
+    return {name: max(1, -(-count * percent // 100)) for name, percent in percents}
 
 
 def compute_consistency(run: Run) -> float:

@@ -153,13 +153,13 @@ def preview_benchmark(request: HttpRequest, model_admin: ModelAdmin) -> HttpResp
         values = form.cleaned_data
         if "mapping" not in values:
             return {}
-        options = {"measures": values["measures"], "allow_missing": values["allow_missing"]}
+        options = {name: values[name] for name in ("measures", "allow_missing", "execution")}
+        options["runs_per_query"] = values.get("runs_per_query") or 1
         planned = preview(values["mapping"], form.build_matrix(), owner=staff(request), **options)
         prior = find_prior(values["mapping"], staff(request), weighting=values.get("weighting", ""))
         return {
             "preview": planned,
             "foresight": foresee(values["mapping"], len(planned.labels), prior),
-            "isolated": values["execution"] == Benchmark.Execution.ISOLATED,
         }
 
     return preview_page(request, "benchmarks/preview.html", form, look, awaited=AWAITED, shown=SHOWN_RUNS)

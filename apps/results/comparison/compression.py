@@ -8,7 +8,7 @@ from typing import Any
 from django.template.defaultfilters import filesizeformat
 
 from apps.benchmarks.models import Benchmark, Run
-from apps.benchmarks.running.timing import mark_shared
+from apps.benchmarks.running.timing import find_search_ms, name_search_ms
 from apps.results.charts import COLOURS, Figure, figure, time_axis
 from apps.results.comparison.comparing import RunComparison, compare_runs
 from apps.results.comparison.figures import OPEN
@@ -32,9 +32,8 @@ SMALLEST = 0.01  # difference at each end of an axis: smaller ones look small
 class SettingRow:
     """A setting: what every search reads, in memory, and the full vectors of which it reads a few, on disk.
 
-    `ms` is the time of search without encoding: the median in isolated execution, else a mean of shared times.
-    `recall` is that of the vectors at `k`, None for exact search. `pair` is the setting against the reference, None for
-    the reference itself.
+    `ms` is `find_search_ms`. `recall` is that of the vectors at `k`, None for exact search. `pair` is the setting
+    against the reference, None for the reference itself.
     """
 
     run: Run
@@ -71,8 +70,7 @@ class Ladder:
 
     @property
     def time_name(self) -> str:
-        """Return the name of the times of search: medians where runs were isolated, else shared costs."""
-        return "p50 ms of search" if self.is_isolated else f"ms per search{mark_shared(row.run for row in self.rows)}"
+        return name_search_ms(row.run for row in self.rows)
 
     @property
     def sentences(self) -> list[str]:
@@ -98,7 +96,8 @@ class Ladder:
         costs += f" and {_format_bytes(row.disk_bytes)} on disk" if row.disk_bytes else ""
         if row.ms is not None:
             kind = "median" if self.is_isolated else "shared"
-            costs += f", {format_ms(row.ms)} ms per search, {kind}"
+            unit = "of latency" if "open_loop" in row.run.timing else "per search"
+            costs += f", {format_ms(row.ms)} ms {unit}, {kind}"
         reference, pair, interval = self.rows[0].label, row.pair, row.interval
         if pair is None:
             return f"The {superlative} setting that is not significantly worse is the reference, {reference}: {costs}."
@@ -156,18 +155,16 @@ def _build_ladder(benchmark: Benchmark, runs: Sequence[Run]) -> Ladder:
 
 
 def _list_rows(comparison: RunComparison, runs: Sequence[Run], labels: Mapping[str, str]) -> Iterator[SettingRow]:
-    isolated = _are_isolated(runs)
     reference = comparison.reference
     loaded = {run.pk: run for run in runs}
     for number, compared in enumerate(comparison.runs):
         run = loaded[compared.pk]
-        median = run.timing.get("percentiles", {}).get("search_ms", {}).get("p50") if isolated else None
         recalls = (run.provenance.get("ann") or {}).get("recall") or [None]
         yield SettingRow(
             run,
             _render_label(run, labels),
             *_count_bytes(run),
-            ms=median if isolated else run.timing.get("search_ms"),
+            ms=find_search_ms(run),
             recall=recalls[0],
             pair=None if number == reference else comparison.comparison.get_pair(number, reference),
         )

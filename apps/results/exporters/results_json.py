@@ -31,10 +31,13 @@ class Timing:
     """Milliseconds of a run's own work. Runs share the wall clock, so that belongs to the benchmark."""
 
     indexing_ms: Annotated[int | None, "Time to build its index."]
-    evaluation_ms: Annotated[int | None, "Sum of the stages over all queries."]
+    evaluation_ms: Annotated[int | None, "Sum of the stages over all queries; under a rate, of the service times."]
     total_ms: int | None
     per_query: Annotated[
-        dict[str, Any], "Milliseconds per query by stage, how many were timed, and `execution`: shared or isolated."
+        dict[str, Any],
+        "Mean milliseconds per query by stage, nearest-rank `percentiles` of isolated searches, how many `samples` "
+        "were timed, and `execution`: shared or isolated. Under a rate, `total_ms` and `percentiles` are the latencies "
+        "of all answers of the `open_loop`, and the stages the service times of each query's first answer.",
     ]
 
 
@@ -105,7 +108,9 @@ class QueryOutcome:
     ]
     search_time_ms: float | None
     rerank_time_ms: float | None
-    total_time_ms: Annotated[float | None, "All stages, including encoding and fusion."]
+    total_time_ms: Annotated[
+        float | None, "All stages, including encoding and fusion; under a rate, from when it was due."
+    ]
     execution: Annotated[str | None, "How the times were measured: shared or isolated."]
     embed_calls: Annotated[int | None, "Encodings that the run alone would need; null for an external run."]
     llm_calls: Annotated[int | None, "Calls of a language model that the run alone would need."]

@@ -11,6 +11,7 @@ from django.db.models import Sum
 
 from apps.benchmarks.measuring.reading import require_rankings
 from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.running.timing import sum_cost_ms
 from apps.datasets.models import DatasetVersion
 from apps.datasets.versions import render_version
 from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED, Outcome, load_inputs, load_outcomes, require_evaluation
@@ -44,6 +45,7 @@ def build_content(run: Run, version: DatasetVersion, *, limit: int = spec002.LIM
     questions = Questions(run.benchmark, version)
     answers = [answer for some in batched(questions.query_ids, AT_ONCE) for answer in questions.load_answers(run, some)]
     duration = run.query_results.aggregate(ms=Sum("total_ms"))["ms"]  # includes failed queries
+    duration = sum_cost_ms(run) if "open_loop" in run.timing else duration  # without the waiting in the loop
     content = spec002.build_baseline(
         answers,
         when=find_end(run),

@@ -4,16 +4,18 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import takewhile
 from typing import Any
 
 from apps.benchmarks.models import Benchmark, Run
 from apps.results.charts import COLOURS, LEGEND, Figure, figure, time_axis
-from benchbench.decimals import format_ms
+from benchbench.decimals import format_ms, list_some
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.labels import label_settings, run_label
 
 LEAST_SHARE = 0.98  # of the offered rate that is achieved at a sustained one,
-MOST_TIMES = 3  # where p99 is at most so many times that at the lowest measured rate
+MOST_TIMES = 3  # where a percentile is at most so many times that at the lowest measured rate:
+LEAST_ANSWERS = {"p99": 1000, "p95": 100}  # the first of which all runs have enough answers, as it rests on few
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +25,7 @@ class Point:
     run: Run
     offered: float
     achieved: float | None
-    p50: float
-    p99: float | None
+    latency: Mapping[str, float]
     recall: float | None
     requests: int
     threads: int
@@ -43,28 +44,40 @@ class Setting:
     points: Sequence[Point]
 
     @cached_property
+    def percentile(self) -> str:
+        """Return the percentile that the criterion compares; "" if a run has too few answers for any."""
+        fewest = min(point.requests for point in self.points)
+        return next((name for name, answers in LEAST_ANSWERS.items() if fewest >= answers), "")
+
+    @cached_property
     def knee(self) -> Point | None:
-        """Return the point of the highest measured rate that is sustained."""
-        return next((point for point in reversed(self.points) if self.is_sustained(point)), None)
+        """Return the point of the highest measured rate before the first that is not sustained."""
+        return [None, *takewhile(self.is_sustained, self.points)][-1]
 
     def is_sustained(self, point: Point) -> bool:
-        lowest = self.points[0].p99
-        return point.keeps_up and None not in (lowest, point.p99) and (point.p99 or 0) <= MOST_TIMES * (lowest or 0)
+        name = self.percentile
+        is_quick = bool(name) and point.latency[name] <= MOST_TIMES * self.points[0].latency[name]
+        return point.keeps_up and is_quick
 
     @property
     def sentence(self) -> str:
         """Return the knee in words."""
-        if any(point.p99 is None for point in self.points):
-            return "No knee: a run has fewer than 100 answers, too few for p99. Choose higher rates or more queries."
-        if self.knee is None:
-            return f"No knee: it does not sustain {self.points[0].offered:g}/s, the lowest measured rate."
-        if self.knee == self.points[-1]:
-            return f"The knee is at least {self.knee.offered:g}/s, the highest measured rate."
-        broken = self.points[self.points.index(self.knee) + 1]
-        reason = f"p99 is {format_ms(broken.p99 or 0)} ms instead of {format_ms(self.points[0].p99 or 0)} ms"
+        name, knee = self.percentile, self.knee
+        if not name:
+            return "No knee: a run has fewer than 100 answers, too few for p95. Choose higher rates or more queries."
+        if knee == self.points[-1]:
+            return f"The knee is at least {knee.offered:g}/s, the highest measured rate, by {name}."
+        broken = self.points[self.points.index(knee) + 1 if knee else 0]
+        times = [format_ms(point.latency[name]) for point in (broken, self.points[0])]
+        reason = f"{name} is {times[0]} ms instead of {times[1]} ms"
         if not broken.keeps_up:
             reason = f"only {broken.achieved or 0:.1f}/s are answered"
-        return f"The knee is {self.knee.offered:g}/s: at {broken.offered:g}/s {reason}."
+        result = f"The knee is {knee.offered:g}/s" if knee else "No knee"
+        sentence = f"{result}: at {broken.offered:g}/s {reason}."
+        higher = filter(self.is_sustained, self.points[self.points.index(broken) :])
+        if again := [f"{point.offered:g}/s" for point in higher]:
+            sentence += f" Yet it sustained {list_some(again)}: this is not monotone. Repeat it on an idle machine."
+        return sentence
 
 
 def has_loads(benchmark: Benchmark) -> bool:
@@ -95,12 +108,12 @@ def _build_point(run: Run) -> Point:
     recall = loop["recall"][0]["mean"] if loop["recall"] else None
     if configuration.uses_vectors and not configuration.asks_engine and configuration.is_exact:
         recall = 1.0  # it is what the others are compared with
-    times = loop["latency_ms"]["p50"], loop["latency_ms"].get("p99")
-    return Point(run, loop["offered"], loop["achieved"], *times, recall, loop["requests"], loop["threads"])
+    facts = loop["latency_ms"], recall, loop["requests"], loop["threads"]
+    return Point(run, loop["offered"], loop["achieved"], *facts)
 
 
 def build_load_context(benchmark: Benchmark) -> dict[str, Any]:
-    """Return the contents of the page: settings, and the figures of p99 over rate and of rate over recall."""
+    """Return the contents of the page: settings, and the figures of latency over rate and of rate over recall."""
     settings = load_settings(benchmark)
     return {
         "settings": settings,
@@ -108,20 +121,22 @@ def build_load_context(benchmark: Benchmark) -> dict[str, Any]:
         "recalls": _plot_recalls(settings, benchmark.primary_k),
         "least_percent": round(100 * LEAST_SHARE),
         "most_times": MOST_TIMES,
+        "least_answers": LEAST_ANSWERS["p99"],
     }
 
 
 def _plot_latencies(settings: Sequence[Setting]) -> Figure | None:
-    traces = []
+    traces: list[Figure] = []
+    name = min((setting.percentile for setting in settings if setting.percentile), default="")
     for number, setting in enumerate(settings):
-        points = [point for point in setting.points if point.p99 is not None]
-        rates, times = [point.offered for point in points], [point.p99 for point in points]
-        hover = "%{x:g}/s: p99 %{y:.1f} ms<extra></extra>"
-        traces += [_trace(setting.label, rates, times, number, hover)] if points else []
+        if not setting.percentile:
+            continue
+        rates, times = zip(*((point.offered, point.latency[name]) for point in setting.points), strict=True)
+        traces.append(_trace(setting.label, rates, times, number, f"%{{x:g}}/s: {name} %{{y:.1f}} ms<extra></extra>"))
     if not traces:
         return None
     axis = time_axis([ms for trace in traces for ms in trace["y"]])
-    y = {"title": {"text": "p99 in ms, from when a query was due"}, **axis}
+    y = {"title": {"text": f"{name} in ms, from when a query was due"}, **axis}
     x = {"title": {"text": "offered requests per second"}, "rangemode": "tozero"}
     return _figure(traces, x, y)
 

@@ -81,6 +81,7 @@ def build_run_context(
 
 def _describe_run(run: Run) -> dict[str, Any]:
     """Return the facts of a run that do not depend on the version."""
+    loop = run.timing.get("open_loop", {})
     return {
         "run": run,
         "benchmark": run.benchmark,
@@ -89,8 +90,9 @@ def _describe_run(run: Run) -> dict[str, Any]:
         "file": run.provenance.get("file"),
         "engine": run.provenance.get("engine"),
         "open_loop": [
-            (name, ms, run.timing["open_loop"]["service_ms"][name])
-            for name, ms in run.timing.get("open_loop", {}).get("latency_ms", {}).items()
+            (name, loop["latency_ms"][name], loop["service_ms"][name])
+            for name in ("mean", "p50", "p95", "p99", "max")
+            if name in loop.get("latency_ms", ())
         ],
     }
 

@@ -251,8 +251,8 @@ AXIS_WORDS: dict[str, AxisWords] = {
         rate=AxisWords(
             option="--rate",
             label="Requests per second",
-            help="In isolated execution, “none, 20/s, 50/s” sends queries one at a time, and at these rates without "
-            "waiting for answers.",
+            help="In isolated execution, “none” waits for each answer before it sends the next query; “20/s” sends one "
+            "every 50 ms, answered or not.",
             summary=lambda run: "" if run.rate is None else f"{run.rate:g}/s",
             phrase=lambda value: f"{value:g} requests per second",
             unstated="one query at a time",

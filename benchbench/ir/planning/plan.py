@@ -9,7 +9,7 @@ counterpart in `Plan.truths`, the same configuration with exact search, whose st
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import cast, get_args
 
@@ -109,20 +109,42 @@ class Plan:
         asking = {"ask": AskStage, "rewrite": RewriteStage, "merge": MergeStage, "engine": EngineStage}
         return work | {name: counts[kind] * queries for name, kind in asking.items() if counts[kind]}
 
-    def explain(self, queries: int) -> str:
-        """Return the work in a few lines: of the plan, and of the runs one by one."""
+    def count_alone(self, requests: Mapping[str, int], queries: int, repetitions: int) -> dict[str, int]:
+        """Return how often each kind of work is done if each run does its own. Exact counterparts are searched once.
+
+        `requests` are the searches of each run; those of a run that asks an engine are requests to the engine, and its
+        other stages follow once per query and repetition.
+        """
+        work = Counter[str]()
+        by_run = {run.run_key: run.stages for run in self.runs}
+        for run in self.runs:
+            sent = [stage for stage in run.stages if isinstance(stage, EngineStage)] or run.stages
+            work.update(Plan(tuple(sent), ()).count_work(requests[run.run_key]))
+            stages = tuple(stage for stage in run.stages if stage not in sent)
+            work.update(Plan(stages, ()).count_work(queries * repetitions))
+        for truth in self.truths:
+            more = tuple(stage for stage in truth.stages if stage not in by_run[truth.run_key])
+            work.update(Plan(more, ()).count_work(queries))
+        return dict(work)
+
+    def explain(self, queries: int, *, alone: Mapping[str, int] | None = None) -> str:
+        """Return the work in a few lines: of the plan and of the runs one by one; or `alone`, of isolated execution."""
         one_by_one = Counter[str]()
         for run in self.runs:
             one_by_one.update(Plan(run.stages, (run,)).count_work(queries))
+        work = self.count_work(queries) if alone is None else alone
         lines = [
             f"{count:>12,}  {WORK[kind]} instead of {one_by_one[kind]:,}"
-            for kind, count in self.count_work(queries).items()
+            if alone is None
+            else f"{count:>12,}  {WORK[kind].strip(',')}"
+            for kind, count in work.items()
             if count
         ]
         if self.truths:
             lines.append(f"{'':>12}  (including exact searches to check {len(self.truths):,} approximate runs)")
-        runs = counted(len(self.runs), "run")
-        return "\n".join([f"{runs} over {counted(queries, 'query')}, equal work done once:", *lines])
+        subject = f"{counted(len(self.runs), 'run')} over {counted(queries, 'query')}"
+        division = "equal work done once" if alone is None else "each run alone"
+        return "\n".join([f"{subject}, {division}:", *lines])
 
 
 WORK = {

@@ -106,6 +106,7 @@ the runs. With --wait they are done here if no worker is running, and the leader
         if options["dry_run"]:
             with in_options():
                 preview_options = {name: options[name] for name in ("owner", "measures", "allow_missing")}
+                preview_options["execution"] = options["execution"] or Benchmark.Execution.SHARED
                 planned = preview(mapping, matrix, **preview_options)
             facts = {"total_runs": planned.total_runs} | asdict(planned)
             self.report(facts, preview_text(planned), as_json=options["json"])
