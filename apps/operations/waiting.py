@@ -44,11 +44,11 @@ def hold_host(batch: Batch, lease: Lease) -> Iterator[None]:
             _store_reason(batch, lease, _describe_batch(batch))
 
     alone, operation = bool(batch.payload.get("alone")), batch.operation
-    since = timestamp(timezone.now().replace(microsecond=0))
-    holder = Holder(name_site(), operation.kind, str(operation.pk), os.getpid(), since, alone)
-    with lock_host(alone=alone, wait=wait), note_holder(holder):
-        _store_reason(batch, lease, "")
-        yield
+    with lock_host(alone=alone, wait=wait):
+        since = timestamp(timezone.now().replace(microsecond=0))
+        with note_holder(Holder(name_site(), operation.kind, str(operation.pk), os.getpid(), since, alone)):
+            _store_reason(batch, lease, "")
+            yield
 
 
 def describe_wait(operation: Operation) -> str | None:

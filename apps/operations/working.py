@@ -103,8 +103,8 @@ def _perform(batch: Batch, on_tick: Callable[[], None] | None) -> str:
         log.info("%s stopped: cancelled, or taken over by another worker.", batch)
         return STOPPED
     except SystemExit:  # a second signal, which RQ would log as a failed job
-        _end_attempt(batch, "The worker was stopped during this batch.")
-        return STOPPED
+        _release_batch(batch, lease, "The worker was stopped during this batch.")
+        return GIVEN_BACK
     except UnfitWorkerError as error:
         _release_batch(batch, lease, error, unfit_workers=add_key("unfit_workers", batch.lease_owner, str(error)))
         return GIVEN_BACK

@@ -137,6 +137,7 @@ def _read_documents(collection: Collection) -> Iterator[list[tuple[int, list[int
                 following = next(sections, None)
             documents.append((pk, keys, DocumentRecord(external_id, title, text, metadata=metadata, sections=records)))
         yield documents
+    assert following is None, "the sections are not in the order of their documents"
 
 
 def _read_sections(collection: Collection) -> Iterator[tuple[int, list[int], list[SectionRecord]]]:

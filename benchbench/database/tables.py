@@ -32,6 +32,7 @@ def renew_statistics() -> None:
     if connection.in_atomic_block:
         return
     with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_stat_force_next_flush()")  # or the last commits of this session are not counted yet
         cursor.execute(CHANGED)
         if changed := [table for (table,) in cursor]:
             cursor.execute(f"ANALYZE (SKIP_LOCKED) {', '.join(changed)}")

@@ -1,6 +1,5 @@
 """What a worker finds on its queues, what of that it runs, and that it stops where it is told to."""
 
-import gc
 import os
 import pickle
 import signal
@@ -77,20 +76,6 @@ def test_pool_reports_that_it_ended_a_worker(transactional_db, settings):
     assert released == [
         "The worker's process did not respond during this batch, so its pool ended it; its log has the traceback."
     ]
-
-
-def test_loaded_modules_leave_the_collections_of_garbage(monkeypatch, transactional_db):
-    monkeypatch.setattr(SimpleWorker, "execute_job", lambda *_: monkeypatch.setitem(sys.modules, "loaded", sys))
-    worker: Any = QueueWorker.__new__(QueueWorker)
-    before = gc.get_freeze_count()
-    try:
-        worker.execute_job(None, None)
-        frozen = gc.get_freeze_count()
-        worker.execute_job(None, None)
-        assert before < frozen
-        assert gc.get_freeze_count() <= frozen, "no new modules: only frozen objects that ended are missing"
-    finally:
-        gc.unfreeze()
 
 
 def test_it_unpickles_nothing(queue, tmp_path):

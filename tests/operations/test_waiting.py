@@ -195,6 +195,7 @@ def test_waiting_is_not_time_of_the_batch(handler, work):
             "Running on it: the benchmark operation 5f0d in the process 4242 of bench.example.com, since "
             "2026-01-19T12:00:00Z."
         )
+        time.sleep(3)  # longer than the work and its end take
         waited = time.monotonic() - begun
     until(lambda: load_counts().get(counter, 0) > before)
     assert load_counts()[counter] - before < waited

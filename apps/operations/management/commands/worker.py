@@ -2,7 +2,6 @@
 
 import gc
 import signal
-import sys
 import threading
 import time
 from contextlib import suppress
@@ -29,6 +28,9 @@ from apps.operations.working import release
 from benchbench.database.tables import explain_waiting, wait_until_it_fits
 
 SIGN_OF_LIFE_SECONDS = 5
+# Collections of the middle generation before a full one, which takes half a second once torch is loaded. With Python's
+# 10, cheap batches spend a tenth of their time on these.
+COLLECTED = 100
 AWAY_SECONDS = 1.0  # pause of a worker that lost Redis before it reconnects
 
 
@@ -45,7 +47,6 @@ class QueueWorker(SimpleWorker):
     """
 
     stop: Stop
-    frozen_modules = 0
 
     def execute_job(self, job: Any, queue: Any) -> None:
         close_old_connections()  # the database may have restarted since the last job, and RQ does not check
@@ -54,17 +55,6 @@ class QueueWorker(SimpleWorker):
             super().execute_job(job, queue)
         finally:
             close_old_connections()
-        self.freeze_modules()
-
-    def freeze_modules(self) -> None:
-        """Leave modules that the last job loaded out of later collections of garbage.
-
-        With torch loaded a full collection takes .4 s, and cheap batches cause one every few seconds.
-        """
-        if len(sys.modules) > self.frozen_modules:
-            self.frozen_modules = len(sys.modules)
-            gc.collect()
-            gc.freeze()
 
     def request_stop(self, signum: int, frame: FrameType | None) -> None:
         self.stop.is_requested = True
@@ -98,13 +88,14 @@ models). Operations on its queues take turns. Every worker runs quick jobs first
 
     def serve(self, queues: list[str], burst: bool) -> None:
         """Run a worker of the pool."""
+        gc.set_threshold(*gc.get_threshold()[:2], COLLECTED)
         call_sessions(WORKER)
         owner = get_this_worker()
         stop = threading.Event()
         signs = repeat(partial(announce, owner, queues), stop, every=SIGN_OF_LIFE_SECONDS, name="signs", at_once=True)
         every = settings.BENCHBENCH_SWEEP_SECONDS
         if burst:  # it ends once the queues are empty, so lost work must be in them first
-            repeat(sweep_once, stop, every=every, name="first sweep", at_once=True).join()
+            sweep_if_it_fits()
         # In its own thread: a sweep may take long, and signs of life must not wait for it.
         repeat(sweep_if_it_fits, stop, every=every, name="sweep", at_once=not burst)
         scheduler = timing.make_scheduler()
@@ -158,11 +149,6 @@ def work_with_redis(queues: list[str], stop: Stop, *, burst: bool) -> None:
 def announce(owner: str, queues: list[str]) -> None:
     """Store this worker's sign of life, or the reason why it waits."""
     queueing.announce_worker(owner, queues, waits=explain_waiting())
-
-
-def sweep_once() -> bool:
-    sweep_if_it_fits()
-    return True
 
 
 def sweep_if_it_fits() -> None:
