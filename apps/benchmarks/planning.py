@@ -1,7 +1,7 @@
 """Plans: the distinct stages that runs need, their costs, the sources of their lists, and the runs sharing a list."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby
 from uuid import UUID
@@ -13,6 +13,7 @@ from apps.benchmarks.models import Benchmark, ListSource, PairList, Run, StageLi
 from apps.engines.declarations import load_engine
 from apps.engines.models import EngineAnswer
 from apps.engines.pacing import LEAST_SECONDS, PATIENCE_SECONDS, compute_loop_limit, count_requests
+from apps.engines.records import Engine
 from apps.retrieval.models import CachedVector, Index, LLMAnswer
 from apps.retrieval.strategies import STRATEGIES
 from benchbench.ir.planning import stages
@@ -145,7 +146,7 @@ def estimate_costs(plan: Plan, indexes: Mapping[str | None, Index]) -> dict[str,
     def estimate_ms(stage: stages.Stage) -> float:
         match stage:
             case stages.EngineStage():
-                return _estimate_engine_ms(stage.engine)
+                return _estimate_engine_ms(load_engine(EngineSetting.parse(stage.engine).alias))
             case stages.RewriteStage():
                 return _load_rewrite_ms(stage) or ROUGH_REWRITE_MS
             case stages.EncodeStage():
@@ -172,28 +173,35 @@ def estimate_work(
 ) -> tuple[dict[str, int], float]:
     """Return how often each kind of work is done, and the seconds of one worker. `configurations` are by run key.
 
-    `costs` are those of `estimate_costs`. In isolated execution, an open loop lasts until its last request is due; if
-    searches cannot keep up, until all are answered or its limit.
+    `costs` are those of `estimate_costs`. In isolated execution, an engine gets one request at a time, and an open loop
+    lasts until its last request is due; if searches cannot keep up, until all are answered or its limit.
     """
     if execution != Benchmark.Execution.ISOLATED:
         return plan.count_work(queries), queries * sum(costs[stage.key] for stage in plan.stages)
     sizes = [min(MAX_BATCH, queries - start) for start in range(0, queries, MAX_BATCH)] * repetitions
     requests, seconds = dict[str, int](), 0.0
     for run in plan.runs:
-        cost, rate = sum(costs[stage.key] for stage in run.stages), configurations[run.run_key].rate
+        rate = configurations[run.run_key].rate
+        cost = sum(costs[stage.key] if rate else _estimate_alone(stage, costs) for stage in run.stages)
         counts = [count_requests(size, rate, LEAST_SECONDS) if rate else size for size in sizes]
         requests[run.run_key] = sum(counts)
         for count in counts:
             limit = compute_loop_limit(count, rate, PATIENCE_SECONDS) if rate else count * cost
             seconds += min(max(count / rate if rate else 0.0, count * cost), limit)
-    by_run = {run.run_key: run.stages for run in plan.runs}
-    keys = [stage.key for run in plan.truths for stage in run.stages if stage not in by_run[run.run_key]]
-    return plan.count_alone(requests, queries, repetitions), seconds + queries * sum(costs[key] for key in keys)
+    truths = sum(costs[stage.key] for stage in plan.list_truth_stages())
+    return plan.count_alone(requests, queries, repetitions), seconds + queries * truths
 
 
-def _estimate_engine_ms(setting: str) -> float:
+def _estimate_alone(stage: stages.Stage, costs: Mapping[str, float]) -> float:
+    """Return the seconds per query of a stage if one query is searched at a time."""
+    if not isinstance(stage, stages.EngineStage):
+        return costs[stage.key]
+    engine = load_engine(EngineSetting.parse(stage.engine).alias)
+    return _estimate_engine_ms(replace(engine, concurrency=1)) / 1000
+
+
+def _estimate_engine_ms(engine: Engine) -> float:
     """Return the milliseconds per query of an engine that is asked as often and as much at once as it allows."""
-    engine = load_engine(EngineSetting.parse(setting).alias)
     answers = EngineAnswer.objects.filter(engine=engine.alias).order_by("-pk")
     ms = (_compute_mean(answers, "service_ms") or ROUGH_REQUEST_MS) / engine.concurrency
     return max(ms, 1000 / engine.rate) if engine.rate else ms

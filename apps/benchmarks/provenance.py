@@ -1,10 +1,11 @@
 """Provenance of a run: data, indexes, models, code and machine."""
 
 import platform
+import sys
 from collections.abc import Iterable
 from functools import cache
 from importlib import metadata
-from os import cpu_count
+from os import sched_getaffinity
 from typing import Any
 
 from django.conf import settings
@@ -77,16 +78,18 @@ def build_environment(rerankers: Iterable[Reranker], llms: Iterable[str]) -> dic
     return {
         **_read_code(),
         "device": name_device(),
-        "processor": {"cores": cpu_count(), "threads_per_product": _count_threads()},
+        "processor": {"cores": len(sched_getaffinity(0)), **_count_threads()},
         "settings": {name: getattr(settings, name) for name in SETTINGS},
         "rerankers": {name: ", ".join(sorted(versions)) for name, versions in sorted(revisions.items())},
         **({"llms": llm_versions} if llm_versions else {}),
     }
 
 
-def _count_threads() -> int:
-    """Return the threads of a matrix product of NumPy, as limited now."""
-    return max((pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"), default=1)
+def _count_threads() -> dict[str, int]:
+    """Return the threads of a matrix product of NumPy, as limited now, and those of torch if it is loaded."""
+    threads = max((pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"), default=1)
+    torch = sys.modules.get("torch")
+    return {"numpy_threads": threads, **({"torch_threads": torch.get_num_threads()} if torch else {})}
 
 
 def list_llms(run: Run) -> list[str]:

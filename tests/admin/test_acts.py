@@ -157,6 +157,7 @@ class TestBenchmark:
         isolated = self.post(admin_client, library, "admin:benchmark_preview", execution="isolated").content.decode()
         assert "8 runs" in isolated
         assert "instead of" not in isolated, "it shares nothing"
+        assert ("at least" in isolated, "at least" in page) == (True, False)
 
     @pytest.mark.parametrize(
         ("changes", "field", "said"),

@@ -28,7 +28,7 @@ FIXED: dict[str, Any] = {
     "libraries": {"numpy": "2.4.1", "torch": "2.13.0", "bm25s": "0.2.14"},
     "python": "3.11.9",
     "machine": "Linux x86_64",
-    "processor": {"cores": 2, "threads_per_product": 2},
+    "processor": {"cores": 2, "numpy_threads": 2, "torch_threads": 2},
     "postgresql": "16.2",
     "git_sha": "5ab3c3a1d0f24e6b8c97a1f3e2d4c6b8a0918273",
     "git_revision": "5ab3c3a1d0f24e6b8c97a1f3e2d4c6b8a0918273",

@@ -88,7 +88,7 @@ def test_it_warns_of_each_difference(one, mapping, change, what, said):
 
 
 def test_cores_matter_to_isolated_times_alone(mapping):
-    two, eight = ([MADE_BY | {"processor": {"cores": n, "threads_per_product": n}}] for n in (2, 8))
+    two, eight = ([MADE_BY | {"processor": {"cores": n, "numpy_threads": n}}] for n in (2, 8))
     for way, expected in (("shared", []), ("isolated", [("cores", "warn")])):
         runs = [other(mapping, {"made_by": made_by}, execution=way) for made_by in (two, eight, [MADE_BY])]
         assert about(find_differences(runs)) == expected

@@ -169,6 +169,8 @@ def test_the_command_prints_it(library):
     assert facts["estimate_seconds"] > 0
     told = output_of("run_benchmark", "library", "--dry-run")
     assert "3 runs over 12 queries" in told
+    isolated = output_of("run_benchmark", "library", "--dry-run", "--execution", "isolated")
+    assert re.search(r"At least [\d.]+ s with one worker", isolated), "costs of shared batches are less"
     assert re.search(r"About [\d.]+ s with one worker, and [\d.]+\sKB of its memory for the index keywords", told)
 
 

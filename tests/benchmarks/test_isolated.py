@@ -1,13 +1,14 @@
 """Shared and isolated execution find the same."""
 
 import math
-import os
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from apps.benchmarks import provenance
 from apps.benchmarks.launching import cancel, launch
 from apps.benchmarks.models import Benchmark, Evaluation
 from apps.benchmarks.progress import build_event, list_completions
@@ -54,6 +55,8 @@ def test_isolated_and_shared_execution_agree_on_every_axis(transactional_db, tmp
 def test_an_isolated_search_multiplies_in_one_thread(transactional_db, monkeypatch, way, rates, threads):
     """With more threads, an exact search takes many times as long beside other work; the provenance says how many."""
     monkeypatch.setattr(latencies, "LEAST_SECONDS", 0.1)
+    monkeypatch.setattr(execution, "_warm_up", lambda work: None)  # it is not timed
+    monkeypatch.setattr(provenance, "sched_getaffinity", lambda process: {1, 4, 5})
     used, run = set[int](), Stages.run
 
     def count(searched: Stages, *plan: Any, **options: Any) -> Any:
@@ -66,7 +69,8 @@ def test_an_isolated_search_multiplies_in_one_thread(transactional_db, monkeypat
         benchmark = run_benchmark(make_library(documents=12, queries=4), name="b", matrix=matrix, execution=way)
     assert used == {threads}
     processors = [worker["processor"] for one in benchmark.runs.all() for worker in one.provenance["made_by"]]
-    assert processors == [{"cores": os.cpu_count(), "threads_per_product": threads}] * len(rates)
+    models = {"torch_threads": torch.get_num_threads()}
+    assert processors == [{"cores": 3, "numpy_threads": threads, **models}] * len(rates)
 
 
 def test_the_warm_up_encodes_a_stored_query(transactional_db, monkeypatch, settings):

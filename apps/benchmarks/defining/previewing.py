@@ -142,9 +142,13 @@ def _list_builds(planned: Plan, indexes: MappingType[str | None, Index]) -> list
     return list(missing.values())
 
 
-def preview_text(planned: Preview) -> str:
-    """Return a preview as lines of text: the distinct work, the indexes, the time and the memory."""
-    seconds = f"About {planned.estimate_seconds:,.1f} s with one worker"
+def preview_text(planned: Preview, execution: str) -> str:
+    """Return a preview as lines of text: the distinct work, the indexes, the time and the memory.
+
+    Isolated execution takes at least the time, because costs are mostly shares of batches.
+    """
+    bound = "At least" if execution == Benchmark.Execution.ISOLATED else "About"
+    seconds = f"{bound} {planned.estimate_seconds:,.1f} s with one worker"
     memory = f"{filesizeformat(planned.resident_bytes)} of its memory for the index {', '.join(planned.indexes)}"
     lines = [planned.explanation, f"{seconds}, and {memory}." if planned.indexes else f"{seconds}."]
     if planned.builds:

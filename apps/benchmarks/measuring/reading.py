@@ -275,7 +275,7 @@ class FinalList:
     lengths: tuple[int, ...] = (0,)
     short: tuple[bool, ...] = (False,)
     duration_ms: float | None = None
-    timings: Mapping[str, float] | None = None
+    timings: Mapping[str, float | None] | None = None
     calls: Calls | None = None
     error: str = ""
 

@@ -79,7 +79,7 @@ class EngineDesk:
         self.notes.setdefault(stage.key, {})[DECLARED] = [describe_engine(engine, setting)]
         self._note(stage, replies)
         if loop:
-            self._note_latencies(loop, replies, min(engine.concurrency, len(order)))
+            self._note_latencies(loop, replies, encode_ms, min(engine.concurrency, len(order)))
         documents = self._find_documents(engine, replies)
         return [
             Outcome(error=str(reply)) if isinstance(reply, EngineError) else _build_outcome(reply, documents, encode_ms)
@@ -93,12 +93,16 @@ class EngineDesk:
         if down := next((reply for reply in replies if isinstance(reply, EngineDownError)), None):
             note(self.notes, stage.key, DOWN, [str(down)])
 
-    def _note_latencies(self, loop: Loop, replies: Replies, threads: int) -> None:
+    def _note_latencies(self, loop: Loop, replies: Replies, encode_ms: float, threads: int) -> None:
+        """Note the latencies of a loop. Queries are encoded before it; each answer's service includes the mean time."""
         answered = [reply for reply in replies if isinstance(reply, Reply)]
         pairs = reversed(list(zip(loop.schedule, replies, strict=True)))
         self._waiting = {number: reply.waiting_ms if isinstance(reply, Reply) else None for number, reply in pairs}
         ends = (reply.asked_at.timestamp() + reply.service_ms / 1000 for reply in answered)
-        timed = [Timed(reply.waiting_ms, reply.service_ms, end) for reply, end in zip(answered, ends, strict=True)]
+        timed = [
+            Timed(reply.waiting_ms, reply.service_ms + encode_ms, end)
+            for reply, end in zip(answered, ends, strict=True)
+        ]
         sent = sum(not isinstance(reply, UnsentError) for reply in replies)
         note(self.notes, loop.run_key, LATENCIES, [build_record(loop, timed, sent=sent, threads=threads)])
 

@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -104,15 +103,14 @@ def execute(batch: Batch, lease: Lease) -> None:
     benchmark, query_ids = work.benchmark, work.query_ids
     truth = load_truth(benchmark, benchmark.dataset_version, query_ids=query_ids)
     is_isolated = benchmark.execution == Benchmark.Execution.ISOLATED
-    # One thread per search, as in servers: matrix products of several threads wait for each other and other processes.
-    limit = partial(threadpool_limits, 1, "blas") if is_isolated else nullcontext
-    with limit():
-        if is_isolated:
-            _warm_up(work)
-        with limit():  # again, since the warm-up may have loaded libraries
-            lists, outcomes, notes = run_isolated(work, truth) if is_isolated else run_shared(work)
-            lease.check()
-            made_by = _build_environment(work, outcomes)
+    if is_isolated:
+        _warm_up(work)
+    # One thread per product of NumPy, as in servers: several wait for each other and other processes. Torch keeps its
+    # threads: their number changes last bits of vectors. The limit holds for libraries that the warm-up loaded, too.
+    with threadpool_limits(1, "blas") if is_isolated else nullcontext():
+        lists, outcomes, notes = run_isolated(work, truth) if is_isolated else run_shared(work)
+        lease.check()
+        made_by = _build_environment(work, outcomes)
     values = measure_lists(benchmark, work.runs, truth, lists)
     hash_of_truth = hash_truth(truth)
     with lease.commit({"made_by": made_by, "runs": values.compute_sums(), "notes": notes, **work.faults.as_result()}):
@@ -222,13 +220,12 @@ class _Isolated:
         self.plans = {str(run.pk): plan_of([run]) for run in self.work.runs}
         self.shared = {str(run.pk): build_shared_lists([run], self.plans[str(run.pk)])[0] for run in self.work.runs}
 
-    def add(self, key: str, number: int, repetition: int, loaded: Loaded) -> None:
-        """Add the outcomes of a run for one query. With a latency, that is its total time."""
+    def add(self, key: str, number: int, repetition: int, loaded: Loaded, **timings: float | None) -> None:
+        """Add the outcomes of a run for one query. `timings` replace those of its stages."""
         work, shared, query_ids = self.work, [self.shared[key]], [self.work.query_ids[number]]
         options = {"max_k": work.max_k, "repetition": repetition}
-        latency = {} if loaded.latency_ms is None else {"total_ms": loaded.latency_ms}
         for final in build_final_lists(shared, loaded.outcomes, query_ids, work.indexes, **options):
-            self.lists.append(replace(final, timings={**(final.timings or {}), **latency}))
+            self.lists.append(replace(final, timings={**(final.timings or {}), **timings}))
         self.done_units += count_query_units(self.plans[key])
         work.lease.report(self.done_units)
         _merge(self.outcomes, loaded.outcomes, number, repetition)
@@ -253,7 +250,7 @@ class _Isolated:
             self.plans[key], work.queries, work.indexes, work.engines, work.build_stages, benchmark.primary_k
         )
         for number, loaded in enumerate(run.search(loop, self.notes, check=work.lease.check)):
-            self.add(key, number, repetition, loaded)
+            self.add(key, number, repetition, loaded, total_ms=loaded.latency_ms)
 
 
 def _warm_up(work: Work) -> None:

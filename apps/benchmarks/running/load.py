@@ -140,7 +140,7 @@ class Answer:
 class Loaded:
     """The first answer to a query under load, with the outcomes of its exact counterpart.
 
-    `latency_ms` counts from when the query was due; None without an answer.
+    `latency_ms` counts from when the query was due; None without an answer, or if the loop had a part of the search.
     """
 
     outcomes: dict[str, list[Outcome]]
@@ -177,7 +177,8 @@ class LoadedRun:
             answers = []
             for number in numbers:
                 stages, ms = self._run(alone, number, before), waiting.get(number)
-                total = None if ms is None else sum((stages.outcomes[one.key][0].ms or 0.0 for one in run.stages), ms)
+                service = stages.outcomes[run.final][0].ms if run.stages == (asking,) else None
+                total = None if ms is None or service is None else ms + service
                 answers.append(Loaded(lists[number] | stages.outcomes, stages.notes, total))
             self.engines.forget()
             return answers

@@ -159,6 +159,7 @@ def preview_benchmark(request: HttpRequest, model_admin: ModelAdmin) -> HttpResp
         prior = find_prior(values["mapping"], staff(request), weighting=values.get("weighting", ""))
         return {
             "preview": planned,
+            "execution": values["execution"],
             "foresight": foresee(values["mapping"], len(planned.labels), prior),
         }
 

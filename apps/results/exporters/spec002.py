@@ -11,7 +11,7 @@ from django.db.models import Sum
 
 from apps.benchmarks.measuring.reading import require_rankings
 from apps.benchmarks.models import Benchmark, Run
-from apps.benchmarks.running.timing import sum_cost_ms
+from apps.benchmarks.running.rankings import TIMINGS
 from apps.datasets.models import DatasetVersion
 from apps.datasets.versions import render_version
 from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED, Outcome, load_inputs, load_outcomes, require_evaluation
@@ -44,18 +44,24 @@ def build_content(run: Run, version: DatasetVersion, *, limit: int = spec002.LIM
     limit = min(limit, run.config.get("top_k") or limit)
     questions = Questions(run.benchmark, version)
     answers = [answer for some in batched(questions.query_ids, AT_ONCE) for answer in questions.load_answers(run, some)]
-    duration = run.query_results.aggregate(ms=Sum("total_ms"))["ms"]  # includes failed queries
-    duration = sum_cost_ms(run) if "open_loop" in run.timing else duration  # without the waiting in the loop
+    durations = _sum_durations(run)
     content = spec002.build_baseline(
         answers,
         when=find_end(run),
         search_mode=run.config.get("search_mode", "external"),
-        seconds=None if duration is None else round(duration) / 1000,
+        seconds=round(sum(durations)) / 1000 if durations else None,
         limit=limit,
     )
     if version != run.benchmark.dataset_version:
         content["metadata"]["dataset_version"] = version.number
     return content
+
+
+def _sum_durations(run: Run) -> list[float]:
+    """Return sums over the searches of a run, also failed ones; at a rate those of its stages, without waiting."""
+    names = TIMINGS[:-1] if run.config.get("rate") else TIMINGS[-1:]
+    sums = run.query_results.aggregate(**{f"{name}_sum": Sum(name) for name in names})
+    return [ms for ms in sums.values() if ms is not None]
 
 
 def name_file(run: Run, version: DatasetVersion) -> str:

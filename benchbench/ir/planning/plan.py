@@ -116,16 +116,19 @@ class Plan:
         other stages follow once per query and repetition.
         """
         work = Counter[str]()
-        by_run = {run.run_key: run.stages for run in self.runs}
         for run in self.runs:
             sent = [stage for stage in run.stages if isinstance(stage, EngineStage)] or run.stages
             work.update(Plan(tuple(sent), ()).count_work(requests[run.run_key]))
             stages = tuple(stage for stage in run.stages if stage not in sent)
             work.update(Plan(stages, ()).count_work(queries * repetitions))
-        for truth in self.truths:
-            more = tuple(stage for stage in truth.stages if stage not in by_run[truth.run_key])
-            work.update(Plan(more, ()).count_work(queries))
+        for stage in self.list_truth_stages():
+            work.update(Plan((stage,), ()).count_work(queries))
         return dict(work)
+
+    def list_truth_stages(self) -> list[Stage]:
+        """Return the stages of each exact counterpart that its run does not have."""
+        by_run = {run.run_key: run.stages for run in self.runs}
+        return [stage for truth in self.truths for stage in truth.stages if stage not in by_run[truth.run_key]]
 
     def explain(self, queries: int, *, alone: Mapping[str, int] | None = None) -> str:
         """Return the work in a few lines: of the plan and of the runs one by one; or `alone`, of isolated execution."""

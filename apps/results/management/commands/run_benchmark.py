@@ -109,7 +109,7 @@ the runs. With --wait they are done here if no worker is running, and the leader
                 preview_options["execution"] = options["execution"] or Benchmark.Execution.SHARED
                 planned = preview(mapping, matrix, **preview_options)
             facts = {"total_runs": planned.total_runs} | asdict(planned)
-            self.report(facts, preview_text(planned), as_json=options["json"])
+            self.report(facts, preview_text(planned, preview_options["execution"]), as_json=options["json"])
             return
         with in_options():
             name = options["name"] or f"{mapping.name} {time.strftime('%Y-%m-%d %H:%M:%S')}"
