@@ -71,29 +71,6 @@ def spell_settings(configs: Iterable[Config]) -> list[Config]:
     return [{**config, "ann": labels[config["ann"]]} if "ann" in config else config for config in every]
 
 
-def choose_alternatives(runs: Iterable[Run]) -> tuple[list[Run], dict[str, str]]:
-    """Return the runs of a benchmark among which a verdict chooses, and sentences on the others, by their page.
-
-    Runs under a filter share answer another question than those under a greater one, so only the greatest stays; runs
-    that differ only in their rate have equal rankings, so the first stays.
-    """
-    every, sentences = list(runs), {}
-    shares = {run.config.get("filter_share") for run in every}
-    greatest = None if None in shares else max(shares, default=None)
-    chosen = [run for run in every if run.config.get("filter_share") == greatest]
-    if len(chosen) < len(every):
-        words = "without a filter share" if greatest is None else f"with “{describe_value('filter_share', greatest)}”"
-        sentences["filters"] = f"Only runs {words} are compared: under other filters they answer another question."
-    rates: dict[str, float | None] = {}  # of the first run of each setting
-    alternatives = []
-    for run in sorted(chosen, key=lambda run: run.run_order):
-        setting, rate = json.dumps({**run.config, "rate": None}, sort_keys=True), run.config.get("rate")
-        alternatives += [run] if rates.setdefault(setting, rate) == rate else []
-    if len(alternatives) < len(chosen):
-        sentences["load"] = "Runs that differ only in their rate have equal rankings, so the first stands for all."
-    return alternatives, sentences
-
-
 def phrase(key: str, value: Any) -> str:
     if key in AXES:
         return describe_value(key, value)

@@ -17,6 +17,7 @@ from apps.results.comparison.describing import compute_means
 from apps.results.comparison.values import load_run_values
 from apps.results.leaderboard.runs import Row, load_evaluations, load_leaderboard
 from apps.results.triage.triaging import load_judgments
+from apps.retrieval.filters import bound_places, find_place
 from benchbench.decimals import figure
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.configuration import Configuration
@@ -142,8 +143,9 @@ def _list_points(exact: Mapping[float, float | None], cells: Sequence[Cell]) -> 
 
 
 def _compare_with_exact(benchmark: Benchmark, cells: Mapping[Configuration, Sequence[Cell]]) -> dict[Any, Cell]:
-    """Return the cells by run with their values on the answerable queries, one family of tests for each share.
+    """Return the cells by run with their values on the answerable queries.
 
+    The settings with one exact counterpart are a family of tests at each share.
     Without those whose mapping was resolved again after measuring: the queries are then unknown.
     """
     families: dict[tuple[Configuration, float], list[Cell]] = {}
@@ -151,28 +153,29 @@ def _compare_with_exact(benchmark: Benchmark, cells: Mapping[Configuration, Sequ
         for cell in some:
             families.setdefault((_find_exact(configuration), cell.share), []).append(cell)
     evaluations = load_evaluations(benchmark)
-    answerable: dict[tuple[Any, float], list[int]] = {}
+    places: dict[Any, Mapping[int, int]] = {}  # by index, found under its greatest share
     compared: dict[Any, Cell] = {}
-    for (_, share), family in families.items():
+    for (_, share), family in sorted(families.items(), key=lambda one: -one[0][1]):
         run = family[0].run
         try:
-            if (run.index_id, share) not in answerable:
-                answerable[run.index_id, share] = _list_answerable(run)
-            for cell in _compare_family(family, evaluations, answerable[run.index_id, share]):
+            if run.index_id not in places:
+                places[run.index_id] = _find_least_places(run)
+            answerable = [query for query, number in places[run.index_id].items() if number < bound_places(share)]
+            for cell in _compare_family(family, evaluations, answerable):
                 compared[cell.run.pk] = cell
         except (SlicingError, TruthError):
             continue
     return compared
 
 
-def _list_answerable(run: Run) -> list[int]:
-    """Return the queries with a relevant document in the index of a run that its filters admit."""
-    judged = load_judgments(run, run.benchmark.dataset_version)
-    return [
-        query
-        for query in judged.truth.grades
-        if any(relevant.unreachable is None for relevant in judged.list_relevant(query))
-    ]
+def _find_least_places(run: Run) -> dict[int, int]:
+    """Return the least place of a relevant document in the index that the run's filters admit, by query with one."""
+    judged, places = load_judgments(run, run.benchmark.dataset_version), {}
+    for query in judged.truth.grades:
+        admitted = [relevant.document for relevant in judged.list_relevant(query) if relevant.unreachable is None]
+        if names := [name for name in map(judged.find_external_id, admitted) if name is not None]:
+            places[query] = min(map(find_place, names))
+    return places
 
 
 def _compare_family(
@@ -185,7 +188,7 @@ def _compare_family(
     rows = values.values[values.primary][:, inside]
     exact = next((number for number, cell in enumerate(cells) if cell.is_exact), None)
     comparison = None
-    if exact is not None and (~np.isnan(rows)).all(axis=0).sum() > 1 < len(cells):
+    if exact is not None and len(cells) > 1 and (~np.isnan(rows)).all(axis=0).sum() > 1:
         comparison = compare_values(rows, weights, seed=values.seed, baseline=exact)
     for number, (cell, mean) in enumerate(zip(cells, compute_means(rows, weights), strict=True)):
         pair = None if comparison is None or number == exact else comparison.get_pair(number, comparison.baseline or 0)
@@ -198,15 +201,16 @@ def find_crossing(curve: Curve) -> float | None:
     Its recall is never lower. Between two measured shares it is interpolated where the logarithm of the ratio of the
     times is 0, linearly in the logarithm of the share. None if exact search is slower at the smallest share.
     """
-    ratios = [(math.log(share), math.log(exact_ms / ms)) for share, exact_ms, ms, _ in sorted(curve)]
+    points = sorted(curve)
+    ratios = [(math.log(share), math.log(exact_ms / ms)) for share, exact_ms, ms, _ in points]
     wins = next((number for number, (_, ratio) in enumerate(ratios) if ratio > 0), len(ratios))
     if not wins:
         return None
-    low, ratio = ratios[wins - 1]
+    (low, ratio), measured = ratios[wins - 1], points[wins - 1][0]
     if wins == len(ratios):
-        return math.exp(low)
+        return measured
     high, next_ratio = ratios[wins]
-    return math.exp(low + (high - low) * -ratio / (next_ratio - ratio))
+    return max(measured, math.exp(low + (high - low) * -ratio / (next_ratio - ratio)))
 
 
 def describe_crossing(curve: Curve) -> str:
@@ -221,8 +225,17 @@ def describe_crossing(curve: Curve) -> str:
     elif share >= max(point[0] for point in curve):
         sentence = f"at least as fast at every measured share, up to {greatest}."
     else:
-        about = float(f"{100 * share:.1g}")
+        about = _round_between(share, [point[0] for point in curve])
         sentence = f"at least as fast at about {about:g} % of the documents and below, down to {smallest}."
     ends = " to ".join(dict.fromkeys(figure(end, 2) for end in (min(recalls), max(recalls)))) if recalls else ""
     agreement = f" There this setting's agreement with exact search is {ends}." if ends else ""
     return f"In-memory exact search is {sentence}{agreement}"
+
+
+def _round_between(share: float, measured: Sequence[float]) -> float:
+    """Return a share in percent with the fewest digits that leave it between the same measured shares."""
+    for digits in range(1, 7):
+        about = float(f"{100 * share:.{digits}g}")
+        if all((one <= about / 100) == (one <= share) for one in measured):
+            return about
+    return 100 * share

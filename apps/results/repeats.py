@@ -11,6 +11,7 @@ from apps.benchmarks.gates.baselines import find_baseline
 from apps.benchmarks.gates.gating import GateResult, gate
 from apps.benchmarks.gates.reports import render_headline
 from apps.benchmarks.gates.rules import read_rules
+from apps.benchmarks.measuring.alternatives import choose_alternatives
 from apps.benchmarks.measuring.primary import select_facts
 from apps.benchmarks.models import Baseline, Benchmark, GateState, Notice, Repeat, Run, Schedule
 from apps.benchmarks.schedules.jobs import filter_ended
@@ -18,7 +19,6 @@ from apps.operations.models import Status
 from apps.operations.workers.limits import limited_transaction
 from apps.results.comparison.comparing import compare_runs
 from apps.results.comparison.describing import pick_strongest
-from apps.results.configurations import choose_alternatives
 from benchbench.decimals import figure, short_signed
 from benchbench.errors import BenchbenchError
 from benchbench.ir.gate import Outcome

@@ -7,13 +7,22 @@ import numpy as np
 import pytest
 from django.urls import reverse
 
+from apps.benchmarks.defining.foreseeing import find_prior
+from apps.benchmarks.gates.baselines import approve
+from apps.benchmarks.gates.gating import gate
+from apps.benchmarks.gates.rules import read_rules
+from apps.benchmarks.measuring.alternatives import choose_alternatives, keep_alternatives
 from apps.benchmarks.measuring.primary import select_facts
 from apps.benchmarks.models import Benchmark, Evaluation
-from apps.results.configurations import build_labels, choose_alternatives
+from apps.results.comparison.comparing import compare_runs
+from apps.results.comparison.history import load_history
+from apps.results.configurations import build_labels
 from apps.results.exporting import export
 from apps.results.leaderboard.page import build_context
 from apps.results.leaderboard.versions import choose_version
+from benchbench.decimals import short_signed
 from benchbench.ir.planning.labels import label_settings
+from tests.benchmarks.gated import BEST, GOOD, POOR, make_gated, search
 from tests.results.compared import make_compared, make_queries, noisy
 from tests.results.test_pages import results_url, text_of
 
@@ -39,8 +48,8 @@ def list_orders(runs: Any) -> list[int]:
 @pytest.mark.parametrize(
     ("make", "orders", "omitted"),
     [
-        (make_filtered, [1, 3], {"filters": "Only runs with “all documents” are compared: under other filters they "}),
-        (make_loaded, [1, 3], {"load": "Runs that differ only in their rate have equal rankings, so the first stands"}),
+        (make_filtered, [1, 3], {"filters": "Of filter shares only “all documents” is compared: the others"}),
+        (make_loaded, [1, 3], {"load": "Of runs that differ only in rate, that with the fewest failed queries"}),
     ],
 )
 def test_every_verdict_of_a_benchmark_compares_alternatives(admin_client, make, orders, omitted):
@@ -67,6 +76,62 @@ def test_every_verdict_of_a_benchmark_compares_alternatives(admin_client, make, 
     assert json.loads("".join(export(benchmark, "json")))["summary"]["best_run"] == str(best)
     facts = Benchmark.objects.annotate(facts=select_facts(run__benchmark=benchmark.pk)).get().facts
     assert facts["run"] == str(best)
+
+
+ENGINE = {"search_mode": "engine", "engine": "shop"}
+DENSE = [{"filter_share": share} for share in (1.0, 0.1)]
+
+
+@pytest.mark.parametrize(
+    ("configs", "failed", "orders"),
+    [
+        ([*DENSE, ENGINE], {}, [1, 3]),
+        ([DENSE[1], ENGINE], {}, [1, 2]),
+        ([{}, *DENSE], {}, [1, 2]),
+        ([DENSE[1], {"filter_share": 0.01}], {}, [1]),
+        ([{"rate": rate} for rate in (20.0, None, 50.0)], {1: 4, 3: 9}, [2]),
+        ([{"rate": rate} for rate in (20.0, 50.0)], {}, [1]),
+        ([None, None, DENSE[1]], {}, [1, 2, 3]),  # of engines unknown to us
+    ],
+)
+def test_lists_choose_the_alternatives_of_verdicts(configs, failed, orders):
+    benchmark = make_compared(make_queries(3), noisy([0.1 * n for n in range(1, len(configs) + 1)], 3))
+    for run, config in zip(benchmark.runs.order_by("run_order"), configs, strict=True):
+        run.config = {} if config is None else {"search_mode": "dense", "top_k": 10, **config}
+        run.failed_queries = failed.get(run.run_order, 0)
+        run.save()
+    chosen, _ = choose_alternatives(benchmark.runs.all())
+    assert list_orders(chosen) == orders
+    assert list_orders(keep_alternatives(benchmark.runs.order_by("run_order"))) == orders
+    facts = Benchmark.objects.annotate(facts=select_facts(run__benchmark=benchmark.pk)).get().facts
+    best = json.loads("".join(export(benchmark, "json")))["summary"]["best_run"]
+    assert facts["run"] == best == str(benchmark.runs.get(run_order=orders[-1]).pk)
+
+
+def test_gate_history_foresight_and_round_use_alternatives(admin_client, admin_user):
+    benchmark = search(make_gated(), GOOD, BEST, POOR, BEST)
+    for run, config in zip(benchmark.runs.order_by("run_order"), SHARES, strict=True):
+        run.config |= config
+        run.save()
+    result = gate(benchmark, rules=read_rules("floors: {nDCG@10: 0.1}"))
+    assert result.run_selection == "the best of 2 alternatives by nDCG@10"
+    assert [verdict.run.run_order for verdict in result.verdicts] == [1]
+    baseline = approve(benchmark.runs.get(run_order=3), name="main", reason="Because.", by=admin_user)
+    rules = read_rules("against_baseline: {nDCG@10: {may_lose: 0.01}}")
+    checks = gate(benchmark, rules=rules, baseline=baseline).verdicts[0].checks
+    compared = benchmark.runs.filter(run_order__in=[1, 3])
+    (pair,) = compare_runs(compared, baseline=baseline.run).comparison.pairs
+    low, high = (short_signed(end) for end in (pair.simultaneous.low, pair.simultaneous.high))
+    assert checks[0].observed == f"{short_signed(pair.difference)} [{low}, {high}]", "a family of one difference"
+    (point,) = load_history(benchmark.mapping.dataset, admin_user).points
+    assert point.run.run_order == 1
+    values = [Evaluation.objects.get(run__run_order=order).get_column("nDCG@10") for order in (1, 3)]
+    assert find_prior(benchmark.mapping, admin_user).deviation == pytest.approx(np.std(values[0] - values[1], ddof=1))
+    url = reverse("admin:judging_round_add")
+    initial = admin_client.get(url, {"benchmark": benchmark.pk}).context["form"].initial
+    assert initial["runs"] == [str(run.pk) for run in choose_alternatives(benchmark.runs.all())[0]]
+    filtered = benchmark.runs.get(run_order=2)
+    assert admin_client.get(url, {"run": filtered.pk}).context["form"].initial["runs"] == [str(filtered.pk)]
 
 
 def test_coverage_of_other_filters_is_no_warning():
@@ -97,7 +162,7 @@ def test_runs_without_another_setting_have_no_verdict(admin_client):
     benchmark.runs.filter(run_order__gt=2).delete()
     verdict = text_of(admin_client.get(reverse("admin:benchmark_verdict", args=[benchmark.pk])))
     assert "No verdict: It needs two runs that answer the same question." in verdict
-    assert "the first stands for all" in verdict
+    assert "that with the fewest failed queries stands for all" in verdict
 
 
 def test_labels_show_the_default_that_others_vary(admin_client):

@@ -147,6 +147,23 @@ def test_few_changed_queries_have_no_interval(admin_client, changed, said):
     assert "[.0000, .0000]" not in text
 
 
+@pytest.mark.parametrize(("changed", "good"), [(5, True), (9, False)])
+def test_few_changes_are_judged_by_the_corrected_p(changed, good):
+    values = np.full((4, QUERIES), 0.5)
+    values[1, :changed] -= 0.1
+    (ladder,) = list_ladders(make_ladder(values))
+    row = next(row for row in ladder.rows if row.pair and row.pair.losses)
+    assert row.interval is None
+    assert (row.is_good_enough, row.pair.p_adjusted > 0.05) == (good, good)
+
+
+def test_equal_losses_of_all_queries_are_a_loss():
+    values = np.full((4, QUERIES), 0.5)
+    values[1] -= 0.1
+    (ladder,) = list_ladders(make_ladder(values))
+    assert [row.is_good_enough for row in ladder.rows if row.pair and row.pair.losses] == [False]
+
+
 def test_demand_weights_the_intervals():
     values = make_values()
     weights = np.random.default_rng(1).integers(1, 9, QUERIES).astype(float)

@@ -1,13 +1,20 @@
 """Benchmarks over filter shares: their runs, exact counterparts and page, and where exact search wins."""
 
+import csv
+import io
+
 import numpy as np
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from apps.benchmarks.measuring.evaluating import load_truth
 from apps.benchmarks.measuring.reading import load_values
 from apps.benchmarks.models import Evaluation, StageList
 from apps.results.comparison.compression import list_ladders
+from apps.results.exporters.results_json import build_results
+from apps.results.exporting import export
 from apps.results.filter_shares import describe_crossing, find_crossing, list_settings
 from apps.results.triage.triaging import load_losses
 from apps.retrieval.filters import PLACES, find_place
@@ -160,6 +167,26 @@ class TestAnswerableQueries:
                 assert cell.pair.wins + cell.pair.losses == np.count_nonzero(np.abs(values[1] - values[0]) > 1e-9)
         assert {cell.answerable for cell in narrow.cells} > {12}, "some queries have no admitted relevant document"
 
+    def test_judgments_are_read_once_for_all_shares(self, library):
+        counts = []
+        for shares in ([0.5], [1, 0.5, 0.1]):
+            benchmark = run_matrix(library, ann=["exact", NARROW], filter_shares=shares)
+            with CaptureQueriesContext(connection) as queries:
+                list_settings(benchmark)
+            counts.append(sum("EXISTS" in one["sql"] and "mappings_resolution" in one["sql"] for one in queries))
+        assert counts == [1, 1]
+
+    def test_loss_without_its_queries_is_not_exported(self, library):
+        benchmark = run_matrix(library, ann=["exact", NARROW], filter_shares=[1, 0.5])
+        of_all, filtered = benchmark.runs.exclude(config__ann="exact").order_by("run_order")
+        ann = {run.id: run.ann for run in build_results(benchmark).runs}
+        assert ann[of_all.pk]["ndcg"]["cost"] > 0
+        assert ann[filtered.pk]["ndcg"] == {"measure": "nDCG@10", "approximate": None, "exact": None, "cost": None}
+        assert ann[filtered.pk]["recall"]
+        rows = {row["run_id"]: row for row in csv.DictReader(io.StringIO("".join(export(benchmark, "csv"))))}
+        assert float(rows[str(of_all.pk)]["ann_ndcg_loss"]) > 0
+        assert rows[str(filtered.pk)]["ann_ndcg_loss"] == ""
+
     def test_fewer_than_two_queries_have_no_difference(self, library, admin_client):
         benchmark = run_matrix(library, ann=["exact", NARROW], filter_shares=[1, 0.0001])
         _, narrow = list_settings(benchmark)
@@ -203,3 +230,22 @@ class TestWhereExactSearchWins:
             [(0.01, 2, 1, None), (0.1, 1, 2, None)]
         )
         assert "Add “exact”" in describe_crossing([])
+
+    def test_greatest_measured_share_is_every_share(self):
+        for number in range(1, 1000):
+            share = number / 1000
+            assert find_crossing([(share, 1, 2, None)]) == share
+            assert share <= find_crossing([(share, 1, 1, None), (1.5, 2, 1, None)]) == pytest.approx(share)
+        assert describe_crossing([(0.003, 1, 2, 0.5), (0.03, 1, 2, 0.9)]) == (
+            "In-memory exact search is at least as fast at every measured share, up to 3 %. "
+            "There this setting's agreement with exact search is .50 to .90."
+        )
+
+    @pytest.mark.parametrize(
+        ("curve", "said"),
+        [([(0.5, 1, 2, 0.4), (1, 8, 7.8, 0.9)], "98 %"), ([(0.3, 1, 2, 0.4), (0.5, 8, 7.2, 0.9)], "47 %")],
+    )
+    def test_rounding_passes_no_measured_share(self, curve, said):
+        sentence = describe_crossing(curve)
+        assert f"at about {said} of the documents and below" in sentence
+        assert sentence.endswith("is .40.")

@@ -4,10 +4,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from django.template.loader import render_to_string
 
 from apps.datasets.models import Dataset
 from apps.results.comparison.comparing import RunComparison, compare_runs
 from apps.results.comparison.describing import Bounds, compute_costs, compute_index_bytes
+from apps.results.comparison.panels import build_rows
 from apps.results.comparison.sentences import (
     describe_choice,
     describe_disorder,
@@ -87,6 +89,19 @@ def test_cheapest_good_run_is_named_with_its_possible_loss():
     assert describe_choice(dear, compute_costs(dear, Bounds())).endswith(
         "and every cheaper run is significantly worse."
     )
+
+
+def test_few_changed_queries_have_no_possible_loss():
+    values = noisy([0.5], 50)[0]
+    other = values.copy()
+    other[:4] += [0.2, 0.1, -0.1, 0.3]
+    found = compared([values, other])
+    assert describe_choice(found, compute_costs(found, Bounds())) == (
+        "top 10 is the cheapest run that is not significantly worse than the best, top 20. "
+        "Only 4 of 50 queries changed, too few for an interval."
+    )
+    (row,) = [row for row in build_rows(found, found.order) if row["pair"]]
+    assert "too few for an interval" in render_to_string("results/comparison/pair.html", {**row, "tested": True})
 
 
 def test_against_a_baseline_no_cheapest_run_is_chosen():

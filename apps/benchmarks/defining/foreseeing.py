@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from django.contrib.auth.models import User
 
+from apps.benchmarks.measuring.alternatives import keep_alternatives
 from apps.benchmarks.measuring.reading import load_values
 from apps.benchmarks.measuring.weighting import choose_weighting, load_weights
 from apps.benchmarks.models import Benchmark, Evaluation, Run
@@ -43,14 +44,14 @@ def find_prior(mapping: Mapping, user: User, *, weighting: str = "") -> Prior | 
     """Return the median spread of the differences of MEASURE between runs of the newest benchmark with these queries.
 
     `weighting` is that of the new benchmark, by default that of the mapping's version. None if `user` sees no such
-    benchmark with two completed runs.
+    benchmark with two completed alternatives.
     """
     if not weighting and mapping.dataset_version:
         weighting = choose_weighting(mapping.dataset_version)
     earlier = visible(Benchmark.objects.filter(mapping__dataset=mapping.dataset_id), user)
     values = Evaluation.objects.filter(measures__contains=[MEASURE], run__status=Run.Status.COMPLETED)
     newest_first = ("-run__benchmark__created_at", "-dataset_version__number", "run__run_order")
-    several = values.filter(run__benchmark__in=earlier).order_by(*newest_first)
+    several = keep_alternatives(values.filter(run__benchmark__in=earlier), "run__").order_by(*newest_first)
     recent = list(
         several.select_related("run__benchmark", "dataset_version").defer("values", "query_ids")[: 4 * PRIOR_RUNS]
     )

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from apps.benchmarks import comparability
 from apps.benchmarks.gates.evidence import Differences, Ground, MeasuredRun, build_evidence, compute_differences
+from apps.benchmarks.measuring.alternatives import choose_alternatives
 from apps.benchmarks.models import Baseline, Benchmark, Evaluation, GateOutcome, Run
 from apps.mappings.truth import hash_truth
 from apps.operations.models import Status
@@ -77,7 +78,7 @@ def gate(
 
     Stores the outcome for each judged run, with the user `by` who asked. Uses the values on the benchmark's own dataset
     version and policies. Further measures are computed from the stored rankings, without searching. If the best
-    run is judged, all completed runs are one family of comparisons, because the best was selected by its values. Equal
+    run is judged, all alternatives are one family of comparisons, because the best was selected by its values. Equal
     input gives an equal result.
 
     Runs that did not complete might be the best, so they leave the gate undecided; with `every_run` they fail. Runs
@@ -160,10 +161,13 @@ def _choose(
     if every_run:
         return completed, completed, f"every run of the benchmark, {subject.total_runs}{missing}"
     primary = str(Measure("nDCG", subject.primary_k))
-    ranked = [run for run in completed if not run.evaluation.unranked] or completed
+    chosen, omitted = choose_alternatives(run.run for run in completed)
+    alternatives = [run for run in completed if run.run in chosen]
+    ranked = [run for run in alternatives if not run.evaluation.unranked] or alternatives
     best = max(ranked, key=lambda run: (_get_mean(run, primary), -run.run.run_order))
-    choice = f"the best of {len(ranked)} completed runs by {primary}" if len(ranked) > 1 else "the only completed run"
-    return [best], completed, f"{choice}{missing}"
+    kind = "alternative" if omitted else "completed run"
+    choice = f"the best of {len(ranked)} {kind}s by {primary}" if len(ranked) > 1 else f"the only {kind}"
+    return [best], alternatives, f"{choice}{missing}"
 
 
 def _get_mean(run: MeasuredRun, name: str) -> float:

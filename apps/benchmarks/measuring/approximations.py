@@ -120,10 +120,7 @@ def explain_exact(facts: Facts | None, queries: int) -> str:
 
 
 def render_ann(run: Run, truth: str) -> str:
-    """Return the recall and loss of an approximate run in one line, by the truth with this hash; "" for an exact run.
-
-    Without the loss under a filter share, which leaves many queries no relevant document: both have 0 there.
-    """
+    """Return the recall and loss of an approximate run in one line, by the truth with this hash; "" if it is exact."""
     facts = build_ann(run, truth)
     if not facts:
         return ""
@@ -134,7 +131,7 @@ def render_ann(run: Run, truth: str) -> str:
         for share in facts["recall"]
     ]
     ndcg = facts["ndcg"]
-    if ndcg["cost"] is not None and (run.config.get("filter_share") or 1) == 1:
+    if ndcg["cost"] is not None:
         shares.append(f"{ndcg['measure']} {signed(-ndcg['cost'])}")
     return "against exact search: " + ", ".join(shares) if shares else ""
 
@@ -213,12 +210,14 @@ def store_losses(
 def build_ann(run: Run, truth: str) -> Facts | None:
     """Return the facts about an approximate run, with its loss by the truth with this hash; None for an exact run.
 
-    The values of `ndcg` are None if the run was not measured by that truth.
+    The values of `ndcg` are None if the run was not measured by that truth, and under a filter share below 1, which
+    leaves many queries no relevant document: both searches have 0 there.
     """
     facts = run.provenance.get("ann")
     if not facts:
         return None
-    ndcg = facts["losses"].get(truth) or _build_empty(facts["ndcg"]["measure"])
+    loss = facts["losses"].get(truth) if (run.config.get("filter_share") or 1) == 1 else None
+    ndcg = loss or _build_empty(facts["ndcg"]["measure"])
     return {name: value for name, value in facts.items() if name != "losses"} | {"ndcg": ndcg}
 
 

@@ -4,8 +4,9 @@ from typing import Any, TypeVar
 
 from django.db.models import CharField, F, FloatField, Func, Model, OuterRef, QuerySet, Subquery, TextField, Value
 from django.db.models.fields.json import KeyTextTransform
-from django.db.models.functions import Cast, Coalesce, Concat, JSONObject
+from django.db.models.functions import Cast, Concat, JSONObject
 
+from apps.benchmarks.measuring.alternatives import keep_alternatives
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.operations.models import Status
 from benchbench.access import viewable
@@ -31,7 +32,7 @@ def _select_ranked() -> QuerySet[Any]:
 def select_facts(**filters: Any) -> Subquery:
     """Return the subquery of the best ranked run that matches: an object with its id, label, means and truth; or NULL.
 
-    Under the greatest filter share; of runs with equal values it is the first in run order, as on the leaderboard.
+    Of alternatives; of those with equal values it is the first in run order, as on the leaderboard.
     """
     facts = JSONObject(
         run="run_id",
@@ -42,8 +43,7 @@ def select_facts(**filters: Any) -> Subquery:
         weighting="run__benchmark__weighting",
         truth="truth_hash",
     )
-    share = Coalesce(Cast(KeyTextTransform("filter_share", "run__config"), FloatField()), 1.0)
-    best = _select_ranked().filter(**filters).order_by(share.desc(), "-value", "run__run_order")
+    best = keep_alternatives(_select_ranked().filter(**filters), "run__").order_by("-value", "run__run_order")
     return Subquery(best.annotate(facts=facts).values("facts")[:1])
 
 

@@ -8,10 +8,12 @@ from django import forms
 from django.contrib import messages
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
+from apps.benchmarks.measuring.alternatives import keep_alternatives
 from apps.benchmarks.models import Run
 from apps.judging.judges import list_eligible_judges
 from apps.judging.models import Round
@@ -171,11 +173,12 @@ def opening_choices(request: HttpRequest, model_admin: SiteAdmin) -> HttpRespons
 
 
 def _parse_initial(request: HttpRequest) -> dict[str, Any]:
-    """Return initial values from the runs or the benchmark in the query string; ignore invalid ones."""
+    """Return initial values from the runs, or the alternatives of the benchmark, in the query string, if valid."""
     keys = [_parse_uuid(key) for key in request.GET.getlist("run")]
     benchmarks = [_parse_uuid(key) for key in request.GET.getlist("benchmark")]
     every = visible(Run.objects.filter(status=Run.Status.COMPLETED), request.user, through="benchmark")
-    runs = every.filter(pk__in=filter(None, keys)) | every.filter(benchmark__in=filter(None, benchmarks))
+    alternatives = keep_alternatives(every.filter(benchmark__in=filter(None, benchmarks)))
+    runs = every.filter(Q(pk__in=filter(None, keys)) | Q(pk__in=alternatives))
     chosen = list(runs.select_related("benchmark").order_by("benchmark", "run_order")[:MOST_RUNS])
     if not chosen:
         return {"judges": [str(staff(request).pk)]}

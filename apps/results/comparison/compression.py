@@ -7,6 +7,7 @@ from typing import Any
 
 from django.template.defaultfilters import filesizeformat
 
+from apps.benchmarks.measuring.alternatives import choose_alternatives
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.running.timing import find_search_ms, name_search_ms
 from apps.results.charts import COLOURS, Figure, figure, time_axis
@@ -14,7 +15,7 @@ from apps.results.comparison.comparing import RunComparison, compare_runs
 from apps.results.comparison.figures import OPEN
 from apps.results.comparison.migrating import MARGIN
 from apps.results.comparison.sentences import describe_few_changes
-from apps.results.configurations import choose_alternatives, list_shared
+from apps.results.configurations import list_shared
 from benchbench.decimals import figure as format_value
 from benchbench.decimals import format_ms, short_signed
 from benchbench.errors import BenchbenchError
@@ -46,8 +47,10 @@ class SettingRow:
 
     @property
     def is_good_enough(self) -> bool:
-        """Return whether it is not significantly worse than the reference, by an interval that is known."""
-        return self.pair is None or (self.pair.simultaneous is not None and self.pair.simultaneous.high >= 0)
+        """Return whether it is not significantly worse than the reference, if known: by its interval, else its p."""
+        if self.pair is None or self.pair.simultaneous is None:
+            return self.pair is None
+        return self.interval.high >= 0 if self.interval else self.pair.difference >= 0 or not self.pair.significant
 
     @property
     def interval(self) -> Interval | None:

@@ -13,6 +13,7 @@ from django.urls import reverse
 from django.utils.timezone import localtime
 
 from apps.benchmarks.gates.baselines import list_baselines
+from apps.benchmarks.measuring.alternatives import keep_alternatives
 from apps.benchmarks.models import Baseline, Benchmark, Evaluation, GateOutcome, Run
 from apps.benchmarks.provenance import find_git_revision
 from apps.datasets.models import Dataset, DatasetVersion
@@ -31,8 +32,9 @@ MOST_NAMED = 12  # changes with words in the figure; more would overlap, and the
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The best run of a benchmark on a dataset version by the shown measure. Values are comparable on one `truth` only.
+    """The best alternative of a benchmark on a dataset version by the shown measure.
 
+    Values are comparable on one `truth` only.
     `at` is the end of the benchmark, or for a later version when it was re-scored. `gate` is the latest outcome for the
     run, else for another run of the benchmark; `changes` names code and index if they differ from those of the previous
     benchmark. Both are left out for later versions.
@@ -92,7 +94,7 @@ def load_history(dataset: Dataset, user: Any, *, measure: str = "") -> History:
     ]
     measure = measure if measure in measures else measures[0]
     baselines = list(viewable(list_baselines(dataset), user, through="run__benchmark"))
-    best = select_ranked(measure, run__benchmark__in=benchmarks)
+    best = keep_alternatives(select_ranked(measure, run__benchmark__in=benchmarks), "run__")
     evaluations = sorted(
         best.order_by("run__benchmark_id", "dataset_version_id", "-value", "run__run_order").distinct(
             "run__benchmark_id", "dataset_version_id"

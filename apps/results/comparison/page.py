@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from apps.benchmarks.measuring.alternatives import choose_alternatives
 from apps.benchmarks.models import Run
 from apps.results.charts import Figure
 from apps.results.comparison import describing, figures
@@ -12,7 +13,6 @@ from apps.results.comparison.comparing import RunComparison, is_lower_better, li
 from apps.results.comparison.highlights import describe_measures, describe_pairs, describe_slices, describe_standings
 from apps.results.comparison.panels import build_rows, choose_columns, list_rows
 from apps.results.comparison.sentences import build_verdict, describe_choice
-from apps.results.configurations import choose_alternatives
 from apps.results.leaderboard.coverage import describe_uneven, is_coverage, name_judged
 from benchbench.decimals import counted
 

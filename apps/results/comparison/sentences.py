@@ -83,9 +83,9 @@ def describe_choice(comparison: RunComparison, costs: Costs) -> str:
     lost = "there are too few queries to bound its loss"
     if choice.most_lost is not None:
         lost = f"it loses at most {figure(choice.most_lost)} {comparison.title}, with 95 % confidence"
-    return (
-        f"{label} is the cheapest run{within} that is not significantly worse than the best{of_them}, {best}; {lost}."
-    )
+    sentence = f"{label} is the cheapest run{within} that is not significantly worse than the best{of_them}, {best}"
+    few = describe_few_changes(comparison.comparison.get_pair(choice.run, choice.best))
+    return f"{sentence}. {few}" if few else f"{sentence}; {lost}."
 
 
 def describe_few_changes(pair: Pair) -> str:

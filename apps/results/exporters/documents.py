@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from uuid import UUID
 
+from apps.benchmarks.measuring.alternatives import choose_alternatives
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.running.timing import mark_shared
 from apps.benchmarks.runs import find_shared_warnings
@@ -13,7 +14,7 @@ from apps.datasets.models import DatasetVersion
 from apps.results.comparison.comparing import MOST_RUNS, RunComparison, compare_runs
 from apps.results.comparison.describing import pick_strongest
 from apps.results.comparison.sentences import build_verdict, describe_verdict
-from apps.results.configurations import build_labels, choose_alternatives, list_shared
+from apps.results.configurations import build_labels, list_shared
 from apps.results.leaderboard.runs import Leaderboard, Row, load_leaderboard, select_measures
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError

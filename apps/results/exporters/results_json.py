@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 from uuid import UUID
 
+from apps.benchmarks.measuring.alternatives import choose_alternatives
 from apps.benchmarks.measuring.approximations import build_ann
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.running.rankings import CALLS
@@ -14,7 +15,6 @@ from apps.benchmarks.running.timing import find_execution, sum_cost_ms
 from apps.benchmarks.runs import flatten, nest
 from apps.datasets.models import DatasetVersion
 from apps.operations.models import Status
-from apps.results.configurations import choose_alternatives
 from apps.results.exporters.outcomes import Outcome, load_outcomes
 from apps.results.leaderboard.runs import WEIGHTING, Row, load_leaderboard
 from apps.results.triage.queries import load_evaluation
@@ -70,7 +70,10 @@ class Summary:
     total_runs: int
     completed_runs: int
     failed_runs: int
-    best_run: Annotated[UUID | None, "The completed run with the best nDCG at the primary k."]
+    best_run: Annotated[
+        UUID | None,
+        "The best run by nDCG at the primary k of those with the greatest filter share and one rate.",
+    ]
     best_primary_metric: float | None
 
 

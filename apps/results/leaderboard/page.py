@@ -3,6 +3,7 @@
 from typing import Any
 
 from apps.benchmarks.gates.baselines import load_baseline_names
+from apps.benchmarks.measuring.alternatives import choose_alternatives
 from apps.benchmarks.measuring.slicing import try_slicing
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.progress import find_stage
@@ -16,7 +17,6 @@ from apps.results.charts import plot_quality
 from apps.results.configurations import (
     build_configuration,
     build_labels,
-    choose_alternatives,
     differ_in_making,
     find_varying,
     list_builds,

@@ -9,6 +9,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from apps.benchmarks.circumstances import group_by
+from apps.benchmarks.measuring.alternatives import choose_alternatives
 from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import DatasetVersion
 from apps.judging.models import Round, RoundRun
@@ -19,7 +20,7 @@ from apps.results.comparison.describing import Bounds, pick_strongest
 from apps.results.comparison.page import build_context, list_choices
 from apps.results.comparison.panels import PANELS, build_panel
 from apps.results.comparison.sentences import build_verdict
-from apps.results.configurations import choose_alternatives, list_shared
+from apps.results.configurations import list_shared
 from apps.results.filter_shares import has_shares
 from apps.results.leaderboard.load import build_load_context
 from benchbench.access import viewable
