@@ -173,6 +173,7 @@ LOOKED_AT = {
     "datasets.0002_query_weight": "The code before writes no weight, and the column's default is 1.",
     "benchmarks.0004_rate": "It writes no rate, so the constraint always holds.",
     "benchmarks.0007_rate_axis": "It keeps the column, which is null without a rate.",
+    "benchmarks.0009_list_statistics": "It changes no rows and no columns.",
     "benchmarks.0005_weighting": 'It writes no weighting, and the column\'s default is "equal".',
 }
 TAKES_AWAY = (
