@@ -23,6 +23,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def operation(handler: Adding, monkeypatch: pytest.MonkeyPatch) -> Operation:
+    # A worker in this process, of an earlier test, named the sessions that follow: a cancel ends those of workers.
+    monkeypatch.setitem(connection.settings_dict["OPTIONS"], "application_name", "")
     monkeypatch.setattr(limits, "PRESSING_SECONDS", 0.3)
     return start_adding()
 

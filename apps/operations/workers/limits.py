@@ -34,16 +34,14 @@ BREAK_OFF_LOST = """
       )
 """
 # Only sessions that block others and are not blocked themselves: a second cancel waits in the same queue. Find all
-# before ending the first, or sessions waiting for that one would look unblocked. Read what they do after finding them:
-# one that was idle before may have begun to wait since, and got the lock.
+# before ending the first, or sessions waiting for that one would look unblocked.
 BREAK_OFF_HOLDERS = """
     WITH RECURSIVE blocker (pid) AS (
         SELECT unnest(pg_blocking_pids(%s)) UNION SELECT unnest(pg_blocking_pids(pid)) FROM blocker
     )
     SELECT count(pg_terminate_backend(found)) FROM unnest(ARRAY(
-        SELECT session.pid
-        FROM unnest(ARRAY(SELECT pid FROM blocker)) AS known (pid), pg_stat_get_activity(known.pid) AS session
-        WHERE session.usesysid = current_user::text::regrole AND pg_blocking_pids(session.pid) = '{}' AND (
+        SELECT pid FROM blocker JOIN pg_stat_activity session USING (pid)
+        WHERE session.usename = current_user AND pg_blocking_pids(pid) = '{}' AND (
             starts_with(session.application_name, %s)
             OR session.state LIKE 'idle in transaction%%' AND session.state_change < now() - %s * interval '1 s'
         )
