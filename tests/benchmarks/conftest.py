@@ -2,7 +2,8 @@
 
 import math
 import random
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import cycle
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from apps.benchmarks.defining.choosing import choose_indexes
 from apps.benchmarks.defining.creating import run_of
@@ -20,6 +22,7 @@ from apps.collections.records import DocumentRecord
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset
 from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord
+from apps.engines.asking import healths
 from apps.mappings.creating import create_mapping
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
@@ -30,6 +33,7 @@ from benchbench.ir.planning.configuration import AXES, LATE_INTERACTION, Configu
 from benchbench.ir.planning.matrix import Matrix
 from tests.benchmarks.imported import RUN, make_judged, write
 from tests.benchmarks.laboratory import make_folder
+from tests.benchmarks.shop_server import Shop
 from tests.benchmarks.word_experiment import run_word_experiment
 from tests.created import create_benchmark
 from tests.kept import made_once
@@ -180,3 +184,39 @@ def run_key(benchmark: Any) -> dict[str, Any]:
         (key, one.query_id, one.repetition): (one.document_ids, one.chunk_ids, one.scores, one.error)
         for key, one in results
     }
+
+
+@pytest.fixture
+def shop(tmp_path, settings) -> Iterator[Shop]:
+    server = Shop()
+    declared = {
+        "url": f"http://127.0.0.1:{server.server_port}/search",
+        "version": "7",
+        "query": {"q": "{query}", "size": "{size}", "newest": "{newest}"},
+        "parameters": {"newest": {"default": False}},
+        "private": True,
+        "page_size": 100,
+        "answer": {
+            "hits": "hits",
+            "id": "id",
+            "score": "score",
+            "title": "title",
+            "snippet": "text",
+            "complete_when": "done",
+        },
+    }
+    path = tmp_path / "engines.yaml"
+    path.write_text(yaml.safe_dump({"engines": {"shop": declared}}))
+    settings.BENCHBENCH_ENGINES = str(path)
+    healths.clear()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def shop_library(transactional_db, shop):
+    library = make_library(documents=12, queries=3)
+    shop.ranking = list(library.collection.documents.order_by("external_id").values_list("external_id", flat=True))
+    return library

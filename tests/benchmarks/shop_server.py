@@ -4,8 +4,12 @@ import json
 import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+import yaml
+from django.conf import settings
 
 
 class Shop(ThreadingHTTPServer):
@@ -45,3 +49,10 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         pass
+
+
+def declare_anew(**changes: Any) -> None:
+    """Change the declaration of the engine, or with `shop=None` remove it."""
+    path = Path(settings.BENCHBENCH_ENGINES)
+    declared = yaml.safe_load(path.read_text())["engines"]["shop"] | changes
+    path.write_text(yaml.safe_dump({} if "shop" in changes else {"engines": {"shop": declared}}))

@@ -3,7 +3,6 @@
 import threading
 import time
 from collections import Counter
-from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -15,13 +14,12 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from apps.benchmarks.comparability import find_differences
 from apps.benchmarks.defining.previewing import preview
 from apps.benchmarks.gates.evidence import Ground, MeasuredRun, build_evidence
-from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.models import Benchmark
 from apps.benchmarks.running import latencies, stages
 from apps.benchmarks.running.latencies import Loop, Timed, build_record, merge_records
 from apps.benchmarks.running.load import send_all
 from apps.benchmarks.running.timing import PERCENTS, sum_cost_ms
 from apps.operations.working import wait
-from apps.results.leaderboard.load import Point, Setting
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.search import pgvector
 from benchbench.ir.gate import Rules
@@ -128,44 +126,6 @@ def test_achieved_rates_and_recalls_are_merged():
     assert (found["requests"], found["failed"], found["unsent"]) == (30, 2, 2 * len(loop.schedule) - 32)
     assert found["latency_ms"]["p50"] == pytest.approx(5, rel=0.01)
     assert found["recall"] == [{"k": 10, "mean": pytest.approx(0.9), "requests": 30}]
-
-
-def points_of(*rows: tuple[float, float, float | None]) -> list[Point]:
-    return [
-        Point(Run(), rate, achieved, {"p50": 1.0, "p95": 2.0, "p99": p99 or 0.0}, 0.9, 1000 if p99 else 99, 8)
-        for rate, achieved, p99 in rows
-    ]
-
-
-@pytest.mark.parametrize(
-    ("rows", "knee", "sentence"),
-    [
-        ([(10, 10, 5.0), (20, 19.7, 14.9), (40, 39, 90.0)], 20, "The knee is 20/s: at 40/s only 39.0/s are answered."),
-        ([(10, 10, 5.0), (20, 20, 15.1)], 10, "The knee is 10/s: at 20/s p99 is 15.1 ms instead of 5.0 ms."),
-        ([(10, 10, 5.0), (200, 196, 15.0)], 200, "The knee is at least 200/s, the highest measured rate, by p99."),
-        ([(10, 9.7, 5.0), (20, 9.7, 50.0)], None, "No knee: at 10/s only 9.7/s are answered."),
-        ([(10, 10, None), (20, 20, 5.0)], None, "fewer than 100 answers"),
-        (
-            [(10, 10, 5.0), (50, 50, 15.1), (100, 100, 9.0), (400, 400, 9.0)],
-            10,
-            "The knee is 10/s: at 50/s p99 is 15.1 ms instead of 5.0 ms. Yet it sustained 100/s, 400/s: this "
-            "is not monotone. Repeat it on an idle machine.",
-        ),
-    ],
-)
-def test_the_knee_of_hand_examples(rows, knee, sentence):
-    setting = Setting("dense", "exact", points_of(*rows))
-    assert (setting.knee and setting.knee.offered) == knee
-    assert sentence in setting.sentence
-
-
-def test_the_knee_of_few_answers_is_by_p95():
-    """p99 of 999 answers would rest on ten."""
-    low, high = points_of((10, 10, 5.0), (20, 20, 50.0))
-    few = replace(low, requests=999)
-    assert Setting("dense", "exact", [low, high]).knee == low
-    assert Setting("dense", "exact", [few, high]).knee == high
-    assert Setting("dense", "exact", [few, high]).sentence.endswith("the highest measured rate, by p95.")
 
 
 def found_by(benchmark: Benchmark) -> dict[float | None, dict[Any, Any]]:
