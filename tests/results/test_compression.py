@@ -127,7 +127,7 @@ def test_figure_has_the_simultaneous_intervals_as_bars():
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        (0, "No query of 300 changed; up to 1 % may."),
+        (0, "No query of 300 changed; up to 0.99 % may."),
         (9, "Only 9 of 300 queries changed, too few for an interval."),
         (10, "By it, the loss is at most .0"),
     ],

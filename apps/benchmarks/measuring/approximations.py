@@ -93,7 +93,7 @@ def list_ann_warnings(facts: Facts | None) -> list[str]:
     elif notes.get("short"):
         warnings.append(
             f"In {counted(notes['short'], 'query')} {facts['setting']} found fewer than the {facts['depth']} "
-            f"requested chunks: raise ef_search or probes{scanning}."
+            f"requested chunks: {_name_remedy(setting)}{scanning}."
         )
     if setting.compares_all and any(share["queries"] and share["worst"] < 1 for share in facts["recall"]):
         warnings.append(
@@ -114,9 +114,13 @@ def explain_exact(facts: Facts | None, queries: int) -> str:
         return ""
     return (
         f"In {exactly:,} of {counted(queries, 'query')} {facts['setting']} found fewer chunks than the filter admits, "
-        "so exact search replaced it. Its values would be those of exact search: raise ef_search or probes, or choose "
-        "another store."
+        "so exact search replaced it. Its values would be those of exact search: "
+        f"{_name_remedy(Ann.parse(facts['setting']))}, or choose another store."
     )
+
+
+def _name_remedy(setting: Ann) -> str:
+    return f"raise {' or '.join(limits)}" if (limits := setting.list_limits()) else "choose another method"
 
 
 def render_ann(run: Run, truth: str) -> str:

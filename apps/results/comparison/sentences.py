@@ -91,15 +91,14 @@ def describe_choice(comparison: RunComparison, costs: Costs) -> str:
 def describe_few_changes(pair: Pair) -> str:
     """Return a sentence that replaces the interval of a difference where too few queries changed for one; else "".
 
-    Where none of n queries changed, up to 3 / n of all may, with 95 % confidence: the rule of three (Hanley and
-    Lippman-Hand 1983).
+    Where none of n queries changed, up to 1 − .05^(1 / n) of all may, with 95 % confidence (Clopper and Pearson 1934).
     """
     changed = pair.wins + pair.losses
     if changed >= FEWEST_CHANGED:
         return ""
     n = changed + pair.ties
     if not changed:
-        return f"No query of {n:,} changed; up to {float(f'{min(100, 300 / n):.2g}'):g} % may."
+        return f"No query of {n:,} changed; up to {100 * (1 - 0.05 ** (1 / n)):.2g} % may."
     return f"Only {changed} of {counted(n, 'query')} changed, too few for an interval."
 
 
