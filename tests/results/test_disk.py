@@ -27,6 +27,12 @@ class TestDiskPage:
             found = sum(part.total() for part in parts.values())
             assert 0 < found <= sum(measured.kinds[kind] for kind in kinds)
 
+    def test_estimates_from_all_rows_if_the_sample_is_empty(self, ended: Benchmark, monkeypatch: Any) -> None:
+        measured = sizes.load_sizes()
+        whole = sizes.estimate_collections(measured)
+        monkeypatch.setattr(sizes, "SAMPLE_BYTES", 0)
+        assert sizes.estimate_collections(measured) == whole
+
     def test_names_only_what_the_user_may_see(self, ended: Benchmark, kept: None, make_staff: Any) -> None:
         ada, bob = make_staff("ada"), make_staff("bob")
         Benchmark.objects.update(owner=ada)

@@ -66,21 +66,25 @@ def load_sizes() -> Sizes:
 
 
 def estimate_shares(sizes: Sizes, model: type[Model], owner: str, join: str = "") -> Counter[Any]:
-    """Return the bytes of a table by owner, in one statement: the owner's share of the bytes of sampled rows.
+    """Return the bytes of a table by owner: the owner's share of the bytes of sampled rows.
 
-    `owner` and `join` are SQL; the table is `t`. Values outside a row (TOAST) count with their stored size.
+    `owner` and `join` are SQL; the table is `t`. Values outside a row (TOAST) count with their stored size. If all
+    sampled blocks are empty, as after many deletions, it reads the whole table.
     """
     table = model._meta.db_table
     total = sizes.tables[table][0]
     row = " + ".join(f'coalesce(pg_column_size(t."{field.column}"), 0)' for field in model._meta.concrete_fields)
     percent = min(100.0, 100 * SAMPLE_BYTES / max(total, 1))
+    sampled: dict[Any, int] = {}
     with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT {owner}, sum({ROW_BYTES} + {row}) FROM {table} t "  # nosec # names of tables and columns
-            f"TABLESAMPLE SYSTEM (%s) REPEATABLE (0) {join} GROUP BY 1",
-            [percent],
-        )
-        sampled = {key: int(size) for key, size in cursor.fetchall()}
+        for sampled_percent in dict.fromkeys((percent, 100.0)):
+            cursor.execute(
+                f"SELECT {owner}, sum({ROW_BYTES} + {row}) FROM {table} t "  # nosec # names of tables and columns
+                f"TABLESAMPLE SYSTEM (%s) REPEATABLE (0) {join} GROUP BY 1",
+                [sampled_percent],
+            )
+            if sampled := {key: int(size) for key, size in cursor.fetchall()}:
+                break
     sampled_bytes = sum(sampled.values())
     return Counter({key: total * size // sampled_bytes for key, size in sampled.items()})
 
