@@ -59,6 +59,7 @@ def test_backup_that_commits_first_wins_and_the_other_stops(handler):
         with pytest.raises(Stopped):
             stop()
     assert lease._renew() is True  # it must end soon
+    lease.__exit__()  # or its deadline stays with this process
     won = Batch.objects.get(pk=late.pk)
     assert won.finished_at - won.started_at < timedelta(seconds=10)  # of the backup
     assert_done_once(late, won.backup_owner, handler)

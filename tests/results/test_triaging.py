@@ -218,9 +218,10 @@ def run(transactional_db: None) -> Run:
 
 
 def test_losses_are_read_in_bulk_and_cached(run, statements):
+    run = Run.objects.get(pk=run.pk)  # without its benchmark, which it has only if this test made it
     statements.clear()
     whole = losses(run)
-    assert len(statements) <= 11
+    assert len(statements) <= 12
     statements.clear()
     assert losses(run) == whole
     assert len(statements) <= 6
