@@ -170,6 +170,7 @@ def test_documentation_lines_are_under_160_characters():
 # Migrations that do something to look at, and why code that does not know them goes on.
 LOOKED_AT = {
     "retrieval.0002_chunk_set_index": "It only drops an index, which the constraint on positions makes superfluous.",
+    "retrieval.0003_coded_postings": "Only workers read pieces, and wait; an index they store meanwhile is refused.",
     "datasets.0002_query_weight": "The code before writes no weight, and the column's default is 1.",
     "benchmarks.0004_rate": "It writes no rate, so the constraint always holds.",
     "benchmarks.0007_rate_axis": "It keeps the column, which is null without a rate.",

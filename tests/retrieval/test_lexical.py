@@ -5,11 +5,13 @@ import os
 import random
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import bm25s
 import numpy as np
 import pytest
+from django.apps import apps
 
 from apps.retrieval.chunking import make_chunk_set
 from apps.retrieval.deleting import delete_index
@@ -109,8 +111,8 @@ def reference(texts):
 
 
 def postings(index):
-    spans = {term: slice(index.starts[number], index.starts[number + 1]) for term, number in index.terms.items()}
-    return {term: (index.positions[span].tolist(), index.impacts[span].tobytes()) for term, span in spans.items()}
+    found = {term: index.read_postings(number) for term, number in index.terms.items()}
+    return {term: (positions.tolist(), impacts.tobytes()) for term, (positions, impacts) in found.items()}
 
 
 def random_texts(count):
@@ -171,9 +173,23 @@ def test_it_is_loaded_as_it_was_stored(stored):
     assert postings(load_lexical_index(stored)) == reference(["red apple", "green pear", "red pear"])
 
 
+def test_stored_indexes_of_impacts_are_written_again(stored):
+    load_lexical_index(stored)
+    written = stored.size_bytes
+    stored.pieces.filter(ordinal__gt=0).delete()
+    LexicalIndex.objects.update(size_bytes=500, fingerprint="of the first format")
+    stored.refresh_from_db()
+    with pytest.raises(LexicalIndexError, match=r"another version of BenchBench built it\. .* build them again"):
+        load_lexical_index(stored)
+    import_module("apps.retrieval.migrations.0003_coded_postings").rebuild(apps, None)
+    stored.refresh_from_db()
+    assert stored.size_bytes == written
+    assert postings(load_lexical_index(stored)) == reference(["red apple", "green pear", "red pear"])
+
+
 def test_its_mapped_file_is_rewritten_if_damaged(stored):
     index = load_lexical_index(stored)
-    assert isinstance(index.impacts.base.base, np.memmap)
+    assert isinstance(index.codes.base.base, np.memmap)
     file = locate_lexical_index(stored)
     content = file.read_bytes()
     file.write_bytes(content[:100] + b"!" + content[101:])

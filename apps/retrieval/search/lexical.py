@@ -24,14 +24,17 @@ PARAMETERS: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bm25:
-    """An inverted index with precomputed impacts: each posting has the contribution of a term to a chunk's score.
+    """An inverted index. The impact of a posting, what its term adds to the score of its chunk, is idf × saturation.
 
-    A search only adds them up. Impacts are float32 and their sum is float64, in the order of the query's words. So a
-    score has the same bits in every batch and on every machine that loads this index.
+    Saturations depend only on the occurrences of a term and the length of a chunk. There are so few distinct ones that
+    a posting has the number of its own. Impacts are float32 and their sum is float64, in the order of the query's
+    words. So a score has the same bits in every batch and on every machine that loads this index.
     """
 
-    impacts: NDArray[np.float32]  # (postings,): term by term
+    codes: NDArray[np.unsignedinteger]  # (postings,): term by term, the row of each posting in `saturations`
     positions: NDArray[np.int32]  # (postings,): the chunk of each posting, at most once per term
+    saturations: NDArray[np.float64]  # (codes,): in (0, 1)
+    idfs: NDArray[np.float32]  # (terms,)
     starts: NDArray[np.int64]  # (terms + 1,): where each term's postings begin
     terms: dict[str, int]
     count: int  # number of indexed chunks
@@ -56,17 +59,23 @@ class Bm25:
         (words,) = bm25s.tokenize([text], return_ids=False, **build_tokenizer_options())
         terms: dict[int, list[tuple[str, float]]] = {position: [] for position in positions}
         for word in (word for word in words if word in self.terms):
-            postings = slice(self.starts[self.terms[word]], self.starts[self.terms[word] + 1])
-            for row in np.flatnonzero(np.isin(self.positions[postings], positions)):
-                terms[int(self.positions[postings][row])].append((word, float(self.impacts[postings][row])))
+            chunks, impacts = self.read_postings(self.terms[word])
+            for row in np.flatnonzero(np.isin(chunks, positions)):
+                terms[int(chunks[row])].append((word, float(impacts[row])))
         return [terms[position] for position in positions]
 
     def _compute_scores(self, words: Sequence[str]) -> Scores:
         scores = np.zeros(self.count)
         for term in (self.terms[word] for word in words if word in self.terms):
-            postings = slice(self.starts[term], self.starts[term + 1])
-            scores[self.positions[postings]] += self.impacts[postings]
+            positions, impacts = self.read_postings(term)
+            scores[positions] += impacts
         return scores
+
+    def read_postings(self, term: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Return the chunks with a term, ascending, and its impact on each, with the bits that bm25s computes."""
+        postings = slice(self.starts[term], self.starts[term + 1])
+        impacts = self.saturations.take(self.codes[postings]) * self.idfs[term]
+        return self.positions[postings], impacts.astype(np.float32)
 
     def _find_best(self, scores: Scores, depth: int, mask: NDArray[np.bool_] | None) -> ScoredList:
         matches = np.flatnonzero(scores > 0 if mask is None else (scores > 0) & mask)
@@ -75,14 +84,17 @@ class Bm25:
     @property
     def nbytes(self) -> int:
         """Return the bytes of memory, estimating the strings of terms."""
-        return self.impacts.nbytes + self.positions.nbytes + self.starts.nbytes + 100 * len(self.terms)
+        arrays = self.codes, self.positions, self.saturations, self.idfs, self.starts
+        return sum(array.nbytes for array in arrays) + 100 * len(self.terms)
 
     @classmethod
     def from_archive(cls, archive: NDArray[np.uint8]) -> Self:
         """Return the index in an .npz archive of its attributes, with the terms as JSON. Only these are copied."""
         arrays = view_npz(archive)
         terms = {term: number for number, term in enumerate(json.loads(arrays["terms"].tobytes()))}
-        return cls(arrays["impacts"], arrays["positions"], arrays["starts"], terms, int(arrays["count"]))
+        attributes = {name: arrays[name] for name in ("codes", "positions", "saturations", "idfs", "starts")}
+        attributes["saturations"] = attributes["saturations"].copy()  # in the archive they are not aligned
+        return cls(**attributes, terms=terms, count=int(arrays["count"]))
 
 
 def build_tokenizer_options() -> dict[str, Any]:

@@ -6,10 +6,12 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryFile
+from typing import IO, Any
 
 import numpy as np
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Manager
 from django.utils import timezone
 from numpy.typing import NDArray
 
@@ -23,6 +25,7 @@ from benchbench.local_files.sealed import load_array
 
 ENGINE = "bm25"
 PIECE_BYTES = 8 * 2**20
+FORMAT = 2  # of the archive that `write_bm25` writes
 
 
 class LexicalIndexError(BenchbenchError):
@@ -35,7 +38,7 @@ class LexicalIndexError(BenchbenchError):
 def make_lexical_index(chunk_set: ChunkSet) -> LexicalIndex:
     """Return the BM25 index of a chunk set, built in one transaction if missing."""
     lock_for_index(chunk_set, ENGINE)
-    key = fingerprint(chunk_set=chunk_set.fingerprint, engine=ENGINE, parameters=PARAMETERS)
+    key = build_key(chunk_set.fingerprint)
     existing = LexicalIndex.objects.filter(fingerprint=key).first()
     if existing:
         return existing
@@ -51,23 +54,34 @@ def make_lexical_index(chunk_set: ChunkSet) -> LexicalIndex:
             completed_at=timezone.now(),
             build_seconds=time.perf_counter() - started,
         )
-        out.seek(0)
-        for ordinal, piece in enumerate(iter(partial(out.read, PIECE_BYTES), b"")):
-            digest = sha256(piece).hexdigest()
-            LexicalPiece.objects.create(lexical_index=index, ordinal=ordinal, data=piece, sha256=digest)
+        store_pieces(out, LexicalPiece.objects, lexical_index=index)
     return index
 
 
+def build_key(chunk_set: str) -> str:
+    """Return the fingerprint of the BM25 index of the chunk set with a fingerprint."""
+    return fingerprint(chunk_set=chunk_set, engine=ENGINE, parameters=PARAMETERS, format=FORMAT)
+
+
+def store_pieces(archive: IO[bytes], pieces: Manager[Any], **fields: Any) -> None:
+    """Store an archive in pieces with these fields."""
+    archive.seek(0)
+    for ordinal, piece in enumerate(iter(partial(archive.read, PIECE_BYTES), b"")):
+        pieces.create(ordinal=ordinal, data=piece, sha256=sha256(piece).hexdigest(), **fields)
+
+
 def locate_lexical_index(lexical_index: LexicalIndex) -> Path:
-    """Return this machine's file of a lexical index, which never changes."""
+    """Return this machine's file of a lexical index."""
     return Path(settings.BENCHBENCH_VECTOR_DIR) / f"{lexical_index.pk.hex}.words"
 
 
 def load_lexical_index(lexical_index: LexicalIndex) -> Bm25:
     """Return a stored index, mapped from a file of this machine, which is written from the pieces if necessary.
 
-    Raises OutputError, and LexicalIndexError naming the damaged piece.
+    Raises OutputError, and LexicalIndexError naming the damaged piece or another format.
     """
+    if lexical_index.fingerprint != build_key(lexical_index.chunk_set.fingerprint):
+        raise _build_error(lexical_index, "another version of BenchBench built it")
     make = partial(_read_pieces, lexical_index)
     file, shape = locate_lexical_index(lexical_index), (lexical_index.size_bytes,)
     return Bm25.from_archive(load_array(file, np.uint8, shape, holds=lexical_index.fingerprint, make=make))

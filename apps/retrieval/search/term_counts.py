@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from tempfile import TemporaryFile
-from typing import IO
+from typing import IO, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,23 +20,31 @@ from benchbench.local_files.npz import ArrayBlocks, write_npz
 BLOCK_CHARACTERS = 2**24
 TEXT_CHARACTERS = 100  # added to the length of each text, because many empty ones take memory too
 MERGED_POSTINGS = 2**22
-POSTING = np.dtype([("position", np.int32), ("count", np.int32)])
+PAIR = 2**32  # occurrences × PAIR + length
+POSTING = np.dtype([("position", np.int32), ("code", np.uint32)])
+
+Key = TypeVar("Key", str, int)
 
 
 def write_bm25(texts: Iterable[str], out: IO[bytes]) -> None:
     """Write the index of texts, whose positions are 0..n-1, as the archive that `Bm25.from_archive` reads.
 
-    Some 10,000 abstracts a second. Memory is that of a block, and 12 bytes for each distinct term of each block.
+    Some 10,000 abstracts a second. Memory is that of a block, 12 bytes for each distinct term of each block, and
+    the distinct pairs of occurrences and length.
     """
     with TemporaryFile() as file:
         counts = count_terms(texts, file)
         terms = np.frombuffer(json.dumps(counts.terms, ensure_ascii=False).encode(), np.uint8)
         size = (int(counts.starts[-1]),)
+        saturations, idfs = _compute_saturations(counts), _compute_idfs(counts)
+        code = np.min_scalar_type(max(1, len(saturations)) - 1).type
         write_npz(
             out,
             {
-                "impacts": ArrayBlocks(np.float32, size, _compute_impacts(counts)),
-                "positions": ArrayBlocks(np.int32, size, (postings["position"] for _, postings in counts.merge())),
+                "codes": ArrayBlocks(code, size, (postings["code"] for postings in counts.merge())),
+                "positions": ArrayBlocks(np.int32, size, (postings["position"] for postings in counts.merge())),
+                "saturations": ArrayBlocks(np.float64, saturations.shape, [saturations]),
+                "idfs": ArrayBlocks(np.float32, idfs.shape, [idfs]),
                 "starts": ArrayBlocks(np.int64, counts.starts.shape, [counts.starts]),
                 "terms": ArrayBlocks(np.uint8, terms.shape, [terms]),
                 "count": ArrayBlocks(np.int64, (), [np.array(len(counts.lengths))]),
@@ -54,21 +62,26 @@ class Block:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TermCounts:
-    """Occurrences of each term in each text. Terms are numbered in alphabetical order."""
+    """Occurrences of each term in each text. Terms are numbered in alphabetical order.
+
+    The code of a posting is the row of `pairs` with its number of occurrences and the length of its text.
+    """
 
     file: IO[bytes]
     blocks: Sequence[Block]
     terms: Sequence[str]
     starts: NDArray[np.int64]  # (terms + 1,): where the postings of each term begin once the blocks are merged
     lengths: NDArray[np.int64]  # (texts,): the terms of each, repetitions included
+    pairs: NDArray[np.int64]  # (codes,): occurrences and length of the text, in one number, ascending
+    ranks: NDArray[np.int32]  # (codes,): the row in `pairs` of each code that the file has
 
-    def merge(self) -> Iterator[tuple[slice, NDArray[np.void]]]:
-        """Yield ranges of terms and their postings, sorted by term and text: some million at a time."""
+    def merge(self) -> Iterator[NDArray[np.void]]:
+        """Yield the postings, sorted by term and text: those of a range of terms, some million at a time."""
         first = 0
         while first < len(self.terms):
             limit = self.starts[first] + MERGED_POSTINGS
             last = max(first + 1, int(np.searchsorted(self.starts, limit, side="right")) - 1)
-            yield slice(first, last), self._merge_range(first, last)
+            yield self._merge_range(first, last)
             first = last
 
     def _merge_range(self, first: int, last: int) -> NDArray[np.void]:
@@ -83,34 +96,73 @@ class TermCounts:
             shifts = np.repeat(free[terms] - (starts[:-1] - starts[0]), sizes)
             merged[shifts + np.arange(len(postings))] = postings
             free[terms] += sizes
+        merged["code"] = self.ranks[merged["code"]]
         return merged
 
 
 def count_terms(texts: Iterable[str], file: IO[bytes]) -> TermCounts:
     """Count the terms of texts block by block, and write the postings to `file`, which is empty."""
     numbers: dict[str, int] = {}  # in the order in which terms are met
+    codes: dict[int, int] = {}  # of pairs, likewise
     blocks: list[Block] = []
     lengths = [np.empty(0, np.int64)]
     text_count = 0
     for block in _cut_blocks(texts):
-        terms, tokens, rows = _tokenize(block)
-        keys, counts = np.unique(tokens * len(block) + rows, return_counts=True)
-        start = file.tell() // POSTING.itemsize
-        starts = start + np.searchsorted(keys, np.arange(len(terms) + 1) * len(block))
-        blocks.append(Block(np.array([numbers.setdefault(term, len(numbers)) for term in terms], np.int32), starts))
-        postings = np.empty(len(keys), POSTING)
-        postings["position"], postings["count"] = keys % len(block) + text_count, counts
+        terms, starts, postings, block_lengths = _count_block(block, codes)
+        term_numbers = np.array([numbers.setdefault(term, len(numbers)) for term in terms], np.int32)
+        blocks.append(Block(term_numbers, starts + file.tell() // POSTING.itemsize))
+        postings["position"] += text_count
         file.write(postings.tobytes())
-        lengths.append(np.bincount(rows, minlength=len(block)))
+        lengths.append(block_lengths)
         text_count += len(block)
-    sorted_terms = sorted(numbers)
-    ranks = np.empty(len(numbers), np.int32)
-    ranks[[numbers[term] for term in sorted_terms]] = np.arange(len(numbers))
+    sorted_terms, ranks = _rank(numbers)
+    sorted_pairs, code_ranks = _rank(codes)
     frequencies = np.zeros(1 + len(numbers), np.int64)
     for counted in blocks:
         counted.terms[:] = ranks[counted.terms]
         frequencies[1 + counted.terms] += np.diff(counted.starts)
-    return TermCounts(file, blocks, sorted_terms, np.cumsum(frequencies), np.concatenate(lengths))
+    return TermCounts(
+        file=file,
+        blocks=blocks,
+        terms=sorted_terms,
+        starts=np.cumsum(frequencies),
+        lengths=np.concatenate(lengths),
+        pairs=np.array(sorted_pairs, np.int64),
+        ranks=code_ranks,
+    )
+
+
+def _count_block(
+    texts: Sequence[str], codes: dict[int, int]
+) -> tuple[list[str], NDArray[np.int64], NDArray[np.void], NDArray[np.int64]]:
+    """Return the terms of texts, where the postings of each begin, these, and the lengths of the texts.
+
+    A pair that `codes` lacks gets the next code.
+    """
+    terms, tokens, rows = _tokenize(texts)
+    keys, counts = np.unique(tokens * len(texts) + rows, return_counts=True)
+    lengths = np.bincount(rows, minlength=len(texts))
+    postings = np.empty(len(keys), POSTING)
+    postings["position"] = keys % len(texts)
+    # A table of all combinations, since sorting the pairs would take a fifth of the time of building.
+    distinct_counts, distinct_lengths = np.flatnonzero(np.bincount(counts)), np.unique(lengths)
+    count_rows = np.searchsorted(distinct_counts, counts)
+    cells = count_rows * len(distinct_lengths) + np.searchsorted(distinct_lengths, lengths)[postings["position"]]
+    filled = np.flatnonzero(np.bincount(cells))
+    rows, columns = np.divmod(filled, len(distinct_lengths))
+    pairs = distinct_counts[rows] * PAIR + distinct_lengths[columns]
+    table = np.empty(len(distinct_counts) * len(distinct_lengths), np.uint32)
+    table[filled] = [codes.setdefault(pair, len(codes)) for pair in pairs.tolist()]
+    postings["code"] = table[cells]
+    return terms, np.searchsorted(keys, np.arange(len(terms) + 1) * len(texts)), postings, lengths
+
+
+def _rank(numbers: dict[Key, int]) -> tuple[list[Key], NDArray[np.int32]]:
+    """Return the keys in order, and the place there of each number."""
+    keys = sorted(numbers)
+    ranks = np.empty(len(keys), np.int32)
+    ranks[[numbers[key] for key in keys]] = np.arange(len(keys))
+    return keys, ranks
 
 
 def _cut_blocks(texts: Iterable[str]) -> Iterator[list[str]]:
@@ -150,12 +202,15 @@ def _tokenize(texts: Sequence[str]) -> tuple[list[str], NDArray[np.int64], NDArr
     return terms, tokens[tokens >= 0], rows[tokens >= 0]
 
 
-def _compute_impacts(counts: TermCounts) -> Iterator[NDArray[np.float32]]:
-    """Yield the impacts of all postings by Lucene's formula, with the roundings of bm25s: each has the same bits."""
-    n, k1, b = len(counts.lengths), PARAMETERS["k1"], PARAMETERS["b"]
-    for terms, postings in counts.merge():
-        frequencies = np.diff(counts.starts[terms.start : terms.stop + 1])
-        idfs = [math.log(1 + (n - frequency + 0.5) / (frequency + 0.5)) for frequency in frequencies.tolist()]
-        norms = k1 * ((1 - b) + b * counts.lengths[postings["position"]] / counts.lengths.mean())
-        occurrences = postings["count"].astype(np.float32)
-        yield np.repeat(np.array(idfs, np.float32), frequencies) * (occurrences / (norms + occurrences))
+def _compute_saturations(counts: TermCounts) -> NDArray[np.float64]:
+    """Return k / (k + norm) of each code by Lucene's formula, where k occurrences are float32 as in bm25s."""
+    k1, b = PARAMETERS["k1"], PARAMETERS["b"]
+    mean = counts.lengths.sum() / max(1, len(counts.lengths))
+    norms = k1 * ((1 - b) + b * (counts.pairs % PAIR) / mean)
+    occurrences = (counts.pairs // PAIR).astype(np.float32)
+    return occurrences / (norms + occurrences)
+
+
+def _compute_idfs(counts: TermCounts) -> NDArray[np.float32]:
+    n, frequencies = len(counts.lengths), np.diff(counts.starts).tolist()
+    return np.array([math.log(1 + (n - frequency + 0.5) / (frequency + 0.5)) for frequency in frequencies], np.float32)
