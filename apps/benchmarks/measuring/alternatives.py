@@ -1,7 +1,7 @@
 """Alternatives: the runs of a benchmark among which a verdict, a gate or a list chooses the best."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from django.db.models import Case, Exists, FloatField, Func, Model, OuterRef, Q, QuerySet, TextField, When
@@ -23,11 +23,9 @@ def choose_alternatives(runs: Iterable[Run]) -> tuple[list[Run], dict[str, str]]
     in time failed: the one with the fewest failed queries stays.
     """
     every, sentences = list(runs), {}
-    shares = {run.pk: share for run in every if (share := find_filter_share(run))}
-    greatest = max(shares.values(), default=None)
-    chosen = [run for run in every if shares.get(run.pk, greatest) == greatest]
+    chosen = keep_greatest_share(every)
     if len(chosen) < len(every):
-        words = describe_value("filter_share", greatest)
+        words = describe_value("filter_share", max(filter(None, map(find_filter_share, chosen))))
         sentences["filters"] = f"Of filter shares only “{words}” is compared: the others ask another question."
     rates: dict[str, float | None] = {}  # of the run that stands for each setting
     for run in sorted(chosen, key=lambda run: (run.failed_queries, run.run_order)):
@@ -37,6 +35,13 @@ def choose_alternatives(runs: Iterable[Run]) -> tuple[list[Run], dict[str, str]]
     if len(alternatives) < len(chosen):
         sentences["load"] = "Of runs that differ only in rate, that with the fewest failed queries stands for all."
     return alternatives, sentences
+
+
+def keep_greatest_share(runs: Sequence[Run]) -> list[Run]:
+    """Return the runs whose filter admits the greatest share of the documents, and those to which none applies."""
+    shares = {run.pk: share for run in runs if (share := find_filter_share(run))}
+    greatest = max(shares.values(), default=None)
+    return [run for run in runs if shares.get(run.pk, greatest) == greatest]
 
 
 def find_filter_share(run: Run) -> float | None:

@@ -57,7 +57,9 @@ class RunResult:
     timing: Timing
     label: str
     failed_queries: Annotated[int, "Left out of the means."]
-    unranked: Annotated[str | None, "Why the run has no rank: too many queries have no value."]
+    unranked: Annotated[
+        str | None, "Why the run has no rank: too many queries have no value, or a smaller filter share than others."
+    ]
     warnings: list[str]
     index: Annotated[str | None, "Name of the index that it searched."]
     ann: Annotated[dict[str, Any] | None, "Setting, recall and loss of its approximate search; null if exact."]

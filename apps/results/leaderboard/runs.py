@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from apps.benchmarks.measuring.alternatives import keep_greatest_share
 from apps.benchmarks.measuring.approximations import render_ann
 from apps.benchmarks.measuring.measures import FAMILIES
 from apps.benchmarks.measuring.slicing import compute_means, try_slicing
@@ -98,7 +99,8 @@ def load_leaderboard(benchmark: Benchmark, *, version: DatasetVersion | None = N
     Its values are those on `version`, by default the benchmark's own. With `within`, the name of a slice, the means
     cover its queries, if the version has that slice. Runs with a mean of the primary measure come first, best first.
     Equal means share a rank and keep the run order. Means of a running run are provisional. Unranked runs follow, which
-    lost too many queries; then pending, failed and cancelled runs, which have no means.
+    lost too many queries or search under a smaller filter than others; then those without means: pending, failed and
+    cancelled runs.
     """
     primary = name_primary(benchmark)
     version = version or benchmark.dataset_version
@@ -116,7 +118,16 @@ def load_leaderboard(benchmark: Benchmark, *, version: DatasetVersion | None = N
             rows.append(Row(run, evaluation.means, unranked=unranked, truth=truth))
         else:
             rows.append(_build_provisional(run, so_far.get(str(run.pk))))
-    return Leaderboard(primary, version, rank_rows(rows, primary), final, chosen, benchmark.means_name)
+    rows = rank_rows(_set_apart(rows, primary), primary)
+    return Leaderboard(primary, version, rows, final, chosen, benchmark.means_name)
+
+
+def _set_apart(rows: list[Row], primary: str) -> list[Row]:
+    """Return the rows, those under a smaller filter share than others unranked: they answer another question."""
+    runs = [row.run for row in rows if row.values.get(primary) is not None and not row.unranked]
+    narrower = {run.pk for run in runs} - {run.pk for run in keep_greatest_share(runs)}
+    reason = "Its filter admits fewer documents than that of other runs: compare it on the page Filters."
+    return [replace(row, unranked=reason) if row.run.pk in narrower else row for row in rows]
 
 
 def _narrow(benchmark: Benchmark, evaluations: dict[Any, Evaluation], name: str) -> Slice | None:
