@@ -1,7 +1,5 @@
-"""Runs in the browser, imported, pinned as baselines and judged by a gate; and datasets taken away."""
+"""Runs in the browser, imported, pinned as baselines and judged by a gate."""
 
-import io
-import zipfile
 from typing import Any
 
 import pytest
@@ -15,18 +13,11 @@ from apps.benchmarks.gates.gating import gate
 from apps.benchmarks.gates.rules import read_rules
 from apps.benchmarks.models import Baseline, Benchmark, GateOutcome, Run
 from apps.collections.models import Collection
-from apps.datasets.formats.registry import WRITERS
-from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset, Query
-from apps.mappings.creating import create_mapping
-from apps.mappings.models import Mapping
-from apps.mappings.resolving import resolve_now
 from benchbench.site.panels import build_list_url, change_url
 from tests.admin.conftest import MakeStaff
 from tests.admin.test_acts import messages_of, press
 from tests.benchmarks.gated import ANSWERABLE, GOOD, POOR, make_gated, search
-from tests.datasets.samples import SAMPLES
-from tests.drafts import set_judgment
 from tests.factories import make_benchmark as make_searched
 from tests.factories import make_collection, make_dataset, make_mapping
 from tests.results.test_pages import results_url, text_of
@@ -250,54 +241,3 @@ def test_form_of_a_gate_builds_the_written_rules(client_of_ada: Client, ada: Use
     skipping = search(nightly.mapping, POOR, name="skipping", owner=ada, empty_queries="skip").runs.get()
     errors = client_of_ada.post(gate_url(skipping), {**fields, **sliced}).context["form"].errors
     assert "treat queries without a relevant judgment differently" in str(errors["baseline"])
-
-
-@pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume")
-def test_every_export_link_returns_a_file_or_an_explanation(admin_client: Client) -> None:
-    version = import_dataset(SAMPLES["beir"], name="fruit").version
-    pages = [admin_client.get(change_url(row)).content.decode() for row in (version, version.dataset)]
-    given = 0
-    for format, writer in WRITERS.items():
-        url = reverse("admin:dataset_export", args=[version.pk, format])
-        assert all(url in page for page in pages)
-        answer = admin_client.get(url)
-        if answer.status_code == 200:
-            given += 1
-            assert answer["Content-Disposition"] == f'attachment; filename="fruit-v1.{writer.extension or "zip"}"'
-            assert b"".join(answer)
-        else:
-            page = admin_client.get(answer["Location"]).content.decode()
-            assert "choose another format" in page or "cannot hold" in page
-    assert given == 1
-
-
-@pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume")
-def test_content_omitted_by_an_export_is_reported_afterwards(admin_client: Client) -> None:
-    version = import_dataset(SAMPLES["benchbench-json"], name="fruit").version
-    set_judgment(version.dataset, "q2", {"uri": "u"}, 1)
-    draft = version.dataset.versions.get(number=2)
-    assert b"".join(admin_client.get(reverse("admin:dataset_export", args=[draft.pk, "benchbench-json"])))
-    page = admin_client.get(change_url(draft)).content.decode()
-    assert "fruit-v2.json: BenchBench JSON, schema 1.0 cannot hold source of 1 judgment" in page
-
-
-@pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume")
-def test_mapping_page_exports_the_dataset_by_its_documents(admin_client: Client, make_staff: Any) -> None:
-    collection = make_collection(documents=[{"external_id": "a", "text": "red fruit", "uri": "x:a"}])
-    judged = {"q1": [({"uri": "x:a"}, 1), ({"uri": "x:gone"}, 1)]}
-    mapping = create_mapping(make_dataset(judged), collection)
-    url = reverse("admin:mapping_export", args=[mapping.pk, "beir"])
-    assert url not in admin_client.get(change_url(mapping)).content.decode(), "not resolved yet"
-    assert admin_client.get(url).status_code == 404
-    resolve_now(mapping)
-    assert url in admin_client.get(change_url(mapping)).content.decode()
-    held = zipfile.ZipFile(io.BytesIO(b"".join(admin_client.get(url))))
-    assert b"red fruit" in held.read("corpus.jsonl")
-    assert "with generated ids" in admin_client.get(change_url(mapping)).content.decode()
-    Mapping.objects.update(owner=make_staff("ada"))
-    stranger = Client()
-    stranger.force_login(make_staff("bob", may=("view",)))
-    assert stranger.get(url).status_code == 404
-    Mapping.objects.update(owner=None)
-    Collection.objects.update(owner=make_staff("eve"))
-    assert stranger.get(url).status_code == 403, "its documents are somebody else's"

@@ -1,12 +1,9 @@
-"""Runs, or two summaries, held against each other: in Python, and by `compare` on the terminal."""
-
-import json
+"""Runs held against each other, from their stored values."""
 
 import numpy as np
 import pytest
-from django.core.management import CommandError, call_command
 
-from apps.benchmarks.models import Baseline, Benchmark, Evaluation, Run
+from apps.benchmarks.models import Baseline, Evaluation, Run
 from apps.datasets.models import Judgment
 from apps.mappings.models import Mapping, Resolution
 from apps.results.comparison.comparing import ComparingError, IncomparableError, compare_runs
@@ -14,12 +11,10 @@ from apps.results.comparison.describing import summarise_measures
 from apps.results.comparison.highlights import describe_measures
 from apps.results.comparison.page import list_choices
 from apps.results.comparison.values import load_run_values
-from apps.results.exporting import export_to
 from benchbench.ir.statistics.resampling import mean_intervals
 from benchbench.ir.statistics.significance import compare
 from tests.factories import add_version, make_collection, make_mapping
 from tests.results.compared import make_compared, make_queries, noisy
-from tests.results.exported import make_exported
 from tests.results.test_pages import count_statements
 
 VALUES = noisy([0.3, 0.5, 0.49], 40)
@@ -238,91 +233,3 @@ def test_it_costs_the_same_queries_for_sixteen_runs(db):
         costs.append(count_statements(lambda runs=runs: compare_runs(runs)))
     assert costs[0] == costs[1]
     assert costs[0] <= 10
-
-
-PAIR = noisy([0.3, 0.5], 40)
-
-
-@pytest.fixture
-def compared(db: None) -> Benchmark:
-    benchmark = make_compared(make_queries(40), PAIR, name="nightly")
-    benchmark.runs.filter(run_order=2).update(provenance={"made_by": [{"git_revision": "abc"}]})
-    return benchmark
-
-
-def test_it_holds_the_second_run_against_the_first(compared, capsys):
-    call_command("compare", "nightly:1", str(compared.runs.get(run_order=2).pk), "--json")
-    facts = json.loads(capsys.readouterr().out)
-    assert facts["verdict"] == "Against the baseline top 10: top 20 is better."
-    (difference,) = facts["differences"]
-    assert difference["difference"] == pytest.approx((PAIR[1] - PAIR[0]).mean())
-    assert difference["significant"]
-    assert difference["wins"] == int((PAIR[1] > PAIR[0]).sum())
-    assert facts["measures"]["ndcg@10"][0]["mean"] == pytest.approx(PAIR[0].mean())
-    assert {run["label"]: run["git_sha"] for run in facts["runs"]} == {"top 10": None, "top 20": "abc"}
-
-
-def test_order_of_run_arguments_sets_the_sign(compared, capsys):
-    call_command("compare", "nightly:2", "nightly:1", "--json")
-    facts = json.loads(capsys.readouterr().out)
-    assert facts["differences"][0]["difference"] == pytest.approx((PAIR[0] - PAIR[1]).mean())
-    assert [row["difference"] < 0 for row in facts["measures"]["ap"]] == [True, False]
-
-
-def test_means_cover_the_same_queries_as_the_difference(db, capsys):
-    values = PAIR.copy()
-    values[1, :5] = np.nan
-    make_compared(make_queries(40), values, name="nightly")
-    call_command("compare", "nightly:1", "nightly:2", "--json")
-    before, after = json.loads(capsys.readouterr().out)["measures"]["ndcg@10"]
-    assert (before["mean"], after["mean"]) == (pytest.approx(PAIR[0, 5:].mean()), pytest.approx(PAIR[1, 5:].mean()))
-    assert after["difference"] == pytest.approx(after["mean"] - before["mean"])
-
-
-def test_it_writes_a_table(compared, capsys):
-    call_command("compare", "nightly:1", "nightly:2")
-    shown = capsys.readouterr().out
-    assert "top 20 is better" in shown
-    assert f"nDCG@10{np.mean(PAIR[0]):>21.4f}{np.mean(PAIR[1]):>12.4f}  +0." in shown
-    assert "git abc" in shown
-
-
-def test_it_refuses_runs_of_different_datasets(compared):
-    make_compared(make_queries(40, name="others"), PAIR, name="other")
-    with pytest.raises(CommandError, match="They use different datasets") as caught:
-        call_command("compare", "nightly:1", "other:1")
-    assert caught.value.returncode == 1
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [("nightly", "is a benchmark: name one of its runs, such as nightly:1"), ("nightly:9", "has no run 9")],
-)
-def test_it_says_how_to_name_a_run(compared, name, said):
-    with pytest.raises(CommandError, match=said) as caught:
-        call_command("compare", "nightly:1", name)
-    assert caught.value.returncode == 1
-
-
-def test_it_compares_the_summaries_that_we_export(db, tmp_path, capsys):
-    benchmark = make_exported()
-    paths = [tmp_path / f"{order}.json" for order in (2, 1)]
-    for order, path in zip((2, 1), paths, strict=True):
-        export_to(benchmark.runs.get(run_order=order), "flowbaby-summary-1.1", path)
-    call_command("compare", *map(str, paths), "--json")
-    facts = json.loads(capsys.readouterr().out)
-    assert facts["measures"]["mrr"]["difference"] == pytest.approx(1 - 1 / 3)
-    assert facts["duration_ms"]["difference"] == 10 * 8 - 20 * 7  # what their own searches took
-    assert "The files count 7 and 8 queries" in facts["warnings"][0]
-    call_command("compare", *map(str, paths))
-    told = capsys.readouterr().out
-    assert "mrr" in told
-    assert told.count(", times shared") == 2
-
-    paths[1].write_text(json.dumps(json.loads(paths[1].read_text()) | {"canonicalization_version": "v2"}))
-    with pytest.raises(CommandError, match="different versions of the canonical ids: 'v1' and 'v2'") as caught:
-        call_command("compare", *map(str, paths))
-    assert caught.value.returncode == 1
-    with pytest.raises(CommandError, match="'nightly:1' is not a file, but the other is") as mixed:
-        call_command("compare", str(paths[0]), "nightly:1")
-    assert mixed.value.returncode == 2

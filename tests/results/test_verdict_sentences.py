@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from django.template.loader import render_to_string
+from django.urls import reverse
 
 from apps.datasets.models import Dataset
 from apps.results.comparison.comparing import RunComparison, compare_runs
@@ -21,6 +22,7 @@ from apps.results.configurations import find_varying, list_phrases, list_shared
 from apps.retrieval.models import Index
 from benchbench.ir.planning.matrix import Configuration
 from tests.results.compared import make_compared, make_queries, noisy
+from tests.results.test_pages import results_url, text_of
 
 pytestmark = pytest.mark.django_db
 
@@ -116,13 +118,24 @@ def test_index_size_includes_the_approximate_index():
     assert compute_index_bytes(run) == 120
 
 
+ODD = np.arange(50) % 2
+BEST = noisy([0.6], 50)[0]
+STEADY, ERRATIC = BEST - 0.05 + 0.01 * ODD, BEST - 0.06 + np.where(ODD, 0.5, -0.5)
+
+
 def test_worse_run_above_an_indistinguishable_one_is_explained():
-    best = noisy([0.6], 50)[0]
-    odd = np.arange(50) % 2
-    steady, erratic = best - 0.05 + 0.01 * odd, best - 0.06 + np.where(odd, 0.5, -0.5)
-    said = describe_disorder(compared([best, steady, erratic]))
+    said = describe_disorder(compared([BEST, STEADY, ERRATIC]))
     assert said.startswith("top 20 is significantly worse, but top 30, whose mean is lower, is not: significance")
-    assert describe_disorder(compared([best, steady])) == ""
+    assert describe_disorder(compared([BEST, STEADY])) == ""
+
+
+def test_out_of_order_runs_are_explained_on_both_pages(admin_client):
+    found = compared([BEST, STEADY, ERRATIC])
+    said = describe_disorder(found)
+    assert said
+    benchmark = found.runs[0].benchmark
+    for address in (results_url(benchmark, "verdict"), f"{reverse('admin:run_compare')}?benchmark={benchmark.pk}"):
+        assert said in text_of(admin_client.get(address))
 
 
 DENSE = Configuration(search_mode="dense").as_dict()
