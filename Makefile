@@ -81,7 +81,7 @@ perf-check: $(INSTALLED_DEV) ## compare ratios of times with the stored ones; fa
 	PYTHONPATH=. $(BIN)/python perf/check.py
 
 perf: $(INSTALLED_DEV) ## measure speed at full size; takes at least half an hour, see perf/README.md
-	@set -e; for script in $(filter-out perf/throwaway.py perf/mutants.py perf/check.py perf/upgrading.py perf/llms.py perf/size.py perf/ways.py,$(sort $(wildcard perf/*.py))); do \
+	@set -e; for script in $(filter-out perf/throwaway.py perf/figures.py perf/mutants.py perf/mutations.py perf/pairings.py perf/check.py perf/upgrading.py perf/llms.py perf/size.py perf/ways.py,$(sort $(wildcard perf/*.py))); do \
 	  if grep -q '"--million"' $$script; then size=--million; else size=; fi; \
 	  echo "== $$script $$size"; PYTHONPATH=. $(BIN)/python $$script $$size; done
 

@@ -6,13 +6,11 @@ must be that of one worker, to the last bit. Then 1 to 64 workers whose batches 
 the CPU time, waits and commands of a batch. Needs root and `ip`. python perf/hosts.py [hosts|workers]
 """
 
-import hashlib
 import os
 import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import uuid
 from collections import Counter
@@ -30,20 +28,10 @@ postgres.OPTIONS |= {"listen_addresses": "*", "max_connections": "500"}  # befor
 throwaway.open_site()
 
 import django_rq
-import numpy as np
 from django.db import connection, connections
 from django.db.models import Max, Min
+from figures import hash_figures, make_library, run_benchmark
 
-from apps.benchmarks.defining.creating import BenchmarkOptions, create_benchmark
-from apps.benchmarks.launching import launch
-from apps.benchmarks.models import Benchmark, Evaluation
-from apps.collections.importing import create_collection, import_documents
-from apps.collections.records import DocumentRecord
-from apps.datasets.importing import import_dataset
-from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord
-from apps.mappings.creating import create_mapping
-from apps.mappings.models import Mapping
-from apps.mappings.resolving import resolve_now
 from apps.operations import handlers
 from apps.operations.handlers import Handler
 from apps.operations.launching import start_operation
@@ -51,14 +39,11 @@ from apps.operations.leasing import Lease
 from apps.operations.management.commands.worker import Command
 from apps.operations.models import Batch, Operation
 from apps.operations.queueing import find_workers
-from apps.retrieval.importing_vectors import import_vectors
-from apps.retrieval.indexing import create_index
 
 REDIS_PORT = 6399
-DOCUMENTS, QUERIES, DIMENSIONS = 2_000, 96, 64
-FRUITS = ("apple", "pear", "plum", "cherry", "fig", "grape", "lemon", "melon", "olive", "peach")
 WORKERS = (1, 4, 16, 64)
 SERVICE_SECONDS = (0.1, 1.0)
+OF_WORKERS = "FROM pg_stat_activity WHERE starts_with(application_name, 'benchbench worker')"
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -130,62 +115,6 @@ def open_services() -> None:
     redis: Any = django_rq.get_connection("default")
     for name, value in (("protected-mode", "no"), ("bind", "*"), ("port", REDIS_PORT)):
         redis.config_set(name, value)
-
-
-def make_library() -> Mapping:
-    """Return questions on documents of random words, with imported random vectors."""
-    random = np.random.default_rng(7)
-    names = [f"d{number:05}" for number in range(DOCUMENTS)]
-    texts = [" ".join(random.choice(FRUITS, 20)) for _ in names]
-    collection = create_collection("library")
-    import_documents(
-        collection,
-        [DocumentRecord(external_id=name, title=name, text=text) for name, text in zip(names, texts, strict=True)],
-    )
-    judged = [JudgmentRecord(doc_ref={"document_id": name}, grade=1) for name in names[:20]]
-    questions = {f"q{number:03}": f"{' '.join(random.choice(FRUITS, 2))} {number}" for number in range(QUERIES)}
-    records = [QueryRecord(key=key, text=text, judgments=judged) for key, text in questions.items()]
-    mapping = create_mapping(
-        import_dataset(DatasetRecord(name="questions", queries=records)).version.dataset, collection
-    )
-    collection.refresh_from_db()
-    with tempfile.NamedTemporaryFile(suffix=".npz") as file:
-        np.savez(
-            file.name,
-            document_ids=np.array(names),
-            document_vectors=random.standard_normal((DOCUMENTS, DIMENSIONS)).astype(np.float32),
-            query_ids=np.array(list(questions)),
-            query_vectors=random.standard_normal((QUERIES, DIMENSIONS)).astype(np.float32),
-        )
-        import_vectors(create_index(collection, name="imported"), Path(file.name), queries=questions)
-    return resolve_now(mapping)
-
-
-def run_benchmark(mapping: Mapping, name: str) -> Benchmark:
-    matrix = {"search_modes": ["sparse", "dense"], "ann": ["exact", "faiss:exact", "faiss:hnsw"], "top_k_values": [50]}
-    benchmark = create_benchmark(mapping, BenchmarkOptions(name=name, matrix=matrix))
-    await_end(launch(benchmark))
-    return Benchmark.objects.get(pk=benchmark.pk)
-
-
-def await_end(operation: Operation) -> None:
-    while operation.is_active:
-        time.sleep(0.1)
-        operation.refresh_from_db()
-    assert operation.status == "completed", operation.error
-
-
-def hash_figures(benchmark: Benchmark) -> str:
-    """Return a hash of every ranking with its scores, and of every value."""
-    rankings = [
-        (run.label, row.query.key, row.document_ids, [score.hex() for score in row.scores], row.error)
-        for run in benchmark.runs.order_by("run_order")
-        for row in run.query_results.select_related("query").order_by("query__key")
-    ]
-    evaluations = Evaluation.objects.filter(run__benchmark=benchmark).order_by("run__run_order")
-    values = [(sorted(row.means.items()), row.values) for row in evaluations]
-    assert len(rankings) == QUERIES * benchmark.runs.count()
-    return hashlib.sha256(repr((rankings, values)).encode()).hexdigest()[:16]
 
 
 def compare_hosts() -> None:
@@ -281,8 +210,7 @@ def list_backends() -> list[int]:
 def sample_waits(waits: Counter[str]) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT coalesce(wait_event_type || ' ' || wait_event, 'CPU') FROM pg_stat_activity WHERE state = 'active' "
-            "AND starts_with(application_name, 'benchbench worker')"
+            f"SELECT coalesce(wait_event_type || ' ' || wait_event, 'CPU') {OF_WORKERS} AND state = 'active'"
         )
         waits.update(name for (name,) in cursor.fetchall())
 
@@ -306,9 +234,7 @@ def measure(number: int, seconds: float) -> str:
         after = redis.info("commandstats")
         calls = Counter({key[8:]: row["calls"] - stats.get(key, {"calls": 0})["calls"] for key, row in after.items()})
         with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT count(*) FROM pg_stat_activity WHERE starts_with(application_name, 'benchbench worker')"
-            )
+            cursor.execute(f"SELECT count(*) {OF_WORKERS}")
             (sessions,) = cursor.fetchone()
     times = operation.batches.aggregate(first=Min("started_at"), last=Max("finished_at"))
     rate = count / (times["last"] - times["first"]).total_seconds()
