@@ -38,9 +38,10 @@ def measure(mapping: Mapping, rates: list[int], threads: int) -> None:
         print(f"{setting.label}, {threads} threads: {setting.sentence}")
         for point in setting.points:
             recall = "–" if point.recall is None else f"{point.recall:.4f}"
+            times = ", ".join(f"{name} {ms:.1f} ms" for name, ms in point.latency.items())
             print(
-                f"  {point.offered:6g}/s: achieved {point.achieved or 0:7.1f}/s, p50 {point.p50:7.1f} ms, "
-                f"p99 {point.p99 or 0:7.1f} ms, recall {recall}, {point.requests:,} answers"
+                f"  {point.offered:6g}/s: achieved {point.achieved or 0:7.1f}/s, {times}, recall {recall}, "
+                f"{point.requests:,} answers"
             )
 
 

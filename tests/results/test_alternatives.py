@@ -13,13 +13,13 @@ from apps.benchmarks.gates.gating import gate
 from apps.benchmarks.gates.rules import read_rules
 from apps.benchmarks.measuring.alternatives import choose_alternatives, keep_alternatives
 from apps.benchmarks.measuring.primary import select_facts
-from apps.benchmarks.models import Benchmark, Evaluation
+from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.results.comparison.comparing import compare_runs
 from apps.results.comparison.history import load_history
 from apps.results.configurations import build_labels
 from apps.results.exporting import export
 from apps.results.leaderboard.page import build_context
-from apps.results.leaderboard.runs import load_leaderboard
+from apps.results.leaderboard.runs import NARROWER, load_leaderboard
 from apps.results.leaderboard.versions import choose_version
 from benchbench.decimals import short_signed
 from benchbench.ir.planning.labels import label_settings
@@ -139,12 +139,14 @@ def test_leaderboard_ranks_only_the_greatest_filter_share(admin_client):
     benchmark = make_filtered()
     rows = load_leaderboard(benchmark).rows
     assert [(row.run.run_order, row.rank) for row in rows] == [(1, 1), (3, 2), (2, None), (4, None)]
-    assert rows[2].unranked.startswith("Its filter admits fewer documents")
+    assert rows[2].unranked == NARROWER
     assert rows[2].values["nDCG@10"] > rows[0].values["nDCG@10"]
     assert text_of(admin_client.get(results_url(benchmark))).count(rows[2].unranked) == 2
     exported = json.loads("".join(export(benchmark, "json")))["runs"]
     assert [run["unranked"] for run in exported] == [None, rows[2].unranked, None, rows[2].unranked]
     Evaluation.objects.filter(run__run_order__in=[1, 3]).delete()
+    assert {row.rank for row in load_leaderboard(benchmark).rows} == {None}, "as its verdict"
+    benchmark.runs.filter(run_order__in=[1, 3]).update(status=Run.Status.FAILED)
     assert [row.rank for row in load_leaderboard(benchmark).rows[:2]] == [1, 2]
 
 

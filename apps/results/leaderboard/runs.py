@@ -20,6 +20,7 @@ from benchbench.ir.measures.means import has_lost_too_many, unranked_reason
 from benchbench.ir.slices import Slice
 
 Values = Mapping[str, float | None]
+NARROWER = "Its filter admits fewer documents than that of other runs: it answers another question."
 WEIGHTING = "demand: means are weighted by the demand of the queries; equal: they count every query alike."
 
 
@@ -123,11 +124,15 @@ def load_leaderboard(benchmark: Benchmark, *, version: DatasetVersion | None = N
 
 
 def _set_apart(rows: list[Row], primary: str) -> list[Row]:
-    """Return the rows, those under a smaller filter share than others unranked: they answer another question."""
-    runs = [row.run for row in rows if row.values.get(primary) is not None and not row.unranked]
+    """Return the rows, unranked if under a smaller filter share than a run that has not failed."""
+    runs = [row.run for row in rows if row.run.status not in (Run.Status.FAILED, Run.Status.CANCELLED)]
     narrower = {run.pk for run in runs} - {run.pk for run in keep_greatest_share(runs)}
-    reason = "Its filter admits fewer documents than that of other runs: compare it on the page Filters."
-    return [replace(row, unranked=reason) if row.run.pk in narrower else row for row in rows]
+    return [
+        replace(row, unranked=row.unranked or NARROWER)
+        if row.run.pk in narrower and row.values.get(primary) is not None
+        else row
+        for row in rows
+    ]
 
 
 def _narrow(benchmark: Benchmark, evaluations: dict[Any, Evaluation], name: str) -> Slice | None:
