@@ -33,6 +33,7 @@ from apps.retrieval.search.exact import find_nearest
 from apps.retrieval.search.lexical import PARAMETERS, Bm25, build_tokenizer_options
 from apps.retrieval.search.open_indexes import open_index
 from apps.retrieval.search.term_counts import write_bm25
+from benchbench.ir.compression import Form
 from benchbench.ir.measures import Measure, Truths, evaluate
 
 logging.getLogger("bm25s").setLevel(logging.WARNING)
@@ -54,7 +55,7 @@ class Pairing:
 
 
 def make_pairings(folder: Path) -> list[Pairing]:
-    paths = [make_dense(), *make_words(folder), make_measures(), make_storing()]
+    paths = [*make_dense(), *make_words(folder), make_measures(), make_storing()]
     return [*paths, make_shared(folder / "small"), make_planning(folder / "small")]
 
 
@@ -63,7 +64,7 @@ def draw_texts(count: int, words: int) -> list[str]:
     return [" ".join(WORDS[number] for number in row) for row in picked.tolist()]
 
 
-def make_dense() -> Pairing:
+def make_dense() -> tuple[Pairing, ...]:
     vectors, queries = (RNG.standard_normal((rows, 384), dtype=np.float32) for rows in (10_000, 100))
     for block in (vectors, queries):
         block /= np.linalg.norm(block, axis=1, keepdims=True)
@@ -73,7 +74,21 @@ def make_dense() -> Pairing:
         best = np.argpartition(-scores, 100, axis=1)[:, :100]
         np.take_along_axis(best, np.argsort(-np.take_along_axis(scores, best, 1), axis=1), 1)
 
-    return Pairing("exact search / NumPy", lambda: find_nearest(vectors, queries, 100), bare)
+    form, mask = Form.learn(vectors, "int8", 0), RNG.random(len(vectors)) < 0.1
+    codes, admitted = np.concatenate(list(form.encode(vectors))), vectors[mask]
+    return (
+        Pairing("exact search / NumPy", lambda: find_nearest(vectors, queries, 100), bare),
+        Pairing(
+            "int8 search / exact search, one by one",
+            lambda: [form.find_best(codes, form.prepare(query), 100, None) for query in queries],
+            lambda: [find_nearest(vectors, query[None], 100) for query in queries],
+        ),
+        Pairing(
+            "filtered search / search of the admitted rows",
+            lambda: [find_nearest(vectors, query[None], 100, mask=mask) for query in queries],
+            lambda: [find_nearest(admitted, query[None], 100) for query in queries],
+        ),
+    )
 
 
 def make_words(folder: Path) -> tuple[Pairing, Pairing]:

@@ -114,12 +114,13 @@ def compare_versions(benchmark: Benchmark, board: Leaderboard, versions: list[Da
     before = next((earlier for earlier in reversed(versions) if earlier.number < board.version.number), original)
     old = load_leaderboard(benchmark, version=before)
     rows: dict[object, Row] = {row.run.pk: row for row in old.rows}
+    changes = [_change(rows[row.run.pk], row, board.primary) for row in board.rows]
     first, last = sorted((before, board.version), key=lambda version: version.number)
     return VersionChange(
         before=before,
         version=board.version,
         changes=Difference(last, since=first.number).counts(),
-        runs=[_change(rows[row.run.pk], row, board.primary) for row in board.rows if row.rank or rows[row.run.pk].rank],
+        runs=[change for change in changes if change.before is not None or change.now is not None],
         queries_before=old.evaluation.query_count if old.evaluation else 0,
         queries=board.evaluation.query_count,
     )
