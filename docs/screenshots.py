@@ -125,6 +125,7 @@ def apply_gate(page: Any) -> None:
     """Send the rules that the tour shows."""
     rules = re.search(r"```yaml\n(.*?)```", (DOCS / "tour.md").read_text(), re.DOTALL)
     assert rules
+    page.click("#page_form details summary")
     page.fill("#id_rules_text", rules[1])
     page.click("#page_form [type=submit]")
 
