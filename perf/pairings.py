@@ -79,12 +79,12 @@ def make_dense() -> tuple[Pairing, ...]:
     return (
         Pairing("exact search / NumPy", lambda: find_nearest(vectors, queries, 100), bare),
         Pairing(
-            "int8 search / exact search, one by one",
+            "int8 search / exact search",
             lambda: [form.find_best(codes, form.prepare(query), 100, None) for query in queries],
             lambda: [find_nearest(vectors, query[None], 100) for query in queries],
         ),
         Pairing(
-            "filtered search / search of the admitted rows",
+            "filtered search / admitted rows",
             lambda: [find_nearest(vectors, query[None], 100, mask=mask) for query in queries],
             lambda: [find_nearest(admitted, query[None], 100) for query in queries],
         ),
