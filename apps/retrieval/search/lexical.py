@@ -26,8 +26,8 @@ PARAMETERS: dict[str, Any] = {
 class Bm25:
     """An inverted index. The impact of a posting, what its term adds to the score of its chunk, is idf × saturation.
 
-    Saturations depend only on the occurrences of a term and the length of a chunk. There are so few distinct ones that
-    a posting has the number of its own. Impacts are float32 and their sum is float64, in the order of the query's
+    A saturation depends only on the occurrences of the term and the length of the chunk. Few are distinct, so a posting
+    holds the number of its saturation. Impacts are float32 and their sum is float64, in the order of the query's
     words. So a score has the same bits in every batch and on every machine that loads this index.
     """
 

@@ -58,13 +58,13 @@ def make_lexical_index(chunk_set: ChunkSet) -> LexicalIndex:
     return index
 
 
-def build_key(chunk_set: str) -> str:
-    """Return the fingerprint of the BM25 index of the chunk set with a fingerprint."""
-    return fingerprint(chunk_set=chunk_set, engine=ENGINE, parameters=PARAMETERS, format=FORMAT)
+def build_key(chunk_set_fingerprint: str) -> str:
+    """Return the fingerprint of a BM25 index from that of its chunk set."""
+    return fingerprint(chunk_set=chunk_set_fingerprint, engine=ENGINE, parameters=PARAMETERS, format=FORMAT)
 
 
 def store_pieces(archive: IO[bytes], pieces: Manager[Any], **fields: Any) -> None:
-    """Store an archive in pieces with these fields."""
+    """Store an archive in pieces of PIECE_BYTES, each with these fields."""
     archive.seek(0)
     for ordinal, piece in enumerate(iter(partial(archive.read, PIECE_BYTES), b"")):
         pieces.create(ordinal=ordinal, data=piece, sha256=sha256(piece).hexdigest(), **fields)
