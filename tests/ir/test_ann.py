@@ -2,9 +2,29 @@ import numpy as np
 import pytest
 
 from benchbench.ir.planning.ann import Ann, AnnError
+from benchbench.ir.planning.axes import expand_ann
+from benchbench.ir.planning.matrix import Matrix
 from benchbench.ir.ranking import recall
 from benchbench.ir.records import ScoredList
 from benchbench.reading.kinds import split_calls
+
+
+def test_listed_values_state_every_combination():
+    text = "compressed(dimensions=64|128, precision=int8 | binary)"
+    listed = {"method": "compressed", "dimensions": [64, 128], "precision": ["int8", "binary"]}
+    settings = expand_ann(text)
+    assert settings == expand_ann(listed)
+    assert settings == [
+        "compressed(dimensions=64)",
+        "compressed(dimensions=64, precision=binary)",
+        "compressed(dimensions=128)",
+        "compressed(dimensions=128, precision=binary)",
+    ]
+    assert Matrix.parse({"ann": ["exact", text]}).axes["ann"] == ("exact", *settings)
+    with pytest.raises(AnnError, match="states 121 settings; state 1 to 100"):
+        expand_ann(f"hnsw(m={'|'.join(['8'] * 11)}, ef_search={'|'.join(['9'] * 11)})")
+    with pytest.raises(AnnError, match="states 0 settings"):
+        expand_ann({"method": "hnsw", "m": []})
 
 
 class TestText:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field
 
-from benchbench.ir.planning.ann import Ann
+from benchbench.ir.planning.ann import Ann, AnnError
 from benchbench.ir.planning.engine import EngineSetting
 from benchbench.reading.kinds import Kind, int_between
+from benchbench.reading.objects import format_value
 
 MAX_TOP_K = 1000
 MAX_DEPTH = 10_000
 MAX_RATE = 10_000.0  # requests per second
+MAX_SETTINGS = 100  # that one value of `ann` states
+LISTED = re.compile(r"(\b\w+(?:\s*\|\s*\w*)+)")  # in a text, as in "precision=int8|binary"
 
 
 def _check_weights(weights: Sequence[float]) -> Sequence[float]:
@@ -149,9 +154,21 @@ def axis(default: Any, key: str, kind: Kind, **declared: Any) -> Any:
     return dataclasses.field(default=default, metadata={"axis": Axis(key=key, kind=kind, **declared)})
 
 
-def render_ann(setting: str | Mapping[str, Any]) -> str:
-    """Return the canonical text of an ANN setting. Raises AnnError."""
-    return str(Ann.parse(setting))
+def expand_ann(setting: str | Mapping[str, Any]) -> list[str]:
+    """Return the canonical texts of the ANN settings that one value states. Raises AnnError.
+
+    "compressed(precision=int8|binary)", or a list in an object, states a setting for each of the listed values.
+    """
+    if isinstance(setting, str):
+        lists = [piece.split("|") for piece in LISTED.split(setting)]
+    else:
+        lists = [value if isinstance(value, list) else [value] for value in setting.values()]
+    if not 0 < (count := math.prod(map(len, lists))) <= MAX_SETTINGS:
+        raise AnnError(f"{format_value(setting)} states {count:,} settings; state 1 to {MAX_SETTINGS}.")
+    combinations = itertools.product(*lists)
+    if isinstance(setting, str):
+        return [str(Ann.parse("".join(pieces))) for pieces in combinations]
+    return [str(Ann.parse(dict(zip(setting, values, strict=True)))) for values in combinations]
 
 
 def expand_engine(setting: str | Mapping[str, Any] | None) -> list[str | None]:

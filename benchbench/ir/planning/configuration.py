@@ -51,7 +51,7 @@ class Configuration:
         "ann",
         axes.ANN,
         split=split_calls,
-        canonical=axes.render_ann,
+        expand=axes.expand_ann,
         touches=lambda run: run.uses_vectors,
     )
     lexical: str = axis("bm25", "lexical", axes.choice(*LEXICAL), touches=lambda run: run.uses_words)

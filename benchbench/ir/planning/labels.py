@@ -193,7 +193,7 @@ AXIS_WORDS: dict[str, AxisWords] = {
     **_complete_words(
         METHODS,
         ann=AxisWords(
-            help="“exact, hnsw(ef_search=100), faiss:hnsw(m=32)”: exact search in memory, a pgvector index, or a "
+            help="“exact, hnsw(ef_search=40|100), faiss:hnsw(m=32)”: exact search in memory, a pgvector index, or a "
             f"vector store. compressed(precision=binary) compares the signs. All are held against exact search: "
             f"{', '.join(OF_STORES)}.",
             summary=lambda run: "" if run.ann == "exact" else run.ann,
