@@ -27,6 +27,7 @@ from benchbench.reading.strict_json import (
     read_blocks,
     read_chunks,
 )
+from tests.growth import find_growth_fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,3 +183,13 @@ def test_too_deep_json_always_gives_the_depth_error(text):
 def test_brackets_in_a_text_are_no_depth():
     with pytest.raises(MalformedFileError, match="is not JSON"):
         parse('{"a": "\\"' + "[" * 500 + '", b', location="It")
+
+
+@pytest.mark.parametrize("opening", ['{"username": "', "[", '{"a":'], ids=["string", "list", "object"])
+@pytest.mark.parametrize("repeated", [r"\"", '"', r"\\", '"",', "[", "[],", '{"":', " ", r"\u0022"])
+@pytest.mark.parametrize("end", ["", r"\q", "\n", '"'], ids=["open", "escape", "break", "closed"])
+def test_reading_json_takes_time_linear_in_its_length(opening, repeated, end):
+    def make(size):
+        return opening + repeated * (size // len(repeated)) + end
+
+    assert find_growth_fault(lambda text: parse(text, location="The body"), make, 2_500_000) == ""

@@ -17,7 +17,8 @@ from benchbench.errors import BenchbenchError
 
 MAX_DEPTH = 100
 BLOCK_BYTES = 2**18
-STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
+# A string that is not closed goes to the end: failing there, the pattern would be tried again at every quote within it.
+STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
 
 class MalformedFileError(BenchbenchError):

@@ -1,0 +1,58 @@
+"""How the time that a reader takes grows with its input.
+
+The processor's time of this thread counts, so other processes do not, and the least of several tries, since noise only
+adds. Growth is judged over two doublings, because a single one may cross the size of a cache, and only where the time
+is MEASURABLE: an input that stays below that up to the reader's limit harms nobody.
+"""
+
+import contextlib
+import time
+from collections.abc import Callable
+
+from benchbench.errors import BenchbenchError
+
+MOST_SECONDS = 1.0
+MOST_GROWTH = 2.5  # from n to 2n; linear is 2, sorting a little more, quadratic 4
+MEASURABLE = 0.1  # seconds; a first use of more memory can multiply less
+TRIES = 4
+SMALLEST = 64
+
+
+def find_growth_fault(feed: Callable[[str], object], make: Callable[[int], str], limit: int) -> str:
+    """Return how `feed` grows too fast or takes too long on the inputs that `make` builds of up to `limit` characters,
+    or "". A refusal by an error shown to users is an answer like any other.
+
+    Sizes double from small ones on, so that a cubic reader fails early instead of holding up the tests.
+    """
+    size, seconds = min(SMALLEST, limit), [0.0, 0.0]
+    while True:
+        seconds.append(_measure(feed, make(size), 1))
+        if seconds[-1] > MEASURABLE and (fault := _find_fault(feed, make, size, seconds[-3:])):
+            return fault
+        if size == limit:
+            return ""
+        size = min(size * 2, limit)
+
+
+def _find_fault(feed: Callable[[str], object], make: Callable[[int], str], size: int, seconds: list[float]) -> str:
+    """Return the fault at one size, given seconds for it and for the two before, which are measured again in doubt."""
+    if seconds[2] > MOST_SECONDS and (least := _measure(feed, make(size), TRIES)) > MOST_SECONDS:
+        return f"{size:,} characters take {least:.2f} s"
+    if seconds[2] > seconds[0] * MOST_GROWTH**2:
+        shorter, longer = (_measure(feed, make(each), TRIES) for each in (size // 4, size))
+        if longer > MEASURABLE and longer > shorter * MOST_GROWTH**2:
+            return f"{size // 4:,} characters take {shorter:.4f} s, {size:,} take {longer:.3f} s"
+    return ""
+
+
+def _measure(feed: Callable[[str], object], text: str, tries: int) -> float:
+    """Return the seconds of this thread that feeding the text takes: the least of some tries."""
+    seconds = []
+    for _ in range(tries):
+        begun = time.thread_time()
+        with contextlib.suppress(BenchbenchError):
+            feed(text)
+        seconds.append(time.thread_time() - begun)
+        if seconds[-1] > 2 * MOST_SECONDS:
+            break
+    return min(seconds)
