@@ -48,13 +48,14 @@ def nominate(similarities: NDArray[np.float32], depth: int) -> Positions:
     return _find_reaching(similarities, depth, band=RESCORE_BAND)
 
 
-def score_pairs(vectors: NDArray[np.float32], query: NDArray[np.float32]) -> Scores:
+def score_pairs(vectors: NDArray[np.float32], query: NDArray[np.floating[Any]]) -> Scores:
     """Return the inner product of each of `vectors` (m, d) with `query` (d,), as float64 (m,).
 
     The score of a pair is the same bits alone or in any batch. BLAS does not promise that: it blocks a product by the
-    shape of the whole. Here each product of two float32 numbers is exact in float64, and NumPy's einsum, which calls
-    no BLAS, adds along the contiguous last axis, row by row, in an order that depends on d alone: given float64 in C
-    order, so that it need not convert, and few enough columns at once for its buffers, which would end in mid-row.
+    shape of the whole. Here each product is one of float64 numbers, exact where both were float32, and NumPy's einsum,
+    which calls no BLAS, adds along the contiguous last axis, row by row, in an order that depends on d alone: given
+    float64 in C order, so that it need not convert, and few enough columns at once for its buffers, which would end in
+    mid-row.
     """
     rows, columns = vectors.astype(np.float64, order="C"), query.astype(np.float64)
     scores: Scores = np.zeros(len(rows))
@@ -198,28 +199,37 @@ def rrf(lists: Sequence[ScoredList], *, k: int, depth: int) -> ScoredList:
 
 
 def weighted(lists: Sequence[ScoredList], *, weights: Sequence[float], depth: int) -> ScoredList:
-    """Return the weighted sum of scores, each list's min-max normalised over its first `depth` entries.
+    """Return the weighted sum of the scores of each list's first `depth` entries, scaled by `_scale_shares`.
 
-    A chunk missing from a list gets 0 from it, and so does the list's last entry; where all scores of a list are equal,
-    or there is but one, each becomes 1. `weights`, one a list, are not negative and not all 0; they are scaled to sum
-    to 1, so scores lie in [0, 1]. Returns the union of the heads.
+    `weights`, one a list, are not negative and not all 0; they are scaled to sum to 1, so scores lie in [0, 1]. A chunk
+    gets 0 from a list that lacks it. A list of weight 0 takes no part: its chunks are not in the union returned.
     """
-    heads = [ranked.head(depth) for ranked in lists]
-    shares = [weight * _min_max(head.scores) for weight, head in zip(weights, heads, strict=True)]
+    heads = [ranked.head(depth if weight else 0) for ranked, weight in zip(lists, weights, strict=True)]
+    shares = [weight * _scale_shares(head.scores) for head, weight in zip(heads, weights, strict=True)]
     return _fuse(heads, shares, maximum=sum(weights))
 
 
-def _min_max(scores: Scores) -> Scores:
-    if not len(scores):
-        return scores
-    low, high = scores.min(), scores.max()
-    return np.ones_like(scores) if low == high else np.divide(scores - low, high - low)
+def _scale_shares(scores: Scores) -> Scores:
+    """Return scores (n,) on a straight line from 1/n for the least to 1 for the best; where all are equal, each is 1.
+
+    On that line a missing chunk, with 0, lies below the last by the mean step between neighbours.
+    """
+    low, high = scores.min(initial=np.inf), scores.max(initial=-np.inf)
+    if low >= high:
+        return np.ones_like(scores)
+    last = 1.0 / len(scores)
+    return np.asarray(last + (1.0 - last) * ((scores - low) / (high - low)))
 
 
 def _fuse(heads: Sequence[ScoredList], shares: Sequence[Scores], *, maximum: float) -> ScoredList:
-    """Add up each chunk's shares in the order of the lists (float addition is not associative); ties by position."""
-    if not heads:
-        return ScoredList.empty()
-    ids, slots = np.unique(np.concatenate([head.ids for head in heads]), return_inverse=True)
-    sums = np.bincount(slots, weights=np.concatenate(shares), minlength=len(ids))  # adds in the order given
+    """Add up each chunk's shares in the order of the lists (float addition is not associative); ties by position.
+
+    If only one list has entries, its order stays, even where rounding makes shares equal.
+    """
+    filled = [(head, share) for head, share in zip(heads, shares, strict=True) if len(head)]
+    if len(filled) < 2:
+        head, share = filled[0] if filled else (ScoredList.empty(), np.empty(0))
+        return ScoredList(head.ids, np.minimum(share / maximum, 1.0))
+    ids, slots = np.unique(np.concatenate([head.ids for head, _ in filled]), return_inverse=True)
+    sums = np.bincount(slots, weights=np.concatenate([share for _, share in filled]))  # adds in the order given
     return top(np.minimum(sums / maximum, 1.0), len(ids), ids=ids)

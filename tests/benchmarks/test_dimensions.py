@@ -103,8 +103,8 @@ class TestFullTextAndWeights:
         weighted = {f"hybrid · weighted {shares} · top 20" for shares in ("1 + 0", "0 + 1", "0.5 + 0.5")}
         assert runs.keys() == {"dense · top 20", "lexical · top 20", *weighted}
 
-        def head(label: str) -> list[list[int]]:
-            return [result.document_ids[:3] for result in runs[label].query_results.order_by("query_id")]
+        def rankings(label: str) -> list[list[int]]:
+            return [result.document_ids for result in runs[label].query_results.order_by("query_id")]
 
-        assert head("hybrid · weighted 0 + 1 · top 20") == head("lexical · top 20")
-        assert head("hybrid · weighted 1 + 0 · top 20") == head("dense · top 20")
+        assert rankings("hybrid · weighted 0 + 1 · top 20") == rankings("lexical · top 20")
+        assert rankings("hybrid · weighted 1 + 0 · top 20") == rankings("dense · top 20")

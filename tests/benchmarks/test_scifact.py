@@ -1,8 +1,12 @@
 """The published figures on SciFact (5,183 abstracts, 300 claims), through the commands that a user would type."""
 
+import numpy as np
 import pytest
 
+from apps.benchmarks.models import Run
+from apps.collections.models import Document
 from tests.commands import json_of
+from tests.retrieval.independent import as_stored, find_swaps, read_vectors, score
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.thorough]
 
@@ -24,3 +28,17 @@ def test_dense_and_lexical_search_reach_the_published_figures(shared_data):
     assert {run["failed_queries"] for run in report["runs"]} == {0}
     warning = "The times exclude encoding the queries: their vectors were imported."
     assert [run["warnings"] for run in report["runs"]] == [[warning], []]
+    _check_rankings(Run.objects.get(pk=report["runs"][0]["id"]), folder / "minilm.npz")
+
+
+def _check_rankings(run, path):
+    """Each ranking is that of plain NumPy over the file's vectors, rounded to float32 once; or not, within 2e-7."""
+    vectors = read_vectors(path)
+    rows = {key: row for row, key in enumerate(vectors.documents)}
+    row_of = {pk: rows[key] for pk, key in Document.objects.values_list("pk", "external_id")}
+    results = {result.query.key: result for result in run.query_results.select_related("query")}
+    found = np.array([[row_of[pk] for pk in results[key].document_ids] for key in vectors.queries])
+    assert found.shape == (300, 100)
+    pair = vectors.document_vectors, vectors.query_vectors
+    assert list(find_swaps(found, score(*map(as_stored, pair)))) == []
+    assert list(find_swaps(found, score(*pair, precision="float64"), band=2e-7)) == []

@@ -25,12 +25,11 @@ def score_plainly(precision, dimensions, query):
     if dimensions:
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
         query /= np.linalg.norm(query)
-        rows, query = rows.astype(np.float32).astype(np.float64), query.astype(np.float32).astype(np.float64)
     match precision:
         case "binary":
             return 1 - 2 * ((rows > 0) != (query > 0)).sum(axis=1) / rows.shape[1]
-        case "float16":
-            rows = rows.astype(np.float16).astype(np.float64)
+        case "float32" | "float16":
+            rows = rows.astype(precision).astype(np.float64)
         case "int8":
             steps = np.abs(rows).max(axis=0) / 127
             rows = np.rint(rows / steps) * steps
@@ -53,9 +52,9 @@ def test_scan_finds_what_plain_numpy_finds(monkeypatch, precision, dimensions, i
             monkeypatch.setattr(compression, "BLOCK_BYTES", block_bytes)
             found.append(form.find_best(codes, prepared, 51, mask))
         assert found[0].tolist() == found[1].tolist()
-        assert form.score(codes[found[0]], prepared) == pytest.approx(plain[found[0]], abs=1e-6)
+        assert form.score(codes[found[0]], prepared) == pytest.approx(plain[found[0]], abs=1e-14)
         admitted = np.arange(len(VECTORS)) if mask is None else np.flatnonzero(mask)
-        expected = sorted(admitted.tolist(), key=lambda place: (-round(plain[place], 7), place))[:51]
+        expected = sorted(admitted.tolist(), key=lambda place: (-round(plain[place], 13), place))[:51]
         assert found[0].tolist() == expected
 
 

@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -202,18 +204,24 @@ class TestRRF:
 
 
 class TestWeighted:
-    def test_it_sums_normalised_scores_with_weights_scaled_to_one(self):
+    def test_it_sums_scaled_scores_with_weights_scaled_to_one(self):
         dense = ranking(1, 2, 3, scores=[0.9, 0.7, 0.5])
         fused = weighted([dense, ranking(3, 4, scores=[12.0, 2.0])], weights=(3, 1), depth=10)
-        assert fused.ids.tolist() == [1, 2, 3, 4]
-        assert fused.scores == pytest.approx([0.75, 0.375, 0.25, 0.0])
+        assert dict(zip(fused.ids.tolist(), fused.scores.tolist(), strict=True)) == pytest.approx(
+            {1: 0.75 * 1, 2: 0.75 * 2 / 3, 3: 0.75 * 1 / 3 + 0.25 * 1, 4: 0.25 * 1 / 2}
+        )
 
-    def test_each_list_is_normalised_over_its_own_head(self):
+    def test_each_list_is_scaled_over_its_own_head(self):
         fused = weighted([ranking(1, 2, 3, scores=[3.0, 2.0, -100.0])], weights=(1,), depth=2)
-        assert fused == ranking(1, 2, scores=[1.0, 0.0])
+        assert fused == ranking(1, 2, scores=[1.0, 0.5])
+
+    def test_the_last_of_a_list_beats_a_missing_chunk(self):
+        fused = weighted([ranking(7, 5), ranking(7, 8, 6)], weights=(1, 1), depth=5)
+        assert fused.ids.tolist() == [7, 8, 5, 6]
+        assert fused.scores == pytest.approx([1.0, 1 / 3, 1 / 4, 1 / 6])
 
     def test_equal_scores_and_single_entries_become_one(self):
-        fused = weighted([ranking(4, 2, scores=[0.3, 0.3]), ranking(9, scores=[7.0])], weights=(1, 1), depth=5)
+        fused = weighted([ranking(2, 4, scores=[0.3, 0.3]), ranking(9, scores=[7.0])], weights=(1, 1), depth=5)
         assert fused == ranking(2, 4, 9, scores=[0.5, 0.5, 0.5])
 
     def test_the_best_of_every_list_is_exactly_one(self):
@@ -222,10 +230,53 @@ class TestWeighted:
 
     def test_an_empty_list_gives_nothing(self):
         assert weighted([ranking(1), EMPTY], weights=(1, 3), depth=5) == ranking(1, scores=[0.25])
+        assert weighted([EMPTY, EMPTY], weights=(1, 3), depth=5) == EMPTY
 
     def test_a_weight_is_needed_for_every_list(self):
         with pytest.raises(ValueError, match="zip"):
             weighted([EMPTY, EMPTY], weights=(1,), depth=5)
+
+
+@st.composite
+def scored_lists(draw):
+    """Lists of up to twelve of twenty chunks, with ties, near ties, negative and equal scores, in their rank order."""
+    ids = draw(st.lists(st.integers(0, 19), unique=True, max_size=12))
+    near = st.sampled_from([0.0, 1e-300, 0.5, np.nextafter(0.5, 1), 0.9, -0.3, 7.0, np.nextafter(7.0, 8)])
+    equal = [draw(near)] * len(ids) if draw(st.booleans()) else None
+    scores = np.array(equal or draw(st.lists(near | st.floats(-1, 30), min_size=len(ids), max_size=len(ids))), float)
+    return top(scores[np.argsort(ids)], len(ids), ids=np.array(sorted(ids), np.int64))
+
+
+SHARES = st.sampled_from([1.0, 0.5, 1e-300, 3.0, 1e300])
+
+
+@given(scored_lists(), scored_lists(), SHARES, st.integers(0, 14))
+def test_fusion_with_one_weight_is_that_list(dense, lexical, weight, depth):
+    for only, weights in ((dense, (weight, 0)), (lexical, (0, weight))):
+        fused = weighted([dense, lexical], weights=weights, depth=depth)
+        assert fused.ids.tolist() == only.head(depth).ids.tolist()
+        assert ((fused.scores > 0) & (fused.scores <= 1)).all()
+        assert (np.diff(fused.scores) <= 0).all()
+
+
+@given(scored_lists(), st.integers(1, 10_000), SHARES, st.integers(0, 14))
+def test_fusion_with_an_empty_list_keeps_order(found, k, weight, depth):
+    for lists in ([found, EMPTY], [EMPTY, found]):
+        assert rrf(lists, k=k, depth=depth).ids.tolist() == found.head(depth).ids.tolist()
+        assert weighted(lists, weights=(weight, 1.0), depth=depth).ids.tolist() == found.head(depth).ids.tolist()
+    assert rrf([found, found], k=k, depth=depth).ids.tolist() == found.head(depth).ids.tolist()
+
+
+@given(scored_lists(), scored_lists(), st.integers(1, 100), st.sampled_from([(0.5, 0.5), (0.7, 0.3), (1e-300, 1.0)]))
+def test_fusion_never_reverses_what_both_lists_agree_on(dense, lexical, k, weights):
+    """A chunk that is above another in each list, where one that a list lacks is below all of it, stays above."""
+    places = [{chunk: place for place, chunk in enumerate(one.ids.tolist())} for one in (dense, lexical)]
+    for fused in (rrf([dense, lexical], k=k, depth=12), weighted([dense, lexical], weights=weights, depth=12)):
+        scores = dict(zip(fused.ids.tolist(), fused.scores.tolist(), strict=True))
+        assert scores.keys() == places[0].keys() | places[1].keys()
+        for above, below in itertools.permutations(scores, 2):
+            if all(place.get(above, 99) <= place.get(below, 99) for place in places):
+                assert scores[above] >= scores[below]
 
 
 SOUND = np.eye(4, 8, dtype=np.float32)

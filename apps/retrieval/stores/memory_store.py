@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from apps.retrieval.stores.base import Mask, Nominate, Vectors
+from apps.retrieval.stores.base import Mask, Nominate, StoreError, Vectors
 from benchbench.ir.compression import Form
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.records import Positions, Scores
@@ -19,7 +19,10 @@ class CompressedCollection:
 
     def __init__(self, folder: Path, setting: Ann) -> None:
         self._codes = np.load(folder / CODES, mmap_mode="r")
-        self._form = Form(setting["precision"], setting["dimensions"], np.load(folder / STEPS))
+        steps = np.load(folder / STEPS)
+        if steps.dtype != np.float64:
+            raise StoreError(f"{folder} has steps of {steps.dtype}: its codes were rounded from float32, not float64.")
+        self._form = Form(setting["precision"], setting["dimensions"], steps)
 
     @property
     def shape(self) -> tuple[int, int]:

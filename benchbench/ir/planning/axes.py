@@ -182,4 +182,6 @@ def scale_weights(weights: Sequence[float] | None) -> tuple[float, float] | None
         return None
     dense, lexical = weights
     total = dense + lexical
+    if math.isinf(total):  # more than a float holds
+        return scale_weights((dense / 4, lexical / 4))
     return (float(dense), float(lexical)) if math.isclose(total, 1) else (dense / total, lexical / total)
