@@ -71,6 +71,18 @@ class Text(serializers.CharField):
         return super().to_internal_value(data)
 
 
+class Key(Text):
+    """A key or an id that users give: kept as it is written, white space around it too. A blank one is refused."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(trim_whitespace=False, **options)
+
+    def run_validation(self, data: Any = serializers.empty) -> Any:
+        if isinstance(data, str) and not data.strip():
+            self.fail("blank")
+        return super().run_validation(data)
+
+
 class Identifier(serializers.UUIDField):
     """A UUID as a string; REST framework takes numbers too."""
 
@@ -144,5 +156,5 @@ class TextSchema(OpenApiSerializerFieldExtension):
     match_subclasses = True
 
     def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, str]:
-        blank = self.target.allow_blank or not self.target.trim_whitespace
+        blank = self.target.allow_blank or not (self.target.trim_whitespace or isinstance(self.target, Key))
         return {"type": "string"} if blank else {"type": "string", "pattern": r"\S"}

@@ -48,7 +48,7 @@ def build_sections(headings: Sequence[Heading], length: int) -> list[SectionReco
     sections: list[SectionRecord] = []
     taken: set[str] = set()
     for heading, end in zip(headings, ends, strict=True):
-        name = _find_free_name(heading.id.strip() or _build_slug(heading.title), taken)
+        name = _find_free_name(heading.id if heading.id.strip() else _build_slug(heading.title), taken)
         taken.add(name)
         sections.append(SectionRecord(name, heading.title, heading.level, heading.start, end))
     return sections

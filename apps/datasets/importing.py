@@ -1,6 +1,8 @@
 """Importing a dataset as a frozen version."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Literal
 
 from django.db import transaction
@@ -168,14 +170,24 @@ def _describe(dataset: Dataset, record: DatasetRecord, description: str) -> None
 
 
 def list_warnings(record: DatasetRecord) -> tuple[str, ...]:
-    """Return the reader's warnings, then a warning about queries that no search can answer."""
+    """Return the reader's warnings, then warnings about ids that may be mistyped and queries no search can answer."""
     unjudged = [query.key for query in record.queries if not query.judgments]
     irrelevant = [q.key for q in record.queries if q.judgments and all(judgment.grade <= 0 for judgment in q.judgments)]
     unanswerable = {
         "Queries without a judgment": unjudged,
         "Queries whose judgments are all 0 or less, so that nothing is relevant": irrelevant,
     }
-    return (*record.warnings, *(f"{warning}: {list_some(keys)}." for warning, keys in unanswerable.items() if keys))
+    padded = [f"{id!a}" for id in _yield_ids(record) if id != id.strip()]
+    findings = {"Ids that begin or end with white space, which is a part of them": padded, **unanswerable}
+    return (*record.warnings, *(f"{finding}: {list_some(keys)}." for finding, keys in findings.items() if keys))
+
+
+def _yield_ids(record: DatasetRecord) -> Iterator[str]:
+    """Yield the distinct keys of queries and ids of documents and sections."""
+    ids = dict.fromkeys(query.key for query in record.queries)
+    for judgment in chain.from_iterable(query.judgments for query in record.queries):
+        ids |= dict.fromkeys([*judgment.doc_ref.values(), *(judgment.section_refs or ())])
+    yield from ids
 
 
 @transaction.atomic

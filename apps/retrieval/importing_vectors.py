@@ -23,6 +23,7 @@ from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.ir.ranking import find_flaws
 from benchbench.ir.records import Vectors
+from benchbench.reading.strict_json import decode_chunk
 
 REQUIRED = ("document_ids", "document_vectors", "query_ids", "query_vectors")
 OPTIONAL = ("model", "revision")
@@ -111,7 +112,10 @@ def _parse_ids(file_name: str, name: str, array: NDArray[Any]) -> list[str]:
     if array.ndim != 1 or array.dtype.kind not in "USiu":
         problem = f"must be a one-dimensional array of strings or whole numbers, not {array.dtype} of {array.shape}"
         raise _build_error(file_name, name, problem)
-    ids = [value.decode() if isinstance(value, bytes) else str(value) for value in array.tolist()]
+    location = f"{file_name}: {name} has an id that"
+    ids = [
+        decode_chunk(value, location=location) if isinstance(value, bytes) else str(value) for value in array.tolist()
+    ]
     first = {value: row for row, value in reversed(list(enumerate(ids)))}
     if repeated := [value for row, value in enumerate(ids) if row != first[value]]:
         raise _build_error(file_name, name, f"repeats {describe_ids(repeated)}")

@@ -5,6 +5,7 @@ Sources: github.com/o19s/quepid at f80322f, `app/controllers/api/v1/export/ratin
 `app/views/api/v1/snapshots/_snapshot.json.jbuilder` and `app/views/api/v1/queries/_query.json.jbuilder`.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,7 @@ from benchbench.reading.objects import Filled, Identifier, Listed, StrictRecord,
 from benchbench.reading.strict_json import read_value
 
 COLUMNS = {"query": "query", "querytext": "query", "docid": "docid", "rating": "rating"}
+MARK = re.compile(r"\A (?=[=+@-])")
 DETAILED = "Query Text"  # a column of the export "Detailed" alone, which doubles quotes also in cells without quotes
 
 
@@ -27,9 +29,9 @@ def find_columns(names: Iterable[str]) -> dict[str, str]:
 
 
 def read_rows(path: Path) -> Iterator[tuple[str, str, str, str]]:
-    """Yield location, query, docid and rating of each row of a CSV, without white space around them.
+    """Yield location, query, docid and rating of each row of a CSV, as Quepid has them.
 
-    Quepid puts a space before a cell that a spreadsheet would run. Errors name the line.
+    Quepid puts a space before a cell that a spreadsheet would run; it is removed. Errors name the line.
     """
     names, rows = read_table(path, pad=True)
     columns = find_columns(names)
@@ -37,9 +39,10 @@ def read_rows(path: Path) -> Iterator[tuple[str, str, str, str]]:
         raise FileFormatError(f"{path.name} has no column {', no '.join(missing)}: it has {', '.join(names)[:200]}.")
     for location, row in rows:
         cells: list[Any] = [row.get(columns[name]) for name in ("query", "docid", "rating")]
-        text, document, rating = ("" if cell is None else str(cell).strip() for cell in cells)
-        if not text or (rating and not document):
-            raise FileFormatError(f"{location} has no {'docid for its rating' if text else 'query'}.")
+        text, document, rating = ("" if cell is None else MARK.sub("", str(cell)) for cell in cells)
+        rating = rating.strip()
+        if not text.strip() or (rating and not document.strip()):
+            raise FileFormatError(f"{location} has no {'docid for its rating' if text.strip() else 'query'}.")
         yield location, text.replace('""', '"') if DETAILED in names else text, document, rating
 
 
@@ -65,7 +68,7 @@ class _Query(StrictRecord):
     @property
     def key(self) -> str:
         """Its text, as in the CSV."""
-        return build_text_key(self.text.strip())
+        return build_text_key(self.text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ class Ranked:
     tied: bool = False
 
 
-Read = tuple[tuple[str, ...], int, dict[str, Ranked], list[str]]  # tags, longer lines, rankings, other queries
+Read = tuple[tuple[str, ...], dict[str, Ranked], list[str]]  # tags, rankings, other queries
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,6 @@ class RunFile:
     """A run file: rankings of the queries, the number of unknown queries that it answers, and the first of those.
 
     `tags` are the run's own names in order of occurrence. `sha256` is the hash of the file's bytes.
-    `longer` counts the lines of a TREC run with more than its six columns.
     """
 
     name: str
@@ -53,7 +52,6 @@ class RunFile:
     rankings: Mapping[str, Ranked]
     unknown_count: int
     first_unknown: tuple[str, ...] = ()
-    longer: int = 0
 
     @property
     def results(self) -> int:
@@ -84,12 +82,12 @@ def read_run_file(path: Path, queries: Container[str], *, format: str = "", orde
             f"{path.name} is a {FORMATS[format]}, which is {order}: leave out the order.", field="order_by"
         )
     if format == "flowbaby":
-        tags, longer, rankings, unknown_queries = _read_flowbaby(path, queries, order_by)
+        tags, rankings, unknown_queries = _read_flowbaby(path, queries, order_by)
     else:
-        tags, longer, rankings, unknown_queries = (_read_trec if format == "trec" else _read_quepid)(path, queries)
+        tags, rankings, unknown_queries = (_read_trec if format == "trec" else _read_quepid)(path, queries)
     with path.open("rb") as file:
         sha256 = file_digest(file, "sha256").hexdigest()
-    return RunFile(path.name, format, tags, sha256, rankings, len(unknown_queries), tuple(unknown_queries[:5]), longer)
+    return RunFile(path.name, format, tags, sha256, rankings, len(unknown_queries), tuple(unknown_queries[:5]))
 
 
 def _detect(path: Path) -> str:
@@ -99,7 +97,7 @@ def _detect(path: Path) -> str:
     number, first = next(((number, line) for number, line in read_raw_lines(path) if line.strip()), (0, b""))
     if not number:
         raise FileFormatError(f"{path.name} is empty: it must contain a run.")
-    if (width := len(first.split())) != len(COLUMNS):  # with the right number, the reader names the invalid line
+    if (width := len(first.split())) < len(COLUMNS):  # with the right number, the reader names the invalid line
         raise FileFormatError(
             f"{path.name} does not look like a run. A TREC run has lines `{' '.join(COLUMNS)}`, but "
             f"line {number} has {width} column{'' if width == 1 else 's'}. A Flowbaby run is a JSON "
@@ -123,7 +121,7 @@ def _read_trec(path: Path, queries: Container[str]) -> Read:
             raise trec.build_repeat_error(path, query) from None
         documents = trec.decode_ids(ranking, location=f"{path.name}, query {query[:60]!a},")
         rankings[query] = _rank(documents, map(dict(zip(scored.documents, scored.scores, strict=True)).get, ranking))
-    return *trec.read_tags(path), rankings, unknown_queries
+    return trec.read_tags(path), rankings, unknown_queries
 
 
 def _read_flowbaby(path: Path, queries: Container[str], order_by: OrderBy | None) -> Read:
@@ -142,7 +140,7 @@ def _read_flowbaby(path: Path, queries: Container[str], order_by: OrderBy | None
         for query, items in rankings.items()
         if query in queries
     }
-    return (run.run_id,), 0, ranked, [query for query in rankings if query not in queries]
+    return (run.run_id,), ranked, [query for query in rankings if query not in queries]
 
 
 def _read_quepid(path: Path, queries: Container[str]) -> Read:
@@ -154,7 +152,7 @@ def _read_quepid(path: Path, queries: Container[str]) -> Read:
         for query, documents in rankings.items()
         if query in queries
     }
-    return (snapshot.name,) if snapshot.name else (), 0, ranked, [query for query in rankings if query not in queries]
+    return (snapshot.name,) if snapshot.name else (), ranked, [query for query in rankings if query not in queries]
 
 
 def _rank(documents: Sequence[str], scores: Iterable[float | None]) -> Ranked:

@@ -16,6 +16,7 @@ from benchbench.ir.records import ScoredDocuments
 from benchbench.reading.strict_json import decode_chunk, read_blocks, read_lines, read_raw_lines, read_text
 
 GRADE = re.compile(rb"[+-]?[0-9]{1,9}")
+INTEGER = re.compile(rb"[+-]?[0-9]+")
 
 
 def read_qrels(path: Path) -> dict[str, dict[bytes, int]]:
@@ -45,8 +46,9 @@ def read_qrels(path: Path) -> dict[str, dict[bytes, int]]:
 def read_run(path: Path) -> dict[str, ScoredDocuments[bytes]]:
     """Return the results of each query: lines `qid Q0 docno rank score tag`; the lines of a query may be anywhere.
 
-    The rank and the columns after the score are ignored: the score alone orders, see `ScoredDocuments.ranking`. A
-    million lines take about half a second and 130 MB, so the loop does as little as possible per line.
+    The rank and the tag, of any number of words, are ignored: the score alone orders, see `ScoredDocuments.ranking`. A
+    line is refused if it can also be read with white space in an id. A million lines take about half a second and 130
+    MB, so the loop does as little as possible per line.
     """
     by_query: dict[bytes, tuple[list[bytes], list[float]]] = {}
     current = None
@@ -55,14 +57,16 @@ def read_run(path: Path) -> dict[str, ScoredDocuments[bytes]]:
     for first, lines in read_blocks(path):
         for at, line in enumerate(lines):
             try:
-                query, _, document, _, score, _ = line.split(None, 5)
+                query, _, document, rank, score, _ = line.split()
                 scored = float(score)
             except ValueError:
                 if not line.strip():
                     continue
-                raise _fault_of_run(path, first + at, line) from None
-            if b"_" in score:  # Python reads 1_0 as 10
-                raise _fault_of_run(path, first + at, line)
+                query, _, document, _, score = _read_result(path, first + at, line)
+                scored = float(score)
+            else:
+                if b"_" in score or not rank.isdigit():
+                    _read_result(path, first + at, line)
             if query != current:
                 documents, scores = by_query.setdefault(query, ([], []))
                 current = query
@@ -76,19 +80,15 @@ def read_run(path: Path) -> dict[str, ScoredDocuments[bytes]]:
     }
 
 
-def read_tags(path: Path) -> tuple[tuple[str, ...], int]:
-    """Return the distinct tags of a run (the sixth column) in order of occurrence, and the number of longer lines.
+def read_tags(path: Path) -> tuple[str, ...]:
+    """Return the distinct tags of a run (what follows the score) in order of occurrence.
 
-    trec_eval skips the columns after the tag. If an id has white space, its rank column is read as its score. A tag is
-    only displayed, so invalid UTF-8 and NUL become U+FFFD.
+    A tag is only displayed, so invalid UTF-8 and NUL become U+FFFD.
     """
     tags: dict[bytes, None] = {}
-    longer = 0
     for _, lines in read_blocks(path):
-        columns = [fields for line in lines if (fields := line.split(None, 6))]
-        tags.update(dict.fromkeys(fields[5] for fields in columns))
-        longer += sum(len(fields) > 6 for fields in columns)
-    return tuple(tag.decode(errors="replace").replace("\0", "\ufffd") for tag in tags), longer
+        tags.update(dict.fromkeys(fields[5].rstrip() for line in lines if (fields := line.split(None, 5))))
+    return tuple(tag.decode(errors="replace").replace("\0", "\ufffd") for tag in tags)
 
 
 def build_repeat_error(path: Path, query: str) -> FileFormatError:
@@ -143,11 +143,36 @@ def _key(path: Path, query: bytes) -> str:
     return decode_chunk(query, location=f"{path.name} has the query {_quote(query)}, which")
 
 
-def _fault_of_run(path: Path, number: int, line: bytes) -> FileFormatError:
-    columns = line.split(None, 5)
+def _read_result(path: Path, number: int, line: bytes) -> list[bytes]:
+    """Return the first five columns of a result. Raises FileFormatError for an invalid or ambiguous line.
+
+    White space in an id moves rank and score to the right, where words of the tag may look like them. So a line whose
+    later columns can be rank and score is refused.
+    """
+    columns = line.split()
     if len(columns) < 6:
-        return _fault(path, number, f"has {len(columns)} columns: qid, Q0, docno, rank, score and a tag are expected")
-    return _fault(path, number, f"has the score {_quote(columns[4])}, which is not a number")
+        raise _fault(path, number, f"has {len(columns)} columns: qid, Q0, docno, rank, score and a tag are expected")
+    end = len(columns) - 1 if INTEGER.fullmatch(columns[3]) else len(columns)  # by which a reading must have its score
+    for column in range(5, end):
+        if INTEGER.fullmatch(columns[column - 1]) and _is_number(columns[column]):
+            id = _quote(b" ".join(columns[2 : column - 1]))
+            raise _fault(
+                path,
+                number,
+                f"can be read as a result for the document {id}: columns end at white space, so write ids without it, "
+                "and the tag as one word",
+            )
+    if not _is_number(columns[4]):
+        raise _fault(path, number, f"has the score {_quote(columns[4])}, which is not a number")
+    return columns[:5]
+
+
+def _is_number(column: bytes) -> bool:
+    try:
+        float(column)
+    except ValueError:
+        return False
+    return b"_" not in column  # Python reads 1_0 as 10
 
 
 def _quote(column: bytes) -> str:
@@ -236,9 +261,10 @@ def _read_blocks(path: Path) -> Iterator[tuple[str, Topic]]:
 def _build_topic(*, attributes: str, inside: str) -> Topic:
     fields: dict[str, str] = {}
     if number := NUMBER.search(attributes):
-        fields["num"] = _clean(number[1])
+        fields["num"] = _clean_number(number[1])
     for name, written in FIELD.findall(inside):
-        fields.setdefault(FULL_NAMES.get(name.lower(), name.lower()), _clean(written))
+        name = FULL_NAMES.get(name.lower(), name.lower())
+        fields.setdefault(name, _clean_number(written) if name == "num" else _clean(written))
     return Topic(
         key=fields.get("num", ""),
         text=next((fields[name] for name in TEXT if fields.get(name)), ""),
@@ -249,5 +275,14 @@ def _build_topic(*, attributes: str, inside: str) -> Topic:
 
 def _clean(written: str) -> str:
     """Return a field on one line, without the label that TREC writes before some fields, and with entities decoded."""
+    return " ".join(_decode(written).split())
+
+
+def _clean_number(written: str) -> str:
+    """Return the number of a topic without the white space that separates columns; other white space is its own."""
+    return _decode(written).strip(SPACE)
+
+
+def _decode(written: str) -> str:
     label = LABEL.match(written)
-    return " ".join(unescape(written[label.end() :] if label else written).split())
+    return unescape(written[label.end() :] if label else written)

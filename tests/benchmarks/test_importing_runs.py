@@ -206,10 +206,14 @@ def test_command_reports_the_problem(dataset, run_file):
         call_command("import_run", "absent.run", dataset="questions")
 
 
-def test_white_space_in_an_id_is_reported(dataset, tmp_path):
-    path = write(tmp_path / "a.run", "q1 Q0 a b 1 0.9 x\nq1 Q0 c 2 0.8 x\n")
-    (told,) = [note for note in read_for(dataset.versions.get(), path)[1].list_notes() if "columns" in note]
-    assert told.startswith("Lines of a.run with more than six columns, of which only six are read: 1. ")
+def test_white_space_is_refused_in_ids_alone(dataset, tmp_path):
+    version = dataset.versions.get()
+    with pytest.raises(BenchbenchError, match=r"a\.run, line 1, can be read as a result for the document 'a b'"):
+        read_for(version, write(tmp_path / "a.run", "q1 Q0 a b 1 0.9 x\nq1 Q0 c 2 0.8 x\n"))
+    tagged = read_for(version, write(tmp_path / "b.run", "q1 Q0 a 1 0.9 my tag\nq1 Q0 c 2 0.8 my tag\n"))[1]
+    plain = read_for(version, write(tmp_path / "c.run", "q1 Q0 a 1 0.9 tag\nq1 Q0 c 2 0.8 tag\n"))[1]
+    assert [note.replace("b.run", "c.run") for note in tagged.list_notes()] == list(plain.list_notes())
+    assert tagged.tags == ("my tag",)
 
 
 def test_a_preview_counts_and_keeps_nothing(dataset, run_file):

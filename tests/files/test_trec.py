@@ -46,6 +46,17 @@ XML = """<?xml version="1.0"?>
         (read_run, "q1 Q0 d1 1 .5 t\nq1 Q0 d2 2 high t", "line 2, has the score 'high', which is not a number"),
         (read_run, "q1 Q0 d1 1 nan t", "query 'q1', has a score that is not a number"),
         (read_run, "q1 Q0 d1 1 1_0 t", "line 1, has the score '1_0'"),
+        (
+            read_run,
+            "q1 Q0 my doc 1 0.5 tag",
+            r"line 1, can be read as a result for the document 'my doc': columns end at ",
+        ),
+        (read_run, "q1 Q0 d1 1 1 t\nq1 Q0 my 2 1 0.5 t", "line 2, can be read as a result for the document 'my 2'"),
+        (read_run, "q1 Q0 my doc 1 0.5", "can be read as a result for the document 'my doc'"),
+        (read_run, "q 1 Q0 d1 1 0.5 tag", "can be read as a result for the document 'Q0 d1'"),
+        (read_run, "q 1 Q0 5 1 0.5 tag", "can be read as a result for the document 'Q0 5'"),
+        (read_run, "q1 Q0 a b c 3 -1e-3 two words", "can be read as a result for the document 'a b c'"),
+        (read_run, "q1 Q0 a\tb 3 1 t", r"can be read as a result for the document 'a b'"),
         (read_run, b"q\xff Q0 d 1 1 t", r"has the query 'q\\ufffd', which is not UTF-8"),
         (read_run, "", "contains no results"),
         (read_topics, "1 no tab", r"file\.txt, line 1, has no tab"),
@@ -76,6 +87,13 @@ class TestRun:
             "q1": ([b"d1", "ü".encode()], [0.5, -float("inf")]),
             "q2": ([b"d1"], [0.001]),
         }
+
+    @pytest.mark.parametrize("tag", ["my tag", "bm25 k1=.9 b=.4", "run 1", "7", "2.5 3"])
+    @pytest.mark.parametrize("rank", ["1", "-1", "0", "x", "-"])
+    def test_tags_have_any_words_and_ranks_any_text(self, written, rank, tag):
+        path = written(f"q1 Q0 d1 {rank} 0.5 {tag}\n")
+        assert read_run(path)["q1"].documents == [b"d1"]
+        assert read_run_file(path, {"q1"}).tags == (tag,)
 
     def test_ids_of_any_bytes_rank_but_text_requires_utf8(self, written):
         ranked = read_run(written(b"q1 Q0 d\xff 1 1 t\nq1 Q0 d 1 1 t"))["q1"].rank()

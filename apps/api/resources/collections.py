@@ -8,7 +8,7 @@ from rest_framework import serializers
 from rest_framework.exceptions import NotFound
 
 from apps.api.answers import TIMES, Answer, ModelAnswer, build_page
-from apps.api.fields import Flag, Int, PageQuery, StrictSerializer, Text
+from apps.api.fields import Flag, Int, Key, PageQuery, StrictSerializer, Text
 from apps.api.parsers import CorpusParser
 from apps.api.resource import Resource, delete, get, patch, post
 from apps.collections import importing
@@ -65,7 +65,7 @@ CollectionPage = build_page("collections", CollectionAnswer)
 class NewSection(StrictSerializer):
     """A section of a document's text that judgments may refer to."""
 
-    section_id = Text(max_length=SECTION_ID_LENGTH, trim_whitespace=False, help_text="Local to the document.")
+    section_id = Key(max_length=SECTION_ID_LENGTH, help_text="Local to the document.")
     heading = Text(default="", allow_blank=True, trim_whitespace=False)
     level = Int(default=1, min_value=1, max_value=100)
     start = Int(min_value=0, max_value=MOST_CHARACTERS, help_text="First character in the document's text.")
@@ -75,7 +75,7 @@ class NewSection(StrictSerializer):
 class NewDocument(StrictSerializer):
     """A document to import."""
 
-    external_id = Text(max_length=LIMITS["external_id"], trim_whitespace=False, help_text="One in the collection.")
+    external_id = Key(max_length=LIMITS["external_id"], help_text="One in the collection.")
     text = Text(allow_blank=True, trim_whitespace=False)
     title = Text(default="", allow_blank=True, trim_whitespace=False)
     uri = Text(default="", allow_blank=True, trim_whitespace=False, max_length=URI_BYTES)
@@ -117,7 +117,7 @@ class ImportAnswer(Answer):
 class DocumentQuery(PageQuery):
     """Query parameters for listing documents."""
 
-    external_id = Text(required=False, trim_whitespace=False, max_length=LIMITS["external_id"])
+    external_id = Key(required=False, max_length=LIMITS["external_id"])
 
 
 class DocumentSummary(ModelAnswer):

@@ -68,7 +68,6 @@ class RunReportAnswer(Answer):
 
     class Meta:
         dataclass = RunReport
-        exclude = ["longer"]
 
 
 class ImportedRunAnswer(Answer):

@@ -9,7 +9,7 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from apps.api.answers import Answer, ModelAnswer, build_page, present
-from apps.api.fields import Int, StrictSerializer, Text
+from apps.api.fields import Int, Key, StrictSerializer, Text
 from apps.api.resource import delete, find_visible, get, post, put
 from apps.api.resources.datasets import DatasetPart, StateQuery
 from apps.datasets import records
@@ -53,7 +53,7 @@ class GradeChange(StrictSerializer):
 
     relevance_grade = Int(source="grade", **GRADE, help_text="Above 0 is relevant, 0 judged not relevant.")
     section_refs = serializers.ListField(
-        child=Text(max_length=records.REFERENCE_LENGTH),
+        child=Key(max_length=records.REFERENCE_LENGTH),
         allow_null=True,
         default=None,
         help_text="Ids of sections of the document.",
@@ -72,7 +72,7 @@ class NewJudgment(GradeChange):
 class JudgmentChange(NewJudgment):
     """A grade for a document and a query; a null grade removes the judgment."""
 
-    query_key = Text(max_length=records.LENGTHS["key"], trim_whitespace=False)
+    query_key = Key(max_length=records.LENGTHS["key"])
     relevance_grade = Int(source="grade", **GRADE, allow_null=True, help_text="null: remove the judgment.")
 
 
@@ -106,7 +106,7 @@ class JudgmentAnswer(ModelAnswer):
 class JudgmentsQuery(StateQuery):
     """Query parameters for listing judgments."""
 
-    query_key = Text(required=False, trim_whitespace=False)
+    query_key = Key(required=False)
 
 
 JudgmentPage = build_page("judgments", JudgmentAnswer)

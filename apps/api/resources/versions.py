@@ -10,7 +10,7 @@ from rest_framework.exceptions import NotFound
 from rest_framework.response import Response
 
 from apps.api.answers import Answer, ModelAnswer, answer_page, build_page
-from apps.api.fields import Int, Number, PageQuery, StrictSerializer, Text
+from apps.api.fields import Int, Key, Number, PageQuery, StrictSerializer, Text
 from apps.api.resource import delete, get, patch, post
 from apps.api.resources.datasets import DatasetPart, StateQuery
 from apps.api.resources.judgments import JudgmentAnswer
@@ -28,7 +28,7 @@ BLANK: dict[str, Any] = {"required": False, "allow_blank": True}
 class QueriesQuery(StateQuery):
     """Query parameters for listing queries."""
 
-    query_key = Text(required=False, trim_whitespace=False)
+    query_key = Key(required=False)
 
 
 class QueryChange(StrictSerializer):
@@ -51,7 +51,7 @@ class QueryChange(StrictSerializer):
 class NewQuery(QueryChange):
     """A new query."""
 
-    query_key = Text(source="key", max_length=LENGTHS["key"])
+    query_key = Key(source="key", max_length=LENGTHS["key"])
     query_text = Text(source="text", max_length=LENGTHS["text"])
 
 

@@ -35,8 +35,8 @@ class RunReport:
     `queries` are those of the version, `answered` those with ranked documents in the file. Of the others, `missing`
     are judged and count as 0, as in trec_eval -c. `unjudged` queries of the version have no judgment. `unknown`
     queries of the file are not in the version; `first_unknown` names some. `tied` queries have equal scores ordered by
-    document id. `results` counts ranked documents, `documents` the distinct ones. `longer` lines of a TREC run have
-    more than six columns. `unjudged_documents` are in no judgment of the version; `first_unjudged` names some.
+    document id. `results` counts ranked documents, `documents` the distinct ones. `unjudged_documents`
+    are in no judgment of the version; `first_unjudged` names some.
     """
 
     file: str
@@ -55,7 +55,6 @@ class RunReport:
         int, "Distinct documents that no judgment of the version names; they count as not relevant."
     ]
     first_unjudged: tuple[str, ...]
-    longer: int = 0
 
     @property
     def sentence(self) -> str:
@@ -92,11 +91,6 @@ class RunReport:
             )
         if self.tied:
             yield f"Queries in which documents have equal scores, ordered by id, descending: {self.tied:,}."
-        if self.longer:
-            yield (
-                f"Lines of {self.file} with more than six columns, of which only six are read: {self.longer:,}. "
-                "Remove white space from ids: it shifts the score to a wrong column."
-            )
         if len(self.tags) > 1:
             yield f"{self.file} has {len(self.tags):,} tags ({', '.join(self.tags[:5])}): it is imported as one run."
 
@@ -145,7 +139,6 @@ def read_for(
         tied=run_file.tied,
         unjudged_documents=len(unjudged),
         first_unjudged=tuple(unjudged[:MAX_LISTED]),
-        longer=run_file.longer,
     )
     return run_file, report
 

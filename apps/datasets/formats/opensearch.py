@@ -60,8 +60,7 @@ def read_judgment_list(path: Path, *, grade_factor: int = 1) -> DatasetRecord:
     """
     stored, ratings = _read_stored(path), Ratings(path, grade_factor)
     for number, judged in enumerate(stored.judged):
-        text = judged.query.strip()
-        key = ratings.add_query("", build_text_key(text), text=text)
+        key = ratings.add_query("", build_text_key(judged.query), text=judged.query)
         for position, rated in enumerate(judged.ratings):
             location = f"{path.name}, judgmentRatings[{number}].ratings[{position}],"
             ratings.add_rating(location, key, rated.id, rated.rating)
@@ -88,8 +87,7 @@ def read_query_set(path: Path) -> DatasetRecord:
     else:
         entries = [(line, read_as(_Entry, value, prefix=f"{line} ")) for line, value in read_objects(path)]
     for location, entry in entries:
-        text = entry.text.strip()
-        ratings.add_query(location, build_text_key(text), text=text, expected_answer=entry.answer.strip())
+        ratings.add_query(location, build_text_key(entry.text), text=entry.text, expected_answer=entry.answer.strip())
     return ratings.build("opensearch-queries", name=stored.name, description=stored.description)
 
 

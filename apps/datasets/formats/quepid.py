@@ -31,7 +31,7 @@ def read_snapshot_ratings(path: Path, *, grade_factor: int = 1) -> DatasetRecord
     for number, query in enumerate(snapshot.queries):
         metadata = {"quepid_query_id": query.query_id, "information_need": query.information_need}
         facts = {name: fact for name, fact in metadata.items() if fact}
-        ratings.add_query("", query.key, text=query.text.strip(), notes=query.notes, metadata=facts)
+        ratings.add_query("", query.key, text=query.text, notes=query.notes, metadata=facts)
         for document, rating in query.ratings.items():
             if rating is not None:
                 ratings.add_rating(f"{path.name}, queries[{number}],", query.key, document, rating)

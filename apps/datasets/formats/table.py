@@ -57,7 +57,7 @@ def read_table_of_judgments(
     for location, row in rows:
         _refuse_unknown(location, row, allowed_columns)
         cells = {name: row.get(column) for name, column in column_by_field.items()}
-        key = _parse_text(location, "query_key", cells.get("query_key"))
+        key = _parse_id(location, "query_key", cells.get("query_key"))
         if not key:
             raise DatasetError(f"{location} has no query_key.", field="query_key")
         query = queries.setdefault(key, _Query(location))
@@ -148,7 +148,7 @@ def _parse_doc_ref(location: str, cells: Mapping[str, Any]) -> Any:
     if isinstance(doc_ref, str):
         doc_ref = {"uri": doc_ref} if doc_ref.strip() else None
     doc_ref = drop_nulls(doc_ref)
-    key_texts = {name: text for name in DOC_REF_KEYS if (text := _parse_text(location, name, cells.get(name)))}
+    key_texts = {name: text for name in DOC_REF_KEYS if (text := _parse_id(location, name, cells.get(name)))}
     if doc_ref is None or not key_texts:
         return key_texts if doc_ref is None else doc_ref
     if not isinstance(doc_ref, dict):
@@ -166,13 +166,18 @@ def _grade(location: str, value: Any) -> int:
 
 def _parse_text(location: str, name: str, value: Any) -> str:
     """Return a cell as text without surrounding spaces; an integer as its digits, null as ""."""
+    return _parse_id(location, name, value).strip()
+
+
+def _parse_id(location: str, name: str, value: Any) -> str:
+    """Return a cell as it is, an integer as its digits; "" for null and for white space alone."""
     if value is None:
         return ""
     if type(value) is int:
         return str(value)
     if not isinstance(value, str):
         raise DatasetError(f"{location} {name} must be a string, not {kind(value)}.", field=name)
-    return value.strip()
+    return value if value.strip() else ""
 
 
 def _parse_weight(location: str, name: str, value: Any) -> str:

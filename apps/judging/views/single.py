@@ -38,6 +38,7 @@ class ReferenceForm(PageForm):
     key = forms.ChoiceField(label="Document by", choices=[(key, key.replace("_", " ")) for key in DOC_REF_KEYS])
     reference = forms.CharField(
         label="Reference",
+        strip=False,
         help_text="The reference by which mappings find the document in a collection.",
     )
     without_document = forms.BooleanField(
@@ -48,7 +49,7 @@ class ReferenceForm(PageForm):
     @property
     def doc_ref(self) -> Reference:
         """The reference, as judgments hold it."""
-        return {self.cleaned_data["key"]: self.cleaned_data["reference"].strip()}
+        return {self.cleaned_data["key"]: self.cleaned_data["reference"]}
 
 
 @dataclass(frozen=True, kw_only=True)
