@@ -4,7 +4,6 @@ import contextlib
 import functools
 import gc
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -22,9 +21,12 @@ from django.db import connection, transaction
 from django.template import Context
 from django.template.base import FilterExpression, VariableDoesNotExist
 from django.test import TransactionTestCase
+from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 from benchbench import embedded
+from tests.ports import find_free_port
+from tests.shuffling import shuffle_rows
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # a test that would fetch a model fails at once
 
@@ -39,8 +41,12 @@ def pytest_configure(config: pytest.Config) -> None:
         embedded.ensure()
     # The limit of a transaction of the code stays on that of the test, in which a busy machine may import for minutes.
     settings.BENCHBENCH_IDLE_TRANSACTION_SECONDS = 600
-    hypothesis_settings.register_profile("unhurried", deadline=None)  # how busy the machine is decides nothing
-    hypothesis_settings.load_profile("unhurried")
+    # Neither how busy the machine is nor what is drawn decides whether a test passes; `make fuzz` draws other inputs.
+    exact = {"deadline": None, "derandomize": True, "suppress_health_check": [HealthCheck.too_slow]}
+    hypothesis_settings.register_profile("exact", **exact)
+    hypothesis_settings.load_profile("exact")
+    if config.getoption("random_order_enabled"):
+        shuffle_rows()
     TransactionTestCase._fixture_teardown = lambda case: empty_tables()
 
 
@@ -188,9 +194,7 @@ def starting(processes: list["subprocess.Popen[bytes]"]) -> Any:
 
 def serving(manage: Any, *options: str, **more: str) -> str:
     """Serve a site by daphne, as in production; return its address."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = find_free_port()
     daphne = ("-m", "daphne", "-v", "0", "-b", "127.0.0.1", "-p", str(port), *options)
     server = manage(*daphne, "benchbench.asgi:application", **more)
     address = f"http://127.0.0.1:{port}"

@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -21,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.algorithms import RSAAlgorithm
 
 from benchbench.settings import BASE_DIR
+from tests.ports import find_free_port
 
 CLIENT, SECRET = "benchbench", "of the test"
 # Makes the tables and users of a site, and serves it.
@@ -109,9 +109,7 @@ class Provider:
 @contextmanager
 def serve_site(provider: Provider, users: list[dict[str, Any]], **more: str) -> Iterator[str]:
     """Serve a site on the database beside that of the tests; return its address."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    address = f"127.0.0.1:{find_free_port()}"
     environment = {
         "DJANGO_SETTINGS_MODULE": "tests.settings",
         "BENCHBENCH_OIDC_ISSUER": provider.issuer,

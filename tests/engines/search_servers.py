@@ -8,7 +8,6 @@ import json
 import os
 import platform
 import shutil
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -23,6 +22,7 @@ import requests
 import yaml
 
 from apps.retrieval.encoders.registry import KeywordEncoder
+from tests.ports import find_free_port
 
 SECONDS = 120
 TYPESENSE_KEY = "not-a-secret"
@@ -46,12 +46,6 @@ def miss(sentence: str) -> NoReturn:
     if os.environ.get("BENCHBENCH_REQUIRE_ENGINES") == "1":
         pytest.fail(sentence)
     pytest.skip(sentence)
-
-
-def find_free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 def find_script(name: str) -> str:

@@ -15,6 +15,7 @@ import yaml
 
 from tests.admin.conftest import make_staff  # noqa: F401 (a fixture)
 from tests.client.conftest import ada, token  # noqa: F401 (fixtures)
+from tests.ports import find_free_port
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 TEMPLATE = (CHECKOUT / "proxy" / "site.conf.template").read_text(encoding="utf-8")
@@ -69,9 +70,7 @@ def proxy(tmp_path: Path, processes: list["subprocess.Popen[bytes]"]) -> Callabl
         pytest.skip(sentence)
 
     def start(*sites: str, body_seconds: int = SECONDS, **more: str) -> str:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        port = find_free_port()
         servers = "".join(f"server {site.removeprefix('http://')};" for site in sites)
         configuration = f"upstream sites {{ {servers} }}\n" + filled_in(SITE="sites", **more)
         for ours, tests in (

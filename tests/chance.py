@@ -1,0 +1,61 @@
+"""Bounds of figures that chance decides, each from 1,000 repetitions of what a test computes.
+
+A test that compares such a figure states its bounds here and calls `check_chance`. To measure one, repeat its test with
+`--count 1000` and BENCHBENCH_CHANCE=FILE, which collects the figures; `describe_chance` then gives the line to write.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+LEAST_DEVIATIONS = 6.0  # of a bound from the mean: of a thousand million runs one fails, if they vary normally
+
+
+class Chance(NamedTuple):
+    """The figures of 1,000 repetitions, and the bounds within which a test accepts one."""
+
+    least: float
+    mean: float
+    deviation: float
+    greatest: float
+    low: float
+    high: float
+
+
+MEASURED = {
+    "nearest by signs, hnsw": Chance(0.34, 0.359, 0.0086, 0.385, 0.3, 0.5),
+    "nearest by signs, ivfflat": Chance(0.3375, 0.3585, 0.0086, 0.3825, 0.3, 0.5),
+    "nearest of five": Chance(0.25, 0.25, 0, 0.25, 0.25, 0.25),
+    "nearest in one list of ten": Chance(0.255, 0.3382, 0.0259, 0.4, 0.1, 0.9),
+    "nearest by scanning on": Chance(0.9875, 0.9902, 0.0023, 0.9975, 0.7, 1),
+    "queries that gave up at once": Chance(11, 14.52, 1.1617, 16, 1, 20),
+}
+
+
+def check_chance(name: str, value: float) -> None:
+    """Fail if a figure lies outside its bounds in MEASURED."""
+    if file := os.environ.get("BENCHBENCH_CHANCE"):
+        with Path(file).open("a") as lines:
+            print(name, value, sep="\t", file=lines)
+    bounds = MEASURED[name]
+    assert bounds.low <= value <= bounds.high, f"{name}: {value} is not from {bounds.low} to {bounds.high}"
+
+
+def describe_chance(file: Path) -> str:
+    """Return what a file collected, a line for each figure."""
+    found: dict[str, list[float]] = {}
+    for line in file.read_text().splitlines():
+        name, _, value = line.rpartition("\t")
+        found.setdefault(name, []).append(float(value))
+    return "\n".join(
+        f'"{name}": Chance({min(values):g}, {np.mean(values):.4g}, {np.std(values):.4f}, {max(values):g}, …),'
+        f"  # {len(values)} repetitions"
+        for name, values in found.items()
+    )
+
+
+if __name__ == "__main__":
+    print(describe_chance(Path(sys.argv[1])))
