@@ -173,7 +173,7 @@ def test_leftovers_of_a_crash_do_not_prevent_startup(here):
     user.leave()
 
 
-def test_forked_child_neither_stops_nor_loses_the_services(here):
+def test_forked_child_neither_stops_nor_loses_the_services(here, tmp_path):
     fork = """
 import os, time
 from benchbench import embedded
@@ -183,16 +183,20 @@ if os.fork() == 0:
 os.wait()
 if os.fork() == 0:
     os.close(0), os.close(1), os.close(2)
-    time.sleep(1.5)
+    while os.path.exists(STAYS):
+        time.sleep(0.02)
     os._exit(0)
 print("ready", flush=True)
 input()
 """
-    parent = User(here, fork).ready()
+    stays = tmp_path / "stays"
+    stays.touch()
+    parent = User(here, fork.replace("STAYS", repr(str(stays)))).ready()
     servers = server_ids(here)
     parent.kill()
     time.sleep(0.5)
     assert server_ids(here) == servers, "the second child still uses them"
+    stays.unlink()
     wait_for(lambda: not running(here))
 
 

@@ -59,7 +59,7 @@ def test_twenty_clients_at_once_lose_nothing(serve, manage, token, library, tmp_
             once_it_may_be(lambda: client.resolve(shared))
             benchmark = client.create_benchmark(f"own {number}", mapping, MATRIX)
             started = once_it_may_be(lambda: client.start(benchmark))
-            assert client.wait(started, timeout=120)["status"] == "completed"
+            assert client.wait(started, timeout=600)["status"] == "completed"
             recall = [run["metrics_flat"]["recall@10"] for run in client.results(benchmark)["runs"]]
             assert recall == pytest.approx([8 / 9, 7 / 18])
             return shared["dataset_id"], shared["id"]

@@ -1,3 +1,4 @@
+import threading
 import time
 from typing import Any
 
@@ -87,10 +88,11 @@ class TestTelling:
 
     @in_loop
     async def test_hints_are_coalesced(self, handler, staff, monkeypatch):
-        operation = await begin(staff)
+        operation, all_sent = await begin(staff), threading.Event()
         event = handler.build_event
 
         def slow(operation: Operation) -> Any:
+            all_sent.wait(60)
             time.sleep(0.2)
             return event(operation)
 
@@ -98,7 +100,9 @@ class TestTelling:
             monkeypatch.setattr(handler, "build_event", slow)
             for _ in range(20):
                 await events._send({"type": events.HINT, "operation": str(operation.pk)})
-            assert 0 < len(await read_all(watcher, 1)) < 20
+            all_sent.set()
+            first = await watcher.receive_json_from(timeout=60)
+            assert len([first, *await read_all(watcher, 1)]) < 20
 
     @in_loop
     async def test_socket_answers_pings_and_rejects_other_messages(self, handler, staff):

@@ -23,7 +23,7 @@ from tests.sessions import elsewhere, until_waited_for
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def make_straggler(seconds: float = 11, **payload: Any) -> Batch:
+def make_straggler(seconds: float = 100, **payload: Any) -> Batch:
     """Return a batch that a worker began so long ago; the other one of its operation was done in no time."""
     django_rq.get_queue("default").empty()
     operation = start_adding({"number": 1}, {"number": 2, MAY_RUN_TWICE: True} | payload)
@@ -61,7 +61,7 @@ def test_backup_that_commits_first_wins_and_the_other_stops(handler):
     assert lease._renew() is True  # it must end soon
     lease.__exit__()  # or its deadline stays with this process
     won = Batch.objects.get(pk=late.pk)
-    assert won.finished_at - won.started_at < timedelta(seconds=10)  # of the backup
+    assert won.finished_at - won.started_at < timedelta(seconds=90)  # of the backup
     assert_done_once(late, won.backup_owner, handler)
 
 
@@ -99,13 +99,13 @@ def test_of_two_commits_at_once_the_second_stores_nothing(handler, first):
 @pytest.mark.parametrize(
     "change",
     [
-        {"seconds": 9},
+        {"seconds": 0},
         {MAY_RUN_TWICE: False},
         {"row": {"backup_owner": "another"}},
         {"row": {"waits_for": "the host"}},
         {"row": {"lease_until": Now() - timedelta(seconds=1)}},
         {"others": {"state": "pending", "attempts": 9}},
-        {"others": {"started_at": F("finished_at") - timedelta(seconds=4)}},
+        {"others": {"started_at": F("finished_at") - timedelta(seconds=60)}},
         {"factor": 0},
     ],
     ids=str,
