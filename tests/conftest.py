@@ -6,7 +6,6 @@ import gc
 import os
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -27,12 +26,12 @@ from hypothesis import settings as hypothesis_settings
 from benchbench import embedded
 from tests.ports import find_free_port
 from tests.shuffling import shuffle_rows
+from tests.waiting import until
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # a test that would fetch a model fails at once
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 TEMPLATES = CHECKOUT / "templates"
-SERVER_SECONDS = 120
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -198,13 +197,15 @@ def serving(manage: Any, *options: str, **more: str) -> str:
     daphne = ("-m", "daphne", "-v", "0", "-b", "127.0.0.1", "-p", str(port), *options)
     server = manage(*daphne, "benchbench.asgi:application", **more)
     address = f"http://127.0.0.1:{port}"
-    deadline = time.monotonic() + SERVER_SECONDS
-    while True:
-        with contextlib.suppress(OSError), urllib.request.urlopen(f"{address}/admin/login/", timeout=30):
-            return address
+
+    def answers() -> bool:
         assert server.poll() is None, "the server ended"
-        assert time.monotonic() < deadline, f"the server did not answer within {SERVER_SECONDS} s"
-        time.sleep(0.1)
+        with contextlib.suppress(OSError), urllib.request.urlopen(f"{address}/admin/login/", timeout=30):
+            return True
+        return False
+
+    until(answers, "an answer of the server")
+    return address
 
 
 @pytest.fixture

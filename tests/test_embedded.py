@@ -15,6 +15,7 @@ import redis
 
 from benchbench import embedded
 from benchbench.embedded import locks
+from tests.waiting import until
 
 pytestmark = pytest.mark.thorough
 
@@ -35,7 +36,7 @@ def here(data, monkeypatch):
     """That folder as this process's own, free of users before and after."""
     monkeypatch.setenv("BENCHBENCH_DATA_DIR", str(data))
     yield data
-    wait_for(lambda: not running(data))
+    until(lambda: not running(data))
 
 
 def python(*arguments, data, **environment):
@@ -66,13 +67,6 @@ class User:
     def kill(self):
         self.process.kill()
         self.process.communicate(timeout=120)
-
-
-def wait_for(condition, *, seconds=120):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def running(data):
@@ -118,7 +112,7 @@ def test_processes_share_services_and_the_last_stops_them(here):
     time.sleep(0.5)
     assert server_ids(here) == servers
     second.leave()
-    wait_for(lambda: not running(here))
+    until(lambda: not running(here))
 
 
 def test_killed_service_restarts_while_in_use(here):
@@ -133,9 +127,9 @@ def test_killed_service_restarts_while_in_use(here):
         except (redis.RedisError, psycopg.OperationalError, FileNotFoundError):
             return False
 
-    wait_for(answers_again)
+    until(answers_again)
     user.leave()
-    wait_for(lambda: not running(here))
+    until(lambda: not running(here))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
@@ -143,7 +137,7 @@ def test_the_services_stop_however_the_last_process_dies(here, number):
     user = User(here).ready()
     user.process.send_signal(number)
     user.process.communicate(timeout=120)
-    wait_for(lambda: not running(here))
+    until(lambda: not running(here))
 
 
 def test_killed_servers_are_started_again_with_their_data(here):
@@ -161,7 +155,7 @@ def test_killed_servers_are_started_again_with_their_data(here):
 def test_leftovers_of_a_crash_do_not_prevent_startup(here):
     """As after a reboot, or in a restarted container: the files name processes that are somebody else's by now."""
     User(here).ready().leave()
-    wait_for(lambda: not running(here))
+    until(lambda: not running(here))
     folder = Path(dj_database_url.parse(embedded.find_places().database_url())["OPTIONS"]["host"])
     cluster = here / "postgres" / "cluster"
     for file in (cluster / "postmaster.pid", folder / ".s.PGSQL.5432.lock"):
@@ -197,7 +191,7 @@ input()
     time.sleep(0.5)
     assert server_ids(here) == servers, "the second child still uses them"
     stays.unlink()
-    wait_for(lambda: not running(here))
+    until(lambda: not running(here))
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="The keeper is found through /proc, which is Linux's.")
@@ -213,7 +207,7 @@ def test_a_killed_keeper_is_replaced(here):
     user.leave()
     assert running(here), "nobody is left to stop them"
     User(here).ready().leave()
-    wait_for(lambda: not running(here))
+    until(lambda: not running(here))
 
 
 def is_keeper_of(data, process):
@@ -278,7 +272,7 @@ print("ready", flush=True); input()
 def test_failed_server_start_shows_the_log_tail(tmp_path, monkeypatch):
     monkeypatch.setenv("BENCHBENCH_DATA_DIR", str(tmp_path))
     User(tmp_path).ready().leave()
-    wait_for(lambda: not running(tmp_path))
+    until(lambda: not running(tmp_path))
     with (tmp_path / "postgres" / "cluster" / "postgresql.conf").open("a") as configuration:
         configuration.write("shared_buffer = 1\n")
     _, error = python("manage.py", "migrate", data=tmp_path).communicate(timeout=120)

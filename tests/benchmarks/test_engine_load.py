@@ -31,9 +31,7 @@ def test_an_open_loop_counts_the_waiting(shop_library, shop, monkeypatch):
     assert "p99" not in loop["latency_ms"], "twelve samples say nothing about it"
     moments = sorted(moment for _, moment in shop.asked[-12:])
     for place, moment in enumerate(moments[6:]):
-        assert moment - moments[5] >= 0.05 + place / 40, (
-            "each is sent when it is due, after the first loop"
-        )
+        assert moment - moments[5] >= 0.05 + place / 40, "each is sent when it is due, after the first loop"
 
 
 def test_times_of_an_open_loop_say_so(shop_library, shop, monkeypatch):

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -16,11 +15,11 @@ from apps.operations.models import Batch, Operation
 from apps.operations.working import wait
 from tests.benchmarks.conftest import make_library, run_key
 from tests.created import create_benchmark
+from tests.waiting import until
 
 pytestmark = pytest.mark.thorough
 
 QUERIES = 9  # in three batches
-SECONDS = 600  # which only a hang takes
 Worker = Callable[[], "subprocess.Popen[bytes]"]
 
 
@@ -40,13 +39,6 @@ def start_worker(process_environment: dict[str, str]) -> Iterator[Worker]:
         if worker.poll() is None:
             os.killpg(worker.pid, signal.SIGKILL)
         worker.wait()
-
-
-def until(condition: Callable[[], bool], what: str, *, every: float = 0.01) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, f"{what}: not within {SECONDS} s"
-        time.sleep(every)
 
 
 def kill_in_mid_batch(worker: "subprocess.Popen[bytes]", operation: Operation) -> Batch:

@@ -30,9 +30,9 @@ from apps.benchmarks.schedules.saving import save_schedule
 from apps.operations.queueing import QUICK
 from tests.benchmarks.conftest import make_library
 from tests.benchmarks.gated import GOOD, make_gated, search
-from tests.benchmarks.test_kill import until
 from tests.created import create_benchmark
 from tests.factories import make_schedule
+from tests.waiting import until
 
 SECRET = "correct horse battery staple"
 

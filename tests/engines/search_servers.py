@@ -11,7 +11,6 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -23,8 +22,8 @@ import yaml
 
 from apps.retrieval.encoders.registry import KeywordEncoder
 from tests.ports import find_free_port
+from tests.waiting import until
 
-SECONDS = 120
 TYPESENSE_KEY = "not-a-secret"
 KEYWORDS = "keyword:apple,pear"
 
@@ -61,11 +60,7 @@ def run_server(command: list[str], ready: str, log: Path) -> Iterator[None]:
         environment = os.environ | {"ANONYMIZED_TELEMETRY": "False"}  # of Chroma
         server = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
     try:
-        deadline = time.monotonic() + SECONDS
-        while not is_ready(ready):
-            assert server.poll() is None, log.read_text()
-            assert time.monotonic() < deadline, f"{command[0]} did not answer within {SECONDS} s: {log.read_text()}"
-            time.sleep(0.05)
+        until(lambda: is_ready(ready, server, log), f"an answer of {command[0]}, which writes to {log}")
         yield
     finally:
         server.terminate()
@@ -76,7 +71,8 @@ def run_server(command: list[str], ready: str, log: Path) -> Iterator[None]:
             server.wait()
 
 
-def is_ready(address: str) -> bool:
+def is_ready(address: str, server: "subprocess.Popen[bytes]", log: Path) -> bool:
+    assert server.poll() is None, log.read_text()
     try:
         return requests.get(address, timeout=5).ok
     except requests.RequestException:

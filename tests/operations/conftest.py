@@ -1,8 +1,6 @@
 """A kind of operation whose work is to add up numbers: what `apps.operations` does is visible in the sum."""
 
-import time
 import uuid
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,6 +12,7 @@ from apps.operations.launching import start_operation
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation
 from tests.sockets import make_watcher
+from tests.waiting import until as until
 
 
 class Adding(Handler):
@@ -51,13 +50,6 @@ def start_adding(*payloads: dict[str, Any], by: User | None = None, queue: str =
     """Start an operation on nothing, with a batch for each payload; without any, one that adds 1."""
     parts = [(payload, 1) for payload in payloads or ({"number": 1},)]
     return start_operation(Operation.Kind.RESOLVE, subject_id=uuid.uuid4(), batches=parts, by=by, queue=queue)
-
-
-def until(happened: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + 120
-    while not happened():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 @pytest.fixture

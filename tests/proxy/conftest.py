@@ -5,8 +5,8 @@ import re
 import shutil
 import socket
 import subprocess
-import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import yaml
 from tests.admin.conftest import make_staff  # noqa: F401 (a fixture)
 from tests.client.conftest import ada, token  # noqa: F401 (fixtures)
 from tests.ports import find_free_port
+from tests.waiting import until
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 TEMPLATE = (CHECKOUT / "proxy" / "site.conf.template").read_text(encoding="utf-8")
@@ -92,12 +93,10 @@ def proxy(tmp_path: Path, processes: list["subprocess.Popen[bytes]"]) -> Callabl
 
 
 def wait_for(port: int, nginx: Any, log: Path) -> None:
-    deadline = time.monotonic() + SECONDS
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-            return
-        except OSError:
-            assert nginx.poll() is None, log.read_text()
-            assert time.monotonic() < deadline, f"nginx did not answer within {SECONDS} s"
-            time.sleep(0.05)
+    def answers() -> bool:
+        assert nginx.poll() is None, log.read_text()
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            return True
+        return False
+
+    until(answers, "an answer of nginx")

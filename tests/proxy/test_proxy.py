@@ -3,7 +3,6 @@
 import json
 import re
 import socket
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
 
@@ -60,11 +59,9 @@ def test_it_says_that_the_site_does_not_answer(proxy, http):
 
 def test_stalled_senders_are_disconnected(proxy):
     address = httpx.URL(proxy(NOWHERE, body_seconds=1))
-    began = time.monotonic()
-    with socket.create_connection((address.host, address.port), timeout=180) as sender:
+    with socket.create_connection((address.host, address.port), timeout=55) as sender:  # nginx's own limit is a minute
         sender.sendall(b"POST /api/v2/benchmarks HTTP/1.1\r\nHost: bench\r\nContent-Length: 100\r\n\r\n{")
         assert sender.recv(1000)[:20] in (b"", b"HTTP/1.1 408 Request")
-    assert time.monotonic() - began < 55  # nginx's own limit is a minute
 
 
 def test_proxy_forwards_client_address_and_protocol(proxy, http):

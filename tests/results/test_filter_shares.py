@@ -79,7 +79,7 @@ class TestABenchmark:
         wide, narrow = benchmark.runs.order_by("run_order")
         assert wide.provenance["ann"]["recall"][0]["mean"] == 1
         assert narrow.status == "completed", "too few results are results, not a failure"
-        assert narrow.provenance["ann"]["recall"][0]["mean"] < 0.25
+        assert narrow.provenance["ann"]["recall"][0]["mean"] <= 2 / 10, "two are found, of ten"
         assert narrow.provenance["ann"]["notes"] == {"short": 12}
         assert narrow.provenance["ann"]["ndcg"]["cost"] > 0
 
@@ -104,7 +104,7 @@ class TestThePage:
         exact, narrow, whole = list_settings(benchmark)
         assert [cell.share for cell in narrow.cells] == SHARES
         assert [cell.recall for cell in exact.cells] == [1, 1, 1]
-        assert all(cell.recall < 0.5 and cell.short == 12 and cell.pair.difference < 0 for cell in narrow.cells)
+        assert all(cell.recall <= 2 / 8 and cell.short == 12 and cell.pair.difference < 0 for cell in narrow.cells)
         assert {cell.choice for cell in whole.cells} == {"compare all admitted"}
         page = admin_client.get(reverse("admin:benchmark_filters", args=[benchmark.pk])).content.decode()
         assert "12 queries found too few" in page
