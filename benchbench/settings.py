@@ -18,8 +18,10 @@ from benchbench.logs import build_logging
 from benchbench.site.presets import (  # noqa: F401  (settings as they are)
     CONTENT_SECURITY_POLICY,
     FILE_UPLOAD_HANDLERS,
+    FORM_RENDERER,
     SINGLE_SIGN_ON_APPS,
     SPECTACULAR_SETTINGS,
+    TEMPLATES,
     UNFOLD,
     build_provider,
 )
@@ -79,6 +81,7 @@ INSTALLED_APPS = [
     "daphne",
     "benchbench.site.shell.ShellConfig",
     "django.contrib.admin",
+    "django.forms",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -122,20 +125,6 @@ MIDDLEWARE = [
 ]
 ROOT_URLCONF = "benchbench.urls"
 ASGI_APPLICATION = "benchbench.asgi.application"
-TEMPLATES = [
-    {
-        "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "templates"],
-        "APP_DIRS": True,
-        "OPTIONS": {
-            "context_processors": [
-                "django.template.context_processors.request",
-                "django.contrib.auth.context_processors.auth",
-                "django.contrib.messages.context_processors.messages",
-            ]
-        },
-    }
-]
 AUTHENTICATION_BACKENDS = ["benchbench.access.PermissionsAtOnce"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}

@@ -45,7 +45,11 @@ def list_queue_pages() -> list[URLPattern]:
 
 
 docs = SpectacularSwaggerSplitView.as_view(  # its script is a file, not a part of the page
-    url_name="api:schema", title="API | BenchBench", template_name="api/docs.html", throttle_classes=[]
+    url_name="api:schema",
+    title="API | BenchBench",
+    template_name="api/docs.html",
+    template_name_js="api/docs.js",
+    throttle_classes=[],
 )
 urlpatterns = [
     path("", RedirectView.as_view(pattern_name="admin:index")),

@@ -17,6 +17,7 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.defaultfilters import truncatechars
 from django.utils.html import format_html
+from django.utils.safestring import mark_safe
 from unfold.decorators import display
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
@@ -71,13 +72,19 @@ def may_manage(user: Any, account: User) -> bool:
     )
 
 
+class PasswordForm(AdminPasswordChangeForm):
+    """The form of another user's password. Django's help for it is HTML that is not marked as such."""
+
+    usable_password_help_text = mark_safe(AdminPasswordChangeForm.usable_password_help_text)  # nosec # a constant
+
+
 @admin.register(User)
 class UserAdmin(DjangoUserAdmin, StrictAdmin):
     """Admin of users. Staff may edit only users with no more permissions than their own, and grant no more."""
 
     form = UserChangeForm
     add_form = UserCreationForm
-    change_password_form = AdminPasswordChangeForm
+    change_password_form = PasswordForm
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return super().has_change_permission(request, obj) and (obj is None or may_manage(request.user, obj))

@@ -7,6 +7,7 @@ from django.contrib.admin import ModelAdmin
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.defaultfilters import filesizeformat
+from django.utils.html import format_html
 
 from apps.collections.models import Collection
 from apps.collections.uploading import upload_collection as import_upload
@@ -28,12 +29,12 @@ class CollectionForm(PageForm):
         accept=".jsonl,.gz,.zip",
         limit="BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES",
         remedy="Import larger files with manage.py import_collection.",
-        help_text=(
-            "A file ending in <code>.jsonl</code> or <code>.jsonl.gz</code>, one document a line, as BEIR writes them: "
-            '<code>{"_id": "d1", "title": "…", "text": "…"}</code>; <code>uri</code> and <code>metadata</code> may '
-            "follow. "
-            "Judgments will find a document by its <code>_id</code>, its uri or the hash of its content. "
-            "Or a <code>.zip</code> of Markdown, HTML and text files, or of sectioned documents."
+        help_text=format_html(
+            "A file ending in <code>{}</code> or <code>{}</code>, one document a line, as BEIR writes them: "
+            "<code>{}</code>; <code>{}</code> and <code>{}</code> may follow. "
+            "Judgments will find a document by its <code>{}</code>, its uri or the hash of its content. "
+            "Or a <code>{}</code> of Markdown, HTML and text files, or of sectioned documents.",
+            *(".jsonl", ".jsonl.gz", '{"_id": "d1", "title": "…", "text": "…"}', "uri", "metadata", "_id", ".zip"),
         ),
     )
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from django import forms
+from django.utils.html import format_html
 
 from apps.datasets.formats.rated import MAX_FACTOR
 from apps.datasets.formats.registry import FORMATS, SOURCES
@@ -117,8 +118,11 @@ class DatasetForm(PageForm):
     columns = forms.CharField(
         required=False,
         widget=forms.Textarea({"rows": 3, "placeholder": "query_text=question\ngrade=stars"}),
-        help_text="For CSV and JSON Lines: one <code>field=column</code> per line if the names differ; "
-        "<code>=column</code> ignores a column.",
+        help_text=format_html(
+            "For CSV and JSON Lines: one <code>{}</code> per line if the names differ; <code>{}</code> ignores a "
+            "column.",
+            *("field=column", "=column"),
+        ),
     )
     grade_factor = forms.IntegerField(
         required=False,
@@ -129,8 +133,11 @@ class DatasetForm(PageForm):
     sample = forms.CharField(
         max_length=50,
         required=False,
-        help_text="Queries drawn from each third of the demand: <code>100</code> (the default), or "
-        "<code>50,100,200</code> of head, torso and tail. Or <code>all</code>.",
+        help_text=format_html(
+            "Queries drawn from each third of the demand: <code>{}</code> (the default), or <code>{}</code> of head, "
+            "torso and tail. Or <code>{}</code>.",
+            *("100", "50,100,200", "all"),
+        ),
     )
     seed = forms.IntegerField(required=False, min_value=0, help_text="Another seed draws another sample. Empty: 0.")
 

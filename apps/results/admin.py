@@ -40,8 +40,9 @@ def verdict(benchmark: Benchmark) -> str | None:
     if benchmark.status != Status.COMPLETED or benchmark.total_runs < 2:
         return None
     url = reverse("admin:benchmark_verdict", args=[benchmark.pk])
-    placeholder = '<span class="bb-hint" hx-get="{}?brief=1" hx-trigger="intersect once" hx-swap="outerHTML">…</span>'
-    return format_html(placeholder, url)
+    return format_html(
+        '<span class="bb-hint" hx-get="{}?brief=1" hx-trigger="intersect once" hx-swap="outerHTML">…</span>', url
+    )
 
 
 add_to(

@@ -5,6 +5,7 @@ import and longer than the rest of a page to run.
 """
 
 import math
+import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
@@ -21,6 +22,8 @@ COLOURS = ["#2f6fde", "#e07b39", "#2a9d6f", "#b04bc0", "#c9a227", "#5f6b7a"]
 ROW, LINE = 34, 18  # pixels of a row next to an axis, and of a line of its label
 WIDEST = 24  # letters of a line next to an axis: more would not fit on a narrow page
 SYMBOLS = {False: "circle", True: "diamond"}
+SIGNS = str.maketrans({"&": "&amp;", "<": "&lt;"})
+TAGS = re.compile("&lt;(br|/?extra)>")  # those that figures are written with
 LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}  # above the figure
 
 
@@ -75,9 +78,22 @@ def time_axis(times: list[float]) -> dict[str, Any]:
 
 
 def figure(*traces: Figure, x: Figure, y: Figure, height: int, margin: Sequence[int], **layout: Any) -> Figure:
-    """Return a figure; `margin` is the pixels left, right, above and below."""
+    """Return a figure; `margin` is the pixels left, right, above and below.
+
+    Plotly reads texts as HTML: links and bold words, too. In a figure they are plain, but for line breaks.
+    """
     margins = dict(zip("lrtb", margin, strict=True))
-    return {"data": [*traces], "layout": {"xaxis": x, "yaxis": y, "height": height, "margin": margins, **layout}}
+    described = {"xaxis": x, "yaxis": y, "height": height, "margin": margins, **layout}
+    return {"data": [_escape(trace) for trace in traces], "layout": _escape(described)}
+
+
+def _escape(value: Any) -> Any:
+    """Return a value of a figure with its texts escaped, except `customdata`, which holds addresses."""
+    if isinstance(value, str):
+        return TAGS.sub(r"<\1>", value.translate(SIGNS))
+    if isinstance(value, dict):
+        return {name: item if name == "customdata" else _escape(item) for name, item in value.items()}
+    return [_escape(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def draw_line(x: float | str, **line: Any) -> Figure:

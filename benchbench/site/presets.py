@@ -1,7 +1,8 @@
-"""Settings that are the same on every site: REST framework, OpenAPI, content security policy, style of the admin."""
+"""Settings that are the same on every site: templates, REST framework, OpenAPI, content security policy, admin."""
 
 from collections.abc import Callable
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -11,6 +12,22 @@ from django.http import HttpRequest
 from django.templatetags.static import static
 from django.urls import reverse_lazy
 
+TEMPLATES: list[dict[str, Any]] = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [Path(__file__).resolve().parents[2] / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+            "builtins": ["benchbench.site.escaping"],
+        },
+    }
+]
+FORM_RENDERER = "django.forms.renderers.TemplatesSetting"  # the templates of fields escape as those of pages do
 REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
         "apps.api.access.BearerAuthentication",  # first, so that unknown clients get a 401

@@ -162,7 +162,7 @@ def test_the_figures_hold_the_numbers_of_the_comparison():
     matrix = plot_pairs(found)
     first = [found.comparison.get_pair(2, 1).difference, found.comparison.get_pair(2, 0).difference]
     assert matrix["data"][0]["z"][0][1:] == first
-    assert matrix["data"][0]["text"][0][1:] == ["< .001", "< .001"]
+    assert matrix["data"][0]["text"][0][1:] == ["&lt; .001", "&lt; .001"]
     assert plot_pairs(compare_runs(found.runs, baseline=found.runs[0])) is None
 
 

@@ -54,8 +54,11 @@ class EvaluationForm(PageForm):
         accept=".jsonl,.gz,.zip",
         limit="BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES",
         remedy="Import larger files with manage.py import_collection, and choose the collection.",
-        help_text="A corpus in <code>.jsonl</code> or <code>.jsonl.gz</code> with a document per line, as in BEIR, or "
-        "a <code>.zip</code> of Markdown, HTML and text files.",
+        help_text=format_html(
+            "A corpus in <code>{}</code> or <code>{}</code> with a document per line, as in BEIR, or a <code>{}</code> "
+            "of Markdown, HTML and text files.",
+            *(".jsonl", ".jsonl.gz", ".zip"),
+        ),
     )
     collection = forms.ModelChoiceField(Collection.objects.none(), required=False, label="Or choose a collection")
     queries = SizedFileField(

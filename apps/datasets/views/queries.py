@@ -111,10 +111,8 @@ class QueryForm(RemovableForm):
         max_value=GREATEST_WEIGHT,
         help_text="The demand that it stands for, such as how often it was asked; 1 if blank.",
     )
-    filters = JSONText(
-        dict, help_text="Metadata that a document must have to be found: {&quot;version&quot;: &quot;3.11&quot;}."
-    )
-    evidence = JSONText(list, help_text="Passages that hold the answer: [&quot;It is free.&quot;].")
+    filters = JSONText(dict, help_text='Metadata that a document must have to be found: {"version": "3.11"}.')
+    evidence = JSONText(list, help_text='Passages that hold the answer: ["It is free."].')
     metadata = JSONText(dict, help_text="Anything else, kept as it is.")
 
     def clean_weight(self) -> float:

@@ -1,0 +1,1 @@
+{% autoescape off %}{% include "drf_spectacular/swagger_ui.js" %}{% endautoescape %}

@@ -1,0 +1,120 @@
+"""Texts of users on pages: escaped on each, whatever a template of another package does with them."""
+
+import contextlib
+import re
+from collections.abc import Iterator
+
+import pytest
+from django.contrib.auth.models import User
+from django.forms import CharField, Form
+from django.template import engines
+from django.template.loader import get_template
+from django.test import Client
+from django.utils.html import format_html
+from markdown_it import MarkdownIt
+
+from apps.benchmarks.measuring.again import rescore
+from apps.benchmarks.models import Benchmark, Run
+from apps.judging.models import RoundItem
+from apps.results.exporting import export, list_exporters
+from benchbench.errors import BenchbenchError
+from tests.admin.addresses import make_world, paths, rows_of
+from tests.benchmarks.gated import pinned
+from tests.marked import MARKUP, Escapes, mark_texts
+from tests.pages import addresses
+
+# Markup that a reader would see as letters: HTML that was not marked as such.
+LETTERS = re.compile(r"&lt;/?[a-z][^&<]*&gt;|&amp;[a-z]+;")
+
+
+def make_marked_world(owner: User) -> None:
+    """Make a site with a row of everything, each of whose texts is markup."""
+    make_world(owner)
+    pinned(Run.objects.get(benchmark__origin__isnull=False))  # of the dataset whose benchmark has a schedule
+    assert mark_texts() > 300
+    for benchmark in Benchmark.objects.filter(status="completed", runs__evaluations__isnull=False).distinct():
+        rescore(benchmark)  # documents have other ids now
+
+
+class Fieldset(list[object]):
+    """A fieldset without lines."""
+
+    name = description = MARKUP
+
+
+@pytest.mark.parametrize("template", ["unfold/helpers/help_text.html", "admin/includes/fieldset.html"])
+def test_templates_of_others_escape_what_is_no_html(template: str) -> None:
+    shown = get_template(template).render({"help_text": MARKUP, "fieldset": Fieldset()})
+    assert "&lt;img class=pwned" in shown
+    assert Escapes(shown).found == []
+
+
+def test_forms_escape_their_texts_and_keep_html() -> None:
+    class Asked(Form):
+        named = CharField(label=MARKUP, help_text=MARKUP, initial=MARKUP)
+        told = CharField(help_text=format_html("A <code>{}</code>.", "<b class=pwned>"))
+
+    shown = str(Asked())
+    assert Escapes(shown).found == []
+    assert "A <code>&lt;b class=pwned&gt;</code>." in shown
+
+
+def test_the_filter_safe_trusts_no_plain_text() -> None:
+    shown = engines["django"].from_string("{{ text|safe }} {{ html|safe }}")
+    told = shown.render({"text": "<i>", "html": format_html("<b>{}</b>", "<i>")})
+    assert told == "&lt;i&gt; <b>&lt;i&gt;</b>"
+
+
+@pytest.mark.thorough
+@pytest.mark.django_db(transaction=True)
+def test_no_page_shows_html_as_letters(client: Client) -> None:
+    ada = User.objects.create_superuser("ada")
+    make_world(ada)
+    found = {name: LETTERS.findall(text) for name, text in read_pages(client, ada)}
+    assert {name: letters for name, letters in found.items() if letters} == {}
+
+
+@pytest.mark.thorough
+@pytest.mark.django_db(transaction=True)
+def test_no_text_acts_on_pages_or_in_files(client: Client) -> None:
+    ada = User.objects.create_superuser("ada")
+    make_marked_world(ada)
+    shown = [*read_pages(client, ada), *read_fragments(client), *read_files()]
+    assert len(shown) > 200
+    found = {name: Escapes(text).found for name, text in shown}
+    assert {name: tags for name, tags in found.items() if tags} == {}
+
+
+def read_pages(client: Client, user: User) -> Iterator[tuple[str, str]]:
+    user.refresh_from_db()
+    client.force_login(user)
+    for name, path in paths(user).items():
+        answer = client.get(path, follow=True)
+        assert answer.status_code == 200, name
+        yield name, answer.content.decode()
+
+
+def read_fragments(client: Client) -> Iterator[tuple[str, str]]:
+    """Yield the parts of pages that are asked for by themselves, and what the palette finds."""
+    item = RoundItem.objects.order_by("round_id")[0]
+    known = {"item_id": item.pk}
+    for address in addresses():
+        if address.whole:
+            continue
+        for row in rows_of(address) if "object_id" in address.parameters else [None]:
+            key = item.round_id if address.name == "admin:round_text" else row and row.pk
+            answer = client.get(address.url((known | {"object_id": key}).__getitem__), {"s": "pwned"})
+            assert answer.status_code < 500, address.name  # 404 of a run that has no values
+            yield f"{address.name} {key}", answer.content.decode()
+
+
+def read_files() -> Iterator[tuple[str, str]]:
+    """Yield what every exporter writes of every benchmark and run that has ended, Markdown as HTML."""
+    reader = MarkdownIt("gfm-like", {"html": True, "linkify": False})
+    for subject in (*Benchmark.objects.all(), *Run.objects.all()):
+        for exporter in list_exporters(subject):
+            if exporter.content_type not in ("text/html", "text/markdown"):
+                continue
+            with contextlib.suppress(BenchbenchError):
+                text = "".join(map(str, export(subject, exporter.name)))
+                yield f"{exporter.name} {subject.pk}", text if exporter.extension == "html" else reader.render(text)
