@@ -11,6 +11,11 @@ def env_str(name: str, default: str) -> str:
     return os.environ.get(name, "") or default
 
 
+def list_stated(names: Sequence[str]) -> list[str]:
+    """Return the variables among `names` that were set for this process."""
+    return [name for name in names if os.environ.get(name)]
+
+
 def env_bool(name: str) -> bool:
     value = os.environ.get(name, "").strip().lower()
     if value in ("", "true", "1", "yes", "false", "0", "no"):

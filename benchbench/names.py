@@ -17,15 +17,13 @@ MAX_LENGTH = 200
 Result = TypeVar("Result")
 
 
-def check_name(name: str, noun: str) -> str:
-    """Return `name` without surrounding space. Raises an error about the `noun` for an invalid name."""
+def check_name(name: str, noun: str, *, error: type[BenchbenchError] = BenchbenchError) -> str:
+    """Return `name` without surrounding space. Raises an `error` about the `noun` for an invalid name."""
     name = name.strip()
     if not name or not name.isprintable():
-        raise BenchbenchError(f"The {noun} needs a name of printable characters.", field="name")
+        raise error(f"The {noun} needs a name of printable characters.", field="name")
     if len(name) > MAX_LENGTH:
-        raise BenchbenchError(
-            f"The name of the {noun} must have at most {MAX_LENGTH} characters, not {len(name)}.", field="name"
-        )
+        raise error(f"The name of the {noun} must have at most {MAX_LENGTH} characters, not {len(name)}.", field="name")
     return name
 
 

@@ -195,8 +195,8 @@ def ensure_dataset(record: DatasetRecord, *, name: str, source: str, owner: Any 
     """Return the owner's frozen version with the record's content. Import the record if the version does not exist.
 
     A new dataset is called `name`, with a number if another dataset has that name. `source` names the record's origin
-    and is stored as metadata: other content of the same source becomes the next version of its dataset. Raises the
-    errors of `import_dataset`.
+    and is stored as metadata: other content of the same source becomes the next version of its dataset, with the
+    record's label if no version has that. Raises the errors of `import_dataset`.
     """
     check(record)
     digest = hash_content(record.queries)
@@ -206,9 +206,10 @@ def ensure_dataset(record: DatasetRecord, *, name: str, source: str, owner: Any 
         equal = DatasetVersion.objects.filter(dataset__in=mine, content_hash=digest, frozen_at__isnull=False)
         if version := equal.select_related("dataset").order_by("created_at").first():
             return DatasetImport(version, report_of(record, version, "unchanged"))
-        labelled = replace(record, label=digest[:12], metadata={**record.metadata, "source": source})
         of_source = mine.filter(metadata__source=source).order_by("created_at").first()
         dataset = of_source or Dataset.objects.create(owner=owner, name=check_name(free, "dataset"))
+        label = digest[:12] if dataset.versions.filter(label=record.label).exists() else record.label or digest[:12]
+        labelled = replace(record, label=label, metadata={**record.metadata, "source": source})
         return import_dataset(labelled, owner=owner, next_of=dataset)
 
     return use_free_name(name, [mine], find_or_import)

@@ -136,7 +136,7 @@ def render_opening(title: str, *, source: str, queries: int) -> list[str]:
     """Return the lines above the queries: the title of the run and the source of the queries."""
     return [
         RULE,
-        clean_line(title),
+        f"{clean_line(title)} Benchmark Runner",
         RULE,
         "",
         f"Loading queries from: {clean_line(source)}",
@@ -169,7 +169,7 @@ def query_lines(detail: Mapping[str, Any], position: int, total: int, *, noun: s
         took = detail["execution_time_ms"]
         lines.append("✓ Executed" if took is None else f"✓ Executed in {took:.0f}ms{_shared(detail)}")
         metrics = detail["metrics"]
-        values = [f"{short}={metrics[name]:.3f}" for short, name in SHORT_NAMES.items()]
+        values = [f"{short}={_value(short, metrics[name])}" for short, name in SHORT_NAMES.items()]
         lines.append("Metrics: " + " | ".join(values))
     indent = " " * len(number)
     return [f'{number}Query: "{clean_line(detail["query"])}"', *(indent + line for line in lines if line), ""]
@@ -193,6 +193,11 @@ def render_closing(content: Mapping[str, Any], *, written_to: str = "") -> list[
     lines += _render_difficulty(content["per_difficulty"])
     lines += [f"Results saved to: {written_to}", ""] if written_to else []
     return [*lines, RULE]
+
+
+def _value(name: str, value: float) -> str:
+    """Return a value as in SPEC-002's example: P@5 with two digits, others with those that they need, at most three."""
+    return f"{value:.2f}" if name == "P@5" else str(round(value, 3))
 
 
 def _shared(timed: Mapping[str, Any]) -> str:

@@ -111,7 +111,7 @@ ANSWERS = [
 ]
 GOLDEN = """\
 ================================================================================
-Which search?
+Which search? Benchmark Runner
 ================================================================================
 
 Loading queries from: queries.json
@@ -123,13 +123,13 @@ Starting benchmark execution...
       Version: 16.0 | Category: localization | Difficulty: easy
       Expected: 2 modules
       ✓ Executed in 234ms
-      Metrics: P@3=0.667 | P@5=0.400 | R@10=1.000 | MRR=1.000
+      Metrics: P@3=0.667 | P@5=0.40 | R@10=1.0 | MRR=1.0
 
 [2/3] Query: "separate B2B [31mand B2C"
       Category: sales | Difficulty: medium
       Expected: 1 module
       ✓ Executed
-      Metrics: P@3=0.333 | P@5=0.200 | R@10=1.000 | MRR=0.500
+      Metrics: P@3=0.333 | P@5=0.20 | R@10=1.0 | MRR=0.5
 
 [3/3] Query: "cross-docking"
       Version: 18.0 | Category: inventory | Difficulty: hard

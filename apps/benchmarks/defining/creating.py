@@ -29,7 +29,7 @@ from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.labels import run_label
 from benchbench.ir.planning.matrix import Matrix, MatrixError
-from benchbench.names import MAX_LENGTH
+from benchbench.names import MAX_LENGTH, check_name
 
 MAX_REPETITIONS = 100
 MAX_SEED = 2**63 - 1  # the largest bigint of PostgreSQL
@@ -80,8 +80,7 @@ class BenchmarkOptions:
 
     def check(self) -> None:
         """Raise BenchmarkError for the first invalid value, apart from the matrix and the measures."""
-        if not self.name.strip() or not self.name.strip().isprintable():
-            raise BenchmarkError("The benchmark needs a name of printable characters.", field="name")
+        check_name(self.name, "benchmark", error=BenchmarkError)
         if not 1 <= self.runs_per_query <= MAX_REPETITIONS:
             message = f"runs_per_query is {self.runs_per_query}; it must be 1 to {MAX_REPETITIONS}."
             raise BenchmarkError(message, field="runs_per_query")
@@ -252,10 +251,10 @@ def require_searched(benchmark: Benchmark, act: str) -> None:
 def require_found(mapping: Mapping) -> None:
     """Raise ConflictError if no judgment found its document: every value would be 0 for any search."""
     if mapping.total_count and not mapping.mapped_count:
+        reason = mapping.resolutions.filter(document=None).order_by("judgment").values_list("reason", flat=True).first()
         raise ConflictError(
             f'None of the {mapping.total_count:,} judgments of "{mapping.dataset}" matches a document of '
-            f'"{mapping.collection}", so every value would be 0. Check the collection; the mapping "{mapping}" lists '
-            "the reason for each judgment."
+            f'"{mapping.collection}", so every value would be 0. Check the collection. The first: {reason}'
         )
 
 

@@ -1,9 +1,10 @@
-"""The configuration matrix and the measures as options of a command."""
+"""The options of a command that runs a benchmark: its subject, the configuration matrix, the measures, the report."""
 
 import argparse
 import contextlib
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandParser
@@ -12,6 +13,8 @@ from apps.benchmarks.defining.choosing import add_modes
 from apps.mappings.filters import MissingModulesError
 from apps.mappings.models import Mapping
 from apps.operations.models import Priority
+from benchbench.files.experiment import PRESETS
+from benchbench.files.spec002 import LIMIT
 from benchbench.ir.planning.axes import SWITCH, Axis, parse_integers
 from benchbench.ir.planning.labels import AXIS_WORDS
 from benchbench.ir.planning.matrix import BY_KEY, MatrixError
@@ -148,4 +151,53 @@ def add_execution(parser: CommandParser) -> None:
     execution.add_argument("--dry-run", action="store_true", help="Show what would be done, and do nothing.")
     execution.add_argument(
         "--wait", action="store_true", help="Wait for the end; without a running worker, do the work here."
+    )
+
+
+def add_what_is_run(parser: CommandParser) -> None:
+    parser.add_argument("mapping", nargs="?", help="Name or id of the mapping to run over.")
+    parser.add_argument(
+        "--queries",
+        type=Path,
+        metavar="FILE",
+        help="Instead of a mapping: judged queries in BenchBench JSON, module queries (SPEC-001), or any other dataset "
+        "format (docs/formats.md). They are imported and mapped to --collection first, if needed.",
+    )
+    parser.add_argument(
+        "--collection",
+        metavar="NAME",
+        help="With --queries: name or id of the collection. With --engines it may be left out: ids of documents do.",
+    )
+    parser.add_argument(
+        "--experiment",
+        type=Path,
+        metavar="FILE",
+        help="Instead of a mapping: run each combination of strategy, backend and embedding of this YAML file, "
+        "with its documents, questions, depth, measures and seed (docs/formats.md). "
+        "Or run the experiment.yaml of a benchmark again, and compare the figures.",
+    )
+    parser.add_argument(
+        "--preset",
+        choices=PRESETS,
+        help="With --experiment: number of documents and of repetitions, instead of those in the file.",
+    )
+
+
+def add_report_of_spec002(parser: CommandParser) -> None:
+    report = parser.add_argument_group("report of SPEC-002")
+    report.add_argument(
+        "--verbose", action="store_true", help="Wait, and print each query as it ends, then totals with bars."
+    )
+    report.add_argument(
+        "--output-dir",
+        type=Path,
+        metavar="DIR",
+        help="Wait, and write baseline_YYYYMMDD_HHMMSS.json of each run there; several runs go to DIR/run-N. With "
+        "--experiment, write the results directory of the strategy benchmark, DIR/ID.",
+    )
+    report.add_argument(
+        "--limit",
+        type=parse_number,
+        metavar="N",
+        help=f"How many documents per query these two use (default: {LIMIT}).",
     )

@@ -3,7 +3,6 @@
 import contextlib
 import time
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandParser
@@ -14,35 +13,39 @@ from apps.benchmarks.defining.matrix_options import (
     OPTIONS,
     add_execution,
     add_matrix_arguments,
+    add_report_of_spec002,
+    add_what_is_run,
     build_matrix,
     in_options,
     name_of,
-    parse_number,
 )
 from apps.benchmarks.defining.previewing import preview, preview_text
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark
+from apps.benchmarks.provenance import SETTINGS
 from apps.benchmarks.repeating.experiments import plan_experiment, prepare_experiment
 from apps.benchmarks.repeating.reproducing import read_definition, reproduce
 from apps.benchmarks.repeating.verifying import verify
 from apps.collections.models import Collection
 from apps.datasets.formats.registry import read_dataset
-from apps.datasets.importing import import_dataset
+from apps.datasets.importing import ensure_dataset
+from apps.datasets.models import DatasetVersion
 from apps.mappings.creating import ensure_external, ensure_mapping
 from apps.mappings.models import Mapping
 from apps.operations.commands import UseCaseCommand
+from apps.operations.ending import fit_workers
 from apps.operations.models import Operation, Status
 from apps.operations.working import OperationFailedError, wait
 from apps.results.exporters.documents import render_text
 from apps.results.exporters.results_json import build_results
 from apps.results.exporters.spec002 import Console, write_baselines
 from apps.results.exporting import export_to
+from benchbench.environment import list_stated
 from benchbench.errors import BenchbenchError
-from benchbench.files.experiment import PRESETS
 from benchbench.files.spec002 import LIMIT
 from benchbench.ir.planning.configuration import DEFAULTS
 from benchbench.local_files.placing import make_folder
-from benchbench.names import find_named
+from benchbench.names import MAX_LENGTH, find_named
 from benchbench.reading.kinds import split_calls
 from benchbench.reading.strict_json import attributes
 
@@ -100,22 +103,36 @@ the runs. With --wait they are done here if no worker is running, and the leader
         if options["experiment"]:
             self.run_experiment(**options)
             return
-        mapping = self.load_mapping(options)
-        with in_options():
-            matrix = build_matrix(mapping, options)
         if options["dry_run"]:
-            with in_options():
-                preview_options = {name: options[name] for name in ("owner", "measures", "allow_missing")}
-                preview_options["execution"] = options["execution"] or Benchmark.Execution.SHARED
-                planned = preview(mapping, matrix, **preview_options)
-            facts = {"total_runs": planned.total_runs} | asdict(planned)
-            self.report(facts, preview_text(planned, preview_options["execution"]), as_json=options["json"])
+            self.foresee(**options)
             return
+        with transaction.atomic(), in_options():  # nothing is stored unless the benchmark starts
+            mapping, version = self.load_mapping(options)
+            now = f" {time.strftime('%Y-%m-%d %H:%M:%S')}"
+            name = options["name"] or mapping.name[: MAX_LENGTH - len(now)] + now
+            settings = BenchmarkOptions.from_values(options, name=name, matrix=build_matrix(mapping, options))
+            benchmark = create_benchmark(mapping, settings, owner=options["owner"], version=version)
+            operation = self.launch(benchmark, options)
+            self.prepare_folder(options)
+        self.run(benchmark, operation, **options)
+
+    def foresee(self, **options: Any) -> None:
+        """Show what a benchmark of a mapping would do."""
+        mapping, _ = self.load_mapping(options)
         with in_options():
-            name = options["name"] or f"{mapping.name} {time.strftime('%Y-%m-%d %H:%M:%S')}"
-            settings = BenchmarkOptions.from_values(options, name=name, matrix=matrix)
-            benchmark = create_benchmark(mapping, settings, owner=options["owner"])
-        self.run(benchmark, **options)
+            preview_options = {name: options[name] for name in ("owner", "measures", "allow_missing")}
+            preview_options["execution"] = options["execution"] or Benchmark.Execution.SHARED
+            planned = preview(mapping, build_matrix(mapping, options), **preview_options)
+        facts = {"total_runs": planned.total_runs} | asdict(planned)
+        self.report(facts, preview_text(planned, preview_options["execution"]), as_json=options["json"])
+
+    def launch(self, benchmark: Benchmark, options: dict[str, Any]) -> Operation:
+        return launch(benchmark, by=options["owner"], priority=options["priority"])
+
+    def prepare_folder(self, options: dict[str, Any]) -> None:
+        """Make the folder of the results: a search whose results cannot be written would be in vain."""
+        if options["output_dir"]:
+            make_folder(options["output_dir"])
 
     def require_fitting(self, options: dict[str, Any]) -> None:
         """Refuse options that conflict, or that an experiment file states itself."""
@@ -143,26 +160,24 @@ the runs. With --wait they are done here if no worker is running, and the leader
         if (options["limit"] or LIMIT) > top_k and (options["verbose"] or options["output_dir"]):
             raise self.misuse(f"--limit {options['limit'] or LIMIT} must be at most --top-k, which is {top_k}.")
 
-    def load_mapping(self, options: dict[str, Any]) -> Mapping:
-        """Return the named mapping, or the mapping of the queries file, which is imported."""
+    def load_mapping(self, options: dict[str, Any]) -> tuple[Mapping, DatasetVersion | None]:
+        """Return the named mapping, or the mapping of the queries file and the version that holds its content."""
         if not options["queries"]:
-            return find_named(Mapping, options["mapping"], owner=options["owner"])
+            return find_named(Mapping, options["mapping"], owner=options["owner"]), None
         name, owner = options["collection"], options["owner"]
         collection = find_named(Collection, name, owner=owner) if name else None
-        with transaction.atomic():
-            imported = import_dataset(read_dataset(options["queries"]), owner=owner)
-            dataset = imported.version.dataset
-            mapping = ensure_mapping(dataset, collection, owner=owner) if collection else ensure_external(dataset)
+        record, source = read_dataset(options["queries"]), f"queries {options['queries'].resolve()}"
+        imported = ensure_dataset(record, name=record.name, source=source, owner=owner)
+        dataset = imported.version.dataset
         for warning in imported.report.warnings:
             self.warn(warning)
-        return mapping
+        mapping = ensure_mapping(dataset, collection, owner=owner) if collection else ensure_external(dataset)
+        return mapping, imported.version
 
-    def run(self, benchmark: Benchmark, **options: Any) -> None:
-        """Start a benchmark, and report its results, or that it is running."""
+    def run(self, benchmark: Benchmark, operation: Operation, **options: Any) -> None:
+        """Report the results of a started benchmark, or that it is running."""
         limit, folder = options["limit"] or LIMIT, options["output_dir"]
-        if folder:
-            make_folder(folder)  # fail before the search if the folder cannot be written
-        operation = launch(benchmark, by=options["owner"], priority=options["priority"])
+        self.warn_of_settings(operation)
         if options["verbose"]:
             console = Console(benchmark, self.stdout.write, limit=limit, source=str(options["queries"] or ""))
             with contextlib.suppress(OperationFailedError):  # reported below
@@ -212,7 +227,7 @@ the runs. With --wait they are done here if no worker is running, and the leader
             )
         for warning in prepared.warnings:
             self.warn(warning)
-        self.run(prepared.benchmark, **options)
+        self.run(prepared.benchmark, self.launch(prepared.benchmark, options), **options)
 
     def run_definition(self, definition: dict[str, Any], **options: Any) -> None:
         """Run the benchmark of an experiment file, and compare its figures with the file's, if any."""
@@ -221,13 +236,21 @@ the runs. With --wait they are done here if no worker is running, and the leader
             raise self.misuse(f"{options['experiment']} defines one benchmark: leave out {conflicts[0]}.")
         if definition.get("id"):
             self.require_room(str(definition["id"]), options)
-        benchmark = reproduce(definition, owner=options["owner"], name=options["name"] or "")
-        self.run(benchmark, **options | {"wait": options["wait"] or bool(benchmark.manifest)})
+        with transaction.atomic():
+            benchmark = reproduce(definition, owner=options["owner"], name=options["name"] or "")
+            operation = self.launch(benchmark, options)
+        self.run(benchmark, operation, **options | {"wait": options["wait"] or bool(benchmark.manifest)})
 
     def require_room(self, id: str, options: dict[str, Any]) -> None:
-        """Refuse an existing results directory before running anything."""
+        """Refuse an existing results directory before running anything, and make the folder around it."""
         if options["output_dir"] and (target := options["output_dir"] / id).exists():
             raise BenchbenchError(f"{target} exists already: choose another --output-dir, or remove it first.")
+        self.prepare_folder(options)
+
+    def warn_of_settings(self, operation: Operation) -> None:
+        """Say which settings of this process have no effect, because workers do the runs by theirs."""
+        if (names := list_stated(SETTINGS)) and fit_workers(operation):
+            self.warn(f"A worker does the runs by its own {' and '.join(names)}: set it where the worker starts.")
 
     def require_completed(self, benchmark: Benchmark) -> None:
         if benchmark.status in (Status.FAILED, Status.CANCELLED):
@@ -237,52 +260,3 @@ the runs. With --wait they are done here if no worker is running, and the leader
     def wait_for(self, operation: Operation) -> None:
         with contextlib.suppress(OperationFailedError), self.progress("benchmark") as progress:  # reported later
             wait(operation, on_progress=progress.show_percent)
-
-
-def add_what_is_run(parser: CommandParser) -> None:
-    parser.add_argument("mapping", nargs="?", help="Name or id of the mapping to run over.")
-    parser.add_argument(
-        "--queries",
-        type=Path,
-        metavar="FILE",
-        help="Instead of a mapping: judged queries in BenchBench JSON, module queries (SPEC-001), or any other dataset "
-        "format (docs/formats.md). They are imported and mapped to --collection first, if needed.",
-    )
-    parser.add_argument(
-        "--collection",
-        metavar="NAME",
-        help="With --queries: name or id of the collection. With --engines it may be left out: ids of documents do.",
-    )
-    parser.add_argument(
-        "--experiment",
-        type=Path,
-        metavar="FILE",
-        help="Instead of a mapping: run each combination of strategy, backend and embedding of this YAML file, "
-        "with its documents, questions, depth, measures and seed (docs/formats.md). "
-        "Or run the experiment.yaml of a benchmark again, and compare the figures.",
-    )
-    parser.add_argument(
-        "--preset",
-        choices=PRESETS,
-        help="With --experiment: number of documents and of repetitions, instead of those in the file.",
-    )
-
-
-def add_report_of_spec002(parser: CommandParser) -> None:
-    report = parser.add_argument_group("report of SPEC-002")
-    report.add_argument(
-        "--verbose", action="store_true", help="Wait, and print each query as it ends, then totals with bars."
-    )
-    report.add_argument(
-        "--output-dir",
-        type=Path,
-        metavar="DIR",
-        help="Wait, and write baseline_YYYYMMDD_HHMMSS.json of each run there; several runs go to DIR/run-N. With "
-        "--experiment, write the results directory of the strategy benchmark, DIR/ID.",
-    )
-    report.add_argument(
-        "--limit",
-        type=parse_number,
-        metavar="N",
-        help=f"How many documents per query these two use (default: {LIMIT}).",
-    )
