@@ -1,19 +1,31 @@
 """Records of declarations: addresses, and search engines with their parameters."""
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from apps.engines.answers import Paths
-from apps.engines.errors import EngineError, Secret
+from apps.engines.errors import EngineError
 from apps.engines.templates import format_text, list_names
 from benchbench.environment import env_str
 from benchbench.ir.planning.engine import Value
-from benchbench.reading.objects import Checked, Filled, Must, StrictRecord, format_value
+from benchbench.reading.objects import Checked, Filled, Must, StrictRecord, fault, format_value
+from benchbench.texts.secret import Secret
 
 Number = Annotated[float, Must("a number above 0", lambda number: number > 0)]
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
+
+
+def check_variable(value: Any) -> str:
+    """Return the name of an environment variable, or raise a `fault` without the value, which may be a key."""
+    if not isinstance(value, str) or not VARIABLE.fullmatch(value):
+        raise fault("must be the name of an environment variable, not a key: letters, digits and _")
+    return value
+
+
 Count = Annotated[int, Must("a whole number from 1", lambda count: count >= 1)]
 Scalar = Annotated[
     Any, Must("a text, a number, true or false", lambda value: isinstance(value, bool | int | float | str))
@@ -83,7 +95,7 @@ class Address(StrictRecord):
 
     alias: str
     url: Filled
-    secret: str = ""
+    secret: Annotated[str, Checked(check_variable, before=True)] = ""
     headers: dict[str, str] = field(default_factory=dict)
     private: bool = False
     ca_file: str = ""
@@ -99,11 +111,16 @@ class Address(StrictRecord):
         return urlsplit(self.url).netloc
 
     def read_secret(self) -> Secret:
-        """Return the secret. Raises EngineError if its environment variable is not set."""
+        """Return the secret. Raises EngineError if its environment variable is not set, without its name.
+
+        The name may be a key, typed by mistake.
+        """
         value = env_str(self.secret, "") if self.secret else ""
         if value or not self.secret:
             return Secret(value)
-        raise EngineError(f"{self.subject} needs the environment variable {self.secret}: set it for web and workers.")
+        raise EngineError(
+            f"{self.subject} needs the environment variable that its key secret names: set it for web and workers."
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,6 +32,9 @@ class _Loader(yaml.SafeLoader):
     depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent) and self.peek_event().anchor not in self.anchors:
+            # The library repeats it, and it may be a secret that begins with an asterisk.
+            raise yaml.MarkedYAMLError(problem="an alias of nothing", problem_mark=self.get_mark())
         self.depth += 1
         self._check(self.depth)
         node = super().compose_node(parent, index)
@@ -118,8 +121,8 @@ class _Builder:
             try:
                 return CONSTRUCTORS[node.tag](node.value)
             except (KeyError, ValueError):
-                raise self._error(path, f"holds {node.value[:40]!a}, which cannot be read as a value") from None
-        raise self._error(path, f"has the tag {node.tag[:60]!a}: tags are not allowed")
+                raise self._error(path, "cannot be read as a value of its type") from None
+        raise self._error(path, "has a tag: tags are not allowed, and a text that begins with ! needs quotes")
 
     def _build_mapping(self, node: yaml.MappingNode, path: str) -> dict[str, Any]:
         members: dict[str, Any] = {}

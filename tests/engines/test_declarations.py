@@ -1,15 +1,17 @@
 """Declarations of engines: what a file may say, and how each error names its place."""
 
 import os
+import re
 
 import pytest
 
 from apps.engines.apps import check_declarations
 from apps.engines.declarations import list_engines, load_declarations, load_engine, load_notice_address
-from apps.engines.errors import EngineError, Secret
+from apps.engines.errors import EngineError
 from apps.engines.sending import build_request
 from apps.engines.storing import Question, Search
 from benchbench.errors import BenchbenchError
+from benchbench.texts.secret import Secret
 from tests.engines.conftest import shop
 
 URL = "https://search.example/find"
@@ -20,6 +22,15 @@ QUERY = {"q": "{query}", "size": "{size}", "b": "{boost}", "m": "{mode}"}
 def request(engine, text="red shoes", *, parameters=None, secret="", number=0, **options):
     parameters = engine.complete(parameters or {})
     return build_request(Search(engine, parameters, 10), Question(text, **options), 10, number, Secret(secret))
+
+
+# What could stand where the name of a variable belongs; all hold a part of the key.
+TYPED = r"""
+sk-live-4f9a | 4f9a8b7c6d5e | Bearer 4f9a | 4f9a+b/c== | "4f9a\u003d" | !4f9a | !!4f9a | !!int 4f9a | *4f9a | &x *4f9a
+%4f9a | [4f9a] | {4f9a: 1} | {k: 4f9a} | '4f9a | {4f9a} | 4f9aключ | AKIA4F9A | sk_4f9a | @4f9a | `4f9a | 4f9a: 4f9a
+'{4f9a}' | 4f9aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
+"""
+TYPED = [*map(str.strip, re.split("[|\n]", TYPED.strip())), "|\n      4f9a 4f9a"]
 
 
 class TestFile:
@@ -86,14 +97,26 @@ class TestFile:
         with pytest.raises(EngineError, match="choose one of shop"):
             load_engine("store")
 
-    def test_a_missing_secret_is_a_warning_with_its_name(self, declare, monkeypatch):
+    def test_missing_secret_is_a_warning_with_its_key(self, declare, monkeypatch):
         notices = {"team": {"url": URL, "secret": "TEAM_HOOK", "headers": {"X": "{secret}"}}}
         declare({"shop": shop(URL)}, notices)
         [check] = check_declarations()
-        assert "needs the environment variable TEAM_HOOK" in check.msg
+        assert check.msg.startswith("The receiver team needs the environment variable that its key secret names")
         monkeypatch.setitem(os.environ, "TEAM_HOOK", "value")
         assert check_declarations() == []
         assert load_notice_address("team").read_secret().reveal() == "value"
+
+    @pytest.mark.parametrize("section", ["engines", "notices"])
+    @pytest.mark.parametrize("typed", TYPED)
+    def test_key_typed_for_its_name_is_never_shown(self, settings, tmp_path, section, typed):
+        lines = [f"{section}:", "  shop:", f"    url: {URL}", f"    secret: {typed}", "    headers: {K: '{secret}'}"]
+        if section == "engines":
+            lines += ["    query: {q: '{query}'}", "    answer: {id: id}"]
+        path = tmp_path / "engines.yaml"
+        path.write_text("\n".join(lines))
+        settings.BENCHBENCH_ENGINES = str(path)
+        [check] = check_declarations()
+        assert "4f9a" not in f"{check.msg} {check.hint}".lower()
 
     def test_a_preset_without_a_secret_sends_no_key(self, declare):
         variables = {"address": "https://x.example", "collection": "c", "query_by": "title", "title": "title"}

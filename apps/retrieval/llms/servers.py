@@ -26,11 +26,11 @@ def load_servers() -> dict[str, Server]:
     keys = dict(entry.split("=", 1) for entry in settings.BENCHBENCH_LLM_KEYS if "=" in entry)
     timeouts, contexts = _parse_numbers("BENCHBENCH_LLM_TIMEOUTS"), _parse_numbers("BENCHBENCH_LLM_CONTEXTS")
     by_name = {}
-    for entry in settings.BENCHBENCH_LLM_SERVERS:
+    for number, entry in enumerate(settings.BENCHBENCH_LLM_SERVERS, start=1):
         match = SERVER_PATTERN.fullmatch(entry)
         if match is None or match["kind"] not in KINDS:
             raise ImproperlyConfigured(
-                f"BENCHBENCH_LLM_SERVERS: {entry!r} must be NAME=KIND+URL, such as "
+                f"BENCHBENCH_LLM_SERVERS: entry {number} must be NAME=KIND+URL, such as "
                 f"ollama=ollama+http://localhost:11434; choose KIND from {', '.join(KINDS)}."
             )
         name = match["name"]

@@ -1,0 +1,1 @@
+"""Texts of others: made fit to be stored, and searched for secrets."""
