@@ -2,6 +2,9 @@
 
 import re
 
+from benchbench.texts.storable import clean_text
+
+LONGEST, LONGEST_FIELD = 2000, 200  # characters of a message and of its field; others may have written parts of them
 FOLDERS = re.compile(r"(?<![\w.:/])(?:/[^\s/'\"]+)+/(?=[^\s/'\"])")
 
 
@@ -16,9 +19,9 @@ class BenchbenchError(Exception):
     status = 400
 
     def __init__(self, message: str, *, field: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.field = field
+        self.message = clean_text(message, LONGEST)
+        super().__init__(self.message)
+        self.field = clean_text(field, LONGEST_FIELD) if field else field
 
 
 class ConflictError(BenchbenchError):
@@ -36,7 +39,7 @@ def error_text(error: Exception) -> str:
     """Return the text of an error to store and show: its message, or the type and text of an unexpected error."""
     if isinstance(error, BenchbenchError):
         return error.message
-    return f"{type(error).__name__}: {strip_folders(str(error))}"
+    return clean_text(f"{type(error).__name__}: {strip_folders(str(error)[: 2 * LONGEST])}", LONGEST)
 
 
 def strip_folders(text: str) -> str:

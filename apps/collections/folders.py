@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from apps.collections.records import SECTION_ID_LENGTH, DocumentRecord, SectionRecord
 from benchbench.errors import BenchbenchError
-from benchbench.reading.strict_json import decode, is_storable
+from benchbench.reading.strict_json import decode
+from benchbench.texts.storable import is_storable
 
 MARKDOWN_HEADING = re.compile(r" {0,3}(?P<marks>#{1,6})[ \t]+(?P<title>.*?)(?:[ \t]+#*)?[ \t]*")
 FENCE = re.compile(r" {0,3}(?P<mark>```|~~~)")

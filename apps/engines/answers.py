@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from itertools import islice
 from typing import Annotated, Any, NamedTuple
 
 import jmespath
@@ -19,11 +20,14 @@ from jmespath.exceptions import JMESPathError
 
 from apps.engines.errors import AnswerError
 from benchbench.reading.objects import Must, StrictRecord
-from benchbench.reading.strict_json import is_storable, kind
+from benchbench.reading.strict_json import kind
+from benchbench.texts.storable import clean_text, is_storable
 
 FIELDS = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*", re.ASCII)
 TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
 LONGEST_ID, LONGEST_TITLE, LONGEST_SNIPPET = 2000, 500, 2000
+LONGEST_MARKED = 100_000  # characters of a text with tags that are read
+KEYS, LONGEST_SHOWN = 12, 80  # keys of an object that an error shows, and characters of each
 Reader = Callable[[Any], Any]
 PATH_ERRORS = (JMESPathError, ArithmeticError, AttributeError, RecursionError, TypeError, ValueError)
 
@@ -78,10 +82,12 @@ def parse_body(body: bytes) -> Any:
         raise AnswerError(f"The answer is not JSON ({type(error).__name__}).", looked_at=excerpt) from None
 
 
-def map_answer(answer: Any, paths: Paths, template: str = "{id}") -> tuple[list[Hit], int | None]:
+def map_answer(
+    answer: Any, paths: Paths, template: str = "{id}", *, limit: int | None = None
+) -> tuple[list[Hit], int | None]:
     """Return the hits of an answer in its order, and its total if declared. Raises AnswerError.
 
-    `template` makes the reference of a document from an id.
+    `template` makes the reference of a document from an id. No more than `limit` hits are read.
     """
     if paths.complete_when and (value := _find("complete_when", paths, answer)) is not True:
         raise AnswerError(
@@ -92,16 +98,16 @@ def map_answer(answer: Any, paths: Paths, template: str = "{id}") -> tuple[list[
     total = _find("total", paths, answer, _read_total) if paths.total else None
     names = [name for name in Hit._fields if getattr(paths, name)]
     if paths.hits:
-        numbered = enumerate(_find("hits", paths, answer, _read_list), start=1)
+        numbered = enumerate(_find("hits", paths, answer, _read_list)[:limit], start=1)
         hits = [
             Hit(**{name: _find(name, paths, hit, READERS[name], number) for name in names}) for number, hit in numbered
         ]
     else:
-        hits = _join_lists({name: _find(name, paths, answer, _read_list) for name in names}, paths, answer)
+        hits = _join_lists({name: _find(name, paths, answer, _read_list) for name in names}, paths, answer, limit)
     return hits if template == "{id}" else [hit._replace(id=template.replace("{id}", hit.id)) for hit in hits], total
 
 
-def _join_lists(lists: dict[str, list[Any]], paths: Paths, answer: Any) -> list[Hit]:
+def _join_lists(lists: dict[str, list[Any]], paths: Paths, answer: Any, limit: int | None) -> list[Hit]:
     """Return the hits of parallel lists."""
     for name, values in lists.items():
         if len(values) != len(lists["id"]):
@@ -114,7 +120,7 @@ def _join_lists(lists: dict[str, list[Any]], paths: Paths, answer: Any) -> list[
                 for name, value in zip(lists, row, strict=True)
             }
         )
-        for number, row in enumerate(zip(*lists.values(), strict=True), start=1)
+        for number, row in enumerate(islice(zip(*lists.values(), strict=True), limit), start=1)
     ]
 
 
@@ -124,7 +130,7 @@ def _find(name: str, paths: Paths, looked_at: Any, read: Reader = lambda value: 
     try:
         value = compile_path(path)(looked_at)
     except PATH_ERRORS as error:
-        problem = " ".join(str(error).split())[:200]
+        problem = clean_text(" ".join(str(error).split()), LONGEST_SHOWN)
         raise AnswerError(f"The path {path} fails: {problem}.", path=path, looked_at=looked_at) from None
     return _read(name, paths, value, looked_at, read, number)
 
@@ -173,8 +179,7 @@ def _read_text(longest: int, value: Any) -> str:
         value = " … ".join(value)
     if isinstance(value, dict | list):
         raise ValueError("must find a text")
-    text = "" if value is None else html.unescape(TAG.sub("", str(value)))[:longest]
-    return text if is_storable(text) else "".join(filter(is_storable, text))
+    return "" if value is None else clean_text(html.unescape(TAG.sub("", str(value)[:LONGEST_MARKED])), longest)
 
 
 READERS: dict[str, Reader] = {
@@ -188,7 +193,10 @@ READERS: dict[str, Reader] = {
 def _build_error(name: str, paths: Paths, problem: str, value: Any, looked_at: Any, number: int = 0) -> AnswerError:
     path = getattr(paths, name)
     subject = f"{name} ({path})" + (f" of hit {number}" if number else "")
-    keys = f", among the keys {', '.join(map(str, list(looked_at)[:12]))}" if isinstance(looked_at, dict) else ""
+    keys = ""
+    if isinstance(looked_at, dict):
+        excerpts = (clean_text(key, LONGEST_SHOWN) for key in islice(looked_at, KEYS))
+        keys = f", among the keys {', '.join(excerpts)}"
     finding = f"it found {_show(value)} in {kind(looked_at)}{keys}"
     return AnswerError(f"The path {subject} {problem}; {finding}.", path=path, looked_at=looked_at)
 
@@ -198,4 +206,4 @@ def _show(value: Any) -> str:
         text = json.dumps(value, ensure_ascii=False, default=repr)
     except RecursionError:
         return kind(value)
-    return text if len(text) <= 80 else f"{kind(value)} ({text[:60]}…)"
+    return text if len(text) <= LONGEST_SHOWN else f"{kind(value)} ({clean_text(text, LONGEST_SHOWN)})"

@@ -17,7 +17,6 @@ from apps.engines.errors import (
     EngineDownError,
     EngineError,
     EngineTimeoutError,
-    Secret,
     TemporaryEngineError,
     UnsentError,
 )
@@ -27,6 +26,7 @@ from apps.engines.sending import ATTEMPTS, Sender
 from apps.engines.storing import Question, Reply, Search, build_keys, find_replies, store_replies
 from benchbench.breaker import Breaker
 from benchbench.ir.planning.engine import EngineSetting
+from benchbench.texts.secret import Secret
 
 CHECK_SECONDS = 0.1
 BLOCK = 100  # answers that are stored at once,

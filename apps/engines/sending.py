@@ -13,11 +13,12 @@ import stamina
 from django.utils import timezone
 
 from apps.engines.answers import Hit, map_answer, parse_body
-from apps.engines.errors import HIDDEN, AnswerError, EngineError, EngineTimeoutError, Secret, TemporaryEngineError
+from apps.engines.errors import AnswerError, EngineError, EngineTimeoutError, TemporaryEngineError
 from apps.engines.guards import Deadline, Request, Response, fetch
 from apps.engines.pacing import Slot
 from apps.engines.storing import Question, Reply, Search
 from apps.engines.templates import ANY_WORD, fill, fill_address, fill_text, format_text, join_any_word
+from benchbench.texts.secret import HIDDEN, Secret
 
 ATTEMPTS = 4
 # Seconds before the second attempt; doubled for each further one, plus up to as much at random.
@@ -92,7 +93,7 @@ class Sender:
             answered = time.perf_counter()
             asked_at = asked_at or timezone.now() - timedelta(milliseconds=response.ms)
             service_ms += response.ms
-            page, total = self._map(response)
+            page, total = self._map(response, size + 1)
             hits += page
             self._check_page(page, total, size, earlier, len(hits))
             if len(page) != size:
@@ -116,9 +117,10 @@ class Sender:
                 self.failures -= 1
         return response
 
-    def _map(self, response: Response) -> tuple[list[Hit], int | None]:
+    def _map(self, response: Response, limit: int) -> tuple[list[Hit], int | None]:
+        answer, document = self._engine.answer, self._engine.document
         try:
-            return map_answer(parse_body(response.body), self._engine.answer, self._engine.document.template)
+            return map_answer(parse_body(response.body), answer, document.template, limit=limit)
         except AnswerError as error:
             message = f"{self._engine.subject} gave an answer that cannot be used. {error.message}"
             raise AnswerError(message, path=error.path, looked_at=error.looked_at) from None
@@ -130,7 +132,7 @@ class Sender:
             advice, path = "lower page_size to what it returns, or leave out answer.total", self._engine.answer.total
             problem = f"returned {len(page)} of {size} hits though it counts {total:,}: {advice}"
         elif len(page) > size and count < self._search.depth:
-            problem = f"returned {len(page)} hits instead of {size}: use {{size}} in its declaration, or page_size"
+            problem = f"returned more than {size} hits: use {{size}} in its declaration, or page_size"
         elif page and page == earlier:
             problem = "returned the same page twice: correct {offset} or {page} in its declaration"
         else:
@@ -165,7 +167,7 @@ def try_engine(search: Search, question: Question) -> Trial:
     response = fetch(engine, request, secret)
     body = secret.hide(response.body.decode("utf-8", "replace"), LONGEST)
     try:
-        hits, total = map_answer(parse_body(response.body), engine.answer, engine.document.template)
+        hits, total = map_answer(parse_body(response.body), engine.answer, engine.document.template, limit=search.depth)
     except AnswerError as error:
         return Trial(displayed, response, body, [], None, error)
     return Trial(displayed, response, body, hits[: search.depth], total)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from benchbench.errors import BenchbenchError
+from benchbench.texts.storable import is_storable
 
 MAX_DEPTH = 100
 BLOCK_BYTES = 2**18
@@ -149,17 +150,6 @@ def read_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         if not isinstance(value, dict):
             raise MalformedFileError(f"{location} holds {kind(value)}: each line must be an object.")
         yield location, value
-
-
-def is_storable(text: str) -> bool:
-    """Return whether PostgreSQL can store `text`: it has no NUL character and no lone surrogate."""
-    if "\0" in text:
-        return False
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def fault(value: Any) -> str:

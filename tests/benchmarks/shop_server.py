@@ -22,6 +22,7 @@ class Shop(ThreadingHTTPServer):
         self.ranking: list[str] = []
         self.seconds = 0.0
         self.failing = False
+        self.body: bytes | None = None  # of all answers, instead of hits
         self.wrong: set[str] = set()  # queries with an answer that cannot be read
         self.unavailable: Callable[[int], bool] = lambda number: False  # by the number of the request, from 1
         self.asked: list[tuple[str, float]] = []
@@ -40,7 +41,7 @@ class Handler(BaseHTTPRequestHandler):
             {"id": one, "score": 1.0, "title": f"Title of {one}", "text": f"about {one}"}
             for one in ids[: int(values["size"])]
         ]
-        body = json.dumps({"hits": hits, "done": values["q"] not in self.server.wrong}).encode()
+        body = self.server.body or json.dumps({"hits": hits, "done": values["q"] not in self.server.wrong}).encode()
         is_unavailable = self.server.unavailable(len(self.server.asked))
         self.send_response(503 if is_unavailable else 500 if self.server.failing else 200)
         self.send_header("Content-Length", str(len(body)))

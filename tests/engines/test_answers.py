@@ -24,7 +24,7 @@ class TestHits:
             {"id": "c"},
         ]
         found, total = map_answer({"hits": hits, "total": "3"}, PLAIN)
-        assert found == [Hit("b", 1.0), Hit("7", 2.5, "a … b", "x" * 2000), Hit("c")]
+        assert found == [Hit("b", 1.0), Hit("7", 2.5, "a … b", "x" * 1999 + "…"), Hit("c")]
         assert total == 3
 
     def test_parallel_lists_are_hits(self):
@@ -41,7 +41,9 @@ class TestHits:
         assert map_answer(answer, paths, "file:///{id}.md") == ([Hit("file:///a.md", 3.0), Hit("file:///b.md", 2.0)], 2)
 
     def test_texts_lose_what_cannot_be_stored(self):
-        assert map_answer({"hits": [{"id": "a", "title": "x\0\ud800y"}]}, PLAIN)[0] == [Hit("a", None, "xy")]
+        assert map_answer({"hits": [{"id": "a", "title": "x\0\ud800y"}]}, PLAIN)[0] == [
+            Hit("a", None, "x\ufffd\ufffdy")
+        ]
 
 
 class TestErrors:

@@ -180,7 +180,7 @@ class TestLists:
         ("answer", "problem"),
         [
             (lambda query: [{"id": n} for n in range(int(query["size"]))], "returned the same page twice"),
-            (lambda query: [{"id": n} for n in range(12)], "returned 12 hits instead of 10: use {size}"),
+            (lambda query: [{"id": n} for n in range(12)], "returned more than 10 hits: use {size}"),
         ],
     )
     def test_a_wrong_page_is_an_error(self, declare, answer, problem):

@@ -12,9 +12,10 @@ import time
 import pytest
 
 from apps.engines.answers import Paths
-from apps.engines.errors import EngineError, EngineTimeoutError, Secret, TemporaryEngineError
+from apps.engines.errors import EngineError, EngineTimeoutError, TemporaryEngineError
 from apps.engines.guards import Request, fetch
 from apps.engines.records import Engine, Timeouts
+from benchbench.texts.secret import Secret
 from tests.engines.servers import reply, serve
 
 SECRET = "s3cr+t/Key==9"

@@ -17,17 +17,24 @@ DRIPS = object()
 
 
 class LLMServer:
-    """`answer` gets the prompt and returns the text, or the status of an error, or bytes: a whole body.
+    """`answer` gets the prompt and returns the text, the status of an error, perhaps with its message, or a whole body.
 
     It may sleep; of DRIPS a byte comes now and then, for ever. `asked` are the requests for answers so far; `digest` is
     the revision of the model that Ollama tells.
     """
 
     def __init__(self) -> None:
-        self.answer: Callable[[str], str | int | bytes | object] = lambda prompt: "yes"
+        self.answer: Callable[[str], str | int | tuple[int, str] | bytes | object] = lambda prompt: "yes"
         self.asked: list[dict[str, Any]] = []
+        self.encoding = "identity"
         self.url = ""
         self.digest = "d1"
+
+
+def describe_refusal(answer: int | tuple[int, str], model: str, url: str) -> tuple[int, str]:
+    if isinstance(answer, tuple):
+        return answer
+    return answer, f"model '{model}' not found" if answer == 404 else f"overloaded, see {url}/help"
 
 
 @contextmanager
@@ -51,9 +58,9 @@ def llm_server() -> Iterator[LLMServer]:
                 self._send(200, [b" "] * 10**6)
             elif isinstance(text, bytes):
                 self._send(200, [text])
-            elif isinstance(text, int):
-                message = f"model '{body['model']}' not found" if text == 404 else f"overloaded, see {told.url}/help"
-                self._say(text, {"error": message if self.path == "/api/chat" else {"message": message}})
+            elif isinstance(text, int | tuple):
+                status, message = describe_refusal(text, body["model"], told.url)
+                self._say(status, {"error": message if self.path == "/api/chat" else {"message": message}})
             else:
                 self._say(200, ollama_answer(text) if self.path == "/api/chat" else openai_answer(text))
 
@@ -63,6 +70,7 @@ def llm_server() -> Iterator[LLMServer]:
         def _send(self, status: int, parts: list[bytes]) -> None:
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Encoding", told.encoding)
             self.send_header("Content-Length", str(sum(map(len, parts))))
             with suppress(ConnectionError):  # of a client that waited no longer
                 self.end_headers()

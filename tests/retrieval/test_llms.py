@@ -1,8 +1,10 @@
 """Language models: both kinds of server, errors, retries, kept answers."""
 
+import gzip
 import re
 import threading
 import time
+import tracemalloc
 from datetime import timedelta
 
 import pytest
@@ -20,6 +22,7 @@ from apps.retrieval.llms.asking import BACKOFF_SECONDS  # the seconds before fix
 from apps.retrieval.llms.clients import LLMError
 from apps.retrieval.llms.servers import complete_llm, load_servers
 from apps.retrieval.models import Index, LLMAnswer
+from benchbench.texts.storable import is_storable
 from tests.retrieval.llm_server import MODEL
 
 KINDS = ("ollama", "openai")
@@ -104,6 +107,48 @@ class TestAServer:
                 ask(index, "Which?")
             assert not re.search(r"://|127\.0|sk=1", raised.value.message)
         assert "refused its key (401): correct BENCHBENCH_LLM_KEYS" in raised.value.message
+
+    def test_key_is_hidden_however_it_is_spelled(self, index, server, settings):
+        settings.BENCHBENCH_LLM_KEYS = [f"{kind}=k3y+of/the==server" for kind in KINDS]
+        for spelled in (
+            "k3y\\u002bof/the\\u003d\\u003dserver",
+            "K3Y%2Bof%2Fthe%3d%3dserver",
+            "azN5K29mL3RoZT09c2VydmVy",
+        ):
+            for answer in ((500, f"The key {spelled} is wrong"), f"Your key is {spelled}"):
+                server.answer = lambda prompt, answer=answer: answer
+                with pytest.raises(LLMError, match="repeats") as raised:
+                    ask(index, "Which?")
+                assert spelled not in raised.value.message
+        assert not LLMAnswer.objects.exists()
+
+    @pytest.mark.parametrize("compressed", [True, False])
+    def test_huge_answer_ends_at_its_limit(self, index, server, compressed):
+        body = b" " * 50_000_000 + b"{}"
+        server.answer = lambda prompt: gzip.compress(body) if compressed else body
+        server.encoding = "gzip" if compressed else "identity"
+        tracemalloc.start()
+        try:
+            before = tracemalloc.get_traced_memory()[0]
+            with pytest.raises(LLMError):
+                ask(index, "Which?")
+            assert tracemalloc.get_traced_memory()[1] - before < 100_000_000  # the body of the server is one half
+        finally:
+            tracemalloc.stop()
+
+    def test_answer_that_cannot_be_stored_is_cleaned(self, index, server):
+        server.answer = lambda prompt: "a\0b\ud800c" + "x" * 300_000
+        text = ask(index, "Which?").text
+        assert text.startswith("a\ufffdb\ufffdcxxx")
+        assert len(text) == asking.LONGEST
+        assert LLMAnswer.objects.get().text == text
+
+    def test_error_that_cannot_be_stored_is_cleaned(self, index, server):
+        server.answer = lambda prompt: (500, "a\0b\ud800c" + "x" * 300_000)
+        with pytest.raises(LLMError) as raised:
+            ask(index, "Which?")
+        assert is_storable(raised.value.message)
+        assert len(raised.value.message) < 500
 
     def test_an_answer_that_is_late_may_come_in_time(self, index, server, settings):
         settings.BENCHBENCH_LLM_TIMEOUT_SECONDS = 1.0

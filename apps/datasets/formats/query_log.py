@@ -18,7 +18,8 @@ from benchbench.files.sniffing import LOG_TEXTS
 from benchbench.files.tables import find_delimiter, read_table
 from benchbench.ir.sampling import draw_by_demand, split_by_demand
 from benchbench.reading.objects import format_value
-from benchbench.reading.strict_json import is_storable, read_lines
+from benchbench.reading.strict_json import read_lines
+from benchbench.texts.storable import is_storable
 
 STRATA = ("head", "torso", "tail")
 EVERY = 10**9

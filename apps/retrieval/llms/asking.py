@@ -13,10 +13,13 @@ from apps.retrieval.models import Index, LLMAnswer
 from benchbench.breaker import Breaker
 from benchbench.calls import calling
 from benchbench.ir.planning.query_text import MAX_TOKENS, QueryText
+from benchbench.texts.secret import Secret
+from benchbench.texts.storable import clean_text
 
 ATTEMPTS = 3
 BACKOFF_SECONDS = 0.5  # before the second attempt; doubled for each further one
 UNKNOWN = "unknown"
+LONGEST = 200_000  # characters of an answer that are used
 REVISION_SECONDS = 60  # how long a model's revision is cached
 
 Parameters = dict[str, Any]
@@ -100,7 +103,10 @@ def _generate(llm: LLM, server: str, prompt: str, options: Parameters) -> tuple[
 
     def generate() -> tuple[str, float]:
         started = time.perf_counter()
-        return llm.generate(prompt, **options).replace("\0", ""), _measure_ms(started)
+        text = clean_text(llm.generate(prompt, **options), LONGEST)
+        if Secret(llm.server.key).is_in(text):
+            raise LLMError(f"The language model server {server} repeats its key in an answer: correct it there.")
+        return text, _measure_ms(started)
 
     answer = _call_server(server, generate)
     breakers[server].record_success()

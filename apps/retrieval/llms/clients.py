@@ -6,10 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from apps.retrieval.llms.transport import make_transport
 from benchbench.errors import BenchbenchError
+from benchbench.texts.secret import Secret
 
 TEMPORARY = (408, 409, 429, 500, 502, 503, 504)  # HTTP statuses of temporary errors
 UNAUTHORISED = (401, 403)
+EXCERPT = 10_000  # characters of a server's message in which its key is looked for
 Result = TypeVar("Result")
 
 
@@ -78,7 +81,7 @@ class LLM(ABC):
         if status in UNAUTHORISED:
             return LLMError(f"{subject} refused its key ({status}): correct BENCHBENCH_LLM_KEYS.")
         kind = TemporaryLLMError if status in TEMPORARY else LLMError
-        text = re.sub(r"\bsk-\S+|\w+://\S+", "…", message)[:300]
+        text = re.sub(r"\bsk-\S+|\w+://\S+", "…", Secret(self.server.key).hide(message[:EXCERPT], EXCERPT))[:300]
         return kind(f"{subject} answered {status} for {self.model_name}: {text}")
 
     def build_connection_error(self, error: Exception) -> TemporaryLLMError:
@@ -108,11 +111,13 @@ class OllamaLLM(LLM):
     api = "Ollama"
 
     def __init__(self, model_name: str, server: Server) -> None:
+        import httpx
         from ollama import Client
 
         super().__init__(model_name, server)
         headers = {"Authorization": f"Bearer {server.key}"} if server.key else {}
-        self._client = Client(host=server.url, timeout=server.timeout, headers=headers)
+        transport = make_transport(httpx.Client)
+        self._client = Client(host=server.url, timeout=server.timeout, headers=headers, transport=transport)
 
     def generate(self, prompt: str, *, max_tokens: int, temperature: float, seed: int) -> str:
         options = {"temperature": temperature, "seed": seed, "num_predict": max_tokens}
@@ -154,11 +159,13 @@ class OpenAILLM(LLM):
     api = "OpenAI"
 
     def __init__(self, model_name: str, server: Server) -> None:
-        from openai import OpenAI
+        from openai import DefaultHttpxClient, OpenAI
 
         super().__init__(model_name, server)
         # `asking` does the retries.
-        self._client = OpenAI(base_url=server.url, api_key=server.key or "none", timeout=server.timeout, max_retries=0)
+        http_client = DefaultHttpxClient(transport=make_transport(DefaultHttpxClient))
+        options: dict[str, Any] = {"timeout": server.timeout, "max_retries": 0, "http_client": http_client}
+        self._client = OpenAI(base_url=server.url, api_key=server.key or "none", **options)
 
     def generate(self, prompt: str, *, max_tokens: int, temperature: float, seed: int) -> str:
         answer = self._answer(

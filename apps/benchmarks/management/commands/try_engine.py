@@ -13,6 +13,7 @@ from apps.engines.storing import Question, Search
 from apps.operations.commands import UseCaseCommand
 from apps.retrieval.encoders.encoding import embed_queries
 from apps.retrieval.encoders.registry import load_encoder
+from benchbench.texts.storable import clean_text
 
 LONGEST_PART = 2000  # characters of the part of an answer on which a path failed
 
@@ -97,7 +98,7 @@ def render_trial(trial: Trial, raw: bool, fewest: int) -> str:
     if error is not None:
         looked_at = json.dumps(error.looked_at, ensure_ascii=False, indent=2, default=str)
         failed = f"The path that failed: {error.path}" if error.path else "The answer cannot be read"
-        excerpt = looked_at if len(looked_at) <= LONGEST_PART else f"{looked_at[:LONGEST_PART]}…"
+        excerpt = clean_text(looked_at, LONGEST_PART)
         return "\n".join([*lines, failed, "It looked at:", excerpt])
     total = "" if trial.total is None else f" of {trial.total:,}"
     lines.append(f"Hits: {len(trial.hits):,}{total}")
