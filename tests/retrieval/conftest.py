@@ -46,13 +46,8 @@ def fruit(db):
 
 
 @pytest.fixture
-def built(settings):
-    """Make an index of a collection and build it here.
-
-    The thread that renews leases sees nothing of the transaction in which a test runs, and takes the lease for lost at
-    its first look: it must not come to one while a slow machine builds.
-    """
-    settings.BENCHBENCH_LEASE_SECONDS = 3600
+def built():
+    """Make an index of a collection and build it here."""
 
     def build(collection, *, name="index", encoder=KEYWORDS, **options):
         index = create_index(collection, name=name, encoder=encoder, **options)

@@ -135,8 +135,7 @@ def command(*arguments):
     call_command("build_indexes", "fruit", "--strategy", "flat(size=40, overlap=5)", "--encoder", KEYWORDS, *arguments)
 
 
-def test_the_command_builds_and_waits(fruit, capsys, settings):
-    settings.BENCHBENCH_LEASE_SECONDS = 3600
+def test_the_command_builds_and_waits(fruit, capsys):
     command("--strategy", "lod_embed", "--dry-run")
     assert capsys.readouterr().out == f"flat 40/5 · {KEYWORDS}: new\nlod_embed 500/50 · {KEYWORDS}: new\n"
     command("--wait")

@@ -73,8 +73,7 @@ class TestGrowing:
         extractive = built(words, name="four", encoder=BAG, **EXTRACTIVE)
         assert len({first.chunk_set, warm.chunk_set, extractive.chunk_set}) == 3
 
-    def test_a_build_that_was_broken_off_goes_on(self, orchard, settings, server):
-        settings.BENCHBENCH_LEASE_SECONDS = 3600
+    def test_a_build_that_was_broken_off_goes_on(self, orchard, server):
         server.answer = lambda prompt: 400 if "plum plum" in prompt else prompt.split("\n\n")[1]
         stated = {"llm_parameters": {"cache": False}, **LLM}  # which is meant for searches
         index = create_index(orchard, name="i", encoder="keyword:apple,pear,plum", **stated)
@@ -100,8 +99,7 @@ class TestGrowing:
         monkeypatch.setattr(growing, "_build_summaries", overtaken)
         assert levels(built(orchard, **EXTRACTIVE)) == levels(Index.objects.get(name="other")) == [36, 3, 1]
 
-    def test_slow_tree_level_continues_in_another_batch(self, orchard, settings, server, monkeypatch):
-        settings.BENCHBENCH_LEASE_SECONDS = 3600
+    def test_slow_tree_level_continues_in_another_batch(self, orchard, server, monkeypatch):
         monkeypatch.setattr(growing, "PART_SECONDS", 0.3)
 
         def answer(prompt):
@@ -136,8 +134,7 @@ class TestGrowing:
         assert growing
         assert {event["eta_seconds"] for event in growing} == {None}
 
-    def test_an_empty_summary_stops_the_build(self, words, settings, server):
-        settings.BENCHBENCH_LEASE_SECONDS = 3600
+    def test_an_empty_summary_stops_the_build(self, words, server):
         server.answer = lambda prompt: " \n"
         index = create_index(words, name="i", encoder=BAG, **LLM)
         with pytest.raises(OperationFailedError, match=r"A summary for the index .* was empty"):
