@@ -37,6 +37,15 @@ SLEPT = {
     "test_embedded.py: assert server_ids(here) == servers, 'the second child still uses them'": "The same.",
     "browser/test_rounds.py: assert count(opened) == 1": "The same, without a connection.",
 }
+# Waits that may end early. Entries may only be removed.
+SHORT = {
+    "conftest.py: process.wait(timeout=10)": "Then it is killed.",
+    "engines/search_servers.py: server.wait(10)": "Then it is killed.",
+    "operations/test_cancelling.py: until.wait(0.05)": "It is a turn of a loop.",
+    "operations/test_cancelling.py: cancelled.result(2)": "What must not happen has time to happen.",
+}
+WAITS = ("wait", "join", "result", "exception", "recv", "communicate")
+LEAST_WAIT = 60  # seconds
 
 
 def trees() -> Iterator[tuple[str, ast.Module]]:
@@ -82,6 +91,27 @@ def find_slept(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
                 if is_sleep and isinstance(then, ast.Assert):
                     found.append(ast.unparse(then))
     return found
+
+
+def find_short_waits(tree: ast.Module) -> list[str]:
+    """Return the waits for another thread or process that end before the machine may have got to it."""
+    calls = [one for one in ast.walk(tree) if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)]
+    limits = [(one, [*one.args, *(key.value for key in one.keywords if key.arg == "timeout")]) for one in calls]
+    return [
+        ast.unparse(call)
+        for call, values in limits
+        if call.func.attr in WAITS and any(isinstance(one, ast.Constant) and is_short(one.value) for one in values)
+    ]
+
+
+def is_short(value: object) -> bool:
+    return isinstance(value, int | float) and 0 < value < LEAST_WAIT
+
+
+def test_waits_are_longer_than_a_busy_machine_takes():
+    found = {f"{path}: {one}" for path, tree in trees() for one in find_short_waits(tree)}
+    assert found - SHORT.keys() == set(), "wait for HANG_SECONDS (tests/waiting.py)"
+    assert SHORT.keys() - found == set(), "these are gone: take them off the list"
 
 
 def test_assertions_on_clocks_are_known_to_be_safe():

@@ -22,6 +22,7 @@ from benchbench.errors import FileFormatError
 from benchbench.local_files import placing
 from benchbench.local_files.placing import PREFIX, scratch_folder
 from benchbench.site.pages import stored
+from tests.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.thorough
 
@@ -60,7 +61,7 @@ def test_next_upload_removes_files_of_a_killed_process(tmp_path: Path, monkeypat
     try:
         left, held = (Path(holder.stdout.readline().strip()) for holder in holders if holder.stdout)
         holders[0].send_signal(signal.SIGKILL)
-        holders[0].wait(30)
+        holders[0].wait(HANG_SECONDS)
         assert left.exists()
         for folder in (left, held):
             os.utime(folder, (0, 0))
@@ -69,7 +70,7 @@ def test_next_upload_removes_files_of_a_killed_process(tmp_path: Path, monkeypat
     finally:
         for holder in holders:
             holder.kill()
-            holder.wait(30)
+            holder.wait(HANG_SECONDS)
 
 
 def test_a_folder_that_was_made_just_now_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ import json
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from threading import Thread
 
 import pytest
 from django.db import connection, transaction
@@ -22,6 +21,8 @@ from apps.collections.models import Collection, Document
 from apps.collections.records import DocumentError, DocumentRecord, SectionRecord
 from apps.collections.sources import Source, open_source
 from benchbench.errors import BenchbenchError, ConflictError
+from tests.sessions import elsewhere, until_waited_for
+from tests.waiting import HANG_SECONDS
 
 APPLE = DocumentRecord("apple", "Apple", "A red fruit.", uri="shop:apple", metadata={"season": "autumn"})
 PEAR = DocumentRecord("pear", "Pear", "A green fruit.")
@@ -36,20 +37,11 @@ def fruit(db: None) -> Collection:
 @pytest.mark.django_db(transaction=True)
 def test_a_second_import_waits_for_the_first() -> None:
     collection = create_collection("fruit")
-    reports: list[ImportReport] = []
-
-    def import_again() -> None:
-        reports.append(import_documents(collection, [APPLE, PEAR]))
-        connection.close()
-
     with transaction.atomic():
         import_documents(collection, [APPLE])
-        second = Thread(target=import_again)
-        second.start()
-        second.join(0.3)
-        assert second.is_alive(), "it waits for the lock"
-    second.join(10)
-    assert reports == [ImportReport(created=1, unchanged=1)]
+        second = elsewhere(lambda: import_documents(collection, [APPLE, PEAR]))
+        until_waited_for(second)
+    assert second.result(HANG_SECONDS) == ImportReport(created=1, unchanged=1)
 
 
 def test_it_stores_documents(fruit: Collection) -> None:

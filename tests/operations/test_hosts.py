@@ -8,6 +8,7 @@ import pytest
 
 from apps.operations.hosts import lock_host
 from tests.operations.conftest import until
+from tests.waiting import HANG_SECONDS
 
 
 def test_batches_share_a_host_unless_one_must_be_alone(tmp_path, settings):
@@ -19,7 +20,7 @@ def test_batches_share_a_host_unless_one_must_be_alone(tmp_path, settings):
         def act() -> None:
             with lock_host(alone=alone, wait=lambda _: time.sleep(0.005)):
                 log.append(f"{name} in")
-                release.wait(20)
+                release.wait(HANG_SECONDS)
                 log.append(f"{name} out")
 
         thread = threading.Thread(target=act)

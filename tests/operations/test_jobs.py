@@ -21,6 +21,7 @@ from apps.operations.management.commands.worker import Command, QueueWorker, Sto
 from apps.operations.workers.pool import Pool
 from tests.faults.planting import POINTS
 from tests.operations.conftest import start_adding, until
+from tests.waiting import HANG_SECONDS
 
 
 class Touching:
@@ -107,7 +108,7 @@ def test_second_stop_signal_during_the_handler_does_not_block(monkeypatch):
 
     told = threading.Thread(target=be_told, daemon=True)
     told.start()
-    told.join(10)
+    told.join(HANG_SECONDS)
     assert not told.is_alive()
     assert worker.stop.is_requested
 

@@ -21,6 +21,7 @@ from apps.operations.working import OperationFailedError, perform_batch, wait, w
 from benchbench.errors import BenchbenchError, ConflictError
 from tests.operations.conftest import start_adding
 from tests.sessions import elsewhere
+from tests.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -210,7 +211,7 @@ def test_conclude_does_not_wait_for_a_locked_operation(handler, settings):
     handler.perform(batch, Lease(batch))
     with transaction.atomic():
         Operation.objects.select_for_update().get(pk=operation.pk)
-        assert elsewhere(lambda: conclude(Operation.objects.get(pk=operation.pk))).result(timeout=30) is False
+        assert elsewhere(lambda: conclude(Operation.objects.get(pk=operation.pk))).result(timeout=HANG_SECONDS) is False
     assert conclude(operation) is True
 
 

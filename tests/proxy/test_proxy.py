@@ -18,6 +18,7 @@ from tests.client.conftest import PASSWORD
 from tests.client.scripted import scripted
 from tests.operations.streamed import Watcher
 from tests.proxy.conftest import COMPOSE, environment, filled_in
+from tests.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.thorough
 
@@ -94,7 +95,7 @@ def test_a_download_comes_as_it_is_sent(proxy, http):
             self.send_header("Content-Length", str(2 * len(half)))
             self.end_headers()
             self.wfile.write(half)
-            assert arrived.wait(30)
+            assert arrived.wait(HANG_SECONDS)
             self.wfile.write(half)
 
         def log_message(self, *arguments):
