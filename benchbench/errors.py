@@ -12,11 +12,13 @@ class BenchbenchError(Exception):
     """An error whose message names the problem and the remedy for the user.
 
     `code` is stable and meant for programs, `status` is the API's HTTP status, `field` names the invalid key, row or
-    file, if any. Interfaces present it. Only interfaces and workers, which store it, catch it.
+    file, if any. Interfaces present it. Only interfaces and workers, which store it, catch it. `is_misuse`: an option
+    has no meaning, for which commands exit with 2.
     """
 
     code = "invalid"
     status = 400
+    is_misuse = False
 
     def __init__(self, message: str, *, field: str | None = None) -> None:
         self.message = clean_text(message, LONGEST)

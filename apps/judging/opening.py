@@ -218,7 +218,7 @@ def _require_ranked(runs: Sequence[Run], rankings: Sequence[Rankings], query_ids
 
 def _measure(options: RoundOptions, run: Run) -> Measure:
     try:
-        return Measure.parse(options.measure or f"nDCG@{run.benchmark.primary_k}")
+        return Measure.read(options.measure or f"nDCG@{run.benchmark.primary_k}")
     except MeasureError as error:
         raise RoundError(str(error), field="measure") from error
 

@@ -32,7 +32,7 @@ class UseCaseCommand(BaseCommand):
     """A command that parses its options, calls one use case and presents the outcome.
 
     Subclasses define `act(**options)` instead of `handle`. A `BenchbenchError` becomes a sentence on stderr and exit
-    status `error_status`. `add_owner_argument` passes `owner`: a user, or None.
+    status `error_status`, or 2 if it is a misuse. `add_owner_argument` passes `owner`: a user, or None.
 
     The module's docstring describes the command in the list of commands. `help` explains it with examples, and ends
     with `statuses`, the meanings of its exit statuses.
@@ -76,7 +76,8 @@ class UseCaseCommand(BaseCommand):
                 options["owner"] = find_owner(options["owner"])
             self.act(**options)
         except BenchbenchError as error:
-            raise CommandError(clean_text(self._prefix_option(error, options)), returncode=self.error_status) from error
+            status = 2 if error.is_misuse else self.error_status
+            raise CommandError(clean_text(self._prefix_option(error, options)), returncode=status) from error
         except RedisError as error:
             sentence = (
                 f"Redis does not answer: {error} Start it, or correct REDIS_URL; a worker continues work that has "

@@ -174,7 +174,7 @@ def render_pair(report: ComparisonReport) -> str:
     measures = {}
     for name, summaries in report.measures.items():
         of_before, of_after = sorted(summaries, key=lambda summary: summary.run != report.reference)
-        measures[str(Measure.from_wire(name))] = {"before": of_before.mean, "after": of_after.mean} | vars(of_after)
+        measures[str(Measure.parse(name))] = {"before": of_before.mean, "after": of_after.mean} | vars(of_after)
     facts = {
         **attributes(report, "dataset_version", "warnings"),
         "runs": [vars(before), vars(after)],

@@ -15,7 +15,8 @@ from benchbench.errors import BenchbenchError
 from benchbench.files import flowbaby_results
 from benchbench.files.flowbaby import SPLITS, Dataset, read_dataset
 from benchbench.files.flowbaby_results import Provenance, check_selection, list_measures
-from benchbench.ir.measures import Measure, Values
+from benchbench.ir.measures import Measure, MeasureError, Values
+from benchbench.ir.measures.spelling import MAX_CUTOFF
 from benchbench.ir.profiles import FLOWBABY_1_1, PLAIN, PROFILES, Profile
 from benchbench.local_files.placing import make_folder, write_file_pieces
 from benchbench.scoring.measuring import (
@@ -48,7 +49,8 @@ examples:
   benchbench score --dataset golden-v1 --run run.json --output results.json --markdown results.md \\
       --summary summary.json -k 5 10 20 --evaluation-split test
 
-exit status: 0; 1 with an error on stderr if a file cannot be read or measured; 2 for wrong usage."""
+exit status: 0; 1 with an error on stderr if a file cannot be read or measured; 2 for wrong usage, such as a measure
+that does not exist."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -58,7 +60,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if fault := _find_misuse(options):
         parser.error(fault)
     try:
-        _score_dataset(options) if options.dataset else _score_files(options)
+        measures = _parse_measures(options)
+    except MeasureError as error:
+        print(error, file=sys.stderr)
+        return 2
+    try:
+        _score_dataset(options, measures) if options.dataset else _score_files(options, measures)
     except BenchbenchError as error:
         print(error, file=sys.stderr)
         return 1
@@ -125,16 +132,15 @@ def _find_misuse(options: argparse.Namespace) -> str:
         return "--output, --markdown, --summary, --git-sha and the splits need --dataset"
     if options.measure and (writes or options.k):
         return "-m cannot be used with -k, or with result files, which have the measures of Flowbaby"
-    if options.k and (min(options.k) < 1 or len(set(options.k)) < len(options.k)):
-        return "-k takes different cutoffs of at least 1"
+    if options.k and (not 1 <= min(options.k) <= max(options.k) <= MAX_CUTOFF or len(set(options.k)) < len(options.k)):
+        return f"-k takes different cutoffs from 1 to {MAX_CUTOFF:,}"
     if options.order_by and not is_json(options.run):
         return "--order-by is only for a Flowbaby run.json: a TREC run is ordered by score"
     return ""
 
 
-def _score_files(options: argparse.Namespace) -> None:
+def _score_files(options: argparse.Namespace, measures: Sequence[Measure]) -> None:
     profile = Profile.parse(options.profile or PLAIN.name)
-    measures = _parse_measures(options)
     with busy(sys.stderr, "Measuring"):
         truth = read_truth(options.qrels)
         results = read_results(options.run, truth, order_by=options.order_by or "agree")
@@ -143,11 +149,10 @@ def _score_files(options: argparse.Namespace) -> None:
     _present(scores, profile, options)
 
 
-def _score_dataset(options: argparse.Namespace) -> None:
+def _score_dataset(options: argparse.Namespace, measures: Sequence[Measure]) -> None:
     started = time.perf_counter()
     check_selection(options.selection_split)
     profile = Profile.parse(options.profile or FLOWBABY_1_1.name)
-    measures = _parse_measures(options)
     dataset = read_dataset(options.dataset)
     for warning in dataset.warnings:
         print(f"Warning: {warning}", file=sys.stderr)
@@ -199,7 +204,7 @@ def _write_files(content: dict[str, Any], about: Provenance, options: argparse.N
 
 def _parse_measures(options: argparse.Namespace) -> list[Measure]:
     if options.measure:
-        return list(dict.fromkeys(Measure.parse(name) for name in options.measure))
+        return list(dict.fromkeys(Measure.read(name) for name in options.measure))
     return list_measures(options.k or CUTOFFS)
 
 

@@ -27,10 +27,10 @@ def value(measure, ranking, truth):
 
 
 class TestMeasure:
-    @pytest.mark.parametrize("text", [*RANKED, "Judged@10", "Judged", "P@0", "FirstRelevant", "FirstRelevant@5"])
+    @pytest.mark.parametrize("text", [*RANKED, "Judged@10", "Judged", "FirstRelevant", "FirstRelevant@5"])
     def test_its_text_parses_back(self, text):
         assert str(Measure.parse(text)) == repr(Measure.parse(text)) == text
-        assert Measure.parse(text) == Measure.parse(text)
+        assert Measure.read(text) == Measure.parse(text) == Measure.parse(Measure.read(text).wire)
 
     @pytest.mark.parametrize(
         ("text", "wire"),
@@ -55,16 +55,53 @@ class TestMeasure:
     @pytest.mark.parametrize(
         ("text", "sentence"),
         [
-            ("ndcg@10", "The measure 'ndcg' does not exist; choose one of P, R, nDCG"),
-            ("P", "P needs a cutoff, such as P@10"),
-            ("nDCG@ten", "'nDCG@ten' is not a measure"),
-            ("nDCG@-1", "not a measure"),
+            ("DCG@10", "'DCG@10' is not a measure: the measure 'DCG' does not exist; choose one of P, R, nDCG"),
+            ("P", "'P' is not a measure: it needs a cutoff, such as P@10"),
+            ("precision", "it needs a cutoff, such as P@10"),
+            ("nDCG@ten", "'nDCG@ten' is not a measure: after the @ stands a number"),
+            ("nDCG@-1", "after the @ stands a number"),
+            ("nDCG@1.5", "the cutoff must be a whole number from 1 to 1,000,000"),
+            ("nDCG@1.2.3", "after the @ stands a number"),
+            ("P@0", "the cutoff must be a whole number from 1 to 1,000,000"),
+            ("ndcg@0", "the cutoff must be a whole number from 1 to 1,000,000"),
+            ("P(cutoff=0)", "the cutoff must be a whole number"),
+            ("RR@1000001", "the cutoff must be a whole number"),
+            ("P(rel=2)@99999999999999999999", "the cutoff must be a whole number"),
+            ("P(cutoff=3)@5", "cutoff is given twice"),
+            ("P(rel=0)@5", "rel must be a whole number from 1 to 1,000,000"),
+            ("P(rel=True)@5", "rel must be a whole number"),
+            ("RBP(p=1.5)", "p must be a number from 0.001 to 0.999"),
+            ("RBP(p=1e400)", "p must be a number"),
+            ("IPrec@0.405", "recall must be a number with at most two decimals from 0.0 to 1.0"),
+            ("SDCG(min_rel=4,max_rel=4)@5", "max_rel must be above min_rel"),
+            ("nDCG(gains={0:'a'})@5", "gains maps 1 to 20 grades to gains"),
+            ("Accuracy@5", "the library ir_measures cannot compute Accuracy"),
+            ("x" * 101, f"'{'x' * 100}…' is not a measure: a name has at most 100 characters".replace("…", r".u2026")),
             ("", "'' is not a measure"),
         ],
     )
     def test_another_text_is_refused_in_a_sentence(self, text, sentence):
         with pytest.raises(MeasureError, match=sentence):
-            Measure.parse(text)
+            Measure.read(text)
+
+    @pytest.mark.parametrize(
+        ("text", "name"),
+        [
+            ("NDCG@10", "nDCG@10"),
+            ("Recall@5", "R@5"),
+            (" p@5 ", "P@5"),
+            ("mrr", "RR"),
+            ("map@10", "AP@10"),
+            ("judged@5", "Judged@5"),
+        ],
+    )
+    def test_names_are_read_in_any_case(self, text, name):
+        assert str(Measure.read(text)) == name
+
+    @pytest.mark.parametrize("name", ["P@0", "RBP(rel=1)", "SetF", "Compat"])
+    def test_older_stored_names_stay_as_they_are(self, name):
+        assert str(Measure.parse(name)) == name
+        assert np.isfinite(value(name, "axb", {"a": 1}))
 
 
 class TestKnownAnswers:

@@ -120,6 +120,8 @@ def test_a_scale_that_cannot_be_is_refused(scale, said):
         ({"name": " "}, "name"),
         ({"order": "backwards"}, "order"),
         ({"measure": "nonsense@5"}, "measure"),
+        ({"measure": "nDCG@1.5"}, "measure"),
+        ({"measure": "P@0"}, "measure"),
         ({"depth": 5000}, "depth"),
         ({"budget": 0}, "budget"),
         ({"uniform_share": 1.5}, "uniform_share"),

@@ -157,8 +157,6 @@ def test_warnings_go_to_stderr(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["-m", "nDGC@10"], "The measure 'nDGC' does not exist"),
-        (["-m", "P"], "The measure P needs a cutoff, such as P@10."),
         (["--run", "missing.run"], "missing.run cannot be read: No such file or directory."),
         (["--run", "missing.json"], "missing.json cannot be read: No such file or directory."),
     ],
@@ -166,6 +164,23 @@ def test_warnings_go_to_stderr(tmp_path, capsys):
 def test_a_fault_is_a_sentence_and_status_1(trec, arguments, sentence, capsys):
     assert main([*trec, *arguments]) == 1
     assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("nDGC@10", "'nDGC@10' is not a measure: the measure 'nDGC' does not exist"),
+        ("P", "'P' is not a measure: it needs a cutoff, such as P@10."),
+        ("nDCG@1.5", "the cutoff must be a whole number from 1 to 1,000,000."),
+        ("P@0", "the cutoff must be a whole number from 1 to 1,000,000."),
+        ("Accuracy@5", "the library ir_measures cannot compute Accuracy"),
+    ],
+)
+def test_a_name_of_no_measure_is_status_2(trec, name, sentence, capsys):
+    assert main([*trec, "-m", name]) == 2
+    out, err = capsys.readouterr()
+    assert sentence in err
+    assert (out, err.count("\n")) == ("", 1)
 
 
 def test_it_refuses_selection_on_the_test_split(golden, capsys):
@@ -186,8 +201,8 @@ def test_a_file_that_cannot_be_written_is_a_sentence(golden, tmp_path, capsys):
         (["--qrels", "q", "--evaluation-split", "test"], "need --dataset"),
         (["--qrels", "q", "-m", "RR", "-k", "5"], "-m cannot be used with -k"),
         (["--dataset", "d", "-m", "RR", "--summary", "s"], "-m cannot be used with -k"),
-        (["--qrels", "q", "-k", "0"], "-k takes different cutoffs of at least 1"),
-        (["--qrels", "q", "-k", "5", "5"], "-k takes different cutoffs of at least 1"),
+        (["--qrels", "q", "-k", "0"], "-k takes different cutoffs from 1 to 1,000,000"),
+        (["--qrels", "q", "-k", "5", "5"], "-k takes different cutoffs from 1 to 1,000,000"),
         (["--qrels", "q", "--order-by", "rank"], "--order-by is only for a Flowbaby run.json"),
         (["--qrels", "q", "--profile", "fancy"], "invalid choice: 'fancy'"),
     ],

@@ -15,12 +15,13 @@ from apps.api.resource import find_visible, get, post
 from apps.api.resources.benchmarks import KEYS, BenchmarkAnswer, BenchmarkResource, reload_benchmark
 from apps.benchmarks.defining.creating import clone, require_published
 from apps.benchmarks.measuring.again import find_version, rescore
-from apps.benchmarks.measuring.measures import MAX_MEASURES, MAX_NAME_LENGTH, add_measures, list_extra_measures
+from apps.benchmarks.measuring.measures import MAX_MEASURES, add_measures, list_extra_measures
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.repeating.manifests import build_manifest
 from apps.benchmarks.repeating.reproducing import reproduce
 from apps.benchmarks.repeating.verifying import Verification, verify
 from apps.mappings.models import Mapping
+from benchbench.ir.measures.spelling import MAX_NAME_LENGTH
 from benchbench.names import MAX_LENGTH
 
 

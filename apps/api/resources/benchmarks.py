@@ -24,7 +24,7 @@ from apps.benchmarks.defining.creating import (
 from apps.benchmarks.defining.previewing import Preview as Plan
 from apps.benchmarks.defining.previewing import preview
 from apps.benchmarks.launching import cancel, delete_benchmark, launch, retry
-from apps.benchmarks.measuring.measures import MAX_MEASURES, MAX_NAME_LENGTH, list_extra_measures
+from apps.benchmarks.measuring.measures import MAX_MEASURES, list_extra_measures
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.models.benchmarks import MAX_TAGS, TAG_LENGTH
 from apps.benchmarks.runs import add_run_counts
@@ -32,6 +32,7 @@ from apps.mappings.models import Mapping
 from apps.operations.models import Priority, Status
 from apps.retrieval.encoders.admitting import PUBLISHED
 from benchbench.database.failures import read_again, refresh
+from benchbench.ir.measures.spelling import MAX_NAME_LENGTH
 from benchbench.ir.planning.axes import CUTOFF, MAX_TOP_K
 from benchbench.ir.planning.matrix import BY_KEY, DEFAULT_CUTOFFS, DEFAULT_PRIMARY_K
 from benchbench.names import MAX_LENGTH

@@ -14,7 +14,6 @@ from apps.api.fields import GREATEST, Identifier, Int, PageQuery, StrictSerializ
 from apps.api.resource import Resource, find_visible, get
 from apps.api.resources.results import RunResource, VersionQuery
 from apps.benchmarks.comparability import RELATED
-from apps.benchmarks.measuring.measures import MAX_NAME_LENGTH
 from apps.benchmarks.models import Run
 from apps.datasets.versions import find_version
 from apps.results.comparison.comparing import MOST_RUNS, RunComparison, compare_runs
@@ -24,6 +23,7 @@ from apps.results.triage.by_slice import RunSlices, load_run_slices
 from apps.results.triage.causes import CAUSES, CauseRow, count_causes
 from apps.results.triage.lost_documents import LostRow, triage_of
 from benchbench.access import visible
+from benchbench.ir.measures.spelling import MAX_NAME_LENGTH
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.triage import Loss
 

@@ -13,12 +13,13 @@ from apps.api.resources.datasets import DatasetPart
 from apps.benchmarks.external.importing import LONGEST_LABEL, NewBenchmark, import_runs
 from apps.benchmarks.external.reports import RunReport, stored_run
 from apps.benchmarks.gates.reports import BenchmarkReference
-from apps.benchmarks.measuring.measures import MAX_CUTOFF, MAX_MEASURES, MAX_NAME_LENGTH, list_extra_measures
+from apps.benchmarks.measuring.measures import MAX_MEASURES, list_extra_measures
 from apps.benchmarks.models import Benchmark
 from apps.datasets.models import Dataset
 from apps.datasets.versions import find_version
 from apps.results.exporters.results_json import RunResult, load_run_result
 from benchbench.files.runs import FORMATS
+from benchbench.ir.measures.spelling import MAX_CUTOFF, MAX_NAME_LENGTH
 
 
 class RunUpload(StrictSerializer):

@@ -31,6 +31,7 @@ from benchbench.deleting import referring
 from benchbench.errors import ConflictError
 from benchbench.files.flowbaby import OrderBy
 from benchbench.files.runs import Ranked, RunFile
+from benchbench.ir.measures.spelling import MAX_CUTOFF
 from benchbench.timestamps import timestamp
 
 CUTOFFS = (5, 10, 20)
@@ -138,8 +139,8 @@ def _create_benchmark(dataset: Dataset, version: DatasetVersion | None, new: New
         raise RunImportError(
             f"The name has {len(name)} characters; it must have at most {LONGEST_LABEL}.", field="name"
         )
-    if any(cutoff < 1 for cutoff in new.k):
-        raise RunImportError("k: every cutoff must be at least 1.", field="k")
+    if not all(1 <= cutoff <= MAX_CUTOFF for cutoff in new.k):
+        raise RunImportError(f"k: every cutoff must be from 1 to {MAX_CUTOFF:,}.", field="k")
     weighting = new.weighting or choose_weighting(version)
     check_policies(empty_queries=new.empty_queries, weighting=weighting)
     cutoffs = sorted({*(new.k or CUTOFFS), PRIMARY_K})

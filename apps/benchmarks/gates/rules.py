@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from benchbench.errors import BenchbenchError
 from benchbench.ir.gate import Change, Floor, MustNotFail, Rules
-from benchbench.ir.measures import DEFINITIONS, Measure, MeasureError
+from benchbench.ir.measures import Measure, MeasureError
 from benchbench.ir.profiles import Mean
 from benchbench.ir.slices import MINIMUM
 from benchbench.reading import strict_yaml
@@ -18,12 +18,6 @@ from benchbench.reading.strict_json import MalformedFileError, dump_canonical
 from benchbench.reading.strict_yaml import MAX_CHARACTERS
 
 RULES = ("floors", "slices", "against_baseline", "must_not_fail", "false_answers", "latency_ms", "coverage")
-NAMES = {name.lower(): name for name in DEFINITIONS} | {
-    "precision": "P",
-    "recall": "R",
-    "map": "AP",
-    "mrr": "RR",
-}
 
 
 class RulesError(BenchbenchError):
@@ -177,13 +171,9 @@ def _build_must_not_fail(rule: _MustNotFail, location: str) -> MustNotFail:
 
 
 def _parse_measure(text: str, location: str) -> Measure:
-    """Return the measure of one of our names or a wire name: `R@5`, `recall@5` and `Recall@5` are the same.
-
-    Refuses measures that fall as a run improves, such as a rank.
-    """
-    name, separator, cutoff = text.partition("@")
+    """Return the measure that `text` names; refuse one that falls as a run improves, such as a rank."""
     try:
-        measure = Measure.parse(NAMES.get(name.lower(), name) + separator + cutoff)
+        measure = Measure.read(text)
     except MeasureError as error:
         raise RulesError(f"{location}.{text[:40]}: {error.message}", field="rules") from None
     if measure.definition.better == "lower":

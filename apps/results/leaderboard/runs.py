@@ -215,5 +215,5 @@ def _build_provisional(run: Run, progress: dict[str, Any] | None) -> Row:
     """Return the row of a run without an evaluation, with its means so far if it is running."""
     if progress is None or run.status in (Run.Status.FAILED, Run.Status.CANCELLED):
         return Row(run, {})
-    values = {str(Measure.from_wire(name)): value for name, value in progress["metrics_flat"].items()}
+    values = {str(Measure.parse(name)): value for name, value in progress["metrics_flat"].items()}
     return Row(run, values, so_far=progress["completed_queries"])

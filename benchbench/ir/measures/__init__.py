@@ -8,9 +8,9 @@ relevant judgments, or without results, scores 0. `definitions` defines each mea
 
 from benchbench.ir.measures.definitions import DEFINITIONS, Definition
 from benchbench.ir.measures.graded import GradedRankings, Truths, Values, grade_matrix
-from benchbench.ir.measures.library import MeasureError
 from benchbench.ir.measures.means import EmptyQueries, Means, mean
 from benchbench.ir.measures.measure import Measure, evaluate
+from benchbench.ir.measures.spelling import MeasureError
 
 __all__ = [
     "DEFINITIONS",

@@ -6,8 +6,7 @@ preserve the stored order. A query without a value, because nothing was found or
 
 from __future__ import annotations
 
-import ast
-import re
+import logging
 import subprocess
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -17,38 +16,42 @@ from typing import Any
 
 import numpy as np
 
-from benchbench.errors import BenchbenchError
+from benchbench.ir.measures import spelling
 from benchbench.ir.measures.definitions import DEFINITIONS
 from benchbench.ir.measures.graded import GradedRankings, Values
-
-
-class MeasureError(BenchbenchError):
-    """A text names no measure, or a measure cannot be computed from these judgments."""
-
-    code = "measure"
-
-
-WRITTEN = re.compile(r"(?P<name>\w+)(?:\((?P<parameters>[^()]*)\))?(?:@(?P<at>[0-9.]+))?")
+from benchbench.ir.measures.spelling import MeasureError
 
 
 @lru_cache(maxsize=1000)
 def canonicalize(text: str) -> str:
-    """Return the library's spelling of the measure that `text` names: `RBP(rel=1)` for `RBP(p=.8)`.
+    """Return the name of the measure that `text` names: `RBP(p=0.8,rel=1)` for `RBP`, `P@5` for `P(rel=1)@5`.
 
     An alias of one of our measures becomes its name: `MAP` is `AP`. Raises MeasureError.
     """
-    measure = _parse(text)
-    name = str(measure)
+    measure = spelling.read(text)
+    name = spelling.write(measure)
+    if len(name) > spelling.MAX_NAME_LENGTH:
+        spelling.refuse(text, f"with its parameters it is {name}, longer than {spelling.MAX_NAME_LENGTH} characters")
     if name.partition("@")[0] not in DEFINITIONS:
-        _require_computable(measure)
+        _require_computable(text, measure)
     return name
 
 
+@lru_cache(maxsize=1000)
+def is_own_spelling(text: str) -> bool:
+    """Return whether `text` is how the library itself writes a measure: `RBP(rel=1)`. Raises MeasureError."""
+    return repr(spelling.read(text)) == text
+
+
 def evaluate(texts: Sequence[str], graded: GradedRankings) -> Values:
-    """Return the values of the measures with these canonical names, (len(texts), q). Grades must be whole numbers."""
+    """Return the values of the measures with these names, (len(texts), q). Grades must be whole numbers.
+
+    Raises MeasureError where the library cannot compute one.
+    """
     import ir_measures
 
-    measures = {_parse(text): row for row, text in enumerate(texts)}
+    read = [spelling.read(text) for text in texts]
+    measures = {measure: row for row, measure in enumerate(read)}
     values = np.zeros((len(texts), len(graded.lengths)))
     try:
         for metric in ir_measures.iter_calc(list(measures), list(_judgments(graded)), list(_ranked(graded))):
@@ -58,7 +61,15 @@ def evaluate(texts: Sequence[str], graded: GradedRankings) -> Values:
             f"{', '.join(texts)}: gdeval, the script that the library runs for ERR and for exponential "
             "gains, failed. It needs grades of at most 4: leave the measure out, or use another scale."
         ) from error
-    return values
+    except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError, AssertionError) as error:
+        raise MeasureError(
+            f"{', '.join(texts)}: the library ir_measures fails at these rankings and judgments "
+            f"({type(error).__name__}: {error}). Leave the measure out."
+        ) from error
+    values = values[[measures[measure] for measure in read]]  # two names may be of one measure
+    if np.isinf(values).any():
+        raise MeasureError(f"{', '.join(texts)}: the library ir_measures has an infinite value. Leave the measure out.")
+    return np.nan_to_num(values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,61 +100,46 @@ def list_measures() -> list[LibraryMeasure]:
 
 def describe(text: str) -> tuple[str, str]:
     """Return the full name of one of the library's measures and what the library says of it in a sentence."""
-    measure = _parse(text)
+    measure = spelling.read(text)
     return getattr(measure, "PRETTY_NAME", str(measure)), getattr(measure, "SHORT_DESC", "")
 
 
-def _parse(text: str) -> Any:
-    """Return the library's measure. Its own parser uses parts of `ast` that newer versions of Python lack."""
-    from ir_measures.measures import registry
-
-    written = WRITTEN.fullmatch(text)
-    if written is None:
-        raise MeasureError(f"{text!r} is not a measure; write a name and a cutoff, such as nDCG@10.")
-    kind = registry.get(written["name"])
-    if kind is None:
-        raise MeasureError(
-            f"The measure {written['name']!r} does not exist; choose one of {', '.join(DEFINITIONS)}, "
-            "or of the library ir_measures, such as ERR@20 and RBP(p=0.8)."
-        )
-    parameters = _parse_parameters(text, written["parameters"] or "")
-    if written["at"]:
-        parameters[kind.AT_PARAM] = ast.literal_eval(written["at"])
-    if kind.NAME == "RBP":  # the one measure of binary relevance for which the library has no threshold of its own
-        parameters.setdefault("rel", 1)
-    unknown = set(parameters) - set(kind.SUPPORTED_PARAMS)
-    if unknown:
-        takes = ", ".join(kind.SUPPORTED_PARAMS) or "none"
-        raise MeasureError(f"The measure {kind.NAME} has no parameter {min(unknown)!r}; it has: {takes}.")
-    return kind(**parameters)
+# Rankings and grades at which measures of the library have failed: relevant documents alone, at the end or missing.
+SAMPLE = GradedRankings.from_rankings(
+    [["a", "x", "b", "y", "c"], ["a"], ["a", "b"], ["x"], [], ["x", "a"]],
+    [{"a": 1, "b": 4, "c": 2, "d": 1, "y": 0}, {"a": 1}, {"a": 3, "b": -1}, {"x": 0}, {"a": 1}, {"a": 2}],
+)
 
 
-def _parse_parameters(text: str, written: str) -> dict[str, Any]:
-    """Return the parameters written in a measure's brackets; only literals, nothing is evaluated."""
-    try:
-        call = ast.parse(f"measure({written})", mode="eval").body
-        if isinstance(call, ast.Call) and not call.args:
-            return {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
-    except (SyntaxError, ValueError):
-        pass
-    raise MeasureError(f"{text!r} is not a measure; write parameters by name, such as RBP(p=0.8).")
-
-
-def _require_computable(measure: Any) -> None:
+def _require_computable(text: str, measure: Any) -> None:
+    """Refuse a measure that the library does not support, or fails to compute of SAMPLE."""
     import ir_measures
 
     pipeline: Any = ir_measures.DefaultPipeline
     try:
         computable = pipeline.supports(measure)
     except AssertionError as error:
-        raise MeasureError(f"The measure {measure}: {str(error).partition('=<')[0]}.") from error
+        spelling.refuse(text, str(error).partition("=<")[0])
     if not computable:
         takes = ", ".join(measure.SUPPORTED_PARAMS) or "none"
-        raise MeasureError(
-            f"The library ir_measures cannot compute {measure} as it is written; its parameters are: "
+        spelling.refuse(
+            text,
+            f"the library ir_measures cannot compute {measure} as it is written; its parameters are: "
             f"{takes}. It may need another parameter, such as a cutoff (ERR@20), or a program that is "
-            "not installed (perl for ERR)."
+            "not installed (perl for ERR)",
         )
+    notices = logging.getLogger("ir_measures.cwl_eval")
+    notices.addFilter(_drop)  # warnings about the grades of SAMPLE
+    try:
+        evaluate([text], SAMPLE)
+    except MeasureError as error:
+        spelling.refuse(text, f"it cannot be computed. {error.message.rstrip('.')}")
+    finally:
+        notices.removeFilter(_drop)
+
+
+def _drop(record: logging.LogRecord) -> bool:
+    return False
 
 
 def _ranked(graded: GradedRankings) -> Iterator[Any]:

@@ -11,12 +11,12 @@ import numpy as np
 from benchbench.ir.measures import library
 from benchbench.ir.measures.definitions import BY_LIBRARY, DEFINITIONS, Definition
 from benchbench.ir.measures.graded import GradedRankings, Values
-from benchbench.ir.measures.library import MeasureError
+from benchbench.ir.measures.spelling import MeasureError, check_cutoff, refuse
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Measure:
-    """The definition `nDCG@10`; its text parses back. A cutoff of 0 looks at nothing and is worth 0.
+    """The definition `nDCG@10`; its text parses back. A cutoff of 0 looks at nothing and is worth 0: `read` refuses it.
 
     Every other measure of the library ir_measures is one too, its parameters part of its name: `ERR@20`,
     `RBP(p=0.5,rel=1)`, `nDCG(dcg='exp-log2')@10`.
@@ -28,24 +28,37 @@ class Measure:
     def __post_init__(self) -> None:
         if not self.is_ours:
             canonical = library.canonicalize(str(self))
-            if canonical != str(self):
+            if canonical != str(self) and not library.is_own_spelling(str(self)):
                 raise MeasureError(f"The measure {self} must be written as {canonical}.")
         elif self.cutoff is None and DEFINITIONS[self.name].needs_cutoff:
-            raise MeasureError(f"The measure {self.name} needs a cutoff, such as {self.name}@10.")
+            refuse(self.name, f"it needs a cutoff, such as {self.name}@10")
 
     @classmethod
-    def parse(cls, text: str) -> Measure:
-        """Return the measure that `text` names, such as `nDCG@10`, `RR` or `RBP(p=.8)`. Raises MeasureError."""
+    def read(cls, text: str) -> Measure:
+        """Return the measure that a person or a program names. Every name from outside is read here.
+
+        These are ours (`nDCG@10`, `RR`) in any case, their names in the API (`recall@5`, `mrr`), and those of the
+        library ir_measures (`ERR@20`, `RBP(p=.8)`). Raises MeasureError, whose sentence every interface shows.
+        """
+        text = text.strip()
         name, cutoff = _split(text)
-        if name not in DEFINITIONS:
-            name, cutoff = _split(library.canonicalize(text))
+        if name.lower() in NAMES:
+            check_cutoff(text, cutoff)
+            return cls(NAMES[name.lower()], cutoff)
+        name, cutoff = _split(library.canonicalize(text))
         return cls(name, cutoff)
 
     @classmethod
-    def from_wire(cls, text: str) -> Measure:
-        """Return the measure of a name of the API, such as `ndcg@10` or `mrr`, or of its own. Raises MeasureError."""
+    def parse(cls, text: str) -> Measure:
+        """Return the measure with a stored name, or its name in the API.
+
+        Stored names may be older, and stay: with a cutoff of 0, or without a parameter, as in `RBP(rel=1)`. Raises
+        MeasureError.
+        """
         name, cutoff = _split(text)
-        return cls(OWN_NAMES[name], cutoff) if name in OWN_NAMES else cls.parse(text)
+        if name.lower() in NAMES:
+            return cls(NAMES[name.lower()], cutoff)
+        return cls(name, cutoff) if library.is_own_spelling(text) else cls.read(text)
 
     def __str__(self) -> str:
         return self.name if self.cutoff is None else f"{self.name}@{self.cutoff}"
@@ -80,7 +93,7 @@ WIRE_NAMES = {  # by name and whether there is a cutoff
     ("AP", False): "ap",
     ("RR", False): "mrr",
 }
-OWN_NAMES = {wire: name for (name, _), wire in WIRE_NAMES.items()}
+NAMES = {name.lower(): name for name in DEFINITIONS} | {wire: name for (name, _), wire in WIRE_NAMES.items()}
 
 
 def evaluate(measures: Sequence[Measure], graded: GradedRankings) -> Values:
