@@ -19,7 +19,7 @@ BOUNDS: dict[str, tuple[float, float]] = {  # of a parameter's values, both incl
     "rel": (1, MAX_GRADE),  # 0 would make every judged document relevant
     "min_rel": (0, MAX_GRADE),
     "max_rel": (1, MAX_GRADE),
-    "recall": (0.0, 1.0),  # trec_eval tells levels apart by two decimals
+    "recall": (0.0, 1.0),  # trec_eval distinguishes two decimals
     "alpha": (0.0, 1.0),
     "p": (0.001, 0.999),
     "T": (0.001, 1000.0),
@@ -37,8 +37,8 @@ class MeasureError(BenchbenchError):
 
 def refuse(text: str, reason: str) -> NoReturn:
     """Raise the MeasureError for a text that names no measure."""
-    shown = text if len(text) <= MAX_NAME_LENGTH else f"{text[:MAX_NAME_LENGTH]}…"
-    raise MeasureError(f"{shown!a} is not a measure: {reason}.")
+    quoted = text if len(text) <= MAX_NAME_LENGTH else f"{text[:MAX_NAME_LENGTH]}…"
+    raise MeasureError(f"{quoted!a} is not a measure: {reason}.")
 
 
 def check_cutoff(text: str, cutoff: int | None) -> None:
@@ -85,12 +85,12 @@ def write(measure: Any) -> str:
     """Return a measure's name, which reads back: the library's, with numbers that it leaves out, as in RBP(p=0.8)."""
     kinds, at = measure.SUPPORTED_PARAMS, measure.AT_PARAM
     values = {name: measure[name] for name in kinds if name in measure.params or kinds[name].dtype is float}
-    shown = [
+    written = [
         f"{name}={_write_gains(value) if isinstance(value, dict) else repr(value)}"
         for name, value in values.items()
         if name != at and value != {} and (kinds[name].dtype is float or value != kinds[name].default)
     ]
-    brackets = f"({','.join(shown)})" if shown else ""
+    brackets = f"({','.join(written)})" if written else ""
     return f"{measure.NAME}{brackets}" + (f"@{values[at]}" if at in values else "")
 
 
@@ -103,7 +103,7 @@ def _parse_at(text: str, at: str) -> int | float:
         return int(at)
     if re.fullmatch(r"[0-9]*\.[0-9]+", at):
         return float(at)
-    refuse(text, "after the @ stands a number: a cutoff, such as nDCG@10")
+    refuse(text, "a number must follow the @, such as nDCG@10")
 
 
 def _parse_parameters(text: str, written: str) -> dict[str, Any]:
@@ -122,7 +122,7 @@ def _parse_parameters(text: str, written: str) -> dict[str, Any]:
 def _check(text: str, name: str, value: Any, info: Any) -> Any:
     """Return the value of a parameter, as a float where the library wants one; refuse one that it would misread."""
     if name in BOUNDS:
-        return _check_number(text, name, value, whole=info.dtype is int)
+        return _check_number(text, name, value, integer=info.dtype is int)
     if info.dtype is dict:
         if _are_gains(value):
             return {grade: gain for grade, gain in value.items() if grade != gain}  # a grade gains itself anyway
@@ -132,13 +132,13 @@ def _check(text: str, name: str, value: Any, info: Any) -> Any:
     return value
 
 
-def _check_number(text: str, name: str, value: Any, *, whole: bool) -> float:
-    least, most = BOUNDS[name]
-    fits = type(value) is int or (type(value) is float and not whole)
-    if fits and least <= value <= most and (name != "recall" or value == round(value, 2)):
-        return int(value) if whole else float(value)
-    kind = "a whole number" if whole else "a number with at most two decimals" if name == "recall" else "a number"
-    refuse(text, f"{'the ' * (name == 'cutoff')}{name} must be {kind} from {least:,} to {most:,}")
+def _check_number(text: str, name: str, value: Any, *, integer: bool) -> float:
+    low, high = BOUNDS[name]
+    fits = type(value) is int or (type(value) is float and not integer)
+    if fits and low <= value <= high and (name != "recall" or value == round(value, 2)):
+        return int(value) if integer else float(value)
+    kind = "a whole number" if integer else "a number with at most two decimals" if name == "recall" else "a number"
+    refuse(text, f"{'the ' * (name == 'cutoff')}{name} must be {kind} from {low:,} to {high:,}")
 
 
 def _are_gains(value: Any) -> bool:
