@@ -1,10 +1,12 @@
+import itertools
 import json
+import random
 
 import pytest
 
-from benchbench.ir.planning.configuration import CLASSIC
+from benchbench.ir.planning.configuration import AXES, CLASSIC, SEARCH_MODES
 from benchbench.ir.planning.labels import run_label
-from benchbench.ir.planning.matrix import Matrix, MatrixError
+from benchbench.ir.planning.matrix import BY_KEY, Configuration, Matrix, MatrixError
 
 
 def labels(**data):
@@ -182,7 +184,7 @@ class TestErrors:
         with pytest.raises(MatrixError, match=r"2 allowed \(BENCHMARK_MAX_VALUES_PER_AXIS\)") as raised:
             Matrix.parse({"top_k_values": [50, 60, 70], "k_values_for_metrics": [5, 10]}, max_values=2)
         assert raised.value.field == "top_k_values"
-        with pytest.raises(MatrixError, match="makes 4 runs; at most 3 are allowed") as raised:
+        with pytest.raises(MatrixError, match="makes up to 4 runs; at most 3 are allowed") as raised:
             Matrix.parse({"search_modes": ["dense", "sparse"], "top_k_values": [50, 60]}, max_runs=3)
         assert raised.value.field == "matrix"
 
@@ -190,14 +192,38 @@ class TestErrors:
         ranked = {"rrf_k_values": [1, 2, 3, 4]}
         assert len(Matrix.parse({"search_modes": ["dense"], **ranked}, max_runs=1).list_configurations()) == 1
         assert len(Matrix.parse({"search_modes": ["dense", "hybrid"], **ranked}, max_runs=5).list_configurations()) == 5
-        with pytest.raises(MatrixError, match="makes 5 runs; at most 4 are allowed"):
+        with pytest.raises(MatrixError, match="makes up to 5 runs; at most 4 are allowed"):
             Matrix.parse({"search_modes": ["dense", "hybrid"], **ranked}, max_runs=4)
+
+    def test_too_many_runs_are_refused_before_they_are_made(self, monkeypatch):
+        made = []
+        normalize = Configuration.normalize
+        monkeypatch.setattr(Configuration, "normalize", lambda run: made.append(run) or normalize(run))
+        wide = {"top_k_values": [*range(100, 120)], "score_thresholds": [n / 20 for n in range(20)]}
+        with pytest.raises(MatrixError, match="makes up to 400 runs; at most 200 are allowed"):
+            Matrix.parse(wide, max_runs=200)
+        assert len(made) <= 205
+        with pytest.raises(MatrixError, match="has 160,000 combinations; at most 10,000 are allowed"):
+            Matrix.parse(
+                wide | {"search_modes": ["hybrid"], "rrf_k_values": [*range(1, 21)], "candidates": [*range(120, 140)]},
+                max_runs=200,
+            )
+        assert len(made) <= 210
+
+    @pytest.mark.parametrize("value", ["x" * 3000, {"method": "x" * 3000}, ["x" * 3000]])
+    def test_long_value_is_refused_before_a_pattern_sees_it(self, value):
+        for key in BY_KEY:
+            with pytest.raises(MatrixError, match=f"{key}: a value has 3,0.* characters"):
+                Matrix.parse({key: [value]})
+        with pytest.raises(MatrixError, match="has a key of 3,000 characters"):
+            Matrix.parse({"x" * 3000: [1]})
 
     def test_huge_matrix_is_rejected_without_expanding_it(self):
         wide = [*range(100, 120)]
         with pytest.raises(MatrixError, match="has 160,000 combinations") as raised:
             Matrix.parse(
                 {
+                    "search_modes": ["hybrid"],
                     "top_k_values": wide,
                     "candidates": wide,
                     "rrf_k_values": wide,
@@ -205,3 +231,46 @@ class TestErrors:
                 }
             )
         assert raised.value.field == "matrix"
+
+
+CHOICES = {
+    "indexes": ["a", "b"],
+    "search_modes": list(SEARCH_MODES),
+    "use_reranker": [True, False],
+    "rerankers": ["tiny", "late-interaction"],
+    "rerank_depths": [5, 100, None],
+    "top_k_values": [100, 50],
+    "candidates": [200, None, 100],
+    "ann": ["hnsw", "exact"],
+    "lexical": ["fts", "bm25"],
+    "fusion": ["weighted", "rrf"],
+    "weights": [[1, 3], None, [1, 1]],
+    "rrf_k_values": [10, 60],
+    "score_thresholds": [0.5, None],
+    "dimensions": [64, None],
+    "query": ["hyde", "as_asked", "rewrite"],
+    "llms": ["ollama:llama3.2"],
+    "engines": ["shop", "shop(boost=2)"],
+    "filter_shares": [0.1, None],
+    "rates": [None],
+}
+
+
+def expand_all(matrix):
+    """Return the runs of a matrix by its definition: all combinations in normal form, each once."""
+    combinations = itertools.product(*(matrix.axes[key] for key in BY_KEY))
+    runs = (Configuration(**dict(zip(AXES, values, strict=True))).normalize() for values in combinations)
+    return list(dict.fromkeys(runs))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_only_combinations_that_make_a_difference_are_made(seed):
+    assert CHOICES.keys() == BY_KEY.keys(), "give every axis values here"
+    draw = random.Random(seed)
+    varied = {"search_modes", "query", *draw.sample(sorted(CHOICES), 6)}
+    chosen = {key: draw.sample(choices, len(choices) if key in varied else 1) for key, choices in CHOICES.items()}
+    axes = {key: tuple(itertools.chain(*map(BY_KEY[key].list_values, values))) for key, values in chosen.items()}
+    matrix = Matrix(primary_k=5, k_values_for_metrics=(5,), axes=axes)
+    runs = matrix.list_configurations()
+    assert runs == expand_all(matrix)
+    assert len(runs) <= matrix.count_combinations()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,13 +15,15 @@ from benchbench.reading.objects import format_value
 
 Value = bool | int | float | str
 LONGEST = 120  # characters of a setting, which labels and keys contain
+MAX_SETTINGS = 100  # that one text or object states
 
 NAME = r"[a-z][a-z0-9_-]*"
 _VALUE = r'"(?:[^"\\]|\\.)*"|[^"|,()=\s](?:[^"|,()=]*[^"|,()=\s])?'
 _PARAMETER = rf"\s*(?P<name>{NAME})\s*=\s*(?P<values>(?:{_VALUE})(?:\s*\|\s*(?:{_VALUE}))*)\s*"
-SETTING = re.compile(rf"\s*(?P<alias>{NAME})\s*(?:\((?P<parameters>.*)\))?\s*", re.DOTALL)
+SETTING = re.compile(rf"\s*(?P<alias>{NAME})\s*(?:\((?P<parameters>.*)\)\s*)?", re.DOTALL)
 PARAMETER = re.compile(rf"{_PARAMETER}(?:,|$)", re.DOTALL)
 VALUES = re.compile(_VALUE, re.DOTALL)
+SOMETHING = re.compile(r"\S")
 
 
 class EngineSettingError(BenchbenchError):
@@ -60,6 +63,10 @@ class EngineSetting:
             for value in values:
                 if not isinstance(value, bool | int | float | str):
                     raise EngineSettingError(f"{name}: {format_value(value)} must be a text, a number or a switch.")
+        if (count := math.prod(map(len, lists.values()))) > MAX_SETTINGS:
+            raise EngineSettingError(
+                f"{format_value(setting)} states {count:,} settings; state at most {MAX_SETTINGS}."
+            )
         combinations = itertools.product(*lists.values())
         settings = [cls(alias, tuple(sorted(zip(lists, values, strict=True)))) for values in combinations]
         for setting in map(str, settings):
@@ -89,7 +96,7 @@ def _read_text(text: object) -> tuple[str, dict[str, list[Any]]]:
     if match is None:
         raise EngineSettingError(f"{format_value(text)} is not an engine such as shop or shop(boost=2).")
     listed, lists, position = match["parameters"] or "", {}, 0
-    while listed[position:].strip():
+    while SOMETHING.search(listed, position):
         parameter = PARAMETER.match(listed, position)
         if parameter is None:
             raise EngineSettingError(

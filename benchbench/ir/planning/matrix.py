@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import heapq
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +25,10 @@ BY_KEY = {axis.key: axis for axis in AXES.values()}  # the last varies fastest
 KEYS = ("primary_k", "k_values_for_metrics", *BY_KEY)
 DEFAULT_CUTOFFS = (5, 10, 20)
 DEFAULT_PRIMARY_K = 10
-MAX_COMBINATIONS = 100_000  # tried in parsing a matrix, before equal configurations become one run
+MAX_COMBINATIONS = 100_000  # of values that make a difference, before equal configurations become one run
+COMBINATIONS_PER_RUN = 50  # the same, for each run that is allowed
+LONGEST_VALUE = 2_000  # characters of a key or of a value, as JSON
+DECIDING = ("search_mode", "use_reranker", "fusion", "query")  # fields that decide which others make a difference
 
 
 class MatrixError(BenchbenchError):
@@ -81,9 +85,38 @@ class Matrix:
         A value that does not affect a search becomes its default there, so it does not multiply runs. Of equal
         configurations the first is kept.
         """
-        combinations = itertools.product(*(self.axes[key] for key in BY_KEY))
-        spelled_out = (Configuration(**dict(zip(AXES, values, strict=True))) for values in combinations)
-        return list(dict.fromkeys(configuration.normalize() for configuration in spelled_out))
+        return list(dict.fromkeys(self._yield_configurations()))
+
+    def count_combinations(self) -> int:
+        """Return how many combinations of values that make a difference there are, without making any.
+
+        At least as many as runs: two depths may come to the same.
+        """
+        return sum(math.prod(map(len, block)) for block in self._list_blocks())
+
+    def _yield_configurations(self) -> Iterator[Configuration]:
+        """Yield the configurations of all combinations that make a difference, in normal form and in order."""
+        axes = [(name, self.axes[axis.key]) for name, axis in AXES.items()]
+        for numbers in heapq.merge(*(itertools.product(*block) for block in self._list_blocks())):
+            values = {name: choices[number] for (name, choices), number in zip(axes, numbers, strict=True)}
+            yield Configuration(**values).normalize()
+
+    def _list_blocks(self) -> list[list[Sequence[int]]]:
+        """Return blocks of combinations: the numbers in the lists of all axes that are combined with each other.
+
+        A block has one value of each field that is DECIDING, and of others those that make a difference there, or
+        else the first.
+        """
+        blocks: dict[Configuration, list[Sequence[int]]] = {}
+        for numbers in itertools.product(*(range(len(self.axes[AXES[name].key])) for name in DECIDING)):
+            decided = dict(zip(DECIDING, numbers, strict=True))
+            run = Configuration(**{name: self.axes[AXES[name].key][number] for name, number in decided.items()})
+            block: list[Sequence[int]] = [
+                [decided[name]] if name in decided else range(len(self.axes[axis.key]) if axis.touches(run) else 1)
+                for name, axis in AXES.items()
+            ]
+            blocks.setdefault(run.normalize(), block)
+        return list(blocks.values())
 
     def _check_together(self, max_runs: int | None) -> None:
         """Refuse values that are valid alone but not together."""
@@ -95,24 +128,31 @@ class Matrix:
                 f"{greatest}{always}; raise it or leave out that k.",
                 field="top_k_values",
             )
-        combinations = math.prod(len(values) for values in self.axes.values())
-        if combinations > MAX_COMBINATIONS:
-            raise MatrixError(
-                f"The matrix has {combinations:,} combinations; at most {MAX_COMBINATIONS:,} are "
-                "allowed. Shorten a list.",
-                field="matrix",
-            )
-        configurations = self.list_configurations()
-        if max_runs is not None and len(configurations) > max_runs:
-            raise MatrixError(
-                f"The matrix makes {len(configurations)} runs; at most {max_runs} are allowed (BENCHMARK_MAX_RUNS). "
-                "Shorten a list.",
-                field="matrix",
-            )
+        configurations = self._list_allowed(max_runs)
         for run in configurations:
             _check_rerank_depth(run)
             _check_query(run)
         _check_engines(self.axes["engines"], configurations)
+
+    def _list_allowed(self, max_runs: int | None) -> list[Configuration]:
+        """Return the distinct runs; more than are allowed are refused by their number, and not made."""
+        combinations = self.count_combinations()
+        allowed = MAX_COMBINATIONS if max_runs is None else min(MAX_COMBINATIONS, COMBINATIONS_PER_RUN * max_runs)
+        if combinations > allowed:
+            raise MatrixError(
+                f"The matrix has {combinations:,} combinations; at most {allowed:,} are allowed. Shorten a list.",
+                field="matrix",
+            )
+        runs: dict[Configuration, None] = {}
+        for run in self._yield_configurations():
+            runs[run] = None
+            if max_runs is not None and len(runs) > max_runs:
+                raise MatrixError(
+                    f"The matrix makes up to {combinations:,} runs; at most {max_runs} are allowed "
+                    "(BENCHMARK_MAX_RUNS). Shorten a list.",
+                    field="matrix",
+                )
+        return list(runs)
 
 
 def _check_rerank_depth(run: Configuration) -> None:
@@ -169,6 +209,9 @@ def _check_engines(engines: Sequence[str | None], configurations: Sequence[Confi
 def _refuse_unknown(key: object) -> None:
     if key in KEYS:
         return
+    if len(str(key)) > LONGEST_VALUE:
+        problem = f"The matrix has a key of {len(str(key)):,} characters; choose one of {', '.join(KEYS)}."
+        raise MatrixError(problem, field="matrix")
     near = difflib.get_close_matches(str(key), KEYS, n=1)
     hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(KEYS)}."
     raise MatrixError(f"The matrix has no key {format_value(key)}; {hint}", field=str(key))
@@ -189,8 +232,11 @@ def _read(
     if max_values is not None and len(values) > max_values:
         allowed = f"the {max_values} allowed (BENCHMARK_MAX_VALUES_PER_AXIS)"
         raise MatrixError(f"{key}: {len(values)} values are more than {allowed}. Shorten the list.", field=key)
-    read: list[Any] = []
+    read: dict[Any, None] = {}
     for value in values:
+        if (length := len(format_value(value))) > LONGEST_VALUE:
+            problem = f"a value has {length:,} characters, and at most {LONGEST_VALUE:,} are read"
+            raise MatrixError(f"{key}: {problem}. Shorten it.", field=key)
         if not kind.holds(value):
             raise MatrixError(f"{key}: {format_value(value)} is not {kind.words}.", field=key)
         try:
@@ -199,5 +245,5 @@ def _read(
             raise MatrixError(f"{key}: {error.message}", field=key) from None
         if any(each in read for each in plain):
             raise MatrixError(f"{key}: {format_value(value)} occurs more than once.", field=key)
-        read += plain
+        read |= dict.fromkeys(plain)
     return tuple(read)
