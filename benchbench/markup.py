@@ -1,13 +1,20 @@
-"""Texts of users: with the words of a query highlighted, escaped for Markdown, and Markdown as HTML."""
+"""Texts of users: words of a query highlighted, escaped for Markdown, Markdown as HTML, entities of HTML decoded."""
 
+from __future__ import annotations
+
+import html
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 
-from markdown_it import MarkdownIt
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
 
 WORD = re.compile(r"\w+")
 MIN_LENGTH = 3
+LONGEST_STEM = 100
 BEFORE = 60
 EXCERPT = 320
 # The stop words of the lexical index that are long enough to be marked.
@@ -33,9 +40,8 @@ def excerpt(text: str, query: str) -> list[Piece]:
     text. It is plain text: the template escapes it.
     """
     flat = " ".join(text.split())
-    pattern = _build_pattern(query)
-    first = pattern.search(flat) if pattern else None
-    start = max(0, first.start() - BEFORE) if first else 0
+    first, _ = next(_yield_hits(flat, _list_stems(query)), (0, 0))
+    start = max(0, first - BEFORE)
     if start:
         start = flat.rfind(" ", 0, start) + 1
     passage = flat[start : start + EXCERPT]
@@ -47,18 +53,33 @@ def excerpt(text: str, query: str) -> list[Piece]:
 
 def mark_words(text: str, query: str) -> list[Piece]:
     """Return the whole of `text` in pieces, the words of `query` marked."""
-    pattern = _build_pattern(query)
-    pieces = pattern.split(text) if pattern else [text]  # every second one is a word
-    return [Piece(piece, index % 2 == 1) for index, piece in enumerate(pieces) if piece]
+    stems = _list_stems(query)
+    pieces, end = [], 0
+    for start, stop in _yield_hits(text, stems):
+        pieces += [Piece(text[end:start], False), Piece(text[start:stop], True)]
+        end = stop
+    return [piece for piece in (*pieces, Piece(text[end:], False)) if piece.text]
 
 
-def _build_pattern(query: str) -> re.Pattern[str] | None:
-    words = {word for word in WORD.findall(query) if len(word) >= MIN_LENGTH and word.lower() not in UNMARKED}
-    stems = {word[: max(MIN_LENGTH, len(word) * 4 // 5)] for word in words}
-    if not stems:
-        return None
-    longest_first = sorted(stems, key=lambda stem: (-len(stem), stem))
-    return re.compile(rf"(\b(?:{'|'.join(map(re.escape, longest_first))})\w*)", re.IGNORECASE)
+def _list_stems(query: str) -> dict[int, set[str]]:
+    """Return the beginnings by which words match, in small letters, by length."""
+    stems: dict[int, set[str]] = {}
+    for word in WORD.findall(query):
+        if len(word) >= MIN_LENGTH and word.lower() not in UNMARKED:
+            length = min(max(MIN_LENGTH, len(word) * 4 // 5), LONGEST_STEM)
+            stems.setdefault(length, set()).add(word[:length].lower())
+    return stems
+
+
+def _yield_hits(text: str, stems: dict[int, set[str]]) -> Iterator[tuple[int, int]]:
+    """Yield start and end of the words that begin with a stem.
+
+    A word is looked up once for each length of a stem, so a long query costs no more than a short one.
+    """
+    for word in WORD.finditer(text) if stems else ():
+        lowered = word[0][:LONGEST_STEM].lower()
+        if any(lowered[:length] in starts for length, starts in stems.items()):
+            yield word.span()
 
 
 def text(words: str) -> str:
@@ -78,4 +99,19 @@ def render_markdown(words: str) -> str:
 
 @cache
 def _build_renderer() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
     return MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
+
+
+LONG_REFERENCE = re.compile(r"&#0*([0-9]{8})[0-9]*")  # &#12345678; is already past the last character
+
+
+def decode_entities(text: str) -> str:
+    """Return text with the entities of HTML decoded; numbers of no character become U+FFFD."""
+    return html.unescape(shorten_references(text))
+
+
+def shorten_references(text: str) -> str:
+    """Return text whose numeric entities Python can convert: from 4,300 digits on it refuses to. They mean the same."""
+    return LONG_REFERENCE.sub(r"&#\1", text)

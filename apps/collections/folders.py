@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from html.parser import HTMLParser
@@ -11,10 +11,12 @@ from typing import NamedTuple
 
 from apps.collections.records import SECTION_ID_LENGTH, DocumentRecord, SectionRecord
 from benchbench.errors import BenchbenchError
+from benchbench.markup import shorten_references
 from benchbench.reading.strict_json import decode
 from benchbench.texts.storable import is_storable
 
-MARKDOWN_HEADING = re.compile(r" {0,3}(?P<marks>#{1,6})[ \t]+(?P<title>.*?)(?:[ \t]+#*)?[ \t]*")
+MARKDOWN_HEADING = re.compile(r" {0,3}(#{1,6})(?=[ \t])")
+BLANKS = " \t"
 FENCE = re.compile(r" {0,3}(?P<mark>```|~~~)")
 
 
@@ -34,9 +36,16 @@ def yield_headings(source: str) -> Iterator[Heading]:
         if opened := FENCE.match(line):
             mark = opened["mark"]
             fence = "" if fence == mark else fence or mark
-        elif not fence and (heading := MARKDOWN_HEADING.fullmatch(line.rstrip("\r\n"))) and heading["title"]:
-            yield Heading(heading["title"], len(heading["marks"]), start)
+        elif not fence and (marks := MARKDOWN_HEADING.match(line)) and (title := _strip_marks(line[marks.end() :])):
+            yield Heading(title, len(marks[1]), start)
         start += len(line)
+
+
+def _strip_marks(written: str) -> str:
+    """Return the words of a heading without the blanks around them and the marks that close it."""
+    title = written.rstrip("\r\n").strip(BLANKS)
+    without = title.rstrip("#")
+    return without.rstrip(BLANKS) if without.endswith((" ", "\t")) else title
 
 
 def build_sections(headings: Sequence[Heading], length: int) -> list[SectionRecord]:
@@ -47,10 +56,9 @@ def build_sections(headings: Sequence[Heading], length: int) -> list[SectionReco
     """
     ends = [*(heading.start for heading in headings), length][1:]
     sections: list[SectionRecord] = []
-    taken: set[str] = set()
+    taken: dict[str, int] = {}
     for heading, end in zip(headings, ends, strict=True):
         name = _find_free_name(heading.id if heading.id.strip() else _build_slug(heading.title), taken)
-        taken.add(name)
         sections.append(SectionRecord(name, heading.title, heading.level, heading.start, end))
     return sections
 
@@ -59,12 +67,14 @@ def _build_slug(title: str) -> str:
     return re.sub(r"\s+", "-", re.sub(r"[^\w\s-]", "", title.lower()).strip()) or "section"
 
 
-def _find_free_name(name: str, taken: set[str]) -> str:
+def _find_free_name(name: str, taken: dict[str, int]) -> str:
+    """Return a free name and take it. `taken` has the last number tried for each, so that none is tried again."""
     name = name[: SECTION_ID_LENGTH - 10]
-    number, free = 0, name
+    number, free = taken.get(name, 0), name
     while free in taken:
         number += 1
         free = f"{name}-{number}"
+    taken[name], taken[free] = number, taken.get(free, 0)
     return free
 
 
@@ -84,30 +94,31 @@ def read_html(source: str) -> tuple[str, str, list[Heading]]:
     element, white space collapsed except in `<pre>`, without scripts and styles. Headings without words are ignored.
     """
     page = _Page()
-    page.feed(source)
+    page.feed(shorten_references(source))
     page.close()
     lines = (line.rstrip() for line in "".join(page.parts).split("\n"))
     marked = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
     before, *segments = marked.split(MARK)
     headings, start = [], len(before)
-    for (level, id, title), segment in zip(page.headings, segments, strict=True):
-        headings.append(Heading(_collapse(title), level, start, id))
+    for (level, id, words), segment in zip(page.headings, segments, strict=True):
+        headings.append(Heading(_collapse(words), level, start, id))
         start += len(segment)
     return _collapse(page.title) or _collapse(page.heading), marked.replace(MARK, ""), headings
 
 
-def _collapse(text: str) -> str:
-    return " ".join(text.split())
+def _collapse(texts: Iterable[str]) -> str:
+    return " ".join("".join(texts).split())
 
 
 class _Page(HTMLParser):
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self.parts: list[str] = []
-        self.title = self.heading = ""
+        self.title: list[str] = []
+        self.heading: list[str] = []
         self.inside: dict[str, int] = dict.fromkeys({*UNSEEN, "title", "h1", "pre"}, 0)
         self.titled = self.headed = False
-        self.headings: list[tuple[int, str, str]] = []  # level, id, words of those that have any
+        self.headings: list[tuple[int, str, list[str]]] = []  # level, id, words of those that have any
         self.within: tuple[int, str] | None = None  # level and id of the heading that is open
         self.is_marked = False
 
@@ -134,10 +145,11 @@ class _Page(HTMLParser):
         if any(self.inside[tag] for tag in UNSEEN):
             return
         if self.inside["title"]:
-            self.title += "" if self.titled else data
+            if not self.titled:
+                self.title.append(data)
             return
         if self.inside["h1"] and not self.headed:
-            self.heading += data
+            self.heading.append(data)
         seen = data if self.inside["pre"] else self._join_spaces(data)
         self.parts.append(self._mark_heading(seen) if self.within and data.strip() else seen)
 
@@ -145,10 +157,9 @@ class _Page(HTMLParser):
         """Collect words of the open heading; a mark of their place in the text precedes the first."""
         assert self.within is not None
         if self.is_marked:
-            level, id, before = self.headings.pop()
-            self.headings.append((level, id, before + words))
+            self.headings[-1][2].append(words)
             return words
-        self.headings.append((*self.within, words))
+        self.headings.append((*self.within, [words]))
         self.is_marked = True
         return words[: -len(words.lstrip())] + MARK + words.lstrip()
 

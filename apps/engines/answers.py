@@ -4,7 +4,6 @@ An answer that cannot be mapped is an error that names the path and what it foun
 ranking. The order of the hits is the engine's.
 """
 
-import html
 import json
 import math
 import re
@@ -19,6 +18,7 @@ import jmespath
 from jmespath.exceptions import JMESPathError
 
 from apps.engines.errors import AnswerError
+from benchbench.markup import decode_entities
 from benchbench.reading.objects import Must, StrictRecord
 from benchbench.reading.strict_json import kind
 from benchbench.texts.storable import clean_text, is_storable
@@ -179,7 +179,7 @@ def _read_text(longest: int, value: Any) -> str:
         value = " … ".join(value)
     if isinstance(value, dict | list):
         raise ValueError("must find a text")
-    return "" if value is None else clean_text(html.unescape(TAG.sub("", str(value)[:LONGEST_MARKED])), longest)
+    return "" if value is None else clean_text(decode_entities(TAG.sub("", str(value)[:LONGEST_MARKED])), longest)
 
 
 READERS: dict[str, Reader] = {

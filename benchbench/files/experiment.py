@@ -172,9 +172,9 @@ def parse_experiment(value: Any, *, location: str) -> Experiment:
 def _check_entries(entries: Sequence[Any], key: str, prefix: str) -> None:
     if not entries and key != "llms":
         raise FileFormatError(f"{prefix}{key} must not be an empty list.", field=key)
+    places: dict[Any, int] = {}
     for index, entry in enumerate(entries):
-        first = entries.index(entry)
-        if first < index:
+        if (first := places.setdefault(entry, index)) < index:
             raise FileFormatError(f"{prefix}{key}[{index}] repeats {key}[{first}].", field=f"{key}[{index}]")
 
 

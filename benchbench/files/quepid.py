@@ -6,6 +6,7 @@ Sources: github.com/o19s/quepid at f80322f, `app/controllers/api/v1/export/ratin
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,7 +34,7 @@ def read_rows(path: Path) -> Iterator[tuple[str, str, str, str]]:
 
     Quepid puts a space before a cell that a spreadsheet would run; it is removed. Errors name the line.
     """
-    names, rows = read_table(path, pad=True)
+    names, rows = read_table(path, may_be_short=True)
     columns = find_columns(names)
     if missing := [name for name in ("query", "docid", "rating") if name not in columns]:
         raise FileFormatError(f"{path.name} has no column {', no '.join(missing)}: it has {', '.join(names)[:200]}.")
@@ -91,7 +92,7 @@ class Snapshot(StrictRecord):
         for id, documents in self.docs.items():
             ranked = [document.id for document in documents if not document.rated_only]
             if len({*ranked}) < len(ranked):
-                repeated = next(document for document in ranked if ranked.count(document) > 1)
+                repeated = next(document for document, count in Counter(ranked).items() if count > 1)
                 raise FileFormatError(f"{location}, docs.{id}, has the document {repeated[:60]!a} more than once.")
             if ranked and id in keys:
                 yield keys[id], ranked

@@ -1,6 +1,7 @@
 """Sectioned documents, in the format of the retrieval-strategy benchmark."""
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +12,8 @@ from benchbench.reading.objects import Identifier, Listed, Must, StrictRecord, r
 from benchbench.reading.strict_json import read_text, read_value
 
 LEVELS = range(101)
+BLANKS = " \t"
+HEADING_LINE = re.compile(r"^ {0,3}#{1,6}[ \t]+(\S.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +79,13 @@ def find_text_and_spans(document: Document, path: Path) -> tuple[str, list[tuple
 
 
 def _find_spans(sections: Sequence[Section], text: str) -> list[tuple[int, int]]:
+    lines = _HeadingLines(text)
     starts: list[int | None] = []
     after = 0
     for section in sections:
-        start = _find(section, text, after)
+        start = lines.find(section.heading.strip(), after)
+        if start is None and (content := section.content.strip()):
+            start = None if (at := text.find(content, after)) < 0 else at
         starts.append(start)
         if start is not None:
             after = start + 1
@@ -90,15 +96,29 @@ def _find_spans(sections: Sequence[Section], text: str) -> list[tuple[int, int]]
     return spans[::-1]
 
 
-def _find(section: Section, text: str, after: int) -> int | None:
-    heading = section.heading.strip()
-    if heading:
-        line = re.compile(rf"^ {{0,3}}#{{1,6}}[ \t]+{re.escape(heading)}[ \t]*#*[ \t]*$", re.MULTILINE)
-        if match := line.search(text, after):
-            return match.start()
-    content = section.content.strip()
-    at = text.find(content, after) if content else -1
-    return None if at < 0 else at
+class _HeadingLines:
+    """The lines of a Markdown text that begin a heading. Each is looked at once, not once for each section."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._by_words: dict[str, list[int]] = {}
+        self._starts: dict[str, list[int]] = {}
+        for line in HEADING_LINE.finditer(text):
+            self._by_words.setdefault(_strip_marks(line[1]), []).append(line.start())
+
+    def find(self, heading: str, after: int) -> int | None:
+        """Return the start of the first line with a heading that is not blank, from the character `after` on."""
+        starts = self._starts.get(heading)
+        if starts is None:
+            pattern = re.compile(rf" {{0,3}}#{{1,6}}[ \t]+{re.escape(heading)}[ \t]*(?:#+[ \t]*)?$", re.MULTILINE)
+            lines = self._by_words.get(_strip_marks(heading.partition("\n")[0]), []) if heading else []
+            starts = self._starts[heading] = [start for start in lines if pattern.match(self._text, start)]
+        position = bisect_left(starts, after)
+        return starts[position] if position < len(starts) else None
+
+
+def _strip_marks(words: str) -> str:
+    return words.rstrip(BLANKS).rstrip("#").rstrip(BLANKS)
 
 
 def _flatten(sections: Iterable[Section]) -> Iterator[Section]:

@@ -103,7 +103,8 @@ def _list_details(answers: Sequence[Answer], limit: int) -> list[dict[str, Any]]
 
 
 def _find_places(answer: Answer, limit: int) -> dict[str, int | None]:
-    places = [rank for rank, module in enumerate(answer.returned[:limit], start=1) if module in set(answer.expected)]
+    expected = set(answer.expected)
+    places = [rank for rank, module in enumerate(answer.returned[:limit], start=1) if module in expected]
     return {
         "hits_in_top_3": sum(rank <= 3 for rank in places),
         "hits_in_top_5": sum(rank <= 5 for rank in places),

@@ -6,6 +6,7 @@ Exports put an apostrophe before a CSV cell that a spreadsheet would run as a fo
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -44,21 +45,21 @@ STARTS = f"[{re.escape(''.join(STARTS_A_FORMULA))}]"
 MARKED = re.compile(f"'+{STARTS}")
 
 
-def read_table(path: Path, *, pad: bool = False) -> tuple[list[str], Iterator[Row]]:
+def read_table(path: Path, *, may_be_short: bool = False) -> tuple[list[str], Iterator[Row]]:
     """Return the names of the columns, and the rows with their places; `.gz` is unpacked.
 
     A file of JSON Lines has one object per line. The keys of the first are its columns, and cells keep their types. In
-    CSV every cell is a string, and a row must have as many cells as the header; with `pad` missing ones at its end are
-    empty. Errors name the line.
+    CSV every cell is a string, and a row must have as many cells as the header; a row that `may_be_short` may lack the
+    last ones. Errors name the line.
     """
     first = next((line for _, line in read_raw_lines(path) if line.strip()), b"")
     if first.lstrip().startswith(b"{"):
         _, keys = next(read_objects(path))
         return list(keys), read_objects(path)
-    header, rows = _read_csv(path, find_delimiter(decode_chunk(first, location=path.name)), pad)
+    header, rows = _read_csv(path, find_delimiter(decode_chunk(first, location=path.name)), may_be_short)
     if not header:
         raise FileFormatError(f"{path.name} is empty: its first line must be a header with the column names.")
-    repeated = [name for name in header if header.count(name) > 1]
+    repeated = [name for name, count in Counter(header).items() if count > 1]
     if repeated:
         raise FileFormatError(f"{path.name} has the column {repeated[0][:60]!a} more than once.")
     return header, rows
@@ -74,7 +75,7 @@ def plain(cell: str) -> str:
     return cell[1:] if MARKED.match(cell) else cell
 
 
-def _read_csv(path: Path, delimiter: str, pad: bool) -> tuple[list[str], Iterator[Row]]:
+def _read_csv(path: Path, delimiter: str, may_be_short: bool) -> tuple[list[str], Iterator[Row]]:
     lines = (decode_chunk(line, location=f"{path.name}, line {number},") for number, line in read_raw_lines(path))
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
 
@@ -91,13 +92,11 @@ def _read_csv(path: Path, delimiter: str, pad: bool) -> tuple[list[str], Iterato
     rows = read_cells()
     _, header = next(rows, ("", []))
     header = [name.strip() for name in header]
-    return header, _read_rows(header, rows, pad)
+    return header, _read_rows(header, rows, may_be_short)
 
 
-def _read_rows(header: list[str], rows: Iterator[tuple[str, list[str]]], pad: bool) -> Iterator[Row]:
+def _read_rows(header: list[str], rows: Iterator[tuple[str, list[str]]], may_be_short: bool) -> Iterator[Row]:
     for location, row in rows:
-        if pad:
-            row += [""] * (len(header) - len(row))
-        if len(row) != len(header):
+        if len(row) > len(header) or (len(row) < len(header) and not may_be_short):
             raise FileFormatError(f"{location} has {len(row)} cells, but the header has {len(header)}.")
-        yield location, dict(zip(header, map(plain, row), strict=True))
+        yield location, dict(zip(header, map(plain, row), strict=False))

@@ -8,11 +8,11 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from html import unescape
 from pathlib import Path
 
 from benchbench.errors import FileFormatError
 from benchbench.ir.records import ScoredDocuments
+from benchbench.markup import decode_entities
 from benchbench.reading.strict_json import decode_chunk, read_blocks, read_lines, read_raw_lines, read_text
 
 GRADE = re.compile(rb"[+-]?[0-9]{1,9}")
@@ -185,8 +185,9 @@ def _fault(path: Path, number: int, problem: str) -> FileFormatError:
 
 
 TAGS = "num|title|query|question|desc|description|narr|narrative"
-BLOCK = re.compile(r"<(top|topic)\b([^>]*)>(.*?)(?=</\1\s*>|<\1\b|\Z)", re.DOTALL | re.IGNORECASE)
-FIELD = re.compile(rf"<({TAGS})\b[^>]*>(.*?)(?=</?(?:{TAGS})\b|\Z)", re.DOTALL | re.IGNORECASE)
+# A tag ends before the next one begins: sought further, the end of each open tag would cost the rest of the file.
+BLOCK = re.compile(r"<(top|topic)\b([^<>]*)>(.*?)(?=</\1\s*>|<\1\b|\Z)", re.DOTALL | re.IGNORECASE)
+FIELD = re.compile(rf"<({TAGS})\b[^<>]*>(.*?)(?=</?(?:{TAGS})\b|\Z)", re.DOTALL | re.IGNORECASE)
 NUMBER = re.compile(r"\b(?:number|id)\s*=\s*[\"']([^\"']*)[\"']", re.IGNORECASE)
 LABEL = re.compile(r"\s*(?:number|topic|description|narrative)\s*:", re.IGNORECASE)  # `<num> Number: 301`
 FULL_NAMES = {"desc": "description", "narr": "narrative"}
@@ -285,4 +286,4 @@ def _clean_number(written: str) -> str:
 
 def _decode(written: str) -> str:
     label = LABEL.match(written)
-    return unescape(written[label.end() :] if label else written)
+    return decode_entities(written[label.end() :] if label else written)

@@ -64,7 +64,7 @@ def _describe(schema: dict[str, Any]) -> str:
     raise ValueError(f"The schema {schema} has no words: add them.")
 
 
-SEPARATOR = re.compile(r",(?![^()]*\))")
+MARK = re.compile(r"[,()]")
 
 
 class CallError(ValueError):
@@ -73,7 +73,16 @@ class CallError(ValueError):
 
 def split_calls(text: str) -> list[str]:
     """Return the entries of a comma-separated list; commas within parentheses separate options."""
-    return [entry.strip() for entry in SEPARATOR.split(text) if entry.strip()]
+    entries: list[str] = []
+    end, is_inside = len(text), False
+    for mark in reversed(list(MARK.finditer(text))):  # backwards: the parenthesis after a comma decides
+        if mark[0] != ",":
+            is_inside = mark[0] == ")"
+        elif not is_inside:
+            entries.append(text[mark.end() : end])
+            end = mark.start()
+    entries.append(text[:end])
+    return [entry.strip() for entry in reversed(entries) if entry.strip()]
 
 
 def read_options(text: str, *, example: str) -> dict[str, str]:

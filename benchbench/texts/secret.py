@@ -1,7 +1,6 @@
 """Secrets, which no message contains. They are looked for in the texts of other servers, however these spell them."""
 
 import base64
-import html
 import re
 import string
 import unicodedata
@@ -9,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import cached_property
 from urllib.parse import unquote
+
+from benchbench.markup import decode_entities
 
 SHORTEST = 8  # letters and digits that are looked for in answers; fewer may be part of any text
 SHORTEST_IN_ERRORS = 5
@@ -95,7 +96,7 @@ def _list_views(text: str) -> Iterator[bytes]:
 def _decode(text: str) -> Iterator[str]:
     yield text
     for _ in range(ROUNDS):
-        decoded = unquote(html.unescape(CODES.sub(_read_code, text) if "\\" in text or "%u" in text else text))
+        decoded = unquote(decode_entities(CODES.sub(_read_code, text) if "\\" in text or "%u" in text else text))
         if decoded == text:
             break
         yield (text := decoded)

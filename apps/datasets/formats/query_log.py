@@ -27,6 +27,7 @@ NUMBER = "[1-9][0-9]{0,8}"
 SAMPLE = re.compile(rf"all|{NUMBER}(?:,{NUMBER},{NUMBER})?")
 FIELDS = ("text", "count", "clicks")
 LONGEST = 200  # also of a key
+LONGEST_WRITTEN = 20 * LONGEST  # far above what a normal form can shorten to that
 DIGITS = re.compile(r"\s*[0-9]{1,15}\s*")
 
 
@@ -141,7 +142,12 @@ def _group(path: Path, columns: Mapping[str, str]) -> Log:
 
 
 def normalise(text: str) -> str:
-    """Return the form of a text by which searches are grouped."""
+    """Return the form of a text by which searches are grouped; a text that is too long to be kept, as it is.
+
+    Putting combining characters in order takes time quadratic in how many follow each other.
+    """
+    if len(text) > LONGEST_WRITTEN:
+        return text
     folded = unicodedata.normalize("NFKC", text).casefold()
     return " ".join(unicodedata.normalize("NFKC", folded).split())
 

@@ -65,13 +65,17 @@ def describe_unjudged(keys: Iterable[str]) -> list[str]:
     return [f"Topics without a judgment, left out: {list_some(keys)}."] if keys else []
 
 
-BREAK = re.compile(r"\s*[\r\n]+\s*")
+BREAK = re.compile(r"[\r\n]+")
 
 
 def fit(record: DatasetRecord) -> DatasetRecord:
     """Return the judged queries, with texts on one line; judgments use document_id, grades are any integers."""
     queries = [
-        QueryRecord(query.key, BREAK.sub(" ", query.text).strip(), merge_judgments(query, label="TREC"))
+        QueryRecord(
+            query.key,
+            " ".join(filter(None, map(str.strip, BREAK.split(query.text)))),
+            merge_judgments(query, label="TREC"),
+        )
         for query in record.queries
         if query.judgments
     ]

@@ -1,6 +1,5 @@
 """The form that opens a round, with a preview of the number of pairs and the time that judging takes."""
 
-import re
 from typing import Any
 from uuid import UUID
 
@@ -31,7 +30,6 @@ from benchbench.site.panels import change_url
 MOST_RUNS = 200
 MOST_JUDGES = 500
 AWAITED = ("mapping", "runs", "name", "judges")
-ENTRY = re.compile(r"\s*(\d)\s+([^:]+?)\s*(?::\s*(.*?))?\s*")
 ORDERS = {
     "decisive": "decisive: pairs that could change the differences most come first",
     "depth": "depth: pairs ranked highest by any run come first, as in TREC pools",
@@ -93,12 +91,13 @@ class OpenForm(PageForm):
         lines = [line for line in self.cleaned_data["scale"].splitlines() if line.strip()]
         scale = []
         for line in lines:
-            entry = ENTRY.fullmatch(line)
-            if entry is None:
+            grade, words = [*line.split(None, 1), ""][:2]
+            name, _, description = map(str.strip, words.partition(":"))
+            if not (len(grade) == 1 and grade.isdecimal() and name):
                 raise ValidationError(
                     f"“{line.strip()[:60]}” is not a grade: start the line with its digit, then its name."
                 )
-            scale.append({"grade": int(entry[1]), "name": entry[2], "description": entry[3] or ""})
+            scale.append({"grade": int(grade), "name": name, "description": description})
         try:
             return read_scale(scale) if scale else []
         except BenchbenchError as error:

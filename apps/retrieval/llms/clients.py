@@ -81,7 +81,7 @@ class LLM(ABC):
         if status in UNAUTHORISED:
             return LLMError(f"{subject} refused its key ({status}): correct BENCHBENCH_LLM_KEYS.")
         kind = TemporaryLLMError if status in TEMPORARY else LLMError
-        text = re.sub(r"\bsk-\S+|\w+://\S+", "…", Secret(self.server.key).hide(message[:EXCERPT], EXCERPT))[:300]
+        text = re.sub(r"\bsk-\S+|\b\w+://\S+", "…", Secret(self.server.key).hide(message[:EXCERPT], EXCERPT))[:300]
         return kind(f"{subject} answered {status} for {self.model_name}: {text}")
 
     def build_connection_error(self, error: Exception) -> TemporaryLLMError:

@@ -2,6 +2,7 @@
 
 import re
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -58,7 +59,7 @@ def build_section(document: DocumentRecord, number: int | None, leaves: Sequence
     """Return the summary piece of the chunks at `indices`, which belong to one section or to none."""
     start, end = leaves[indices[0]].start, leaves[indices[-1]].end
     heading = document.title if number is None else document.sections[number].heading
-    body = re.sub(rf"\A\s*#*\s*{re.escape(heading)}\s*#*\s*", "", document.text[start:end])
+    body = re.sub(rf"\A\s*(?:#+\s*)?{re.escape(heading)}\s*(?:#+\s*)?", "", document.text[start:end])
     text = f"{heading} {find_first_sentences(body)}".strip() or leaves[indices[0]].text
     return Piece(text, start, end, SECTIONS, number, tuple(indices))
 
@@ -149,9 +150,8 @@ def build_labels(ids: Sequence[tuple[str, str]], *, with_sections: bool) -> list
     document.
     """
     names = [(section if with_sections else "") or document for document, section in ids]
-    return [
-        name if names.count(name) == 1 else f"{document}/{name}" for name, (document, _) in zip(names, ids, strict=True)
-    ]
+    counts = Counter(names)
+    return [name if counts[name] == 1 else f"{document}/{name}" for name, (document, _) in zip(names, ids, strict=True)]
 
 
 def parse_picks(answer: str, names: Sequence[str]) -> list[int]:
