@@ -22,7 +22,12 @@ from apps.mappings.creating import ensure_mapping
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
 from apps.retrieval.encoders.encoding import load_index_encoder
-from apps.retrieval.importing_vectors import VectorImport, import_vectors
+from apps.retrieval.importing_vectors import (
+    VectorImport,
+    import_vectors,
+    read_vector_file,
+    store_query_vectors,
+)
 from apps.retrieval.indexing import create_index, filter_equal_indexes, find_or_start_build
 from apps.retrieval.models import Index
 from benchbench.catalogue import parse_catalogue_id
@@ -43,7 +48,7 @@ class BeirError(BenchbenchError):
 class Indexed:
     """An index of the imported documents.
 
-    Without an `operation` it is ready: an equal one existed (`reused`), or vectors were imported into it.
+    Without an `operation` it is ready: an equal one existed (`reused`), or vectors were imported into it (`vectors`).
     Otherwise the operation builds it.
     """
 
@@ -144,10 +149,11 @@ def _import_index(collection: Collection, vectors: Path, version: DatasetVersion
         digest = file_digest(file, "sha256").hexdigest()
     made_by = {"vector_source": digest} | ({"encoder": model} if model else {})
     equal = filter_equal_indexes(collection, owner, **IMPORTED, name=collection.name, **made_by)
-    if index := equal.filter(status=Index.Status.READY).first():
-        return Indexed(index, reused=True)
-    index = create_index(collection, name=collection.name, owner=owner)
     texts = dict(version.queries.values_list("key", "text"))
+    if index := equal.filter(status=Index.Status.READY).first():
+        report = store_query_vectors(index, read_vector_file(vectors), texts)  # of another split, or reworded
+        return Indexed(index, reused=True, vectors=report)
+    index = create_index(collection, name=collection.name, owner=owner)
     report = import_vectors(index, vectors, queries=texts, model=model)
     index.refresh_from_db()
     if model:

@@ -2,7 +2,7 @@
 
 import time
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import file_digest
 from pathlib import Path
@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from apps.retrieval.building import assign_chunk_set, finish, insert_vectors, prepare_table
 from apps.retrieval.chunking import make_chunk_set
-from apps.retrieval.encoders.vector_cache import load_query_space
+from apps.retrieval.encoders.vector_cache import decode_vectors, load_query_space
 from apps.retrieval.fingerprints import hash_text
-from apps.retrieval.models import CachedVector, Index
+from apps.retrieval.models import CachedVector, Index, VectorSpace
 from apps.retrieval.search.lexical_indexes import make_lexical_index
 from benchbench.database.failures import refresh
 from benchbench.decimals import counted
@@ -29,6 +29,7 @@ REQUIRED = ("document_ids", "document_vectors", "query_ids", "query_vectors")
 OPTIONAL = ("model", "revision")
 EXAMPLES = 3
 ROWS_AT_ONCE = 10_000
+SAME_TEXT = 1e-6  # of cosine: how far apart an encoder may put two occurrences of a text, in different batches
 
 
 class VectorFileError(BenchbenchError):
@@ -180,7 +181,7 @@ def import_vectors(
     for start in range(0, len(rows), ROWS_AT_ONCE):
         chosen = rows[start : start + ROWS_AT_ONCE]
         insert_vectors(index, np.arange(start, start + len(chosen)), vector_file.document_vectors[chosen])
-    report = _store_queries(index, vector_file, queries or {})
+    report = store_query_vectors(index, vector_file, queries or {})
     del vector_file  # the lexical index needs the memory
     if index.lexical:
         index.lexical_index = make_lexical_index(chunk_set)
@@ -218,15 +219,32 @@ def _find_rows(vector_file: VectorFile, external_ids: Sequence[str]) -> NDArray[
     return np.array([rows[external_id] for external_id in external_ids], np.int64)
 
 
-def _store_queries(index: Index, vector_file: VectorFile, queries: Mapping[str, str]) -> VectorImport:
-    """Store the vectors of known queries permanently, replacing any encoded before."""
+def store_query_vectors(index: Index, vector_file: VectorFile, queries: Mapping[str, str]) -> VectorImport:
+    """Store the vectors of known queries permanently, replacing any encoded before; `queries` maps ids to texts.
+
+    A query is searched by its text, so those of one text need one vector. Raises VectorFileError where they have
+    several, in the file or after an earlier import of it.
+    """
     known_rows = [row for row, query_id in enumerate(vector_file.query_ids) if query_id in queries]
+    row_of: dict[str, int] = {}
+    for row in known_rows:
+        first = row_of.setdefault(hash_text(queries[vector_file.query_ids[row]]), row)
+        if _differ(vector_file.query_vectors[first], vector_file.query_vectors[row]):
+            raise _build_text_error(vector_file, row, f"query {vector_file.query_ids[first]!r}")
     space = load_query_space(index)
-    by_text = {hash_text(queries[vector_file.query_ids[row]]): vector_file.query_vectors[row] for row in known_rows}
+    pinned = decode_vectors(space, _load_pinned(space, row_of))
+    for key, vector in pinned.items():
+        if _differ(vector, vector_file.query_vectors[row_of[key]]):
+            raise _build_text_error(vector_file, row_of[key], "query of an earlier import of the file")
     CachedVector.objects.bulk_create(
         [
-            CachedVector(space=space, text_hash=key, vector=vector.astype("<f4").tobytes(), pinned=True)
-            for key, vector in by_text.items()
+            CachedVector(
+                space=space,
+                text_hash=key,
+                vector=vector_file.query_vectors[row_of[key]].astype("<f4").tobytes(),
+                pinned=True,
+            )
+            for key in sorted(row_of.keys() - pinned.keys())
         ],
         update_conflicts=True,
         unique_fields=["space", "text_hash"],
@@ -237,5 +255,24 @@ def _store_queries(index: Index, vector_file: VectorFile, queries: Mapping[str, 
         documents=len(vector_file.document_ids),
         queries=len(known_rows),
         unknown_queries=len(vector_file.query_ids) - len(known_rows),
-        missing_queries=len(queries) - len(known_rows),
+        missing_queries=sum(hash_text(text) not in row_of for text in queries.values()),
+    )
+
+
+def _load_pinned(space: VectorSpace, hashes: Collection[str]) -> dict[str, bytes]:
+    rows = space.vectors.filter(text_hash__in=hashes, pinned=True).values_list("text_hash", "vector")
+    return {key: bytes(vector) for key, vector in rows}
+
+
+def _differ(first: NDArray[np.float32], second: NDArray[np.float32]) -> bool:
+    """Return whether two unit vectors differ by more than the rounding of an encoder."""
+    return not float(first.astype(np.float64) @ second) >= 1 - SAME_TEXT
+
+
+def _build_text_error(vector_file: VectorFile, row: int, other: str) -> VectorFileError:
+    return _build_error(
+        vector_file.name,
+        "query_vectors",
+        f"differ for the query {vector_file.query_ids[row]!r} and the {other}, which have the same text. Queries are "
+        "searched by their texts: give both one vector, or reword one",
     )

@@ -211,3 +211,28 @@ def test_adi_by_words(shared_data, capsys):
     assert 'Mapping "adi" is resolved: 170 of 170 judgments.' in said
     assert 'Index "adi" is ready: 82 chunks, 0 vectors.' in said
     assert "manage.py run_benchmark adi --wait" in said
+
+
+def test_vectors_of_another_split_join_the_index(fruit):
+    """The file has vectors of the queries of both; the second import uses the index of the first."""
+    names = {"document_ids": ["d1", "d2", "d3"], "document_vectors": np.eye(3), "query_ids": ["q1", "q2"]}
+    np.savez(fruit / "vectors.npz", **names, query_vectors=np.eye(3)[:2])
+    judge(fruit, "q1 d1 1")
+    first = import_beir(fruit, name="fruit", vectors=fruit / "vectors.npz")
+    (fruit / "qrels" / "test.tsv").rename(fruit / "qrels" / "dev.tsv")
+    judge(fruit, "q2 d2 1")
+    (fruit / "qrels" / "test.tsv").rename(fruit / "qrels" / "train.tsv")
+    call_command("import_dataset", str(fruit), "--split", "train", "--name", "fruit", "--label", "2", verbosity=0)
+    second = import_beir(fruit, name="fruit", split="train", vectors=fruit / "vectors.npz")
+    assert (second.indexed.index, second.indexed.reused) == (first.indexed.index, True)
+    opened = open_index(second.indexed.index)
+    assert [found.ids.tolist() for found in dense(opened, opened.encode(["pear"]), 1)] == [[1]]
+
+
+def test_two_vectors_for_one_text_are_refused(fruit):
+    write(fruit / "queries.jsonl", [{"_id": "q1", "text": "apple"}, {"_id": "q2", "text": "apple"}])
+    names = {"document_ids": ["d1", "d2", "d3"], "document_vectors": np.eye(3), "query_ids": ["q1", "q2"]}
+    np.savez(fruit / "vectors.npz", **names, query_vectors=np.eye(3)[:2])
+    with pytest.raises(BenchbenchError, match="'q2' and the query 'q1', which have the same text"):
+        import_beir(fruit, name="fruit", vectors=fruit / "vectors.npz")
+    assert nothing_is_there()

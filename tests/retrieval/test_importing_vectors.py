@@ -8,6 +8,7 @@ from apps.retrieval.indexing import create_index
 from apps.retrieval.models import CachedVector, Index
 from apps.retrieval.search.open_indexes import open_index
 from benchbench.errors import ConflictError
+from tests.factories import make_collection
 from tests.retrieval.conftest import KEYWORDS, dense
 
 IDS = ["c", "a", "b", "e", "d"]  # in an order of its own
@@ -53,6 +54,35 @@ class TestImporting:
     def test_its_query_vectors_are_kept_for_good(self, fruit, write):
         import_vectors(create_index(fruit, name="index"), write(), queries=QUERIES)
         assert list(CachedVector.objects.values_list("pinned", flat=True)) == [True, True]
+
+    def test_queries_of_one_text_need_one_vector(self, fruit, write):
+        same = {"q1": "apple", "q2": "apple"}
+        both = r"query_vectors differ for the query 'q2' and the query 'q1', which have the same text"
+        with pytest.raises(VectorFileError, match=both):
+            import_vectors(create_index(fruit, name="index"), write(), queries=same)
+        assert not CachedVector.objects.exists()
+        near = np.array([[5, 0, 0, 0], [5, 1e-7, 0, 0], [1, 1, 1, 1]], np.float32)
+        report = import_vectors(create_index(fruit, name="index"), write(query_vectors=near), queries=same)
+        assert (report.queries, report.missing_queries) == (2, 0)
+        assert dense(open_index(Index.objects.get(status="ready")), near[:1], 1)[0].ids.tolist() == [0]
+
+    def test_an_earlier_import_keeps_its_vectors(self, fruit, write):
+        """Two datasets, in whose queries one file has two vectors for one text."""
+        first = create_index(fruit, name="first")
+        import_vectors(first, write(), queries={"q1": "apple"})
+        before = open_index(first).encode(["apple"]).tolist()
+        with pytest.raises(VectorFileError, match=r"the query 'q2' and the query of an earlier import of the file"):
+            import_vectors(create_index(fruit, name="second"), write(), queries={"q2": "apple"})
+        import_vectors(create_index(fruit, name="third"), write(), queries={"q1": "apple", "q2": "pear"})
+        assert open_index(first).encode(["apple"]).tolist() == before
+
+    def test_documents_of_one_text_keep_their_own_vectors(self, write):
+        twins = make_collection("twins", [{"external_id": id, "title": "", "text": "apple"} for id in sorted(IDS)])
+        index = create_index(twins, name="index")
+        import_vectors(index, write(), queries={"q1": "apple", "q2": "pear"})
+        opened = open_index(index)
+        found = dense(opened, opened.encode(["apple", "pear"]), 1)
+        assert [ranked.ids.tolist() for ranked in found] == [[0], [2]]
 
     def test_it_leaves_the_vectors_alone_that_were_made_here(self, fruit, write, built):
         opened = open_index(built(fruit, name="encoded"))
