@@ -269,10 +269,10 @@ def _differ(first: NDArray[np.float32], second: NDArray[np.float32]) -> bool:
     return not float(first.astype(np.float64) @ second) >= 1 - SAME_TEXT
 
 
-def _build_text_error(vector_file: VectorFile, row: int, other: str) -> VectorFileError:
+def _build_text_error(vector_file: VectorFile, row: int, namesake: str) -> VectorFileError:
     return _build_error(
         vector_file.name,
         "query_vectors",
-        f"differ for the query {vector_file.query_ids[row]!r} and the {other}, which have the same text. Queries are "
-        "searched by their texts: give both one vector, or reword one",
+        f"differ for the query {vector_file.query_ids[row]!r} and the {namesake}, which have the same text. Queries "
+        "are searched by their texts: give both one vector, or reword one",
     )
