@@ -1,8 +1,39 @@
-"""A spinner on a terminal, for work of unknown length."""
+"""Output on any terminal: a spinner for work of unknown length, text without control characters, any encoding."""
 
+import io
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TextIO
+from typing import Any, TextIO
+
+
+class LenientFile(io.FileIO):
+    """A file descriptor that discards output after its reader has ended, as in `| head`."""
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data) or 0
+        except BrokenPipeError:
+            return len(data)
+
+
+def open_outputs() -> None:
+    """Replace stdout and stderr by streams on which no text fails, so that output never changes the exit status.
+
+    A character that the encoding lacks is written as `\\xe9` or `\\u20ac`. Output to a closed pipe, or to a stream that
+    the caller closed, is discarded.
+    """
+    sys.stdout, sys.stderr = _open_output(sys.stdout), _open_output(sys.stderr)
+
+
+def _open_output(stream: TextIO | None) -> TextIO:
+    if stream is None:  # `>&-`
+        return open(os.devnull, "w", encoding="utf-8")
+    stream.flush()
+    buffered = io.BufferedWriter(LenientFile(stream.fileno(), "w", closefd=False))
+    lines = stream is sys.stderr or stream.isatty() or getattr(stream, "write_through", False)
+    return io.TextIOWrapper(buffered, stream.encoding, "backslashreplace", line_buffering=lines)
 
 
 @contextmanager

@@ -5,6 +5,8 @@ import sys
 from difflib import get_close_matches
 from pathlib import Path
 
+from benchbench.busy import open_outputs
+
 CHECKOUT = Path(__file__).resolve().parent.parent
 # These read and write files of the checkout only. Everything else may use PostgreSQL or Redis.
 WITHOUT_SERVICES = {"help", "version", "makemessages", "compilemessages", "collectstatic", "startapp"}
@@ -23,6 +25,7 @@ ROOMS = ("demo", "collections", "datasets", "mappings", "retrieval", "benchmarks
 
 def main() -> None:
     """Run the command in `sys.argv`: `score` directly, others by Django, with the services if they may need them."""
+    open_outputs()
     if Path(sys.argv[0]).name == "__main__.py":  # the command to type, for usage messages
         sys.argv[0] = "benchbench"
     arguments = sys.argv[1:]

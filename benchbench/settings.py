@@ -48,11 +48,11 @@ def load_secret() -> str:
         DATA_DIR.mkdir(parents=True, exist_ok=True)
         fresh = DATA_DIR / f"secret_key.{os.getpid()}"
         fresh.touch(mode=0o600)
-        fresh.write_text(get_random_secret_key())
+        fresh.write_text(get_random_secret_key(), encoding="ascii")
         with contextlib.suppress(FileExistsError):
             os.link(fresh, file)  # atomic: of two processes that start at once, one key wins
         fresh.unlink()
-    return file.read_text()
+    return file.read_text(encoding="ascii")
 
 
 DEBUG = env_bool("DEBUG")

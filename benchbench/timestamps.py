@@ -14,7 +14,9 @@ def read_git_sha(folder: Path) -> str | None:
     """Return the commit that is checked out in a folder; None without a commit or git."""
     command = ["git", "-C", str(folder), "rev-parse", "HEAD"]
     try:
-        result = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
+        result = subprocess.run(
+            command, capture_output=True, encoding="utf-8", errors="replace", check=True, timeout=10
+        )
     except (OSError, subprocess.SubprocessError):
         return None
     return result.stdout.strip() or None

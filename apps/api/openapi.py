@@ -88,7 +88,7 @@ def build_part_header(file_name: str) -> dict[str, Any]:
 def load_example(name: str) -> dict[str, Any]:
     """Return the recorded request and answer of an operation, or each error for "errors"."""
     file = EXAMPLES / f"{name}.json"
-    return json.loads(file.read_text()) if file.exists() else {}
+    return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
 
 
 class Schema(AutoSchema):

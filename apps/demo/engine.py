@@ -41,10 +41,10 @@ def serve_engine(host: str, port: int, corpus: Path) -> Iterator[None]:
         folder = Path(name)
         write_database(folder / "docs.db", corpus)
         (folder / "metadata.json").write_text(
-            json.dumps({"databases": {"docs": {"queries": {"search": {"sql": SEARCH}}}}})
+            json.dumps({"databases": {"docs": {"queries": {"search": {"sql": SEARCH}}}}}), encoding="utf-8"
         )
         declared = folder / "engines.yaml"
-        declared.write_text(strict_yaml.dump(declare(f"http://{host}:{port}")))
+        declared.write_text(strict_yaml.dump(declare(f"http://{host}:{port}")), encoding="utf-8")
         options = ["docs.db", "--metadata", "metadata.json", "--host", host, "--port", str(port)]
         server = subprocess.Popen(
             [sys.executable, "-m", "datasette", "serve", *options, "--setting", "max_returned_rows", "10000"],

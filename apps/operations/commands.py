@@ -10,11 +10,11 @@ from typing import Any, TextIO
 
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError, CommandParser, DjangoHelpFormatter, SystemCheckError
-from django.db import Error, InterfaceError, OperationalError
+from django.db import DataError, Error, InterfaceError, OperationalError
 from redis.exceptions import RedisError
 
 from benchbench.busy import busy, clean_line, clean_text
-from benchbench.database.failures import was_ended
+from benchbench.database.failures import find_failure, was_ended
 from benchbench.errors import BenchbenchError
 
 FILE_SECONDS = 10
@@ -84,8 +84,13 @@ class UseCaseCommand(BaseCommand):
                 "begun."
             )
             raise CommandError(clean_text(sentence), returncode=self.error_status) from error
-        except (OperationalError, InterfaceError) as error:
+        except (DataError, InterfaceError, OperationalError) as error:
             raise CommandError(_describe_error(error), returncode=self.error_status) from error
+        except UnicodeEncodeError as error:
+            sentence = (
+                f"{error.object!a} is not text in UTF-8: correct it, or set PYTHONUTF8=1 if the terminal sends UTF-8."
+            )
+            raise CommandError(clean_text(sentence), returncode=self.error_status) from error
         except KeyboardInterrupt:
             raise CommandError("Interrupted.", returncode=130) from None
 
@@ -124,6 +129,8 @@ class UseCaseCommand(BaseCommand):
 
 def _describe_error(error: Error) -> str:
     """Return a message for an error of PostgreSQL, with its remedy."""
+    if failure := find_failure(error):
+        return clean_line(failure.message)
     text = clean_line(str(error))
     text += "" if text.endswith((".", "?")) else "."
     if not was_ended(error):

@@ -59,9 +59,10 @@ def _are_holders_stopped(lock: int) -> bool:
     """Return whether all holders of a lock are stopped. False if they are in other containers, and so invisible."""
     inode = f":{os.fstat(lock).st_ino}"
     with suppress(OSError):
-        lines = [line.split() for line in LOCKS.read_text().splitlines()]
+        lines = [line.split() for line in LOCKS.read_text(encoding="ascii").splitlines()]
         holders = [pid for _, kind, _, _, pid, file, *_ in lines if kind == "FLOCK" and file.endswith(inode)]
-        states = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] for pid in holders]
+        stats = [Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace") for pid in holders]
+        states = [stat.rpartition(")")[2].split()[0] for stat in stats]
         return bool(states) and set(states) == {STOPPED}
     return False
 

@@ -11,6 +11,7 @@ import sys
 import time
 
 from benchbench import embedded
+from benchbench.busy import open_outputs
 from benchbench.embedded import locks
 from benchbench.embedded.places import EmbeddedError, Places, find_places
 from benchbench.embedded.postgres import Postgres
@@ -60,6 +61,7 @@ def main() -> None:
             sys.exit("Usage: python -m benchbench.embedded remove")
 
 
+open_outputs()
 try:
     main()
 except EmbeddedError as error:

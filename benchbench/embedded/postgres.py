@@ -105,13 +105,14 @@ class Postgres(Service):
             env=build_environment() | {"PGDATA": str(cluster or self.cluster), "PGCTLTIMEOUT": str(int(PATIENCE_S))},
             input=type_in,
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="replace",
             pass_fds=() if hand_over is None else (hand_over,),
             check=False,
             **switch,
         )
         if result.returncode:
-            log = self.log.read_text(errors="replace") if self.log.exists() else ""
+            log = self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
             output = f"{log}\n{result.stdout}{result.stderr}".splitlines()
             raise self.build_error(f"failed at {program}", "\n".join(output[-12:]))
 

@@ -77,7 +77,7 @@ class Service(ABC):
     def build_error(self, problem: str, detail: str = "") -> EmbeddedError:
         """Return the error of a `problem`, with `detail` or the last lines of the log."""
         if not detail and self.log.exists():
-            detail = "\n".join(self.log.read_text(errors="replace").splitlines()[-8:])
+            detail = "\n".join(self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-8:])
         return EmbeddedError(
             f"The embedded {self.title} {problem}. Its data is in {self.places.data}, its log is "
             f"{self.log}. Repair it, or set DATABASE_URL and REDIS_URL to your own servers.\n{detail}".rstrip()
@@ -133,7 +133,8 @@ class Redis(Service):
             env=build_environment(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="replace",
             pass_fds=(lock,),
             check=False,
         )

@@ -1,0 +1,168 @@
+"""Output of commands in any encoding, and to readers that leave: the exit status tells only of the work."""
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.core.management import get_commands
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.conftest import environment_of_processes
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+OWN = sorted(name for name, app in get_commands().items() if str(app).startswith("apps."))
+# Without its own UTF-8 mode, Python takes the encoding of the locale for files and names too.
+PLAIN = {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+TERMINALS = {
+    "ascii": {"PYTHONIOENCODING": "ascii"},
+    "latin-1": {"PYTHONIOENCODING": "latin-1:strict"},
+    "C": {"LC_ALL": "C", **PLAIN},
+    "utf-8": {"PYTHONIOENCODING": "utf-8:strict"},
+}
+ECHO = "import sys; from benchbench.busy import open_outputs; open_outputs(); sys.stdout.write(sys.argv[1])"
+PRINTS = "import sys, json; from benchbench.busy import open_outputs; open_outputs(); print(*json.loads({text!r}))"
+NAME = "größe – 检索 €"
+
+
+def run(*arguments, terminal="ascii", stdout=subprocess.PIPE, **more):
+    environment = {name: value for name, value in environment_of_processes().items() if name != "PYTHONIOENCODING"}
+    environment |= TERMINALS[terminal]
+    command = [sys.executable, *map(str, arguments)]
+    return subprocess.run(command, cwd=CHECKOUT, env=environment, stdout=stdout, stderr=subprocess.PIPE, **more)
+
+
+def closed_pipe():
+    """Return the writing end of a pipe that nobody reads."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    return writing
+
+
+@pytest.fixture
+def site(process_environment, tmp_path):
+    """A benchmark on the site, every name in it beyond ASCII."""
+    beir = tmp_path / "beir"
+    (beir / "qrels").mkdir(parents=True)
+    query, document = {"_id": "qé – €", "text": "größe"}, {"_id": "dö – €", "title": "Größe", "text": "größe ändern"}
+    (beir / "corpus.jsonl").write_text(json.dumps(document), encoding="utf-8")
+    (beir / "queries.jsonl").write_text(json.dumps(query), encoding="utf-8")
+    (beir / "qrels/test.tsv").write_text("query-id\tcorpus-id\tscore\nqé – €\tdö – €\t1\n", encoding="utf-8")
+    (tmp_path / "floors.yaml").write_text("floors: {mrr: 0.5}", encoding="utf-8")
+    (tmp_path / "good.run").write_text("qé–€ Q0 dö–€ 1 1.0 größe\n", encoding="utf-8")
+    (tmp_path / "qrels.txt").write_text("qé–€ 0 dö–€ 1\n", encoding="utf-8")
+    return tmp_path
+
+
+BENCHMARKING = (
+    ("import_beir", "{site}/beir", "--name", NAME),
+    ("build_index", NAME, "--name", NAME, "--encoder", "", "--wait"),
+    ("run_benchmark", NAME, "--modes", "sparse", "--indexes", NAME, "--name", NAME, "--wait", "--verbose"),
+    ("gate", NAME, "--rules", "{site}/floors.yaml"),
+    ("score", "--qrels", "{site}/qrels.txt", "--run", "{site}/good.run", "--by-query"),
+)
+REPORTING = (
+    ("run_benchmark", NAME, "--modes", "sparse", "--indexes", NAME, "--dry-run"),
+    ("export_dataset", NAME, "--format", "benchbench-json", "--output", "{site}/out.json", "--force"),
+    ("export_results", NAME, "--format", "markdown", "--output", "{site}/out.md", "--force"),
+    ("rescore", NAME),
+    ("prune",),
+    *BENCHMARKING[-2:],
+)
+REFUSED = (("gate", "größe"), ("run_benchmark", "größe"), ("größe",), ("score", "--qrels", "größe", "--run", "größe"))
+
+
+def succeed(commands, site, **options):
+    """Run commands that must succeed; return what the last one printed."""
+    for command in commands:
+        done = run("manage.py", *(part.format(site=site) for part in command), **options)
+        assert done.returncode == 0, (command, done.stderr.decode(errors="replace"))
+        assert b"Traceback" not in done.stderr, command
+    return done.stdout
+
+
+@pytest.mark.parametrize("terminal", ["ascii", pytest.param("latin-1", marks=pytest.mark.thorough)])
+def test_a_gate_passes_on_any_terminal(site, terminal):
+    printed = succeed(BENCHMARKING, site, terminal=terminal)
+    assert {"ascii": b"q\\xe9\\u2013\\u20ac", "latin-1": b"q\xe9\\u2013\\u20ac"}[terminal] in printed
+
+
+@pytest.mark.thorough
+def test_reports_succeed_on_any_terminal_or_none(site):
+    succeed(BENCHMARKING, site, terminal="ascii")
+    succeed(REPORTING, site, terminal="ascii")
+    succeed(REPORTING, site, stdout=closed_pipe())
+
+
+@pytest.mark.parametrize("terminal", TERMINALS)
+@pytest.mark.parametrize("arguments", REFUSED)
+def test_refusals_print_on_any_terminal(terminal, arguments, process_environment):
+    done = run("-m", "benchbench", *arguments, terminal=terminal)
+    assert done.returncode in (1, 2)
+    assert b"UnicodeEncodeError" not in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", [*OWN, "score"])
+@pytest.mark.parametrize("terminal", TERMINALS)
+def test_every_help_prints_on_any_terminal(name, terminal):
+    for entry in (("manage.py",), ("-m", "benchbench")):
+        done = run(*entry, name, "--help", terminal=terminal)
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert run(*entry, name, "--help", terminal=terminal, stdout=closed_pipe()).returncode == 0
+
+
+@given(st.lists(st.text(st.characters(), max_size=50), max_size=5))
+def test_no_text_fails_on_an_encoding(texts):
+    done = run("-c", PRINTS.format(text=json.dumps(texts)))
+    assert (done.returncode, done.stderr) == (0, b"")
+    done.stdout.decode("ascii")
+
+
+def test_closed_streams_change_no_exit_status(tmp_path):
+    for closing in (">&-", "2>&-", ">&- 2>&-", "| true", ">/dev/null", "2>&1 | true"):
+        for program in ("manage.py", "-m benchbench"):
+            command = f"set -o pipefail; {sys.executable} {program} --help {closing}"
+            done = subprocess.run(["bash", "-c", command], cwd=CHECKOUT, capture_output=True)
+            assert (done.returncode, done.stderr) == (0, b""), command
+
+
+def test_every_entry_opens_its_outputs():
+    entries = (CHECKOUT / "benchbench").rglob("__main__.py")
+    for entry in (CHECKOUT / "manage.py", *entries):
+        text = entry.read_text(encoding="utf-8")
+        assert "benchbench.cli import main" in text or "open_outputs()" in text, entry
+    assert 'benchbench = "benchbench.cli:main"' in (CHECKOUT / "pyproject.toml").read_text(encoding="utf-8")
+
+
+def list_texts_without_encoding(tree):
+    """Yield the lines of calls that read or write text in the encoding of the locale."""
+    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        owner = getattr(getattr(call.func, "value", None), "id", "")
+        named = {keyword.arg: keyword.value for keyword in call.keywords}
+        place = {"read_text": 0, "write_text": 1, "open": 1 if isinstance(call.func, ast.Name) else 0, "fdopen": 1}
+        modes = [part.value for part in call.args if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+        mode = getattr(named.get("mode"), "value", modes[-1] if modes else "r")
+        is_text = name in ("read_text", "write_text", "TextIOWrapper") or (name == "fdopen" and "b" not in mode)
+        is_file = name == "open" and isinstance(call.func, ast.Name) and "b" not in mode
+        decodes = owner == "subprocess" and named.keys() & {"text", "universal_newlines"}
+        given = "encoding" in named or (name == "TextIOWrapper" and len(call.args) > 1)
+        function = isinstance(call.func, ast.Name) and name in place and name != "open"
+        if (is_text or is_file or decodes) and not given and not function:
+            yield call.lineno
+
+
+def test_no_file_is_read_in_the_locale():
+    found = [
+        f"{path.relative_to(CHECKOUT)}:{line}"
+        for room in ("apps", "benchbench")
+        for path in (CHECKOUT / room).rglob("*.py")
+        for line in list_texts_without_encoding(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    assert found == []
