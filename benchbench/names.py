@@ -17,13 +17,15 @@ MAX_LENGTH = 200
 Result = TypeVar("Result")
 
 
-def check_name(name: str, noun: str, *, error: type[BenchbenchError] = BenchbenchError) -> str:
+def check_name(
+    name: str, noun: str, *, error: type[BenchbenchError] = BenchbenchError, max_length: int = MAX_LENGTH
+) -> str:
     """Return `name` without surrounding space. Raises an `error` about the `noun` for an invalid name."""
     name = name.strip()
     if not name or not name.isprintable():
         raise error(f"The {noun} needs a name of printable characters.", field="name")
-    if len(name) > MAX_LENGTH:
-        raise error(f"The name of the {noun} must have at most {MAX_LENGTH} characters, not {len(name)}.", field="name")
+    if len(name) > max_length:
+        raise error(f"The name of the {noun} must have at most {max_length} characters, not {len(name)}.", field="name")
     return name
 
 

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from django.apps import apps
 from django.conf import settings
 from django.core.management import call_command
 from django.db import migrations, models
@@ -175,6 +176,7 @@ LOOKED_AT = {
     "benchmarks.0004_rate": "It writes no rate, so the constraint always holds.",
     "benchmarks.0007_rate_axis": "It keeps the column, which is null without a rate.",
     "benchmarks.0009_list_statistics": "It changes no rows and no columns.",
+    "benchmarks.0010_orderings": "It lengthens a text that the code before only reads and cuts.",
     "benchmarks.0005_weighting": 'It writes no weighting, and the column\'s default is "equal".',
 }
 TAKES_AWAY = (
@@ -251,3 +253,108 @@ def test_reviewed_migrations_may_still_not_remove_fields(monkeypatch):
     assert not breaks(migrations.RunSQL("SELECT 1"), "benchmarks.0002_seen")
     assert breaks(migrations.RunSQL("SELECT 1"), "benchmarks.0003_unseen")
     assert breaks(migrations.RemoveField("batch", "place"), "benchmarks.0002_seen")
+
+
+def own_models():
+    return [model for model in apps.get_models() if model.__module__.startswith("apps.")]
+
+
+def test_default_orderings_read_their_own_table():
+    """A relation's name in an ordering joins its table, and those of its own default ordering."""
+    joining = {
+        f"{model._meta.label}: {name}"
+        for model in own_models()
+        for name in map(str, model._meta.ordering)
+        if "__" in name or name.lstrip("-") in {field.name for field in model._meta.fields if field.is_relation}
+    }
+    assert joining == set()
+
+
+def test_orderings_in_code_name_columns():
+    relations = {field.name for model in own_models() for field in model._meta.fields if field.is_relation}
+    found = []
+    for module in (CHECKOUT / "apps").rglob("*.py"):
+        for call in (node for node in ast.walk(ast.parse(module.read_text())) if isinstance(node, ast.Call)):
+            if isinstance(call.func, ast.Attribute) and call.func.attr in ("order_by", "distinct"):
+                names = {str(given.value).lstrip("-") for given in call.args if isinstance(given, ast.Constant)}
+                found += [f"{module.relative_to(CHECKOUT)}: {name}" for name in names & relations]
+    assert found == []
+
+
+# Where each text that is not a hash or a choice is kept within its column: at its use case, which names the field.
+BOUNDED = {
+    "operations.Operation.queue": "names of the settings",
+    "operations.Batch.lease_owner": "leasing.name_process",
+    "operations.Batch.backup_owner": "leasing.name_process",
+    "collections.Collection.name": "names.check_name",
+    "collections.Document.external_id": "collections.records",
+    "collections.Document.uri": "collections.records",
+    "collections.Document.file_name": "collections.records",
+    "collections.Section.section_id": "collections.records",
+    "retrieval.ChunkSet.strategy": "names of the registry",
+    "retrieval.LexicalIndex.engine": "names of the code",
+    "retrieval.Index.name": "names.check_name",
+    "retrieval.Index.strategy": "names of the registry",
+    "retrieval.Index.encoder": "indexing",
+    "retrieval.Index.encoder_revision": "model_files.read_revision, a commit or a hash",
+    "retrieval.Index.vector_source": "a hash",
+    "retrieval.Index.llm": "indexing",
+    "retrieval.LLMAnswer.provider": "servers.load_servers",
+    "retrieval.LLMAnswer.model": "indexing, judging.llm.launching",
+    "retrieval.LLMAnswer.revision": "asking.REVISION_LENGTH",
+    "retrieval.VectorSpace.encoder": "indexing",
+    "retrieval.VectorSpace.revision": "model_files.read_revision",
+    "engines.EngineAnswer.engine": "engines.declarations",
+    "engines.EngineAnswer.version": "engines.declarations",
+    "datasets.Dataset.name": "datasets.records",
+    "datasets.Dataset.schema_version": "formats.schema1",
+    "datasets.Dataset.source_format": "names of the registry",
+    "datasets.DatasetVersion.label": "datasets.records",
+    "datasets.Query.key": "datasets.records",
+    "datasets.Query.slices": "datasets.records",
+    "datasets.Query.category": "datasets.records",
+    "datasets.Query.difficulty": "datasets.records",
+    "datasets.Query.query_type": "datasets.records",
+    "datasets.Query.split": "datasets.records",
+    "datasets.Judgment.judge": "datasets.records, judging.closing",
+    "mappings.Mapping.name": "names.check_name",
+    "mappings.Resolution.key": "names of the code",
+    "benchmarks.ListSource.key": "stages.name_stage",
+    "benchmarks.PairList.reranker": "reranker names of the matrix",
+    "benchmarks.PairList.revision": "model_files.read_revision, after an encoder",
+    "benchmarks.RerankerRevision.model": "reranker names of the matrix",
+    "benchmarks.RerankerRevision.revision": "model_files.read_revision, after an encoder",
+    "benchmarks.Benchmark.name": "names.check_name",
+    "benchmarks.Benchmark.tags": "creating.BenchmarkOptions.check",
+    "benchmarks.Benchmark.measures": "measuring.measures.MAX_NAME_LENGTH",
+    "benchmarks.BatchValues.measures": "measuring.measures.MAX_NAME_LENGTH",
+    "benchmarks.Evaluation.measures": "measuring.measures.MAX_NAME_LENGTH",
+    "benchmarks.Baseline.name": "gates.baselines.approve",
+    "benchmarks.Schedule.name": "forms and the API",
+    "benchmarks.Schedule.cron": "forms and the API",
+    "benchmarks.Schedule.baseline": "forms and the API",
+    "benchmarks.Schedule.notify": "schedules.saving: a declared name",
+    "benchmarks.Notice.destination": "Schedule.notify",
+    "judging.Round.name": "judging.opening",
+    "judging.Round.measure": "measuring.measures.MAX_NAME_LENGTH",
+    "judging.Grade.judge_name": "LLMJudge.name, or a user name",
+    "judging.LLMJudge.name": "llm.launching.LONGEST_NAME with two cut hashes",
+    "judging.LLMJudge.llm": "llm.launching.LONGEST_NAME",
+    "judging.LLMJudge.revision": "asking.REVISION_LENGTH",
+    "judging.LLMJudge.prompt_version": "a number of the code",
+    "accounts.AccessToken.name": "accounts.tokens",
+    "accounts.AccessToken.hint": "cut",
+    "api.StoredAnswer.path": "cut",
+    "api.StoredAnswer.key": "idempotency.KEY",
+}
+
+
+def test_every_bounded_text_is_checked_before_it_is_stored():
+    bounded = {
+        f"{model._meta.label}.{field.name}"
+        for model in own_models()
+        for field in model._meta.local_fields
+        for text in [getattr(field, "base_field", field)]
+        if isinstance(text, models.CharField) and not field.choices and text.max_length != 64
+    }
+    assert bounded == BOUNDED.keys()

@@ -52,7 +52,7 @@ def issue_token(
     """
     if expires_at is not None and expires_at <= timezone.now():
         raise TokenError("The expiry is in the past: choose a later time.", field="expires_at")
-    name = check_name(name, "token")
+    name = check_name(name, "token", max_length=100)
     secret = PREFIX + secrets.token_urlsafe(32)
     try:
         with transaction.atomic():

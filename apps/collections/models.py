@@ -58,7 +58,7 @@ class Document(models.Model):
     updated_at = models.DateTimeField(auto_now=True)
 
     class Meta:
-        ordering = ["collection", "external_id"]
+        ordering = ["collection_id", "external_id"]
         # Resolving references: each kind of key is looked up in the collection.
         indexes = [
             models.Index(fields=["collection", "uri"], name="document_uri"),
@@ -86,7 +86,7 @@ class Section(models.Model):
     end = models.PositiveIntegerField(default=0, help_text="One past the last character.")
 
     class Meta:
-        ordering = ["document", "ordinal"]
+        ordering = ["document_id", "ordinal"]
         constraints = [
             models.UniqueConstraint(fields=["document", "section_id"], name="section_id_in_document"),
             models.UniqueConstraint(fields=["document", "ordinal"], name="section_ordinal"),

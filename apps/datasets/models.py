@@ -42,7 +42,7 @@ class DatasetVersion(PublicModel):
     note = models.TextField(blank=True)
 
     class Meta:
-        ordering = ["dataset", "-number"]
+        ordering = ["dataset_id", "-number"]
         constraints = [
             models.UniqueConstraint(fields=["dataset", "number"], name="dataset_version_number"),
             models.UniqueConstraint(fields=["dataset"], condition=Q(frozen_at__isnull=True), name="dataset_one_draft"),
@@ -94,7 +94,7 @@ class Query(models.Model):
     until = models.PositiveIntegerField(null=True, blank=True, help_text="First version without it.")
 
     class Meta:
-        ordering = ["dataset", "id"]
+        ordering = ["dataset_id", "id"]
         verbose_name_plural = "queries"
         constraints = [
             models.UniqueConstraint(fields=["dataset", "key", "since"], name="query_key_since"),
@@ -136,7 +136,7 @@ class Judgment(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
-        ordering = ["query", "id"]
+        ordering = ["query_id", "id"]
         constraints = [
             models.UniqueConstraint(fields=["query", "ref_hash", "since"], name="judgment_ref_since"),
             models.UniqueConstraint(

@@ -21,6 +21,7 @@ from benchbench.reading.strict_yaml import parse
 PRESETS = Path(__file__).parent / "presets"
 PARAMETER = re.compile(r"[a-z][a-z0-9_]*")
 REQUESTED = frozenset({"query", ANY_WORD, "size", "offset", "page", "page0", "vector", "filters"})
+MAX_ALIAS, MAX_VERSION = 100, 200  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,8 @@ def _read(text: str, name: str) -> Declarations:
     for alias in (*file.engines, *file.notices):
         if not re.fullmatch(NAME, alias):
             refuse(f"{name}, {alias}", "must begin with a small letter and have only these, digits, _ and -")
+        if len(alias) > MAX_ALIAS:
+            refuse(f"{name}, {alias[:20]}…", f"must have at most {MAX_ALIAS} characters")
     return Declarations(
         {alias: _read_engine(alias, entry, f"{name}, engines.{alias}") for alias, entry in file.engines.items()},
         {alias: _read_as(Address, alias, entry, f"{name}, notices.{alias}") for alias, entry in file.notices.items()},
@@ -148,6 +151,8 @@ def _check_address(address: Address) -> Iterator[tuple[str, str]]:
 def _check_engine(engine: Engine) -> Iterator[tuple[str, str]]:
     if engine.method == "GET" and (engine.body is not None or engine.form is not None):
         yield "method", "must be POST where there is a body or form"
+    if len(engine.version) > MAX_VERSION:
+        yield "version", f"must have at most {MAX_VERSION} characters"
     if engine.body is not None and engine.form is not None:
         yield "form", "cannot be sent with a body: delete one of them"
     yield from _check_names(engine)

@@ -159,7 +159,7 @@ class RoundItem(models.Model):
     wanted = models.PositiveSmallIntegerField(default=1, help_text="Number of judges to grade it.")
 
     class Meta:
-        ordering = ["round", "place"]
+        ordering = ["round_id", "place"]
         constraints = [
             models.UniqueConstraint(fields=["round", "query", "document"], name="round_item_once"),
             models.CheckConstraint(
@@ -184,7 +184,7 @@ class Slot(models.Model):
     done = models.BooleanField(default=False)
 
     class Meta:
-        ordering = ["round", "place", "number"]
+        ordering = ["round_id", "place", "number"]
         # Claiming the next items of a round.
         indexes = [models.Index(fields=["round", "place", "number"], condition=Q(done=False), name="slot_waiting")]
         constraints = [models.UniqueConstraint(fields=["item", "number"], name="slot_number")]
@@ -288,7 +288,7 @@ class CalibrationItem(models.Model):
     place = models.PositiveIntegerField(help_text="In the order in which the sample was drawn, from 1.")
 
     class Meta:
-        ordering = ["round", "place"]
+        ordering = ["round_id", "place"]
         constraints = [models.UniqueConstraint(fields=["round", "place"], name="calibration_place")]
 
     def __str__(self) -> str:

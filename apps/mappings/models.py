@@ -69,7 +69,7 @@ class Resolution(models.Model):
     reason = models.TextField(blank=True)
 
     class Meta:
-        ordering = ["mapping", "judgment"]
+        ordering = ["mapping_id", "judgment_id"]
         # Listing and counting the judgments of a mapping by outcome.
         indexes = [models.Index(fields=["mapping", "outcome"], name="resolution_outcome")]
         constraints = [

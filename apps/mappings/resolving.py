@@ -233,7 +233,7 @@ def describe(mapping: Mapping) -> str:
     troubles = ", ".join(counts)
     line = f'Mapping "{mapping}" is {mapping.status}: {mapping.mapped_count:,} of {mapping.total_count:,} judgments'
     line += f" ({troubles})." if troubles else "."
-    lost = Resolution.objects.filter(mapping=mapping, document=None).order_by("judgment")
+    lost = Resolution.objects.filter(mapping=mapping, document=None).order_by("judgment__query_id", "judgment_id")
     first = lost.values_list("judgment__query__key", "judgment__doc_ref")[:MAX_LISTED]
     examples = [f"{key[:60]} {json.dumps(doc_ref, ensure_ascii=False)[:120]}" for key, doc_ref in first]
     if not examples:

@@ -188,7 +188,7 @@ class Batch(models.Model):
     finished_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
-        ordering = ["operation", "ordinal"]
+        ordering = ["operation_id", "ordinal"]
         verbose_name_plural = "batches"
         indexes = [
             # Sweeping: running batches whose lease has expired.

@@ -76,7 +76,7 @@ def build_work(user: Any) -> dict[str, Any]:
 def _describe_work(operations: Sequence[Operation], workers: Sequence[Worker] | None) -> list[Work]:
     progress, ahead = compute_each_progress(operations), count_each_ahead(operations)
     finished = Batch.objects.filter(operation__in=operations, result__has_key="made_by")
-    latest = finished.order_by("operation", "-finished_at").distinct("operation")
+    latest = finished.order_by("operation_id", "-finished_at").distinct("operation_id")
     devices = dict(latest.values_list("operation", "result__made_by__device")) if operations else {}
     rows = []
     for operation in operations:

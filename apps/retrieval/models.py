@@ -64,7 +64,7 @@ class Chunk(models.Model):
     end = models.PositiveIntegerField(default=0)
 
     class Meta:
-        ordering = ["chunk_set", "position"]
+        ordering = ["chunk_set_id", "position"]
         constraints = [
             models.UniqueConstraint(fields=["chunk_set", "position"], name="chunk_position"),
             models.CheckConstraint(
@@ -158,7 +158,7 @@ class Index(OwnedModel):
     ready_at = models.DateTimeField(null=True, blank=True, editable=False)
 
     class Meta(OwnedModel.Meta):
-        ordering = ["collection", "name", "-version"]
+        ordering = ["name", "-version", "collection_id"]
         verbose_name_plural = "indexes"
         constraints = [
             models.UniqueConstraint(fields=["collection", "name", "version"], name="index_version"),
@@ -221,6 +221,10 @@ class LLMAnswer(models.Model):
     ms = models.FloatField(help_text="Time of the model's answer.")
     created_at = models.DateTimeField(auto_now_add=True)
     used_at = models.DateTimeField(auto_now_add=True, help_text="Accurate to the day.")
+
+    class Meta:
+        # Estimating the time of a model from its latest answers.
+        indexes = [models.Index(fields=["provider", "model", "-id"], name="llm_answer_of_model")]
 
     def __str__(self) -> str:
         return f"answer of {self.model}"

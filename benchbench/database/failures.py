@@ -1,5 +1,6 @@
 """Failures of PostgreSQL by SQLSTATE, such as a held lock or a lost connection; reading rows that may be deleted."""
 
+import re
 from typing import Any, TypeVar
 
 import psycopg
@@ -13,6 +14,8 @@ ENDED = ("08", "57P", "25P03", "25P04")  # beginnings of SQLSTATE: the connectio
 DEADLOCKED = ("40P01", "40001")
 LOCKED = "55P03"
 CANCELLED = "57014"
+UNFIT = "22"
+TOO_LONG, OUT_OF_RANGE, LIMIT_EXCEEDED = "22001", "22003", "54000"
 M = TypeVar("M", bound=Model)
 
 
@@ -44,6 +47,12 @@ class StatementCancelledError(BenchbenchError):
     status = 503
 
 
+class UnfitValueError(BenchbenchError):
+    """A value does not fit its column: a text is too long, a number too large, or PostgreSQL cannot hold it."""
+
+    code = "unfit_value"
+
+
 def was_ended(error: BaseException) -> bool:
     """Return whether an error of Django or the driver means that the connection to PostgreSQL is lost.
 
@@ -58,7 +67,10 @@ def was_ended(error: BaseException) -> bool:
 
 
 def find_failure(error: BaseException | None) -> BenchbenchError | None:
-    """Return the error to report for a temporary failure of PostgreSQL that keeps the connection; None for others."""
+    """Return the error to report for what PostgreSQL refused or rolled back, keeping the connection; None for others.
+
+    All but an UnfitValueError are temporary.
+    """
     state = getattr(_find_driver_error(error), "sqlstate", None)
     if state in DEADLOCKED:
         return DeadlockError(
@@ -75,7 +87,22 @@ def find_failure(error: BaseException | None) -> BenchbenchError | None:
             "PostgreSQL cancelled a statement of this request: it exceeded statement_timeout, or an "
             "administrator cancelled it. Nothing was changed: ask for less, or raise the limit."
         )
-    return None
+    return _find_unfit_value(_find_driver_error(error))
+
+
+def _find_unfit_value(error: BaseException | None) -> UnfitValueError | None:
+    state, text = getattr(error, "sqlstate", None), str(error).partition("\n")[0]
+    if state == LIMIT_EXCEEDED and text.startswith("index row"):
+        return UnfitValueError("Nothing was saved: a name or an address is too long to be looked up. Shorten it.")
+    if not (state or "").startswith(UNFIT) and not isinstance(error, psycopg.DataError):
+        return None
+    if state == TOO_LONG:
+        limit = re.search(r"\((\d+)\)", text)
+        suffix = f" of at most {int(limit[1]):,} characters" if limit else ""
+        return UnfitValueError(f"Nothing was saved: a text is too long for its field{suffix}. Shorten it.")
+    if state == OUT_OF_RANGE:
+        return UnfitValueError("Nothing was saved: a number is too large for its field. Give a smaller one.")
+    return UnfitValueError(f"Nothing was saved: a value does not fit its field ({text}). Correct it.")
 
 
 def _find_driver_error(error: BaseException | None) -> BaseException | None:

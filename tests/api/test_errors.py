@@ -120,6 +120,24 @@ def in_a_deadlock(cursor: Any) -> None:
             waiting.join()
 
 
+def too_long(cursor: Any) -> None:
+    cursor.execute("CREATE TEMP TABLE short (a varchar(3))")
+    cursor.execute("INSERT INTO short VALUES (%s)", ["1234"])
+
+
+def too_long_to_index(cursor: Any) -> None:
+    cursor.execute("CREATE TEMP TABLE indexed (a text UNIQUE)")
+    cursor.execute("INSERT INTO indexed SELECT string_agg(md5(n::text), '') FROM generate_series(1, 200) n")
+
+
+def too_large(cursor: Any) -> None:
+    cursor.execute("SELECT 2147483648::int")
+
+
+def with_nul(cursor: Any) -> None:
+    cursor.execute("SELECT %s", ["a\0b"])
+
+
 def broken_off(cursor: Any) -> None:
     cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
 
@@ -142,6 +160,10 @@ PLACE = ("dbname", "user", "password", "host", "port")
         (in_a_deadlock, 409, "deadlock", "locked the same rows in a different order"),
         (under_a_lock, 409, "locked", "has locked these rows"),
         (in_time_limit, 503, "statement_cancelled", "it exceeded statement_timeout"),
+        (too_long, 400, "unfit_value", "a text is too long for its field of at most 3 characters"),
+        (too_long_to_index, 400, "unfit_value", "a name or an address is too long"),
+        (too_large, 400, "unfit_value", "a number is too large"),
+        (with_nul, 400, "unfit_value", "a value does not fit its field"),
         (broken_off, 503, "unavailable", "PostgreSQL or Redis does not respond"),
         (unforeseen, 500, "server_error", ""),
     ],

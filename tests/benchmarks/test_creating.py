@@ -11,7 +11,7 @@ from django.db.models import Value
 from django.db.models.functions import Concat
 
 from apps.benchmarks.defining import creating
-from apps.benchmarks.defining.creating import BenchmarkError
+from apps.benchmarks.defining.creating import BenchmarkError, clone
 from apps.benchmarks.defining.previewing import preview
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Run
@@ -231,3 +231,17 @@ def test_preview_warns_when_rerank_depth_limits_measured_results(library):
     options = ["--modes", "dense", "--rerank", "on", "--rerank-depth", "5", "--dry-run"]
     told = output_of("run_benchmark", "library", *options)
     assert "1 reranked run returns only the 5 chunks per query that the reranker reads" in told
+
+
+def test_the_longest_names_make_a_benchmark(library):
+    name = "\N{CJK UNIFIED IDEOGRAPH-4E00}" * 200
+    wait(build_index(create_index(library.collection, name=name, encoder="")))
+    matrix = {"indexes": [name], "search_modes": ["sparse"], "lexical": ["bm25", "fts"], "candidates": [200]}
+    benchmark = create_benchmark(library, name=name, matrix=matrix, tags=["t" * 50])
+    label = benchmark.runs.get(run_order=1).label
+    Run.objects.update(label=label * 10)  # with a model for the text of the query, a reranker and a store
+    wait(launch(benchmark))
+    assert {run.status for run in benchmark.runs.all()} == {Run.Status.COMPLETED}
+    assert clone(benchmark).name == f"{name[:194]}, copy"
+    with pytest.raises(BenchmarkError, match="at most 200 characters, not 201"):
+        create_benchmark(library, name="n" * 201, matrix=matrix)

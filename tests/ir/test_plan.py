@@ -7,7 +7,15 @@ from hypothesis import strategies as st
 
 from benchbench.ir.planning.matrix import Configuration, Matrix
 from benchbench.ir.planning.plan import Plan, plan
-from benchbench.ir.planning.stages import AskStage, DenseStage, EncodeStage, FuseStage, LexicalStage, RerankStage
+from benchbench.ir.planning.stages import (
+    AskStage,
+    DenseStage,
+    EncodeStage,
+    FuseStage,
+    LexicalStage,
+    RerankStage,
+    name_stage,
+)
 
 
 def plan_of(*configurations):
@@ -239,3 +247,13 @@ def test_language_model_indexes_have_their_own_exact_counterpart():
     assert asked == ["asked(x, 20)", "asked(x, faiss:hnsw, 20)"]
     assert [run.dense.key for run in planned.truths] == ["asked(x, 20)"]
     assert planned.runs[1].dense.name == "by language model, faiss:hnsw"
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8"), min_size=1, max_size=1200), min_size=1, max_size=4, unique=True))
+def test_keys_of_stages_fit_an_index_of_postgresql(names):
+    """Keys nest, as those of fused lists do, and stay unique however long their names are."""
+    inner = [name_stage("dense", name, name) for name in names]
+    keys = [*inner, *(name_stage("fuse", key, key, key) for key in inner)]
+    assert all(len(key) <= 1000 and len(key.encode()) <= 2500 for key in keys)
+    assert len(set(keys)) == len(keys)
+    assert all(key.startswith(("dense(", "fuse(")) for key in keys)

@@ -126,7 +126,7 @@ class QueryResultAdmin(LargeAdmin):
     list_select_related = ("run__benchmark", "query")
     search_fields = ("=query__key",)
     search_help_text = "The key of a query"
-    ordering = ("stage_list", "place")
+    ordering = ("stage_list_id", "place")
 
     def get_queryset(self, request: HttpRequest) -> Any:
         results = super().get_queryset(request)

@@ -164,7 +164,7 @@ class Run(PublicModel):
 
     benchmark = models.ForeignKey(Benchmark, on_delete=models.CASCADE, related_name="runs")
     run_order = models.PositiveIntegerField(help_text="Starts at 1.")
-    label = models.CharField(max_length=300)
+    label = models.TextField()
     is_external = models.BooleanField(default=False)
     config = models.JSONField(default=dict)
     config_hash = models.CharField(max_length=64)
@@ -199,7 +199,7 @@ class Run(PublicModel):
     completed_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
-        ordering = ["benchmark", "run_order"]
+        ordering = ["benchmark_id", "run_order"]
         constraints = [
             models.UniqueConstraint(fields=["benchmark", "run_order"], name="run_order"),
             models.UniqueConstraint(fields=["benchmark", "config_hash"], name="run_config"),

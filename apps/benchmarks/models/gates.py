@@ -48,7 +48,7 @@ class GateOutcome(models.Model):
     objects = GateOutcomes.as_manager()
 
     class Meta:
-        ordering = ["-created_at", "run__run_order"]
+        ordering = ["-created_at", "id"]
         default_permissions = ()
         constraints = [
             models.CheckConstraint(condition=Q(outcome__in=["passed", "failed", "undecided"]), name="gate_outcome"),

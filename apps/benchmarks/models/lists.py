@@ -127,7 +127,7 @@ class QueryResult(Costs):
     class Meta:
         managed = False
         db_table = "benchmarks_queryresult"
-        ordering = ["run", "query", "repetition"]
+        ordering = ["run_id", "query_id", "repetition"]
 
     def __str__(self) -> str:
         return f"{self.run} / {self.query}"

@@ -68,7 +68,7 @@ class Board:
 def load_board(round: Round, judge: LLMJudge | None) -> Board:
     """Return the board of a round and a model. Reads rankings to the measure's cutoff and the round's depth."""
     measure = Measure.parse(round.measure)
-    runs = list(round.runs.select_related("benchmark").order_by("benchmark", "run_order"))
+    runs = list(round.runs.select_related("benchmark").order_by("-benchmark__created_at", "run_order"))
     prior_grades = read_truth(round.mapping, round.dataset_version).grades
     rows = RoundItem.objects.filter(round=round).values_list("pk", "query_id", "document_id")
     pairs = {pk: (query, document) for pk, query, document in rows}

@@ -118,7 +118,7 @@ def draw_sample(round: Round, size: int, by: Any) -> int:
 
 def _load_first_items(round: Round, size: int) -> Sequence[int]:
     """Return the items of the first pairs of the random order. Raises RoundError for a pair without an item."""
-    question, query_ids = load_question(round, list(round.runs.order_by("benchmark", "run_order")))
+    question, query_ids = load_question(round, list(round.runs.order_by("-benchmark__created_at", "run_order")))
     order = question.sample_order(question.find_holes())
     rows = RoundItem.objects.filter(round=round).values_list("query_id", "document_id", "pk")
     ids = {(query, document): pk for query, document, pk in rows}
@@ -151,7 +151,7 @@ def load_calibration_sample(round: Round) -> Sample:
 def compute_calibration(judge: LLMJudge, sample: Sample | None = None, board: Board | None = None) -> CalibrationReport:
     """Return the calibration of a model. Asks the model's server for its revision."""
     sample, changes = sample or load_calibration_sample(judge.round), list_changes(judge)
-    runs = list(judge.round.runs.select_related("benchmark").order_by("benchmark", "run_order"))
+    runs = list(judge.round.runs.select_related("benchmark").order_by("-benchmark__created_at", "run_order"))
     report = CalibrationReport(
         size=sample.size,
         waiting_pairs=sample.size - len(sample.judged_pairs),

@@ -29,7 +29,7 @@ def load_consensus(round: Round) -> dict[int, Consensus]:
     """
     rows = Grade.objects.filter(item__round=round, source=Grade.Source.HUMAN, kind=Grade.Kind.GRADE)
     by_item: dict[int, list[Grade]] = defaultdict(list)
-    for row in rows.order_by("item", "adjudicates", "judge_name"):
+    for row in rows.order_by("item__place", "adjudicates", "judge_name"):
         by_item[row.item_id].append(row)
     return {item_id: compute_consensus(item_id, grades) for item_id, grades in by_item.items()}
 

@@ -98,7 +98,7 @@ def renew(round: Round, *, runs: Sequence[Run] | None = None, model: ModelEviden
 
 def load_runs(round: Round) -> list[Run]:
     """Return the runs of a round, in the order in which its state numbers them."""
-    runs = round.runs.select_related("benchmark", "index__chunk_set").order_by("benchmark", "run_order")
+    runs = round.runs.select_related("benchmark", "index__chunk_set").order_by("-benchmark__created_at", "run_order")
     return list(runs.defer("config", "provenance", "timing", "warnings"))
 
 

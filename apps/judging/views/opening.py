@@ -105,7 +105,7 @@ class OpenForm(PageForm):
 
     def load_runs(self) -> list[Run]:
         runs = Run.objects.filter(pk__in=self.cleaned_data["runs"]).select_related("benchmark__mapping")
-        return list(runs.order_by("benchmark", "run_order"))
+        return list(runs.order_by("-benchmark__created_at", "run_order"))
 
     def load_judges(self) -> list[User]:
         return list(User.objects.filter(pk__in=self.cleaned_data["judges"]).order_by("username"))
@@ -178,7 +178,7 @@ def _parse_initial(request: HttpRequest) -> dict[str, Any]:
     every = visible(Run.objects.filter(status=Run.Status.COMPLETED), request.user, through="benchmark")
     alternatives = keep_alternatives(every.filter(benchmark__in=filter(None, benchmarks)))
     runs = every.filter(Q(pk__in=filter(None, keys)) | Q(pk__in=alternatives))
-    chosen = list(runs.select_related("benchmark").order_by("benchmark", "run_order")[:MOST_RUNS])
+    chosen = list(runs.select_related("benchmark").order_by("-benchmark__created_at", "run_order")[:MOST_RUNS])
     if not chosen:
         return {"judges": [str(staff(request).pk)]}
     first = chosen[0].benchmark

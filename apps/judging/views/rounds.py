@@ -38,7 +38,7 @@ def round_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
     round: Round = model_admin.load_viewed(request, object_id)
     context = {
         "round": round,
-        "runs": round.runs.select_related("benchmark").order_by("benchmark", "run_order"),
+        "runs": round.runs.select_related("benchmark").order_by("-benchmark__created_at", "run_order"),
         "guidelines": mark_safe(render_markdown(round.guidelines)),  # nosec # render_markdown escapes HTML
         "sees_runs": can_see_others(round, request.user),
         "buttons": model_admin.list_offered(request, round),

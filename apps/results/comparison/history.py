@@ -102,7 +102,7 @@ def load_history(dataset: Dataset, user: Any, *, measure: str = "") -> History:
         key=lambda evaluation: (_get_time(evaluation), evaluation.pk),
     )
     of_baselines = select_ranked(measure, run__in=[baseline.run_id for baseline in baselines])
-    baseline_values = list(of_baselines.order_by("dataset_version"))
+    baseline_values = list(of_baselines.order_by("-dataset_version__number"))
     names = _name_truths([*evaluations, *baseline_values])
     points = _build_points(evaluations, names, baselines)
     lines = [

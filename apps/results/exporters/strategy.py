@@ -59,7 +59,7 @@ def _render_run(run: Run, name: str, tracebacks: dict[str, str]) -> Iterator[str
     error, ended = describe_error(run), run.completed_at or run.benchmark.completed_at
     for text in (*_render_models(run), "started") if run.started_at else ():
         yield _render_entry(run.started_at, "INFO", f"{name}: {text}")
-    failed = run.query_results.exclude(error="").order_by("query", "repetition").select_related("query")
+    failed = run.query_results.exclude(error="").order_by("query_id", "repetition").select_related("query")
     for result in failed.only("error", "repetition", "query__key").iterator(chunk_size=1000):
         text = f"{name}: query {result.query.key}, run {result.repetition}: {result.error}"
         yield _render_entry(ended, "ERROR", text) + _render_traceback(result.error, tracebacks)

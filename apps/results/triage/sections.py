@@ -156,7 +156,7 @@ def _load_hits(chunks: Mapping[int, Sequence[int]]) -> dict[int, list[SectionHit
 
 def _load_spans(documents: set[int]) -> dict[int, list[Span]]:
     spans: dict[int, list[Span]] = {}
-    rows = Section.objects.filter(document__in=documents).order_by("document", "ordinal")
+    rows = Section.objects.filter(document__in=documents).order_by("document_id", "ordinal")
     for document, start, end, name in rows.values_list("document_id", "start", "end", "section_id"):
         spans.setdefault(document, []).append((start, end, name))
     return spans

@@ -20,6 +20,7 @@ ATTEMPTS = 3
 BACKOFF_SECONDS = 0.5  # before the second attempt; doubled for each further one
 UNKNOWN = "unknown"
 LONGEST = 200_000  # characters of an answer that are used
+REVISION_LENGTH = 200
 REVISION_SECONDS = 60  # how long a model's revision is cached
 
 Parameters = dict[str, Any]
@@ -93,7 +94,7 @@ def _request_revision(llm: LLM, server: str) -> str:
     """Return the model's revision, requested from its server at most once in REVISION_SECONDS. Raises LLMError."""
     entry = revisions.get((server, llm.model_name))
     if entry is None or time.monotonic() > entry[1]:
-        entry = _call_server(server, llm.request_revision), time.monotonic() + REVISION_SECONDS
+        entry = _call_server(server, llm.request_revision)[:REVISION_LENGTH], time.monotonic() + REVISION_SECONDS
         revisions[server, llm.model_name] = entry
     return entry[0]
 

@@ -1,21 +1,23 @@
-"""Stages of a plan: each is work that several runs may need, with a key of everything that it depends on.
-
-`name` is for people.
-"""
+"""Stages of a plan: work that several runs may need, with a key of all that it depends on, and a name for people."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from hashlib import sha256
 from typing import ClassVar
 
 from benchbench.ir.planning.query_text import PROMPT_VERSION
 
+MAX_LENGTH, MAX_BYTES, KEPT_LENGTH = 1000, 2500, 400  # of a key that PostgreSQL can index; characters of a longer one
+
 
 @lru_cache(maxsize=10_000)  # asked for every query of every run
 def name_stage(kind: str, *values: str | float | None) -> str:
-    """Return a readable name of a stage that is unique in its benchmark."""
-    return f"{kind}({', '.join(str(value) for value in values if value is not None)})"
+    """Return a readable name of a stage that is unique in its benchmark; a hash ends a long one."""
+    name = f"{kind}({', '.join(str(value) for value in values if value is not None)})"
+    is_long = len(name) > MAX_LENGTH or len(name.encode()) > MAX_BYTES
+    return f"{name[:KEPT_LENGTH]}… sha256:{sha256(name.encode()).hexdigest()})" if is_long else name
 
 
 @dataclass(frozen=True, slots=True)
