@@ -11,7 +11,8 @@ response itself.
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial, wraps
 from typing import Any, ClassVar, TypeVar
@@ -19,6 +20,7 @@ from uuid import UUID
 
 from django.apps import apps
 from django.core.handlers.asgi import ASGIRequest
+from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, QueryDict
 from django.http.response import HttpResponseBase
@@ -37,10 +39,13 @@ from apps.api.answers import Page, answer_page, present
 from apps.api.errors import rename_fields
 from apps.api.fields import require_empty, validate
 from apps.api.idempotency import idempotent
+from apps.api.matching import HEADER, TAG, compute_tag, require_match
 from apps.api.parsers import StrictJSONParser, UploadParser
+from apps.datasets.models import Query
 from apps.judging.models import Grade
 from apps.operations.models import Operation as OperationRow
 from benchbench.access import may_change, visible
+from benchbench.database.failures import read_again
 from benchbench.models import PublicModel
 from benchbench.site.history import note, note_deleted
 
@@ -81,10 +86,15 @@ class Operation:
     def __call__(self, function: Method) -> Method:
         @wraps(function)
         def handle(resource: "Resource", request: Request, **ids: Any) -> HttpResponseBase:
-            with rename_fields(**self.names):
+            with rename_fields(**self.names), resource.matching(request, ids) as changes:
                 objects = [resource.find(**ids)] if ids else []
+                if changes and HEADER in request.headers:
+                    require_match(request, objects[0], changes)
                 payloads = self._read(request)
-                return self._present(function(resource, *objects, *payloads), *payloads)
+                answer = self._present(function(resource, *objects, *payloads), *payloads)
+                if changes and self.method == "get":
+                    answer[TAG] = compute_tag(objects[0], changes)
+                return answer
 
         changes = self.method == "post" and self.permission != "view" and self.keeps_answer
         handler: Any = idempotent(handle) if changes else handle
@@ -193,6 +203,23 @@ class Resource(ViewSet):
             raise PermissionDenied(f"You may not change any {noun}: ask an administrator for the permission.")
         return row
 
+    def lock(self, row: Any) -> Model:
+        """Return the row that changes of `row` lock."""
+        return row
+
+    @contextmanager
+    def matching(self, request: Request, ids: dict[str, Any]) -> Iterator[type[Serializer] | None]:
+        """Give the serializer of changes to the row of this address, if it has one; the row is locked for If-Match."""
+        editing = self.find_operation("PATCH") or self.find_operation("PUT")
+        changes = editing.request if editing and ids else None
+        if changes is None or HEADER not in request.headers or request.method == "GET":
+            yield changes
+            return
+        with transaction.atomic():
+            row = self.lock(self.find(**ids))
+            read_again(type(row)._base_manager.select_for_update(no_key=True), row.pk)
+            yield changes
+
     def find_operation(self, method: str) -> Operation | None:
         """Return the operation of an HTTP method; None for a method that the address lacks (405)."""
         name = self.action_map.get("get" if method == "HEAD" else method.lower())
@@ -236,6 +263,8 @@ def log(request: Request, view: Resource, operation: Operation, response: Respon
         return
     models = {f"{model._meta.model_name}_id": model for model in apps.get_models() if issubclass(model, PublicModel)}
     sentence = f"API: {(getattr(view, view.action).__doc__ or '').strip().splitlines()[0]}"
+    if operation.method in ("patch", "put") and isinstance(request.data, dict):
+        sentence = f"{sentence.rstrip('.')}: {', '.join(request.data)}."
     names = [name for name in view.kwargs if name in models]
     if operation.permission == "delete":
         note_deleted(request.user, view.model, view.kwargs[names[-1]], sentence)
@@ -247,7 +276,8 @@ def log(request: Request, view: Resource, operation: Operation, response: Respon
             keys[name] = pk
     rows: list[Any] = [row for name, pk in keys.items() for row in models[name]._default_manager.filter(pk=pk)]
     subjects = [subject for row in rows if isinstance(row, OperationRow) and (subject := row.subject)]
-    note(request.user, [*rows, *subjects], sentence)
+    queries = Query.objects.filter(pk=view.kwargs["query_id"]) if "query_id" in view.kwargs else ()
+    note(request.user, [*rows, *subjects, *queries], sentence)
 
 
 def find_visible(rows: QuerySet[M], pk: UUID | int, user: Any, *, through: str = "") -> M:

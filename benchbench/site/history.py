@@ -26,6 +26,14 @@ def note_deleted(user: Any, model: type[Model], pk: Any, message: str) -> None:
     LogEntry.objects.create(user_id=user.pk, action_flag=DELETION, **entry)
 
 
+def find_last_author(row: Model) -> str:
+    """Return who changed a row last and what of it, such as "ann (Changed Name)"; "" without a history."""
+    kind = ContentType.objects.get_for_model(row)
+    entries = LogEntry.objects.filter(content_type=kind, object_id=str(row.pk)).select_related("user")
+    entry = entries.order_by("-action_time", "-pk").first()
+    return f"{entry.user.get_username()} ({entry.get_change_message().rstrip('.')})" if entry else ""
+
+
 def note_form(request: HttpRequest, model: type[Model], answer: HttpResponseBase, message: str) -> None:
     """Log the result of a form in the history of its page's row, else of the row that it redirects to."""
     match = request.resolver_match

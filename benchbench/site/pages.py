@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, cast
@@ -33,6 +33,7 @@ from benchbench.access import visible
 from benchbench.errors import BenchbenchError
 from benchbench.local_files.placing import scratch_folder
 from benchbench.site.history import note_form
+from benchbench.site.merging import Edited, MergingForm
 
 NAME_BYTES = 255
 LOOKS: dict[type[forms.Widget], type[forms.Widget]] = {
@@ -95,7 +96,7 @@ class SizedFileField(forms.FileField):
         return upload
 
 
-class PageForm(forms.Form):
+class PageForm(MergingForm, forms.Form):
     """A form of a page, in the style of the admin. `sections` groups its fields: (title, sentence, names).
 
     `content_field` is the field that gets errors which name no field of the form, such as an uploaded file.
@@ -175,32 +176,37 @@ def show_form(
     template: str = "admin/form_page.html",
     permitted: bool | None = None,
     initial: dict[str, Any] | None = None,
+    edited: Edited | None = None,
     **context: Any,
 ) -> HttpResponse:
     """Show a form, and call `act` with a valid submission. Errors of `act` are shown at their fields.
 
-    The query string gives initial values (`?collection=…`), `initial` the others. `permitted` replaces the check of
-    the permission to add such rows.
+    The query string gives initial values (`?collection=…`), `initial` the others; `edited` gives those of the row that
+    the form changes. `permitted` replaces the check of the permission to add such rows.
     """
     if not (model_admin.has_add_permission(request) if permitted is None else permitted):
         raise PermissionDenied
     site = model_admin.admin_site
-    form = form_class(
-        request.POST if request.method == "POST" else None,
-        request.FILES or None,
-        user=request.user,
-        site=site,
-        initial=(initial or {}) | request.GET.dict(),
-    )
-    form.drop_bad_values()
-    if form.is_valid():
-        try:
-            answer = act(form)
-        except BenchbenchError as error:
-            form.present(error)
-        else:
-            note_form(request, model_admin.model, answer, title)
-            return answer
+    with edited.locked(request) if edited else nullcontext():
+        values = edited.read() if edited else {}
+        form = form_class(
+            request.POST if request.method == "POST" else None,
+            request.FILES or None,
+            user=request.user,
+            site=site,
+            initial=(initial or {}) | request.GET.dict() | values,
+        )
+        if edited:
+            form.start_merging(edited.row, values, author=edited.author)
+        form.drop_bad_values()
+        if form.is_valid():
+            try:
+                answer = act(form)
+            except BenchbenchError as error:
+                form.present(error)
+            else:
+                note_form(request, model_admin.model, answer, title)
+                return answer
     base_context = {"title": title, "form": form, "submit": submit, "opts": model_admin.opts, "media": form.media}
     return TemplateResponse(request, template, site.each_context(request) | base_context | context)
 

@@ -1,15 +1,18 @@
 """Basic checks of every request to an admin page: forms and query strings are untrusted."""
 
-from typing import Any
+from contextlib import suppress
+from typing import Any, cast
 
 from django.contrib import messages
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.core.exceptions import BadRequest, SuspiciousOperation, ValidationError
-from django.db import DataError, ProgrammingError
+from django.db import DataError, ProgrammingError, connection
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.text import smart_split
 from unfold.admin import ModelAdmin
+
+from benchbench.site.merging import MergingForm
 
 # Errors of a list whose query string compares a column with an unsuitable value.
 UNANSWERABLE = (
@@ -17,6 +20,14 @@ UNANSWERABLE = (
     *(ValueError, TypeError, OverflowError),
 )
 SEARCH_WORDS = 10  # PostgreSQL compares each with every searched text of the table
+
+
+class MergingModelForm(MergingForm):
+    """Mixin of a model's form that merges all of its fields."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.start_merging(cast(Any, self).instance, self.fields)
 
 
 class StrictAdmin(ModelAdmin):
@@ -41,12 +52,24 @@ class StrictAdmin(ModelAdmin):
             self.message_user(request, sentence, messages.WARNING)
         return listing
 
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        """Return the form; that of an existing row merges what several users change at once."""
+        form = super().get_form(request, obj, change=change, **kwargs)
+        return type(form.__name__, (MergingModelForm, form), {}) if obj is not None else form
+
     def get_search_results(self, request: HttpRequest, queryset: QuerySet[Any], search_term: str) -> Any:
         """Search a list, or the choices of a field, for the first SEARCH_WORDS words; a quoted phrase counts as one."""
         return super().get_search_results(request, queryset, " ".join(list(smart_split(search_term))[:SEARCH_WORDS]))
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
-        """Return a row or None. If the address names an empty field, on which Django fails, look it up by its key."""
+        """Return a row or None. If the address names an empty field, on which Django fails, look it up by its key.
+
+        In the transaction of a form that changes it, the row stays locked, so that forms are merged one by one.
+        """
+        if request.method == "POST" and connection.in_atomic_block and not from_field:
+            with suppress(ValidationError, ValueError):
+                rows = self.model._base_manager.select_for_update(of=("self",), no_key=True)
+                rows.filter(pk=object_id).values_list("pk").first()
         return super().get_object(request, object_id, from_field or None)
 
     def response_action(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:

@@ -203,6 +203,10 @@ class DatasetPart(Resource):
     model: ClassVar[type[Model]] = Dataset
     route = "benchmark-datasets/<id:dataset_id>"
 
+    def lock(self, row: Any) -> Model:
+        """Return the dataset: every edit locks it."""
+        return Dataset(pk=self.kwargs["dataset_id"])
+
     def find(self, dataset_id: UUID, query_id: Any = None) -> Any:
         dataset = find_visible(Dataset.objects.all(), dataset_id, self.user)
         if query_id is None:

@@ -15,10 +15,12 @@ from apps.datasets.forms import RemovableForm
 from apps.datasets.models import Query
 from apps.datasets.records import LENGTHS, SLICE_LENGTH, QueryRecord
 from benchbench.access import may_change
+from benchbench.database.failures import read_again
 from benchbench.errors import BenchbenchError
 from benchbench.ir.demand import GREATEST_WEIGHT, LEAST_WEIGHT
 from benchbench.reading import strict_json
 from benchbench.site.admin import SiteAdmin
+from benchbench.site.merging import Edited
 from benchbench.site.pages import Sections, find_next_page, show_form, staff
 from benchbench.site.panels import change_url
 
@@ -123,14 +125,10 @@ class QueryForm(RemovableForm):
         """Return the form's values, under the names of a record."""
         return {RECORDED.get(name, name): value for name, value in self.cleaned_data.items() if name in self.data}
 
-    def find_changes(self, query: Query) -> dict[str, Any]:
-        """Return the form's values that differ from the query's."""
+    def find_changes(self) -> dict[str, Any]:
+        """Return the values that the user changed."""
         names = {RECORDED.get(name, name): name for name in self.fields}
-        return {
-            name: value
-            for name, value in self.get_values().items()
-            if self.fields[names[name]].has_changed(getattr(query, name), self.data[names[name]])
-        }
+        return {name: value for name, value in self.get_values().items() if names[name] in self.changed_data}
 
 
 class NewQueryForm(QueryForm):
@@ -181,12 +179,16 @@ def edit(request: HttpRequest, model_admin: SiteAdmin, query_id: int) -> HttpRes
         messages.error(request, error.message)
         return redirect(change_url(query))
 
+    def read() -> dict[str, Any]:
+        now = read_again(Query.objects.all(), query.pk)
+        return {name: getattr(now, RECORDED.get(name, name)) for name in QueryForm.base_fields}
+
     def act(form: QueryForm) -> HttpResponse:
         if form.removes:
             remove_query(query)
             messages.success(request, f"Removed {query.key} from the draft; earlier versions keep it.")
             return redirect(change_url(query.dataset))
-        now = edit_query(query, form.find_changes(query))
+        now = edit_query(query, form.find_changes())
         return redirect(change_url(now))
 
     return show_form(
@@ -198,7 +200,7 @@ def edit(request: HttpRequest, model_admin: SiteAdmin, query_id: int) -> HttpRes
         title=f"Edit the query {query.key}",
         submit="Save in the draft",
         template=TEMPLATE,
-        initial={name: getattr(query, RECORDED.get(name, name)) for name in QueryForm.base_fields},
+        edited=Edited(query, query.dataset, read),
         query=query,
         draft=find_draft(query.dataset),
         trail=[query.dataset, query],

@@ -19,8 +19,10 @@ from apps.judging.closing import close_round
 from apps.judging.judges import change_round, list_eligible_judges, require_lead, require_open
 from apps.judging.models import Round
 from apps.judging.settling.next_step import Act, NextStep
+from benchbench.database.failures import read_again
 from benchbench.errors import BenchbenchError
 from benchbench.site.admin import SiteAdmin
+from benchbench.site.merging import Edited
 from benchbench.site.pages import PageForm, show_form, staff
 from benchbench.site.panels import Button, change_url
 
@@ -97,6 +99,10 @@ def people_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -
     class RoundPeopleForm(PeopleForm):
         eligible = judges
 
+    def read() -> dict[str, Any]:
+        now = read_again(Round.objects.all(), round.pk)
+        return {"judges": list(now.judge_ids), "guidelines": now.guidelines}
+
     def act(form: PeopleForm) -> HttpResponse:
         chosen = list(form.cleaned_data["judges"])
         change_round(round, staff(request), judges=chosen, guidelines=form.cleaned_data["guidelines"])
@@ -113,7 +119,7 @@ def people_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -
         submit="Save",
         intro=f"{round.gradings:,} gradings are divided among the judges."
         + (f" {round.shared_items:,} items need {round.overlap_judges} judges each." if round.overlap else ""),
-        initial={"judges": list(round.judge_ids), "guidelines": round.guidelines},
+        edited=Edited(round, round, read),
         original=round,
         trail=[*model_admin.list_trail(round), round],
     )

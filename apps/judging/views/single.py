@@ -26,6 +26,7 @@ from apps.retrieval.models import Chunk
 from benchbench.access import may_change, visible
 from benchbench.errors import BenchbenchError
 from benchbench.site.admin import SiteAdmin
+from benchbench.site.merging import Edited
 from benchbench.site.pages import PageForm, find_next_page, show_form, staff
 from benchbench.site.panels import change_url
 
@@ -70,6 +71,11 @@ class Pair:
     result: QueryResult | None = None
     doc_ref: Reference | None = None
     passage: str = ""
+
+    @property
+    def author(self) -> str:
+        """Return who judged the document last, "" if that is not stored."""
+        return self.judgment.judge if self.judgment else ""
 
     def save(self, form: GradeForm, by: User) -> None:
         """Set or remove the judgment in the draft. From a ranking, it replaces every judgment of its document."""
@@ -122,7 +128,9 @@ def judge_one(request: HttpRequest, model_admin: SiteAdmin, query_id: int) -> Ht
         title=f"Judge {pair.document}",
         submit="Save in the draft",
         template="judging/one_form.html" if _is_fragment(request) else "judging/one.html",
-        initial={"grade": pair.judgment.grade, "note": pair.judgment.note} if pair.judgment else None,
+        edited=Edited(
+            pair.judgment or query, query.dataset, lambda: _read_judgment(request, query, newest), pair.author
+        ),
         part="judging/one_form.html",
         pair=pair,
         judgment=pair.judgment,
@@ -132,6 +140,13 @@ def judge_one(request: HttpRequest, model_admin: SiteAdmin, query_id: int) -> Ht
         continue_to_next="go_on" in request.GET,
         trail=[query.dataset, query, *([pair.result] if pair.result else [])],
     )
+
+
+def _read_judgment(request: HttpRequest, query: Query, newest: DatasetVersion) -> dict[str, Any]:
+    """Return the grade and note of the pair that the query string names, as they are now."""
+    pair = _find_pair(request, query, newest)
+    judgment = pair.judgment if isinstance(pair, Pair) else None
+    return {"grade": judgment.grade, "note": judgment.note} if judgment else {"grade": None, "note": ""}
 
 
 def _find_pair(request: HttpRequest, query: Query, newest: DatasetVersion) -> Pair | ReferenceForm:
