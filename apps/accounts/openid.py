@@ -4,6 +4,7 @@ Imported only where an issuer is configured. Its flow ends in `pre_social_login`
 """
 
 import logging
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from allauth.core.exceptions import ImmediateHttpResponse
@@ -15,7 +16,7 @@ from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOA
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import login
-from django.db import IntegrityError
+from django.db import DataError, IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import path, reverse
@@ -30,11 +31,13 @@ from apps.accounts.throttling import count, find_address, uncount
 from benchbench.site.pages import find_next_page
 
 logger = logging.getLogger(__name__)
+LONGEST_SUBJECT = 191  # characters, that allauth stores
+REQUIRED_CLAIMS = ("iss", "sub", "aud", "exp", "iat")
 COUNTED = "single_sign_on_counted"  # in the session: the key of the counted attempt
 FAILED = "Signing in at the sign-in service failed: try again, or sign in with a password."
 TOO_MANY = "Too many attempts came from your address: wait a minute, and try again."
-# A provider that does not keep to the rules, no Redis, or two callbacks of a new person at once.
-BROKEN = (OAuth2Error, RequestException, KeyError, ValueError, TypeError, RedisError, IntegrityError)
+# A provider that does not keep to the rules or sends what cannot be stored, no Redis, or two callbacks of a new person.
+BROKEN = (OAuth2Error, RequestException, KeyError, ValueError, TypeError, RedisError, IntegrityError, DataError)
 
 
 class VerifiedAdapter(OpenIDConnectOAuth2Adapter):
@@ -55,8 +58,28 @@ class VerifiedAdapter(OpenIDConnectOAuth2Adapter):
         self.did_fetch_access_token = False  # else allauth trusts the connection and skips the signature
         return data
 
+    def _decode_id_token(self, app: Any, id_token: str) -> Any:
+        claims = super()._decode_id_token(app, id_token)
+        check_claims(claims, app.client_id)
+        return claims
+
     def get_callback_url(self, request: HttpRequest, app: Any) -> str:
         return request.build_absolute_uri(reverse("single_sign_on_callback"))
+
+
+def check_claims(claims: Mapping[str, Any], client: str) -> None:
+    """Raise OAuth2Error for claims of a verified ID token that OpenID Connect Core 1.0, 3.1.3.7, forbids to accept.
+
+    PyJWT checks the times that a token has, and that this site is among its audiences.
+    """
+    if missing := [name for name in REQUIRED_CLAIMS if not claims.get(name)]:
+        raise OAuth2Error(f"The ID token lacks {', '.join(missing)}.")
+    if len(str(claims["sub"])) > LONGEST_SUBJECT:
+        raise OAuth2Error(f"The subject of the ID token has more than {LONGEST_SUBJECT} characters.")
+    audiences = claims["aud"] if isinstance(claims["aud"], list) else [claims["aud"]]
+    is_shared = any(audience != client for audience in audiences)
+    if claims.get("azp", None if is_shared else client) != client:
+        raise OAuth2Error("The ID token was issued to another client.")
 
 
 class SiteAdapter(DefaultSocialAccountAdapter):
@@ -84,11 +107,12 @@ def enter(request: HttpRequest, sociallogin: SocialLogin) -> HttpResponse:
         if "id_token" not in claims:
             raise SignInRefusedError("The sign-in service sent no ID token: its client needs the scope openid.")
         person = read_person(claims["id_token"], claims.get("userinfo") or {})
-        user = admit(person, account.user if account.pk else None)
+        with transaction.atomic():
+            user = admit(person, account.user if account.pk else None)
+            SocialAccount.objects.update_or_create(provider=account.provider, uid=account.uid, defaults={"user": user})
     except SignInRefusedError as error:
         logger.warning("Single sign-on was refused: %s", error.message)
         return refuse(request, error.message)
-    SocialAccount.objects.update_or_create(provider=account.provider, uid=account.uid, defaults={"user": user})
     if key := request.session.pop(COUNTED, None):
         uncount(key)
     login(request, user, backend=settings.AUTHENTICATION_BACKENDS[0])

@@ -8,6 +8,7 @@ from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.db import transaction
 
+from benchbench.busy import clean_line
 from benchbench.errors import BenchbenchError
 from benchbench.site.history import note
 
@@ -44,8 +45,12 @@ def read_person(id_token: Mapping[str, Any], userinfo: Mapping[str, Any]) -> Per
     confirmed = isinstance(email, str) and email.isascii() and verified in (True, "true")
     groups = [source.get(settings.BENCHBENCH_OIDC_GROUPS_CLAIM, []) for source in (id_token, userinfo)]
     names = frozenset(name for listed in groups if isinstance(listed, list) for name in listed if isinstance(name, str))
-    first, last = (str(claims.get(name) or "")[:LONGEST_NAME] for name in ("given_name", "family_name"))
+    first, last = (_read_name(claims.get(name)) for name in ("given_name", "family_name"))
     return Person(str(email).lower() if confirmed else "", names, first, last)
+
+
+def _read_name(claim: object) -> str:
+    return clean_line(str(claim or ""))[:LONGEST_NAME]
 
 
 @transaction.atomic
@@ -83,6 +88,10 @@ def _create(person: Person) -> User:
     if not is_allowed or User.objects.filter(username__iexact=person.email).exists():
         raise SignInRefusedError(
             f"No account has the address {person.email}: ask an administrator to enter it in your account."
+        )
+    if len(person.email) > LONGEST_NAME:
+        raise SignInRefusedError(
+            f"The address {person.email[:40]}… is too long for a user name: ask an administrator for an account."
         )
     names = {"first_name": person.first_name, "last_name": person.last_name}
     user = User.objects.create_user(person.email, person.email, is_staff=True, **names)  # without a usable password

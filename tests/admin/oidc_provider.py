@@ -45,7 +45,8 @@ class Provider:
         self.key = self.published = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         self.claims: dict[str, Any] = {}
         self.userinfo: dict[str, Any] = {}
-        self.audience = CLIENT
+        self.audience: Any = CLIENT
+        self.of_token: dict[str, Any] = {}  # of the ID token alone; None takes a claim out
         self.stated_issuer = ""
         self.asked: dict[str, str] = {}
         provider = self
@@ -101,7 +102,8 @@ class Provider:
         if (sent["client_id"], sent["client_secret"], sent["code"], challenge) != expected:
             return {}
         times = {"exp": time.time() + 60, "iat": time.time()}
-        claims = times | {"iss": self.stated_issuer or self.issuer, "aud": self.audience} | self.claims
+        claims = times | {"iss": self.stated_issuer or self.issuer, "aud": self.audience} | self.claims | self.of_token
+        claims = {name: value for name, value in claims.items() if value is not None}
         token = jwt.encode(claims, self.key, algorithm="RS256", headers={"kid": "one"})
         return {"access_token": "access", "token_type": "Bearer", "id_token": token}
 

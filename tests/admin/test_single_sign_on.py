@@ -172,6 +172,13 @@ def test_refusals_return_to_the_sign_in_page(site, provider):
         ("audience", "another client"),
         ("stated_issuer", "https://id.example"),
         ("userinfo", {"sub": "1000"}),
+        ("of_token", {"exp": None}),
+        ("of_token", {"exp": 0}),
+        ("of_token", {"iat": None}),
+        ("of_token", {"sub": None}),
+        ("of_token", {"aud": ["benchbench", "another client"]}),
+        ("of_token", {"azp": "another client"}),
+        ("of_token", {"aud": ["benchbench", "another client"], "azp": "another client"}),
     ],
 )
 def test_false_answers_of_the_provider_sign_nobody_in(site, provider, monkeypatch, name, value):
@@ -179,6 +186,27 @@ def test_false_answers_of_the_provider_sign_nobody_in(site, provider, monkeypatc
     answer = enter(site, provider, ADA)
     assert answer.url.path == "/admin/login/"
     assert "try again" in answer.text
+
+
+@pytest.mark.parametrize("of_token", [{"aud": ["benchbench"]}, {"aud": ["benchbench", "api"], "azp": "benchbench"}])
+def test_tokens_for_several_audiences_name_this_site(site, provider, monkeypatch, of_token):
+    monkeypatch.setattr(provider, "of_token", of_token)
+    assert enter(site, provider, ADA | {"sub": "7"}).url.path == "/admin/"
+
+
+@pytest.mark.parametrize(
+    ("claims", "words"),
+    [
+        ({"email": f"{'x' * 140}@bench.example"}, "is too long for a user name"),
+        ({"sub": "s" * 2000}, "Signing in at the sign-in service failed"),
+        ({"given_name": "g" * 2000, "family_name": "nul\0"}, ""),
+    ],
+)
+def test_long_claims_are_refused_or_cut(site, provider, claims, words):
+    person = {"sub": "8", "email": "cy@bench.example", "email_verified": True}
+    answer = enter(site, provider, person | claims)
+    assert answer.status_code == 200
+    assert words in unescape(answer.text) if words else answer.url.path == "/admin/"
 
 
 def test_a_callback_that_nobody_asked_for_is_refused(site, provider):
