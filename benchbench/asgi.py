@@ -12,6 +12,7 @@ os.environ.setdefault("DATABASE_POOL", "20")
 
 from channels.routing import ProtocolTypeRouter, URLRouter
 from daphne.ws_protocol import WebSocketProtocol
+from django.conf import settings
 from django.core.asgi import get_asgi_application
 from django.urls import path, re_path
 
@@ -37,6 +38,7 @@ django_application = get_asgi_application()
 import benchbench.site.addresses  # noqa: F401 - <id:…>
 from apps.api.sockets import add_identity
 from apps.operations.consumers import HintsConsumer, NowhereConsumer, OperationConsumer, OperationsConsumer
+from benchbench.site.requests_at_once import RequestLimit
 
 websocket_urlpatterns = [
     path(f"ws/operations{route}", consumer.as_asgi())
@@ -48,6 +50,18 @@ websocket_urlpatterns = [
     for route in (tail, f"{tail}/")
 ] + [re_path("", NowhereConsumer.as_asgi())]
 
+
+def count_requests_at_once(pool: int) -> int:
+    """Return the most requests to answer at once with a pool of so many connections; 0, no limit, without a pool.
+
+    Sockets share one thread, and so one connection. One more is for what a request does after its answer.
+    """
+    return max(1, pool - 2) if pool else 0
+
+
 application = ProtocolTypeRouter(
-    {"http": django_application, "websocket": add_identity(URLRouter(websocket_urlpatterns))}
+    {
+        "http": RequestLimit(django_application, count_requests_at_once(settings.DATABASE_POOL)),
+        "websocket": add_identity(URLRouter(websocket_urlpatterns)),
+    }
 )

@@ -19,6 +19,7 @@ WITHOUT_TABLES = {
     *("findstatic", "startproject", "sendtestemail", "spectacular", "generateschema", "test", "testserver"),
     *("backup", "restore"),
 }
+WAITS = "worker"  # takes nothing while the tables do not fit
 # The rooms whose commands are listed, in the order of their use.
 ROOMS = ("demo", "collections", "datasets", "mappings", "retrieval", "benchmarks", "results", "operations")
 
@@ -123,6 +124,6 @@ def _require_tables(name: str) -> None:
     from benchbench.database.tables import explain_unusable
 
     django.setup()
-    if sentence := explain_unusable(Path(sys.argv[0]).name):
+    if sentence := explain_unusable(Path(sys.argv[0]).name, waits=name == WAITS):
         print(sentence, file=sys.stderr)
         sys.exit(getattr(load_command_class(get_commands()[name], name), "error_status", 1))

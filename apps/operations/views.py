@@ -1,13 +1,10 @@
 """Views for monitoring a site: /healthz, /readyz, /metrics."""
 
-from collections.abc import Callable
 from hmac import compare_digest
 
 import django_rq
 from django.conf import settings
 from django.core.exceptions import PermissionDenied
-from django.db import connection
-from django.db.utils import DatabaseError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
@@ -15,7 +12,9 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from redis.exceptions import RedisError
 
 from apps.operations.metrics import build_registry
-from benchbench.database.tables import count_unapplied
+from benchbench.database.probing import Probe
+
+PROBE = Probe()
 
 
 @require_safe
@@ -32,13 +31,10 @@ def readyz(request: HttpRequest) -> JsonResponse:
 
     The view is public, so it shows no addresses or errors. `manage.py check` shows them.
     """
-    checks: dict[str, Callable[[], object]] = {
-        "database": lambda: connection.cursor().execute("SELECT 1") is not None,
-        "tables": lambda: not count_unapplied(),
-        "redis": lambda: django_rq.get_connection("default").ping(),
-    }
-    statuses = {name: "ok" if _is_usable(check) else "unavailable" for name, check in checks.items()}
-    return JsonResponse(statuses, status=200 if set(statuses.values()) == {"ok"} else 503)
+    database, tables = PROBE.ask()
+    usable = {"database": database, "tables": tables, "redis": _is_redis_usable()}
+    statuses = {name: "ok" if is_usable else "unavailable" for name, is_usable in usable.items()}
+    return JsonResponse(statuses, status=200 if all(usable.values()) else 503)
 
 
 @require_safe
@@ -59,8 +55,8 @@ def _has_token(request: HttpRequest) -> bool:
     return bool(token) and compare_digest(header.encode(), f"Bearer {token}".encode())
 
 
-def _is_usable(check: Callable[[], object]) -> bool:
+def _is_redis_usable() -> bool:
     try:
-        return bool(check())
-    except (DatabaseError, RedisError):
+        return bool(django_rq.get_connection("default").ping())
+    except RedisError:
         return False

@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
+from typing import Any
 
 from django.db import InterfaceError, OperationalError, ProgrammingError, connection
 from django.db.migrations.executor import MigrationExecutor
@@ -38,12 +39,12 @@ def renew_statistics() -> None:
             cursor.execute(f"ANALYZE (SKIP_LOCKED) {', '.join(changed)}")
 
 
-def count_unapplied() -> int:
-    """Return the number of migrations that the database lacks; 0 if its tables are up to date.
+def count_unapplied(using: Any = connection) -> int:
+    """Return the number of migrations that the database of a connection lacks; 0 if its tables are up to date.
 
     Raises DatabaseError if it does not answer.
     """
-    executor = MigrationExecutor(connection)
+    executor = MigrationExecutor(using)
     return len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
 
 
@@ -57,13 +58,21 @@ def list_unknown() -> list[str]:
     return sorted(f"{app}.{name}" for app, name in extra if app in loader.migrated_apps)
 
 
-def explain_unusable(program: str) -> str:
-    """Return why no command can use the database, and the remedy, in a sentence; "" if all can."""
+def explain_unusable(program: str, *, waits: bool = False) -> str:
+    """Return why a command cannot use the database, and the remedy, in a sentence; "" if it can.
+
+    One that `waits` by itself until it is updated may start on a database of a newer version.
+    """
     try:
-        missing = count_unapplied()
+        missing, unknown = count_unapplied(), list_unknown()
     except DatabaseError as error:
         return (
             f"PostgreSQL does not answer: {error} Start it, correct DATABASE_URL, or unset it to use the embedded one."
+        )
+    if unknown and not waits:
+        return (
+            f"The database is from a newer BenchBench, whose migration {unknown[0]} is unknown here: update this "
+            "installation. Nothing was changed."
         )
     if not missing:
         return ""

@@ -6,9 +6,11 @@ from unittest.mock import Mock
 
 import pytest
 from django.conf import settings
+from django.core.management import get_commands
 from django.db import connection
 from django.db.utils import OperationalError
 
+from benchbench import cli
 from benchbench.database import tables
 from benchbench.database.tables import describe_missing, explain_unusable
 
@@ -61,10 +63,17 @@ def test_it_counts_missing_migrations(process_environment):
 def test_command_explains_why_the_database_is_unusable(db, monkeypatch):
     assert explain_unusable("benchbench") == ""
     with connection.cursor() as cursor:  # tables of an older version
-        cursor.execute("DELETE FROM django_migrations WHERE app = 'mappings' AND name = '0001_initial'")
+        cursor.execute("DELETE FROM django_migrations WHERE app = 'mappings' AND name = '0002_orderings'")
     assert explain_unusable("benchbench") == (
         "The tables of the database are not up to date: 1 migration is not applied. Run `benchbench migrate`."
     )
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO django_migrations (app, name, applied) VALUES ('mappings', '0002_orderings', now())"
+        )
+        cursor.execute("INSERT INTO django_migrations (app, name, applied) VALUES ('datasets', '0999_new', now())")
+    assert "from a newer BenchBench, whose migration datasets.0999_new is unknown" in explain_unusable("benchbench")
+    assert explain_unusable("benchbench", waits=True) == ""  # a worker, which takes nothing meanwhile
     monkeypatch.setattr(tables, "MigrationExecutor", Mock(side_effect=OperationalError("no route to host")))
     assert "PostgreSQL does not answer: no route to host" in explain_unusable("benchbench")
 
@@ -98,3 +107,23 @@ def test_statistics_of_changed_tables_are_renewed(transactional_db):
         (known,) = cursor.fetchone()
         cursor.execute("DROP TABLE numbers")
     assert known == 3000
+
+
+def test_every_command_that_writes_refuses_newer_tables(process_environment):
+    """Those of Django that make the tables, inspect them or restore others are the exception, and the worker waits."""
+    with connection.cursor() as cursor:
+        cursor.execute("INSERT INTO django_migrations (app, name, applied) VALUES ('datasets', '0999_new', now())")
+    try:
+        own = sorted(name for name, app in get_commands().items() if str(app).startswith("apps."))
+        exempt = {"worker", *cli.WITHOUT_TABLES}
+        assert {name for name in own if name in exempt} == {"backup", "demo", "restore", "worker"}
+        for name in ("prune", "createsuperuser"):
+            command = [sys.executable, "-m", "benchbench", name]
+            done = subprocess.run(
+                command, cwd=settings.BASE_DIR, env=process_environment, capture_output=True, text=True
+            )
+            assert done.returncode == 1
+            assert "from a newer BenchBench, whose migration datasets.0999_new is unknown" in done.stderr
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("DELETE FROM django_migrations WHERE name = '0999_new'")

@@ -21,10 +21,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from pythonjsonlogger.json import JsonFormatter
 
 from apps.operations import metrics as counters
-from apps.operations import queueing, working
+from apps.operations import queueing, views, working
 from apps.operations.launching import start_operation
 from apps.operations.leasing import claim
 from apps.operations.models import Operation, Priority
+from benchbench.database.probing import Probe
 from benchbench.errors import BenchbenchError
 from benchbench.logs import FORMATTERS, WithOperation
 from tests.factories import make_collection, make_dataset, make_mapping
@@ -48,6 +49,10 @@ def of(metrics: Metrics, name: str, **labels: str) -> float:
 
 
 class TestHealth:
+    @pytest.fixture(autouse=True)
+    def no_earlier_answer(self, monkeypatch):
+        monkeypatch.setattr(views, "PROBE", Probe())
+
     def test_a_process_is_healthy_by_answering(self, client):
         answer = client.get("/healthz")
         assert (answer.status_code, answer.content) == (200, b"ok\n")

@@ -25,6 +25,7 @@ from apps.results.exporters.documents import render_text
 from apps.results.exporters.results_json import RunResult, build_results
 from apps.retrieval.indexing import find_or_start_build
 from apps.retrieval.models import Index
+from benchbench.database.tables import explain_unusable
 from benchbench.decimals import signed
 from benchbench.errors import BenchbenchError
 
@@ -60,6 +61,8 @@ search in eight configurations, with and without reranking, prints the leaderboa
             )
         self.print_line("Preparing the database …")
         call_command("migrate", verbosity=0)
+        if sentence := explain_unusable("benchbench"):
+            raise BenchbenchError(sentence)
         with ExitStack() as stack:
             if options["engine"]:
                 self.print_line("Starting a search engine …")

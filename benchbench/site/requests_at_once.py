@@ -1,0 +1,98 @@
+"""A limit on the requests that a web process answers at once: the others wait in turn, before they take a thread.
+
+Each request in progress has a thread and a connection to PostgreSQL. Without the limit, requests beyond the pool would
+wait for a connection, fail, and blame PostgreSQL.
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from django.template import loader
+
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+PROBES = frozenset({"/healthz", "/readyz"})  # asked by balancers, which take a process out that does not answer
+WAIT_SECONDS = 50.0  # less than the minute after which balancers give up
+RETRY_SECONDS = 5
+API = "/api/"
+BUSY = "The site is answering as many requests as it can. Nothing was changed: try again in a few seconds."
+
+
+class RequestLimit:
+    """An ASGI application that passes at most `at_once` requests to `application`, in the order in which they came.
+
+    A request that waits longer than `wait_seconds` is refused with 503. 0 sets no limit.
+    """
+
+    def __init__(self, application: Application, at_once: int, *, wait_seconds: float = WAIT_SECONDS) -> None:
+        self.application = application
+        self.wait_seconds = wait_seconds
+        self.slots = asyncio.Semaphore(at_once) if at_once else None
+        self.answering: set[asyncio.Task[None]] = set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self.slots is None or scope["path"] in PROBES:
+            await self.application(scope, receive, send)
+            return
+        try:
+            await asyncio.wait_for(self.slots.acquire(), self.wait_seconds)
+        except TimeoutError:
+            await _refuse(scope, send)
+            return
+        task = asyncio.create_task(self._answer(scope, receive, send))
+        self.answering.add(task)
+        task.add_done_callback(self.answering.discard)
+        # A client that leaves does not stop the request's thread, so its slot is free only when the thread ends.
+        await asyncio.shield(task)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        client = _Client(receive, send)
+        try:
+            await self.application(scope, client.receive, client.send)
+        finally:
+            assert self.slots is not None
+            self.slots.release()
+
+
+class _Client:
+    """The client of a request. Its leaving ends an answer at the next piece that is sent, and not before.
+
+    Django would cancel the request, and block the event loop until the request's thread ends.
+    """
+
+    def __init__(self, receive: Receive, send: Send) -> None:
+        self._receive, self._send = receive, send
+        self.has_left = False
+
+    async def receive(self) -> dict[str, Any]:
+        message = await self._receive()
+        if message["type"] == "http.disconnect":
+            self.has_left = True
+            await asyncio.Event().wait()  # until the answer is complete
+        return message
+
+    async def send(self, message: dict[str, Any]) -> None:
+        if self.has_left:
+            raise asyncio.CancelledError  # as Django expects of a client that left
+        await self._send(message)
+
+
+async def _refuse(scope: Scope, send: Send) -> None:
+    if scope["path"].startswith(API):
+        kind, text = b"application/json", json.dumps({"detail": BUSY, "code": "busy"})
+    else:
+        kind, text = b"text/html; charset=utf-8", loader.render_to_string("errors/plain.html", _build_context())
+    headers = [(b"content-type", kind), (b"retry-after", str(RETRY_SECONDS).encode()), (b"cache-control", b"no-store")]
+    if kind.startswith(b"text/html") and scope["method"] == "GET":
+        headers.append((b"refresh", str(RETRY_SECONDS).encode()))
+    await send({"type": "http.response.start", "status": 503, "headers": headers})
+    await send({"type": "http.response.body", "body": text.encode()})
+
+
+def _build_context() -> dict[str, str]:
+    return {"title": "Busy", "sentence": BUSY}
