@@ -43,6 +43,15 @@ def usable(queryset: QuerySet[M], owner: Any, *, through: str = "") -> QuerySet[
     return _filter_seen(queryset, owner, through)
 
 
+def usable_for(queryset: QuerySet[M], target: Any, *, through: str = "") -> QuerySet[M]:
+    """Return the rows of `usable` for the owner of `target` that all of its team see too, so that it may name them."""
+    rows = usable(queryset, target.owner, through=through)
+    if target.owner_id is None or target.team_id is None:
+        return rows
+    prefix = f"{through}__" if through else ""
+    return rows.filter(Q(**{f"{prefix}owner": None}) | Q(**{f"{prefix}team": target.team_id}))
+
+
 def _filter_seen(queryset: QuerySet[M], user: Any, through: str) -> QuerySet[M]:
     owned: Any = queryset.model
     for name in filter(None, through.split("__")):

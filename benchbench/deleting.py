@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import IntegrityError, connection, transaction
 from django.db.models import Model, QuerySet
-from django.db.models.deletion import ProtectedError, RestrictedError
+from django.db.models.deletion import PROTECT, RESTRICT, ProtectedError, RestrictedError
 from psycopg.errors import ForeignKeyViolation
 
 from benchbench.access import is_visible_to_viewers
@@ -20,11 +20,28 @@ def delete_unused(instance: Model) -> None:
         with transaction.atomic():
             # A transaction that has stored a reference ends first and is seen here; a later one fails (`referring`).
             list(type(instance)._base_manager.select_for_update().filter(pk=instance.pk).values_list("pk"))
+            require_unused(instance)  # first of all: Django would load the parts before it refuses
             instance.delete()
     except ProtectedError as error:
         raise in_use(instance, *error.protected_objects) from None
     except RestrictedError as error:
         raise in_use(instance, *error.restricted_objects) from None
+
+
+def require_unused(instance: Model) -> None:
+    """Raise ConflictError, which names what uses `instance`. Call it with the row locked, before deleting its parts."""
+    protected = [relation for relation in instance._meta.related_objects if _protects(relation)]
+    users = [
+        row
+        for relation in protected
+        for row in relation.related_model._base_manager.filter(**{relation.field.name: instance}).order_by("pk")
+    ]
+    if users:
+        raise in_use(instance, *users)
+
+
+def _protects(relation: Any) -> bool:
+    return relation.on_delete in (PROTECT, RESTRICT)
 
 
 def delete_rows(rows: QuerySet[Any]) -> None:

@@ -38,9 +38,9 @@ class UnfitWorkerError(BenchbenchError):
 
 
 def error_text(error: Exception) -> str:
-    """Return the text of an error to store and show: its message, or the type and text of an unexpected error."""
+    """Return the text of an error to store and show, without folders; with its type if it is unexpected."""
     if isinstance(error, BenchbenchError):
-        return error.message
+        return strip_folders(error.message)
     return clean_text(f"{type(error).__name__}: {strip_folders(str(error)[: 2 * LONGEST])}", LONGEST)
 
 

@@ -4,9 +4,10 @@ from collections import Counter
 from itertools import takewhile
 from typing import Any
 
-from django.db.models import F
+from django.db.models import F, Func, IntegerField, Sum
 
 from apps.benchmarks.models import Benchmark, Evaluation, Run
+from apps.benchmarks.provisional import RunSums, load_run_sums
 from apps.benchmarks.runs import flatten, nest
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.progress import build_common_fields, compute_progress
@@ -25,11 +26,7 @@ def build_event(operation: Operation) -> dict[str, Any]:
     runs = list(benchmark.runs.all())
     total = benchmark.dataset_version.query_count
     at_work = set(operation.parameters["run_ids"])
-    # Reports of running batches count only while the operation is active: afterwards only done batches have rankings.
-    states = [Batch.State.DONE, Batch.State.RUNNING] if operation.is_active else [Batch.State.DONE]
-    results = operation.batches.filter(state__in=states).values_list("result", flat=True)
-    batch_sums = [result.get("runs", {}) for result in results]
-    so_far = _compute_progress(benchmark, runs, at_work, _count_answered(operation, total), batch_sums)
+    so_far = _compute_progress(benchmark, runs, at_work, _count_answered(operation, total), load_run_sums(operation))
     current = next((run for run in runs if run.status not in ENDED and str(run.pk) in at_work), None)
     return {
         **_describe_operation(operation),
@@ -155,28 +152,26 @@ def _count_answered(operation: Operation, total: int) -> int:
     """Return the number of queries with results from before this operation: those in none of its batches."""
     if _is_preparing(operation):  # the batches of queries do not exist yet
         return 0
-    payloads = operation.batches.values_list("payload", flat=True)
-    return total - sum(len(payload.get("query_ids", [])) for payload in payloads)
+    lengths = Func("payload__query_ids", function="jsonb_array_length", output_field=IntegerField())
+    in_batches = operation.batches.filter(payload__has_key="query_ids").order_by()
+    return total - (in_batches.aggregate(number=Sum(lengths))["number"] or 0)
 
 
 def _compute_progress(
-    benchmark: Benchmark, runs: list[Run], at_work: set[str], before: int, batch_sums: list[dict[str, Any]]
+    benchmark: Benchmark, runs: list[Run], at_work: set[str], before: int, sums: dict[str, RunSums]
 ) -> dict[str, dict[str, Any]]:
     """Return the queries completed and the means over them, for each run of this operation."""
     result = {}
     for run in runs:
         if str(run.pk) not in at_work:
             continue
-        entries = [entry[str(run.pk)] for entry in batch_sums if str(run.pk) in entry]
-        names = benchmark.measures[: len(entries[0]["sums"])] if entries else []  # measures added later follow these
-        counted = sum(entry["counted"] for entry in entries)
-        sums = [sum(entry["sums"][n] for entry in entries) for n in range(len(names))]
-        valued = [sum(entry["valued"][n] for entry in entries) for n in range(len(names))]
-        means = {name: total / n if n else None for name, total, n in zip(names, sums, valued, strict=True)}
+        entry = sums.get(str(run.pk), RunSums())
+        names = benchmark.measures[: len(entry.sums)]  # measures added later follow these
+        means = {name: total / n if n else None for name, total, n in zip(names, entry.sums, entry.valued, strict=True)}
         result[str(run.pk)] = {
             "run_id": str(run.pk),
-            "completed_queries": before + sum(entry["completed"] for entry in entries),
-            "n": counted,
-            "metrics_flat": flatten(means) if counted and run.status != Run.Status.CANCELLED else {},
+            "completed_queries": before + entry.completed,
+            "n": entry.counted,
+            "metrics_flat": flatten(means) if entry.counted and run.status != Run.Status.CANCELLED else {},
         }
     return result

@@ -16,7 +16,7 @@ from apps.collections.records import DocumentRecord, SectionRecord
 from apps.collections.sources import Source
 from benchbench.database import binary
 from benchbench.database.failures import read_again
-from benchbench.deleting import delete_rows, delete_unused
+from benchbench.deleting import delete_rows, delete_unused, require_unused
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.names import check_name, use_free_name
 
@@ -214,7 +214,7 @@ def _load_sections(documents_by_id: dict[str, Document]) -> dict[str, list[Secti
     """Return the sections of documents by external_id, in order; none for an unknown document."""
     sections: dict[str, list[SectionRecord]] = defaultdict(list)
     fields = ("section_id", "heading", "level", "start", "end")
-    rows = Section.objects.filter(document__in=documents_by_id.values()).order_by("document", "ordinal")
+    rows = Section.objects.filter(document__in=documents_by_id.values()).order_by("document_id", "ordinal")
     for external_id, *values in rows.values_list("document__external_id", *fields):
         sections[external_id].append(SectionRecord(*values))
     return sections
@@ -275,6 +275,7 @@ def delete_collection(collection: Collection) -> None:
     Waits for a running import.
     """
     read_again(Collection.objects.select_for_update(), collection.pk)
+    require_unused(collection)
     delete_rows(Section.objects.filter(document__collection=collection))
     delete_rows(Document.objects.filter(collection=collection))
     delete_unused(collection)

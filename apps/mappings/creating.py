@@ -12,7 +12,7 @@ from apps.mappings.resolving import add_judged_documents, is_stale, resolve_now
 from apps.operations.models import Operation
 from benchbench.access import usable
 from benchbench.database.failures import read_again, refresh
-from benchbench.deleting import delete_unused, in_use, referring
+from benchbench.deleting import delete_unused, in_use, referring, require_unused
 from benchbench.errors import ConflictError
 from benchbench.names import MAX_LENGTH, check_name, use_free_name
 
@@ -128,13 +128,18 @@ def delete_mapping(mapping: Mapping) -> None:
     operation is resolving it.
     """
     with transaction.atomic():
-        refresh(mapping, Mapping.objects.select_for_update())  # a request to resolve it waits
-        if active := Operation.active_on(mapping):
-            raise in_use(mapping, active)
+        _require_deletable(mapping)
         collection = mapping.collection
         delete_unused(mapping)
         if collection.kind == Collection.Kind.EXTERNAL:
             delete_collection(collection)
+
+
+def _require_deletable(mapping: Mapping) -> None:
+    refresh(mapping, Mapping.objects.select_for_update())  # a request to resolve it waits
+    if active := Operation.active_on(mapping):
+        raise in_use(mapping, active)
+    require_unused(mapping)
 
 
 @transaction.atomic
@@ -145,7 +150,10 @@ def delete_dataset(dataset: Dataset) -> None:
     mappings, results cannot be made again.
     """
     try:
-        for mapping in dataset.mappings.select_related("collection"):
+        mappings = list(dataset.mappings.select_related("collection"))
+        for mapping in mappings:  # all of them, before any is deleted
+            _require_deletable(mapping)
+        for mapping in mappings:
             delete_mapping(mapping)
     except ConflictError as error:
         raise ConflictError(f'The dataset "{dataset}" cannot be deleted. {error.message}') from error

@@ -79,7 +79,7 @@ def _find_baseline(schedule: Schedule) -> tuple[Baseline | None, list[str]]:
     if not schedule.baseline:
         return None, []
     try:
-        return find_baseline(schedule.baseline, schedule.benchmark.dataset_version.dataset, user=schedule.owner), []
+        return find_baseline(schedule.baseline, schedule.benchmark.dataset_version.dataset, target=schedule), []
     except BenchbenchError as error:
         return None, [error.message]
 

@@ -146,13 +146,17 @@ def scratch_folder() -> Iterator[Path]:
     """Yield an empty temporary folder that exists while the block runs.
 
     The kernel releases its lock when the process ends, however that happens. Folders without a holder are removed
-    first, so the files of a process ended by kill -9 stay only until the next call.
+    first, so the files of a process ended by kill -9 stay only until the next call. Errors of the block do not name it.
     """
     _sweep(Path(tempfile.gettempdir()))
     with tempfile.TemporaryDirectory(prefix=PREFIX) as folder:
         descriptor = _lock(Path(folder))
         try:
             yield Path(folder)
+        except BenchbenchError as error:  # the sender of a file does not know the folder that it lies in
+            error.message = error.message.replace(f"{folder}/", "").replace(folder, "The upload")
+            error.args = (error.message,)
+            raise
         finally:
             if descriptor is not None:
                 os.close(descriptor)

@@ -1,9 +1,11 @@
 """What a person uploads in the browser, and what the page says when it is not right."""
 
 import gzip
+import io
 import json
 import zipfile
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Any
 
 import pytest
@@ -237,3 +239,35 @@ def test_an_errors_text_is_escaped(client_of_ada: Client) -> None:
     content = json.dumps({**dataset(), "schema_version": "<script>alert(1)</script>"}).encode()
     page = upload(client_of_ada, DATASET, "fruit.json", content).content.decode()
     assert "<script>alert(1)" not in page
+
+
+def zipped(files: dict[str, str]) -> bytes:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return content.getvalue()
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {},
+        {"notes.bin": "\0"},
+        {"a/topics.json": "{}"},
+        {"ground_truth.json": "[]", "docs/a.md": "x"},
+        {"queries.jsonl": "{", "corpus.jsonl": "{"},
+        {"corpus.jsonl": '{"_id": "d"}', "queries.jsonl": '{"_id": "q", "text": "x"}', "qrels/none.csv": ""},
+        {"qrels.txt": "1 0"},
+    ],
+    ids=lambda files: next(iter(files), "empty"),
+)
+@pytest.mark.parametrize("page", [DATASET, COLLECTION])
+@pytest.mark.parametrize("format", ["", "beir", "trec", "flowbaby"])
+def test_refusals_do_not_name_the_folders_of_the_server(
+    client_of_ada: Client, files: dict[str, str], page: str, format: str
+) -> None:
+    response = upload(client_of_ada, page, "data.zip", zipped(files), name="n", format=format, split="dev")
+    text = response.content.decode()
+    assert "benchbench-scratch" not in text
+    assert gettempdir() + "/" not in text

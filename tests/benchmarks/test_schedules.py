@@ -6,11 +6,12 @@ from typing import Any
 
 import django_rq
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.db import connection
 from django.utils import timezone
 
 from apps.benchmarks.models import Benchmark, GateOutcome, Notice, Repeat, Schedule
+from apps.benchmarks.schedules import starting
 from apps.benchmarks.schedules.jobs import list_timed_jobs
 from apps.benchmarks.schedules.saving import save_schedule
 from apps.benchmarks.schedules.starting import start_due, start_now
@@ -278,3 +279,51 @@ def test_invalid_schedules_are_refused_with_their_field(db, values, field):
     with pytest.raises(BenchbenchError) as refused:
         save_schedule(Schedule(name="nightly", benchmark=benchmark, **{"cron": "0 3 * * *", **values}))
     assert refused.value.field == field
+
+
+@pytest.fixture
+def shared(db: None) -> Schedule:
+    """A schedule that ada shares with a team; the baseline "plans" is of a benchmark that only she sees."""
+    ada, team = User.objects.create_user("ada", is_staff=True), Group.objects.create(name="crew")
+    ada.groups.add(team)
+    mapping = make_gated()
+    Mapping.objects.filter(pk=mapping.pk).update(owner=ada, team=team)
+    pinned(search(mapping, GOOD, name="private", owner=ada).runs.get(), "plans")
+    template = search(mapping, GOOD, name="public", owner=ada, team=team)
+    pinned(template.runs.get(), "main")
+    return Schedule(name="s", benchmark=template, cron="0 3 * * *", owner=ada, team=team)
+
+
+@pytest.mark.parametrize("name", ["plans", "none such"])
+def test_a_shared_schedule_names_no_private_baseline(shared, name):
+    shared.baseline = name
+    with pytest.raises(BenchbenchError) as refused:
+        save_schedule(shared)
+    assert refused.value.field == "baseline"
+    assert "choose one of main." in refused.value.message
+    assert "plans" not in refused.value.message.replace(repr(name), "")
+    shared.team = None  # its owner alone sees both
+    if name == "plans":
+        save_schedule(shared)
+
+
+def test_results_of_a_shared_schedule_name_no_private_baseline(shared):
+    shared.save()
+    Schedule.objects.update(baseline="gone", rules=RULES)
+    Benchmark.objects.update(completed_at=timezone.now())
+    repeat = Repeat.objects.create(schedule=shared, due_at=timezone.now(), benchmark=shared.benchmark)
+    end_repeat(str(repeat.pk))
+    repeat.refresh_from_db()
+    assert "no current baseline 'gone'" in repeat.result
+    assert "plans" not in repeat.result
+
+
+def test_refused_starts_do_not_list_what_the_owner_sees(shared, monkeypatch):
+    def refuse(*_: Any, **__: Any) -> None:
+        raise ConflictError("indexes: 'library' has no ready index named 'a'; choose one of private plans, b.c.")
+
+    monkeypatch.setattr(starting, "_start", refuse)
+    shared.save()
+    Schedule.objects.update(owner=None)  # may start anything
+    with pytest.raises(ConflictError, match=r"^indexes: 'library' has no ready index named 'a'\.$"):
+        start_now(Schedule.objects.get())

@@ -4,13 +4,17 @@ import pytest
 from django.contrib.auth.models import Group, User
 from pytest_django import DjangoAssertNumQueries
 
+from apps.benchmarks.launching import delete_benchmark
 from apps.collections.importing import create_collection, delete_collection, import_documents
 from apps.collections.models import Collection, Document
 from apps.collections.records import DocumentRecord, SectionRecord
 from apps.datasets.models import Dataset
+from apps.mappings.creating import delete_dataset
 from apps.mappings.models import Mapping
+from apps.retrieval.deleting import delete_index
 from apps.retrieval.models import Chunk, ChunkSet, Index
 from benchbench.errors import ConflictError
+from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping, make_schedule
 
 
 @pytest.fixture
@@ -48,6 +52,29 @@ def test_collection_used_by_mapping_or_index_is_not_deleted(fruit: Collection) -
     with pytest.raises(ConflictError, match=r'2 mappings \("m[01]" among them\)'):
         delete_collection(fruit)
     assert Document.objects.count() == 1
+
+
+@pytest.mark.parametrize("kind", ["collection", "dataset", "benchmark", "index"])
+def test_refused_deletion_deletes_nothing_before(db: None, kind: str, statements: list[str]) -> None:
+    dataset, collection = make_dataset({"q": [("d1", 1)]}), make_collection(documents=[{}])
+    mapping = make_mapping(dataset, collection)
+    benchmark = make_benchmark(mapping, [0.5])
+    make_schedule(benchmark)
+    index = Index.objects.create(collection=collection, name="whole")
+    benchmark.runs.update(index=index)
+    free = make_collection("free", owner=None)
+    make_mapping(dataset, free, name="another, which could be deleted")
+    act = {
+        "collection": lambda: delete_collection(collection),
+        "dataset": lambda: delete_dataset(dataset),
+        "benchmark": lambda: delete_benchmark(benchmark),
+        "index": lambda: delete_index(index),
+    }[kind]
+    statements.clear()
+    with pytest.raises(ConflictError):
+        act()
+    assert not [statement for statement in statements if statement.lstrip().upper().startswith(("DELETE", "DROP"))]
+    assert not [statement for statement in statements if 'FROM "collections_document"' in statement]
 
 
 def test_error_counts_private_objects_without_naming_them(fruit: Collection) -> None:

@@ -9,9 +9,10 @@ import zipfile
 import numpy as np
 import pytest
 
+from benchbench.errors import BenchbenchError, error_text
 from benchbench.local_files import sealed
 from benchbench.local_files.npz import ArrayBlocks, view_npz, write_npz
-from benchbench.local_files.placing import OutputError, write_directory, write_file_pieces, write_zip
+from benchbench.local_files.placing import OutputError, scratch_folder, write_directory, write_file_pieces, write_zip
 from benchbench.local_files.sealed import SEAL_BYTES, load_array
 from tests.files.samples import spoil, ways
 
@@ -226,3 +227,14 @@ def test_arrays_of_an_archive_are_views_of_its_bytes(write):
             assert np.array_equal(view, loaded[name])
             assert (view.dtype, view.shape) == (ARRAYS[name].dtype, ARRAYS[name].shape)
             assert np.shares_memory(view, data) or not view.size
+
+
+def test_errors_do_not_name_the_scratch_folder():
+    def fail() -> None:
+        with scratch_folder() as folder:
+            raise BenchbenchError(f"{folder}/zip/queries.jsonl, line 3: {folder} holds no corpus.")
+
+    with pytest.raises(BenchbenchError) as caught:
+        fail()
+    assert caught.value.message == str(caught.value) == "zip/queries.jsonl, line 3: The upload holds no corpus."
+    assert error_text(BenchbenchError("/srv/data/vectors/a/b.npy is damaged.")) == "…/b.npy is damaged."

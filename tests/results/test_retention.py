@@ -45,6 +45,15 @@ def test_without_days_nothing_is_deleted(ended: Benchmark) -> None:
     assert (StageList.objects.count(), Operation.objects.count()) == before
 
 
+def test_what_nothing_brings_back_stays(ended: Benchmark) -> None:
+    ended.runs.filter(run_order=1).update(is_external=True)
+    Index.objects.update(vector_source="f" * 64)
+    before = StageList.objects.count(), Index.objects.count()
+    assert {RANKINGS, INDEXES}.isdisjoint(due())
+    prune_for()
+    assert (StageList.objects.count(), Index.objects.count()) == before
+
+
 def test_dry_run_names_what_is_then_deleted(ended: Benchmark, kept: None) -> None:
     planned = due()
     assert planned == {RANKINGS: 1, OPERATIONS: Operation.objects.count()}

@@ -9,7 +9,7 @@ from django.utils import timezone
 from apps.benchmarks.measuring.again import lock_rankings
 from apps.benchmarks.models import Baseline, Benchmark, Run
 from apps.datasets.models import Dataset
-from benchbench.access import visible
+from benchbench.access import usable_for, visible
 from benchbench.database.failures import refresh
 from benchbench.deleting import referring
 from benchbench.errors import BenchbenchError, ConflictError
@@ -87,13 +87,16 @@ def load_baseline_names(benchmark: Benchmark) -> dict[UUID, list[str]]:
     return names
 
 
-def find_baseline(name_or_id: str, dataset: Dataset, *, user: Any = None) -> Baseline:
+def find_baseline(name_or_id: str, dataset: Dataset, *, user: Any = None, target: Any = None) -> Baseline:
     """Return the current baseline of `dataset` whose name or id is `name_or_id`. Raises an error without one.
 
-    With `user`, ignore baselines that they may not see.
+    With `user`, ignore baselines that they may not see; with `target`, such as a schedule, those that its owner or its
+    team may not see.
     """
     current = list_baselines(dataset)
-    if user is not None:
+    if target is not None:
+        current = usable_for(current, target, through="run__benchmark")
+    elif user is not None:
         current = visible(current, user, through="run__benchmark")
     matching = find_rows(current, name_or_id)
     if matching:

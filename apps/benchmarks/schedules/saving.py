@@ -26,7 +26,7 @@ def check_schedule(schedule: Schedule) -> None:
     if not schedule.enabled:
         return  # a baseline or address that is gone must not keep anybody from this
     if schedule.baseline:
-        find_baseline(schedule.baseline, schedule.benchmark.dataset_version.dataset, user=schedule.owner)
+        find_baseline(schedule.baseline, schedule.benchmark.dataset_version.dataset, target=schedule)
     if schedule.notify and schedule.notify not in (names := list_destinations()):
         hint = f"choose one of {', '.join(names)}" if names else "declare it under notices in BENCHBENCH_ENGINES"
         raise BenchbenchError(f"Notices cannot be sent to {schedule.notify!r}: {hint}.", field="notify")

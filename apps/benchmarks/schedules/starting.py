@@ -60,8 +60,14 @@ def _repeat(schedule: Schedule, due_at: datetime) -> Repeat:
                 raise
             if not isinstance(error, BenchbenchError):
                 log.exception("Could not start the benchmark of the schedule %s.", schedule)
-            problem = error_text(error)
+            problem = hide_choices(error_text(error))
     return Repeat.objects.create(schedule=schedule, due_at=due_at, benchmark=benchmark, problem=problem)
+
+
+def hide_choices(problem: str) -> str:
+    """Return a refusal without the names to choose from, which its owner sees, but perhaps not all of its team."""
+    sentence, listing, _ = problem.partition("; choose one of ")
+    return f"{sentence}." if listing else problem
 
 
 def _find_obstacle(schedule: Schedule) -> str:

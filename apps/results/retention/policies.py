@@ -25,13 +25,14 @@ RANKED = Exists(StageList.objects.filter(source__benchmark=OuterRef("pk"), error
 def find_rankings(before: datetime) -> QuerySet[Benchmark]:
     """Return the benchmarks with rankings that ended before a time and that nothing can continue or read again.
 
-    Those of current baselines, judging rounds, schedules and undecided gates stay. A benchmark whose rankings were
+    Those of current baselines, judging rounds, schedules and undecided gates stay, and those of external runs, which
+    cannot be searched again. A benchmark whose rankings were
     only deleted in part is among them.
     """
     ended = Benchmark.objects.filter(status__in=(Status.COMPLETED, Status.FAILED), completed_at__lt=before)
     runs = Run.objects.filter(benchmark=OuterRef("pk"))
     needed = (
-        Exists(runs.filter(status__in=UNFINISHED))
+        Exists(runs.filter(Q(status__in=UNFINISHED) | Q(is_external=True)))
         | Exists(Baseline.objects.filter(run__benchmark=OuterRef("pk"), retired_at=None))
         | Exists(RoundRun.objects.filter(run__benchmark=OuterRef("pk")))
         | Exists(filter_ended().filter(benchmark=OuterRef("pk")))
@@ -43,13 +44,16 @@ def find_rankings(before: datetime) -> QuerySet[Benchmark]:
 
 
 def find_indexes(before: datetime) -> QuerySet[Index]:
-    """Return the indexes last changed before a time that no run searches, and no schedule may search as the newest."""
+    """Return the indexes last changed before a time that no run searches, and no schedule may search as the newest.
+
+    Those of imported vectors stay: they cannot be built again here.
+    """
     scheduled = Run.objects.filter(
         Q(index__name=OuterRef("name")) | Q(config__index=None),  # None: the newest of any name
         benchmark__schedules__isnull=False,
         index__collection=OuterRef("collection"),
     )
-    return Index.objects.filter(~Exists(scheduled), ~HAS_OPERATION, runs=None, updated_at__lt=before)
+    return Index.objects.filter(~Exists(scheduled), ~HAS_OPERATION, runs=None, vector_source="", updated_at__lt=before)
 
 
 def find_operations(before: datetime) -> QuerySet[Operation]:
@@ -106,9 +110,15 @@ POLICIES = (
         "Rankings of ended benchmarks",
         "BENCHBENCH_KEEP_RANKINGS_DAYS",
         find_rankings,
-        "values of all queries; rankings of current baselines, judging rounds, schedules and unfinished benchmarks",
+        "values of all queries; rankings of external runs, current baselines, judging rounds, schedules and unfinished "
+        "benchmarks",
     ),
-    Policy("Indexes that no run searches", "BENCHBENCH_KEEP_INDEXES_DAYS", find_indexes, "those that a schedule names"),
+    Policy(
+        "Indexes that no run searches",
+        "BENCHBENCH_KEEP_INDEXES_DAYS",
+        find_indexes,
+        "those that a schedule names, or of imported vectors",
+    ),
     Policy("Cached document vectors", CACHES, find_vectors, "vectors of queries, and imported ones"),
     Policy("Cached answers of language models", CACHES, find_llm_answers, "–"),
     Policy("Cached answers of engines", CACHES, find_engine_answers, "all while a judging round is open"),
