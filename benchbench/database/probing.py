@@ -1,15 +1,18 @@
 """The state of PostgreSQL and its tables, asked on a connection apart from the pool, which requests may use up."""
 
 import time
+from functools import cache
 from threading import Lock
 from typing import Any
 
 from django.db import DatabaseError, connection
+from django.db.migrations.loader import MigrationLoader
 
-from benchbench.database.tables import STATE, count_unapplied
+from benchbench.database.tables import STATE
 
 FRESH_SECONDS = 1.0  # an answer serves all probes of this time
 CONNECT_SECONDS = 3
+APPLIED = "SELECT app, name FROM django_migrations"
 
 
 class Probe:
@@ -33,17 +36,27 @@ class Probe:
         separate = connection.copy()
         separate.settings_dict["OPTIONS"].pop("pool", None)
         separate.settings_dict["OPTIONS"]["connect_timeout"] = CONNECT_SECONDS
-        answers = False
+        answers = fits = False
         try:
             with separate.cursor() as cursor:
                 cursor.execute("SELECT 1")
                 answers = True
                 cursor.execute(STATE)
                 state = cursor.fetchone()
-            if state != self._fitting and not count_unapplied(separate):
-                self._fitting = state
-            return True, state == self._fitting
+                if state != self._fitting:
+                    cursor.execute(APPLIED)
+                    self._fitting = state if list_migrations() <= set(cursor.fetchall()) else None
+                fits = state == self._fitting
         except DatabaseError:
-            return answers, False
+            fits = False
         finally:
             separate.close()
+        return answers, fits
+
+
+@cache
+def list_migrations() -> frozenset[tuple[str, str]]:
+    """Return the app and name of each migration of this code, without those that a squashed one replaces."""
+    migrations = (MigrationLoader(None).disk_migrations or {}).items()
+    replaced = {key for _, migration in migrations for key in migration.replaces}
+    return frozenset(key for key, _ in migrations if key not in replaced)

@@ -6,7 +6,6 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any
 
 from django.db import InterfaceError, OperationalError, ProgrammingError, connection
 from django.db.migrations.executor import MigrationExecutor
@@ -39,12 +38,12 @@ def renew_statistics() -> None:
             cursor.execute(f"ANALYZE (SKIP_LOCKED) {', '.join(changed)}")
 
 
-def count_unapplied(using: Any = connection) -> int:
-    """Return the number of migrations that the database of a connection lacks; 0 if its tables are up to date.
+def count_unapplied() -> int:
+    """Return the number of migrations that the database lacks; 0 if its tables are up to date.
 
     Raises DatabaseError if it does not answer.
     """
-    executor = MigrationExecutor(using)
+    executor = MigrationExecutor(connection)
     return len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
 
 

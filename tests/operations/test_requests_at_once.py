@@ -143,6 +143,22 @@ def test_probe_answers_while_the_pool_is_used_up(monkeypatch):
 
 
 @pytest.mark.django_db(transaction=True)
+def test_probe_sees_that_a_migration_is_missing(monkeypatch):
+    monkeypatch.setattr(probing, "FRESH_SECONDS", 0.0)
+    probe = Probe()
+    assert probe.ask() == (True, True)
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM django_migrations WHERE name = '0010_orderings' RETURNING app, name, applied")
+        (row,) = cursor.fetchall()
+    try:
+        assert probe.ask() == (True, False)
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("INSERT INTO django_migrations (app, name, applied) VALUES (%s, %s, %s)", row)
+    assert probe.ask() == (True, True)
+
+
+@pytest.mark.django_db(transaction=True)
 def test_many_probes_share_a_connection(monkeypatch):
     asked = []
     probe, whole = Probe(), Probe._ask
