@@ -10,9 +10,14 @@ from django.contrib.auth.models import Group, User
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
+from apps.benchmarks.measuring.again import rescore
+from apps.benchmarks.models import Benchmark, Run
+from tests.admin.addresses import make_world
+from tests.benchmarks.gated import pinned
+
 # It ends a quoted attribute, a title and a script, and then has each way in which an attribute can act.
 ACTS = 'x-data x-init="pwned()" x-html="pwned()" hx-on:load="pwned()" hx-get="/pwned" hx-trigger="load"'
-MARKUP = f"'\"--></title></script><img class=pwned src=x onerror=pwned() {ACTS}>"
+MARKUP = f'\'"--></title></script><img class=pwned src=x onerror=pwned() {ACTS}><a href="//pwned">'
 OURS = "apps."
 # What the code compares with words of its own, or reads as something else than a text for people.
 READ = {
@@ -27,6 +32,15 @@ SHOWN = {"metadata", "slice_definitions", "warnings", "filters", "evidence", "un
 STATES = {"error", "error_message", "problem", "waits_for", "turned"}
 FURTHER: tuple[type[models.Model], ...] = (Group, User, LogEntry)
 FURTHER_FIELDS = {"name", "username", "first_name", "last_name", "email", "object_repr", "change_message"}
+
+
+def make_marked_world(owner: User) -> None:
+    """Make a site with a row of everything, each of whose texts is markup."""
+    make_world(owner)
+    pinned(Run.objects.get(benchmark__origin__isnull=False))  # of the dataset whose benchmark has a schedule
+    assert mark_texts() > 300
+    for benchmark in Benchmark.objects.filter(status="completed", runs__evaluations__isnull=False).distinct():
+        rescore(benchmark)  # documents have other ids now
 
 
 def list_fields() -> Iterator[tuple[type[models.Model], Any]]:
@@ -78,7 +92,7 @@ def shorten(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - len(SHORT)].partition('<')[0]}{SHORT}"[-length:]
 
 
-SHORT = "<b class=pwned x-data x-init=pwned()>"
+SHORT = '<a class=pwned href="//pwned" x-data x-init=pwned()>'
 
 
 def mark_leaves(value: Any) -> Any:

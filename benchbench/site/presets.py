@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
+from csp.constants import NONE, SELF, UNSAFE_INLINE
 from django.core.exceptions import ImproperlyConfigured
 from django.http import HttpRequest
 from django.templatetags.static import static
@@ -83,8 +83,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
 CONTENT_SECURITY_POLICY: dict[str, Any] = {
     "DIRECTIVES": {
         "default-src": [NONE],
-        # Alpine, in which the shell of the admin is written, makes functions of the texts of attributes.
-        "script-src": [SELF, UNSAFE_EVAL],
+        "script-src": [SELF],
         # The shell states its colours in the page, and Plotly places by attributes.
         "style-src": [SELF, UNSAFE_INLINE],
         "img-src": [SELF, "data:"],
@@ -174,7 +173,7 @@ UNFOLD: dict[str, Any] = {
     "SHOW_VIEW_ON_SITE": False,
     "DASHBOARD_CALLBACK": "apps.results.views.results.dashboard",
     "STYLES": [lambda request: static("benchbench/benchbench.css")],
-    "SCRIPTS": [lambda request: static("benchbench/names.js")],
+    "SCRIPTS": [lambda request: static("benchbench/shell.js"), lambda request: static("benchbench/names.js")],
     "SITE_FAVICONS": [
         {
             "rel": "icon",

@@ -30,7 +30,7 @@ function themed(layout) {
     };
 }
 
-async function draw(place) {
+export async function draw(place) {
     const figure = JSON.parse(document.getElementById(place.dataset.chart).textContent);
     place.style.minHeight = `${figure.layout.height}px`;
     const Plotly = await plotly();

@@ -45,7 +45,7 @@ def test_policies_and_headers_that_every_answer_has(world: Client) -> None:
         assert policy == {name: list(values) for name, values in CONTENT_SECURITY_POLICY["DIRECTIVES"].items()}, path
     policy = CONTENT_SECURITY_POLICY["DIRECTIVES"]
     assert policy["default-src"] == policy["base-uri"] == policy["frame-ancestors"] == ["'none'"]
-    assert "'unsafe-inline'" not in policy["script-src"]
+    assert policy["script-src"] == ["'self'"]
     assert not [value for values in policy.values() for value in values if "*" in value or "http" in value]
     for path in ("/admin/", "/api/v2/schema", "/nothing"):
         answer = world.get(path)

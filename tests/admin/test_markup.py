@@ -13,27 +13,16 @@ from django.test import Client
 from django.utils.html import format_html
 from markdown_it import MarkdownIt
 
-from apps.benchmarks.measuring.again import rescore
 from apps.benchmarks.models import Benchmark, Run
 from apps.judging.models import RoundItem
 from apps.results.exporting import export, list_exporters
 from benchbench.errors import BenchbenchError
 from tests.admin.addresses import make_world, paths, rows_of
-from tests.benchmarks.gated import pinned
-from tests.marked import MARKUP, Escapes, mark_texts
+from tests.marked import MARKUP, Escapes, make_marked_world
 from tests.pages import addresses
 
 # Markup that a reader would see as letters: HTML that was not marked as such.
 LETTERS = re.compile(r"&lt;/?[a-z][^&<]*&gt;|&amp;[a-z]+;")
-
-
-def make_marked_world(owner: User) -> None:
-    """Make a site with a row of everything, each of whose texts is markup."""
-    make_world(owner)
-    pinned(Run.objects.get(benchmark__origin__isnull=False))  # of the dataset whose benchmark has a schedule
-    assert mark_texts() > 300
-    for benchmark in Benchmark.objects.filter(status="completed", runs__evaluations__isnull=False).distinct():
-        rescore(benchmark)  # documents have other ids now
 
 
 class Fieldset(list[object]):

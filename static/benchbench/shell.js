@@ -1,0 +1,44 @@
+// unfold's shell on the build of Alpine that evaluates no code, so that the content security policy can forbid that.
+//
+// That build reads single expressions without globals, arrow functions and statements. The functions that unfold's
+// expressions call are registered here by name, and its expressions that the build cannot read are replaced.
+
+const SIDEBAR = "sidebarDesktopOpen";
+const COMPONENTS = ["theme", "searchForm", "searchDropdown", "searchCommand"]; // of unfold's app.js
+
+const REPLACED = [
+    // The state of the page, on <body>, with the first tab of a form; it reads and stores whether the sidebar is open.
+    [/^\{[^}]*sidebarMobileOpen: false,[^}]*localStorage[^}]*\}$/, (found) => `shell('${/activeTab: '([\w-]*)'/.exec(found)?.[1] ?? ""}')`],
+    [/^activeTab = [^;]*;\s*\$watch\('sidebarDesktopOpen'.*$/s, ""],
+    [/^sidebarDesktopOpen = !sidebarDesktopOpen; localStorage.*$/s, "sidebarDesktopOpen = !sidebarDesktopOpen"],
+    [/^activeTab && activeTab !== 'general' \? window\.location.*$/s, "formAction()"],
+    [/^if \((!\$event\.metaKey && !\$event\.ctrlKey)\) (selectItem\(\w+, \w+\))$/, "$1 && $2"],
+];
+
+function makeReadable(expression) {
+    const text = expression.trim();
+    for (const [pattern, replacement] of REPLACED) if (pattern.test(text)) return text.replace(pattern, replacement);
+    return expression;
+}
+
+function shell(firstTab) {
+    return {
+        activeTab: firstTab && (getCurrentTab() || firstTab),
+        sidebarMobileOpen: false,
+        [SIDEBAR]: localStorage.getItem(SIDEBAR) !== "0",
+        init() {
+            this.$watch(SIDEBAR, (open) => localStorage.setItem(SIDEBAR, open ? "1" : "0"));
+        },
+        formAction() {
+            const tab = this.activeTab && this.activeTab !== "general" ? `#${this.activeTab}` : "";
+            return location.pathname + location.search + tab;
+        },
+    };
+}
+
+document.addEventListener("alpine:init", () => {
+    Alpine.data("shell", shell);
+    for (const name of COMPONENTS) Alpine.data(name, window[name]);
+    Alpine.mapAttributes(({ name, value }) => ({ name, value: name.startsWith("x-") && typeof value === "string" ? makeReadable(value) : value }));
+});
+htmx.config.allowEval = false;
