@@ -186,7 +186,7 @@ CHANNEL_LAYERS: dict[str, Any] = {
 RQ_SHOW_ADMIN_LINK = False  # its second set of pages, for all staff; benchbench.urls has the pages for superusers
 # As JSON: to read a pickled job is to run what it says.
 QUEUE = {"URL": REDIS_URL, "DEFAULT_TIMEOUT": 600, "SERIALIZER": "rq.serializers.JSONSerializer"}
-RQ_QUEUES = dict.fromkeys(("default", "gpu", "quick"), QUEUE)
+RQ_QUEUES = dict.fromkeys(("default", "gpu", "quick", "schedules", "notices"), QUEUE)
 RQ = {"JOB_CLASS": "apps.operations.queueing.OwnJob"}
 
 STATIC_URL = "static/"

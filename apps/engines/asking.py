@@ -41,12 +41,24 @@ _Result = tuple[int, Reply | EngineError, float, int]  # question, outcome, seco
 
 @dataclass(slots=True)
 class Health(Breaker):
-    """The state of an engine as this process knows it: its latest requests, and since when it is down."""
+    """The state of an engine as this process knows it: its latest requests, and since when all of them fail."""
 
     size: int = 10
     seconds: float = 60.0
-    down_since: float | None = None
-    probed_at: float = 0.0
+    failing_since: float | None = None
+    failed_at: float = 0.0
+
+    def note_failure(self, seconds: float) -> None:
+        """Count a question that failed for now and took `seconds`; its outage began with the first of them."""
+        now = time.monotonic()
+        if self.failing_since is None or now - self.failed_at > OUTAGE_SECONDS:
+            self.failing_since = now - seconds
+        self.failed_at = now
+        self.record_failure(seconds, now)
+
+    def note_success(self) -> None:
+        self.failing_since = None
+        self.record_success()
 
     @property
     def is_down(self) -> bool:
@@ -229,32 +241,28 @@ class _Asking:
         if isinstance(outcome, UnsentError):
             return False
         if isinstance(outcome, TemporaryEngineError):
-            self.health.record_failure(seconds, time.monotonic())
+            self.health.note_failure(seconds)
             return True
-        self.health.record_success()
-        self.health.down_since = None
+        self.health.note_success()
         return False
 
     def wait(self, indices: list[int]) -> list[int]:
         """Probe an engine that is down until it answers. Return the questions to ask, none after its patience.
 
-        Its patience counts from the beginning of the outage, which later calls share, so that each of them costs one
-        probe, not the patience again.
+        Its patience counts from the first failure of the outage, which later calls share, so that each of them costs
+        one probe, not the patience again.
         """
-        health, seconds, probes = self.health, 0.0, 0
-        if health.down_since is None or time.monotonic() - health.probed_at > OUTAGE_SECONDS:
-            health.down_since = time.monotonic()
-        ends = health.down_since + self.search.engine.patience
+        seconds, probes = 0.0, 0
         while True:
             probe = indices[probes % len(indices)]
             failed, _ = self.ask([probe], attempts=1, delay=seconds)
             if not failed:
                 return [index for index in indices if index != probe]
-            health.probed_at = time.monotonic()
-            if health.probed_at >= ends:
+            remaining = (self.health.failing_since or 0.0) + self.search.engine.patience - time.monotonic()
+            if remaining <= 0:
                 break
             probes += 1
-            seconds = min(max(PROBE_SECONDS, seconds * 1.5), MAX_PROBE_SECONDS, ends - health.probed_at)
+            seconds = min(max(PROBE_SECONDS, seconds * 1.5), MAX_PROBE_SECONDS, remaining)
         errors = [outcome.message for index in indices if isinstance(outcome := self.outcomes[index], EngineError)]
         engine = self.search.engine
         error = EngineDownError(

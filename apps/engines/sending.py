@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -108,6 +109,7 @@ class Sender:
         self._deadline.expire()
 
     def _fetch(self, request: Request, attempts: int) -> Response:
+        find_backoff = partial(_find_backoff, ends=time.monotonic() + self._engine.patience)
         for attempt in stamina.retry_context(on=find_backoff, attempts=attempts, timeout=None, **BACKOFF):
             with attempt:
                 self.slot.enter()
@@ -140,11 +142,16 @@ class Sender:
         raise AnswerError(f"{self._engine.subject} {problem}.", path=path)
 
 
-def find_backoff(error: Exception) -> bool | float:
-    """Return whether a request is repeated after an error, or in how many seconds."""
+def _find_backoff(error: Exception, ends: float) -> bool | float:
+    """Return whether a request is repeated after an error, or in how many seconds.
+
+    It is not if the engine wants it to wait until after its patience `ends`, a time of the monotonic clock.
+    """
     if not isinstance(error, TemporaryEngineError) or isinstance(error, EngineTimeoutError):
         return False
-    return True if error.retry_after is None else error.retry_after
+    if error.retry_after is None:
+        return True
+    return error.retry_after if time.monotonic() + error.retry_after <= ends else False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Quick jobs at a later time, by RQ's own scheduler: a thread of every worker runs it, and one at a time has its lock.
+"""Jobs at a later time, by RQ's own scheduler: a thread of every worker runs it, and one at a time has its lock.
 
 RQ would fork a process, which outlives a worker that is killed and keeps the lock. Rows of the database hold what is
 due: the sweep schedules their jobs, and a job that runs too early, late or twice asks its row.
@@ -16,19 +16,24 @@ from redis.exceptions import RedisError
 from rq.scheduler import RQScheduler
 from rq.serializers import JSONSerializer
 
-from apps.operations.queueing import PRUNE, QUICK
+from apps.operations.queueing import PRUNE, QUEUE_OF
 
 log = logging.getLogger(__name__)
 RETENTION = ("RANKINGS", "INDEXES", "CACHES", "OPERATIONS")  # in the names of settings
+TIMED = sorted(set(QUEUE_OF.values()))
 SECONDS = 2.0  # between two looks for due jobs
 
 
 class TimedJob(NamedTuple):
-    """A quick job `name` with its argument, due at a time."""
+    """A job `name` with its argument, due at a time."""
 
     name: str
     argument: str
     at: datetime
+
+    @property
+    def queue(self) -> str:
+        return QUEUE_OF[self.name]
 
     @property
     def id(self) -> str:
@@ -45,26 +50,31 @@ def list_prunings() -> list[TimedJob]:
 
 
 def schedule(jobs: Iterable[TimedJob]) -> None:
-    """Hand the jobs to RQ's scheduler that Redis neither schedules nor has on the queue.
+    """Hand the jobs to RQ's scheduler that Redis neither schedules nor has on their queues.
 
     A job at work is scheduled again: RQ would count one of a killed worker as started for ten minutes.
     """
-    queue = django_rq.get_queue(QUICK)
+    queues = {name: django_rq.get_queue(name) for name in TIMED}
     try:
-        present = {*queue.get_job_ids(), *queue.scheduled_job_registry.get_job_ids()}
+        present = {
+            job_id
+            for queue in queues.values()
+            for job_id in (*queue.get_job_ids(), *queue.scheduled_job_registry.get_job_ids())
+        }
         for job in jobs:
             if job.id not in present:
-                queue.enqueue_at(job.at, job.name, job.argument, job_id=job.id, result_ttl=0, failure_ttl=86_400)
+                options = {"job_id": job.id, "result_ttl": 0, "failure_ttl": 86_400}
+                queues[job.queue].enqueue_at(job.at, job.name, job.argument, **options)
     except RedisError:
         log.exception("Could not schedule jobs; the next sweep tries again.")
 
 
 def make_scheduler() -> RQScheduler:
     connection = django_rq.get_connection("default")
-    return RQScheduler([QUICK], connection, interval=int(SECONDS), logging_level="WARNING", serializer=JSONSerializer)
+    return RQScheduler(TIMED, connection, interval=int(SECONDS), logging_level="WARNING", serializer=JSONSerializer)
 
 
 def enqueue_due(scheduler: RQScheduler) -> None:
-    """Put due jobs on their queue if this scheduler has the lock. Takes the lock over from one that died."""
+    """Put due jobs on those of their queues whose lock this scheduler has. Takes the lock over from one that died."""
     if scheduler.acquire_locks():
         scheduler.enqueue_scheduled_jobs()

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -20,14 +20,15 @@ from typing import Any
 import django_rq
 import pytest
 import stamina
+from django.db import connection
 from django.utils import timezone
 from rq.scheduler import RQScheduler
 
 from apps.benchmarks.models import Notice, Schedule
 from apps.benchmarks.schedules.jobs import list_timed_jobs
-from apps.benchmarks.schedules.notifying import GIVE_UP, list_destinations, send
+from apps.benchmarks.schedules.notifying import GIVE_UP, breakers, list_destinations, send
 from apps.benchmarks.schedules.saving import save_schedule
-from apps.operations.queueing import QUICK
+from apps.operations.queueing import NOTICES, SCHEDULES
 from tests.benchmarks.conftest import make_library
 from tests.benchmarks.gated import GOOD, make_gated, search
 from tests.created import create_benchmark
@@ -45,6 +46,8 @@ class Receiver(ThreadingHTTPServer):
         self.requests: list[tuple[dict[str, str], bytes]] = []
         self.statuses: list[int] = []
         self.seconds = 0.0
+        self.headers: dict[str, str] = {}
+        self.act: Callable[[], None] = lambda: None  # done before the answer
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -54,7 +57,10 @@ class Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         self.server.requests.append((dict(self.headers), body))
         time.sleep(self.server.seconds)
+        self.server.act()
         self.send_response(self.server.statuses.pop(0) if self.server.statuses else 204)
+        for name, value in self.server.headers.items():
+            self.send_header(name, value)
         self.end_headers()
 
     def log_message(self, *_: Any) -> None:
@@ -75,13 +81,16 @@ def receiver() -> Iterator[Receiver]:
 def declare(receiver: Receiver, tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Declare the receiver as `team`, with further keys."""
 
-    def declare(url: str = f"http://127.0.0.1:{receiver.server_port}/hooks", private: str = "true") -> None:
+    def declare(
+        url: str = f"http://127.0.0.1:{receiver.server_port}/hooks", private: str = "true", more: str = ""
+    ) -> None:
         file = tmp_path / "engines.yaml"
-        file.write_text(f"notices:\n  team: {{url: '{url}', secret: TEAM_HOOK, private: {private}}}\n")
+        file.write_text(f"notices:\n  team: {{url: '{url}', secret: TEAM_HOOK, private: {private}{more}}}\n")
         settings.BENCHBENCH_ENGINES = str(file)
         monkeypatch.setenv("TEAM_HOOK", SECRET)
 
     declare()
+    breakers.clear()
     return declare
 
 
@@ -132,7 +141,79 @@ def test_receiver_that_is_down_gets_the_notice_later(notice, receiver, declare):
     declare()
     Notice.objects.update(due_at=timezone.now())
     send(str(notice.pk))
+    assert receiver.requests == [], "it has just failed"
+    breakers.clear()
+    send(str(notice.pk))
     assert len(receiver.requests) == 1
+
+
+def test_slow_receiver_is_asked_once_for_all_its_notices(notice, receiver, declare):
+    declare(more=", timeouts: {total: 0.3}")
+    receiver.seconds = 3.0
+    notices = [notice, *(Notice.objects.create(**values_of(notice)) for _ in range(9))]
+    started = time.monotonic()
+    for each in notices:
+        send(str(each.pk))
+    assert time.monotonic() - started < 2.5, "one limit of time, not ten"
+    assert len(receiver.requests) == 1
+    assert [one.due_at <= timezone.now() for one in Notice.objects.order_by("created_at")] == [False] + [True] * 9
+
+
+def test_receiver_gets_one_notice_at_a_time(notice, receiver, declare):
+    other = Notice.objects.create(**values_of(notice))
+    lock = django_rq.get_connection("default").lock("benchbench:notices:team", timeout=60)
+    lock.acquire()
+    send(str(other.pk))
+    assert receiver.requests == []
+    lock.release()
+    send(str(other.pk))
+    assert len(receiver.requests) == 1
+
+
+@pytest.mark.parametrize("statuses", [[503, 204], [500]])
+def test_superseded_notice_is_not_sent_after_its_failure(transactional_db, notice, receiver, statuses):
+    """The gate turns again while the receiver refuses the first notice, in the first or the last attempt."""
+    receiver.statuses = statuses
+    receiver.act = lambda: supersede(notice)
+    send(str(notice.pk))
+    assert len(receiver.requests) == 1
+    send(str(notice.pk))
+    assert len(receiver.requests) == 1
+    notice.refresh_from_db()
+    assert (notice.due_at, notice.error, notice.delivered_at) == (None, "The gate turned again first.", None)
+
+
+def test_superseded_notice_that_arrived_is_said_to_be_sent(transactional_db, notice, receiver):
+    receiver.act = lambda: supersede(notice)
+    send(str(notice.pk))
+    notice.refresh_from_db()
+    assert notice.status_text == "sent to team"
+    assert notice.due_at is None
+
+
+def test_receiver_decides_when_the_next_request_comes(notice, receiver):
+    receiver.statuses, receiver.headers = [503], {"Retry-After": "50"}
+    Notice.objects.update(created_at=timezone.now())
+    started, before = time.monotonic(), timezone.now()
+    send(str(notice.pk))
+    assert time.monotonic() - started < 10
+    assert len(receiver.requests) == 1
+    notice.refresh_from_db()
+    assert notice.due_at >= before + timedelta(seconds=50)
+
+
+def values_of(notice: Notice) -> dict[str, Any]:
+    names = ("repeat", "destination", "payload", "due_at")
+    return {name: getattr(notice, name) for name in names}
+
+
+def supersede(notice: Notice) -> None:
+    """What the end of the next repeat does to the notices before."""
+    try:
+        waiting = Notice.objects.filter(pk=notice.pk, due_at__isnull=False)
+        waiting.update(due_at=None, error="The gate turned again first.")
+    finally:
+        connection.close()
 
 
 @pytest.mark.parametrize(
@@ -186,7 +267,8 @@ def test_workers_repeat_compare_and_notify_though_one_is_killed(
         until(lambda: bool(receiver.requests), "the first request")
         os.killpg(workers[0].pid, signal.SIGKILL)
         receiver.seconds = 0.0
-        django_rq.get_connection("default").delete(RQScheduler.get_locking_key(QUICK))
+        locks = [*map(RQScheduler.get_locking_key, (SCHEDULES, NOTICES)), "benchbench:notices:team"]
+        django_rq.get_connection("default").delete(*locks)  # as after they have expired
         Notice.objects.update(due_at=timezone.now())  # as after its lease
         start()
         until(lambda: Notice.objects.get().delivered_at is not None, "the delivery")

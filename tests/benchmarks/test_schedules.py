@@ -150,7 +150,7 @@ def test_an_inactive_owner_starts_nothing(due):
 
 
 def test_scheduler_enqueues_due_jobs_and_replaces_a_dead_one(due):
-    queue = django_rq.get_queue(queueing.QUICK)
+    queue = django_rq.get_queue(queueing.SCHEDULES)
     queue.empty()
     one, other = make_scheduler(), make_scheduler()
     job = TimedJob(queueing.START_REPEAT, str(due.pk), due.next_run)

@@ -67,6 +67,7 @@ class SearchServer(ThreadingHTTPServer):
         self.answer = answer
         self.queries: list[str] = []
         self.running = self.most_running = self.connections = 0
+        self.headers: dict[str, str] = {}  # of every answer, beside the usual ones
         self.lock = threading.Lock()
         super().__init__(("127.0.0.1", port), _Handler)
 
@@ -97,6 +98,8 @@ class _Handler(BaseHTTPRequestHandler):
         body = json.dumps(answer).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
+        for name, value in self.server.headers.items():
+            self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
 

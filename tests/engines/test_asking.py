@@ -191,6 +191,28 @@ class TestLists:
 
 
 class TestOutages:
+    @pytest.mark.parametrize("wait", [1, 2, 60, 3600])
+    @pytest.mark.parametrize("number", [1, 8])
+    def test_engine_never_makes_us_wait_beyond_its_patience(self, declare, wait, number):
+        """However long the engine asks to wait, and however many questions there are."""
+        with search_server(lambda query: (503, {})) as server:
+            server.headers["Retry-After"] = str(wait)
+            declare({"shop": shop(server.url, patience=2.0, concurrency=2)})
+            started = time.monotonic()
+            replies = ask(number)
+            seconds = time.monotonic() - started
+        assert {type(reply) for reply in replies} == {EngineDownError}
+        assert seconds < 2.0 + 2.5, "the patience, and a probe at its end"
+
+    def test_engine_is_asked_when_it_wants_to_be(self, declare):
+        with search_server(lambda query: (503, {}) if len(server.queries) < 2 else hits_of(query)) as server:
+            server.headers["Retry-After"] = "1"
+            declare({"shop": shop(server.url, patience=30.0)})
+            started = time.monotonic()
+            [reply] = ask(1)
+            assert time.monotonic() - started >= 1.0
+        assert reply.retries == 1
+
     def test_later_batches_do_not_wait_again(self, declare):
         with search_server(lambda query: (503, {})) as server:
             declare({"shop": shop(server.url, patience=1.0)})

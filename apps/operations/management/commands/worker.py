@@ -22,6 +22,7 @@ from apps.operations.commands import UseCaseCommand
 from apps.operations.ending import sweep
 from apps.operations.leasing import get_this_worker
 from apps.operations.workers import turns
+from apps.operations.workers.aside import work_aside
 from apps.operations.workers.limits import WORKER, call_sessions, repeat
 from apps.operations.workers.pool import Pool
 from apps.operations.working import release
@@ -56,6 +57,12 @@ class QueueWorker(SimpleWorker):
         finally:
             close_old_connections()
 
+    def reorder_queues(self, reference_queue: Any) -> None:
+        """Serve quick jobs first, and a timed job and a batch in turns, because hundreds of timed jobs may be due."""
+        if reference_queue.name != queueing.QUICK:
+            has_timed = reference_queue.name == queueing.SCHEDULES
+            self._ordered_queues = sorted(self.queues, key=lambda queue: has_timed and queue.name == queueing.SCHEDULES)
+
     def request_stop(self, signum: int, frame: FrameType | None) -> None:
         self.stop.is_requested = True
         super().request_stop(signum, frame)
@@ -67,7 +74,8 @@ class Command(UseCaseCommand):
 A worker keeps its models loaded, recovers work that other workers lost, and waits if Redis is down. This command starts
 the worker as a child process and replaces it when it ends or hangs. Start one worker per GPU or core, on any machine
 that reaches the database and Redis. Queues: gpu (indexes, benchmarks), default (resolving, measuring again, judging by
-models). Operations on its queues take turns. Every worker runs quick jobs first (states of judging rounds, schedules).
+models). Operations on its queues take turns. Every worker runs quick jobs first (states of judging rounds), schedules
+and batches in turns, and sends notices in a thread.
 
   benchbench worker
   benchbench worker gpu
@@ -81,7 +89,7 @@ models). Operations on its queues take turns. Every worker runs quick jobs first
         parser.add_argument("--burst", action="store_true", help="Stop when the queues are empty.")
 
     def act(self, **options: Any) -> None:
-        queues = list(dict.fromkeys([queueing.QUICK, *options["queues"]]))
+        queues = list(dict.fromkeys([queueing.QUICK, queueing.SCHEDULES, *options["queues"]]))
         Pool(queues, serve=partial(self.serve, queues), release=release).start(
             burst=options["burst"], logging_level="WARNING"
         )
@@ -92,7 +100,8 @@ models). Operations on its queues take turns. Every worker runs quick jobs first
         call_sessions(WORKER)
         owner = get_this_worker()
         stop = threading.Event()
-        signs = repeat(partial(announce, owner, queues), stop, every=SIGN_OF_LIFE_SECONDS, name="signs", at_once=True)
+        served = [*queues, queueing.NOTICES]
+        signs = repeat(partial(announce, owner, served), stop, every=SIGN_OF_LIFE_SECONDS, name="signs", at_once=True)
         every = settings.BENCHBENCH_SWEEP_SECONDS
         if burst:  # it ends once the queues are empty, so lost work must be in them first
             sweep_if_it_fits()
@@ -100,9 +109,12 @@ models). Operations on its queues take turns. Every worker runs quick jobs first
         repeat(sweep_if_it_fits, stop, every=every, name="sweep", at_once=not burst)
         scheduler = timing.make_scheduler()
         timer = repeat(partial(timing.enqueue_due, scheduler), stop, every=timing.SECONDS, name="timer", at_once=True)
+        repeat(partial(work_aside, queueing.NOTICES), stop, every=timing.SECONDS, name="notices")
         try:
             self.stderr.write(f"Working {', '.join(queues)} as {owner}.")
             self.work(queues, burst=burst)
+            if burst:
+                work_aside(queueing.NOTICES)
         except KeyboardInterrupt:
             pass
         finally:
@@ -110,7 +122,7 @@ models). Operations on its queues take turns. Every worker runs quick jobs first
             signs.join(timeout=SIGN_OF_LIFE_SECONDS)
             timer.join(timeout=SIGN_OF_LIFE_SECONDS)
             with suppress(RedisError):  # its sign of life and its lock expire anyway
-                queueing.retire_worker(owner, queues)
+                queueing.retire_worker(owner, served)
                 scheduler.release_locks()
 
     def work(self, queues: list[str], *, burst: bool) -> None:
