@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import Any, TypeVar
-from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
@@ -12,6 +11,7 @@ from django.db.models import Model, QuerySet
 from benchbench.access import usable
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.models import OwnedModel
+from benchbench.reading.ids import parse_uuid
 
 MAX_LENGTH = 200
 Result = TypeVar("Result")
@@ -92,6 +92,6 @@ def find_rows(rows: QuerySet[M], name_or_id: str) -> list[M]:
 def find_by_id(rows: QuerySet[M], text: str) -> list[M]:
     """Return the row whose id is `text`; none if that is not an id or the row does not exist."""
     try:
-        return list(rows.filter(pk=UUID(text)))
+        return list(rows.filter(pk=parse_uuid(text)))
     except ValueError:
         return []

@@ -1,11 +1,25 @@
 """Reading an object as a record, the one JSON text of a value, and packed files."""
 
 import gzip
+import re
+import sys
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from itertools import chain, product
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from uuid import UUID
 
 import pytest
+from pydantic import ValidationError
+from rest_framework import serializers
 
+from apps.api.fields import Identifier as Identifier_of_requests
+from apps.benchmarks.repeating import manifests
+from apps.datasets.formats import registry
+from apps.engines import declarations
+from benchbench.files import experiment
+from benchbench.reading import objects
+from benchbench.reading.ids import parse_uuid
 from benchbench.reading.kinds import int_between
 from benchbench.reading.objects import (
     Filled,
@@ -28,6 +42,8 @@ from benchbench.reading.strict_json import (
     read_chunks,
 )
 from tests.growth import find_growth_fault
+
+CHECKOUT = Path(__file__).resolve().parent.parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,3 +209,87 @@ def test_reading_json_takes_time_linear_in_its_length(opening, repeated, end):
         return opening + repeated * (size // len(repeated)) + end
 
     assert find_growth_fault(lambda text: parse(text, location="The body"), make, 2_500_000) == ""
+
+
+@dataclass(frozen=True, slots=True)
+class WithChoices(StrictRecord):
+    version: Literal["1.0"] = "1.0"
+    method: Literal["GET", "POST"] = "GET"
+
+
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [
+        ({"version": "9.0"}, 'version must be "1.0", not "9.0".'),
+        ({"version": None}, "version must be"),
+        ({"method": "PUT"}, 'method must be "GET" or "POST", not "PUT".'),
+        ({"method": {"a": 1}}, 'method must be "GET" or "POST", not {"a": 1}.'),
+    ],
+)
+def test_a_choice_is_named_with_the_value(value, sentence):
+    if None in value.values():
+        assert read_as(WithChoices, value) == WithChoices()
+        return
+    with pytest.raises(InvalidKeyError) as refused:
+        read_as(WithChoices, value)
+    assert refused.value.message == sentence
+
+
+def list_records(of: type) -> list[type]:
+    """Return the records below a class; dataclasses with slots leave a second class behind."""
+    below = [*chain.from_iterable(map(list_records, of.__subclasses__()))]
+    return [of, *below] if getattr(sys.modules[of.__module__], of.__qualname__, None) is of else below
+
+
+JUNK = (None, True, 0, -1, 2.5, 10**30, "", " ", "x" * 9000, [], [None], {}, {"x": [1]})
+
+
+ROOMS = (registry, declarations, experiment, manifests)  # loaded, and with them their records
+
+
+def test_every_kind_of_wrong_value_has_its_words():
+    """No record falls back to the words of the library, whatever is at a key."""
+    found = []
+    for record in (*list_records(StrictRecord)[1:], *list_records(manifests.FileSection)[1:]):
+        names = getattr(record, "__dataclass_fields__", None) or record.model_fields
+        keys = [getattr(record, "KEYS", {}).get(name, name) for name in names]
+        for key, value in product(keys, JUNK):
+            try:
+                objects._build_adapter(record).validate_python({key: value})
+            except ValidationError as error:
+                problems = [objects._describe_fault(one)[1] for one in error.errors(include_url=False)]
+                found += [(record.__name__, key, problem) for problem in problems if "is invalid (" in problem]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{c56a4180-65aa-42ec-a945-5fd21dec0538}",
+        "urn:uuid:c56a4180-65aa-42ec-a945-5fd21dec0538",
+        "c56a418065aa42eca9455fd21dec0538",
+        "c56a4180-65aa-42ec-a945-5fd21dec053\uff18",
+        " c56a4180-65aa-42ec-a945-5fd21dec0538",
+        "c56a4180-65aa-42ec-a945-5fd21dec0538\n",
+        7,
+        None,
+    ],
+)
+def test_uuids_have_one_spelling(text):
+    with pytest.raises(ValueError, match="is not a UUID"):
+        parse_uuid(text)
+    with pytest.raises(serializers.ValidationError):
+        Identifier_of_requests().run_validation(text)
+    usual = "C56A4180-65aa-42ec-a945-5fd21dec0538"
+    assert parse_uuid(usual) == Identifier_of_requests().run_validation(usual) == UUID(usual)
+
+
+def test_texts_become_uuids_in_one_function():
+    """What libraries make of a text, nobody else takes from a user."""
+    pattern = re.compile(r"(?<!parse_)\bUUID\((?!run_id\)|truth\.|lead_id\))|serializers\.UUIDField\(\)?,? *required")
+    modules = [path for folder in ("apps", "benchbench") for path in (CHECKOUT / folder).rglob("*.py")]
+    found = [str(path.relative_to(CHECKOUT)) for path in modules if pattern.search(path.read_text())]
+    assert sorted(found) == [
+        "apps/mappings/references.py",
+        "benchbench/reading/ids.py",
+    ]  # ids of documents have several

@@ -11,6 +11,7 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.settings import api_settings
 
+from benchbench.reading.ids import parse_uuid
 from benchbench.reading.strict_json import kind
 
 EXACT = 2**53
@@ -84,12 +85,13 @@ class Key(Text):
 
 
 class Identifier(serializers.UUIDField):
-    """A UUID as a string; REST framework takes numbers too."""
+    """A UUID as a string of its usual form; REST framework takes numbers and other forms too."""
 
     def to_internal_value(self, data: Any) -> UUID:
-        if not isinstance(data, str):
-            self.fail("invalid", value=data)
-        return super().to_internal_value(data)
+        try:
+            return parse_uuid(data)
+        except ValueError:
+            return self.fail("invalid", value=data)
 
 
 class Int(serializers.IntegerField):

@@ -8,6 +8,7 @@ from typing import Any
 
 from benchbench.errors import BenchbenchError
 from benchbench.ir.chunking import find_first_sentences
+from benchbench.reading.ids import SHA256
 from benchbench.reading.strict_json import fault
 
 LIMITS = {"external_id": 500, "file_name": 500, "content_hash": 64}
@@ -71,6 +72,8 @@ class DocumentRecord:
         for name, limit in LIMITS.items():
             if len(getattr(self, name)) > limit:
                 raise self.build_error(f"has more than {limit} characters in its {name}", name)
+        if self.content_hash and not SHA256.fullmatch(self.content_hash):
+            raise self.build_error("has a content_hash that is not 64 hexadecimal digits (SHA-256)", "content_hash")
         if problem := fault([*self._list_texts(), self.metadata, [astuple(section)[:2] for section in self.sections]]):
             raise self.build_error(problem)
         if len(self.uri.encode()) > URI_BYTES:  # an index entry of PostgreSQL holds no more

@@ -8,6 +8,7 @@ from typing import Any
 
 from benchbench.errors import BenchbenchError
 from benchbench.ir.demand import GREATEST_WEIGHT, LEAST_WEIGHT, is_weight
+from benchbench.reading.ids import SHA256
 from benchbench.reading.objects import drop_nulls
 from benchbench.reading.strict_json import dump_canonical, fault, kind
 
@@ -117,6 +118,9 @@ def find_doc_ref_fault(doc_ref: Any) -> tuple[str, str]:
         if not isinstance(value, str) or not value.strip():
             actual = "blank" if isinstance(value, str) else kind(value)
             return f"must hold strings that are not blank: its {key} is {actual}", key
+    hash = doc_ref.get("content_hash", "")
+    if hash and not SHA256.fullmatch(hash):
+        return f"has the content_hash {hash[:40]!a}, which is not 64 hexadecimal digits (SHA-256)", "content_hash"
     key = _find_too_long(doc_ref)
     return (f"has more than {REFERENCE_LENGTH:,} characters in its {key}" if key else ""), key
 

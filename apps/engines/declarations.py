@@ -145,7 +145,10 @@ def _check_address(address: Address) -> Iterator[tuple[str, str]]:
     if (uses_secret and not address.secret) or (isinstance(address, Engine) and address.secret and not uses_secret):
         yield "secret", "and a header with {secret} need each other"
     if address.secret and url.scheme == "http" and not address.private:
-        yield "url", "must begin with https://, or its secret would be sent in plain text"
+        yield (
+            "url",
+            "must begin with https://, or its secret would be sent in plain text; on your network, add private: true",
+        )
 
 
 def _check_engine(engine: Engine) -> Iterator[tuple[str, str]]:

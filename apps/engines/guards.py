@@ -117,7 +117,7 @@ def _explain(error: Exception, address: Address, *, is_late: bool) -> EngineErro
         )
     match error:
         case ForbiddenAddressError():
-            advice = "declare `private: true` if it is on your network"
+            advice = "declare `private: true` for it if it is on your network or this machine"
             return EngineError(f"{subject} resolves to an address that is not allowed: {advice}.")
         case socket.gaierror():
             return TemporaryEngineError(f"{subject} was not found: its host name does not resolve.")

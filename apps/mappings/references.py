@@ -6,7 +6,6 @@ A key with the value null counts as absent; a blank value is reported as an erro
 """
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import NamedTuple
@@ -18,6 +17,7 @@ from apps.collections.models import Collection
 from apps.collections.stubs import LONGEST_ID, upsert_documents
 from apps.datasets.models import DatasetVersion
 from apps.mappings.models import Resolution
+from benchbench.reading.ids import SHA256
 
 Outcome = Resolution.Outcome
 
@@ -30,7 +30,6 @@ FIELDS = {
     "file_name": ("file_name",),
 }
 SHOWN_CHARACTERS = 100
-SHA256 = re.compile("[0-9a-fA-F]{64}")
 
 
 class Match(NamedTuple):
@@ -114,7 +113,7 @@ def _normalise(field: str, value: str) -> str:
         return value.lower()
     if field == "uuid":
         try:
-            return str(UUID(value))
+            return str(UUID(value)) if value.isascii() else ""
         except ValueError:
             return ""
     return value

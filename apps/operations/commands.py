@@ -91,6 +91,12 @@ class UseCaseCommand(BaseCommand):
                 f"{error.object!a} is not text in UTF-8: correct it, or set PYTHONUTF8=1 if the terminal sends UTF-8."
             )
             raise CommandError(clean_text(sentence), returncode=self.error_status) from error
+        except OSError as error:
+            if isinstance(error, BrokenPipeError):
+                raise
+            name = f"{str(error.filename)[:200]} cannot be used" if error.filename else "The command failed"
+            message = f"{name}: {error.strerror or error}."
+            raise CommandError(clean_text(message), returncode=self.error_status) from error
         except KeyboardInterrupt:
             raise CommandError("Interrupted.", returncode=130) from None
 

@@ -13,7 +13,7 @@ from redis.exceptions import RedisError
 from apps.operations import events, queueing
 from apps.operations.handlers import load_handler
 from apps.operations.hosts import Holder, list_holders, lock_host, name_site, note_holder
-from apps.operations.leasing import Lease
+from apps.operations.leasing import Lease, name_process
 from apps.operations.models import Batch, Operation, Status
 from benchbench.access import is_visible_to_viewers
 from benchbench.timestamps import timestamp
@@ -52,13 +52,18 @@ def hold_host(batch: Batch, lease: Lease) -> Iterator[None]:
 
 
 def describe_wait(operation: Operation) -> str | None:
-    """Return the reason why the whole operation waits, or None if a batch is running or a worker can take one."""
+    """Return the reason why the whole operation waits, or None if a batch is running or a worker can take one.
+
+    While isolated work holds this host, its workers take no other: the reason names that work.
+    """
     reasons = operation.batches.filter(state=Batch.State.RUNNING).values_list("waits_for", flat=True)
     if not reasons and operation.unfit_workers and operation.is_active:
         return f"Waits for another worker. {[*operation.unfit_workers.values()][-1]}"
     if reasons:
         return reasons[0] if all(reasons) and operation.is_active else None
-    return describe_workers(operation.queue) if operation.status == Status.PENDING else None
+    if operation.status != Status.PENDING:
+        return None
+    return describe_workers(operation.queue) or describe_isolated(operation)
 
 
 def describe_workers(queue: str) -> str | None:
@@ -81,15 +86,24 @@ def _store_reason(batch: Batch, lease: Lease, reason: str) -> None:
         events.publish(batch.operation_id)
 
 
+def describe_isolated(operation: Operation) -> str | None:
+    """Return the reason why an operation waits for a worker of this host, if isolated work holds it."""
+    host = name_process(os.getpid()).partition(":")[0]
+    holders = (holder for holder in list_holders() if holder.alone and holder.operation != str(operation.pk))
+    return next((_describe_alone(holder, operation, host) for holder in holders), None)
+
+
+def _describe_alone(holder: Holder, operation: Operation, host: str) -> str:
+    return f"Waits for the host {host}: {_describe(holder, operation)} has run alone on it since {holder.since}."
+
+
 def _describe_batch(batch: Batch) -> str:
     """Return the reason why a batch waits, from the notes of the batches that hold the host."""
-    host = batch.lease_owner.partition(":")[0]
+    host, operation = batch.lease_owner.partition(":")[0], batch.operation
     blockers = [holder for holder in list_holders() if holder.operation != str(batch.operation_id)]
     if blockers and blockers[0].alone:
-        return (
-            f"Waits for the host {host}: {_describe(blockers[0], batch)} has run alone on it since {blockers[0].since}."
-        )
-    at_work = "; ".join(f"{_describe(holder, batch)}, since {holder.since}" for holder in blockers[:MAX_NAMED])
+        return _describe_alone(blockers[0], operation, host)
+    at_work = "; ".join(f"{_describe(holder, operation)}, since {holder.since}" for holder in blockers[:MAX_NAMED])
     more = f"; and {len(blockers) - MAX_NAMED} more" if len(blockers) > MAX_NAMED else ""
     at_work = f" Running on it: {at_work}{more}." if blockers else ""
     if batch.payload.get("alone"):
@@ -99,7 +113,7 @@ def _describe_batch(batch: Batch) -> str:
     return f"Waits for the host {host}: an isolated benchmark of another site runs alone on it."
 
 
-def _describe(holder: Holder, batch: Batch) -> str:
+def _describe(holder: Holder, waiting: Operation) -> str:
     """Describe the work that holds the host: that of another site by its operation and process.
 
     Isolated work of this site is named only if all users who see the waiting operation see it too.
@@ -110,7 +124,7 @@ def _describe(holder: Holder, batch: Batch) -> str:
             return f"the {operation.kind} operation {operation.pk}"
         if operation is not None:
             subject = operation.subject
-            is_seen = subject is not None and is_visible_to_viewers(subject, batch.operation.subject)
+            is_seen = subject is not None and is_visible_to_viewers(subject, waiting.subject)
             name = f"the isolated {load_handler(operation).name(operation)}"
             return name if is_seen else "an isolated benchmark that you may not see"
     kind = holder.kind if holder.kind in Operation.Kind.values else "unknown"

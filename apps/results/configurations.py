@@ -11,7 +11,7 @@ from apps.retrieval.naming import name_strategy
 from benchbench.files import strategy_results
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.configuration import AXES, Configuration
-from benchbench.ir.planning.labels import describe_value, label_settings
+from benchbench.ir.planning.labels import describe_value, label_settings, name_mode
 
 Config = dict[str, Any]
 
@@ -52,16 +52,22 @@ def list_shared(configs: Sequence[Config]) -> list[str]:
     common = []
     for key in all_keys:
         touched = [config for config, keys in zip(configs, applied, strict=True) if key in keys]
-        words = (
-            list_phrases(next((config for config in touched if key in config), {}), [key]) if key not in differ else []
-        )
+        example = next((config for config in touched if key in config), None)
+        words = [phrase(key, example[key])] if example is not None and key not in differ else []
         common += words if len(touched) == len(configs) else [f"{word} where it applies" for word in words]
     return common
 
 
 def list_phrases(config: Config, keys: Iterable[str]) -> list[str]:
-    """Return the settings `keys` of `config`, a few words each: "hybrid", "top 100", "no threshold"."""
-    return [phrase(key, config.get(key)) for key in filter_keys(keys, config) if key in config]
+    """Return the settings `keys` of `config`, a few words each: "hybrid", "top 100", "no threshold".
+
+    With the mode, an engine has its own name, as in the labels of runs: "shop + lexical".
+    """
+    settings = [key for key in filter_keys(keys, config) if key in config]
+    if "search_mode" not in settings:
+        return [phrase(key, config[key]) for key in settings]
+    mode = name_mode(config["search_mode"], config.get("engine"))
+    return [mode if key == "search_mode" else phrase(key, config[key]) for key in settings if key != "engine"]
 
 
 def spell_settings(configs: Iterable[Config]) -> list[Config]:

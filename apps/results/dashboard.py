@@ -18,7 +18,7 @@ from apps.mappings.models import Mapping
 from apps.operations.models import Batch, Operation, Status, of_subject
 from apps.operations.progress import Progress, compute_each_progress
 from apps.operations.queueing import Worker, count_each_ahead, list_workers
-from apps.operations.waiting import NO_WORKER
+from apps.operations.waiting import NO_WORKER, describe_isolated
 from apps.results.charts import Figure, plot_sparkline
 from apps.results.first_steps import list_first_steps
 from benchbench.access import viewable, visible
@@ -87,6 +87,8 @@ def _describe_work(operations: Sequence[Operation], workers: Sequence[Worker] | 
         serving = any(operation.queue in worker.queues and not worker.waits for worker in workers or ())
         if workers is not None and not running and not serving:
             waiting_for = NO_WORKER.format(operation.queue)
+        elif operation.status == Status.PENDING and not running:
+            waiting_for = describe_isolated(operation) or ""
         device = devices.get(operation.pk) or ""
         rows.append(Work(operation, progress[operation], ahead[operation], len(running), device, waiting_for))
     return rows

@@ -29,6 +29,9 @@ class NoTextError(IndexingError):
     status = 409
 
 
+LONGEST_MODEL = 500  # characters of a model's name
+
+
 @transaction.atomic
 def create_index(
     collection: Collection,
@@ -53,6 +56,9 @@ def create_index(
     llm_fields = {"llm": llm.strip(), "llm_parameters": dict(llm_parameters or {})}
     index_fields = {"encoder": encoder.strip(), "strategy": strategy, "lexical": lexical}
     declared = Index(name=name, owner=owner, **index_fields, **llm_fields)
+    for field in ("encoder", "llm"):
+        if len(getattr(declared, field)) > LONGEST_MODEL:
+            raise IndexingError(f"The name of the {field} has more than {LONGEST_MODEL} characters.", field=field)
     require_available(declared)
     if get_strategy(strategy).requires_llm:
         declared.llm_parameters = complete_llm(declared.llm_parameters)

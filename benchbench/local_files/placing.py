@@ -41,7 +41,7 @@ def write_zip(files: Files, file: IO[bytes]) -> None:
                 write_pieces(pieces, packed)
 
 
-def write_file_pieces(pieces: Iterable[Piece], path: Path, *, force: bool = False) -> None:
+def write_file_pieces(pieces: Iterable[Piece], path: Path, *, force: bool | None = None) -> None:
     """Write `pieces` to the file `path`, compressed if its name ends in .gz; see `write_file`."""
 
     def write(file: IO[bytes]) -> None:
@@ -54,18 +54,18 @@ def write_file_pieces(pieces: Iterable[Piece], path: Path, *, force: bool = Fals
     write_file(write, path, force=force)
 
 
-def write_file(write: Callable[[IO[bytes]], None], path: Path, *, force: bool = False, mode: int = 0o666) -> None:
+def write_file(write: Callable[[IO[bytes]], None], path: Path, *, force: bool | None = None, mode: int = 0o666) -> None:
     """Let `write` fill a file that then appears as `path`, with `mode` less the umask. If `write` raises, none appears.
 
     The file gets its name once its content is on the disk: a power cut leaves the new file or the old one. An existing
-    file is replaced only with `force`. Raises OutputError.
+    file is replaced only with `force`; None means that the user cannot ask for that. Raises OutputError.
     """
     if path.exists() and not force:
-        _refuse(path)
-    with _convert_errors(path):
+        _refuse(path, force)
+    with _convert_errors(path, force):
         temporary = tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False)  # noqa: SIM115
     try:
-        with _convert_errors(path):
+        with _convert_errors(path, force):
             with temporary:
                 write(temporary)
                 temporary.flush()
@@ -91,7 +91,7 @@ def write_directory(files: Files, path: Path) -> None:
     An existing directory is never replaced: another export may have files that this one lacks. Raises OutputError.
     """
     if path.exists():
-        raise OutputError(f"{path} exists already: choose another --output, or remove it first.")
+        raise OutputError(f"{path} exists already: choose another name, or remove it first.")
     with _convert_errors(path):
         temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
     try:
@@ -108,17 +108,18 @@ def write_directory(files: Files, path: Path) -> None:
 
 
 @contextmanager
-def _convert_errors(path: Path) -> Iterator[None]:
+def _convert_errors(path: Path, force: bool | None = None) -> Iterator[None]:
     try:
         yield
     except FileExistsError:
-        _refuse(path)
+        _refuse(path, force)
     except OSError as error:
         raise OutputError(f"{path} cannot be written: {error.strerror or error}.") from None
 
 
-def _refuse(path: Path) -> NoReturn:
-    raise OutputError(f"{path} exists already: choose another --output, or give --force to replace it.")
+def _refuse(path: Path, force: bool | None) -> NoReturn:
+    remedy = "remove it first" if force is None else "give --force to replace it"
+    raise OutputError(f"{path} exists already: choose another name, or {remedy}.")
 
 
 def sync_path(path: Path) -> None:

@@ -217,9 +217,22 @@ def _describe_fault(error: ErrorDetails) -> tuple[str, str, str]:
     if error["type"] == "fault":
         return _render_path(loc), context["problem"], context["key"][:40]
     if error["type"] == "kind":
-        text = format_value(value)
-        return _render_path(loc), f"must be {context['words']}, not {text if len(text) <= 40 else f'{text[:37]}…'}", ""
-    return _render_path(loc), f"must be {TYPES.get(error['type'], 'something else')}, not {kind(value)}", ""
+        return _render_path(loc), f"must be {context['words']}, not {_shorten(value)}", ""
+    if error["type"] in ("literal_error", "enum"):
+        return _render_path(loc), f"must be {_render_choices(context['expected'])}, not {_shorten(value)}", ""
+    if error["type"] in TYPES:
+        return _render_path(loc), f"must be {TYPES[error['type']]}, not {kind(value)}", ""
+    return _render_path(loc), f"is invalid ({error['msg']}): it has {_shorten(value)}", ""
+
+
+def _render_choices(expected: str) -> str:
+    """Return pydantic's list of choices, "'a', 'b' or 'c'", with our quotes."""
+    return expected.replace("'", '"')
+
+
+def _shorten(value: object) -> str:
+    text = format_value(value)
+    return text if len(text) <= 40 else f"{text[:37]}…"
 
 
 def _render_path(loc: tuple[int | str, ...]) -> str:

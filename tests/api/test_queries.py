@@ -208,3 +208,13 @@ def test_draft_is_frozen_with_a_note_and_becomes_immutable(callers: Callers) -> 
     assert callers.owner.get(f"{path}/versions/3").status_code == 404
     assert callers.owner.get(f"{path}/queries").json()["total"] == 2
     assert first_stands(dataset)
+
+
+def test_content_hash_is_sha256(callers: Callers) -> None:
+    _, path = fruit(callers.owner)
+    body = {"doc_ref": {"content_hash": "xyz"}, "relevance_grade": 1}
+    assert_refused(callers.owner.post(f"{path_of(path)}/judgments", body), 400, told="64 hexadecimal digits")
+    assert (
+        callers.owner.post(f"{path_of(path)}/judgments", body | {"doc_ref": {"content_hash": "aA" * 32}}).status_code
+        == 201
+    )

@@ -13,7 +13,10 @@ from apps.benchmarks.models import Benchmark
 from apps.engines.storing import find_snippet
 from apps.mappings.creating import ensure_external
 from apps.operations.working import wait
-from apps.results.configurations import build_configuration
+from apps.results.comparison.axes import compute_effects
+from apps.results.comparison.comparing import compare_runs
+from apps.results.configurations import build_configuration, build_labels
+from apps.results.exporters.documents import render_text
 from apps.results.triage.lost_documents import UntracedError, triage_of
 from apps.results.triage.queries import load_hits
 from benchbench.errors import BenchbenchError
@@ -86,6 +89,20 @@ def test_ids_alone_are_enough_for_an_engine(shop_library, shop):
     assert (hit.score, "".join(piece.text for piece in hit.excerpt)) == (None, "about elsewhere")
     full = run_benchmark(shop_library, name="c", matrix=matrix | {"engines": ["shop(newest=true)"]})
     assert full.runs.get().error_message.startswith("Every query failed; the first: The engine named the document")
+
+
+def test_verdicts_name_the_engine_as_the_leaderboard_does(shop_library, shop):
+    matrix = {"engines": ["shop"], "search_modes": ["engine", "sparse", "engine+sparse"], "top_k_values": [20]}
+    benchmark = run_benchmark(shop_library, name="b", matrix=matrix)
+    runs = list(benchmark.runs.order_by("run_order"))
+    assert [run.label.split(" · ")[1] for run in runs if "shop" in run.label]
+    comparison = compare_runs(runs)
+    assert [*comparison.labels] == build_labels(runs)
+    assert [label for label in comparison.labels if "engine" in label] == []
+    assert sorted(comparison.labels) == ["lexical", "shop", "shop + lexical"]
+    words = {word for effect in compute_effects(comparison) for word in (effect.value, effect.reference)}
+    assert words <= {"lexical", "shop", "shop + lexical"}
+    assert "engine" not in render_text(benchmark).replace("search engine", "")
 
 
 def test_names_that_no_document_has_are_errors(shop_library, shop):

@@ -16,6 +16,7 @@ from apps.retrieval.grids import Grid, plan_grid
 from apps.retrieval.models import Index
 from apps.retrieval.stores.chromadb_store import ChromaStore
 from apps.retrieval.stores.sqlite_vec_store import SqliteVecStore
+from benchbench.ir.planning.ann import find_arm
 from tests.benchmarks.laboratory import EXPERIMENT, FRUITS, QUESTIONS, write, write_truth
 from tests.commands import output_of
 from tests.created import finish
@@ -172,7 +173,7 @@ def test_language_models_multiply_only_strategies_that_use_them(folder):
     cells = plan_experiment(write(folder, strategies=strategies, backends=backends, **models)).combinations
     # flat and lod_embed: 2 backends × 2 embeddings; raptor and lod_llm: the same × 2 language models.
     assert len(cells) == 4 + 8 + 4 + 8
-    flat = [f"flat 300/30 · {store} · {one}" for store in ("memory", "chromadb") for one in ("one", "two")]
+    flat = [f"flat 300/30 · {store} · {one}" for one in ("one", "two") for store in ("memory", "chromadb")]
     assert [cell.name for cell in cells[:5]] == [*flat, "raptor 300/30 · memory · one · llama3"]
     assert {cell.ingredients.strategy for cell in cells if cell.ingredients.llm} == {"raptor", "lod_llm"}
     assert cells[-1].name == "lod_llm 300/30 · chromadb · two · mistral"
@@ -189,6 +190,21 @@ def test_options_without_effect_add_no_combinations(folder):
 
 
 command = partial(output_of, "run_benchmark")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_combinations_have_the_numbers_of_their_runs(folder):
+    backends = [{"name": "memory"}, {"name": "pgvector"}, {"name": "sqlite_vec"}]
+    strategies = [{"name": "flat"}, {"name": "flat", "chunk_size": 20, "chunk_overlap": 0}]
+    models = [{"model": FRUITS}, {"model": "keyword:apple,plum"}]
+    path = write(folder, strategies=strategies, backends=backends, embeddings=models)
+    planned = plan_experiment(path).combinations
+    runs = prepare_experiment(plan_experiment(path)).benchmark.runs.order_by("run_order")
+    made = [(run.index.encoder, run.index.chunk_parameters["size"], run.config.get("ann", "exact")) for run in runs]
+    assert len(made) == 12
+    assert made == [
+        (cell.ingredients.encoder, cell.ingredients.chunk_parameters["size"], find_arm(cell.store)) for cell in planned
+    ]
 
 
 @pytest.mark.django_db

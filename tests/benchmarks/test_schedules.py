@@ -271,7 +271,8 @@ def test_schedule_can_be_disabled_though_its_baseline_is_gone(gated):
         ({"rules": "floors: {nonsense: 1}"}, "rules"),
         ({"rules": "against_baseline: {mrr: {may_lose: 0.1}}"}, "baseline"),
         ({"baseline": "nobody"}, "baseline"),
-        ({"notify": "nobody"}, "notify"),
+        ({"notify": "nobody", "rules": RULES}, "notify"),
+        ({"notify": "team"}, "notify"),  # without rules nothing turns
     ],
 )
 def test_invalid_schedules_are_refused_with_their_field(db, values, field):

@@ -19,7 +19,7 @@ WHOLE = DatasetRecord(
             " red\nfruit ",
             [
                 JudgmentRecord({"document_id": "apple", "uri": "shop:apple"}, 3),
-                JudgmentRecord({"content_hash": "00"}, 0),
+                JudgmentRecord({"content_hash": "0a" * 32}, 0),
                 JudgmentRecord({"path": "a/b", "file_name": "b"}, 1),
             ],
             slices=["easy", "colour"],
@@ -104,8 +104,8 @@ VALUES = st.recursive(
 NAMES = st.sampled_from(["version", "split", "name", "expected_positive_count", "notes", "weight"])
 OBJECTS = st.dictionaries(NAMES | texts(), VALUES, max_size=2)
 REFERENCES = st.dictionaries(
-    st.sampled_from(["document_id", "uri", "content_hash", "path", "file_name"]), FILLED | WORDS, min_size=1, max_size=2
-)
+    st.sampled_from(["document_id", "uri", "path", "file_name"]), FILLED | WORDS, min_size=1, max_size=2
+) | st.fixed_dictionaries({"content_hash": st.from_regex(r"\A[0-9a-fA-F]{64}\Z")})
 BY_ID = st.fixed_dictionaries({"document_id": WORDS | FILLED})
 # What a format wants of a judgment, of a query, and of how many judgments it has.
 FITTING: dict[str, tuple[dict[str, Any], dict[str, Any], tuple[int, int]]] = {

@@ -81,7 +81,7 @@ class TestFile:
     def test_a_secret_is_not_sent_in_plain_text(self, declare):
         entry = shop("http://x.example/", secret="KEY", headers={"K": "{secret}"})
         declare({"shop": entry | {"private": False}})
-        with pytest.raises(BenchbenchError, match="its secret would be sent in plain text"):
+        with pytest.raises(BenchbenchError, match=r"its secret .* sent in plain text.*private: true"):
             load_declarations()
         declare({"shop": entry})
         assert load_engine("shop").private

@@ -36,7 +36,7 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path):
 
 def test_a_file_is_replaced_by_force_only(tmp_path):
     write_file_pieces(["1"], tmp_path / "a")
-    with pytest.raises(OutputError, match="a exists already: choose another --output, or give --force to replace it"):
+    with pytest.raises(OutputError, match="a exists already: choose another name, or remove it first"):
         write_file_pieces(["2"], tmp_path / "a")
     write_file_pieces(["3"], tmp_path / "a", force=True)
     assert (tmp_path / "a").read_text() == "3"
@@ -56,7 +56,7 @@ def test_a_directory_appears_whole_and_replaces_none(tmp_path):
     write_directory({"a": ["1"], "b/c": ["2"]}, tmp_path / "d")
     assert (tmp_path / "d/b/c").read_text() == "2"
     assert stat.S_IMODE((tmp_path / "d").stat().st_mode) == stat.S_IMODE((tmp_path / "d/b").stat().st_mode)
-    with pytest.raises(OutputError, match="d exists already: choose another --output, or remove it first"):
+    with pytest.raises(OutputError, match="d exists already: choose another name, or remove it first"):
         write_directory({"a": ["1"]}, tmp_path / "d")
 
 

@@ -108,6 +108,24 @@ def test_it_names_the_isolated_work_until_its_end(held, begun, work):
     assert done.started_at - claimed_at >= timedelta(seconds=REPORT_SECONDS), "its time does not include waiting"
 
 
+def test_queued_operation_names_the_isolated_work(held, begun, work, monkeypatch):
+    """All workers of the host are busy with it: the other has no batch that could say so."""
+    monkeypatch.setattr("apps.operations.leasing.socket.gethostname", lambda: HOST)
+    timed, other = start(alone=True, holds=True), start()
+    queueing.announce_worker("me", ["default"])
+    try:
+        assert describe_wait(other) is None
+        work(timed)
+        assert begun.wait(30)
+        expected = rf"Waits for the host {HOST}: the isolated {timed} has run alone on it since {MOMENT}\."
+        assert re.fullmatch(expected, describe_wait(other) or "")
+        held.set()
+        until(lambda: timed.batches.get().state == "done")
+        until(lambda: describe_wait(other) is None)
+    finally:
+        queueing.retire_worker("me", ["default"])
+
+
 def test_operation_without_a_worker_reports_it(db):
     operation = start()
     nobody = "Waits for a worker. No worker serves the queue default: start one with `benchbench worker`."

@@ -221,7 +221,7 @@ class TestOfAnyBenchmark:
         assert f"Wrote {directory}, {size:,} bytes." in capsys.readouterr().out
         (directory / "summary.csv").write_text("mine")
         for more in ([], ["--force"]):
-            with pytest.raises(CommandError, match="exists already: choose another --output, or remove it first"):
+            with pytest.raises(CommandError, match="exists already: choose another name, or remove it first"):
                 call_command(*arguments, *more)
         assert (directory / "summary.csv").read_text() == "mine"
         assert os.listdir(target) == [directory.name]

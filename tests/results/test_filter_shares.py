@@ -52,7 +52,7 @@ class TestTheAxis:
     def test_the_command_and_the_report_state_it(self, library):
         report = json_of("run_benchmark", "library", "--ann", f"exact,{WIDE}", "--filter-share", "none,0.5", "--wait")
         labels = [run["label"] for run in report["runs"]]
-        assert labels[1] == "dense · filter admits 50 % · top 100"
+        assert labels[1] == "dense · filter admits about 50 % · top 100"
         assert report["runs"][1]["config"]["filter_share"] == 0.5
         assert report["runs"][3]["ann"]["recall"][0]["mean"] == 1
 

@@ -35,6 +35,14 @@ def test_non_inferiority_is_students_paired_test(margin):
     assert shown.lower == pytest.approx(expected)
 
 
+def test_a_loss_shows_no_equality(runs):
+    worse = build_migration(compare_runs(runs, baseline=runs[0]), 1e-9)
+    words = worse.sentence
+    assert "may not" not in words
+    if worse.difference < -1e-9:
+        assert " is not shown to be as good as " in words
+
+
 def test_a_margin_must_be_stated():
     with pytest.raises(ComparisonError, match="above 0"):
         check_non_inferiority(compare(VALUES, seed=1).get_pair(1, 0), 60, 0.0)

@@ -16,7 +16,7 @@ from apps.operations.models import Operation
 from apps.results.retention import sizes
 from apps.results.retention.pruning import prune_for
 from apps.retrieval.models import CachedVector, Index, LLMAnswer, VectorSpace
-from tests.commands import output_of
+from tests.commands import json_of, output_of
 from tests.created import build
 from tests.factories import (
     make_benchmark,
@@ -64,6 +64,14 @@ def test_dry_run_names_what_is_then_deleted(ended: Benchmark, kept: None) -> Non
     assert not StageList.objects.exists()
     assert not Operation.objects.exists()
     assert due() == {}
+
+
+def test_prune_reports_each_number(ended: Benchmark, kept: None) -> None:
+    for arguments in (["--dry-run"], []):
+        facts = json_of("prune", *arguments)
+        assert {type(policy["deleted"]) for policy in facts.values()} == {int}
+        assert facts[RANKINGS]["deleted"] == (0 if arguments else 1)
+        assert facts[LLM_ANSWERS]["deleted"] == 0
 
 
 def test_prune_names_one_day(ended: Benchmark, settings: Any) -> None:

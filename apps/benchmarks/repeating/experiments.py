@@ -116,7 +116,8 @@ def plan_experiment(path: Path, *, preset: str | None = None) -> ExperimentPlan:
     if preset:
         experiment = experiment.apply_preset(preset)
     grid = _build_grid(experiment)
-    combined = grid.list_combinations()
+    order = grid.list_ingredients()
+    combined = sorted(grid.list_combinations(), key=lambda one: order.index(one[0]))  # as the matrix orders its runs
     if len(combined) > settings.BENCHMARK_MAX_RUNS:
         raise ExperimentError(
             f"{path.name} combines into {len(combined)} runs; at most {settings.BENCHMARK_MAX_RUNS} are allowed "

@@ -27,6 +27,9 @@ def check_schedule(schedule: Schedule) -> None:
         return  # a baseline or address that is gone must not keep anybody from this
     if schedule.baseline:
         find_baseline(schedule.baseline, schedule.benchmark.dataset_version.dataset, target=schedule)
+    if schedule.notify and not rules:
+        sentence = "Notices say that a gate turned, which needs rules: write rules, or leave the notices out."
+        raise BenchbenchError(sentence, field="notify")
     if schedule.notify and schedule.notify not in (names := list_destinations()):
         hint = f"choose one of {', '.join(names)}" if names else "declare it under notices in BENCHBENCH_ENGINES"
         raise BenchbenchError(f"Notices cannot be sent to {schedule.notify!r}: {hint}.", field="notify")

@@ -23,6 +23,7 @@ from benchbench.access import visible
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 from benchbench.ir.judging.orders import SHARE
+from benchbench.reading.ids import parse_uuid
 from benchbench.site.admin import SiteAdmin
 from benchbench.site.pages import PageForm, preview_page, read_form, render_choices, show_form, staff
 from benchbench.site.panels import change_url
@@ -193,6 +194,6 @@ def _parse_initial(request: HttpRequest) -> dict[str, Any]:
 
 def _parse_uuid(text: str) -> UUID | None:
     try:
-        return UUID(text)
+        return parse_uuid(text)
     except ValueError:
         return None

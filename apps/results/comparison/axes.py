@@ -11,7 +11,7 @@ from apps.results.configurations import Config, filter_keys, find_varying, phras
 from benchbench.ir.demand import weigh
 from benchbench.ir.measures import Values
 from benchbench.ir.planning.configuration import DEFAULTS, LATE_INTERACTION
-from benchbench.ir.planning.labels import name_axis
+from benchbench.ir.planning.labels import name_axis, name_mode
 from benchbench.ir.statistics.effects import Contrast, compute_contrasts, contrast_intervals
 from benchbench.ir.statistics.resampling import Interval, find_common_queries
 
@@ -58,7 +58,9 @@ def compute_effects(comparison: RunComparison) -> list[Effect]:
             pairs.append(_count_pairs(rows, configurations, contrast))
     seed = comparison.comparison.seed
     intervals = contrast_intervals(all_contrasts, seed=seed, resamples=RESAMPLES, weights=weights)
-    return [_build_effect(*each, weights) for each in zip(all_contrasts, pairs, intervals, strict=True)]
+    engines = {str(config["engine"]) for config in configs if config.get("engine")}
+    engine = engines.pop() if len(engines) == 1 else None
+    return [_build_effect(*each, weights, engine) for each in zip(all_contrasts, pairs, intervals, strict=True)]
 
 
 def _expand(configs: Sequence[Config], axes: Sequence[str], target: str) -> tuple[list[int], list[dict[str, str]]]:
@@ -86,8 +88,14 @@ def _count_pairs(rows: Sequence[int], configurations: Sequence[dict[str, str]], 
     return len({tuple(runs[value] for value in pair) for runs in sets.values() if all(v in runs for v in pair)})
 
 
-def _build_effect(contrast: Contrast, pairs: int, interval: Interval, weights: Values | None) -> Effect:
-    value, reference = (phrase(contrast.axis, json.loads(str(text))) for text in (contrast.value, contrast.reference))
+def _build_effect(
+    contrast: Contrast, pairs: int, interval: Interval, weights: Values | None, engine: str | None
+) -> Effect:
+    """Return an effect in words. `engine` is the only one that the runs ask, by whose name its mode goes."""
+    values = [json.loads(str(text)) for text in (contrast.value, contrast.reference)]
+    value, reference = (
+        name_mode(value, engine) if contrast.axis == "search_mode" else phrase(contrast.axis, value) for value in values
+    )
     difference = weigh(contrast.differences, weights)
     return Effect(name_axis(contrast.axis), value, reference, pairs, contrast.contexts, difference, interval)
 

@@ -108,7 +108,7 @@ def _describe(labels: tuple[str, str], measure: str, difference: float, lower: f
     if lower > -margin:
         return f"{new} is not worse than {old} by {margin:g} or more: {bound}."
     if difference < -margin:
-        return f"{new} may not replace {old} with a margin of {margin:g}: {bound}."
+        return f"{new} is not shown to be as good as {old} with a margin of {margin:g}: {bound}."
     return f"The queries are too few to say whether {new} loses less than {margin:g} against {old}: {bound}."
 
 

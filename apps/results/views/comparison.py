@@ -1,8 +1,8 @@
 """The page of a comparison, and the verdict on a benchmark's page."""
 
-import uuid
 from operator import attrgetter
 from typing import Any
+from uuid import UUID
 
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
@@ -27,6 +27,7 @@ from benchbench.access import viewable
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 from benchbench.ir.statistics.verdict import compute_rank_ranges
+from benchbench.reading.ids import parse_uuid
 from benchbench.site.admin import SiteAdmin
 
 MEGABYTE = 2**20  # as in file sizes
@@ -79,7 +80,7 @@ def comparison_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpRespons
     return model_admin.render_page(request, "results/comparison.html", context, status=status)
 
 
-def compression_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
+def compression_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
     """Render the settings of approximate and compressed search against exact search."""
     benchmark: Benchmark = model_admin.load_viewed(request, object_id)
     ladders = [
@@ -102,7 +103,7 @@ def _render_panel(request: HttpRequest, panel: str, comparison: RunComparison) -
     return render(request, f"results/comparison/{panel}.html", context)
 
 
-def verdict_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
+def verdict_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
     """Render the verdict on a benchmark, and standings and ranks of its runs; empty if unfinished or with one run.
 
     `brief=1` renders only the verdict's sentences, for the first page and for lists.
@@ -162,8 +163,8 @@ def _find_runs(request: HttpRequest, model_admin: SiteAdmin) -> list[Run]:
     Raises Http404 if one is missing or not visible to the user.
     """
     try:
-        keys = {uuid.UUID(key) for key in request.GET.getlist("run")}
-        benchmarks = {uuid.UUID(key) for key in request.GET.getlist("benchmark")}
+        keys = {parse_uuid(key) for key in request.GET.getlist("run")}
+        benchmarks = {parse_uuid(key) for key in request.GET.getlist("benchmark")}
     except ValueError:
         raise Http404("Each run and benchmark must be given by its id.") from None
     seen = model_admin.get_queryset(request)
@@ -216,7 +217,7 @@ def _number(text: str) -> float | None:
     return number if 0 <= number < float("inf") else None
 
 
-def load_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
+def load_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
     """Render latency and recall at each rate of a benchmark, and the knee of each setting."""
     benchmark: Benchmark = model_admin.load_viewed(request, object_id)
     trail = [*model_admin.list_trail(benchmark), benchmark]

@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import logging
+import os
 import sys
 import time
 from collections.abc import Iterable
@@ -72,7 +73,7 @@ def find_model(name: str) -> Path | None:
     if PUBLISHED.fullmatch(name):
         return _find_in_cache(name) or _find_in_wheel(name)
     path = Path(name).expanduser()
-    return path if path.is_dir() else None
+    return path if os.path.isdir(path) else None  # which is False, and no error, for a name that is too long
 
 
 def describe_missing_model(name: str) -> str:

@@ -90,11 +90,12 @@ def _render_fusion(run: Configuration) -> str:
 
 
 def _render_filter(share: float) -> str:
-    return "all documents" if share == 1 else f"filter admits {render_share(share)}"
+    return "all documents" if share == 1 else f"filter admits about {render_share(share)}"
 
 
-def _name_mode(mode: str) -> str:
-    return mode.replace("sparse", "lexical").replace("+", " + ")
+def name_mode(mode: str, engine: str | None = None) -> str:
+    """Return a search mode in words: "dense", "engine + lexical"; with an `engine`, by its name: "shop + lexical"."""
+    return mode.replace("sparse", "lexical").replace("+", " + ").replace("engine", engine or "engine")
 
 
 def _complete_words(section: str, **words: AxisWords) -> dict[str, AxisWords]:
@@ -130,8 +131,8 @@ AXIS_WORDS: dict[str, AxisWords] = {
                 "engine+dense": "engine + dense: both, fused",
                 "engine+sparse": "engine + lexical: both, fused",
             },
-            summary=lambda run: _name_mode(run.search_mode).replace("engine", run.engine or "engine"),
-            phrase=_name_mode,
+            summary=lambda run: name_mode(run.search_mode, run.engine),
+            phrase=name_mode,
         ),
         engine=AxisWords(
             option="--engines",

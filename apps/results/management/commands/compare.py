@@ -1,5 +1,6 @@
 """Compare two runs, or two summary.json files."""
 
+import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,7 @@ judge the difference: use `gate` for that.
 
     def act(self, **options: Any) -> None:
         names = [options["a"], options["b"]]
-        files = [Path(name).is_file() for name in names]
+        files = [os.path.isfile(name) for name in names]
         if any(files) != all(files):
             lonely = names[files.index(False)]
             raise self.misuse(f"Compare two files or two runs: {lonely!r} is not a file, but the other is.")

@@ -1,5 +1,6 @@
 """Delete what the site's policies of retention keep no longer."""
 
+from collections import Counter
 from typing import Any
 
 from django.core.management.base import CommandParser
@@ -26,14 +27,14 @@ A worker does the same every hour. The bytes are estimates.
 
     def act(self, **options: Any) -> None:
         due = list_due(load_sizes())
-        deleted = {} if options["dry_run"] else prune_for()
+        deleted = Counter[str]() if options["dry_run"] else prune_for()
         facts, lines = {}, []
         for policy, _, number, size in due:
             facts[policy.name] = {
                 "days": policy.days,
                 "due": number,
                 "bytes": size,
-                "deleted": deleted.get(policy.name),
+                "deleted": deleted[policy.name],
             }
             outcome = f"would delete {number:,}" if options["dry_run"] else f"deleted {deleted[policy.name]:,}"
             line = f"{outcome}, older than {counted(policy.days, 'day')}, about {filesizeformat(size)}"

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import CommandParser
 from django.db import transaction
 
@@ -22,6 +23,7 @@ An existing name makes the next version of that index. Without --wait, a worker 
 With --wait, the command returns when the index is ready, and builds it itself if no worker runs.
 
   benchbench build_index scifact --name minilm --encoder all-MiniLM-L6-v2 --wait
+  benchbench build_index handbook --name default --encoder
   benchbench build_index handbook --name parts --encoder /models/e5 --size 500 --overlap 50
   benchbench build_index handbook --name lod --encoder /models/e5 --strategy lod_embed --doc-top-k 3
 """
@@ -31,11 +33,13 @@ With --wait, the command returns when the index is ready, and builds it itself i
         parser.add_argument("--name", required=True, help="Name of the index: every run label includes it.")
         parser.add_argument(
             "--encoder",
+            nargs="?",
             default="",
+            const=settings.BENCHBENCH_DEFAULT_MODEL,
             metavar="MODEL",
             help=(
-                "Name or path of a model (default: none, lexical search only). For tests, keyword:apple,pear counts "
-                "these words and needs no model."
+                "Name or path of a model; without one, BENCHBENCH_DEFAULT_MODEL (default: none, lexical search only). "
+                "For tests, keyword:apple,pear counts these words and needs no model."
             ),
         )
         parser.add_argument(
