@@ -7,12 +7,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
+
+from benchbench.texts.words import Word, find_words
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
-WORD = re.compile(r"\w+")
 MIN_LENGTH = 3
 LONGEST_STEM = 100
 BEFORE = 60
@@ -36,14 +38,14 @@ def excerpt(text: str, query: str) -> list[Piece]:
     """Return the part of `text` that starts shortly before its first query word, with the query's words marked.
 
     Words match by their beginning (four fifths of the query's word, at least three letters), so "indexes" marks
-    "indexing"; stop words do not match. The excerpt has at most about EXCERPT characters, with an ellipsis for omitted
-    text. It is plain text: the template escapes it.
+    "indexing"; stop words do not match. In scripts without blanks, two adjacent letters match. The excerpt has at most
+    about EXCERPT characters, with an ellipsis for omitted text. It is plain text: the template escapes it.
     """
     flat = " ".join(text.split())
-    first, _ = next(_yield_hits(flat, _list_stems(query)), (0, 0))
+    first, _ = next(_yield_hits(flat, _Wanted.from_query(query)), (0, 0))
     start = max(0, first - BEFORE)
     if start:
-        start = flat.rfind(" ", 0, start) + 1
+        start = flat.rfind(" ", max(0, start - BEFORE), start) + 1 or start
     passage = flat[start : start + EXCERPT]
     if start + EXCERPT < len(flat):
         passage = passage[: passage.rfind(" ")] if " " in passage else passage
@@ -53,33 +55,74 @@ def excerpt(text: str, query: str) -> list[Piece]:
 
 def mark_words(text: str, query: str) -> list[Piece]:
     """Return the whole of `text` in pieces, the words of `query` marked."""
-    stems = _list_stems(query)
     pieces, end = [], 0
-    for start, stop in _yield_hits(text, stems):
+    for start, stop in _yield_hits(text, _Wanted.from_query(query)):
         pieces += [Piece(text[end:start], False), Piece(text[start:stop], True)]
         end = stop
     return [piece for piece in (*pieces, Piece(text[end:], False)) if piece.text]
 
 
-def _list_stems(query: str) -> dict[int, set[str]]:
-    """Return the beginnings by which words match, in small letters, by length."""
-    stems: dict[int, set[str]] = {}
-    for word in WORD.findall(query):
-        if len(word) >= MIN_LENGTH and word.lower() not in UNMARKED:
-            length = min(max(MIN_LENGTH, len(word) * 4 // 5), LONGEST_STEM)
-            stems.setdefault(length, set()).add(word[:length].lower())
-    return stems
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What marks the words of a text, all folded.
+
+    `stems` are the beginnings of the query's words, by length. In scripts without blanks, `pairs` are its adjacent
+    letters, and `letters` those without a neighbour.
+    """
+
+    stems: dict[int, set[str]]
+    pairs: set[tuple[str, str]]
+    letters: set[str]
+
+    @classmethod
+    def from_query(cls, query: str) -> _Wanted:
+        words = list(find_words(query))
+        adjacent = [(first, second) for first, second in pairwise(words) if _are_adjacent(first, second)]
+        paired = {word.start for pair in adjacent for word in pair}
+        stems: dict[int, set[str]] = {}
+        for word in words:
+            if not word.is_letter and len(word.text) >= MIN_LENGTH and word.text not in UNMARKED:
+                length = min(max(MIN_LENGTH, len(word.text) * 4 // 5), LONGEST_STEM)
+                stems.setdefault(length, set()).add(word.text[:length])
+        return cls(
+            stems,
+            {(first.text, second.text) for first, second in adjacent},
+            {word.text for word in words if word.is_letter and word.start not in paired},
+        )
 
 
-def _yield_hits(text: str, stems: dict[int, set[str]]) -> Iterator[tuple[int, int]]:
-    """Yield start and end of the words that begin with a stem.
+def _are_adjacent(first: Word, second: Word) -> bool:
+    return first.is_letter and second.is_letter and first.end == second.start
+
+
+def _yield_hits(text: str, wanted: _Wanted) -> Iterator[tuple[int, int]]:
+    """Yield start and end of the marked words, adjacent ones as one.
 
     A word is looked up once for each length of a stem, so a long query costs no more than a short one.
     """
-    for word in WORD.finditer(text) if stems else ():
-        lowered = word[0][:LONGEST_STEM].lower()
-        if any(lowered[:length] in starts for length, starts in stems.items()):
-            yield word.span()
+    last, start, end = None, 0, 0
+    for word in find_words(text) if wanted.stems or wanted.pairs or wanted.letters else ():
+        first = _find_start(word, last, wanted)
+        if first is not None and end and first <= end:
+            end = word.end
+        elif first is not None:
+            if end:
+                yield start, end
+            start, end = first, word.end
+        last = word
+    if end:
+        yield start, end
+
+
+def _find_start(word: Word, last: Word | None, wanted: _Wanted) -> int | None:
+    """Return where what marks `word` begins, in it or in the letter before it; None if nothing does."""
+    if word.is_letter:
+        if last is not None and (last.text, word.text) in wanted.pairs and _are_adjacent(last, word):
+            return last.start
+        return word.start if word.text in wanted.letters else None
+    beginning = word.text[:LONGEST_STEM]
+    found = any(beginning[:length] in starts for length, starts in wanted.stems.items())
+    return word.start if found else None
 
 
 def text(words: str) -> str:

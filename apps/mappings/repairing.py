@@ -3,7 +3,8 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, Literal
+from unicodedata import normalize
 
 from django.db import transaction
 from django.db.models import Q, QuerySet, Value
@@ -136,15 +137,17 @@ class RepairError(ConflictError):
 def find_candidates(documents: QuerySet[Document], doc_ref: Any, *, term: str = "") -> list[Document]:
     """Return up to MOST_CANDIDATES live documents with `term` in a name, or without it those that `doc_ref` may mean.
 
-    A document fits if it matches any value of the reference, whole or by its last part: `lib/pears.md` may mean the
-    file pears.md or the document pears. So the candidates of an ambiguous reference include its matches.
+    A document fits if it matches any value of the reference, whole or by its last part, composed or decomposed:
+    `lib/pears.md` may mean the file pears.md or the document pears. So the candidates of an ambiguous reference include
+    its matches.
     """
     live_documents = documents.filter(removed_at=None).defer("text").order_by("external_id")
     if term:
         fields = ("external_id", "title", "file_name", "uri")
         matches = [Q(**{f"{field}__icontains": term}) for field in fields]
         return list(live_documents.filter(matches[0] | matches[1] | matches[2] | matches[3])[:MOST_CANDIDATES])
-    values = [value for value in doc_ref.values() if isinstance(value, str)] if isinstance(doc_ref, dict) else []
+    written = [value for value in doc_ref.values() if isinstance(value, str)] if isinstance(doc_ref, dict) else []
+    values = [form for value in written for form in dict.fromkeys([value, *(normalize(name, value) for name in FORMS)])]
     paths = [PurePosixPath(value) for value in values]
     names = {*values, *(path.name for path in paths), *(path.stem for path in paths)} - {""}
     hashes = [value.lower() for value in values]
@@ -195,6 +198,7 @@ def _require_current(mapping: Mapping, judgment: Judgment) -> None:
 
 
 MOST_CANDIDATES = 10
+FORMS: tuple[Literal["NFC", "NFD"], ...] = ("NFC", "NFD")  # macOS decomposes names of files
 CANDIDATE_FIELDS = ("uuid", "external_id", "uri", "file_name", "title")
 
 

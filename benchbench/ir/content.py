@@ -1,19 +1,15 @@
 """Content measures: evidence and expected answers in the retrieved text, without judgments.
 
-They compare words: runs of letters, digits and underscores, lower-cased; punctuation and word forms make no further
-difference. None stands for nothing to compare with, and is left out of a mean; retrieved text that is empty scores 0.
+They compare words, as `benchbench.texts.words` divides a text in any script; punctuation, case and Unicode forms make
+no difference, other forms of a word do. None stands for nothing to compare with, and is left out of a mean; retrieved
+text that is empty scores 0.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
-WORD = re.compile(r"\w+")
-
-
-def split_words(text: str) -> list[str]:
-    return WORD.findall(text.lower())
+from benchbench.texts.words import split_words
 
 
 def evidence_recall(evidence: Sequence[str], texts: Sequence[str]) -> float | None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from benchbench.ir.demand import compute_deviation, scale_weights, weigh
 from benchbench.ir.measures import Values
+from benchbench.texts.words import count_words
 
 MINIMUM = 10
 ALPHA = 0.05
@@ -201,7 +202,7 @@ def _natural(label: str) -> tuple[bool, float, str]:
 
 def _name_bands(texts: Sequence[str]) -> list[str]:
     """Return for each text the range of lengths, in words, of its third of the set."""
-    lengths = [len(text.split()) for text in texts]
+    lengths = [count_words(text) for text in texts]
     ordered, n = sorted(lengths), len(lengths)
     ends = sorted({ordered[max(math.ceil(n * third / 3) - 1, 0)] for third in (1, 2, 3)}) if n else []
     starts = [min(length for length in ordered if length > end) for end in ends[:-1]]

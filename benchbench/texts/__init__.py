@@ -1,1 +1,1 @@
-"""Texts of others: made fit to be stored, and searched for secrets."""
+"""Texts of others: made fit to be stored, searched for secrets, and divided into words."""

@@ -1,5 +1,6 @@
 """Queries and judgments on the pages of a dataset: added, changed, removed, repaired where a document is missing."""
 
+import unicodedata
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from apps.datasets.editing.drafts import find_draft, freeze
 from apps.datasets.models import Dataset, Judgment, Query
 from apps.mappings.creating import create_mapping
 from apps.mappings.models import Mapping, Resolution
+from apps.mappings.repairing import find_candidates
 from apps.mappings.resolving import resolve
 from benchbench.site.panels import change_url
 from tests.admin.conftest import MakeStaff
@@ -145,6 +147,14 @@ def offered(client: Client, page: str, **asked: str) -> list[str]:
 
 def document_of(mapping: Mapping, name: str) -> int:
     return mapping.collection.documents.get(external_id=name).pk
+
+
+@pytest.mark.django_db
+def test_a_decomposed_file_name_is_a_candidate() -> None:
+    collection = make_collection("library", [{"external_id": "a", "file_name": "Übersicht.md"}])
+    for form in ("NFC", "NFD"):
+        reference = {"uri": unicodedata.normalize(form, "file:///docs/Übersicht.md")}
+        assert [one.external_id for one in find_candidates(collection.documents.all(), reference)] == ["a"]
 
 
 def test_mapping_page_links_to_candidates_for_unresolved_judgments(client_of_ada: Client, mapping: Mapping) -> None:

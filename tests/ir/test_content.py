@@ -1,4 +1,5 @@
 import random
+import unicodedata
 from functools import cache
 
 import pytest
@@ -8,7 +9,6 @@ from benchbench.ir.content import (
     evidence_recall,
     longest_common_subsequence,
     rouge_l,
-    split_words,
 )
 from benchbench.ir.sections import (
     NOT_FOUND,
@@ -21,9 +21,49 @@ from benchbench.ir.sections import (
     section_share,
 )
 
+PASSAGES = {  # a passage, and a text in which it stands
+    "Chinese": ("中国的首都", "北京是中国的首都，人口很多。"),
+    "Japanese": ("図書館は八時まで", "この図書館は八時まで開いています。"),
+    "half width": ("データベース", "これはﾃﾞｰﾀﾍﾞｰｽです"),
+    "Korean": ("대한민국의 수도", "서울은 대한민국의 수도이다."),
+    "Thai": ("เมืองหลวงของประเทศไทย", "กรุงเทพเป็นเมืองหลวงของประเทศไทย"),
+    "Lao": ("ນະຄອນຫຼວງ", "ວຽງຈັນເປັນນະຄອນຫຼວງຂອງລາວ"),
+    "Khmer": ("រាជធានី", "ភ្នំពេញជារាជធានីនៃកម្ពុជា"),
+    "Burmese": ("မြို့တော်", "နေပြည်တော်သည်မြို့တော်ဖြစ်သည်"),
+    "Hindi": ("भारत की राजधानी", "नई दिल्ली भारत की राजधानी है।"),
+    "Tamil": ("தமிழ்நாட்டின் தலைநகரம்", "சென்னை தமிழ்நாட்டின் தலைநகரம்."),
+    "Arabic, without its points": ("الكتاب الجديد", "هَذَا الْكِتَابُ الْجَدِيدُ مفيد"),
+    "Hebrew, with its points": ("שָׁלוֹם עוֹלָם", "הוא אמר: שלום עולם!"),
+    "Russian": ("СТОЛИЦА РОССИИ", "Москва — столица России."),
+    "Greek, with a final sigma": ("ΟΔΟΣ", "η οδός, η οδος"),
+    "German": ("STRASSE", "die Straße ist lang"),
+    "Turkish": ("İSTANBUL", "istanbul büyük bir şehir"),
+    "Vietnamese, decomposed": (unicodedata.normalize("NFD", "thủ đô Hà Nội"), "Thủ đô Hà Nội của Việt Nam"),
+    "full width": ("ＡＢＣ １２３", "code abc 123, new"),
+    "a soft hyphen": ("Bibliothek offen", "die Biblio\u00adthek offen bis acht"),
+    "a joiner": ("می‌خواهم", "من میخواهم بروم"),
+    "a ligature": ("fine offices", "ﬁne oﬃces"),
+    "an accent": ("cafe\u0301 noir", "un Café noir."),
+}
 
-def test_words_are_lowercase_letters_digits_and_underscores():
-    assert split_words("Émile's  max_k: 42 文書!") == ["émile", "s", "max_k", "42", "文書"]
+
+@pytest.mark.parametrize("name", PASSAGES)
+@pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])
+def test_a_passage_in_any_script_is_found(name, form):
+    passage, text = PASSAGES[name]
+    for changed in (passage, unicodedata.normalize(form, passage), passage.upper(), passage.casefold()):
+        for texts in ([text], ["", unicodedata.normalize(form, text)], [text.replace(" ", "\n ")]):
+            assert evidence_recall([changed], texts) == 1
+            assert answer_token_overlap(changed, texts) == 1
+            assert rouge_l(changed, texts) > 0
+    assert rouge_l(text, [unicodedata.normalize(form, text)]) == 1
+
+
+def test_what_does_not_stand_in_a_text_is_not_found():
+    assert evidence_recall(["最大的国家", "最大的城市"], ["上海是最大的城市。"]) == 0.5
+    assert evidence_recall(["城市最大"], ["上海是最大的城市。"]) == 0
+    assert evidence_recall(["cafe"], ["un café"]) == 0  # another word
+    assert answer_token_overlap("最小", ["最大"]) == 0.5
 
 
 class TestEvidence:

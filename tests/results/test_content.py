@@ -209,3 +209,21 @@ def test_a_chunk_belongs_to_the_section_it_overlaps_most():
     assert find_section(10, 30, spans) == "first", "of spans that overlap alike, the shortest"
     assert find_section(200, 300, spans) is None
     assert find_section(0, 10, []) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "question", "evidence"),
+    [
+        ("北京是中国的首都，人口很多。 pear", "pear", "中国的首都"),
+        ("The Library is open until eight in the evening, pear", "pear", "open until EIGHT in the evening"),
+        ("गाँव का पुस्तकालय शाम आठ बजे तक खुला है। pear", "pear", "शाम आठ बजे"),
+        ("La bibliothe\u0300que est ouverte, pear", "pear", "bibliothèque est ouverte"),
+    ],
+)
+def test_evidence_in_any_script_counts_in_full(transactional_db, text, question, evidence):
+    judged = [JudgmentRecord({"document_id": "a"}, 1)]
+    record = QueryRecord("q", question, judged, evidence=[evidence], expected_answer=evidence)
+    mapping = import_all([DocumentRecord(external_id="a", title="", text=text)], [record], name="whole")
+    run_benchmark(mapping, name="b", matrix={"search_modes": ["sparse"], "k_values_for_metrics": [1], "primary_k": 1})
+    (found,) = load_content(Evaluation.objects.get()).queries
+    assert (found.evidence_recall, found.answer_token_overlap) == (1, 1)

@@ -1,6 +1,7 @@
 """The pages of results: what stands on them, what they mark in texts, and where they lead."""
 
 import re
+import unicodedata
 from collections.abc import Callable
 from typing import Any
 
@@ -261,6 +262,32 @@ def hits(text: str, query: str) -> list[str]:
 )
 def test_it_marks_the_words_of_the_query(text, query, expected):
     assert hits(text, query) == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "expected"),
+    [
+        ("最大的城市", "上海是最大的城市。", ["最大的城市"]),
+        ("大学图书馆", "图书和大学", ["图书", "大学"]),  # two letters that are adjacent in the query
+        ("図書館 ABC", "ＡＢＣ図書館", ["ＡＢＣ図書館"]),
+        ("水", "喝水，水果", ["水", "水"]),
+        ("भाषा", "हिन्दी भाषाएँ", ["भाषाएँ"]),
+        ("cafe\u0301", "le Café noir", ["Café"]),
+        ("café", "le cafe\u0301 noir", ["cafe\u0301"]),
+        ("Bibliothek", "die Biblio\u00adtheken", ["Biblio\u00adtheken"]),
+        ("STRASSE", "lange Straßen", ["Straßen"]),
+        ("한국", unicodedata.normalize("NFD", "한국어"), [unicodedata.normalize("NFD", "한국")]),
+    ],
+)
+def test_words_of_any_script_and_form_are_marked(query, text, expected):
+    assert hits(text, query) == expected
+    assert "".join(piece.text for piece in mark_words(text, query)) == text
+
+
+def test_an_excerpt_without_blanks_shows_its_hit():
+    pieces = excerpt("字" * 2000 + "图书馆" + "字" * 2000, "图书馆")
+    assert [piece.text for piece in pieces if piece.hit] == ["图书馆"]
+    assert sum(len(piece.text) for piece in pieces) <= EXCERPT + 4
 
 
 def test_an_excerpt_begins_shortly_before_the_first_hit():

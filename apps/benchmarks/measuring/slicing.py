@@ -63,7 +63,7 @@ def load_slicings(measured: Sequence[tuple[Benchmark, Evaluation]]) -> list[Slic
 
 
 def _build_key(benchmark: Benchmark, evaluation: Evaluation) -> str:
-    return f"slicing:2:{evaluation.dataset_version_id}:{evaluation.truth_hash}:{benchmark.unresolved}"
+    return f"slicing:3:{evaluation.dataset_version_id}:{evaluation.truth_hash}:{benchmark.unresolved}"
 
 
 def _load_cached(benchmark: Benchmark, evaluation: Evaluation) -> Slicing | None:

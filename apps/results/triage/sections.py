@@ -245,7 +245,7 @@ def load_content(evaluation: Evaluation, *, k: int | None = None) -> Content:
     evidence that is not text.
     """
     k = k or evaluation.run.benchmark.primary_k
-    return get_cached(f"content:{k}", evaluation, partial(_compute_content, evaluation, k))
+    return get_cached(f"content:2:{k}", evaluation, partial(_compute_content, evaluation, k))
 
 
 def has_content(evaluation: Evaluation) -> bool:
