@@ -42,7 +42,7 @@ def excerpt(text: str, query: str) -> list[Piece]:
     about EXCERPT characters, with an ellipsis for omitted text. It is plain text: the template escapes it.
     """
     flat = " ".join(text.split())
-    first, _ = next(_yield_hits(flat, _Wanted.from_query(query)), (0, 0))
+    first, _ = next(_yield_hits(flat, _Markers.from_query(query)), (0, 0))
     start = max(0, first - BEFORE)
     if start:
         start = flat.rfind(" ", max(0, start - BEFORE), start) + 1 or start
@@ -56,15 +56,15 @@ def excerpt(text: str, query: str) -> list[Piece]:
 def mark_words(text: str, query: str) -> list[Piece]:
     """Return the whole of `text` in pieces, the words of `query` marked."""
     pieces, end = [], 0
-    for start, stop in _yield_hits(text, _Wanted.from_query(query)):
+    for start, stop in _yield_hits(text, _Markers.from_query(query)):
         pieces += [Piece(text[end:start], False), Piece(text[start:stop], True)]
         end = stop
     return [piece for piece in (*pieces, Piece(text[end:], False)) if piece.text]
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
-    """What marks the words of a text, all folded.
+class _Markers:
+    """The marked words of a query, folded.
 
     `stems` are the beginnings of the query's words, by length. In scripts without blanks, `pairs` are its adjacent
     letters, and `letters` those without a neighbour.
@@ -75,7 +75,7 @@ class _Wanted:
     letters: set[str]
 
     @classmethod
-    def from_query(cls, query: str) -> _Wanted:
+    def from_query(cls, query: str) -> _Markers:
         words = list(find_words(query))
         adjacent = [(first, second) for first, second in pairwise(words) if _are_adjacent(first, second)]
         paired = {word.start for pair in adjacent for word in pair}
@@ -95,14 +95,14 @@ def _are_adjacent(first: Word, second: Word) -> bool:
     return first.is_letter and second.is_letter and first.end == second.start
 
 
-def _yield_hits(text: str, wanted: _Wanted) -> Iterator[tuple[int, int]]:
+def _yield_hits(text: str, markers: _Markers) -> Iterator[tuple[int, int]]:
     """Yield start and end of the marked words, adjacent ones as one.
 
     A word is looked up once for each length of a stem, so a long query costs no more than a short one.
     """
     last, start, end = None, 0, 0
-    for word in find_words(text) if wanted.stems or wanted.pairs or wanted.letters else ():
-        first = _find_start(word, last, wanted)
+    for word in find_words(text) if markers.stems or markers.pairs or markers.letters else ():
+        first = _find_start(word, last, markers)
         if first is not None and end and first <= end:
             end = word.end
         elif first is not None:
@@ -114,15 +114,15 @@ def _yield_hits(text: str, wanted: _Wanted) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-def _find_start(word: Word, last: Word | None, wanted: _Wanted) -> int | None:
+def _find_start(word: Word, last: Word | None, markers: _Markers) -> int | None:
     """Return where what marks `word` begins, in it or in the letter before it; None if nothing does."""
     if word.is_letter:
-        if last is not None and (last.text, word.text) in wanted.pairs and _are_adjacent(last, word):
+        if last is not None and (last.text, word.text) in markers.pairs and _are_adjacent(last, word):
             return last.start
-        return word.start if word.text in wanted.letters else None
+        return word.start if word.text in markers.letters else None
     beginning = word.text[:LONGEST_STEM]
-    found = any(beginning[:length] in starts for length, starts in wanted.stems.items())
-    return word.start if found else None
+    matches = any(beginning[:length] in starts for length, starts in markers.stems.items())
+    return word.start if matches else None
 
 
 def text(words: str) -> str:

@@ -1,4 +1,4 @@
-"""Words of texts in any script, and what is alike whatever its case, width or Unicode form."""
+"""Words of texts in any script, in any case, width or Unicode form."""
 
 import sys
 import unicodedata
@@ -31,7 +31,7 @@ def test_a_text_is_divided_into_words(text, words):
     assert split_words(text) == words
 
 
-def test_words_of_ascii_are_runs_of_letters_digits_and_underscores():
+def test_words_of_ascii_are_those_of_the_pattern():
     text = "".join(map(chr, range(128))) * 2
     assert split_words(text) == [match[0] for match in WORD.finditer(fold(text))]
 

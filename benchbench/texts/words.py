@@ -1,4 +1,4 @@
-"""Words of a text in any script, and texts alike whatever their case, width or Unicode form."""
+"""Words of a text in any script, and their comparison in any case, width or Unicode form."""
 
 import re
 import unicodedata
