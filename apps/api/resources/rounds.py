@@ -113,7 +113,7 @@ class RoundAnswer(ModelAnswer):
         ]
 
     def get_run_ids(self, row: Any) -> list[str]:
-        return [str(run.run_id) for run in row.round_runs.all()]
+        return [str(run.run_id) for run in sorted(row.round_runs.all(), key=lambda run: run.pk)]
 
     def get_judges(self, row: Any) -> list[str]:
         return sorted(judge.username for judge in row.judges.all())
