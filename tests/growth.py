@@ -8,7 +8,9 @@ is MEASURABLE: an input that stays below that up to the reader's limit harms nob
 import contextlib
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
+from apps.engines.asking import pause_collection
 from benchbench.errors import BenchbenchError
 
 MOST_SECONDS = 1.0
@@ -16,6 +18,7 @@ MOST_GROWTH = 2.5  # from n to 2n; linear is 2, sorting a little more, quadratic
 MEASURABLE = 0.1  # seconds; a first use of more memory can multiply less
 TRIES = 4
 SMALLEST = 64
+T = TypeVar("T")
 
 
 def find_growth_fault(feed: Callable[[str], object], make: Callable[[int], str], limit: int) -> str:
@@ -26,7 +29,7 @@ def find_growth_fault(feed: Callable[[str], object], make: Callable[[int], str],
     """
     size, seconds = min(SMALLEST, limit), [0.0, 0.0]
     while True:
-        seconds.append(_measure(feed, make(size), 1))
+        seconds.append(measure_seconds(feed, make(size), 1))
         if seconds[-1] > MEASURABLE and (fault := _find_fault(feed, make, size, seconds[-3:])):
             return fault
         if size == limit:
@@ -36,23 +39,28 @@ def find_growth_fault(feed: Callable[[str], object], make: Callable[[int], str],
 
 def _find_fault(feed: Callable[[str], object], make: Callable[[int], str], size: int, seconds: list[float]) -> str:
     """Return the fault at one size, given seconds for it and for the two before, which are measured again in doubt."""
-    if seconds[2] > MOST_SECONDS and (least := _measure(feed, make(size), TRIES)) > MOST_SECONDS:
+    if seconds[2] > MOST_SECONDS and (least := measure_seconds(feed, make(size), TRIES)) > MOST_SECONDS:
         return f"{size:,} characters take {least:.2f} s"
     if seconds[2] > seconds[0] * MOST_GROWTH**2:
-        shorter, longer = (_measure(feed, make(each), TRIES) for each in (size // 4, size))
+        shorter, longer = (measure_seconds(feed, make(each), TRIES) for each in (size // 4, size))
         if longer > MEASURABLE and longer > shorter * MOST_GROWTH**2:
             return f"{size // 4:,} characters take {shorter:.4f} s, {size:,} take {longer:.3f} s"
     return ""
 
 
-def _measure(feed: Callable[[str], object], text: str, tries: int) -> float:
-    """Return the seconds of this thread that feeding the text takes: the least of some tries."""
+def measure_seconds(feed: Callable[[T], object], value: T, tries: int = TRIES) -> float:
+    """Return the seconds of this thread that feeding a value takes: the least of some tries.
+
+    Without collecting garbage, which takes the longer the more objects earlier tests left.
+    """
     seconds = []
     for _ in range(tries):
-        begun = time.thread_time()
-        with contextlib.suppress(BenchbenchError):
-            feed(text)
-        seconds.append(time.thread_time() - begun)
+        with pause_collection(), contextlib.suppress(BenchbenchError):
+            begun = time.thread_time()
+            try:
+                feed(value)
+            finally:
+                seconds.append(time.thread_time() - begun)
         if seconds[-1] > 2 * MOST_SECONDS:
             break
     return min(seconds)

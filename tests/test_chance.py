@@ -23,6 +23,8 @@ CLOCKED = {
     "faults/test_load.py: test_concurrent_users_are_neither_refused_nor_delayed": "Its limit is that of a fault.",
     "browser/test_new_evaluation.py: test_new_user_reaches_a_verdict_on_adi": "Five minutes, of which it takes one.",
     "engines/test_asking.py: test_an_engine_that_was_down_resumes": "A least time, not a most.",
+    "engines/test_asking.py: test_engine_is_asked_when_it_wants_to_be": "A least time, not a most.",
+    "engines/test_asking.py: test_engine_never_makes_us_wait_beyond_its_patience": "Thirty seconds; it takes two.",
     "engines/test_pacing.py: test_two_workers_send_no_faster_than_the_rate": "Least times.",
     "engines/test_pacing.py: test_each_request_is_due_one_interval_later": "Bounds by clocks read before and after.",
     "engines/test_pacing.py: test_slots_of_a_killed_worker_come_back": "A least time.",

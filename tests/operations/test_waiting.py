@@ -116,7 +116,7 @@ def test_queued_operation_names_the_isolated_work(held, begun, work, monkeypatch
     try:
         assert describe_wait(other) is None
         work(timed)
-        assert begun.wait(30)
+        assert begun.wait(HANG_SECONDS)
         expected = rf"Waits for the host {HOST}: the isolated {timed} has run alone on it since {MOMENT}\."
         assert re.fullmatch(expected, describe_wait(other) or "")
         held.set()

@@ -153,7 +153,7 @@ def test_a_query_lists_its_judgments_and_takes_others(admin_client, ranking):
     named = urlencode({"key": "uri", "reference": " lib:9 ", "without_document": "on"})
     response = admin_client.post(f"{url}?{named}", {"grade": "3", "note": "New."}, follow=True)
     assert response.redirect_chain == [(change_url(query), 302)]
-    assert query.judgments.get(until=None, since=2).doc_ref == {"uri": "lib:9"}
+    assert query.judgments.get(until=None, since=2).doc_ref == {"uri": " lib:9 "}, "to the letter"
     page = text_of(response)
     assert "Draft of version 2 of questions, with 2 changes: 1 judgment added, 1 judgment removed." in page
     assert "removed in the draft" in page
