@@ -5,8 +5,9 @@ from typing import Any, cast
 
 from django.contrib import messages
 from django.contrib.admin.options import IncorrectLookupParameters
+from django.contrib.admin.utils import unquote
 from django.core.exceptions import BadRequest, SuspiciousOperation, ValidationError
-from django.db import DataError, ProgrammingError, connection
+from django.db import DataError, ProgrammingError, transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.text import smart_split
@@ -52,6 +53,16 @@ class StrictAdmin(ModelAdmin):
             self.message_user(request, sentence, messages.WARNING)
         return listing
 
+    def changeform_view(self, request: HttpRequest, object_id: str | None = None, *args: Any, **kwargs: Any) -> Any:
+        """Answer with the form of a row. The row is locked while a form is stored, so that forms merge one by one."""
+        if request.method != "POST" or object_id is None:
+            return super().changeform_view(request, object_id, *args, **kwargs)
+        with transaction.atomic():
+            with suppress(ValidationError, ValueError):  # an invalid id, which is not found
+                rows = self.model._base_manager.select_for_update(of=("self",), no_key=True)
+                rows.filter(pk=unquote(object_id)).values_list("pk").first()
+            return super().changeform_view(request, object_id, *args, **kwargs)
+
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         """Return the form; that of an existing row merges what several users change at once."""
         form = super().get_form(request, obj, change=change, **kwargs)
@@ -62,14 +73,7 @@ class StrictAdmin(ModelAdmin):
         return super().get_search_results(request, queryset, " ".join(list(smart_split(search_term))[:SEARCH_WORDS]))
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
-        """Return a row or None. If the address names an empty field, on which Django fails, look it up by its key.
-
-        In the transaction of a form that changes it, the row stays locked, so that forms are merged one by one.
-        """
-        if request.method == "POST" and connection.in_atomic_block and not from_field:
-            with suppress(ValidationError, ValueError):
-                rows = self.model._base_manager.select_for_update(of=("self",), no_key=True)
-                rows.filter(pk=object_id).values_list("pk").first()
+        """Return a row or None. If the address names an empty field, on which Django fails, look it up by its key."""
         return super().get_object(request, object_id, from_field or None)
 
     def response_action(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:

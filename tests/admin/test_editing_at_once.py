@@ -5,13 +5,15 @@ from typing import Any
 import pytest
 from django.contrib import admin
 from django.contrib.auth.models import Group, User
+from django.db import transaction
 from django.test import Client, RequestFactory
 
-from apps.datasets.models import Query
+from apps.datasets.models import Dataset, Query
 from benchbench.site.merging import MergingForm
 from benchbench.site.panels import change_url
 from tests.admin.form_parser import open_form
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping, make_schedule
+from tests.sessions import elsewhere, until_waited_for
 
 STALE = "after you opened the page"
 
@@ -158,3 +160,20 @@ def test_every_form_of_a_row_merges(admin_user):
         row = next((row for row in rows if isinstance(row, model)), model())
         if model_admin.has_change_permission(request, row) and hasattr(model_admin, "get_form"):
             assert issubclass(model_admin.get_form(request, row, change=True), MergingForm), model
+
+
+@pytest.mark.django_db(transaction=True)
+def test_forms_sent_at_one_moment_are_merged_one_by_one(admin_user):
+    """The second waits for the row until the first has stored its change, and then knows it."""
+    dataset = make_dataset()
+    address, client = change_url(dataset), Client()
+    client.force_login(admin_user)
+    shown = open_form(client, address)
+    with transaction.atomic():
+        Dataset.objects.select_for_update(no_key=True).get(pk=dataset.pk)
+        second = elsewhere(lambda: client.post(address, changed(shown, "description", "second")))
+        until_waited_for(second)
+        Dataset.objects.filter(pk=dataset.pk).update(description="first")
+    assert STALE in second.result(60).content.decode()
+    dataset.refresh_from_db()
+    assert dataset.description == "first"
