@@ -163,7 +163,7 @@ def test_every_form_of_a_row_merges(admin_user):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_forms_sent_at_one_moment_are_merged_one_by_one(admin_user):
+def test_forms_sent_together_are_merged_in_turn(admin_user):
     """The second waits for the row until the first has stored its change, and then knows it."""
     dataset = make_dataset()
     address, client = change_url(dataset), Client()
