@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import html
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from benchbench.texts.words import Word, find_words
 
@@ -158,3 +159,12 @@ def decode_entities(text: str) -> str:
 def shorten_references(text: str) -> str:
     """Return text whose numeric entities Python can convert: from 4,300 digits on it refuses to. They mean the same."""
     return LONG_REFERENCE.sub(r"&#\1", text)
+
+
+# The first versions of Python whose parser of HTML takes time linear in unclosed comments and tags (CVE-2025-6069).
+MENDED_HTML = {(3, 11): 14, (3, 12): 12, (3, 13): 6}
+
+
+def html_is_slow(version: tuple[Any, ...] = sys.version_info) -> bool:
+    """Return whether this Python's parser of HTML takes time quadratic in hostile text."""
+    return version[2] < MENDED_HTML.get((version[0], version[1]), 0)

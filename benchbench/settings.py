@@ -226,6 +226,7 @@ BENCHMARK_DATASET_MAX_JUDGMENTS_PER_QUERY = env_int("BENCHMARK_DATASET_MAX_JUDGM
 # The most bytes an uploaded dataset may unpack to, and its most lines (not JSON). JSON takes twelve times its bytes.
 BENCHMARK_DATASET_MAX_UNPACKED_BYTES = env_int("BENCHMARK_DATASET_MAX_UNPACKED_BYTES", 40 * 2**20)
 BENCHMARK_DATASET_MAX_ROWS = env_int("BENCHMARK_DATASET_MAX_ROWS", 500_000)
+BENCHBENCH_READING_SECONDS = env_int("BENCHBENCH_READING_SECONDS", 60)
 # The largest corpus or zip that may be uploaded, and the most bytes it may unpack to; commands have no limit.
 BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES = env_int("BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES", 200 * 2**20)
 # The most chunks and summaries of an index; indexes of whole documents have no limit.

@@ -1,7 +1,9 @@
 """Uploads of documents: a corpus file, or a zip of what a folder may hold."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from itertools import chain
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -14,8 +16,11 @@ from apps.collections.records import DocumentRecord
 from apps.collections.sources import SourceError, open_source
 from benchbench.files.archives import require_unpacked_size, unpacked
 from benchbench.site.pages import stored
+from benchbench.site.reading import cut_batches, yield_read
 
 ENDINGS = (".jsonl", ".jsonl.gz", ".zip")
+CHARACTERS = 2**20  # of documents that a reading process sends at once
+REMEDY = "Cut it into several, or import it with manage.py import_collection."
 
 
 @transaction.atomic
@@ -54,13 +59,23 @@ def ensure_uploaded_collection(upload: UploadedFile, *, name: str, owner: Any = 
 
 @contextmanager
 def _opened(upload: UploadedFile, uri_prefix: str) -> Iterator[Iterator[DocumentRecord]]:
-    max_bytes = settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES
     with stored(upload) as path:
         if not path.name.endswith(ENDINGS):
             raise SourceError(f"{path.name} is not a corpus: its name must end in {', '.join(ENDINGS)}.", field="file")
-        if path.suffix == ".zip":
-            with unpacked(path, max_bytes=max_bytes) as folder:
-                yield open_source(folder, uri_prefix=uri_prefix).documents
-        else:
-            require_unpacked_size(path, max_bytes=max_bytes)
-            yield open_source(path, uri_prefix=uri_prefix).documents
+        with closing(yield_read(yield_documents, path, remedy=REMEDY, uri_prefix=uri_prefix)) as batches:
+            yield chain.from_iterable(batches)
+
+
+def yield_documents(path: Path, *, uri_prefix: str) -> Iterator[list[DocumentRecord]]:
+    """Yield the documents of an uploaded file in batches."""
+    max_bytes = settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES
+    if path.suffix == ".zip":
+        with unpacked(path, max_bytes=max_bytes) as folder:
+            yield from _cut(open_source(folder, uri_prefix=uri_prefix).documents)
+    else:
+        require_unpacked_size(path, max_bytes=max_bytes)
+        yield from _cut(open_source(path, uri_prefix=uri_prefix).documents)
+
+
+def _cut(documents: Iterator[DocumentRecord]) -> Iterator[list[DocumentRecord]]:
+    return cut_batches(documents, max_weight=CHARACTERS, weigh=lambda document: 1000 + len(document.text))

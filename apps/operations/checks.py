@@ -1,5 +1,6 @@
 """System checks: the services and settings that the site needs."""
 
+import platform
 import re
 import sys
 from typing import Any
@@ -13,6 +14,7 @@ from django.db.utils import DatabaseError
 from redis.exceptions import RedisError
 
 from benchbench.database.tables import count_unapplied, describe_missing
+from benchbench.markup import MENDED_HTML, html_is_slow
 
 EXTENSION = "vector"
 SOUND = [0, 8, 4]  # the first version of pgvector with these two faults mended
@@ -79,3 +81,17 @@ def check_redis(**kwargs: Any) -> list[CheckMessage]:
         hint = "Start Redis, or correct REDIS_URL. If it is unset, BenchBench starts its own."
         return [Error(f"Redis does not answer: {error}", hint=hint, id="benchbench.E003")]
     return []
+
+
+@register
+def check_python(**kwargs: Any) -> list[CheckMessage]:
+    """Warn of a Python that a page of HTML in a collection can occupy until the limit of its reading."""
+    if not (is_checked_command() and html_is_slow()):
+        return []
+    mended = [f"{major}.{minor}.{patch}" for (major, minor), patch in MENDED_HTML.items()]
+    hint = f"Install Python {', '.join(mended[:-1])} or {mended[-1]}, or a later one, and make the environment again."
+    problem = (
+        f"The parser of HTML in Python {platform.python_version()} takes hours for some small files (CVE-2025-6069); "
+        "their reading is ended after BENCHBENCH_READING_SECONDS."
+    )
+    return [Warning(problem, hint=hint, id="benchbench.W006")]

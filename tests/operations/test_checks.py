@@ -13,6 +13,7 @@ from django.db.utils import OperationalError
 from benchbench import cli
 from benchbench.database import tables
 from benchbench.database.tables import describe_missing, explain_unusable
+from benchbench.markup import html_is_slow
 
 pytestmark = pytest.mark.thorough
 
@@ -25,7 +26,28 @@ def check(environment: dict[str, str]) -> str:
 
 
 def test_check_finds_no_issues_in_a_working_setup(process_environment):
-    assert "no issues" in check(process_environment)
+    output = check(process_environment)
+    if html_is_slow():
+        assert "Install Python 3.11.14, 3.12.12 or 3.13.6, or a later one" in output
+        assert "identified 1 issue" in output
+    else:
+        assert "no issues" in output
+
+
+@pytest.mark.parametrize(
+    ("version", "slow"),
+    [
+        ((3, 11, 13), True),
+        ((3, 11, 14), False),
+        ((3, 12, 11), True),
+        ((3, 12, 12), False),
+        ((3, 13, 5), True),
+        ((3, 13, 6), False),
+        ((3, 14, 0), False),
+    ],
+)
+def test_it_knows_which_python_reads_html_slowly(version, slow):
+    assert html_is_slow(version) is slow
 
 
 def test_it_names_all_that_is_not_there(process_environment):

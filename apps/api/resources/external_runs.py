@@ -11,7 +11,7 @@ from apps.api.parsers import RunParser
 from apps.api.resource import post
 from apps.api.resources.datasets import DatasetPart
 from apps.benchmarks.external.importing import LONGEST_LABEL, NewBenchmark, import_runs
-from apps.benchmarks.external.reports import RunReport, stored_run
+from apps.benchmarks.external.reports import RunReport
 from apps.benchmarks.gates.reports import BenchmarkReference
 from apps.benchmarks.measuring.measures import MAX_MEASURES, list_extra_measures
 from apps.benchmarks.models import Benchmark
@@ -20,6 +20,7 @@ from apps.datasets.versions import find_version
 from apps.results.exporters.results_json import RunResult, load_run_result
 from benchbench.files.runs import FORMATS
 from benchbench.ir.measures.spelling import MAX_CUTOFF, MAX_NAME_LENGTH
+from benchbench.site.pages import stored
 
 
 class RunUpload(StrictSerializer):
@@ -104,7 +105,7 @@ class ExternalRuns(DatasetPart):
         if "benchmark_id" in data:
             rows = Benchmark.objects.filter(mapping__dataset=dataset)
             benchmark = self.find_changeable(rows, data["benchmark_id"])
-        with stored_run(data["file"]) as path, rename_options():
+        with stored(data["file"]) as path, rename_options():
             imported = import_runs(
                 [path],
                 dataset=dataset,
@@ -118,6 +119,7 @@ class ExternalRuns(DatasetPart):
                 ),
                 order_by=data.get("order_by"),
                 format=data.get("format", ""),
+                is_upload=True,
             )
         ((run, report),) = imported.runs
         return {"benchmark": imported.benchmark, "run": load_run_result(run), "report": report}

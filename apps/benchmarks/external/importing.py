@@ -76,6 +76,7 @@ def import_runs(
     new: NewBenchmark = NewBenchmark(),
     format: str = "",
     order_by: OrderBy | None = None,
+    is_upload: bool = False,
 ) -> ImportedRuns:
     """Import each file of `paths` (TREC, Flowbaby, Quepid) as a completed run and measure it; all of them or none.
 
@@ -94,7 +95,9 @@ def import_runs(
         benchmark = _lock_benchmark(benchmark, dataset, version, has_values=bool(new.name or new.measures or new.k))
     imported = []
     for path in paths:
-        run_file, report = read_for(benchmark.dataset_version, path, format=format, order_by=order_by)
+        run_file, report = read_for(
+            benchmark.dataset_version, path, format=format, order_by=order_by, is_upload=is_upload
+        )
         run = _store_run(benchmark, run_file, order_by)
         imported.append((run, report))
         _store_rankings(run, run_file)

@@ -1,13 +1,12 @@
 """Reading files of rankings, and reports on the queries of a dataset version that they answer."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from django.conf import settings
-from django.core.files.uploadedfile import UploadedFile
 
 from apps.collections.stubs import LONGEST_ID
 from apps.datasets.models import DatasetVersion
@@ -16,10 +15,12 @@ from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 from benchbench.files.archives import require_unpacked_size
 from benchbench.files.flowbaby import OrderBy
-from benchbench.files.runs import FORMATS, RunFile, read_run_file
-from benchbench.site.pages import stored
+from benchbench.files.runs import FORMATS, Ranked, RunFile, read_run_file
+from benchbench.site.reading import cut_batches, yield_read
 
 MAX_LISTED = 5
+RESULTS = 20_000  # that a reading process sends at once
+REMEDY = "Leave queries or ranks out, or import it with manage.py import_run."
 
 
 class RunImportError(BenchbenchError):
@@ -101,15 +102,21 @@ class RunReport:
 
 
 def read_for(
-    version: DatasetVersion, path: Path, *, format: str = "", order_by: OrderBy | None = None
+    version: DatasetVersion,
+    path: Path,
+    *,
+    format: str = "",
+    order_by: OrderBy | None = None,
+    is_upload: bool = False,
 ) -> tuple[RunFile, RunReport]:
-    """Read the rankings that a file has for the queries of `version`.
+    """Read the rankings that a file, which may be an upload, has for the queries of `version`.
 
     Raises FileFormatError for an invalid file. Raises RunImportError if it answers none of the queries, or has a
     document id that is not valid.
     """
     keys = set(version.queries.values_list("key", flat=True))
-    run_file = read_run_file(path, keys, format=format, order_by=order_by)
+    read = read_uploaded_run if is_upload else read_run_file
+    run_file = read(path, keys, format=format, order_by=order_by)
     if not run_file.rankings:
         raise RunImportError(
             f"{path.name} answers no query of {version}, only {counted(run_file.unknown_count, 'query')} with other "
@@ -143,12 +150,22 @@ def read_for(
     return run_file, report
 
 
-@contextmanager
-def stored_run(upload: UploadedFile) -> Iterator[Path]:
-    """Store an uploaded file of rankings while the block runs, and yield its path.
+def read_uploaded_run(path: Path, keys: Collection[str], **options: Any) -> RunFile:
+    """Return what `read_run_file` does of an uploaded file. Raises the errors of `yield_read` too.
 
     Raises FileFormatError if it unpacks to more than BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES.
     """
-    with stored(upload) as path:
-        require_unpacked_size(path, max_bytes=settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES)
-        yield path
+    pieces = iter(yield_read(yield_run, path, keys, remedy=REMEDY, **options))
+    run_file = next(pieces)
+    assert isinstance(run_file, RunFile)
+    return replace(run_file, rankings=dict(chain.from_iterable(batch for batch in pieces if isinstance(batch, list))))
+
+
+def yield_run(path: Path, keys: Collection[str], **options: Any) -> Iterator[RunFile | list[tuple[str, Ranked]]]:
+    """Yield an uploaded run without its rankings, then its rankings in batches."""
+    require_unpacked_size(path, max_bytes=settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES)
+    run_file = read_run_file(path, keys, **options)
+    yield replace(run_file, rankings={})
+    yield from cut_batches(
+        run_file.rankings.items(), max_weight=RESULTS, weigh=lambda ranking: len(ranking[1].documents)
+    )

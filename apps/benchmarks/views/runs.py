@@ -13,7 +13,7 @@ from django.views.decorators.http import require_POST
 
 from apps.benchmarks.defining.forms import WEIGHTINGS, ListField
 from apps.benchmarks.external.importing import NewBenchmark, choose_version, import_runs
-from apps.benchmarks.external.reports import read_for, stored_run
+from apps.benchmarks.external.reports import read_for
 from apps.benchmarks.models import Benchmark
 from apps.collections.models import Collection
 from apps.datasets.forms import DETECT
@@ -32,6 +32,7 @@ from benchbench.site.pages import (
     render_choices,
     show_form,
     staff,
+    stored,
 )
 
 ORDERS = (("", "Its scores, where its ranks agree"), ("score", "Its scores"), ("rank", "Its ranks"))
@@ -127,7 +128,7 @@ def import_run(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
         values = form.cleaned_data
         if values["benchmark"] and not may_change(values["benchmark"], request.user):
             raise PermissionDenied
-        with stored_run(form.cleaned_data["file"]) as path:
+        with stored(form.cleaned_data["file"]) as path:
             imported = import_runs(
                 [path],
                 new=NewBenchmark(
@@ -137,6 +138,7 @@ def import_run(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
                 ),
                 **{name: values[name] for name in ("dataset", "version", "benchmark")},
                 **form.get_options(),
+                is_upload=True,
             )
         ((run, report),) = imported.runs
         messages.success(request, f"Imported {report.sentence} It is the run “{run.label}”.")
@@ -169,8 +171,8 @@ def preview_run_file(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespo
             return {}
         values = form.cleaned_data
         version = choose_version(values["dataset"], version=values["version"], benchmark=values["benchmark"])
-        with stored_run(values["file"]) as path:
-            _, report = read_for(version, path, **form.get_options())
+        with stored(values["file"]) as path:
+            _, report = read_for(version, path, **form.get_options(), is_upload=True)
         return {"report": report, "version": version, "format": FORMATS[report.format]}
 
     awaited = () if "file" in request.FILES else ("file", "dataset")

@@ -1,0 +1,5 @@
+"""The site, loaded by the process from which those that read uploads are forked (`benchbench.site.reading`)."""
+
+import django
+
+django.setup()
