@@ -2,48 +2,122 @@
 //
 // An element with data-live names the operation to watch (data-operation) and where its body comes from (data-url).
 // Messages of the WebSocket are hints: on each one the server renders the body anew, so that a lost message costs
-// nothing. While the socket is down the body is fetched every five seconds. The body says in data-active when to stop.
+// nothing. While no message comes, be the socket closed, connecting or silent, the body is fetched every five seconds.
+// The page says "Live" only while the socket answers and the body is what the server sent last. The body says in
+// data-active when to stop.
 
 const REFRESH_MS = 500;
 const POLL_MS = 5000;
+const FIRST_MS = 5000; // from the call until the first message: before, a socket may hang in CONNECTING or be silent
+const SILENT_MS = 5000; // without a message, after which the server is asked whether it is there
+const ANSWER_MS = 5000; // for its answer
+const SLOW_MS = 3000; // a body that is fetched for longer is old
+const LOAD_MS = 10000; // then it is given up
+const TICK_MS = 1000; // of a clock that shows that the machine slept
 const RETRY_MS = [1000, 2000, 4000, 8000, 15000];
 const FORBIDDEN = [1008, 4003]; // the server will not talk to us: polling is all there is
+const WORDS = {
+    connecting: "Connecting; updating every 5 seconds",
+    live: "Live",
+    reconnecting: "Reconnecting; updating every 5 seconds",
+    polling: "Updating every 5 seconds",
+    stale: "Not up to date: the server does not answer; trying every 5 seconds",
+    done: "",
+};
 
 class Live {
     constructor(element) {
         this.element = element;
         this.body = element.querySelector("[data-live-body]");
-        this.state = element.querySelector("[data-live-state]");
         this.failures = 0;
         this.lastRefresh = 0;
         this.running = true;
+        this.stale = false;
+        this.link = "connecting";
+        this.watched = new AbortController();
+        this.watch();
         this.connect();
     }
 
+    // The network or the machine is back, or the reader looks again: what was known until now is doubtful.
+    watch() {
+        const { signal } = this.watched;
+        window.addEventListener("online", () => this.check(), { signal });
+        window.addEventListener("offline", () => this.lost(), { signal });
+        window.addEventListener("pageshow", ({ persisted }) => persisted && this.check(), { signal });
+        document.addEventListener("visibilitychange", () => document.hidden || this.check(), { signal });
+        let last = Date.now();
+        const tick = setInterval(() => {
+            const slept = Date.now() - last > TICK_MS + SILENT_MS;
+            last = Date.now();
+            if (slept) this.check();
+        }, TICK_MS);
+        signal.addEventListener("abort", () => clearInterval(tick));
+        const own = ({ detail }) => detail.elt === this.element && (detail.timeout = LOAD_MS);
+        this.element.addEventListener("htmx:configRequest", own, { signal });
+    }
+
+    check() {
+        this.refresh();
+        if (this.link === "polling") return;
+        this.show(this.link === "live" ? "connecting" : this.link);
+        this.startPolling();
+        if (this.socket?.readyState === WebSocket.OPEN) this.ask();
+        else this.connect();
+    }
+
+    // What comes next, unless a message comes first.
+    after(milliseconds, act) {
+        clearTimeout(this.next);
+        this.next = setTimeout(() => act.call(this), milliseconds);
+    }
+
     connect() {
+        this.leave();
+        this.startPolling();
         const scheme = location.protocol === "https:" ? "wss" : "ws";
         const path = `/ws/operations/${this.element.dataset.operation}/hints`;
-        this.socket = new WebSocket(`${scheme}://${location.host}${path}`);
-        this.socket.addEventListener("open", () => {
-            this.failures = 0;
-            this.stopPolling();
-            this.show("live");
-        });
-        this.socket.addEventListener("message", () => this.hint());
-        this.socket.addEventListener("close", (event) => this.lost(event.code));
+        const socket = new WebSocket(`${scheme}://${location.host}${path}`);
+        this.socket = socket;
+        this.show(this.link);
+        this.after(FIRST_MS, this.lost);
+        socket.addEventListener("message", ({ data }) => socket === this.socket && this.hear(JSON.parse(data).type));
+        socket.addEventListener("close", ({ code }) => socket === this.socket && this.lost(code));
+    }
+
+    // Takes leave of a socket at once: one whose server is gone may say that it is closed minutes later.
+    leave() {
+        const socket = this.socket;
+        this.socket = null;
+        socket?.close();
+    }
+
+    hear(type) {
+        if (type === "error") return; // the server closes next, and says why
+        this.failures = 0;
+        if (!this.stale) this.stopPolling();
+        this.show("live");
+        this.after(SILENT_MS, this.ask);
+        if (type !== "pong") this.hint();
+    }
+
+    ask() {
+        this.socket.send(JSON.stringify({ type: "ping" }));
+        this.after(ANSWER_MS, this.lost);
     }
 
     lost(code) {
-        if (!this.running) return;
-        this.poll ??= setInterval(() => this.refresh(), POLL_MS);
+        if (!this.running || this.link === "polling") return;
+        this.leave();
+        this.startPolling();
         if (FORBIDDEN.includes(code)) {
+            clearTimeout(this.next);
             this.show("polling");
             return;
         }
         this.show("reconnecting");
-        const wait = RETRY_MS[Math.min(this.failures, RETRY_MS.length - 1)];
+        this.after(RETRY_MS[Math.min(this.failures, RETRY_MS.length - 1)], this.connect);
         this.failures += 1;
-        this.retry = setTimeout(() => this.connect(), wait);
     }
 
     // Refresh at once, or as soon as the last refresh is half a second old; hints in between are one.
@@ -63,18 +137,34 @@ class Live {
         }
         this.refreshing = true;
         this.lastRefresh = Date.now();
-        try {
-            const places = this.scrolled();
-            await htmx.ajax("GET", this.element.dataset.url, { target: this.body, swap: "innerHTML" });
-            this.scrollTo(places);
-            if (!this.isActive()) this.stop();
-        } finally {
-            this.refreshing = false;
-        }
-        if (this.again && this.running) {
-            this.again = false;
-            this.hint();
-        }
+        const places = this.scrolled();
+        const fresh = await this.load();
+        this.refreshing = false;
+        if (!this.running) return;
+        this.mark(!fresh);
+        if (fresh) this.scrollTo(places);
+        if (fresh && !this.isActive()) this.stop();
+        else if (this.again) this.hint();
+        this.again = false;
+    }
+
+    // Fetch the body; tell whether the server sent it.
+    async load() {
+        let fresh = false;
+        const note = ({ detail }) => detail.elt === this.element && (fresh = Boolean(detail.successful));
+        const slow = setTimeout(() => this.mark(true), SLOW_MS);
+        this.element.addEventListener("htmx:afterRequest", note);
+        await htmx.ajax("GET", this.element.dataset.url, { source: this.element, target: this.body, swap: "innerHTML" }).catch(() => {});
+        this.element.removeEventListener("htmx:afterRequest", note);
+        clearTimeout(slow);
+        return fresh;
+    }
+
+    mark(stale) {
+        this.stale = stale;
+        if (stale) this.startPolling();
+        else if (this.link === "live") this.stopPolling();
+        this.show(this.link);
     }
 
     isActive() {
@@ -92,15 +182,16 @@ class Live {
         }
     }
 
-    show(state) {
-        const words = {
-            live: "Live",
-            reconnecting: "Reconnecting; updating every 5 seconds",
-            polling: "Updating every 5 seconds",
-            done: "",
-        };
+    show(link) {
+        this.link = link;
+        const state = this.stale && link !== "done" ? "stale" : link;
+        const place = this.element.querySelector("[data-live-state]");
         this.element.dataset.state = state;
-        this.state.textContent = words[state];
+        if (place.textContent !== WORDS[state]) place.textContent = WORDS[state]; // read aloud once
+    }
+
+    startPolling() {
+        this.poll ??= setInterval(() => this.refresh(), POLL_MS);
     }
 
     stopPolling() {
@@ -110,9 +201,11 @@ class Live {
 
     stop() {
         this.running = false;
+        this.watched.abort();
         this.stopPolling();
-        clearTimeout(this.retry);
-        this.socket.close();
+        clearTimeout(this.next);
+        clearTimeout(this.waiting);
+        this.leave();
         this.show("done");
         document.dispatchEvent(new CustomEvent("benchbench:done"));
     }

@@ -42,3 +42,7 @@ document.addEventListener("alpine:init", () => {
     Alpine.mapAttributes(({ name, value }) => ({ name, value: name.startsWith("x-") && typeof value === "string" ? makeReadable(value) : value }));
 });
 htmx.config.allowEval = false;
+// A part that is fetched every few seconds waits for its last request: one that is never answered must end.
+document.addEventListener("htmx:configRequest", ({ detail }) => {
+    if (detail.verb === "get") detail.timeout ||= 60_000;
+});

@@ -107,6 +107,7 @@ def test_a_worker_answers_what_the_page_asks(admin_client, finished, quick):
     for _ in range(2):
         assert "A worker is searching" in text_of(admin_client.post(first))
     assert len(quick.job_ids) == 1
+    assert ", every 10s" in admin_client.post(first).content.decode(), "a request that fails is not the last"
     admin_client.post(second)
     Command().handle(queues=["default"], burst=True)
     for address, mode in ((first, "sparse"), (second, "dense")):

@@ -1,0 +1,125 @@
+"""The page of a running benchmark on sockets that hang: what it shows is right, and it says "Live" only while it is."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from apps.benchmarks.launching import launch
+from apps.operations.models import Operation
+from apps.operations.working import wait
+from tests.browser.conftest import PATIENCE, outside
+from tests.browser.relay import NEVER, SILENT, Relay, relaying
+from tests.browser.test_main_job import make_benchmark
+
+pytestmark = pytest.mark.thorough
+
+FRAGMENT = "**/live/*"
+# Notes each state that the page says, with the reader's clock.
+NOTE = """
+window.said = [];
+new MutationObserver(() => {
+    const words = document.querySelector("[data-live-state]")?.textContent ?? "";
+    if (window.said.at(-1) !== words) window.said.push(words);
+}).observe(document, { subtree: true, childList: true, characterData: true });
+"""
+
+
+@pytest.fixture
+def relay(site: str) -> Iterator[Relay]:
+    with relaying(site) as made:
+        yield made
+
+
+@pytest.fixture
+def operation(site: str) -> Operation:
+    return outside(lambda: launch(make_benchmark("Behind a relay")))
+
+
+def open_page(page: Page, relay: Relay, operation: Operation) -> Page:
+    """Open the benchmark's page through the relay, which has the cookie of the reader's session."""
+    page.add_init_script(NOTE)
+    page.goto(f"{relay.address}/admin/benchmarks/benchmark/{operation.subject_id}/results/")
+    return page
+
+
+def told(page: Page) -> list[str]:
+    said: list[str] = page.evaluate("() => window.said")
+    return said
+
+
+@pytest.mark.parametrize("sockets", [SILENT, NEVER])
+def test_a_socket_that_hangs_stops_nothing(page, relay, operation, sockets):
+    relay.sockets = sockets
+    open_page(page, relay, operation)
+    page.wait_for_selector("text=Connecting")
+    outside(lambda: wait(operation))
+    page.wait_for_selector('#board[data-active="false"]', state="attached", timeout=60_000)
+    assert "Live" not in told(page)
+
+
+@pytest.mark.parametrize("sockets", [SILENT, NEVER])
+def test_a_socket_that_hangs_is_tried_again(page, relay, operation, sockets):
+    relay.sockets = sockets
+    open_page(page, relay, operation)
+    page.wait_for_selector("text=Reconnecting")
+    assert "Live" not in told(page)
+    relay.sockets = "through"
+    page.wait_for_selector(".bb-live-state:text-is('Live')")
+    assert relay.asked >= 2
+
+
+def test_a_socket_that_falls_silent_is_left(page, relay, operation):
+    open_page(page, relay, operation)
+    state = page.locator(".bb-live-state")
+    expect(state).to_have_text("Live", timeout=PATIENCE)
+    page.wait_for_timeout(12_000)  # of a benchmark that has nothing to say
+    assert set(told(page)[told(page).index("Live") :]) == {"Live"}
+    relay.halts = True
+    expect(state).not_to_have_text("Live", timeout=15_000)
+    expect(state).to_contain_text("Not up to date", timeout=30_000)
+    relay.halts = False
+    outside(lambda: wait(operation))
+    page.wait_for_selector('#board[data-active="false"]', state="attached", timeout=60_000)
+
+
+@pytest.mark.parametrize("event", ["online", "visibilitychange", "pageshow"])
+def test_a_reader_who_is_back_sees_the_present(page, relay, operation, event):
+    open_page(page, relay, operation)
+    page.wait_for_selector(".bb-live-state:text-is('Live')")
+    target = "document" if event == "visibilitychange" else "window"
+    kind = "PageTransitionEvent" if event == "pageshow" else "Event"
+    with page.expect_request(FRAGMENT, timeout=2000):
+        page.evaluate(f"() => {target}.dispatchEvent(new {kind}('{event}', {{ persisted: true }}))")
+    page.wait_for_selector(".bb-live-state:text-is('Live')")
+
+
+def test_a_page_without_network_is_not_live(page, relay, operation):
+    open_page(page, relay, operation)
+    page.wait_for_selector(".bb-live-state:text-is('Live')")
+    page.context.set_offline(True)
+    expect(page.locator(".bb-live-state")).not_to_have_text("Live", timeout=2000)
+    with page.expect_response(FRAGMENT, timeout=3000):
+        page.context.set_offline(False)
+    page.wait_for_selector(".bb-live-state:text-is('Live')")
+
+
+def test_a_machine_that_slept_asks_at_once(page, relay, operation):
+    page.clock.install()
+    open_page(page, relay, operation)
+    page.wait_for_selector(".bb-live-state:text-is('Live')")
+    with page.expect_request(FRAGMENT, timeout=3000):
+        page.clock.fast_forward(3_600_000)
+    page.wait_for_selector(".bb-live-state:text-is('Live')")
+
+
+def test_an_old_body_is_not_called_live(page, relay, operation):
+    other = page.context.new_page()  # which may be shown errors
+    other.set_default_timeout(PATIENCE)
+    open_page(other, relay, operation)
+    other.wait_for_selector(".bb-live-state:text-is('Live')")
+    other.route(FRAGMENT, lambda route: route.fulfill(status=503, body=""))
+    other.evaluate("() => window.dispatchEvent(new Event('online'))")
+    other.wait_for_selector("text=Not up to date")
+    other.unroute(FRAGMENT)
+    other.wait_for_selector(".bb-live-state:text-is('Live')")
