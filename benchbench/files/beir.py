@@ -1,5 +1,6 @@
 """A BEIR directory's queries and judgments: queries.jsonl and qrels/SPLIT.tsv, read (`.gz` too) and written."""
 
+import csv
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -7,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from benchbench.errors import FileFormatError
+from benchbench.files.ratings import parse_grade
 from benchbench.reading.objects import Filled, Identifier, StrictRecord, read_as, refuse
 from benchbench.reading.strict_json import dump_lines, read_lines, read_objects
 
 HEADER = ["query-id", "corpus-id", "score"]
-GRADE = re.compile(r"-?[0-9]{1,9}")
+ENDINGS = (".tsv", ".csv", ".tsv.gz", ".csv.gz")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +40,42 @@ class Query(StrictRecord):
     metadata: dict[str, Any] = field(default_factory=dict)
 
 
-def read_qrels(path: Path) -> Qrels:
-    """Return the judgments of a file of three tab-separated columns, with the header HEADER; grades are any integers.
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The way in which the cells of judgments are written."""
 
-    Equal repeated judgments are counted. Different grades of one document are an error.
+    delimiter: str
+    is_quoted: bool
+
+    def split(self, line: str, location: str) -> list[str]:
+        """Return the cells of a line. Raises FileFormatError for quotes that do not end."""
+        if not self.is_quoted:
+            return line.split(self.delimiter)
+        try:
+            return next(csv.reader([line], delimiter=self.delimiter, strict=True), [])
+        except csv.Error as error:
+            raise FileFormatError(f"{location} is not CSV: {error}.") from None
+
+
+def find_columns_of_qrels(header: str) -> Columns | None:
+    """Return how the cells below a header of judgments are written; None for another header.
+
+    Its names may be in quotes, have white space around them, capitals, and _ or a blank for the hyphen.
+    """
+    delimiter = "\t" if "\t" in header else max(",;", key=header.count)
+    cells = [cell.strip() for cell in header.strip().split(delimiter)]
+    while len(cells) > len(HEADER) and not cells[-1]:
+        cells.pop()
+    names = [re.sub("[ _]", "-", cell.strip('"').strip().lower()) for cell in cells]
+    return Columns(delimiter, delimiter != "\t" or '"' in header) if names == HEADER else None
+
+
+def read_qrels(path: Path) -> Qrels:
+    """Return the judgments of a file of three columns, with the header HEADER; grades are any integers.
+
+    Columns are separated by tabs, and cells are read as they are. In a file with commas or semicolons, or with quotes
+    around the names of its header, cells may have quotes, as in CSV. Equal repeated judgments are counted. Different
+    grades of one document are an error.
     """
     grades: dict[str, dict[str, int]] = {}
     places: dict[str, str] = {}
@@ -84,8 +118,8 @@ def find_queries(directory: Path) -> Path:
 
 def find_qrels(directory: Path, split: str) -> Path:
     """Return the file of a split's judgments in a BEIR directory."""
-    files = sorted((directory / "qrels").glob("*.tsv")) + sorted((directory / "qrels").glob("*.tsv.gz"))
-    splits = {path.name.removesuffix(".gz").removesuffix(".tsv"): path for path in reversed(files)}
+    files = [path for ending in ENDINGS for path in sorted((directory / "qrels").glob(f"*{ending}"))]
+    splits = {path.name.removesuffix(".gz")[: -len(".tsv")]: path for path in reversed(files)}
     if split in splits:
         return splits[split]
     available = f"choose one of {', '.join(sorted(splits))}" if splits else "qrels/SPLIT.tsv was not found"
@@ -95,16 +129,20 @@ def find_qrels(directory: Path, split: str) -> Path:
 def _read_rows(path: Path) -> Iterator[tuple[str, str, str, int]]:
     lines = read_lines(path)
     location, header = next(lines, (f"{path.name}, line 1,", ""))
-    if header.split("\t") != HEADER:
-        raise FileFormatError(f"{location} must be the header {'<TAB>'.join(HEADER)}.")
+    columns = find_columns_of_qrels(header)
+    if columns is None:
+        raise FileFormatError(f"{location} must be the header {'<TAB>'.join(HEADER)}, not {header[:80]!a}.")
     for location, line in lines:
-        cells = line.split("\t")
+        cells = columns.split(line, location)
+        while len(cells) > len(HEADER) and not cells[-1].strip():
+            cells.pop()
         if len(cells) != len(HEADER) or not all(cell.strip() for cell in cells):
-            raise FileFormatError(f"{location} must have three tab-separated cells: {', '.join(HEADER)}.")
-        query, document, grade = cells
-        if not GRADE.fullmatch(grade):
-            raise FileFormatError(f"{location} has the score {grade[:40]!a}, which is not an integer.")
-        yield location, query, document, int(grade)
+            raise FileFormatError(f"{location} must have three cells, {', '.join(HEADER)}, not {line[:80]!a}.")
+        query, document, written = cells
+        grade = parse_grade(written)
+        if grade is None:
+            raise FileFormatError(f"{location} has the score {written[:40]!a}, which is not an integer.")
+        yield location, query, document, grade
 
 
 def write_queries(queries: Iterable[Query]) -> Iterator[str]:

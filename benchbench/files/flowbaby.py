@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 from benchbench.errors import FileFormatError
+from benchbench.files.ratings import parse_grade
 from benchbench.ir import canonical
 from benchbench.ir.canonical import Run, RunEntry
 from benchbench.ir.records import ScoredDocuments
@@ -49,13 +50,21 @@ class Topic(StrictRecord):
     split: Annotated[str, Must("train, validation or test", ("", *SPLITS).__contains__)] = ""
 
 
+def _parse_grade(value: Any) -> Any:
+    grade = parse_grade(value)
+    return value if grade is None else grade
+
+
+Relevance = Annotated[int, Must("0, 1 or 2", GRADES.__contains__), Checked(_parse_grade, before=True)]
+
+
 @dataclass(frozen=True, slots=True)
 class Judgment(StrictRecord):
     """Relevance of an item to a query."""
 
     query_id: Filled
     canonical_item_id: Filled
-    relevance: Annotated[int, Must("0, 1 or 2", lambda grade: grade in GRADES)] = DEFAULT_GRADE
+    relevance: Relevance = DEFAULT_GRADE
 
 
 @dataclass(frozen=True, slots=True)

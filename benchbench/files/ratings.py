@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from benchbench.reading.objects import Checked, fault, format_value
 
 RATING = re.compile(r"\s*[+-]?(?:[0-9]{1,9}(?:\.[0-9]{0,15})?|\.[0-9]{1,15})\s*")
+GRADE = re.compile(r"\s*([+-]?[0-9]{1,9})(?:\.0{0,15})?\s*")
 KEY_LENGTH = 200
 
 
@@ -17,6 +18,20 @@ def check_rating(value: Any) -> Decimal:
     if not is_number and not (isinstance(value, str) and RATING.fullmatch(value)):
         raise fault(f"must be a number, not {format_value(value)[:40]}")
     return Decimal(str(value).strip())
+
+
+def parse_grade(value: Any) -> int | None:
+    """Return a grade, by the rule of every reader; None for another value.
+
+    A grade is a whole number, as a number or as text: white space around it, a sign and zeros after the point do not
+    change it. So "+1", "1 ", "1.0" and 1.0 are 1; 1.5, true, "1e0" and "one" are refused.
+    """
+    if isinstance(value, str):
+        written = GRADE.fullmatch(value)
+        return int(written[1]) if written else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
+        return None
+    return int(value)
 
 
 Rating = Annotated[Any, Checked(check_rating, before=True)]

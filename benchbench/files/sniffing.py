@@ -7,6 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Literal
 
+from benchbench.files.beir import find_columns_of_qrels
 from benchbench.files.quepid import find_columns
 from benchbench.files.tables import find_delimiter
 from benchbench.reading.strict_json import BLOCK_BYTES, read_chunks
@@ -36,7 +37,7 @@ Kind = Literal[
 COLUMNS = {"query_key", "query_text", "doc_ref", "document_id", "uri", "content_hash", "path", "file_name", "grade"}
 LOG_TEXTS = ("text", "query")  # of a log of queries with their counts
 # Columns are separated by ASCII white space, as in TREC's readers. An id may contain other white space.
-QREL = re.compile(r"\S+\s+\S+\s+\S+\s+[+-]?\d{1,9}", re.ASCII)
+QREL = re.compile(r"\S+\s+\S+\s+\S+\s+[+-]?\d{1,9}(?:\.0*)?", re.ASCII)
 TOPIC = re.compile(r"\S+ *\t[^\t]+", re.ASCII)
 RESULT = re.compile(r"\S+\s+\S+\s+\S+\s+\S+\s+[+-]?[\d.][\d.eE+-]*\s+\S.*", re.ASCII)
 # In this order: the first matching key at a file's beginning decides. Inside a JSON string a quote has a backslash
@@ -102,7 +103,7 @@ def _sniff_object(lines: list[str], path: Path) -> Kind:
 
 def _sniff_columns(lines: list[str], path: Path) -> Kind:
     sample = lines[:1000]
-    if re.split(r"\t", lines[0]) == ["query-id", "corpus-id", "score"]:
+    if find_columns_of_qrels(lines[0]):
         return "beir-qrels"
     cells = {cell.strip().strip('"').lower() for cell in lines[0].split(find_delimiter(lines[0]))}
     if len(cells) > 1 and cells & COLUMNS:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchbench.errors import FileFormatError
+from benchbench.files.ratings import parse_grade
 from benchbench.ir.records import ScoredDocuments
 from benchbench.markup import decode_entities
 from benchbench.reading.strict_json import decode_chunk, read_blocks, read_lines, read_raw_lines, read_text
@@ -32,12 +33,13 @@ def read_qrels(path: Path) -> dict[str, dict[bytes, int]]:
         if len(columns) != 4:
             raise _fault(path, number, f"has {len(columns)} columns: qid, iter, docno and rel are expected")
         query, _, document, grade = columns
-        if not GRADE.fullmatch(grade):
+        parsed = int(grade) if GRADE.fullmatch(grade) else parse_grade(grade.decode(errors="replace"))
+        if parsed is None:
             raise _fault(path, number, f"has the grade {_quote(grade)}, which is not an integer")
         judged = truth.setdefault(query, {})
         if document in judged:
             raise _fault(path, number, f"judges the document {_quote(document)} of the query {_quote(query)} again")
-        judged[document] = int(grade)
+        judged[document] = parsed
     if not truth:
         raise FileFormatError(f"{path.name} contains no judgments.")
     return {_key(path, query): judged for query, judged in truth.items()}

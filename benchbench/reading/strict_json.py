@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from benchbench.errors import BenchbenchError
+from benchbench.texts.encodings import HEAD, SAVE, describe_undecodable, find_wide_encoding
 from benchbench.texts.storable import is_storable
 
 MAX_DEPTH = 100
@@ -60,6 +61,7 @@ def parse(text: str, *, location: str) -> Any:
 
 def decode(content: bytes, *, location: str) -> str:
     """Return a whole file's bytes as text, without a byte order mark; only UTF-8 is accepted."""
+    _refuse_wide(content, location)
     return decode_chunk(content.removeprefix(codecs.BOM_UTF8), location=location)
 
 
@@ -68,7 +70,12 @@ def decode_chunk(content: bytes, *, location: str) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError as error:
-        raise MalformedFileError(f"{location} is not UTF-8: byte {error.start} ({error.reason}).") from None
+        raise MalformedFileError(f"{location} {describe_undecodable(error)}.") from None
+
+
+def _refuse_wide(head: bytes, location: str) -> None:
+    if wide := find_wide_encoding(head):
+        raise MalformedFileError(f"{location} is not UTF-8 but {wide}. {SAVE}.")
 
 
 def read_blocks(path: Path) -> Iterator[tuple[int, list[bytes]]]:
@@ -102,6 +109,7 @@ def _opened(path: Path, locate: Callable[[], str] = str) -> Iterator[gzip.GzipFi
         raise MalformedFileError(f"{path} is a pipe, which can be read only once: save it to a file, and name that.")
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+            _refuse_wide(file.peek(HEAD), path.name)
             yield file
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise MalformedFileError(f"{path.name} cannot be unpacked{locate()}: {_describe_torn(error)}") from None

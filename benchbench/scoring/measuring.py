@@ -29,7 +29,7 @@ def read_truth(path: Path) -> dict[str, dict[bytes, int]]:
     if is_json(path):
         return encode_grades(flowbaby.read_qrels(path))
     _, first = next(read_raw_lines(path), (1, b""))
-    if first.split() == [name.encode() for name in beir.HEADER]:
+    if beir.find_columns_of_qrels(first.decode(errors="replace")):
         return encode_grades(beir.read_qrels(path).grades)
     return trec.read_qrels(path)
 

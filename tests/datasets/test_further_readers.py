@@ -89,7 +89,7 @@ class TestTable:
             (b"query_key,query_text,uri,grade\nq1,\xff,u,1\n", "t.csv, line 2, is not UTF-8"),
             ('{"query_key": 1, "query_text": "x", "uri": "u", "grade": 1}\n7\n', "t.csv, line 2, holds a number"),
             ('{"query_key": true, "query_text": "x", "uri": "u", "grade": 1}\n', "t.csv, line 1, query_key must be a"),
-            ('{"query_key": 1, "query_text": "x", "uri": "u", "grade": 1.0}\n', "t.csv, line 1, has the grade 1.0, "),
+            ('{"query_key": 1, "query_text": "x", "uri": "u", "grade": 1.5}\n', "t.csv, line 1, has the grade 1.5, "),
             ("", "t.csv is empty: its first line must be a header with the column names."),
         ],
     )

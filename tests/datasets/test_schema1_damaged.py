@@ -85,9 +85,7 @@ def test_it_refuses(value, sentence):
     assert refusal(value).message.startswith(sentence)
 
 
-@pytest.mark.parametrize(
-    "grade", [2.9, 2.0, -1, 4, True, False, None, "high", "4", "2.0", " 2", "", "٢", [2], {"a": 1}]
-)
+@pytest.mark.parametrize("grade", [2.9, -1, 4, True, False, None, "high", "4", "2.5", "", "٢", [2], {"a": 1}])
 def test_grades_other_than_0_to_3_are_refused(grade):
     error = refusal(judged({"doc_ref": "u", "relevance_grade": grade}))
     place = "queries[0].relevant_docs[0].relevance_grade (query 'q1')"

@@ -251,7 +251,8 @@ def require_searched(benchmark: Benchmark, act: str) -> None:
 def require_found(mapping: Mapping) -> None:
     """Raise ConflictError if no judgment found its document: every value would be 0 for any search."""
     if mapping.total_count and not mapping.mapped_count:
-        reason = mapping.resolutions.filter(document=None).order_by("judgment").values_list("reason", flat=True).first()
+        lost = mapping.resolutions.filter(document=None).order_by("judgment_id")
+        reason = lost.values_list("reason", flat=True).first()
         raise ConflictError(
             f'None of the {mapping.total_count:,} judgments of "{mapping.dataset}" matches a document of '
             f'"{mapping.collection}", so every value would be 0. Check the collection. The first: {reason}'

@@ -23,6 +23,7 @@ from benchbench.errors import BenchbenchError
 from benchbench.ir.gate import Rules
 from benchbench.ir.measures import Measure
 from benchbench.reading import strict_yaml
+from benchbench.reading.strict_json import decode
 from benchbench.site.admin import SiteAdmin
 from benchbench.site.pages import PageForm, Sections, SizedFileField, show_form, staff
 from benchbench.site.panels import change_url
@@ -152,9 +153,7 @@ class GateForm(PageForm):
         if not upload:
             return self._read_fields()
         try:
-            return read_rules(upload.read().decode("utf-8-sig"), location=upload.name)
-        except UnicodeDecodeError:
-            raise BenchbenchError(f"{upload.name} is not UTF-8 text.", field="file") from None
+            return read_rules(decode(upload.read(), location=upload.name), location=upload.name)
         except BenchbenchError as error:
             error.field = "file"
             raise

@@ -10,12 +10,13 @@ from django.conf import settings
 
 from apps.datasets import records
 from benchbench.decimals import list_some
+from benchbench.files.ratings import parse_grade
 from benchbench.ir.demand import is_weight
 from benchbench.reading.objects import Checked, Filled, Listed, StrictRecord, fault, read_as, refuse
 from benchbench.reading.strict_json import decode, dump_canonical, kind, parse, read_chunks
 
 SCHEMA_VERSION = "1.0"
-GRADES = {grade: grade for grade in range(4)} | {str(grade): grade for grade in range(4)}
+GRADES = range(4)
 DEFAULT_GRADE = 2
 # Keys of a query's metadata that become the query's own fields.
 STRINGS = ("category", "difficulty", "query_type", "split", "expected_answer", "notes")
@@ -50,8 +51,9 @@ def _parse_doc_ref(value: Any) -> dict[str, str]:
 
 
 def _grade(value: Any) -> int:
-    if type(value) in (int, str) and value in GRADES:
-        return GRADES[value]
+    grade = parse_grade(value)
+    if grade is not None and grade in GRADES:
+        return grade
     raise fault(f"must be an integer from 0 to 3, not {json.dumps(value)[:40]}")
 
 

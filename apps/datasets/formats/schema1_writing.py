@@ -85,7 +85,7 @@ def _fit(query: QueryRecord) -> QueryRecord:
         problem, _ = find_doc_ref_fault(judgment.doc_ref)
         if problem:
             raise WriteError(f"The query {query.key[:60]!a} has a judgment whose doc_ref {problem}.", field="format")
-    grades = sorted(set(GRADES.values()))
+    grades = list(GRADES)
     return trim_query(
         query,
         [

@@ -1,7 +1,6 @@
 """Reading judgments from a table: CSV or JSON Lines, a row for each judgment."""
 
 import json
-import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +15,7 @@ from apps.datasets.records import (
     find_doc_ref_fault,
     name_source,
 )
+from benchbench.files.ratings import parse_grade
 from benchbench.files.tables import read_table
 from benchbench.ir.demand import is_weight
 from benchbench.reading.objects import drop_nulls
@@ -26,7 +26,6 @@ REFERENCES = ("doc_ref", *DOC_REF_KEYS)
 OPTIONAL = ("category", "difficulty", "query_type", "split", "expected_answer", "notes", "weight")
 FIELDS = (*REQUIRED, *REFERENCES, *OPTIONAL)
 MAX_LISTED = 5
-GRADE = re.compile(r"[+-]?[0-9]{1,9}")
 
 
 @dataclass
@@ -157,11 +156,12 @@ def _parse_doc_ref(location: str, cells: Mapping[str, Any]) -> Any:
 
 
 def _grade(location: str, value: Any) -> int:
-    if type(value) is int:
-        return value
-    if isinstance(value, str) and GRADE.fullmatch(value.strip()):
-        return int(value)
-    raise DatasetError(f"{location} has the grade {json.dumps(value)[:40]}, which is not an integer.", field="grade")
+    grade = parse_grade(value)
+    if grade is None:
+        raise DatasetError(
+            f"{location} has the grade {json.dumps(value)[:40]}, which is not an integer.", field="grade"
+        )
+    return grade
 
 
 def _parse_text(location: str, name: str, value: Any) -> str:
