@@ -28,6 +28,7 @@ from rest_framework_simplejwt.tokens import RefreshToken
 
 from apps.accounts.models import AccessToken, Scope, SignIn
 from apps.accounts.throttling import count, hash_name, uncount
+from benchbench.database.ordered import delete_in_order, update_in_order
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.names import check_name
 
@@ -107,7 +108,7 @@ def end_with_password(sender: type[User], instance: Any, update_fields: Any = No
     if instance._password is None and instance.has_usable_password():
         return
     if User.objects.filter(pk=instance.pk).exclude(password=instance.password).exists():
-        AccessToken.objects.filter(user=instance.pk, revoked_at__isnull=True).update(revoked_at=timezone.now())
+        update_in_order(AccessToken.objects.filter(user=instance.pk, revoked_at=None), revoked_at=timezone.now())
 
 
 def sign_in(username: str, password: str, *, scope: str, request: HttpRequest) -> dict[str, str]:
@@ -121,7 +122,7 @@ def sign_in(username: str, password: str, *, scope: str, request: HttpRequest) -
     if user is None:
         raise AuthenticationFailed("No active user has this name and password.")
     uncount(counted)
-    SignIn.objects.filter(expires_at__lt=timezone.now()).delete()
+    delete_in_order(SignIn.objects.filter(expires_at__lt=timezone.now()))
     return _build_pair(open_sign_in(user, scope=scope))
 
 

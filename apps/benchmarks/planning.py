@@ -16,6 +16,7 @@ from apps.engines.pacing import LEAST_SECONDS, PATIENCE_SECONDS, compute_loop_li
 from apps.engines.records import Engine
 from apps.retrieval.models import CachedVector, Index, LLMAnswer
 from apps.retrieval.strategies import STRATEGIES
+from benchbench.database.ordered import update_in_order
 from benchbench.ir.planning import stages
 from benchbench.ir.planning.configuration import LATE_INTERACTION, Configuration
 from benchbench.ir.planning.engine import EngineSetting
@@ -98,7 +99,7 @@ def add_sources(benchmark: Benchmark) -> None:
 
 def _update(runs: Iterable[Run], **to: int) -> None:
     """Store the same values in several runs with one UPDATE, which is faster than `bulk_update`."""
-    Run.objects.filter(pk__in=[run.pk for run in runs]).update(**to)
+    update_in_order(Run.objects.filter(pk__in=[run.pk for run in runs]), **to)
 
 
 def build_own_key(run: Run) -> str:

@@ -26,7 +26,7 @@ from apps.operations.handlers import PREPARATION
 from apps.operations.models import Operation
 from apps.retrieval.grids import Grid, make_grid
 from apps.retrieval.models import Index
-from benchbench.database.failures import LockedError, find_failure, read_again, was_ended
+from benchbench.database.failures import DeadlockError, LockedError, find_failure, read_again, was_ended
 from benchbench.errors import BenchbenchError, ConflictError, error_text
 from benchbench.names import MAX_LENGTH
 
@@ -150,7 +150,7 @@ def proceed(operation: Operation) -> None:
         benchmark = _start(preparation.question, preparation.mapping, preparation.indexes, preparation.user)
         plan |= {"benchmark": str(benchmark.pk), "error": ""}
     except Exception as error:
-        if was_ended(error) or isinstance(find_failure(error), LockedError):
+        if was_ended(error) or isinstance(find_failure(error), DeadlockError | LockedError):
             raise
         if not isinstance(error, BenchbenchError):
             log.exception("Could not start the benchmark that waits for %s.", operation)

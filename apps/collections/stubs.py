@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 from django.db import connection, transaction
 
 from apps.collections.models import Collection, Document, list_live
+from benchbench.database.ordered import lock_in_order, retry_deadlocks
 
 LONGEST_ID = 500
 STUB_TABLE = "stub_documents"
@@ -31,13 +33,19 @@ def add_ids(collection: Collection, ids: Iterable[str]) -> dict[str, int]:
 
 def add_titled_ids(collection: Collection, titles: Mapping[str, str]) -> dict[str, int]:
     """Return the primary key of the document of each id, added if missing, and fill in missing titles."""
-    keys = add_ids(collection, titles)
-    untitled = Document.objects.filter(pk__in=keys.values(), title="").only("external_id")
-    titled = [document for document in untitled if titles[document.external_id]]
+    keys = retry_deadlocks(partial(add_ids, collection, titles))
+    retry_deadlocks(partial(_set_titles, keys, titles))
+    return keys
+
+
+def _set_titles(keys: Mapping[str, int], titles: Mapping[str, str]) -> None:
+    untitled = Document.objects.filter(pk__in=keys.values(), title="")
+    untitled = untitled.filter(external_id__in=[name for name, title in titles.items() if title])
+    locked = lock_in_order(untitled)
+    titled = list(Document.objects.filter(pk__in=locked).only("external_id"))
     for document in titled:
         document.title = titles[document.external_id]
     Document.objects.bulk_update(titled, ["title"], batch_size=1000)
-    return keys
 
 
 @transaction.atomic
@@ -71,7 +79,7 @@ def _insert(collection: Collection, conflict: str) -> None:
         cursor.execute(
             f"INSERT INTO {DOCUMENTS} (uuid, collection_id, {columns}, title, text, metadata, created_at, updated_at)"  # nosec # our own names
             f" SELECT gen_random_uuid(), %s, {columns}, '', '', '{{}}', now(), now() FROM {STUB_TABLE}"
-            f" ON CONFLICT (collection_id, external_id) DO {conflict}",
+            f" ORDER BY external_id ON CONFLICT (collection_id, external_id) DO {conflict}",
             [collection.pk],
         )
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from hashlib import sha256
+from operator import itemgetter
 from typing import Any
 
 from django.conf import settings
@@ -14,16 +15,17 @@ from apps.collections.models import Document
 from apps.engines.answers import Hit
 from apps.engines.models import EngineAnswer
 from apps.engines.records import Engine
+from benchbench.database.ordered import retry_deadlocks
 from benchbench.timestamps import timestamp
 
 DECIDING = ("url", "method", "headers", "query", "body", "form", "page_size", "encoder", "document", "answer")
 # An array: PostgreSQL may evaluate an IN (…) again for each row, and would then delete more than the limit.
 TRIM = """
     DELETE FROM engines_engineanswer WHERE id = ANY(ARRAY(
-        SELECT id FROM (
+        SELECT id FROM engines_engineanswer JOIN (
             SELECT id, sum(octet_length(text) + pg_column_size(hits)) OVER (ORDER BY asked_at DESC, id DESC) AS bytes
             FROM engines_engineanswer
-        ) AS sizes WHERE bytes > %s
+        ) AS sizes USING (id) WHERE bytes > %s ORDER BY key FOR UPDATE OF engines_engineanswer SKIP LOCKED
     ))
 """
 # One JSON text for all rows: Django would make an array of texts, and escape each quotation mark in Python.
@@ -108,7 +110,10 @@ def _read_hits(answer: EngineAnswer) -> tuple[Hit, ...]:
 
 
 def store_replies(search: Search, replies: Mapping[str, tuple[Question, Reply]]) -> None:
-    """Store replies by their keys. Each replaces the earlier answer of its key."""
+    """Store replies by their keys. Each replaces the earlier answer of its key.
+
+    They are stored in the order of their keys: workers with the same questions get answers in different orders.
+    """
     engine, parameters = search.engine, dict(search.parameters)
     shared = {"engine": engine.alias, "version": engine.version, "parameters": parameters, "depth": search.depth}
     rows = [
@@ -116,10 +121,15 @@ def store_replies(search: Search, replies: Mapping[str, tuple[Question, Reply]])
         | {"key": key, "text": question.text, "filters": dict(question.filters)}
         | {name: getattr(reply, name) for name in ("total", "service_ms", "retries")}
         | {"hits": [_shorten(hit) for hit in reply.hits], "asked_at": timestamp(reply.asked_at)}
-        for key, (question, reply) in replies.items()
+        for key, (question, reply) in sorted(replies.items(), key=itemgetter(0))
     ]
-    with connection.cursor() as cursor:
-        cursor.execute(STORE, [json.dumps(rows)])
+    text = json.dumps(rows)
+
+    def store() -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(STORE, [text])
+
+    retry_deadlocks(store)
 
 
 def _shorten(hit: Hit) -> tuple[Any, ...]:

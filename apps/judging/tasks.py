@@ -4,6 +4,7 @@ A batch of a language model asks for some answers, one after another, and stores
 ends it. Valid answers are stored as they arrive (`retrieval.llms`), so that an interrupted batch pays for none twice.
 """
 
+from operator import attrgetter
 from typing import Any
 
 from django.db import close_old_connections
@@ -44,7 +45,7 @@ class LLMJudgingHandler(Handler):
             lease.report(index + 1)
         with lease.commit():
             lock_open_round(judge.round)
-            Grade.objects.bulk_create(rows, ignore_conflicts=True)
+            Grade.objects.bulk_create(sorted(rows, key=attrgetter("item_id")), ignore_conflicts=True)
 
     def finalise(self, operation: Operation) -> None:
         trim_answers()

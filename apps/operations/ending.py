@@ -18,7 +18,7 @@ from apps.operations.leasing import ACTIVE, add_batches, filter_claimable
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.workers.limits import HeldError, end_lost_sessions, limited_transaction
 from apps.operations.workers.stragglers import filter_stragglers
-from benchbench.database.failures import was_ended
+from benchbench.database.failures import DeadlockError, find_failure, was_ended
 from benchbench.database.tables import renew_statistics
 from benchbench.decimals import counted
 from benchbench.errors import error_text
@@ -74,7 +74,7 @@ def conclude(operation: Operation) -> bool:
         operation.refresh_from_db()
         return False
     except Exception as error:
-        if was_ended(error):
+        if was_ended(error) or isinstance(find_failure(error), DeadlockError):
             log.warning("%s could not be ended; the next sweep tries again: %s", operation, error)
             return False
         log.exception("Could not finalise %s.", operation)

@@ -26,7 +26,7 @@ from apps.operations.workers.stragglers import claim_backup
 from apps.operations.workers.turns import take_turn
 from apps.operations.workers.watchdog import Note
 from benchbench.busy import clean_line
-from benchbench.database.failures import was_ended
+from benchbench.database.failures import DeadlockError, find_failure, was_ended
 from benchbench.database.tables import closing_cursors
 from benchbench.errors import BenchbenchError, UnfitWorkerError, error_text
 from benchbench.logs import at_work
@@ -72,7 +72,7 @@ def perform_batch(batch_id: int, *, owner: str, on_tick: Callable[[], None] | No
 
     An exception costs the batch one attempt; after the last, the batch and its operation fail. A BenchbenchError would
     recur, so the batch fails at once. UnfitWorkerError releases the batch to other workers: `owner` takes no batch of
-    this operation again. HeldError, for a lock that was not released in time, releases it to all workers.
+    this operation again. HeldError, for a lock that was not released in time, and a deadlock release it to all workers.
     """
     batch = claim(batch_id, owner) or claim_backup(batch_id, owner)
     if batch is None:
@@ -112,6 +112,9 @@ def _perform(batch: Batch, on_tick: Callable[[], None] | None) -> str:
         _release_batch(batch, lease, error)
         return GIVEN_BACK
     except Exception as error:
+        if isinstance(find_failure(error), DeadlockError):  # nothing was stored, and it will hardly recur
+            _release_batch(batch, lease, error)
+            return GIVEN_BACK
         is_expected = isinstance(error, BenchbenchError)
         faults = Faults()
         faults.add(error_text(error), error)

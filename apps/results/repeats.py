@@ -19,6 +19,7 @@ from apps.operations.models import Status
 from apps.operations.workers.limits import limited_transaction
 from apps.results.comparison.comparing import compare_runs
 from apps.results.comparison.describing import pick_strongest
+from benchbench.database.ordered import update_in_order
 from benchbench.decimals import figure, short_signed
 from benchbench.errors import BenchbenchError
 from benchbench.ir.gate import Outcome
@@ -56,7 +57,7 @@ def end_repeat(repeat_id: str) -> None:
             repeat.turned = state
             if schedule.notify:  # a notice that was not delivered must not arrive after this one
                 waiting = Notice.objects.filter(repeat__schedule=schedule, due_at__isnull=False)
-                waiting.update(due_at=None, error="The gate turned again first.")
+                update_in_order(waiting, due_at=None, error="The gate turned again first.")
                 payload = _build_payload(repeat, repeat.benchmark, result)
                 Notice.objects.create(
                     repeat=repeat, destination=schedule.notify, payload=payload, due_at=repeat.ended_at

@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 from collections.abc import Collection, Iterable, Sequence
+from operator import attrgetter
 from typing import Any, Literal, cast
 from uuid import UUID
 
@@ -163,6 +164,7 @@ def _count_failed(run: Run, query_ids: list[int], missing: NDArray[np.bool_]) ->
 def _store(evaluations: Iterable[Evaluation], query_ids: list[int]) -> None:
     """Store evaluations, which have the same queries, and replace those of the same run, version and policies."""
     ids = f"{{{','.join(map(str, query_ids))}}}"
-    rows = [{name: getattr(evaluation, name) for name in COLUMNS} | {"query_ids": ids} for evaluation in evaluations]
+    ordered = sorted(evaluations, key=attrgetter("run_id"))
+    rows = [{name: getattr(evaluation, name) for name in COLUMNS} | {"query_ids": ids} for evaluation in ordered]
     encoded = [row | {name: Jsonb(row[name]) for name in ("policies", "means")} for row in rows]
     execute_each(STORE, [list(row.values()) for row in encoded])

@@ -41,6 +41,7 @@ from apps.operations.leasing import Lease
 from apps.operations.models import Batch
 from apps.retrieval.llms.answers import bypass_answers, store_no_answers
 from apps.retrieval.llms.servers import complete_llm, name_llm
+from benchbench.database.ordered import update_in_order
 from benchbench.ir.planning.plan import Plan
 from benchbench.ir.planning.stages import AskStage, RerankStage, RewriteStage, Stage
 
@@ -132,7 +133,9 @@ def _load_work(batch: Batch, lease: Lease) -> Work:
     full_plan = plan_of(internal_runs)
     sources = {run.source_id for run in runs}
     waiting = (Run.Status.PENDING, Run.Status.INDEXING)
-    benchmark.runs.filter(pk__in=keys, status__in=waiting).update(status=Run.Status.EVALUATING, started_at=Now())
+    started = benchmark.runs.filter(pk__in=keys, status__in=waiting)
+    if started.exists():  # of several batches at once, each sets them
+        update_in_order(started, status=Run.Status.EVALUATING, started_at=Now())
     return Work(
         benchmark,
         runs,

@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
@@ -33,6 +34,7 @@ from apps.operations.handlers import MAY_RUN_TWICE
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation, Status
 from benchbench.database.binary import execute_each
+from benchbench.database.ordered import delete_in_order, update_in_order
 from benchbench.decimals import counted
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.plan import RunPlan
@@ -126,7 +128,9 @@ def _evaluate(
 
 
 def _store_results(runs: Iterable[Run]) -> None:
-    rows = [[*(_encode(getattr(run, name)) for name in RESULT_FIELDS), run.pk] for run in runs]
+    rows = [
+        [*(_encode(getattr(run, name)) for name in RESULT_FIELDS), run.pk] for run in sorted(runs, key=attrgetter("pk"))
+    ]
     execute_each(STORE_RESULTS, rows)
 
 
@@ -199,8 +203,8 @@ def stop(operation: Operation) -> None:
     status = Run.Status.CANCELLED if operation.status == Status.CANCELLED else Run.Status.FAILED
     unfinished = _filter_unfinished(operation, benchmark)
     # By a batch, or of an earlier attempt. Values on other versions say where to evaluate when the runs are resumed.
-    Evaluation.objects.filter(run__in=unfinished, dataset_version=benchmark.dataset_version).delete()
-    unfinished.update(status=status, error_message=operation.error, completed_at=Now())
+    delete_in_order(Evaluation.objects.filter(run__in=unfinished, dataset_version=benchmark.dataset_version))
+    update_in_order(unfinished, status=status, error_message=operation.error, completed_at=Now())
     _end(benchmark, Status(operation.status))
 
 

@@ -21,6 +21,7 @@ from apps.retrieval.models import Index
 from apps.retrieval.search.arms import make_arm
 from apps.retrieval.search.full_text import make_full_text
 from apps.retrieval.search.open_indexes import OpenIndex, open_index
+from benchbench.database.ordered import update_in_order
 from benchbench.errors import BenchbenchError, UnfitWorkerError, error_text
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.plan import Plan
@@ -85,9 +86,8 @@ def prepare(batch: Batch, lease: Lease) -> None:
     plan = plan_of(runs)
     preparations = _find_preparations(plan, runs)
     waiting = {run.pk for _, affected in preparations.values() for run in affected}
-    benchmark.runs.filter(pk__in=waiting, status=Run.Status.PENDING).update(
-        status=Run.Status.INDEXING, started_at=Now()
-    )
+    pending = benchmark.runs.filter(pk__in=waiting, status=Run.Status.PENDING)
+    update_in_order(pending, status=Run.Status.INDEXING, started_at=Now())
     prepared: dict[str, Any] = {}
     failed: dict[Run, str] = {}
     faults = Faults()

@@ -14,7 +14,7 @@ from apps.operations.models import Priority, Status
 from apps.operations.workers.limits import limited_transaction
 from apps.retrieval.models import Index
 from benchbench.access import may_view, usable
-from benchbench.database.failures import LockedError, find_failure, read_again, was_ended
+from benchbench.database.failures import DeadlockError, LockedError, find_failure, read_again, was_ended
 from benchbench.errors import BenchbenchError, ConflictError, error_text
 
 log = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ def _repeat(schedule: Schedule, due_at: datetime) -> Repeat:
         try:
             benchmark = _start(schedule, due_at)
         except Exception as error:
-            if was_ended(error) or isinstance(find_failure(error), LockedError):
+            if was_ended(error) or isinstance(find_failure(error), DeadlockError | LockedError):
                 raise
             if not isinstance(error, BenchbenchError):
                 log.exception("Could not start the benchmark of the schedule %s.", schedule)

@@ -17,6 +17,7 @@ from apps.results.retention.policies import POLICIES, Policy
 from apps.results.retention.sizes import Sizes, count_due_bytes
 from apps.retrieval.deleting import delete_index
 from apps.retrieval.models import Index
+from benchbench.database.ordered import lock_in_order
 from benchbench.deleting import delete_rows
 from benchbench.errors import ConflictError
 
@@ -54,14 +55,14 @@ def _delete(policy: Policy, rows: QuerySet[Any]) -> int:
     try:
         with limited_transaction(lock_seconds=LOCK_SECONDS):
             if rows.model is Benchmark:  # a launch waits, and so do a new baseline and a new round
-                list(Benchmark.objects.select_for_update().filter(pk__in=rows.values("pk")))
-                list(Run.objects.select_for_update().filter(benchmark__in=rows.values("pk")))
+                lock_in_order(Benchmark.objects.filter(pk__in=rows.values("pk")), no_key=False)
+                lock_in_order(Run.objects.filter(benchmark__in=rows.values("pk")), no_key=False)
             instances = list(rows) if rows.model in AT_ONCE else []
             deleted = [str(row) for row in instances] or [str(rows.count())]
             for row in instances:
                 _delete_row(row)
             if not instances:
-                delete_rows(rows)
+                delete_rows(rows.model.objects.filter(pk__in=lock_in_order(rows, no_key=False)))
     except (ConflictError, HeldError) as error:
         log.warning("%s: left what is in use. %s", policy.name, error)
         return 0

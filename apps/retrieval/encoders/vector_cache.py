@@ -6,6 +6,7 @@ cleared. Imported vectors cannot be computed again and always stay.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from django.db.models import Count, F, Max, QuerySet
 from apps.retrieval.encoders.base import Encoder, EncoderError, Kind, Vectors
 from apps.retrieval.models import ChunkSet, Index, VectorSpace
 from benchbench.database.binary import binary_cursor
+from benchbench.database.ordered import delete_in_order, retry_deadlocks
 from benchbench.ir.ranking import find_flaws
 from benchbench.ir.records import Positions
 
@@ -23,8 +25,11 @@ ROWS_AT_ONCE = 10_000  # 15 MB of a small model's vectors; for as many, PostgreS
 
 FIND = "SELECT text_hash, vector, encode_ms FROM retrieval_cachedvector WHERE space_id = %s AND text_hash = ANY(%s)"
 TOUCH = """
-    UPDATE retrieval_cachedvector SET used_at = now()
-    WHERE space_id = %s AND text_hash = ANY(%s) AND used_at < now() - interval '1 day'
+    UPDATE retrieval_cachedvector SET used_at = now() WHERE id = ANY(ARRAY(
+        SELECT id FROM retrieval_cachedvector
+        WHERE space_id = %s AND text_hash = ANY(%s) AND used_at < now() - interval '1 day'
+        ORDER BY text_hash FOR NO KEY UPDATE SKIP LOCKED
+    ))
 """
 ADD = """
     INSERT INTO retrieval_cachedvector (space_id, text_hash, vector, encode_ms, pinned, used_at)
@@ -110,18 +115,23 @@ def decode_vectors(space: VectorSpace, stored: Mapping[str, bytes]) -> dict[str,
     decoded = {key: vectors[row] for row, key in enumerate(complete) if row not in wrong}
     if lost := stored.keys() - decoded.keys():
         bad = [stored[key] for key in lost]  # not one that another worker has replaced meanwhile
-        space.vectors.filter(text_hash__in=lost, vector__in=bad, pinned=False).delete()
+        delete_in_order(space.vectors.filter(text_hash__in=lost, vector__in=bad, pinned=False))
     return decoded
 
 
 def add_vectors(space: VectorSpace, vectors: Mapping[str, TextVector]) -> None:
     """Store newly encoded vectors by the hashes of their texts. Existing ones are not replaced."""
     hashes = sorted(vectors)  # always in the same order, to avoid deadlocks between workers
+    for start in range(0, len(hashes), ROWS_AT_ONCE):
+        batch_hashes = hashes[start : start + ROWS_AT_ONCE]
+        stored = [vectors[key].vector.astype("<f4").tobytes() for key in batch_hashes]
+        values = [space.pk, batch_hashes, stored, [vectors[key].encode_ms for key in batch_hashes]]
+        retry_deadlocks(partial(_add, values))
+
+
+def _add(values: list[Any]) -> None:
     with binary_cursor() as cursor:
-        for start in range(0, len(hashes), ROWS_AT_ONCE):
-            batch_hashes = hashes[start : start + ROWS_AT_ONCE]
-            stored = [vectors[key].vector.astype("<f4").tobytes() for key in batch_hashes]
-            cursor.execute(ADD, [space.pk, batch_hashes, stored, [vectors[key].encode_ms for key in batch_hashes]])
+        cursor.execute(ADD, values)
 
 
 def load_cached_positions(space: VectorSpace, chunk_set: ChunkSet) -> Positions:

@@ -18,10 +18,10 @@ TOUCH = "UPDATE retrieval_llmanswer SET used_at = now() WHERE id = %s AND used_a
 # An array: PostgreSQL may evaluate an IN (…) again for each row, and would then delete more than the limit.
 TRIM = """
     DELETE FROM retrieval_llmanswer WHERE id = ANY(ARRAY(
-        SELECT id FROM (
+        SELECT id FROM retrieval_llmanswer JOIN (
             SELECT id, sum(octet_length(prompt) + octet_length(text)) OVER (ORDER BY used_at DESC, id DESC) AS bytes
             FROM retrieval_llmanswer
-        ) AS kept WHERE bytes > %s
+        ) AS sizes USING (id) WHERE bytes > %s ORDER BY key FOR UPDATE OF retrieval_llmanswer SKIP LOCKED
     ))
 """
 
