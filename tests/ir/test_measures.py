@@ -68,7 +68,7 @@ class TestMeasure:
             ("RR@1000001", "the cutoff must be a whole number"),
             ("P(rel=2)@99999999999999999999", "the cutoff must be a whole number"),
             ("P(cutoff=3)@5", "cutoff is given twice"),
-            ("P(rel=0)@5", "rel must be a whole number from 1 to 1,000,000"),
+            ("P(rel=0)@5", "rel must be a whole number from 1 to 1,000"),
             ("P(rel=True)@5", "rel must be a whole number"),
             ("RBP(p=1.5)", "p must be a number from 0.001 to 0.999"),
             ("RBP(p=1e400)", "p must be a number"),

@@ -15,7 +15,16 @@ from benchbench.ir.ranking import collapse, top
 from tests.ir.test_measures import random_case
 
 THEIRS = ["RBP(p=0.5,rel=1)", "infAP", "Bpref", "Rprec", "Compat(p=0.95)", "SetF(beta=1.0)"]
-THEIRS += ["IPrec@0.1", "SDCG(max_rel=4)@10", "P(rel=2)@5"]
+THEIRS += [
+    "IPrec@0.1",
+    "SDCG(max_rel=4)@10",
+    "P(rel=2)@5",
+    "Bpref(rel=2)",
+    "infAP(rel=2)",
+    "RBP(p=0.8,rel=3)",
+    "RR(rel=2)",
+]
+THEIRS += ["NumRet(rel=2)", "nDCG(gains={0:1,2:7})@10", "nDCG(judged_only=True)@5", "Rprec(judged_only=True)"]
 needs_perl = pytest.mark.skipif(not shutil.which("perl"), reason="the library computes ERR by a Perl script")
 
 
@@ -85,12 +94,42 @@ def by_the_library(names, rankings, truths):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_it_equals_the_library_fed_with_the_real_documents(seed):
+    """The library computes each measure alone: together, some get the judged documents or the gains of others."""
     rankings, truths = random_case(seed)
     names = THEIRS + (["ERR@10"] if shutil.which("perl") else [])
     ours = evaluate([Measure.parse(name) for name in ["RR", *names]], GradedRankings.from_rankings(rankings, truths))[
         1:
     ]
-    np.testing.assert_allclose(ours, by_the_library(names, rankings, truths), atol=1e-9, rtol=0)
+    expected = [by_the_library([name], rankings, truths)[0] for name in names]
+    np.testing.assert_allclose(ours, expected, atol=1e-9, rtol=0)
+
+
+def test_a_value_does_not_depend_on_the_other_measures():
+    graded = GradedRankings.from_rankings(*random_case(0))
+    names = [*THEIRS, "NumRet", "NumQ", "SetF(beta=0.5)", "IPrec@0.11", "P(judged_only=True)@5", "nDCG(gains={1:3})"]
+    measures = [Measure.parse(name) for name in names]
+    alone = [evaluate([measure], graded)[0] for measure in measures]
+    for order in (1, -1):
+        np.testing.assert_array_equal(evaluate(measures[::order], graded)[::order], alone)
+
+
+@pytest.mark.parametrize("name", ["Bpref(rel=1000)", "infAP(rel=1000)", "P(rel=1000)@1000000", "nDCG(gains={0:1000})"])
+def test_thresholds_and_gains_above_all_grades_are_computed(name):
+    graded = GradedRankings.from_rankings([["a", "b"], ["a"]], [{"a": 1, "b": 0}, {"a": 0}])
+    assert np.isfinite(evaluate([Measure.read(name)], graded)).all()
+
+
+@pytest.mark.timeout(60, method="thread")
+@pytest.mark.parametrize(
+    "name", ["Bpref", "infAP(rel=5)", "RBP", "SetF", "SDCG(max_rel=4)@5", "nDCG(judged_only=True)@5"]
+)
+def test_great_grades_take_neither_memory_nor_time(name):
+    graded = GradedRankings.from_rankings([["a", "b"]], [{"a": 2_000_000_000, "c": 1}])
+    if name.startswith("nDCG"):
+        with pytest.raises(MeasureError, match="needs grades of at most 1,000"):
+            evaluate([Measure.read(name)], graded)
+    else:
+        assert np.isfinite(evaluate([Measure.read(name)], graded)).all()
 
 
 @pytest.mark.timeout(180, method="thread")

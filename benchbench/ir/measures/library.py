@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 import subprocess
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -19,6 +19,7 @@ import numpy as np
 from benchbench.ir.measures import spelling
 from benchbench.ir.measures.definitions import DEFINITIONS
 from benchbench.ir.measures.graded import GradedRankings, Values
+from benchbench.ir.measures.reduction import MOST_LEVELS, Regrading, reduce
 from benchbench.ir.measures.spelling import MeasureError
 
 
@@ -48,14 +49,15 @@ def evaluate(texts: Sequence[str], graded: GradedRankings) -> Values:
 
     Raises MeasureError where the library cannot compute one.
     """
-    import ir_measures
-
-    read = [spelling.read(text) for text in texts]
-    measures = {measure: row for row, measure in enumerate(read)}
+    # The library mixes up measures of all documents and of judged ones, if it computes them together.
+    rows: defaultdict[tuple[Regrading, bool], defaultdict[Any, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for row, text in enumerate(texts):
+        regrading, measure = reduce(spelling.read(text))
+        rows[regrading, bool(measure.params.get("judged_only"))][measure].append(row)
     values = np.zeros((len(texts), len(graded.lengths)))
     try:
-        for metric in ir_measures.iter_calc(list(measures), list(_judgments(graded)), list(_ranked(graded))):
-            values[measures[metric.measure], int(metric.query_id)] = metric.value
+        for (regrading, _), measures in rows.items():
+            _fill(values, measures, graded, regrading)
     except subprocess.CalledProcessError as error:
         raise MeasureError(
             f"{', '.join(texts)}: gdeval, the script that the library runs for ERR and for exponential "
@@ -66,10 +68,22 @@ def evaluate(texts: Sequence[str], graded: GradedRankings) -> Values:
             f"{', '.join(texts)}: the library ir_measures fails at these rankings and judgments "
             f"({type(error).__name__}: {error}). Leave the measure out."
         ) from error
-    values = values[[measures[measure] for measure in read]]  # two names may be of one measure
     if np.isinf(values).any():
         raise MeasureError(f"{', '.join(texts)}: the library ir_measures has an infinite value. Leave the measure out.")
     return np.nan_to_num(values)
+
+
+def _fill(values: Values, measures: Mapping[Any, Sequence[int]], graded: GradedRankings, regrading: Regrading) -> None:
+    """Write the values of `measures`, of changed grades, into their rows of `values` (m, q)."""
+    import ir_measures
+
+    judgments = list(_judgments(graded, regrading))
+    if any(measure.NAME == "nDCG" for measure in measures):
+        greatest = max((judgment.relevance for judgment in judgments), default=0)
+        if greatest > MOST_LEVELS:
+            raise MeasureError(f"nDCG of the library ir_measures needs grades of at most {MOST_LEVELS:,}: use ours.")
+    for metric in ir_measures.iter_calc(list(measures), judgments, list(_ranked(graded))):
+        values[measures[metric.measure], int(metric.query_id)] = metric.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +164,7 @@ def _ranked(graded: GradedRankings) -> Iterator[Any]:
             yield ScoredDoc(str(query), str(rank), float(length - rank))
 
 
-def _judgments(graded: GradedRankings) -> Iterator[Any]:
+def _judgments(graded: GradedRankings, regrading: Regrading) -> Iterator[Any]:
     """Yield the judgments of each query: those of ranked documents under their rank, then those of missing ones.
 
     trec_eval never returns from a query whose grades are all negative. Nothing there is relevant, and a grade below 0
@@ -158,6 +172,7 @@ def _judgments(graded: GradedRankings) -> Iterator[Any]:
     """
     from ir_measures import Qrel
 
+    regrade = regrading.build()
     for query, (row, truth) in enumerate(zip(graded.grades, graded.truths, strict=True)):
         lowest = 0 if truth and max(truth.values()) < 0 else -np.inf
         ranked = {str(rank): row[rank].item() for rank in np.flatnonzero(~np.isnan(row))}
@@ -166,4 +181,4 @@ def _judgments(graded: GradedRankings) -> Iterator[Any]:
         for document, grade in (ranked | unfound).items():
             if not grade.is_integer():
                 raise MeasureError(f"Measures of the library ir_measures need whole-number grades, not {grade}.")
-            yield Qrel(str(query), document, int(max(grade, lowest)))
+            yield Qrel(str(query), document, regrade(int(max(grade, lowest))))

@@ -12,7 +12,7 @@ from benchbench.ir.measures.definitions import DEFINITIONS
 
 MAX_NAME_LENGTH = 100
 MAX_CUTOFF = 1_000_000  # far past the end of any ranking
-MAX_GRADE = 1_000_000
+MAX_GRADE = 1000
 WRITTEN = re.compile(r"(?P<name>\w+)(?:\((?P<parameters>[^()]*)\))?(?:@(?P<at>.*))?")
 BOUNDS: dict[str, tuple[float, float]] = {  # of a parameter's values, both included; the library checks none
     "cutoff": (1, MAX_CUTOFF),
