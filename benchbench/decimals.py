@@ -40,16 +40,6 @@ def format_share(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def format_duration(seconds: float) -> str:
-    """Return seconds as `8 s`, `2 min 5 s`, `1 h 12 min`."""
-    total = round(seconds)
-    if total < 60:
-        return f"{total} s"
-    if total < 3600:
-        return f"{total // 60} min {total % 60} s"
-    return f"{total // 3600} h {total % 3600 // 60} min"
-
-
 def format_ms(number: float) -> str:
     """Return milliseconds with three significant digits: `0.82`, `14.3`, `1,250`."""
     decimals = 2 if number < 1 else 1 if number < 100 else 0

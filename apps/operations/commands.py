@@ -15,6 +15,7 @@ from redis.exceptions import RedisError
 
 from benchbench.busy import busy, clean_line, clean_text
 from benchbench.database.failures import find_failure, was_ended
+from benchbench.durations import estimate_left, format_duration
 from benchbench.errors import BenchbenchError
 
 FILE_SECONDS = 10
@@ -147,7 +148,7 @@ def _describe_error(error: Error) -> str:
 
 
 def _render_eta(seconds: float | None) -> str:
-    return "" if seconds is None else f", {seconds:,.0f} s left"
+    return "" if seconds is None else f", {format_duration(seconds)} left"
 
 
 def find_owner(username: str | None) -> Any:
@@ -201,7 +202,7 @@ class Progress:
 
     def __call__(self, done_units: int, total: int | None = None) -> None:
         line = self._render_units(done_units, total)
-        self._show(line + _render_eta(self.task.time_remaining))
+        self._show(line + _render_eta(self._estimate_left()))
 
     def show_units(self, event: Mapping[str, Any], done_key: str, total_key: str) -> None:
         """Show the progress event of an operation: its units under these two keys, or what it waits for.
@@ -211,7 +212,7 @@ class Progress:
         if not self._show_waiting(event):
             line = self._render_units(event[done_key], event[total_key])
             is_counted = self.task.total is not None and self.task.completed >= self.task.total
-            self._show(line + (", finishing…" if is_counted else _render_eta(self.task.time_remaining) or ESTIMATING))
+            self._show(line + (", finishing…" if is_counted else _render_eta(self._estimate_left()) or ESTIMATING))
 
     def show_documents(self, event: Mapping[str, Any]) -> None:
         """Show the progress event of an operation that builds an index."""
@@ -223,6 +224,11 @@ class Progress:
             self._advance(event["percent"], 100)
             line = f"{self.task.completed:.0f} % of the {self.noun}"
             self._show(line + (_render_eta(event["eta_seconds"]) or ESTIMATING))
+
+    def _estimate_left(self) -> float | None:
+        """Return the seconds left at the latest rate, which a wait for a worker does not slow down."""
+        speed = self.task.speed
+        return estimate_left(self.task.completed, self.task.total, self.task.completed / speed if speed else None)
 
     def _render_units(self, done_units: int, total: int | None) -> str:
         self._advance(done_units, total)

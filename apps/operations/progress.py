@@ -2,26 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import timedelta
 from typing import Any
 
-from django.db.models import Min, Q, Sum
-from django.utils import timezone
+from django.db.models import DurationField, ExpressionWrapper, Min, Q, Sum
+from django.db.models.functions import Now
 
 from apps.operations import queueing
 from apps.operations.handlers import load_handler
 from apps.operations.models import Batch, Operation
 from apps.operations.waiting import describe_wait
+from benchbench.durations import estimate_left
 from benchbench.timestamps import timestamp
-
-# The rate is meaningful after this share of the work or this many seconds: at first, models are loaded.
-MIN_RATE_SHARE = 0.02
-MIN_RATE_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Units of work done and planned, and the remaining seconds at the rate so far: None until the rate is meaningful.
+    """Units of work done and planned, and the remaining seconds at the rate so far: None while too little is done.
 
     Batches without units, which prepare others, do not count in the rate. While only they are left, the seconds are
     None too.
@@ -43,21 +40,19 @@ def compute_progress(operation: Operation) -> Progress:
 def compute_each_progress(operations: Sequence[Operation]) -> dict[Operation, Progress]:
     """Return the progress of each operation, in one query."""
     batches = Batch.objects.filter(operation__in=operations).order_by().values("operation")
-    counted = batches.annotate(done=Sum("done_units", default=0), begun=Min("started_at", filter=Q(units__gt=0)))
-    counts = {key: (done_units, start) for key, done_units, start in counted.values_list("operation", "done", "begun")}
+    begun = Min("started_at", filter=Q(units__gt=0))
+    spent = ExpressionWrapper(Now() - begun, output_field=DurationField())  # by one clock
+    counted = batches.annotate(done=Sum("done_units", default=0), spent=spent)
+    counts = {key: counts for key, *counts in counted.values_list("operation", "done", "spent")}
     return {operation: _build_progress(operation, *counts.get(operation.pk, (0, None))) for operation in operations}
 
 
-def _build_progress(operation: Operation, done_units: int, start: datetime | None) -> Progress:
+def _build_progress(operation: Operation, done_units: int, spent: timedelta | None) -> Progress:
     total = operation.total_units
     if not operation.is_active:
         return Progress(done_units, total, 0.0)
-    if not done_units or start is None or done_units >= total:
-        return Progress(done_units, total, None)
-    elapsed = (timezone.now() - start).total_seconds()
-    if done_units <= MIN_RATE_SHARE * total and elapsed < MIN_RATE_SECONDS:
-        return Progress(done_units, total, None)
-    return Progress(done_units, total, round(elapsed * (total - done_units) / done_units, 1))
+    seconds = None if spent is None else spent.total_seconds()
+    return Progress(done_units, total, estimate_left(done_units, total, seconds))
 
 
 def snapshot(operation: Operation) -> dict[str, Any]:

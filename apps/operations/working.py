@@ -87,7 +87,7 @@ def perform_batch(batch_id: int, *, owner: str, on_tick: Callable[[], None] | No
         outcome = left
     finally:
         waited = batch.started_at - claimed_at if batch.started_at and claimed_at else timedelta()
-        count_batch(kind, outcome, time.monotonic() - began - waited.total_seconds())
+        count_batch(kind, outcome, max(0.0, time.monotonic() - began - waited.total_seconds()))
     return True
 
 

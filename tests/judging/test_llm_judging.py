@@ -121,9 +121,11 @@ def test_cost_preview_does_not_query_the_model(round_of_ada, ada, server):
     assert "time is unknown" in cost.sentence
     server.answer = lambda prompt: "1"
     judge(round_of_ada, ada, most=4)
+    assert preview(round_of_ada, LLM).seconds is None, "four answers are too few"
+    judge(round_of_ada, ada, most=1)
     LLMAnswer.objects.update(ms=500.0)
-    cost = preview(round_of_ada, LLM, item_limit=5)
-    assert (cost.remaining_items, cost.answers, cost.seconds) == (6, 5, 2.5)
+    cost = preview(round_of_ada, LLM, item_limit=4)
+    assert (cost.remaining_items, cost.answers, cost.seconds) == (5, 4, 2.0)
     assert "The cap leaves 1 item out." in cost.sentence
 
 

@@ -150,7 +150,7 @@ def test_progress_shows_percentage_time_left_and_wait_reason():
         "waiting for a worker",
         "Waits for the host.",
         "12 % of the benchmark, estimating…",
-        "50 % of the benchmark, 61 s left",
+        "50 % of the benchmark, 1 min 1 s left",
         "waiting for a worker, queued behind 1 operation",
         "0 of 4 references, estimating…",
         "1 of 4 references, estimating…",

@@ -12,15 +12,16 @@ from django.utils import timezone
 
 from apps.benchmarks.gates.baselines import approve
 from apps.benchmarks.launching import launch
-from apps.benchmarks.models import Benchmark, Evaluation, GateOutcome, Run
+from apps.benchmarks.models import Benchmark, Evaluation, GateOutcome, Run, StageList
 from apps.benchmarks.runs import find_run
 from apps.mappings.models import Mapping
 from apps.operations.launching import cancel_operation
-from apps.operations.working import perform_batch
+from apps.operations.working import perform_batch, wait
 from apps.results.charts import plot_quality
 from apps.results.comparison.history import load_history, plot_history
 from apps.results.exporters.documents import render_text
-from apps.results.leaderboard.runs import load_leaderboard, select_measures
+from apps.results.leaderboard.runs import UNFINISHED, load_leaderboard, select_measures
+from benchbench.decimals import counted
 from tests.benchmarks.conftest import make_library
 from tests.created import create_benchmark, finish
 from tests.factories import add_version, make_benchmark
@@ -131,6 +132,29 @@ def test_running_means_are_provisional_and_removed_when_cancelled(transactional_
     finish(benchmark)
     after = load_leaderboard(benchmark)
     assert all(row.rank and not row.provisional for row in after.rows)
+
+
+def test_provisional_means_are_not_ranked_among_final_ones(transactional_db, settings, admin_client):
+    """A benchmark whose dense run has completed is resumed for the other one."""
+    settings.BENCHBENCH_BATCH_SECONDS = 0.001
+    library = make_library(documents=12, queries=16)
+    benchmark = finish(create_benchmark(library, name="both", matrix={"search_modes": ["dense", "sparse"]}))
+    sparse = benchmark.runs.get(config__search_mode="sparse")
+    sparse.evaluations.all().delete()
+    StageList.objects.filter(source=sparse.source_id).delete()
+    Run.objects.filter(pk=sparse.pk).update(status=Run.Status.PENDING)
+    operation = launch(benchmark)
+    perform_batch(operation.batches.order_by("ordinal").first().pk, owner="test")
+    dense, provisional = load_leaderboard(benchmark).rows
+    assert (dense.run.config["search_mode"], dense.rank, dense.provisional) == ("dense", 1, False)
+    assert (provisional.run, provisional.rank, provisional.provisional) == (sparse, None, True)
+    assert provisional.values["nDCG@10"] is not None
+    assert provisional.unranked == UNFINISHED
+    shown = admin_client.get(reverse("admin:benchmark_results", args=[benchmark.pk])).content.decode()
+    assert shown.count(UNFINISHED) == 1
+    assert f"so far, {counted(provisional.so_far or 0, 'query')}" in shown
+    wait(operation)
+    assert all(row.rank and not row.provisional for row in load_leaderboard(benchmark).rows)
 
 
 def test_figure_has_a_point_for_each_run_with_values(mapping):

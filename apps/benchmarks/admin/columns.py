@@ -14,7 +14,8 @@ from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import Dataset
 from apps.retrieval.models import Index
 from benchbench.access import viewable
-from benchbench.decimals import counted, figure, format_duration, format_share
+from benchbench.decimals import counted, figure, format_share
+from benchbench.durations import format_duration, measure_seconds
 from benchbench.ir.demand import name_mean, name_means
 from benchbench.site.panels import add_to, build_list_url, change_url
 
@@ -46,9 +47,8 @@ def judged(row: Any) -> str | None:
 
 @display(description="took", ordering=F("completed_at") - F("started_at"), empty_value="–")
 def took(benchmark: Benchmark) -> str | None:
-    if benchmark.started_at is None or benchmark.completed_at is None:
-        return None
-    return format_duration((benchmark.completed_at - benchmark.started_at).total_seconds())
+    seconds = measure_seconds(benchmark.started_at, benchmark.completed_at)
+    return None if seconds is None else format_duration(seconds)
 
 
 def annotate_datasets(request: HttpRequest, datasets: QuerySet[Dataset]) -> QuerySet[Dataset]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from django.db import transaction
-from django.db.models import Avg, F, QuerySet
+from django.db.models import Avg, Count, F, QuerySet
 
 from apps.benchmarks.models import Run
 from apps.benchmarks.provenance import list_llms
@@ -19,6 +19,7 @@ from apps.retrieval.llms.asking import UNKNOWN, find_llm_revision
 from apps.retrieval.llms.servers import require_model
 from apps.retrieval.models import LLMAnswer
 from benchbench.decimals import counted
+from benchbench.durations import MIN_SAMPLES, estimate_by_pace
 from benchbench.ir.planning.configuration import Configuration
 
 LONGEST_NAME = 150
@@ -46,7 +47,7 @@ class Cost:
     answers: Annotated[int, "Answers that it would be asked for under the cap."]
     tokens_in: int
     tokens_out: int
-    seconds: Annotated[float | None, "Estimated from its answers so far; null without any."]
+    seconds: Annotated[float | None, "Estimated from its answers so far; null before five."]
 
     @property
     def sentence(self) -> str:
@@ -77,14 +78,13 @@ def preview(round: Round, llm: str, *, item_limit: int | None = None) -> Cost:
     priced = load_items(selection[:: max(1, len(selection) // PRICED)][:PRICED])
     tokens = [-(-len(prompting.build_prompt(round, item)) // CHARACTERS_PER_TOKEN) for item in priced]
     mean = sum(tokens) / len(tokens) if tokens else 0.0
-    each = estimate_seconds(llm)
     return Cost(
         identity.name,
         len(items),
         len(selection),
         int(-(-mean * len(selection) // 1)),
         TOKENS_OUT * len(selection),
-        None if each is None else each * len(selection),
+        estimate_by_pace(*_load_pace(llm), len(selection)),
     )
 
 
@@ -163,16 +163,15 @@ def list_unjudged(round: Round, judge_name: str) -> QuerySet[RoundItem]:
     return left.order_by(F("calibration__place").asc(nulls_last=True), "place")
 
 
-def estimate_seconds(llm: str) -> float | None:
-    """Return the mean seconds of a model's latest answers as a judge, or of any of its answers if it has not judged."""
+def _load_pace(llm: str) -> tuple[float | None, int]:
+    """Return the mean seconds of a model's latest answers as a judge, or of all if these are few, and their number."""
     server, _, model = llm.partition(":")
     answers = LLMAnswer.objects.filter(provider=server, model=model).order_by("-id")
-    of_judging = answers.filter(parameters__max_tokens=prompting.MAX_TOKENS)
-    for rows in (of_judging, answers):
-        latest = rows.values("ms")[:TIMED]
-        if (ms := latest.aggregate(mean=Avg("ms"))["mean"]) is not None:
-            return float(ms) / 1000
-    return None
+    for rows in (answers.filter(parameters__max_tokens=prompting.MAX_TOKENS), answers):
+        facts = rows.values("ms")[:TIMED].aggregate(mean=Avg("ms"), samples=Count("ms"))
+        if facts["samples"] >= MIN_SAMPLES:
+            return facts["mean"] / 1000, facts["samples"]
+    return None, 0
 
 
 def _check_judge(round: Round, llm: str, item_limit: int | None) -> LLMJudge:

@@ -10,6 +10,7 @@ from django.db.models import Count, Max, Q
 from django.utils import timezone
 
 from apps.judging.models import Grade, Round, Slot
+from benchbench.durations import estimate_by_pace
 
 PACE_OF = 50  # latest grades of a judge that the pace is computed from
 ACTIVE = timedelta(minutes=30)  # a judge who graded within it is at work
@@ -24,7 +25,7 @@ class JudgeReport:
     skipped: int
     cannot_judge: int
     seconds_per_item: Annotated[float | None, "Median of the latest 50."]
-    remaining_seconds: Annotated[float | None, "To the end, in equal shares."]
+    remaining_seconds: Annotated[float | None, "To the end, in equal shares; null before five grades."]
     last_graded_at: datetime | None
 
 
@@ -49,6 +50,7 @@ SELECT
     (SELECT count(*) FROM judging_slot WHERE round_id = %(round)s AND NOT done),
     (SELECT count(*) FROM own),
     (SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds) FROM timed),
+    (SELECT count(*) FROM timed),
     (
         SELECT count(*) FROM judging_round_judges judge WHERE round_id = %(round)s AND (
             SELECT graded_at FROM judging_grade JOIN judging_rounditem item ON item.id = item_id
@@ -64,7 +66,7 @@ def count_progress(round: Round, judge: Any) -> dict[str, Any]:
     values = {"round": round.pk, "judge": judge.pk, "pace_of": PACE_OF, "active": timezone.now() - ACTIVE}
     with connection.cursor() as cursor:
         cursor.execute(OWN_PROGRESS, values)
-        waiting, mine, pace, at_work = cursor.fetchone()
+        waiting, mine, pace, timed, at_work = cursor.fetchone()
     completed = round.gradings - waiting
     total = _compute_target(round, completed)
     return {
@@ -72,7 +74,7 @@ def count_progress(round: Round, judge: Any) -> dict[str, Any]:
         "wanted": total,
         "mine": mine,
         "pace": pace,
-        "left": _estimate_left(pace, total - completed, at_work),
+        "left": estimate_by_pace(pace, timed, _share_out(total - completed, at_work)),
     }
 
 
@@ -81,8 +83,9 @@ def _compute_target(round: Round, completed: int) -> int:
     return round.gradings if is_whole else max(completed, round.budget or 0)
 
 
-def _estimate_left(pace: float | None, gradings: int, at_work: int) -> float | None:
-    return None if pace is None else pace * -(-gradings // max(at_work, 1))
+def _share_out(gradings: int, at_work: int) -> int:
+    """Return the gradings of each judge at work."""
+    return -(-gradings // max(at_work, 1))
 
 
 def compute_progress(round: Round) -> Progress:
@@ -98,11 +101,11 @@ def compute_progress(round: Round) -> Progress:
     judges = []
     for user in round.judges.order_by("username"):
         row = counted.get(user.pk, {"graded": 0, "skipped": 0, "cannot_judge": 0, "last": None})
-        pace = _compute_pace(round, user) if user.pk in counted else None
+        seconds = _load_seconds(round, user) if user.pk in counted else []
+        pace = median(seconds) if seconds else None
+        left = estimate_by_pace(pace, len(seconds), _share_out(total - completed, at_work))
         numbers = row["graded"], row["skipped"], row["cannot_judge"]
-        judges.append(
-            JudgeReport(user.username, *numbers, pace, _estimate_left(pace, total - completed, at_work), row["last"])
-        )
+        judges.append(JudgeReport(user.username, *numbers, pace, left, row["last"]))
     return Progress(completed, total, judges)
 
 
@@ -112,9 +115,7 @@ def count_by_query(round: Round) -> list[tuple[str, int, int]]:
     return list(slots.annotate(done_count=Count("pk", filter=Q(done=True)), wanted=Count("pk")))
 
 
-def _compute_pace(round: Round, user: Any) -> float | None:
+def _load_seconds(round: Round, user: Any) -> list[Any]:
+    """Return the times of a judge's latest grades."""
     rows = Grade.objects.filter(item__round=round, judge=user, adjudicates=False, seconds__isnull=False)
-    seconds: list[Any] = list(
-        rows.exclude(kind=Grade.Kind.SKIP).order_by("-graded_at").values_list("seconds", flat=True)[:PACE_OF]
-    )
-    return median(seconds) if seconds else None
+    return list(rows.exclude(kind=Grade.Kind.SKIP).order_by("-graded_at").values_list("seconds", flat=True)[:PACE_OF])

@@ -18,6 +18,7 @@ from apps.operations.models import Status
 from apps.results.exporters.outcomes import Outcome, load_outcomes
 from apps.results.leaderboard.runs import WEIGHTING, Row, load_leaderboard
 from apps.results.triage.queries import load_evaluation
+from benchbench.durations import measure_seconds
 from benchbench.reading.strict_json import attributes
 
 FLAT = 'By name, as in {"precision@10": 0.4}.'
@@ -143,13 +144,13 @@ def build_results(benchmark: Benchmark, *, version: DatasetVersion | None = None
     ranked = [row for row in final if row.rank and row.run in alternatives]
     runs = board.in_run_order
     counts = Counter(row.run.status for row in runs)
-    started, ended = benchmark.started_at, benchmark.completed_at
+    seconds = measure_seconds(benchmark.started_at, benchmark.completed_at)
     return Results(
         benchmark_id=benchmark.pk,
         name=benchmark.name,
         status=Status(benchmark.status),
         dataset_version=board.version.number,
-        duration_ms=round(1000 * (ended - started).total_seconds()) if started and ended else None,
+        duration_ms=None if seconds is None else round(1000 * seconds),
         primary_k=benchmark.primary_k,
         weighting=benchmark.weighting,
         k_values_for_metrics=benchmark.k_values,

@@ -27,6 +27,7 @@ from apps.results.configurations import (
 from apps.results.leaderboard.coverage import LOW, describe_uneven, name_judged
 from apps.results.leaderboard.runs import (
     NARROWER,
+    UNFINISHED,
     Leaderboard,
     Row,
     load_leaderboard,
@@ -108,7 +109,7 @@ def _build_row(row: Row, board: Leaderboard, names: list[str], chips: list[str])
         "primary": primary,
         "share": 100 * primary / top if primary is not None and top and not row.unranked else 0,
         "judged": row.values.get(name_judged(board.primary)),
-        "is_narrower": row.unranked == NARROWER,
+        "is_mild": row.unranked in (NARROWER, UNFINISHED),
         "cells": [(row.values.get(name), row.values.get(name_judged(name))) for name in names],
         "ann": row.ann,
         "made_of": build_configuration(row.run),

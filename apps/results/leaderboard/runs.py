@@ -21,6 +21,7 @@ from benchbench.ir.slices import Slice
 
 Values = Mapping[str, float | None]
 NARROWER = "Its filter admits fewer documents than that of other runs: it answers another question."
+UNFINISHED = "Not ranked: the means of other runs are over other queries."
 WEIGHTING = "demand: means are weighted by the demand of the queries; equal: they count every query alike."
 
 
@@ -99,9 +100,9 @@ def load_leaderboard(benchmark: Benchmark, *, version: DatasetVersion | None = N
 
     Its values are those on `version`, by default the benchmark's own. With `within`, the name of a slice, the means
     cover its queries, if the version has that slice. Runs with a mean of the primary measure come first, best first.
-    Equal means share a rank and keep the run order. Means of a running run are provisional. Unranked runs follow, which
-    lost too many queries or search under a smaller filter than others; then those without means: pending, failed and
-    cancelled runs.
+    Equal means share a rank and keep the run order. Means of a running run are provisional; they are ranked only among
+    those over as many queries, and only while no run has final ones. Unranked runs follow, which lost too many queries
+    or search under a smaller filter than others; then those without means: pending, failed and cancelled runs.
     """
     primary = name_primary(benchmark)
     version = version or benchmark.dataset_version
@@ -119,7 +120,7 @@ def load_leaderboard(benchmark: Benchmark, *, version: DatasetVersion | None = N
             rows.append(Row(run, evaluation.means, unranked=unranked, truth=truth))
         else:
             rows.append(_build_provisional(run, so_far.get(str(run.pk))))
-    rows = rank_rows(_set_apart(rows, primary), primary)
+    rows = rank_rows(_set_provisional_apart(_set_apart(rows, primary), primary, so_far), primary)
     return Leaderboard(primary, version, rows, final, chosen, benchmark.means_name)
 
 
@@ -133,6 +134,15 @@ def _set_apart(rows: list[Row], primary: str) -> list[Row]:
         else row
         for row in rows
     ]
+
+
+def _set_provisional_apart(rows: list[Row], primary: str, so_far: Mapping[str, Mapping[str, Any]]) -> list[Row]:
+    """Return the rows, unranked if their means so far are over other queries than the means of another run."""
+    valued = [row for row in rows if row.values.get(primary) is not None]
+    searched = {so_far[str(row.run.pk)]["completed_queries"] if row.provisional else None for row in valued}
+    if len(searched) < 2:
+        return rows
+    return [replace(row, unranked=row.unranked or UNFINISHED) if row.provisional else row for row in rows]
 
 
 def _narrow(benchmark: Benchmark, evaluations: dict[Any, Evaluation], name: str) -> Slice | None:
@@ -216,4 +226,4 @@ def _build_provisional(run: Run, progress: dict[str, Any] | None) -> Row:
     if progress is None or run.status in (Run.Status.FAILED, Run.Status.CANCELLED):
         return Row(run, {})
     values = {str(Measure.parse(name)): value for name, value in progress["metrics_flat"].items()}
-    return Row(run, values, so_far=progress["completed_queries"])
+    return Row(run, values, so_far=progress["n"] if values else progress["completed_queries"])

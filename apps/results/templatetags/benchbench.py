@@ -16,7 +16,7 @@ from apps.benchmarks.models import Benchmark
 from apps.collections.models import Document
 from apps.results.comparison.sentences import describe_few_changes
 from apps.results.triage.causes import CAUSES
-from benchbench import decimals
+from benchbench import decimals, durations
 from benchbench.decimals import figure, format_p, short_signed
 from benchbench.ir.measures import Measure
 from benchbench.ir.statistics.resampling import Interval
@@ -80,13 +80,13 @@ def milliseconds(number: float | None) -> str:
 @register.filter
 def duration(seconds: float | None) -> str:
     """Format seconds as `8 s`, `2 min 5 s`, `1 h 12 min`."""
-    return DASH if seconds is None else decimals.format_duration(seconds)
+    return DASH if seconds is None else durations.format_duration(seconds)
 
 
 @register.filter
 def until(start: datetime | None, end: datetime | None) -> str:
     """Format the time from `start` to `end`."""
-    return duration((end - start).total_seconds()) if start and end else DASH
+    return duration(durations.measure_seconds(start, end))
 
 
 @register.filter

@@ -1,0 +1,74 @@
+"""Durations and estimates: never negative, none from too little, and from one place."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from benchbench.durations import estimate_by_pace, estimate_left, format_duration, measure_seconds
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0 s"), (59.4, "59 s"), (125, "2 min 5 s"), (4320, "1 h 12 min"), (-3600, "0 s"), (-0.4, "0 s")],
+)
+def test_durations_are_written_alike(seconds, text):
+    assert format_duration(seconds) == text
+
+
+def test_duration_across_a_clock_set_back_is_unknown():
+    assert measure_seconds(NOON, NOON + timedelta(seconds=5)) == 5
+    assert measure_seconds(NOON, NOON) == 0
+    assert measure_seconds(NOON, NOON - timedelta(hours=1)) is None
+    assert measure_seconds(None, NOON) is None
+    assert measure_seconds(NOON, None) is None
+
+
+def test_estimates_are_never_negative_nor_from_too_little():
+    """At least a hundredth of the work must be done, so none exceeds a hundred times what was spent."""
+    amounts = (-1, 0, 1, 5, 19, 20, 100, 999, 1000, 2000)
+    for done, total, seconds in product(amounts, (None, 0, 1000), (None, -3600, 0, 1, 59, 60, 4000, 10**6)):
+        left = estimate_left(done, total, seconds)
+        if left is None:
+            continue
+        assert (seconds or 0) > 0
+        assert 0 <= left <= 100 * seconds
+        assert 10 <= done < 1000
+    assert estimate_left(20, 1000, 10) == 490.0
+    assert estimate_left(19, 1000, 59) is None
+    assert estimate_left(19, 1000, 60) == 3097.9
+
+
+def test_pace_needs_a_few_samples():
+    assert estimate_by_pace(600.0, 4, 1000) is None
+    assert estimate_by_pace(None, 9, 1000) is None
+    assert estimate_by_pace(2.0, 5, 10) == 20.0
+    assert estimate_by_pace(2.0, 5, -3) == 0.0
+
+
+ELSEWHERE = {
+    "apps/operations/progress.py": "measured in PostgreSQL",
+    "apps/operations/working.py": "a wait, taken off a monotonic time",
+    "benchbench/client/connection.py": "a Retry-After header",
+}
+
+
+def test_differences_of_times_are_measured_in_one_place():
+    found = {
+        str(path.relative_to(CHECKOUT))
+        for room in ("apps", "benchbench")
+        for path in (CHECKOUT / room).rglob("*.py")
+        if "total_seconds(" in path.read_text() and path.name != "durations.py"
+    }
+    assert found == ELSEWHERE.keys()
+    shown = [
+        str(path.relative_to(CHECKOUT))
+        for path in (CHECKOUT / "templates").rglob("*.html")
+        if re.search(r"_?seconds\|(?!duration|default|floatformat)|\|timesince|\|timeuntil", path.read_text())
+    ]
+    assert shown == []
