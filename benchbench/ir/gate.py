@@ -1,4 +1,4 @@
-"""Gates: rules, measured values, and the check of each rule.
+"""Gates: measured values, and the check of each rule.
 
 Limits are inclusive and compared at full precision.
 """
@@ -18,6 +18,8 @@ from benchbench.ir.demand import BY_DEMAND
 from benchbench.ir.measures import Measure
 from benchbench.ir.measures.means import MAX_LOST_PERCENT, has_lost_too_many
 from benchbench.ir.profiles import Mean
+from benchbench.ir.rules import Change, Floor, MustNotFail, Rules
+from benchbench.ir.statistics.verdict import check_loss
 
 Values = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -36,77 +38,19 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Floor:
-    """A rule that a measure's mean over all queries, or those of a slice, is `at_least` this.
-
-    A slice with fewer queries than `minimum_queries` leaves the rule undecided.
-    """
-
-    measure: Measure
-    at_least: float
-    slice: str = ""
-    minimum_queries: int = 1
-    mean: Mean = Mean.BENCHMARK
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A limit on the change of a measure's mean against the baseline. Exactly one of the two differences is given.
-
-    `may_lose`: no significant loss larger than this. `must_gain`: a significant gain of at least this.
-    """
-
-    measure: Measure
-    may_lose: float | None = None
-    must_gain: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class MustNotFail:
-    """A rule that the measure is `at_least` this in each of `queries`. A query that ended in an error fails it."""
-
-    queries: tuple[str, ...]
-    measure: Measure
-    at_least: float
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """Rules of a gate.
-
-    `false_answers` is the greatest allowed share of answered queries among those without a relevant judgment.
-    `latency_ms` holds the greatest mean, p50, p95 or p99. All `changes` share `alpha`. With `runs_may_fail`, the
-    completed runs represent a benchmark in which other runs failed.
-    """
-
-    floors: tuple[Floor, ...] = ()
-    changes: tuple[Change, ...] = ()
-    must_not_fail: tuple[MustNotFail, ...] = ()
-    false_answers: float | None = None
-    latency_ms: tuple[tuple[str, float], ...] = ()
-    failed_queries: int | None = None
-    runs_may_fail: bool = False
-    alpha: float = 0.05
-
-    @property
-    def measures(self) -> list[Measure]:
-        """Return every measure that a rule names, once."""
-        rules: tuple[Floor | Change | MustNotFail, ...] = (*self.floors, *self.changes, *self.must_not_fail)
-        return list(dict.fromkeys(rule.measure for rule in rules))
-
-
-@dataclass(frozen=True, slots=True)
 class Difference:
     """Difference of a measure's mean from the baseline's over the `n` compared queries, with its interval.
 
     The interval excludes 0 if and only if the difference is significant. None means that `n` is
-    too small for any difference to be significant.
+    too small for any difference to be significant. `detectable` is the smallest true difference that `n` queries find
+    with the usual power; None if it is unknown.
     """
 
     mean: float
     interval: tuple[float, float] | None
     significant: bool
     n: int
+    detectable: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,11 +84,12 @@ class CheckReport:
     value: float | None = None
     mean: Annotated[Mean | None, "Which mean a floor is on."] = None
     note: str = ""
+    more_queries: Annotated[int | None, "About how many more queries would decide it; null if none are needed."] = None
 
 
 def combine(outcomes: Sequence[Outcome]) -> Outcome:
-    """Return the outcome of several checks: undecided if any is undecided, else failed if any failed."""
-    for outcome in (Outcome.UNDECIDED, Outcome.FAILED):
+    """Return the outcome of several checks: failed if any failed, else undecided if any is undecided."""
+    for outcome in (Outcome.FAILED, Outcome.UNDECIDED):
         if outcome in outcomes:
             return outcome
     return Outcome.PASSED
@@ -191,9 +136,7 @@ def _check_floor(floor: Floor, evidence: Evidence) -> CheckReport:
 
 def _check_change(change: Change, evidence: Evidence) -> CheckReport:
     name = f"{change.measure} against the baseline{_name_weighting(evidence)}"
-    gain = change.must_gain is not None
-    limit = (change.must_gain if gain else change.may_lose) or 0.0
-    required = f"a significant gain, ≥ {figure(limit)}" if gain else f"no significant loss > {figure(limit)}"
+    required = _describe_change(change)
     difference = evidence.differences[change.measure]
     if isinstance(difference, str):
         return _undecided(name, required, difference)
@@ -205,17 +148,45 @@ def _check_change(change: Change, evidence: Evidence) -> CheckReport:
     if low == high != 0:
         reason = f"Every query differs by {short_signed(low)}, which cannot be tested."
         return _undecided(name, required, reason, difference.n)
-    note, n = "", counted(difference.n, "query")
-    if gain:
-        outcome = _get_outcome(difference.mean >= limit and difference.significant)
-        if difference.mean >= limit and not difference.significant:
-            note = f"Not significant with {n}."
-    else:
-        outcome = _get_outcome(not difference.significant or -difference.mean <= limit)
-        if outcome == Outcome.PASSED and -low > limit:
-            note = f"{n} do not rule out a loss of {figure(abs(low))}."
+    outcome, note, more = _judge_gain(change, difference) if change.may_lose is None else judge_loss(change, difference)
     observed = f"{short_signed(difference.mean)} [{short_signed(low)}, {short_signed(high)}]"
-    return CheckReport(name, required, observed, outcome, difference.n, difference.mean, note=note)
+    return CheckReport(name, required, observed, outcome, difference.n, difference.mean, note=note, more_queries=more)
+
+
+def _describe_change(change: Change) -> str:
+    if change.may_lose is None:
+        return f"a significant gain, ≥ {figure(change.must_gain or 0.0)}"
+    return f"no {'significant ' if change.unless_significant else ''}loss > {figure(change.may_lose)}"
+
+
+def _judge_gain(change: Change, difference: Difference) -> tuple[Outcome, str, int | None]:
+    """Return the outcome of a required gain, and a note."""
+    is_enough = difference.mean >= (change.must_gain or 0.0)
+    note = f"Not significant with {counted(difference.n, 'query')}." if is_enough and not difference.significant else ""
+    return _get_outcome(is_enough and difference.significant), note, None
+
+
+def judge_loss(change: Change, difference: Difference) -> tuple[Outcome, str, int | None]:
+    """Return the outcome of an allowed loss, a note, and how many more queries would decide it if it is undecided."""
+    assert difference.interval is not None
+    low = difference.interval[0]
+    loss = check_loss(
+        difference=difference.mean,
+        lower=low,
+        is_significant=difference.significant,
+        detectable=difference.detectable,
+        n=difference.n,
+        limit=change.may_lose or 0.0,
+    )
+    if loss.is_excluded or loss.is_shown:
+        return _get_outcome(loss.is_excluded), "", None
+    note = f"{counted(difference.n, 'query')} do not rule out a loss of {figure(abs(low))}."
+    if change.unless_significant:
+        return Outcome.PASSED, note, None
+    if difference.detectable is None:
+        return Outcome.UNDECIDED, note, None
+    wanted = f"About {loss.more_queries:,} more" if loss.more_queries else "No realistic number of queries"
+    return Outcome.UNDECIDED, f"{note} {wanted} would decide.", loss.more_queries
 
 
 def _check_named_queries(rule: MustNotFail, evidence: Evidence) -> CheckReport:

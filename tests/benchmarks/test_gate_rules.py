@@ -11,9 +11,9 @@ from apps.benchmarks.gates.rules import RulesError, read_rules
 from apps.benchmarks.launching import delete_benchmark
 from apps.benchmarks.models import Baseline, Benchmark
 from benchbench.errors import BenchbenchError, ConflictError
-from benchbench.ir.gate import Change, Floor, MustNotFail, Rules
 from benchbench.ir.measures import Measure
 from benchbench.ir.profiles import Mean
+from benchbench.ir.rules import Change, Floor, MustNotFail, Rules
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "gates.md"

@@ -22,8 +22,8 @@ from apps.benchmarks.running.timing import PERCENTS, sum_cost_ms
 from apps.operations.working import wait
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.search import pgvector
-from benchbench.ir.gate import Rules
 from benchbench.ir.planning.matrix import MatrixError
+from benchbench.ir.rules import Rules
 from tests.benchmarks.conftest import make_library
 from tests.created import create_benchmark, run_benchmark
 from tests.tiny_models import save_cross_encoder, save_encoder

@@ -18,6 +18,7 @@ from benchbench.ir.measures import Measure
 from benchbench.ir.profiles import Mean
 
 NDCG = Measure("nDCG", 10)
+LENIENT = Change(NDCG, may_lose=0.01, unless_significant=True)
 PASSED, FAILED, UNDECIDED = Outcome.PASSED, Outcome.FAILED, Outcome.UNDECIDED
 
 
@@ -99,8 +100,17 @@ def test_missing_or_too_small_slice_is_undecided(floor, why):
     ("change", "difference", "outcome"),
     [
         (Change(NDCG, may_lose=0.01), Difference(-0.05, (-0.08, -0.02), True, 9), FAILED),
-        (Change(NDCG, may_lose=0.05), Difference(-0.05, (-0.08, -0.02), True, 9), PASSED),  # not larger
-        (Change(NDCG, may_lose=0.01), Difference(-0.05, (-0.12, 0.02), False, 9), PASSED),  # not significant
+        (Change(NDCG, may_lose=0.08), Difference(-0.05, (-0.08, -0.02), True, 9), PASSED),  # no larger one is possible
+        (
+            Change(NDCG, may_lose=0.05),
+            Difference(-0.05, (-0.08, -0.02), True, 9),
+            UNDECIDED,
+        ),  # not larger, but possible
+        (Change(NDCG, may_lose=0.01), Difference(-0.05, (-0.12, 0.02), False, 9), UNDECIDED),  # not significant
+        (Change(NDCG, may_lose=0.01), Difference(0.05, (-0.02, 0.12), False, 9), UNDECIDED),
+        (LENIENT, Difference(-0.05, (-0.12, 0.02), False, 9), PASSED),
+        (LENIENT, Difference(-0.005, (-0.009, -0.001), True, 9), PASSED),
+        (LENIENT, Difference(-0.05, (-0.08, -0.02), True, 9), FAILED),
         (Change(NDCG, may_lose=0.01), Difference(0.05, (0.02, 0.08), True, 9), PASSED),
         (Change(NDCG, may_lose=0.0), Difference(0.0, (0.0, 0.0), False, 9), PASSED),  # the same rankings
         (Change(NDCG, must_gain=0.02), Difference(0.05, (0.02, 0.08), True, 9), PASSED),
@@ -118,10 +128,38 @@ def test_a_large_significant_change_fails(change, difference, outcome):
 
 
 def test_change_check_notes_the_loss_not_ruled_out():
-    difference = Difference(-0.005, (-0.04, 0.03), False, 60)
+    difference = Difference(-0.005, (-0.04, 0.03), False, 60, detectable=0.05)
     check = only(Rules(changes=(Change(NDCG, may_lose=0.01),)), differences={NDCG: difference})
+    assert check.required == "no loss > .0100"
     assert check.observed == "−.0050 [−.0400, +.0300]"
-    assert check.note == "60 queries do not rule out a loss of .0400."
+    assert check.note == "60 queries do not rule out a loss of .0400. About 6,000 more would decide."
+    assert (check.outcome, check.more_queries) == (UNDECIDED, 6000)
+    lenient = only(Rules(changes=(LENIENT,)), differences={NDCG: difference})
+    assert lenient.required == "no significant loss > .0100"
+    assert lenient.note == "60 queries do not rule out a loss of .0400."
+    assert (lenient.outcome, lenient.more_queries) == (PASSED, None)
+    level = Difference(-0.01, (-0.04, 0.02), False, 60, detectable=0.05)
+    check = only(Rules(changes=(Change(NDCG, may_lose=0.01),)), differences={NDCG: level})
+    assert check.note.endswith("No realistic number of queries would decide.")
+
+
+def test_loss_passes_only_where_the_interval_excludes_it():
+    """For any loss, interval and limit: passed excludes a greater loss, failed is significant, and none is both."""
+    draw = np.random.default_rng(3)
+    outcomes = set()
+    for _ in range(2000):
+        mean, half, limit = draw.normal(0, 0.05), draw.exponential(0.05), draw.exponential(0.03)
+        significant = abs(mean) > half
+        difference = Difference(mean, (mean - half, mean + half), significant, 50, detectable=1.4 * half)
+        check = only(Rules(changes=(Change(NDCG, may_lose=limit),)), differences={NDCG: difference})
+        lenient = Change(NDCG, may_lose=limit, unless_significant=True)
+        relaxed = only(Rules(changes=(lenient,)), differences={NDCG: difference}).outcome
+        assert (check.outcome == PASSED) == (mean - half >= -limit)
+        assert (check.outcome == FAILED) == (significant and mean < -limit)
+        assert relaxed == (FAILED if check.outcome == FAILED else PASSED)
+        assert check.more_queries is None or (check.outcome == UNDECIDED and check.more_queries > 0)
+        outcomes.add(check.outcome)
+    assert outcomes == {PASSED, FAILED, UNDECIDED}
 
 
 def test_named_queries_must_not_fail():
@@ -166,4 +204,5 @@ def test_failed_queries_are_counted_and_named():
 def test_undecided_check_never_passes():
     assert combine([PASSED, PASSED]) == PASSED
     assert combine([PASSED, FAILED]) == FAILED
-    assert combine([FAILED, UNDECIDED, PASSED]) == UNDECIDED
+    assert combine([UNDECIDED, PASSED]) == UNDECIDED
+    assert combine([FAILED, UNDECIDED, PASSED]) == FAILED, "however the undecided one turns out"

@@ -30,7 +30,7 @@ def test_non_inferiority_is_students_paired_test(margin):
     differences = VALUES[1] - VALUES[0]
     p = stats.ttest_1samp(differences, -margin, alternative="greater").pvalue
     shown = check_non_inferiority(pair, 60, margin)
-    assert shown.is_shown == (p < 0.05)
+    assert shown.is_excluded == (p < 0.05)
     expected = stats.ttest_1samp(differences, 0, alternative="greater").confidence_interval(0.95).low
     assert shown.lower == pytest.approx(expected)
 
@@ -52,11 +52,14 @@ def test_the_older_run_is_replaced(runs):
     migration = build_migration(compare_runs(runs), 0.5)
     assert (migration.old, migration.new, migration.is_non_inferior) == (runs[0].pk, runs[1].pk, True)
     assert migration.difference == pytest.approx(float(np.mean(VALUES[1] - VALUES[0])))
-    assert migration.sentence.startswith("top 20 is not worse than top 10 by 0.5 or more")
+    assert migration.sentence.startswith("top 20 does not lose more than 0.5 against top 10")
     other = build_migration(compare_runs(runs, baseline=runs[1]), 0.5)
     assert (other.old, other.difference) == (runs[1].pk, pytest.approx(-migration.difference))
     strict = build_migration(compare_runs(runs), 1e-6)
     assert not strict.is_non_inferior
+    assert 0 < (strict.more_queries or 0) < 10_000
+    assert "is not shown to be as good as top 10 with a margin of 1e-06" in strict.sentence
+    assert f"The queries are too few. About {strict.more_queries:,} more would decide." in strict.sentence
     with pytest.raises(MigrationError, match="two runs"):
         build_migration(compare_runs(runs, measure="RR"), 0.01)
 

@@ -17,13 +17,15 @@ DIGITS = 10_000  # floors are written to four decimals, rounded down, so that th
 class CommonRules:
     """Limits on one measure and on latency; None adds no rule.
 
-    `at_least`: the least mean. `may_lose`: the largest significant loss against the baseline. `latency_ms`: the
-    greatest `statistic` per query. `slices` may fall below the baseline's means by at most `may_fall`.
+    `at_least`: the least mean. `may_lose`: the largest loss against the baseline; with `unless_significant` a larger
+    one passes as long as it is not significant. `latency_ms`: the greatest `statistic` per query. `slices` may fall
+    below the baseline's means by at most `may_fall`.
     """
 
     measure: str
     at_least: float | None = None
     may_lose: float | None = None
+    unless_significant: bool = False
     statistic: str = "mean"
     latency_ms: float | None = None
     slices: Sequence[str] = ()
@@ -42,7 +44,8 @@ def write_rules(common: CommonRules, *, baseline: Baseline | None, run: Run) -> 
         floors = _compute_floors(common, baseline, run)
         rules["slices"] = {name: {common.measure: floor} for name, floor in floors.items()}
     if common.may_lose is not None:
-        rules["against_baseline"] = {common.measure: {"may_lose": common.may_lose}}
+        lenient = {"unless_significant": True} if common.unless_significant else {}
+        rules["against_baseline"] = {common.measure: {"may_lose": common.may_lose, **lenient}}
     if common.latency_ms is not None:
         rules["latency_ms"] = {common.statistic: common.latency_ms}
     return rules

@@ -13,10 +13,12 @@ from apps.benchmarks.measuring.weighting import load_weights
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.datasets.models import DatasetVersion
 from apps.mappings.truth import read_truth
-from benchbench.ir.gate import Change, Difference, Evidence, Mask, Rules, Values
+from benchbench.ir.gate import Difference, Evidence, Mask, Values
 from benchbench.ir.measures import Measure, Truths, evaluate
+from benchbench.ir.rules import Change, Rules
 from benchbench.ir.statistics.resampling import ComparisonError
 from benchbench.ir.statistics.significance import Pair, compare
+from benchbench.ir.statistics.verdict import find_detectable
 
 Differences = dict[Measure, Difference | str]
 
@@ -48,7 +50,7 @@ class Ground:
         """Return the mask of the queries without a relevant judgment, resolved or not."""
         if self.benchmark.unresolved == "count":
             return self.truths.n_relevant == 0
-        grades = read_truth(self.benchmark.mapping, self.version, unresolved="count").grades
+        grades = read_truth(self.benchmark.mapping, self.version, state=self.benchmark.state).grades
         return np.array([max(grades[query_id].values(), default=0) <= 0 for query_id in self.query_ids], bool)
 
     @cached_property
@@ -158,8 +160,16 @@ def _compare_with_last(rows: Values, weights: Values | None, alpha: float, seed:
         comparison = compare(rows, baseline=last, alpha=alpha, seed=seed, weights=weights)
     except ComparisonError as error:
         return [error.message] * last
-    pairs = [comparison.get_pair(row, last) for row in range(last)]
-    return [Difference(pair.difference, _find_interval(pair), pair.significant, comparison.n) for pair in pairs]
+    return [
+        Difference(
+            pair.difference,
+            _find_interval(pair),
+            pair.significant,
+            comparison.n,
+            find_detectable(pair, comparison) if pair.standard_error else None,
+        )
+        for pair in (comparison.get_pair(row, last) for row in range(last))
+    ]
 
 
 def _find_interval(pair: Pair) -> tuple[float, float] | None:

@@ -18,9 +18,10 @@ from apps.mappings.truth import hash_truth
 from apps.operations.models import Status
 from benchbench.deleting import referring
 from benchbench.errors import BenchbenchError, ConflictError
-from benchbench.ir.gate import CheckReport, Outcome, Rules, combine, judge
+from benchbench.ir.gate import CheckReport, Outcome, combine, judge
 from benchbench.ir.measures import Measure
 from benchbench.ir.measures.means import MAX_LOST_PERCENT
+from benchbench.ir.rules import Rules
 
 
 class GateError(BenchbenchError):
@@ -35,14 +36,20 @@ class GateStateError(GateError, ConflictError):
 
 @dataclass(frozen=True, slots=True)
 class RunVerdict:
-    """A run, and the result of each rule."""
+    """A run, and the result of each rule. `doubts` say that its own values, or its being the best, are uncertain."""
 
     run: Run
-    checks: tuple[CheckReport, ...]
+    rule_checks: tuple[CheckReport, ...]
+    doubts: tuple[CheckReport, ...] = ()
+
+    @property
+    def checks(self) -> tuple[CheckReport, ...]:
+        return (*self.rule_checks, *self.doubts)
 
     @property
     def outcome(self) -> Outcome:
-        return combine([check.outcome for check in self.checks])
+        """Return the outcome: a failed rule outranks an undecided one, but says nothing of another run or values."""
+        return Outcome.UNDECIDED if self.doubts else combine([check.outcome for check in self.rule_checks])
 
     @property
     def missed(self) -> list[CheckReport]:
@@ -104,7 +111,8 @@ def gate(
     verdicts = [
         RunVerdict(
             run.run,
-            (*judge(rules, build_evidence(rules, run, by_run.get(run.run.pk, {}))), *_check_losses(run), *doubts),
+            tuple(judge(rules, build_evidence(rules, run, by_run.get(run.run.pk, {})))),
+            (*_check_losses(run), *doubts),
         )
         for run in judged
     ]

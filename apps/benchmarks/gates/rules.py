@@ -7,9 +7,9 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field
 
 from benchbench.errors import BenchbenchError
-from benchbench.ir.gate import Change, Floor, MustNotFail, Rules
 from benchbench.ir.measures import Measure, MeasureError
 from benchbench.ir.profiles import Mean
+from benchbench.ir.rules import Change, Floor, MustNotFail, Rules
 from benchbench.ir.slices import MINIMUM
 from benchbench.reading import strict_yaml
 from benchbench.reading.kinds import Kind, int_between, one_of
@@ -59,6 +59,7 @@ class _Coverage(BaseModel, extra="allow", strict=True, allow_inf_nan=False):
 class _Change(StrictRecord):
     may_lose: Annotated[float | None, NUMBER] = None
     must_gain: Annotated[float | None, NUMBER] = None
+    unless_significant: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +154,11 @@ def _build_changes(changes: Mapping[str, _Change], location: str) -> Iterator[Ch
         key, measure = f"{location}.{name}", _parse_measure(name, location)
         if (change.may_lose is None) == (change.must_gain is None):
             refuse(key, "must have either may_lose or must_gain")
+        if change.unless_significant and change.may_lose is None:
+            refuse(f"{key}.unless_significant", "belongs to may_lose: a gain is always to be significant")
         for limit in (change.may_lose, change.must_gain):
             _check_limit(limit or 0, measure, key)
-        yield Change(measure, change.may_lose, change.must_gain)
+        yield Change(measure, change.may_lose, change.must_gain, change.unless_significant)
 
 
 def _build_must_not_fail(rule: _MustNotFail, location: str) -> MustNotFail:

@@ -20,8 +20,8 @@ from apps.benchmarks.models import Baseline, Run
 from benchbench.access import visible
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
-from benchbench.ir.gate import Rules
 from benchbench.ir.measures import Measure
+from benchbench.ir.rules import Rules
 from benchbench.reading import strict_yaml
 from benchbench.reading.strict_json import decode
 from benchbench.site.admin import SiteAdmin
@@ -68,7 +68,7 @@ class GateForm(PageForm):
     content_field = "rules_text"
     sections: ClassVar[Sections] = (
         ("", "", ("baseline",)),
-        ("Quality", "An empty field adds no rule.", ("measure", "at_least", "may_lose")),
+        ("Quality", "An empty field adds no rule.", ("measure", "at_least", "may_lose", "unless_significant")),
         ("Latency", "", ("statistic", "latency_ms")),
         ("Slices", "", ("slices", "may_fall")),
         ("", "", ("rules_text", "file")),
@@ -86,7 +86,12 @@ class GateForm(PageForm):
         label="Maximum loss against the baseline",
         required=False,
         min_value=0,
-        help_text="A significantly larger loss fails. 0: every significant loss fails.",
+        help_text="A significantly larger loss fails; without enough queries to exclude one, the gate is undecided.",
+    )
+    unless_significant = forms.BooleanField(
+        label="Pass unless a larger loss is significant",
+        required=False,
+        help_text="Few queries then pass a real loss.",
     )
     statistic = forms.ChoiceField(
         label="Per query", required=False, choices=[(name, name) for name in ("mean", "p50", "p95", "p99")]

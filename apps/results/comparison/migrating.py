@@ -14,7 +14,7 @@ from apps.results.leaderboard.coverage import LOW, name_judged
 from benchbench.decimals import short_signed
 from benchbench.errors import ConflictError
 from benchbench.ir.demand import weigh
-from benchbench.ir.statistics.verdict import check_non_inferiority
+from benchbench.ir.statistics.verdict import LossCheck, check_non_inferiority
 
 MARGIN = 0.01  # of a page that states none
 
@@ -35,8 +35,9 @@ class Migration:
     difference: Annotated[float, "Of the means, new − old."]
     lower: Annotated[float, "Lower end of the one-sided 95 % interval of the difference."]
     is_non_inferior: Annotated[
-        bool, "Whether `lower` is above −margin; false also if the queries are too few, or equal for both runs."
+        bool, "Whether `lower` is −margin or more; false also if the queries are too few, or equal for both runs."
     ]
+    more_queries: Annotated[int | None, "About how many more queries would decide; null if none are needed, or many."]
     judged: Annotated[float | None, "Share of judged documents among the first k, of the run with fewer."]
     improved: Annotated[float, "Share of the demand, or of the queries, that gets better."]
     worsened: Annotated[float, "Share of the demand, or of the queries, that gets worse."]
@@ -71,7 +72,8 @@ def build_migration(comparison: RunComparison, margin: float) -> Migration:
         margin=margin,
         difference=pair.difference,
         lower=test.lower,
-        is_non_inferior=test.is_shown and varies,
+        is_non_inferior=test.is_excluded and varies,
+        more_queries=test.more_queries if varies else None,
         judged=judged,
         improved=pair.improved,
         worsened=pair.worsened,
@@ -79,7 +81,7 @@ def build_migration(comparison: RunComparison, margin: float) -> Migration:
         same_first=same_first,
         k=k,
         sentence=(
-            _describe(labels, name_differences(comparison), pair.difference, test.lower, margin)
+            _describe(labels, name_differences(comparison), pair.difference, test)
             if varies
             else f"Both have the same value for every query, so nothing is tested: {' and '.join(labels)}."
         )
@@ -101,15 +103,19 @@ def _warn_of_judgments(judged: float | None, k: int) -> str:
     return f" Only {judged:.1%} of the first {k} documents are judged: judge more before you decide."
 
 
-def _describe(labels: tuple[str, str], measure: str, difference: float, lower: float, margin: float) -> str:
+def _describe(labels: tuple[str, str], measure: str, difference: float, loss: LossCheck) -> str:
     new, old = labels
-    ends = f"{short_signed(difference)}, at least {short_signed(lower)} with 95 % certainty"
+    ends = f"{short_signed(difference)}, at least {short_signed(loss.lower)} with 95 % certainty"
     bound = f"the difference in {measure} is {ends}"
-    if lower > -margin:
-        return f"{new} is not worse than {old} by {margin:g} or more: {bound}."
-    if difference < -margin:
-        return f"{new} is not shown to be as good as {old} with a margin of {margin:g}: {bound}."
-    return f"The queries are too few to say whether {new} loses less than {margin:g} against {old}: {bound}."
+    if loss.is_excluded:
+        return f"{new} does not lose more than {loss.limit:g} against {old}: {bound}."
+    if loss.is_shown:
+        return f"{new} loses more than {loss.limit:g} against {old}: {bound}, and significant."
+    more = f" About {loss.more_queries:,} more would decide." if loss.more_queries else ""
+    return (
+        f"{new} is not shown to be as good as {old} with a margin of {loss.limit:g}: {bound}. The queries are too few."
+        f"{more}"
+    )
 
 
 def _compare_rankings(comparison: RunComparison, k: int) -> tuple[float | None, float | None]:

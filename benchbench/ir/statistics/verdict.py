@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass
+from statistics import NormalDist
 
 from benchbench.ir.statistics.resampling import ComparisonError
 from benchbench.ir.statistics.significance import Comparison, Pair, foresee_detectable
@@ -45,24 +46,37 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NonInferiority:
-    """Whether the first run of a pair is worse than the second by less than `margin`, in the unit of the measure.
+class LossCheck:
+    """Whether a run loses more than a limit against another one. All in the unit of the measure.
 
-    `lower` is the lower end of the one-sided interval of the difference. Not shown (`is_shown` false) does not mean
-    that the run is worse: the queries may be too few.
+    `is_excluded`: `lower`, the lower end of an interval of the difference, bounds the loss by the limit. `is_shown`:
+    the loss is significant, and greater than the limit. Neither of both means that the queries are too few;
+    `more_queries` would probably decide, None for an unrealistic number.
     """
 
-    margin: float
+    limit: float
     lower: float
-    alpha: float
-
-    @property
-    def is_shown(self) -> bool:
-        return self.lower > -self.margin
+    is_excluded: bool
+    is_shown: bool
+    more_queries: int | None
 
 
-def check_non_inferiority(pair: Pair, n: float, margin: float, *, alpha: float = 0.05) -> NonInferiority:
-    """Check by Student's t for paired values whether a pair's true difference is above −margin, over n queries.
+def check_loss(
+    *, difference: float, lower: float, is_significant: bool, detectable: float | None, n: float, limit: float
+) -> LossCheck:
+    """Check a loss, a negative `difference` of means over n queries, by an interval that begins at `lower`.
+
+    "No significant loss" is not "no loss": few queries show none. `detectable` is the smallest true difference that
+    they find with the intended power; None if it is unknown.
+    """
+    is_excluded, is_shown = lower >= -limit, is_significant and -difference > limit
+    gap = difference + limit if -difference <= limit else -difference
+    more = None if is_excluded or is_shown or detectable is None else estimate_more(n, detectable, gap)
+    return LossCheck(limit=limit, lower=lower, is_excluded=is_excluded, is_shown=is_shown, more_queries=more)
+
+
+def check_non_inferiority(pair: Pair, n: float, margin: float, *, alpha: float = 0.05, power: float = 0.8) -> LossCheck:
+    """Check by Student's t for paired values whether a pair's true loss is at most `margin`, over n queries.
 
     lower = difference − t(1 − alpha, n − 1) × standard error; the source is Walker and Nowacki, Understanding
     Equivalence and Noninferiority Testing (2011). With weights, n is the effective number of queries. State the margin
@@ -78,8 +92,15 @@ def check_non_inferiority(pair: Pair, n: float, margin: float, *, alpha: float =
             "One query has nearly all the demand, so the others bound no loss: weigh the queries equally.",
             field="margin",
         )
-    lower = pair.difference - float(stdtrit(n - 1, 1 - alpha)) * pair.standard_error
-    return NonInferiority(margin=margin, lower=lower, alpha=alpha)
+    critical = float(stdtrit(n - 1, 1 - alpha))
+    return check_loss(
+        difference=pair.difference,
+        lower=pair.difference - critical * pair.standard_error,
+        is_significant=pair.significant,
+        detectable=(critical + NormalDist().inv_cdf(power)) * pair.standard_error,
+        n=n,
+        limit=margin,
+    )
 
 
 def find_verdict(comparison: Comparison) -> Verdict:
@@ -125,13 +146,28 @@ def estimate_queries(pair: Pair, comparison: Comparison) -> int | None:
     difference and spread are exact: read it as "tens, hundreds or thousands". Returns None for an unrealistic number:
     no difference, no variance, more than 100,000, or demand of which a few queries have most, whose spread is unknown.
     """
-    if not abs(pair.difference) > 0 or not pair.standard_error:
+    if not pair.standard_error:
         return None
-    detectable = pair.detectable or foresee_detectable(  # with too few queries for any to be significant
+    more = estimate_more(comparison.n, find_detectable(pair, comparison), pair.difference)
+    return None if comparison.is_weighted and more == 1 else more
+
+
+def find_detectable(pair: Pair, comparison: Comparison) -> float:
+    """Return the smallest true difference that is found with the comparison's power.
+
+    With too few queries for any to be significant it is what they would find if they were enough.
+    """
+    return pair.detectable or foresee_detectable(
         pair.standard_error, 1, len(comparison.pairs), alpha=comparison.alpha, power=comparison.power
     )
-    more = comparison.n * ((detectable / pair.difference) ** 2 - 1)
-    if more > MAX_QUERIES or (comparison.is_weighted and more <= 0):
+
+
+def estimate_more(n: float, detectable: float, gap: float) -> int | None:
+    """Estimate how many more queries than n would detect a `gap`, to two digits; None for an unrealistic number."""
+    if not gap:
+        return None
+    more = n * ((detectable / gap) ** 2 - 1)
+    if more > MAX_QUERIES:
         return None
     unit: int = 10 ** max(0, math.floor(math.log10(max(more, 1))) - 1)
     return max(1, math.ceil(more / unit) * unit)
