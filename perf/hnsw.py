@@ -20,9 +20,10 @@ from django.db import connection
 
 from apps.retrieval.models import ChunkSet, Index
 from apps.retrieval.search import vectors as tables
+from apps.retrieval.search.ann_indexes import make_ann_index
 from apps.retrieval.search.approximate import ApproximateView
 from apps.retrieval.search.exact import find_nearest
-from apps.retrieval.search.pgvector import explain, make_ann_index
+from apps.retrieval.search.pgvector import explain
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.ranking import recall
 from benchbench.ir.records import ScoredList

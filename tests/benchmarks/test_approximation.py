@@ -14,7 +14,7 @@ from apps.operations.working import wait
 from apps.results.exporters.documents import render_text
 from apps.results.exporters.results_json import build_results
 from apps.retrieval.models import Index
-from apps.retrieval.search.pgvector import find_ann_index
+from apps.retrieval.search.ann_indexes import find_ann_index
 from benchbench.ir.planning.matrix import MatrixError
 from tests.admin.test_acts import TestBenchmark as OfBenchmark
 from tests.benchmarks.approximated import NARROW, WIDE, benchmark_of, run_matrix, run_of, work_one
@@ -139,7 +139,7 @@ class TestPreparing:
             raise DatabaseError("No space left on device")
 
         settings.BENCHBENCH_MAX_ATTEMPTS = 1
-        monkeypatch.setattr("apps.retrieval.search.pgvector.make_ann_index", broken)
+        monkeypatch.setattr("apps.retrieval.search.ann_indexes.make_ann_index", broken)
         benchmark = run_matrix(library, ann=["exact", "hnsw"])
         exact, failed = benchmark.runs.order_by("run_order")
         assert (exact.status, failed.status) == ("completed", "failed")

@@ -16,9 +16,9 @@ from apps.benchmarks.running.rankings import build_final_lists
 from apps.benchmarks.running.stages import Stages
 from apps.datasets.models import Query
 from apps.retrieval.search import exact
+from apps.retrieval.search.ann_indexes import make_ann_index
 from apps.retrieval.search.full_text import make_full_text
 from apps.retrieval.search.open_indexes import close_indexes, open_index
-from apps.retrieval.search.pgvector import make_ann_index
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.stages import DenseStage, LexicalStage
 from tests.benchmarks.conftest import make_library, make_wide

@@ -12,8 +12,8 @@ from apps.retrieval.availability import describe_missing
 from apps.retrieval.filters import Filter
 from apps.retrieval.models import ChunkSet, Index
 from apps.retrieval.search import vectors as tables
+from apps.retrieval.search.ann_indexes import make_ann_index
 from apps.retrieval.search.approximate import ApproximateView, SearchFault
-from apps.retrieval.search.pgvector import make_ann_index
 from apps.retrieval.stores import STORES
 from apps.retrieval.stores.filling import OpenCollection, find_version, name_collection, open_collection
 from benchbench.ir.planning.ann import Ann

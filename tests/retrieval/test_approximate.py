@@ -8,17 +8,17 @@ import pytest
 from django.db import connection
 
 from apps.retrieval.deleting import delete_index
-from apps.retrieval.search.approximate import ApproximateView
-from apps.retrieval.search.arms import make_arm
-from apps.retrieval.search.open_indexes import open_index
-from apps.retrieval.search.pgvector import (
+from apps.retrieval.search.ann_indexes import (
     AnnIndexError,
     check_ann,
-    explain,
     find_ann_index,
     make_ann_index,
     name_ann_index,
 )
+from apps.retrieval.search.approximate import ApproximateView
+from apps.retrieval.search.arms import make_arm
+from apps.retrieval.search.open_indexes import open_index
+from apps.retrieval.search.pgvector import explain
 from apps.retrieval.search.vectors import VectorsError
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.ranking import recall

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from apps.retrieval.search import exact
-from apps.retrieval.search.pgvector import AnnIndexError, explain, make_ann_index
+from apps.retrieval.search.ann_indexes import AnnIndexError, make_ann_index
+from apps.retrieval.search.pgvector import explain
 from apps.retrieval.stores import STORES
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.records import ScoredList

@@ -5,11 +5,12 @@ import pytest
 from django.db import connection
 
 from apps.retrieval.filters import PLACES, SHARE_KEY, bound_places, filter_rows, find_place
+from apps.retrieval.search.ann_indexes import AnnIndexError
 from apps.retrieval.search.approximate import ApproximateView
 from apps.retrieval.search.arms import make_arm
 from apps.retrieval.search.exact import find_nearest
 from apps.retrieval.search.open_indexes import open_index
-from apps.retrieval.search.pgvector import AnnIndexError, explain
+from apps.retrieval.search.pgvector import explain
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.ranking import recall
 from tests.retrieval.arms import WIDEST, require_installed

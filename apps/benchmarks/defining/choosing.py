@@ -11,8 +11,8 @@ from apps.benchmarks.models import Benchmark
 from apps.mappings.models import Mapping
 from apps.retrieval.availability import require_available
 from apps.retrieval.models import Index
+from apps.retrieval.search.ann_indexes import AnnIndexError
 from apps.retrieval.search.arms import check_arm
-from apps.retrieval.search.pgvector import AnnIndexError
 from apps.retrieval.strategies import get_strategy
 from benchbench.access import usable
 from benchbench.ir.planning.ann import Ann

@@ -38,11 +38,13 @@ def measure_approximations(
     benchmark: Benchmark,
     plan: Plan,
     noted: Mapping[str, Mapping[str, Set[int]]],
+    builds: Mapping[str, Mapping[str, int]],
 ) -> dict[UUID, Facts]:
     """Return the facts about approximate search for each run of the plan that used it.
 
     The facts are `setting` and `depth`, and `notes`, counts of queries (see `Approximation`). The preparing batch adds
-    the `index` with its `bytes` and `build_seconds`, the `settings` read back, the `plan`, and `index_used`. `recall`
+    the `index` with its `bytes`, `build_seconds` and `build`, the `settings` read back, the `plan`, and `index_used`.
+    `builds`, by stage, counts the queries that each build of the index was searched for. `recall`
     of the dense list at primary_k and at the depth is over the queries that the store answered itself.
     """
     if not plan.truths:
@@ -64,6 +66,7 @@ def measure_approximations(
             "setting": stage.ann,
             "depth": stage.depth,
             **prepared.get(stage.key, {}),
+            "builds": builds.get(stage.key, {}),
             "notes": {name: len(queries) for name, queries in notes.items()},
             "recall": compute_recalls(index, stage, truth.dense, frozenset(instead)),
         }
@@ -94,6 +97,13 @@ def list_ann_warnings(facts: Facts | None) -> list[str]:
         warnings.append(
             f"In {counted(notes['short'], 'query')} {facts['setting']} found fewer than the {facts['depth']} "
             f"requested chunks: {_name_remedy(setting)}{scanning}."
+        )
+    if len(counts := facts.get("builds", {})) > 1:
+        numbers = ", ".join(f"{queries:,}" for queries in counts.values())
+        warnings.append(
+            f"{len(counts)} builds of the index of {facts['setting']} were searched, for {numbers} queries: it was "
+            "restored or built again meanwhile, or each machine built its own, and they may find other chunks. Clone "
+            "the benchmark to search one."
         )
     if setting.compares_all and any(share["queries"] and share["worst"] < 1 for share in facts["recall"]):
         warnings.append(

@@ -26,6 +26,7 @@ from apps.benchmarks.planning import (
     plan_of,
 )
 from apps.benchmarks.provenance import build_environment
+from apps.benchmarks.running.builds import find_builds
 from apps.benchmarks.running.engines import EngineDesk
 from apps.benchmarks.running.latencies import Loop
 from apps.benchmarks.running.load import Loaded, LoadedRun
@@ -111,10 +112,11 @@ def execute(batch: Batch, lease: Lease) -> None:
     with threadpool_limits(1, "blas") if is_isolated else nullcontext():
         lists, outcomes, notes = run_isolated(work, truth) if is_isolated else run_shared(work)
         lease.check()
-        made_by = _build_environment(work, outcomes)
+        made_by, builds = _build_environment(work, outcomes), find_builds(work.plan, work.indexes)
     values = measure_lists(benchmark, work.runs, truth, lists)
     hash_of_truth = hash_truth(truth)
-    with lease.commit({"made_by": made_by, "runs": values.compute_sums(), "notes": notes, **work.faults.as_result()}):
+    result = {"made_by": made_by, "builds": builds, "runs": values.compute_sums(), "notes": notes}
+    with lease.commit({**result, **work.faults.as_result()}):
         store_final_lists(lists)
         store_values(
             batch, benchmark.measures, values.query_ids, values.values_by_run, hash_of_truth, was_searched=True

@@ -24,6 +24,7 @@ from apps.benchmarks.measuring.evaluating import evaluate_runs
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.planning import plan_of
 from apps.benchmarks.provenance import build_provenance, collect_facts
+from apps.benchmarks.running.builds import count_builds, load_builds
 from apps.benchmarks.running.engines import DECLARED, DOWN, RETRIES
 from apps.benchmarks.running.latencies import LATENCIES, merge_records
 from apps.benchmarks.running.outcomes import STALLS, NotedQueries
@@ -83,7 +84,10 @@ def finish(operation: Operation) -> None:
     notes = load_notes(benchmark)
     plan = plan_of(runs)
     plans = {run.run_key: run for run in plan.runs}
-    approximations = measure_approximations(operation, {run.pk: run for run in runs}, benchmark, plan, notes.queries)
+    by_query = load_builds(benchmark)
+    builds = {stage.key: count_builds(by_query, stage.key) for stage in plan.stages}
+    by_id = {run.pk: run for run in runs}
+    approximations = measure_approximations(operation, by_id, benchmark, plan, notes.queries, builds)
     timings, calls = compute_timings(runs), count_calls(runs)
     filter_notes = filter_warnings(benchmark.mapping, benchmark.dataset_version) if runs else []
     for run in runs:

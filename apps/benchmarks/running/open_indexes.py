@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from apps.benchmarks.launching import UNFINISHED, split_batches
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.planning import is_prepared, plan_of
+from apps.benchmarks.running.builds import discard_other_builds
 from apps.operations.handlers import Faults
 from apps.operations.leasing import Lease, Stopped
 from apps.operations.models import Batch
@@ -104,15 +105,16 @@ def prepare(batch: Batch, lease: Lease) -> None:
                 raise
             message = error_text(error)
             faults.add(message, error)
-            failed |= dict.fromkeys(affected, message)
+            failed |= dict.fromkeys(affected, f"Its index could not be made: {message}")
+    remaining = [run for run in runs if run not in failed]
+    builds = {key: facts["build"] for key, facts in prepared.items() if facts.get("build")}
+    failed |= discard_other_builds(benchmark, remaining, builds)
     remaining = [run for run in runs if run not in failed]
     remaining_plan = plan.select([str(run.pk) for run in remaining])
     result = {"prepared": prepared, **faults.as_result()}
     with lease.commit(result, batches=split_batches(benchmark, remaining, remaining_plan) if remaining else ()):
         for run, message in failed.items():
-            benchmark.runs.filter(pk=run.pk).update(
-                status=Run.Status.FAILED, error_message=f"Its index could not be made: {message}", completed_at=Now()
-            )
+            benchmark.runs.filter(pk=run.pk).update(status=Run.Status.FAILED, error_message=message, completed_at=Now())
 
 
 def _find_preparations(plan: Plan, runs: Sequence[Run]) -> dict[str, tuple[Stage, list[Run]]]:

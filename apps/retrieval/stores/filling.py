@@ -72,6 +72,7 @@ FULL_BYTES = 2**20  # a disk with less free space is full
 class OpenCollection:
     """An open collection, with the `version` of its store, its `bytes` on disk, and the time of filling it.
 
+    `build` is the checksum of its files: a graph that was filled again may find other chunks.
     It is closed by `close`, when garbage collected, or at the end of the process.
     """
 
@@ -80,6 +81,7 @@ class OpenCollection:
         self.version: str = facts["version"]
         self.bytes: int = facts["bytes"]
         self.build_seconds: float = facts["build_seconds"]
+        self.build = f"{_checksum_facts(facts['files']):08x}"
         self._files = files
         # Not weakref.finalize: a worker is a child process of multiprocessing, which does not run atexit functions.
         self.close = Finalize(self, closing.close, exitpriority=0)
