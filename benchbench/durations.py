@@ -1,15 +1,15 @@
 """Durations, and the time that work still takes, as every page, command, event and file states them.
 
 Stored times come from the clock of PostgreSQL, which may be set back: such a duration is unknown, never negative. Work
-that has hardly begun tells nothing of the rest: its first units wait for models to load.
+that has hardly begun has no estimate: its first units wait for models to load.
 """
 
 from datetime import datetime
 
-MIN_SHARE = 0.02  # of the work, from which its rate tells how long the rest takes
+MIN_SHARE = 0.02  # of the work that must be completed to estimate the rest from its rate
 MIN_LONG_SHARE = 0.01  # the same of work that has lasted
 LONG_SECONDS = 60
-MIN_SAMPLES = 5  # of one thing, from which their typical time tells how long others take
+MIN_SAMPLES = 5  # whose typical time is used to estimate that of others
 
 
 def measure_seconds(start: datetime | None, end: datetime | None) -> float | None:
@@ -29,16 +29,16 @@ def format_duration(seconds: float) -> str:
     return f"{total // 3600} h {total % 3600 // 60} min"
 
 
-def estimate_left(done: float, total: float | None, seconds: float | None) -> float | None:
+def estimate_left(completed: float, total: float | None, seconds: float | None) -> float | None:
     """Return the seconds that the rest of `total` takes at the rate of what is done, after `seconds`.
 
     None if nothing is left, if the total or the time is unknown, and while too little is done.
     """
-    if not total or seconds is None or seconds <= 0 or not 0 < done < total:
+    if not total or seconds is None or seconds <= 0 or not 0 < completed < total:
         return None
-    if done < (MIN_LONG_SHARE if seconds >= LONG_SECONDS else MIN_SHARE) * total:
+    if completed < (MIN_LONG_SHARE if seconds >= LONG_SECONDS else MIN_SHARE) * total:
         return None
-    return round(seconds * (total - done) / done, 1)
+    return round(seconds * (total - completed) / completed, 1)
 
 
 def estimate_by_pace(pace: float | None, samples: int, left: float) -> float | None:

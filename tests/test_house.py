@@ -170,6 +170,8 @@ def test_documentation_lines_are_under_160_characters():
 
 # Migrations that do something to look at, and why code that does not know them goes on.
 LOOKED_AT = {
+    "benchmarks.0011_searched_states": "It fills only the new column, which the code before does not read.",
+    "mappings.0003_searched_states": "The code before stores a judgment once, for every state.",
     "retrieval.0002_chunk_set_index": "It only drops an index, which the constraint on positions makes superfluous.",
     "retrieval.0003_coded_postings": "Only workers read pieces, and wait; an index they store meanwhile is refused.",
     "datasets.0002_query_weight": "The code before writes no weight, and the column's default is 1.",
@@ -324,6 +326,8 @@ BOUNDED = {
     "benchmarks.PairList.revision": "model_files.read_revision, after an encoder",
     "benchmarks.RerankerRevision.model": "reranker names of the matrix",
     "benchmarks.RerankerRevision.revision": "model_files.read_revision, after an encoder",
+    "collections.FormerDocument.uri": "copied from Document",
+    "collections.FormerDocument.file_name": "copied from Document",
     "benchmarks.Benchmark.name": "names.check_name",
     "benchmarks.Benchmark.tags": "creating.BenchmarkOptions.check",
     "benchmarks.Benchmark.measures": "measuring.measures.MAX_NAME_LENGTH",

@@ -100,6 +100,13 @@ def _load_evaluations(runs: Sequence[Run]) -> dict[Any, dict[int, Evaluation]]:
     return by_version
 
 
+def find_newest_version(runs: Iterable[Run]) -> DatasetVersion | None:
+    """Return the newest version on which all runs have values; None without one. One query."""
+    evaluations = _load_evaluations(list(runs))
+    newest = max(_find_common(evaluations), default=None)
+    return None if newest is None else next(iter(evaluations.values()))[newest].dataset_version
+
+
 def _find_common(evaluations: dict[Any, dict[int, Evaluation]]) -> set[int]:
     return set.intersection(*(set(rows) for rows in evaluations.values()))
 
@@ -159,14 +166,14 @@ def _check_policies(runs: Sequence[Run]) -> Iterator[Difference]:
 def _check_mappings(runs: Sequence[Run], measured: Measured, version: DatasetVersion) -> Iterator[Difference]:
     """Refuse if one mapping changed between measurements, or two give judgments other documents of equal collections.
 
-    Warn if two mappings give judgments documents of different collections: each may be right for its own.
+    Warn if judgments mean documents of different collections, or states of one: each may be right for its own.
     """
     if len(group_by(runs, lambda run: run.benchmark.unresolved)) > 1:
         return  # refused already; the policies change the truth hashes too
     measured_runs = [run for run in runs if run.pk in measured]
     hashes: set[str] = set()
-    by_mapping = group_by(measured_runs, lambda run: run.benchmark.mapping)
-    for mapping, group in by_mapping.items():
+    by_mapping = group_by(measured_runs, lambda run: (run.benchmark.mapping, _find_fingerprint(run)))
+    for (mapping, _), group in by_mapping.items():
         truths = {measured[run.pk].truth_hash for run in group}
         hashes |= truths
         if len(truths) > 1:
@@ -176,10 +183,10 @@ def _check_mappings(runs: Sequence[Run], measured: Measured, version: DatasetVer
                 f'The mapping "{mapping}" was resolved again between their measurements, so judgments now refer to '
                 f"other documents. {_suggest_rescoring(group, version)}.",
             )
-    by_documents = group_by(by_mapping, lambda mapping: mapping.collection_fingerprint)
+    by_documents = group_by(by_mapping, lambda searched: searched[1])
     for mappings in by_documents.values():
-        truths = {measured[run.pk].truth_hash for mapping in mappings for run in by_mapping[mapping]}
-        mapping_names = " and ".join(f'"{mapping}"' for mapping in mappings)
+        truths = {measured[run.pk].truth_hash for searched in mappings for run in by_mapping[searched]}
+        mapping_names = " and ".join(f'"{mapping}"' for mapping, _ in mappings)
         if len(mappings) > 1 and len(truths) > 1:
             yield Difference(
                 "mapping",
@@ -188,9 +195,20 @@ def _check_mappings(runs: Sequence[Run], measured: Measured, version: DatasetVer
                 "different ones. Resolve both alike and re-score, or run both on one mapping.",
             )
     if len(by_documents) > 1 and len(hashes) > 1:
-        counts = {mapping: measured[group[0].pk].unresolved_count for mapping, group in by_mapping.items()}
-        values = {f'"{mapping}", {counts[mapping]:,} unresolved': group for mapping, group in by_mapping.items()}
+        several = len({mapping for mapping, _ in by_mapping}) < len(by_mapping)
+        values = {
+            f'"{mapping}"{f" on {mark[:12]}" if several else ""}, '
+            f"{measured[group[0].pk].unresolved_count:,} unresolved": group
+            for (mapping, mark), group in by_mapping.items()
+        }
         yield Difference("mapping", "warn", f"Their judgments refer to different documents: {list_groups(values)}.")
+
+
+def _find_fingerprint(run: Run) -> str:
+    """Return the fingerprint of the documents among which a run's judgments find theirs."""
+    searched = run.provenance.get("collection") or {}
+    is_recorded = run.benchmark.state is not None and "fingerprint" in searched
+    return str(searched["fingerprint"] if is_recorded else run.benchmark.mapping.collection_fingerprint)
 
 
 def _check_queries(runs: Sequence[Run], measured: Measured) -> Iterator[Difference]:

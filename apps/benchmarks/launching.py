@@ -23,6 +23,8 @@ from apps.benchmarks.planning import (
     needs_preparing,
     plan_of,
 )
+from apps.collections.models import Collection
+from apps.collections.states import record_state
 from apps.operations.handlers import MAY_RUN_TWICE
 from apps.operations.launching import cancel_operation, start_operation
 from apps.operations.models import Operation, Priority, Status
@@ -63,6 +65,7 @@ def launch(benchmark: Benchmark, *, by: User | None = None, priority: str = Prio
         )
         if not started:
             raise ConflictError(f"The benchmark {benchmark.name!r} is already running.")
+        _record_state(benchmark)
         require_unmeasured(benchmark)
         require_rankings(read_again(Benchmark.objects.all(), benchmark.pk))
         add_sources(benchmark)
@@ -90,6 +93,19 @@ def launch(benchmark: Benchmark, *, by: User | None = None, priority: str = Prio
         Benchmark.objects.filter(pk=benchmark.pk).update(operation=operation)
     refresh(benchmark)
     return operation
+
+
+def _record_state(benchmark: Benchmark) -> None:
+    """Record the state of the collection that a benchmark is about to search, unless it has results in another."""
+    collection = benchmark.mapping.collection
+    has_results = StageList.objects.filter(source__benchmark=benchmark).exists()
+    if collection.kind == Collection.Kind.EXTERNAL or (has_results and benchmark.state is not None):
+        return  # ids of documents are only ever added
+    state = record_state(collection, benchmark.mapping.collection_fingerprint)
+    if state is None:
+        require_current(benchmark.mapping)
+        raise ConflictError(f'The documents of "{collection}" are changing: launch the benchmark again afterwards.')
+    Benchmark.objects.filter(pk=benchmark.pk).update(state=state.number)
 
 
 def _require_indexes(runs: Sequence[Run]) -> None:

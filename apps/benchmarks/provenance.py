@@ -53,7 +53,7 @@ def build_provenance(run: Run, *, made_by: list[Any]) -> dict[str, Any]:
         "collection": {
             "id": str(mapping.collection_id),
             "name": mapping.collection.name,
-            "fingerprint": mapping.collection_fingerprint,
+            "fingerprint": benchmark.searched.fingerprint if benchmark.searched else mapping.collection_fingerprint,
         },
         "index": index and {"id": str(index.pk), "fingerprint": index.fingerprint, **describe_identity(index)},
         "config_hash": run.config_hash,

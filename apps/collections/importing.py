@@ -14,6 +14,7 @@ from django.utils import timezone
 from apps.collections.models import Collection, Document, Section, compute_fingerprint, list_live
 from apps.collections.records import DocumentRecord, SectionRecord
 from apps.collections.sources import Source
+from apps.collections.states import delete_history, find_next_number, keep_former
 from benchbench.database import binary
 from benchbench.database.failures import read_again
 from benchbench.deleting import delete_rows, delete_unused, require_unused
@@ -112,20 +113,20 @@ def import_documents(
             f'The collection "{locked}" holds the ids of external runs, and no documents: choose another name.',
             field="name",
         )
-    is_new = not locked.documents.exists()
+    state = None if not locked.documents.exists() else find_next_number(locked)
     seen: dict[str, bytes] = {}
     report = ImportReport()
     read = 0
     iterator = iter(records)
     while chunk := list(islice(iterator, CHUNK)):
-        _store(locked, _select_fresh(chunk, seen, report), report, is_new=is_new)
+        _store(locked, _select_fresh(chunk, seen, report), report, state)
         read += len(chunk)
         if on_progress:
             on_progress(read)
     if not seen:
         raise CollectionImportError("The source has no documents to import.")
     if remove_missing:
-        report.removed = _remove_missing(locked, seen)
+        report.removed = _remove_missing(locked, seen, state or 0)
     collection.fingerprint = locked.fingerprint = compute_fingerprint(locked)
     collection.document_count = locked.document_count = list_live(locked).count()
     locked.save(update_fields=["fingerprint", "document_count", "updated_at"])
@@ -149,12 +150,12 @@ def _select_fresh(chunk: list[DocumentRecord], seen: dict[str, bytes], report: I
     return fresh
 
 
-def _store(collection: Collection, records: list[DocumentRecord], report: ImportReport, *, is_new: bool) -> None:
-    """Store new and changed records.
+def _store(collection: Collection, records: list[DocumentRecord], report: ImportReport, state: int | None) -> None:
+    """Store new and changed records, as contents of a state of the collection; None: of an empty collection.
 
-    Nothing is looked up in a new collection: without statistics PostgreSQL would read all its documents each time.
+    Nothing is looked up in an empty one: without statistics PostgreSQL would read all its documents each time.
     """
-    ids = [] if is_new else [record.external_id for record in records]
+    ids = [] if state is None else [record.external_id for record in records]
     stored = Document.objects.filter(collection=collection, external_id__in=ids)
     documents_by_id = {document.external_id: document for document in stored}
     sections = _load_sections(documents_by_id)
@@ -170,23 +171,34 @@ def _store(collection: Collection, records: list[DocumentRecord], report: Import
             continue
         changed.append(record)
     uuids = {external_id: document.uuid for external_id, document in documents_by_id.items()}
-    uuids |= _create(collection, [record for record in changed if record.external_id not in documents_by_id])
-    updated = [
-        (record.external_id, _build_content(record)) for record in changed if record.external_id in documents_by_id
-    ]
-    Document.objects.bulk_create(
-        [Document(collection=collection, external_id=external_id, **content) for external_id, content in updated],
-        update_conflicts=True,
-        unique_fields=["collection", "external_id"],
-        update_fields=[*CONTENT, "removed_at", "updated_at"],
+    uuids |= _create(
+        collection, [record for record in changed if record.external_id not in documents_by_id], state or 0
     )
+    _update(collection, [record for record in changed if record.external_id in documents_by_id], documents_by_id, state)
     moved = {record.external_id: record for record in changed if sections[record.external_id] != list(record.sections)}
     documents = Document.objects.filter(uuid__in=[uuids[external_id] for external_id in moved]).only("external_id")
     replaced = [document for document in documents if sections[document.external_id]]
     _store_sections([(document, moved[document.external_id]) for document in documents], replaced)
 
 
-def _create(collection: Collection, records: Sequence[DocumentRecord]) -> dict[str, UUID]:
+def _update(
+    collection: Collection, records: Sequence[DocumentRecord], documents: dict[str, Document], state: int | None
+) -> None:
+    """Replace the contents of documents, by external_id, and keep those that a recorded state has."""
+    since = state or 0
+    keep_former((documents[record.external_id] for record in records), since)
+    Document.objects.bulk_create(
+        [
+            Document(collection=collection, external_id=record.external_id, since=since, **_build_content(record))
+            for record in records
+        ],
+        update_conflicts=True,
+        unique_fields=["collection", "external_id"],
+        update_fields=[*CONTENT, "removed_at", "since", "updated_at"],
+    )
+
+
+def _create(collection: Collection, records: Sequence[DocumentRecord], since: int) -> dict[str, UUID]:
     """Store new documents by COPY, which takes a third of the time of INSERT. Return the UUID of each external_id."""
     now = binary.timestamp(timezone.now())
     uuids = {record.external_id: uuid4() for record in records}
@@ -196,8 +208,8 @@ def _create(collection: Collection, records: Sequence[DocumentRecord]) -> dict[s
         metadata = binary.json(content.pop("metadata"))
         texts = [binary.text(content[name]) for name in TEXTS]
         identity = [binary.uuid(uuids[record.external_id]), binary.uuid(collection.pk), binary.text(record.external_id)]
-        rows.append([*identity, *texts, metadata, now, now])
-    columns = ("uuid", "collection_id", "external_id", *TEXTS, "metadata", "created_at", "updated_at")
+        rows.append([*identity, *texts, metadata, binary.int4(since), now, now])
+    columns = ("uuid", "collection_id", "external_id", *TEXTS, "metadata", "since", "created_at", "updated_at")
     binary.copy_rows(Document._meta.db_table, columns, rows)
     return uuids
 
@@ -230,9 +242,12 @@ def _store_sections(moved: Sequence[tuple[Document, DocumentRecord]], replaced: 
     )
 
 
-def _remove_missing(collection: Collection, seen: dict[str, bytes]) -> int:
+def _remove_missing(collection: Collection, seen: dict[str, bytes], state: int) -> int:
     rows = list_live(collection).values_list("pk", "external_id").order_by()
     missing = [pk for pk, external_id in rows.iterator(chunk_size=10_000) if external_id not in seen]
+    recorded = Document.objects.filter(pk__in=missing, since__lt=state).defer("text", "title").order_by("pk")
+    for chunk in binary.batched(recorded.iterator(chunk_size=CHUNK), CHUNK):
+        keep_former(chunk, state)
     now = timezone.now()
     return Document.objects.filter(pk__in=missing).update(removed_at=now, updated_at=now)
 
@@ -276,6 +291,7 @@ def delete_collection(collection: Collection) -> None:
     """
     read_again(Collection.objects.select_for_update(), collection.pk)
     require_unused(collection)
+    delete_history(collection)
     delete_rows(Section.objects.filter(document__collection=collection))
     delete_rows(Document.objects.filter(collection=collection))
     delete_unused(collection)

@@ -54,6 +54,9 @@ class Document(models.Model):
     text = models.TextField(blank=True)
     metadata = models.JSONField(default=dict, blank=True)
     removed_at = models.DateTimeField(null=True, blank=True, editable=False)
+    since = models.PositiveIntegerField(
+        default=0, db_default=0, editable=False, help_text="The first state of the collection that has this content."
+    )
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 
@@ -72,6 +75,49 @@ class Document(models.Model):
 
     def __str__(self) -> str:
         return self.title or self.external_id
+
+
+class CollectionState(models.Model):
+    """A state of a collection that was searched. `number` orders them; contents have `since` and `until` numbers."""
+
+    collection = models.ForeignKey(Collection, on_delete=models.CASCADE, related_name="states")
+    number = models.PositiveIntegerField(help_text="Starts at 1.")
+    fingerprint = models.CharField(max_length=64)
+    document_count = models.PositiveIntegerField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        default_permissions = ()
+        constraints = [models.UniqueConstraint(fields=["collection", "number"], name="collection_state_once")]
+
+    def __str__(self) -> str:
+        return f"state {self.number} of {self.collection}"
+
+
+class FormerDocument(models.Model):
+    """A document as it was in searched states, from `since` to before `until`, when an import changed or removed it.
+
+    Its text is in the chunks of the indexes that were built of it.
+    """
+
+    document = models.ForeignKey(Document, on_delete=models.CASCADE, related_name="former")
+    since = models.PositiveIntegerField()
+    until = models.PositiveIntegerField()
+    uri = models.CharField(max_length=2000, blank=True)
+    content_hash = models.CharField(max_length=64)
+    file_name = models.CharField(max_length=500, blank=True)
+    metadata = models.JSONField(default=dict)
+    sections = models.JSONField(default=list, help_text="Sections in order: first character, one past the last, id.")
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(fields=["document", "since"], name="former_document_once"),
+            models.CheckConstraint(condition=Q(until__gt=models.F("since")), name="former_document_period"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.document} until state {self.until}"
 
 
 class Section(models.Model):

@@ -23,15 +23,16 @@ from apps.judging.question import (
     Rankings,
     build_pool,
     find_passages,
+    load_prior_grades,
     order_items,
     read_rankings,
 )
 from apps.judging.scales import build_default_scale, list_grades, read_scale
 from apps.mappings.models import Mapping
-from apps.mappings.truth import read_truth
 from apps.operations.queueing import RENEW_STATE, enqueue_once
 from benchbench.access import usable
 from benchbench.deleting import referring
+from benchbench.durations import MIN_SAMPLES
 from benchbench.ir.judging.orders import SHARE
 from benchbench.ir.measures import Measure, MeasureError
 from benchbench.ir.measures.means import has_lost_too_many, unranked_reason
@@ -109,7 +110,7 @@ def open_round(
 
 @dataclass(frozen=True, slots=True)
 class RoundPreview:
-    """Size and time of a round. `seconds`: the median of the mapping's latest grades; USUAL_SECONDS without any."""
+    """Size and time of a round. `seconds`: the median of the mapping's latest grades; USUAL_SECONDS if they are few."""
 
     pairs: int
     gradings: int
@@ -137,7 +138,7 @@ def preview_round(
         len(plan.judges),
         plan.depth,
         str(plan.question.measure),
-        median(seconds) if seconds else USUAL_SECONDS,
+        median(seconds) if len(seconds) >= MIN_SAMPLES else USUAL_SECONDS,
     )
 
 
@@ -168,7 +169,7 @@ def _plan(runs: Sequence[Run], options: RoundOptions, judges: Sequence[User], ow
             field="order",
         )
     scale = read_scale(options.scale) if options.scale else build_default_scale(version)
-    prior_grades = read_truth(mapping, version).grades
+    prior_grades = load_prior_grades(mapping, version, runs)
     query_ids = sorted(prior_grades)
     rankings = read_rankings(runs, depth)
     _require_ranked(runs, rankings, query_ids)
@@ -257,8 +258,7 @@ def _check_items(items: int, depth: int, version: DatasetVersion) -> None:
         )
     if items > MOST_ITEMS:
         raise RoundError(
-            f"The pool has {items:,} pairs, and a round at most {MOST_ITEMS:,} items: choose a smaller depth, or "
-            f"fewer runs.",
+            f"The pool has {items:,} pairs; a round has at most {MOST_ITEMS:,}: choose a smaller depth, or fewer runs.",
             field="depth",
         )
 

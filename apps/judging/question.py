@@ -5,7 +5,7 @@ judgments of their queries from the tables takes seconds.
 """
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 
 from apps.benchmarks.measuring.reading import read_rows, require_rankings
 from apps.benchmarks.models import QueryResult, Run
+from apps.datasets.models import DatasetVersion
 from apps.judging.judges import RoundError
 from apps.judging.models import Round
 from apps.judging.scales import list_grades
-from apps.mappings.truth import read_truth
+from apps.mappings import models as mappings
+from apps.mappings.truth import Unresolved, read_truth
 from benchbench.ir.judging import orders
 from benchbench.ir.judging.evidence import AXES, Axes
 from benchbench.ir.judging.fillings import require_measure
@@ -165,9 +167,26 @@ def _order_primary(question: Question, order: str, holes: NDArray[np.bool_], sam
     return primary[holes[primary]]
 
 
+def load_prior_grades(
+    mapping: mappings.Mapping, version: DatasetVersion, runs: Iterable[Run]
+) -> dict[int, dict[int, int]]:
+    """Return the grades of `version` by query and document, among the documents that any of the runs searched.
+
+    If runs searched several states of the collection, a judgment without a document in one may have one in another.
+    """
+    states = {run.benchmark.state for run in runs} or {None}
+    truths = [read_truth(mapping, version, state=state).grades for state in states]
+    merged: dict[int, dict[int, int]] = {query: {} for query in truths[0]}
+    for query, graded in merged.items():
+        for key, grade in (pair for truth in truths for pair in truth[query].items()):
+            if not isinstance(key, Unresolved) or all(key in truth[query] for truth in truths):
+                graded[key] = max(grade, graded.get(key, grade))
+    return merged
+
+
 def load_question(round: Round, runs: Sequence[Run]) -> tuple[Question, list[int]]:
     """Return the question of a round as it began, and the ids of the queries of its pool."""
-    prior_grades = read_truth(round.mapping, round.dataset_version).grades
+    prior_grades = load_prior_grades(round.mapping, round.dataset_version, runs)
     query_ids = sorted(prior_grades)
     pool = build_pool(read_rankings(runs, round.depth), query_ids, round.depth)
     truths = [prior_grades[query] for query in query_ids]

@@ -13,7 +13,7 @@ from apps.datasets.formats.registry import WRITERS
 from apps.engines.declarations import list_engines
 from apps.mappings import views
 from apps.mappings.creating import delete_mapping
-from apps.mappings.models import Mapping, Resolution
+from apps.mappings.models import Mapping, Resolution, filter_at
 from apps.mappings.repairing import load_unresolved
 from apps.mappings.resolving import is_stale, resolve
 from apps.operations.models import Operation
@@ -137,6 +137,9 @@ class ResolutionAdmin(LargeAdmin):
         (None, {"fields": ("mapping", ("judgment", "query"), ("outcome_label", "key"), "document", "reason")}),
     )
     pages = (Page("<int:object_id>/repair/", views.repair, "resolution_repair"),)
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        return super().get_queryset(request).filter(filter_at(None))
 
     def list_buttons(self, request: HttpRequest, obj: Resolution) -> list[Button]:
         repairs = repair_url(obj) != change_url(obj) and may_change(obj.mapping.dataset, request.user)

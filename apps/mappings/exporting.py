@@ -45,7 +45,8 @@ def _map_record(record: DatasetRecord, version: DatasetVersion, mapping: Mapping
             f'The documents of "{mapping.collection}" have changed since the mapping "{mapping}" was resolved: '
             "resolve it again, then export."
         )
-    resolved = Resolution.objects.filter(mapping=mapping, judgment__in=version.judgments, document__isnull=False)
+    current = Resolution.objects.at(None).filter(mapping=mapping, judgment__in=version.judgments)
+    resolved = current.filter(document__isnull=False)
     fields = ("judgment__query__key", "judgment__ref_hash", "document__external_id")
     names = {(key, ref): name for key, ref, name in resolved.values_list(*fields)}
     numbers = count(1)

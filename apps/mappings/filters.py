@@ -63,7 +63,7 @@ def find_missing_modules(mapping: Mapping) -> dict[str, list[str]]:
     if mapping.dataset.source_format != "module-queries" or mapping.dataset_version is None:
         return {}
     expected = Judgment.objects.filter(pk__in=mapping.dataset_version.judgments, grade__gt=0)
-    resolved = Resolution.objects.filter(mapping=mapping, document__isnull=False)
+    resolved = Resolution.objects.at(None).filter(mapping=mapping, document__isnull=False)
     lost = expected.exclude(pk__in=resolved.values("judgment"))
     absent = {_name(doc_ref) for doc_ref in lost.values_list("doc_ref", flat=True)}
     hidden: dict[str, list[str]] = {}

@@ -52,8 +52,29 @@ class Mapping(OwnedModel):
         return self.name
 
 
+class Resolutions(models.QuerySet["Resolution"]):
+    """Outcomes of references; `at` selects those in one state of the collection, which every reader does."""
+
+    def at(self, state: int | None) -> "Resolutions":
+        """Return the resolutions among the documents of a searched state of the collection; None: of today."""
+        return self.filter(filter_at(state))
+
+
+def filter_at(state: int | None) -> Q:
+    """Return the condition for resolutions among the documents of a searched state of the collection; None: of today.
+
+    The resolution of a collection that never changed holds in every state.
+    """
+    ended = Q(until=None)
+    return ended if state is None else Q(since__lte=state) & (ended | Q(until__gt=state))
+
+
 class Resolution(models.Model):
-    """The outcome of looking up one judgment's reference in one mapping."""
+    """The outcome of looking up one judgment's reference in one mapping.
+
+    It holds from the collection's state `since` to before `until`: runs that searched an older state are measured by
+    the documents of that state.
+    """
 
     class Outcome(models.TextChoices):
         RESOLVED = "resolved"
@@ -67,13 +88,17 @@ class Resolution(models.Model):
     outcome = models.CharField(max_length=16, choices=Outcome)
     key = models.CharField(max_length=20, blank=True, help_text="The key of the reference that decided.")
     reason = models.TextField(blank=True)
+    since = models.PositiveIntegerField(default=0, db_default=0, help_text="Number of the first state it holds in.")
+    until = models.PositiveIntegerField(null=True, blank=True, help_text="Empty: it holds today.")
+
+    objects = Resolutions.as_manager()
 
     class Meta:
         ordering = ["mapping_id", "judgment_id"]
         # Listing and counting the judgments of a mapping by outcome.
         indexes = [models.Index(fields=["mapping", "outcome"], name="resolution_outcome")]
         constraints = [
-            models.UniqueConstraint(fields=["mapping", "judgment"], name="resolution_once"),
+            models.UniqueConstraint(fields=["mapping", "judgment", "since"], name="resolution_once_in_state"),
             models.CheckConstraint(
                 condition=Q(outcome="resolved", document__isnull=False)
                 | (Q(outcome__in=["ambiguous", "not_found", "invalid_ref"]) & Q(document__isnull=True)),

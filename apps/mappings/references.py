@@ -43,6 +43,18 @@ class Match(NamedTuple):
 Catalogue = Mapping[tuple[str, str], Match]
 
 
+class Period(NamedTuple):
+    """Documents with one value in one field from a state of the collection to before another; None: until today."""
+
+    match: Match
+    since: int
+    until: int | None = None
+
+
+# (field, value) → the documents with that value over the states of the collection.
+History = Mapping[tuple[str, str], list[Period]]
+
+
 class Verdict(NamedTuple):
     """The outcome for a reference: a document, or the reason as a sentence. `key` is the key that decided."""
 
@@ -105,6 +117,36 @@ def resolve_reference(doc_ref: object, catalogue: Catalogue) -> Verdict:
     if match.documents > 1:
         return Verdict(Outcome.AMBIGUOUS, key, reason=f"{match.documents} documents have the {key} {_quote(value)}.")
     return Verdict(Outcome.RESOLVED, key, match.document_id)
+
+
+def resolve_over_time(doc_ref: object, history: History) -> list[tuple[int, int | None, Verdict]]:
+    """Return the verdicts on `doc_ref`, each with the states that it holds in: from one, to before another or today.
+
+    `history` must hold every pair of `read_reference(doc_ref).lookups` that some document has or had.
+    """
+    try:
+        lookups = read_reference(doc_ref).lookups
+    except InvalidReferenceError:
+        lookups = ()
+    periods = {pair: history[pair] for pair in lookups if pair in history}
+    ends = {end for among in periods.values() for period in among for end in (period.since, period.until)}
+    verdicts: list[tuple[int, Verdict]] = []
+    for state in sorted({0, *ends} - {None}):  # type: ignore[type-var]
+        verdict = resolve_reference(doc_ref, _select_at(periods, state or 0))
+        if not verdicts or verdicts[-1][1] != verdict:
+            verdicts.append((state or 0, verdict))
+    starts = [start for start, _ in verdicts]
+    return [(start, end, verdict) for (start, verdict), end in zip(verdicts, [*starts[1:], None], strict=True)]
+
+
+def _select_at(history: History, state: int) -> dict[tuple[str, str], Match]:
+    """Return the documents with each value in one state."""
+    matches = {}
+    for pair, periods in history.items():
+        of_state = [match for match, since, until in periods if since <= state and (until is None or state < until)]
+        if of_state:
+            matches[pair] = Match(min(of_state)[0], sum(match.documents for match in of_state))
+    return matches
 
 
 def _normalise(field: str, value: str) -> str:

@@ -204,7 +204,7 @@ CANDIDATE_FIELDS = ("uuid", "external_id", "uri", "file_name", "title")
 
 def load_unresolved(mapping: Mapping) -> QuerySet[Resolution]:
     """Return the resolutions without a document for the version that `mapping` was resolved for, by judgment id."""
-    lost = Resolution.objects.filter(mapping=mapping).exclude(outcome=Resolution.Outcome.RESOLVED)
+    lost = Resolution.objects.at(None).filter(mapping=mapping).exclude(outcome=Resolution.Outcome.RESOLVED)
     if mapping.dataset_version is None:
         return lost.none()
     number = mapping.dataset_version.number

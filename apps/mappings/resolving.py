@@ -12,7 +12,7 @@ from django.db import connection, transaction
 from django.db.models import Count, Min, QuerySet
 from django.utils import timezone
 
-from apps.collections.models import Collection, list_live
+from apps.collections.models import Collection, FormerDocument, list_live
 from apps.datasets.models import DatasetVersion, Judgment, filter_alive
 from apps.mappings import references
 from apps.mappings.models import Mapping, Resolution
@@ -23,6 +23,8 @@ from benchbench.errors import ConflictError
 from benchbench.reading.strict_json import attributes
 
 CHUNK = 5000  # judgments looked up and written at a time
+NEVER_CHANGED = ("external_id", "uuid")  # fields of a document that no import changes
+COLUMNS = ("mapping_id", "judgment_id", "since", "until", "document_id", "outcome", "key", "reason")
 RESULT_FIELDS = (
     *("dataset_version", "collection_fingerprint", "resolved_at", "updated_at"),
     *("counts", "mapped_count", "total_count", "status"),
@@ -53,7 +55,8 @@ class Resolved:
     operation: Operation | None = None
 
 
-Ruling = tuple[int, references.Verdict]  # the id of a judgment, and the verdict on its reference
+# The id of a judgment, and the verdict on its reference from a state of the collection to before another, or today.
+Ruling = tuple[int, int, int | None, references.Verdict]
 
 
 def resolve(mapping: Mapping, *, by: Any = None) -> Resolved:
@@ -134,20 +137,58 @@ def list_judgments(basis: Basis) -> QuerySet[Judgment]:
 
 
 def compute_rulings(mapping: Mapping, basis: Basis, *, ends: float | None = None) -> Iterator[list[Ruling]]:
-    """Yield the rulings on all judgments, CHUNK at a time. Each chunk costs at most five queries.
+    """Yield the rulings on all judgments, CHUNK at a time, in all states of the collection that were searched.
 
-    Raises TookTooLongError if a chunk, also the last one, is stored after the time `ends`.
+    Each chunk costs at most nine queries. Raises TookTooLongError if a chunk, also the last one, is stored after the
+    time `ends`.
     """
     judgments = list_judgments(basis).order_by("id").values_list("id", "doc_ref").iterator(chunk_size=CHUNK)
     while chunk := list(islice(judgments, CHUNK)):
-        catalogue = load_catalogue(mapping.collection, (doc_ref for _, doc_ref in chunk))
-        yield [(judgment_id, references.resolve_reference(doc_ref, catalogue)) for judgment_id, doc_ref in chunk]
+        history = _load_history(mapping.collection, (doc_ref for _, doc_ref in chunk))
+        yield [
+            (judgment_id, *ruling)
+            for judgment_id, doc_ref in chunk
+            for ruling in references.resolve_over_time(doc_ref, history)
+        ]
         if ends is not None and time.monotonic() > ends:
             raise TookTooLongError
 
 
 def load_catalogue(collection: Collection, doc_refs: Iterable[object]) -> references.Catalogue:
     """Load the catalogue of a collection's live documents that match one of `doc_refs`."""
+    catalogue = {}
+    for field, values in _list_lookups(doc_refs).items():
+        having = list_live(collection).filter(**{f"{field}__in": values}).order_by().values(field)
+        for value, document_id, documents in having.values_list(field, Min("id"), Count("id")):
+            catalogue[field, str(value)] = references.Match(document_id, documents)
+    return catalogue
+
+
+def _load_history(collection: Collection, doc_refs: Iterable[object]) -> references.History:
+    """Load the documents that match or matched one of `doc_refs` in a searched state of the collection."""
+    history: dict[tuple[str, str], list[references.Period]] = {}
+    was_searched = collection.states.exists()
+    for field, values in _list_lookups(doc_refs).items():
+        path = f"document__{field}" if field in NEVER_CHANGED else field
+        live = list_live(collection).filter(**{f"{field}__in": values})
+        rows = [(value, since, None, *match) for value, since, *match in _group(live, "id", field, "since")]
+        if was_searched:
+            former = FormerDocument.objects.filter(document__collection=collection, **{f"{path}__in": values})
+            rows += _group(former, "document", path, "since", "until")
+        for value, since, until, *match in rows:
+            period = references.Period(references.Match(*match), since, until)
+            history.setdefault((field, str(value)), []).append(period)
+    return history
+
+
+def _group(rows: QuerySet[Any], document: str, *by: str) -> list[tuple[Any, ...]]:
+    """Return the distinct values of fields, each with the least document and the number of documents."""
+    grouped = rows.order_by().values(*by).annotate(least=Min(document), documents=Count(document))
+    return list(grouped.values_list(*by, "least", "documents"))
+
+
+def _list_lookups(doc_refs: Iterable[object]) -> dict[str, set[str]]:
+    """Return the values to look up in each field of documents."""
     values_by_field: dict[str, set[str]] = {}
     for doc_ref in doc_refs:
         try:
@@ -156,12 +197,7 @@ def load_catalogue(collection: Collection, doc_refs: Iterable[object]) -> refere
             continue
         for field, value in lookups:
             values_by_field.setdefault(field, set()).add(value)
-    catalogue = {}
-    for field, values in values_by_field.items():
-        having = list_live(collection).filter(**{f"{field}__in": values}).order_by().values(field)
-        for value, document_id, documents in having.values_list(field, Min("id"), Count("id")):
-            catalogue[field, str(value)] = references.Match(document_id, documents)
-    return catalogue
+    return values_by_field
 
 
 def store_rulings(mapping: Mapping, basis: Basis, chunks: Iterable[list[Ruling]]) -> Mapping:
@@ -183,10 +219,10 @@ def _copy(mapping: Mapping, chunk: list[Ruling]) -> None:
     table = Resolution._meta.db_table
     with (
         connection.cursor() as cursor,
-        cursor.copy(f"COPY {table} (mapping_id, judgment_id, document_id, outcome, key, reason) FROM STDIN") as copy,
+        cursor.copy(f"COPY {table} ({', '.join(COLUMNS)}) FROM STDIN") as copy,
     ):
-        for judgment_id, (outcome, key, document_id, reason) in chunk:
-            copy.write_row((mapping.pk, judgment_id, document_id, outcome.value, key, reason))
+        for judgment_id, since, until, (outcome, key, document_id, reason) in chunk:
+            copy.write_row((mapping.pk, judgment_id, since, until, document_id, outcome.value, key, reason))
 
 
 def _count(mapping: Mapping) -> None:
@@ -200,7 +236,7 @@ def _count(mapping: Mapping) -> None:
     # Joins instead of a subquery, because the planner has no statistics on these new rows. With joins it looks up each
     # resolution's judgment and query by key, and does not scan all judgments for each resolution.
     alive = filter_alive(version.number, "judgment__") & filter_alive(version.number, "judgment__query__")
-    current = Resolution.objects.filter(alive, mapping=mapping).order_by()
+    current = Resolution.objects.at(None).filter(alive, mapping=mapping).order_by()
     counts = dict(current.values_list("outcome").annotate(Count("id")))
     graded = current.filter(document__isnull=False).values("judgment__query", "document")
     disputed = graded.annotate(grades=Count("judgment__grade", distinct=True)).filter(grades__gt=1)
@@ -233,7 +269,8 @@ def describe(mapping: Mapping) -> str:
     troubles = ", ".join(counts)
     line = f'Mapping "{mapping}" is {mapping.status}: {mapping.mapped_count:,} of {mapping.total_count:,} judgments'
     line += f" ({troubles})." if troubles else "."
-    lost = Resolution.objects.filter(mapping=mapping, document=None).order_by("judgment__query_id", "judgment_id")
+    unresolved = Resolution.objects.at(None).filter(mapping=mapping, document=None)
+    lost = unresolved.order_by("judgment__query_id", "judgment_id")
     first = lost.values_list("judgment__query__key", "judgment__doc_ref")[:MAX_LISTED]
     examples = [f"{key[:60]} {json.dumps(doc_ref, ensure_ascii=False)[:120]}" for key, doc_ref in first]
     if not examples:

@@ -32,7 +32,7 @@ class ResolveHandler(Handler):
         for chunk in compute_rulings(mapping, basis):
             lease.check()
             chunks.append(chunk)
-            tally.update(verdict.outcome for _, verdict in chunk)
+            tally.update(verdict.outcome for *_, until, verdict in chunk if until is None)
             lease.report(tally.total(), _build_progress("resolving", total, tally), always=len(chunks) == 1)
         finalizing = _build_progress("finalizing", total, tally)
         lease.report(total, finalizing, always=True)

@@ -12,7 +12,6 @@ from apps.mappings.models import Mapping, Resolution
 from benchbench.errors import ConflictError
 
 FIELDS = (
-    "mapping_id",
     "judgment__query_id",
     "judgment_id",
     "document_id",
@@ -68,73 +67,75 @@ def read_truth(
     mapping: Mapping,
     version: DatasetVersion,
     *,
+    state: int | None = None,
     unresolved: Literal["count", "drop"] = "count",
     query_ids: Collection[int] | None = None,
 ) -> Truth:
     """Load the truth of `version` as `mapping` resolved it, in two queries; with `query_ids` only of those queries.
 
+    `state` is the number of the searched state of the collection in which judgments find their documents, None today's.
     Of several judgments of one document for a query, the highest grade counts. Each unresolved judgment counts as a
     document of its own under an Unresolved key ("count") or is left out ("drop"). Raises TruthError if the mapping was
     never resolved, or only for older versions.
     """
     queries = version.queries if query_ids is None else version.queries.filter(id__in=query_ids)
     keys = dict(queries.values_list("id", "key"))
-    return read_truths([mapping], version, keys, unresolved=unresolved, query_ids=query_ids)[0]
+    return read_truths([(mapping, state)], version, keys, unresolved=unresolved, query_ids=query_ids)[0]
 
 
 def read_truths(
-    mappings: Sequence[Mapping],
+    resolved: Sequence[tuple[Mapping, int | None]],
     version: DatasetVersion,
     keys: dict[int, str],
     *,
     unresolved: Literal["count", "drop"] = "count",
     query_ids: Collection[int] | None = None,
 ) -> list[Truth]:
-    """Load the truths of several mappings like `read_truth`, in one query. `keys` has the keys of queries by id."""
-    rows = list_resolutions(mappings, version, query_ids=query_ids).values_list(*FIELDS)
-    return build_truths(rows, mappings, keys, unresolved=unresolved)
+    """Load the truths of mappings in states of their collections, like `read_truth`. One query for each distinct one.
+
+    `keys` has the keys of queries by id.
+    """
+    truths = {
+        (mapping, state): build_truth(
+            list_resolutions(mapping, version, state=state, query_ids=query_ids).values_list(*FIELDS),
+            keys,
+            unresolved=unresolved,
+        )
+        for mapping, state in dict.fromkeys(resolved)
+    }
+    return [truths[each] for each in resolved]
 
 
 def list_resolutions(
-    mappings: Sequence[Mapping], version: DatasetVersion, *, query_ids: Collection[int] | None = None
+    mapping: Mapping, version: DatasetVersion, *, state: int | None, query_ids: Collection[int] | None = None
 ) -> QuerySet[Resolution]:
-    """Return the resolutions of all judgments of the version, or of some queries, in no order.
+    """Return the resolutions of all judgments of the version, or of some queries, in a state, in no order.
 
     Every judgment of a frozen version up to the resolved one has a resolution. Raises TruthError as `read_truth` does.
     """
-    for mapping in mappings:
-        require_resolved(mapping, version)
+    require_resolved(mapping, version)
     alive = filter_alive(version.number, "judgment__") & filter_alive(version.number, "judgment__query__")
-    resolutions = Resolution.objects.filter(alive, mapping__in=mappings).order_by()
+    resolutions = Resolution.objects.at(state).filter(alive, mapping=mapping).order_by()
     return resolutions if query_ids is None else resolutions.filter(judgment__query__in=query_ids)
 
 
-def build_truths(
-    rows: Iterable[tuple[Any, ...]],
-    mappings: Sequence[Mapping],
-    keys: dict[int, str],
-    *,
-    unresolved: Literal["count", "drop"] = "count",
-) -> list[Truth]:
-    """Build the truths from `rows`, the FIELDS of `list_resolutions`."""
-    judged: dict[Any, dict[int, dict[int, int]]] = {
-        mapping.pk: {query_id: {} for query_id in keys} for mapping in mappings
-    }
+def build_truth(
+    rows: Iterable[tuple[Any, ...]], keys: dict[int, str], *, unresolved: Literal["count", "drop"] = "count"
+) -> Truth:
+    """Build the truth from `rows`, the FIELDS of `list_resolutions`. `keys` has the keys of queries by id."""
+    grades: dict[int, dict[int, int]] = {query_id: {} for query_id in keys}
     names: dict[int, str] = {}
-    for mapping_id, query_id, judgment_id, document_id, grade, external_id, ref_hash in rows:
-        of_query = judged[mapping_id][query_id]
+    for query_id, judgment_id, document_id, grade, external_id, ref_hash in rows:
+        of_query = grades[query_id]
         key = Unresolved.from_judgment(judgment_id) if document_id is None else document_id
         of_query[key] = max(grade, of_query.get(key, grade))
         names[key] = f"reference {ref_hash}" if document_id is None else f"document {external_id}"
-    truths = []
-    for grades in (judged[mapping.pk] for mapping in mappings):
-        every = [(query, key, grade) for query, graded in grades.items() for key, grade in graded.items()]
-        lost = [row for row in every if isinstance(row[1], Unresolved)]
-        gain, lost_gain = (sum(max(0, grade) for *_, grade in rows) for rows in (every, lost))
-        for query_id, key, _ in lost if unresolved == "drop" else ():
-            del grades[query_id][key]
-        truths.append(Truth(grades, len(lost), lost_gain / gain if gain else 0.0, keys, names))
-    return truths
+    every = [(query, key, grade) for query, graded in grades.items() for key, grade in graded.items()]
+    lost = [row for row in every if isinstance(row[1], Unresolved)]
+    gain, lost_gain = (sum(max(0, grade) for *_, grade in rows) for rows in (every, lost))
+    for query_id, key, _ in lost if unresolved == "drop" else ():
+        del grades[query_id][key]
+    return Truth(grades, len(lost), lost_gain / gain if gain else 0.0, keys, names)
 
 
 def require_resolved(mapping: Mapping, version: DatasetVersion) -> None:

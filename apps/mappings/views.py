@@ -101,7 +101,7 @@ def download_mapped(
 
 def repair(request: HttpRequest, model_admin: SiteAdmin, object_id: int) -> HttpResponse:
     """Show the documents that a judgment may mean or that `?q=` finds; on POST, repoint or drop the judgment."""
-    rows = Resolution.objects.select_related("judgment__query", "mapping__dataset", "mapping__collection")
+    rows = Resolution.objects.at(None).select_related("judgment__query", "mapping__dataset", "mapping__collection")
     resolution = visible(rows, request.user, through="mapping").filter(pk=object_id).first()
     if resolution is None:
         raise Http404(f"Resolution {object_id} was not found, or you may not view it.")
@@ -120,7 +120,7 @@ def repair(request: HttpRequest, model_admin: SiteAdmin, object_id: int) -> Http
         except BenchbenchError as error:
             messages.error(request, error.message)
     term = request.GET.get("q", "").strip().replace("\0", "")
-    elsewhere = Resolution.objects.filter(judgment=judgment, outcome=Resolution.Outcome.RESOLVED)
+    elsewhere = Resolution.objects.at(None).filter(judgment=judgment, outcome=Resolution.Outcome.RESOLVED)
     context = {
         "title": "Repair a judgment",
         "trail": [mapping.dataset, mapping],

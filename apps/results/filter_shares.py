@@ -63,7 +63,7 @@ class Cell:
     @property
     def admitted(self) -> int:
         """Return the expected number of documents that the filter admits; the exact one differs by chance."""
-        return round(self.share * self.run.benchmark.mapping.collection.document_count)
+        return round(self.share * self.run.benchmark.document_count)
 
     @property
     def recall(self) -> float | None:

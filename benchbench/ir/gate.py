@@ -185,8 +185,8 @@ def judge_loss(change: Change, difference: Difference) -> tuple[Outcome, str, in
         return Outcome.PASSED, note, None
     if difference.detectable is None:
         return Outcome.UNDECIDED, note, None
-    wanted = f"About {loss.more_queries:,} more" if loss.more_queries else "No realistic number of queries"
-    return Outcome.UNDECIDED, f"{note} {wanted} would decide.", loss.more_queries
+    number = f"About {loss.more_queries:,} more" if loss.more_queries else "No realistic number of queries"
+    return Outcome.UNDECIDED, f"{note} {number} would decide.", loss.more_queries
 
 
 def _check_named_queries(rule: MustNotFail, evidence: Evidence) -> CheckReport:

@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from apps.benchmarks.launching import launch
 from apps.benchmarks.measuring.evaluating import load_truth
 from apps.benchmarks.models import Benchmark, Evaluation, Run
+from apps.mappings.models import Mapping
 from apps.mappings.truth import hash_truth
 from apps.operations.working import wait
 from apps.results.comparison.comparing import compare_runs
@@ -54,6 +55,22 @@ def test_comparison_of_two_runs_matches_the_command(callers: Callers, compared: 
         (str(after.pk), "better"),
         (str(before.pk), "baseline"),
     ]
+
+
+def test_default_version_is_the_newest_with_values(callers: Callers, compared: Benchmark) -> None:
+    """As after closing a round, which measures the runs on the version that it made."""
+    before, after, _ = runs_of(compared)
+    newer = add_version(compared.dataset_version.dataset)
+    Mapping.objects.update(dataset_version=newer)
+    for run in (before, after):
+        evaluation = run.evaluations.get()
+        evaluation.pk, evaluation.dataset_version = None, newer
+        evaluation.save()
+    asked = {"baseline": before.pk, "run": after.pk}
+    facts = callers.reader.get(PATH, **asked).json()
+    assert facts["dataset_version"].endswith(" v2")
+    assert facts == json_of("compare", before.pk, after.pk)
+    assert callers.reader.get(PATH, **asked, version=1).json()["dataset_version"].endswith(" v1")
 
 
 def test_without_a_baseline_every_pair_is_compared(callers: Callers, compared: Benchmark) -> None:

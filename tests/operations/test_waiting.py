@@ -11,12 +11,12 @@ import uuid
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, User
 from django.db import connections
+from django.db.models import DateTimeField, Value
 from django.utils import timezone
 
 from apps.collections.models import Collection
@@ -280,7 +280,7 @@ def test_operation_with_a_running_batch_is_not_waiting(handler):
 )
 def test_it_estimates_the_time_from_the_pace(db, monkeypatch, done, seconds, eta):
     now = timezone.now()
-    monkeypatch.setattr(progress, "timezone", SimpleNamespace(now=lambda: now))
+    monkeypatch.setattr(progress, "Now", lambda: Value(now, DateTimeField()))
     running = {"kind": "index", "subject_id": uuid.uuid4(), "status": Status.RUNNING}
     operation = Operation.objects.create(**running, total_units=1000)
     begun = now - timedelta(seconds=seconds)

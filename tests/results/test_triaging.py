@@ -160,6 +160,9 @@ class TestEveryCause:
         Document.objects.filter(external_id="gone").update(removed_at="2026-01-01T00:00Z")
         Document.objects.filter(external_id="a1").update(removed_at="2026-01-01T00:00Z")
         (run,) = benchmark.runs.all()
+        assert documents_lost(run) == {("q", "unresolved"): Loss.NOT_IN_COLLECTION}, "as it was searched"
+        Benchmark.objects.update(state=None)  # as of a benchmark that recorded none
+        (run,) = Run.objects.all()
         nowhere = {("q", one): Loss.NOT_IN_COLLECTION for one in ("gone", "unresolved")}
         found = {("q", "late"): Loss.NOT_INDEXED, **nowhere}
         assert documents_lost(run) == found, "a1 was removed since, but the index has it"

@@ -13,7 +13,7 @@ from apps.api.answers import Answer, answer_page, build_page
 from apps.api.fields import GREATEST, Identifier, Int, PageQuery, StrictSerializer, Text, VersionNumber
 from apps.api.resource import Resource, find_visible, get
 from apps.api.resources.results import RunResource, VersionQuery
-from apps.benchmarks.comparability import RELATED
+from apps.benchmarks.comparability import RELATED, find_newest_version
 from apps.benchmarks.models import Run
 from apps.datasets.versions import find_version
 from apps.results.comparison.comparing import MOST_RUNS, RunComparison, compare_runs
@@ -102,13 +102,17 @@ class Comparisons(Resource):
         baseline_id = query.get("baseline")
         runs = self.find_all({*run_ids, *([baseline_id] if baseline_id else [])})
         number, base = query.get("version"), next(iter(runs.values())).benchmark.dataset_version
+        if number is None:
+            version = find_newest_version(runs.values())
+        else:
+            version = base if number == base.number else find_version(base.dataset, number)
         return compare_runs(
             runs.values(),
             measure=query.get("measure"),
             baseline=runs[baseline_id] if baseline_id else None,
             slice=query.get("slice"),
             seed=query.get("seed"),
-            version=None if number is None else base if number == base.number else find_version(base.dataset, number),
+            version=version,
         )
 
     def find_all(self, run_ids: set[UUID]) -> dict[UUID, Run]:

@@ -18,7 +18,7 @@ from apps.benchmarks.models.benchmarks import MAX_TAGS, TAG_LENGTH
 from apps.collections.models import Collection
 from apps.datasets.models import DatasetVersion
 from apps.mappings.filters import require_modules
-from apps.mappings.models import Mapping
+from apps.mappings.models import Mapping, Resolution
 from apps.mappings.resolving import is_stale
 from apps.operations.handlers import render_traceback
 from apps.retrieval.availability import UnavailableError, describe_missing, list_run_requirements
@@ -251,7 +251,7 @@ def require_searched(benchmark: Benchmark, act: str) -> None:
 def require_found(mapping: Mapping) -> None:
     """Raise ConflictError if no judgment found its document: every value would be 0 for any search."""
     if mapping.total_count and not mapping.mapped_count:
-        lost = mapping.resolutions.filter(document=None).order_by("judgment_id")
+        lost = Resolution.objects.at(None).filter(mapping=mapping, document=None).order_by("judgment_id")
         reason = lost.values_list("reason", flat=True).first()
         raise ConflictError(
             f'None of the {mapping.total_count:,} judgments of "{mapping.dataset}" matches a document of '

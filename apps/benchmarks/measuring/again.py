@@ -260,8 +260,11 @@ def load_newest_version(benchmark: Benchmark) -> DatasetVersion:
 
 
 def is_scored(benchmark: Benchmark, version: DatasetVersion) -> bool:
-    """Check whether every completed run has values on `version` from after the mapping was last resolved."""
-    resolved_at = benchmark.mapping.resolved_at
+    """Check whether every completed run has values on `version`.
+
+    Without a recorded state of the collection they must be from after the mapping was last resolved.
+    """
+    resolved_at = benchmark.mapping.resolved_at if benchmark.state is None else None
     values = Evaluation.objects.filter(run=OuterRef("pk"), dataset_version=version)
     newer = values.filter(created_at__gte=resolved_at) if resolved_at else values
     return not benchmark.runs.filter(~Exists(newer), status=Run.Status.COMPLETED).exists()

@@ -108,15 +108,19 @@ def _hash_policies(benchmark: Benchmark) -> str:
 
 
 def load_truth(benchmark: Benchmark, version: DatasetVersion, *, query_ids: Collection[int] | None = None) -> Truth:
-    """Load the truth that the benchmark's runs are measured against, under its policy for unresolved judgments."""
-    return read_truth(benchmark.mapping, version, unresolved=get_policy(benchmark), query_ids=query_ids)
+    """Load the truth that the benchmark's runs are measured against, under its policy for unresolved judgments.
+
+    Judgments find the documents that were searched, also if an import has changed or removed them since.
+    """
+    return read_truth(
+        benchmark.mapping, version, state=benchmark.state, unresolved=get_policy(benchmark), query_ids=query_ids
+    )
 
 
 def load_truths(benchmarks: Sequence[Benchmark], version: DatasetVersion, keys: dict[int, str]) -> list[Truth]:
-    """Load the truths of benchmarks with the same policy, in one query. `keys` has the version's query keys by id."""
-    return read_truths(
-        [benchmark.mapping for benchmark in benchmarks], version, keys, unresolved=get_policy(benchmarks[0])
-    )
+    """Load the truths of benchmarks with the same policy. `keys` has the version's query keys by id."""
+    resolved = [(benchmark.mapping, benchmark.state) for benchmark in benchmarks]
+    return read_truths(resolved, version, keys, unresolved=get_policy(benchmarks[0]))
 
 
 def get_policy(benchmark: Benchmark) -> Literal["count", "drop"]:

@@ -6,13 +6,15 @@ from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
+from django.utils.functional import cached_property
 
 from apps.benchmarks.models.lists import ListSource
-from apps.collections.models import Collection
+from apps.collections.models import Collection, CollectionState
 from apps.datasets.models import Dataset, DatasetVersion
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation, Status
 from apps.retrieval.models import Index
+from benchbench.decimals import counted
 from benchbench.ir.demand import name_means
 from benchbench.models import OwnedModel, PublicModel
 
@@ -41,6 +43,12 @@ class Benchmark(OwnedModel):
     )
     mapping = models.ForeignKey(Mapping, on_delete=models.PROTECT, related_name="benchmarks")
     dataset_version = models.ForeignKey(DatasetVersion, on_delete=models.PROTECT, related_name="benchmarks")
+    state = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="Number of the state of the collection that it searched. Empty before its launch.",
+    )
     matrix = models.JSONField(help_text="The configuration matrix as validated.")
     measures = ArrayField(models.CharField(max_length=100), default=list)
     primary_k = models.PositiveIntegerField(default=10)
@@ -91,6 +99,26 @@ class Benchmark(OwnedModel):
         """Return the status for pages: a started benchmark is "queued" until a worker begins it."""
         queued = self.status == Status.RUNNING and self.operation and self.operation.status == Status.PENDING
         return "queued" if queued else self.status
+
+    @cached_property
+    def searched(self) -> CollectionState | None:
+        """Return the state of the collection that it searched; None if none is recorded, as of external runs."""
+        if self.state is None:
+            return None
+        return CollectionState.objects.filter(collection=self.mapping.collection_id, number=self.state).first()
+
+    @property
+    def document_count(self) -> int:
+        """Return the number of documents of the collection that was searched."""
+        return self.searched.document_count if self.searched else self.mapping.collection.document_count
+
+    @property
+    def collection_note(self) -> str:
+        """Return a sentence if the documents of the collection have changed since they were searched, else ""."""
+        collection = self.mapping.collection
+        if self.searched is None or self.searched.fingerprint == collection.fingerprint:
+            return ""
+        return f"It has changed since, and has {counted(collection.document_count, 'document')} now."
 
     @property
     def means_name(self) -> str:

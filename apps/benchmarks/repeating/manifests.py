@@ -204,12 +204,13 @@ def _describe_run(run: Run, evaluation: Evaluation | None) -> dict[str, Any]:
 
 def _describe_collection(benchmark: Benchmark, runs: list[Run]) -> dict[str, Any]:
     """Return the state of the collection that was searched; the collection may have changed since."""
-    searched = next((run.index.chunk_set for run in runs if run.index and run.index.chunk_set), None)
+    chunk_set = next((run.index.chunk_set for run in runs if run.index and run.index.chunk_set), None)
     collection = benchmark.mapping.collection
+    searched = benchmark.searched.fingerprint if benchmark.searched else collection.fingerprint
     return {
         "name": collection.name,
-        "fingerprint": searched.collection_fingerprint if searched else collection.fingerprint,
-        "documents": collection.document_count,
+        "fingerprint": chunk_set.collection_fingerprint if chunk_set else searched,
+        "documents": benchmark.document_count,
     }
 
 

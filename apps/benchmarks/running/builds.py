@@ -53,12 +53,12 @@ def discard_other_builds(benchmark: Benchmark, runs: Sequence[Run], prepared: Ma
     if not changed:
         return {}
     completed = benchmark.runs.filter(status=Run.Status.COMPLETED, is_external=False).select_related("index")
-    kept = {stage.key for stage in plan_of(list(completed)).stages} & changed
+    shared = {stage.key for stage in plan_of(list(completed)).stages} & changed
     by_key = {str(run.pk): run for run in runs}
     refused, sources = {}, set()
     for planned in plan_of(runs).runs:
         run, keys = by_key[planned.run_key], {stage.key for stage in planned.stages} & changed
-        if keys & kept:
+        if keys & shared:
             refused[run] = (
                 f"The index of {run.config['ann']} was built again since runs that share its lists completed, and may "
                 "find other chunks: clone the benchmark, and start the clone."

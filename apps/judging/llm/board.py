@@ -9,9 +9,8 @@ import numpy as np
 
 from apps.benchmarks.models import Run
 from apps.judging.models import Grade, LLMJudge, Round, RoundItem
-from apps.judging.question import Rankings, build_pool, read_rankings
+from apps.judging.question import Rankings, build_pool, load_prior_grades, read_rankings
 from apps.judging.settling.consensus import load_human_grades
-from apps.mappings.truth import read_truth
 from benchbench.ir.judging.pool import Pool
 from benchbench.ir.measures import Measure, Truths, Values, evaluate
 
@@ -69,7 +68,7 @@ def load_board(round: Round, judge: LLMJudge | None) -> Board:
     """Return the board of a round and a model. Reads rankings to the measure's cutoff and the round's depth."""
     measure = Measure.parse(round.measure)
     runs = list(round.runs.select_related("benchmark").order_by("-benchmark__created_at", "run_order"))
-    prior_grades = read_truth(round.mapping, round.dataset_version).grades
+    prior_grades = load_prior_grades(round.mapping, round.dataset_version, runs)
     rows = RoundItem.objects.filter(round=round).values_list("pk", "query_id", "document_id")
     pairs = {pk: (query, document) for pk, query, document in rows}
     model_rows = Grade.objects.filter(

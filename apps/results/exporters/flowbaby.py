@@ -10,6 +10,7 @@ from apps.benchmarks.models import Run
 from apps.benchmarks.provenance import find_git_revision
 from apps.benchmarks.running.timing import find_execution, sum_cost_ms
 from apps.collections.models import Document
+from apps.collections.states import load_former_metadata
 from apps.datasets.models import DatasetVersion
 from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED, Outcome, require_evaluation, run_id_of, stream_outcomes
 from apps.results.exporters.spec002 import find_end
@@ -89,16 +90,21 @@ def write_run(run: Run, version: DatasetVersion) -> Iterator[str]:
     dataset = version.dataset
     rules = str(dataset.metadata.get("canonicalization_version") or CURRENT)
     outcomes = stream_outcomes(run, require_evaluation(run, version))
-    entries = _list_entries(outcomes, rules, resolved_by_id=dataset.source_format == FORMAT)
+    state = run.benchmark.state
+    entries = _list_entries(outcomes, rules, resolved_by_id=dataset.source_format == FORMAT, state=state)
     yield from render_run(run_id_of(run), entries)
 
 
-def _list_entries(outcomes: Iterator[Outcome], rules: str, *, resolved_by_id: bool) -> Iterator[RunEntry]:
+def _list_entries(
+    outcomes: Iterator[Outcome], rules: str, *, resolved_by_id: bool, state: int | None
+) -> Iterator[RunEntry]:
     while group := list(islice(outcomes, AT_ONCE)):
         documents = {key for outcome in group for key in outcome.document_ids}
         some = Document.objects.filter(pk__in=documents).exclude(metadata={})
         rows = some.values_list("pk", "metadata__topic_id", "metadata__topic", "metadata__source")
         about = {key: (topic_id, topic, source) for key, topic_id, topic, source in rows}
+        for key, metadata in load_former_metadata(documents, state).items():
+            about[key] = (metadata.get("topic_id"), metadata.get("topic"), metadata.get("source"))
         for outcome in group:
             results = {outcome.query.key: _list_results(outcome, about, resolved_by_id)}
             yield from export_retrieval_results_to_run(results, "", version=rules).entries

@@ -11,6 +11,7 @@ from apps.benchmarks.measuring.reading import read_rows, require_rankings
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.running.rankings import CALLS, TIMINGS
 from apps.collections.models import Document
+from apps.collections.states import list_documents
 from apps.datasets.models import DatasetVersion, Judgment, Query
 from apps.mappings.truth import Unresolved, require_resolved
 from apps.results.triage.queries import explain_unmeasured, load_evaluation
@@ -137,8 +138,9 @@ def load_names(keys: Collection[int], benchmark: Benchmark) -> dict[int, str]:
     lost = Judgment.objects.filter(pk__in=unresolved).order_by("pk")
     pairs = [(judgment, judgment.doc_ref.get("document_id")) for judgment in lost if isinstance(judgment.doc_ref, dict)]
     document_ids = {judgment.pk: str(name) for judgment, name in pairs if name}
-    documents = benchmark.mapping.collection.documents.filter(external_id__in=set(document_ids.values()))
-    existing_ids = set(documents.values_list("external_id", flat=True))
+    searched = list_documents(benchmark.mapping.collection, state=benchmark.state)
+    existing = searched.filter(external_id__in=set(document_ids.values()))
+    existing_ids = set(existing.values_list("external_id", flat=True))
     used_names: set[tuple[int, str]] = set()
     for judgment in lost:
         name = document_ids.get(judgment.pk, "")

@@ -94,7 +94,7 @@ def _describe_queries(comparison: RunComparison, benchmark: Benchmark) -> dict[s
     ids = [gap.query_id for gap in widest]
     runs = [comparison.runs[number] for number in (comparison.reference, rival)]
     results = [load_results(run, ids, rankings=True) for run in runs]
-    grades = read_truth(benchmark.mapping, comparison.version, query_ids=ids).grades
+    grades = read_truth(benchmark.mapping, comparison.version, state=benchmark.state, query_ids=ids).grades
     return {
         "query_labels": [comparison.labels[number] for number in (comparison.reference, rival)],
         "queries": [

@@ -62,7 +62,7 @@ def describe_loss(loss: Loss, configuration: Configuration, *, k: int, before: i
     candidates = f"{configuration.effective_candidates:,}"
     was = f"; it was at rank {before:,}" if before else ""
     sentences = {
-        Loss.NOT_IN_COLLECTION: "The document is not in the collection.",
+        Loss.NOT_IN_COLLECTION: "The document was not in the collection.",
         Loss.UNRESOLVED: "The judgment could not be resolved to one document.",
         Loss.NOT_INDEXED: "The index has no chunk of the document.",
         Loss.FILTERED: "A filter, of the query or of the run, excludes it.",

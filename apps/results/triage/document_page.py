@@ -69,7 +69,7 @@ def _list_judgments(document: Document, user: Any) -> list[Resolution]:
     """Return the judgments that visible mappings resolved to the document, in their versions, highest grade first."""
     number: Any = F("mapping__dataset_version__number")
     current = filter_alive(number, "judgment__") & filter_alive(number, "judgment__query__")
-    rows = viewable(Resolution.objects.filter(current, document=document), user, through="mapping")
+    rows = viewable(Resolution.objects.at(None).filter(current, document=document), user, through="mapping")
     seen = visible(rows, user, through="judgment__query__dataset")
     related = seen.select_related("judgment__query__dataset", "mapping__dataset_version")
     return list(related.order_by("-judgment__grade", "judgment_id")[: SHOWN_JUDGMENTS + 1])
@@ -84,7 +84,8 @@ def _load_ranks(document: Document, benchmark: Benchmark) -> dict[str, Any]:
     board = load_leaderboard(benchmark)
     runs = [row.run for row in board.rows if row.run.status == Run.Status.COMPLETED]
     alive = filter_alive(version.number, "judgment__") & filter_alive(version.number, "judgment__query__")
-    mine = Resolution.objects.filter(alive, mapping=benchmark.mapping_id, document=document)
+    resolved = Resolution.objects.at(benchmark.state)
+    mine = resolved.filter(alive, mapping=benchmark.mapping_id, document=document)
     judged = mine.order_by("judgment__grade", "-judgment_id").values_list("judgment__query_id", "judgment__grade")
     grades = dict(judged)  # of several grades the highest
     queries = sorted(grades, key=lambda pk: (-grades[pk], pk))[:SHOWN_JUDGED]

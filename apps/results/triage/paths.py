@@ -145,7 +145,8 @@ def _describe_lost(
     """Return lost documents with their details. Three queries."""
     documents = Document.objects.defer("metadata").in_bulk([key for key, _ in lost if not isinstance(key, Unresolved)])
     judgments = Judgment.objects.in_bulk([key.judgment_id for key, _ in lost if isinstance(key, Unresolved)])
-    resolutions = Resolution.objects.filter(mapping=result.run.benchmark.mapping_id, judgment__in=judgments)
+    benchmark = result.run.benchmark
+    resolutions = Resolution.objects.at(benchmark.state).filter(mapping=benchmark.mapping_id, judgment__in=judgments)
     reasons = dict(resolutions.values_list("judgment_id", "reason"))
     described = []
     for key, grade in lost:

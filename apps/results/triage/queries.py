@@ -199,7 +199,8 @@ def load_grades(result: QueryResult, *, version: DatasetVersion | None = None) -
     The default is the benchmark's own version.
     """
     benchmark = result.run.benchmark
-    ground_truth = read_truth(benchmark.mapping, version or benchmark.dataset_version, query_ids=[result.query_id])
+    at = version or benchmark.dataset_version
+    ground_truth = read_truth(benchmark.mapping, at, state=benchmark.state, query_ids=[result.query_id])
     return ground_truth.grades.get(result.query_id, {})
 
 

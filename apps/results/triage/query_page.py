@@ -62,9 +62,10 @@ def build_query_page(
     at = runs.at if runs else None
     mapping = benchmark.mapping if benchmark else _find_mapping(query, user)
     judgments = list_judgments(query, every, draft)
-    ids = _find_document_ids(mapping, judgments["rows"]) if mapping else {}
+    ids = _find_document_ids(mapping, judgments["rows"], benchmark.state if benchmark else None) if mapping else {}
     keys = {query.pk: query.key}
-    truths = read_truths([benchmark.mapping], at.version, keys, query_ids=[query.pk]) if benchmark and at else []
+    resolved = [(benchmark.mapping, benchmark.state)] if benchmark and at else []
+    truths = read_truths(resolved, at.version, keys, query_ids=[query.pk]) if at else []
     grades = truths[0].grades[query.pk] if truths else {}  # on the version of the values
     unjudged = _find_unjudged(runs, {*grades, *ids.values()}) if runs else {}
     documents = _load_documents({*ids.values(), *grades, *unjudged} - {None}, user)
@@ -114,9 +115,11 @@ def _find_mapping(query: Query, user: Any) -> mappings.Mapping | None:
     return rows.select_related("collection").order_by("collection__kind", "-created_at").first()
 
 
-def _find_document_ids(mapping: mappings.Mapping, judgments: Sequence[Judgment]) -> dict[int, int | None]:
-    """Return the document of each judgment as the mapping resolved it; those of a draft are resolved here."""
-    stored = mappings.Resolution.objects.filter(mapping=mapping, judgment__in=judgments).order_by()
+def _find_document_ids(
+    mapping: mappings.Mapping, judgments: Sequence[Judgment], state: int | None
+) -> dict[int, int | None]:
+    """Return the document of each judgment as resolved in a state; judgments of a draft are resolved here."""
+    stored = mappings.Resolution.objects.at(state).filter(mapping=mapping, judgment__in=judgments).order_by()
     document_ids: dict[int, int | None] = dict(stored.values_list("judgment_id", "document_id"))
     new = [judgment for judgment in judgments if judgment.pk not in document_ids]
     catalogue = load_catalogue(mapping.collection, (judgment.doc_ref for judgment in new))

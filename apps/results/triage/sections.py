@@ -11,7 +11,7 @@ import numpy as np
 from apps.benchmarks.measuring.evaluating import load_truth
 from apps.benchmarks.measuring.reading import CutError, find_kept_chunks, load_rankings
 from apps.benchmarks.models import Benchmark, Evaluation, Run
-from apps.collections.models import Section
+from apps.collections.states import Span, load_spans
 from apps.datasets.models import DatasetVersion, Query, filter_alive
 from apps.mappings.models import Resolution
 from apps.mappings.truth import Unresolved, hash_truth
@@ -21,8 +21,6 @@ from benchbench.database.binary import batched
 from benchbench.errors import ConflictError
 from benchbench.ir.content import answer_token_overlap, evidence_recall, rouge_l
 from benchbench.ir.sections import SectionHit, doc_rank, reciprocal, section_rank, section_share
-
-Span = tuple[int, int, str]  # first character, one past the last, section id
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,14 +106,16 @@ def load_section_hits(evaluation: Evaluation) -> list[SectionHits]:
             "The mapping was resolved again after this run was measured, and its judgments now match "
             "other documents: re-score the benchmark."
         )
-    hits = _load_hits(find_kept_chunks(run, {judgment.query_id: rankings[judgment.query_id] for judgment in judgments}))
+    chunks = find_kept_chunks(run, {judgment.query_id: rankings[judgment.query_id] for judgment in judgments})
+    hits = _load_hits(chunks, run.benchmark.state)
     return [SectionHits(judgment, hits[judgment.query_id]) for judgment in judgments]
 
 
 def load_expected(benchmark: Benchmark, version: DatasetVersion) -> list[Expected]:
     """Return the relevant judgments of a version, without unresolved ones if the benchmark drops them."""
     alive = filter_alive(version.number, "judgment__") & filter_alive(version.number, "judgment__query__")
-    rows = Resolution.objects.filter(alive, mapping=benchmark.mapping_id, judgment__grade__gt=0).order_by("judgment_id")
+    resolved = Resolution.objects.at(benchmark.state)
+    rows = resolved.filter(alive, mapping=benchmark.mapping_id, judgment__grade__gt=0).order_by("judgment_id")
     if benchmark.unresolved == "drop":
         rows = rows.filter(document__isnull=False)
     judgments = rows.values_list("judgment_id", "judgment__query_id", "document_id", "judgment__section_refs")
@@ -141,25 +141,17 @@ def _compute_means(hits: Sequence[SectionHits], k_values: Iterable[int]) -> Sect
     return SectionMeans(len(hits), rows, doc_mrr, section_mrr)
 
 
-def _load_hits(chunks: Mapping[int, Sequence[int]]) -> dict[int, list[SectionHit]]:
-    """Return the sections of each query's chunks, best first. Two queries."""
+def _load_hits(chunks: Mapping[int, Sequence[int]], state: int | None) -> dict[int, list[SectionHit]]:
+    """Return the sections of each query's chunks, best first, as the documents had them in a state. Three queries."""
     every = {chunk for chunk_ids in chunks.values() for chunk in chunk_ids}
     rows = Chunk.objects.filter(pk__in=every).values_list("pk", "document_id", "section__section_id", "start", "end")
     details: dict[int, tuple[Any, ...]] = {pk: row for pk, *row in rows.iterator(chunk_size=10_000)}  # type: ignore[misc]
-    spans = _load_spans({document for document, *_ in details.values()})
+    spans = load_spans({document for document, *_ in details.values()}, state=state)
     hit = {
         pk: SectionHit(document, section or find_section(start, end, spans.get(document, ())))
         for pk, (document, section, start, end) in details.items()
     }
     return {query: [hit[chunk] for chunk in chunk_ids] for query, chunk_ids in chunks.items()}
-
-
-def _load_spans(documents: set[int]) -> dict[int, list[Span]]:
-    spans: dict[int, list[Span]] = {}
-    rows = Section.objects.filter(document__in=documents).order_by("document_id", "ordinal")
-    for document, start, end, name in rows.values_list("document_id", "start", "end", "section_id"):
-        spans.setdefault(document, []).append((start, end, name))
-    return spans
 
 
 def find_section(start: int, end: int, spans: Sequence[Span]) -> str | None:

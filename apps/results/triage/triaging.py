@@ -6,14 +6,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.core.cache import cache
-from django.db.models import Case, Exists, F, JSONField, OuterRef, QuerySet, Value, When
+from django.db.models import Case, DateTimeField, Exists, F, JSONField, OuterRef, QuerySet, Subquery, Value, When
+from django.db.models.functions import Coalesce
 
 from apps.benchmarks.measuring.evaluating import get_policy
 from apps.benchmarks.measuring.reading import build_stored_plan, list_keys, stream_document_lists
 from apps.benchmarks.models import Evaluation, Run
+from apps.collections.models import FormerDocument
+from apps.collections.states import filter_former
 from apps.datasets.models import DatasetVersion, Judgment
 from apps.mappings.models import Resolution
-from apps.mappings.truth import FIELDS, Truth, Unresolved, build_truths, hash_truth, list_resolutions
+from apps.mappings.truth import FIELDS, Truth, Unresolved, build_truth, hash_truth, list_resolutions
 from apps.retrieval.filters import bound_places, excludes, find_place
 from apps.retrieval.models import Chunk
 from benchbench.ir.planning.plan import RunPlan
@@ -23,7 +26,7 @@ KEPT_SECONDS = 7 * 24 * 3600
 
 
 Reasons = Mapping[tuple[int, int], Loss]  # by query id and key of a truth: document or Unresolved
-REASON_FIELDS = ("outcome", "document__removed_at", "is_indexed", "is_kept_out", "unresolved_ref")
+REASON_FIELDS = ("outcome", "lost_at", "is_indexed", "is_kept_out", "unresolved_ref")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,16 +53,16 @@ def load_judgments(run: Run, version: DatasetVersion, *, query_ids: Collection[i
     """Return the judgments of `version`, or of some of its queries. Two queries. Raises TruthError."""
     queries = version.queries if query_ids is None else version.queries.filter(pk__in=query_ids)
     query_rows = list(queries.values_list("pk", "key", "text"))
-    mapping = run.benchmark.mapping
-    rows = list(_join_reasons(run, list_resolutions([mapping], version, query_ids=query_ids)))
-    (truth,) = build_truths(
+    benchmark = run.benchmark
+    resolutions = list_resolutions(benchmark.mapping, version, state=benchmark.state, query_ids=query_ids)
+    rows = list(_join_reasons(run, resolutions))
+    truth = build_truth(
         (row[: len(FIELDS)] for row in rows),
-        [mapping],
         {pk: key for pk, key, _ in query_rows},
-        unresolved=get_policy(run.benchmark),
+        unresolved=get_policy(benchmark),
     )
     references: dict[int, str] = {
-        Unresolved.from_judgment(row[2]): Judgment(doc_ref=row[-1]).reference for row in rows if row[3] is None
+        Unresolved.from_judgment(row[1]): Judgment(doc_ref=row[-1]).reference for row in rows if row[2] is None
     }
     reasons = dict(_read_reasons(rows, run.config.get("filter_share")))
     return JudgmentSet(truth, reasons, {pk: text for pk, _, text in query_rows}, references)
@@ -67,7 +70,8 @@ def load_judgments(run: Run, version: DatasetVersion, *, query_ids: Collection[i
 
 def load_reasons(run: Run, query_id: int) -> Reasons:
     """Return the reasons why judged documents of a query, in any version, could not be found. One query."""
-    mine = Resolution.objects.filter(mapping=run.benchmark.mapping_id, judgment__query=query_id).order_by()
+    resolved = Resolution.objects.at(run.benchmark.state)
+    mine = resolved.filter(mapping=run.benchmark.mapping_id, judgment__query=query_id).order_by()
     return dict(_read_reasons(_join_reasons(run, mine), run.config.get("filter_share")))
 
 
@@ -86,15 +90,25 @@ def _join_reasons(run: Run, judgments: QuerySet[Resolution]) -> QuerySet[Resolut
     chunks = leaves.filter(chunk_set=run.index.chunk_set_id) if run.index else None
     annotated = judgments.annotate(
         is_indexed=Value(True) if chunks is None else Exists(chunks),
-        is_kept_out=excludes("judgment__query__filters", "document__metadata"),
+        metadata=_select_metadata(run.benchmark.state),
+        lost_at=F("document__removed_at") if run.benchmark.state is None else Value(None, DateTimeField()),
+        is_kept_out=excludes("judgment__query__filters", "metadata"),
         unresolved_ref=Case(When(document=None, then=F("judgment__doc_ref")), output_field=JSONField()),
     )
     return annotated.values_list(*FIELDS, *REASON_FIELDS)
 
 
+def _select_metadata(state: int | None) -> Any:
+    """Return the expression for the metadata of a resolved document, as they were in a state of the collection."""
+    if state is None:
+        return F("document__metadata")
+    former = FormerDocument.objects.filter(filter_former(state), document=OuterRef("document"))
+    return Coalesce(Subquery(former.values("metadata")), F("document__metadata"))
+
+
 def _read_reasons(rows: Any, share: float | None) -> Iterator[tuple[tuple[int, int], Loss]]:
     for row in rows:
-        _, query_id, judgment_id, document_id, _, external_id, *_, outcome, removed_at, is_indexed, is_kept_out, _ = row
+        query_id, judgment_id, document_id, _, external_id, *_, outcome, removed_at, is_indexed, is_kept_out, _ = row
         if document_id is None:
             is_missing = outcome == Resolution.Outcome.NOT_FOUND
             yield (

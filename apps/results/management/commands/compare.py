@@ -7,6 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
+from apps.benchmarks.comparability import find_newest_version
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.runs import find_run, find_subject
 from apps.operations.commands import UseCaseCommand
@@ -53,7 +54,9 @@ judge the difference: use `gate` for that.
         else:
             before, after = map(find_run_by_name, names)
             with self.busy("Comparing"):
-                report = build_report(compare_runs([before, after], baseline=before), margin=options["margin"])
+                newest = find_newest_version([before, after])
+                comparison = compare_runs([before, after], baseline=before, version=newest)
+                report = build_report(comparison, margin=options["margin"])
             facts, text = asdict(report), render_pair(report)
         self.report(facts, text, as_json=options["json"])
 
