@@ -2,11 +2,11 @@
 
 import html
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db.models import DateTimeField, Value
 from django.urls import reverse
 from django.utils import timezone
 
@@ -70,7 +70,7 @@ def test_start_shows_the_sentence_of_each_verdict(admin_client, benchmark):
 
 def test_running_work_shows_place_workers_and_device(admin_user, admin_client, benchmark, monkeypatch):
     now = timezone.now()
-    monkeypatch.setattr(progress, "timezone", SimpleNamespace(now=lambda: now))
+    monkeypatch.setattr(progress, "Now", lambda: Value(now, DateTimeField()))
     queueing.announce_worker("host:1:a", ["default"])
     running = add_operation(benchmark, "done", "running", status="running", now=now)
     second, third = (make_benchmark(benchmark.mapping, name=name) for name in ("second", "third"))
