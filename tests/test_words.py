@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchbench.texts.words import PERHAPS_UNSPACED, SPACED_WORD, WORD, count_words, find_words, fold, split_words
+from benchbench.texts.scripts import PERHAPS_UNSPACED, SPACED_WORD, WORD
+from benchbench.texts.words import count_words, find_words, fold, split_words
 
 FORMS = ("NFC", "NFD", "NFKC", "NFKD")
 CHARACTERS = [chr(point) for point in range(sys.maxunicode + 1) if not 0xD800 <= point < 0xE000]

@@ -5,31 +5,7 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import regex
-
-# Written without blanks, or with blanks between phrases, so each letter is compared as a word. Lucene's CJK and ICU
-# analyzers divide the same scripts.
-UNSPACED = (
-    r"[[\p{Han}\p{Hiragana}\p{Katakana}\p{Bopomofo}\p{Hangul}\p{Yi}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tai_Le}"
-    r"\p{New_Tai_Lue}\p{Tai_Tham}\p{Tai_Viet}\p{Tibetan}\p{Javanese}\p{Balinese}ーｰ]&&[\p{L}\p{N}]]"
-)
-IGNORED = r"\p{Default_Ignorable_Code_Point}"  # such as soft hyphens, joiners and variation selectors
-JOINED = rf"[\p{{M}}{IGNORED}ﾞﾟ]"
-HANGUL = r"[\u1100-\u115f]+[\u1160-\u11a7]+[\u11a8-\u11ff]*"  # a syllable in parts
-SPACED = rf"[[\p{{L}}\p{{N}}_]--{UNSPACED}]"
-WORD = regex.compile(rf"(?V1)(?P<letter>(?:{HANGUL}|{UNSPACED}){JOINED}*)|{SPACED}(?:{SPACED}|{JOINED})*")
-UNSPACED_OR_RUN = regex.compile(rf"(?V1){UNSPACED}{JOINED}*|(?:(?!{UNSPACED}).)+", regex.DOTALL)
 ASCII_WORD = re.compile(r"\w+", re.ASCII)
-# The same as WORD in a folded text without an UNSPACED letter, in a quarter of the time.
-SPACED_WORD = regex.compile(r"[\p{L}\p{N}_][\p{L}\p{M}\p{N}_]*")
-PERHAPS_UNSPACED = re.compile(
-    "[\u0e00-\u11ff\u1780-\u17ff\u1950-\u1aaf\u1b00-\u1b7f\u2e80-\ud7ff\uf900-\uffff"
-    "\U000116d0-\U000116ff\U00016fe0-\U0003ffff]"
-)
-# Points that Hebrew and Arabic are mostly written without, and the stroke that lengthens an Arabic word.
-LEFT_OUT = regex.compile(
-    rf"{IGNORED}|[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +26,8 @@ def fold(text: str) -> str:
     """
     if text.isascii():
         return text.lower()
+    from benchbench.texts.scripts import LEFT_OUT
+
     folded = unicodedata.normalize("NFKC", text).casefold().replace("i\u0307", "i")  # of İ
     return unicodedata.normalize("NFKC", LEFT_OUT.sub("", folded))
 
@@ -61,6 +39,8 @@ def split_words(text: str) -> list[str]:
     """
     if text.isascii():
         return ASCII_WORD.findall(text.lower())
+    from benchbench.texts.scripts import PERHAPS_UNSPACED, SPACED_WORD, WORD
+
     folded = fold(text)
     if not PERHAPS_UNSPACED.search(folded):
         return list(SPACED_WORD.findall(folded))
@@ -69,6 +49,8 @@ def split_words(text: str) -> list[str]:
 
 def find_words(text: str) -> Iterator[Word]:
     """Yield the words of a text, as `split_words` has them, with their places in it."""
+    from benchbench.texts.scripts import WORD
+
     for match in WORD.finditer(text):
         if folded := fold(match[0]):
             yield Word(folded, match.start(), match.end(), match["letter"] is not None)
@@ -76,5 +58,8 @@ def find_words(text: str) -> Iterator[Word]:
 
 def count_words(text: str) -> int:
     """Return the number of words between blanks; in scripts without blanks, each letter counts."""
-    pieces = text.split()
-    return len(pieces) if text.isascii() else sum(len(UNSPACED_OR_RUN.findall(piece)) for piece in pieces)
+    if text.isascii():
+        return len(text.split())
+    from benchbench.texts.scripts import UNSPACED_OR_RUN
+
+    return sum(len(UNSPACED_OR_RUN.findall(piece)) for piece in text.split())
