@@ -62,7 +62,7 @@ lint: $(INSTALLED_DEV) ## check style, types, imports and language
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/codespell $$(git ls-files apps benchbench docs perf static templates tests '*.md')
-	$(BIN)/python -m pytest --quiet --noconftest -p no:django tests/test_language.py
+	$(BIN)/python -m pytest --quiet --noconftest -p no:django tests/test_language.py tests/test_chance.py
 	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml --severity-level medium apps benchbench manage.py
 
 audit: $(INSTALLED_DEV) ## for a release: check the packages for known vulnerabilities and write their list (SBOM); needs the network

@@ -23,6 +23,7 @@ from django.test import TransactionTestCase
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
+from apps.accounts import throttling
 from benchbench import embedded
 from tests.ports import find_free_port
 from tests.shuffling import shuffle_rows
@@ -134,6 +135,12 @@ def empty_redis() -> Iterator[None]:
     """Leave no job, cached answer or throttle count of one test to the next."""
     yield
     kept_redis().flushall()
+
+
+@pytest.fixture
+def open_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no window of a throttle end amid a test, as they do at each full minute, hour and day."""
+    monkeypatch.setattr(throttling, "time", lambda: 86_400.0 * 20_000 + 1)
 
 
 @pytest.fixture

@@ -29,6 +29,7 @@ CLOCKED = {
     "engines/test_pacing.py: test_each_request_is_due_one_interval_later": "Bounds by clocks read before and after.",
     "engines/test_pacing.py: test_slots_of_a_killed_worker_come_back": "A least time.",
     "engines/test_pacing.py: test_requests_are_sent_at_their_rate": "Bounds by clocks read before and after.",
+    "admin/test_reading.py: test_this_process_does_not_work_while_another_reads": "Its own processor's time.",
     "benchmarks/test_little_memory.py: test_one_time_reads_are_not_charged_to_queries": "It sets the clock.",
     "retrieval/test_lod_llm.py: test_kept_answers_keep_times": "It sets the clock.",
     "retrieval/test_vector_cache.py: test_to_load_the_model_and_to_wait_cost_nothing": "A part is less than the whole.",
@@ -37,6 +38,7 @@ CLOCKED = {
 SLEPT = {
     "test_embedded.py: assert server_ids(here) == servers": "What must not happen has time to happen.",
     "test_embedded.py: assert server_ids(here) == servers, 'the second child still uses them'": "The same.",
+    "browser/test_live.py: assert set(told(page)[told(page).index('Live'):]) == {'Live'}": "A page that goes on waits.",
     "browser/test_rounds.py: assert count(opened) == 1": "The same, without a connection.",
 }
 # Waits that may end early. Entries may only be removed.
@@ -169,6 +171,13 @@ def test_bounds_are_far_from_what_was_measured(name):
     assert one.low <= one.least <= one.mean <= one.greatest <= one.high
     assert one.low in (one.least, 0) or one.mean - one.low >= LEAST_DEVIATIONS * one.deviation
     assert one.high in (one.greatest, 1) or one.high - one.mean >= LEAST_DEVIATIONS * one.deviation
+
+
+def test_rates_are_counted_in_windows_that_stay_open():
+    """A window ends at each full minute, hour or day, and its count begins again."""
+    setting = [path for path, _ in trees() if re.search(r"API_RATES(\s*\|| = dict\()", (TESTS / path).read_text())]
+    assert "api/test_base.py" in setting
+    assert [path for path in setting if not re.search(r"open_window|10\*\*10", (TESTS / path).read_text())] == []
 
 
 def test_ports_are_reserved_or_held():

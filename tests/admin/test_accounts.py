@@ -185,7 +185,7 @@ def test_existing_group_named_like_a_role_gains_no_permissions(db: None) -> None
 
 
 @pytest.fixture
-def rates(db: None, settings: Any) -> dict[str, tuple[int, int]]:
+def rates(db: None, settings: Any, open_window: None) -> dict[str, tuple[int, int]]:
     User.objects.create_user("ada", password=PASSWORD, is_staff=True)
     settings.BENCHBENCH_API_RATES = dict(settings.BENCHBENCH_API_RATES)
     return settings.BENCHBENCH_API_RATES  # type: ignore[no-any-return]

@@ -64,7 +64,7 @@ def test_server_failure_before_the_response_rolls_back(callers: Callers, monkeyp
     assert (again.status_code, again.headers.get("Idempotent-Replayed")) == (201, None)
 
 
-def test_requests_at_once_are_all_counted(callers: Callers, settings: Any) -> None:
+def test_requests_at_once_are_all_counted(callers: Callers, settings: Any, open_window: None) -> None:
     settings.BENCHBENCH_API_RATES = settings.BENCHBENCH_API_RATES | {"read": (4, 3600)}
     clients = [Caller(callers.owner.user) for _ in range(8)]
     cache.clear()

@@ -197,7 +197,7 @@ def test_invalid_idempotency_key_is_rejected(callers: Callers) -> None:
 
 
 @pytest.fixture
-def rates(settings: Any) -> dict[str, tuple[int, int]]:
+def rates(settings: Any, open_window: None) -> dict[str, tuple[int, int]]:
     settings.BENCHBENCH_API_RATES = dict(settings.BENCHBENCH_API_RATES)
     return settings.BENCHBENCH_API_RATES  # type: ignore[no-any-return]
 

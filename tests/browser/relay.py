@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
+from tests.waiting import HANG_SECONDS
+
 THROUGH, SILENT, NEVER = "through", "silent", "never"
 MAGIC = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # RFC 6455, 1.3
 
@@ -85,7 +87,7 @@ def relaying(site: str) -> Iterator[Relay]:
     thread = threading.Thread(target=lambda: loop.run_until_complete(relay.serve(ready, end)))
     thread.start()
     try:
-        assert ready.wait(30)
+        assert ready.wait(HANG_SECONDS)
         yield relay
     finally:
         loop.call_soon_threadsafe(end.set)

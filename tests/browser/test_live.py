@@ -54,7 +54,7 @@ def test_a_socket_that_hangs_stops_nothing(page, relay, operation, sockets):
     open_page(page, relay, operation)
     page.wait_for_selector("text=Connecting")
     outside(lambda: wait(operation))
-    page.wait_for_selector('#board[data-active="false"]', state="attached", timeout=60_000)
+    page.wait_for_selector('#board[data-active="false"]', state="attached", timeout=PATIENCE)
     assert "Live" not in told(page)
 
 
@@ -76,11 +76,11 @@ def test_a_socket_that_falls_silent_is_left(page, relay, operation):
     page.wait_for_timeout(12_000)  # of a benchmark that has nothing to say
     assert set(told(page)[told(page).index("Live") :]) == {"Live"}
     relay.halts = True
-    expect(state).not_to_have_text("Live", timeout=15_000)
-    expect(state).to_contain_text("Not up to date", timeout=30_000)
+    expect(state).not_to_have_text("Live", timeout=PATIENCE)
+    expect(state).to_contain_text("Not up to date", timeout=PATIENCE)
     relay.halts = False
     outside(lambda: wait(operation))
-    page.wait_for_selector('#board[data-active="false"]', state="attached", timeout=60_000)
+    page.wait_for_selector('#board[data-active="false"]', state="attached", timeout=PATIENCE)
 
 
 @pytest.mark.parametrize("event", ["online", "visibilitychange", "pageshow"])
@@ -89,7 +89,7 @@ def test_a_reader_who_is_back_sees_the_present(page, relay, operation, event):
     page.wait_for_selector(".bb-live-state:text-is('Live')")
     target = "document" if event == "visibilitychange" else "window"
     kind = "PageTransitionEvent" if event == "pageshow" else "Event"
-    with page.expect_request(FRAGMENT, timeout=2000):
+    with page.expect_request(FRAGMENT, timeout=PATIENCE):  # which nothing else sends while the page is live
         page.evaluate(f"() => {target}.dispatchEvent(new {kind}('{event}', {{ persisted: true }}))")
     page.wait_for_selector(".bb-live-state:text-is('Live')")
 
@@ -98,8 +98,10 @@ def test_a_page_without_network_is_not_live(page, relay, operation):
     open_page(page, relay, operation)
     page.wait_for_selector(".bb-live-state:text-is('Live')")
     page.context.set_offline(True)
-    expect(page.locator(".bb-live-state")).not_to_have_text("Live", timeout=2000)
-    with page.expect_response(FRAGMENT, timeout=3000):
+    expect(page.locator(".bb-live-state")).not_to_have_text(
+        "Live", timeout=9000
+    )  # by silence it would take ten seconds
+    with page.expect_response(FRAGMENT, timeout=4500):  # by polling it would take five seconds
         page.context.set_offline(False)
     page.wait_for_selector(".bb-live-state:text-is('Live')")
 
@@ -108,7 +110,7 @@ def test_a_machine_that_slept_asks_at_once(page, relay, operation):
     page.clock.install()
     open_page(page, relay, operation)
     page.wait_for_selector(".bb-live-state:text-is('Live')")
-    with page.expect_request(FRAGMENT, timeout=3000):
+    with page.expect_request(FRAGMENT, timeout=PATIENCE):
         page.clock.fast_forward(3_600_000)
     page.wait_for_selector(".bb-live-state:text-is('Live')")
 

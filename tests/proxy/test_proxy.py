@@ -149,7 +149,7 @@ def sign_in(address, stated, own):
         (2, ["203.0.113.1, 10.0.0.1, 10.9.9.9", "10.0.0.1, 10.9.9.9", "10.0.0.1, 10.8.8.8"], "10.0.0.2, 10.9.9.9"),
     ],
 )
-def test_it_believes_its_proxies_alone(db, client, settings, proxies, same, other):
+def test_it_believes_its_proxies_alone(db, client, settings, open_window, proxies, same, other):
     settings.REST_FRAMEWORK = settings.REST_FRAMEWORK | {"NUM_PROXIES": proxies}
     settings.BENCHBENCH_API_RATES = settings.BENCHBENCH_API_RATES | {"auth": (2, 86_400)}
 
