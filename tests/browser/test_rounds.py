@@ -26,7 +26,7 @@ pytestmark = pytest.mark.thorough
 
 SETTLED = 220  # milliseconds, in which a second key is taken for a bounce
 HELD = "JSON.parse(document.getElementById('judging-data').textContent).held"
-READY = "!document.querySelector('[data-say=grade]').disabled"
+READY = "() => !document.querySelector('[data-say=grade]').disabled"
 # Press a key, and tell after how many milliseconds the next item is painted.
 PRESS = """async (key) => {
     const item = document.getElementById("judging-item");
@@ -129,7 +129,9 @@ def test_grades_survive_a_lost_connection_and_count_once(page):
 
     page.route("**/judge/exchange/", lose_the_answer)
     tap(page, "2")
-    page.wait_for_function("document.getElementById('judging-connection').textContent.startsWith('No connection')")
+    page.wait_for_function(
+        "() => document.getElementById('judging-connection').textContent.startsWith('No connection')"
+    )
     page.context.set_offline(True)
     for grade in "101":
         tap(page, grade)
