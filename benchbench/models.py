@@ -7,6 +7,9 @@ from django.conf import settings
 from django.db import models
 from django.db.models import F, Func, JSONField, Q, Value
 
+from benchbench.errors import ConflictError
+from benchbench.texts.folding import fold
+
 PERMISSIONS = ("add", "change", "delete", "view", "view_all")  # of an owned model, see `benchbench.access.visible`
 
 
@@ -25,6 +28,50 @@ class PublicModel(models.Model):
 
     class Meta:
         abstract = True
+
+
+class NamedModel(models.Model):
+    """A row whose `name` no other current row of its scope has, not even in other case or Unicode form.
+
+    `name_scope` names the fields that rows with distinct names share. Equal names are left to the database, and stored
+    rows keep the names that they have.
+    """
+
+    name_scope: ClassVar[tuple[str, ...]]
+
+    class Meta:
+        abstract = True
+
+    def save(self, **options: Any) -> None:
+        fields = options.get("update_fields")
+        name: str = self.name  # type: ignore[attr-defined]
+        if fields is None or "name" in fields:
+            rows: Any = type(self)._default_manager
+            stored = rows.filter(pk=self.pk).values_list("name", flat=True)
+            if self._state.adding or name not in stored:
+                scope = {field: getattr(self, field) for field in self.name_scope}
+                self.require_distinct(name, row=self.pk, **scope)
+        super().save(**options)
+
+    @classmethod
+    def list_rivals(cls, **scope: Any) -> models.QuerySet[Any]:
+        """Return the rows of a scope whose names count."""
+        return cls._default_manager.filter(**scope)
+
+    @classmethod
+    def require_distinct(cls, name: str, *, row: Any = None, **scope: Any) -> None:
+        """Raise ConflictError if another `row` of the scope has a name that differs only in case or Unicode form."""
+        folded = fold(name)
+        names = cls.list_rivals(**scope).exclude(name=name).exclude(pk=row).values_list("name", flat=True)
+        twin = next((rival for rival in names.distinct() if fold(rival) == folded), None)
+        if twin is not None:
+            noun = cls._meta.verbose_name
+            quoted = f' "{twin}"' if {"owner", "user"}.intersection(cls.name_scope) else ""  # their own
+            raise ConflictError(
+                f'The name "{name}" differs only in case or Unicode form from that of another {noun}{quoted}: choose '
+                "another one.",
+                field="name",
+            )
 
 
 class OwnedModel(PublicModel):

@@ -12,6 +12,7 @@ from benchbench.access import usable
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.models import OwnedModel
 from benchbench.reading.ids import parse_uuid
+from benchbench.texts.folding import fold
 
 MAX_LENGTH = 200
 Result = TypeVar("Result")
@@ -32,12 +33,12 @@ def check_name(
 def find_free_name(name: str, taken: Iterable[str]) -> str:
     """Return `name`; if it is taken, with the first free number from 2: "library (2)".
 
-    A name that is too long is cut before the number.
+    Names that differ only in case or Unicode form count as taken. A name that is too long is cut before the number.
     """
-    existing = set(taken)
+    existing = set(map(fold, taken))
     endings = ("", *(f" ({number})" for number in range(2, len(existing) + 2)))
     names = (name[: MAX_LENGTH - len(ending)].rstrip() + ending for ending in endings)
-    return next(free for free in names if free not in existing)
+    return next(free for free in names if fold(free) not in existing)
 
 
 def use_free_name(name: str, rows: Sequence[QuerySet[Any]], make: Callable[[str], Result]) -> Result:
@@ -46,13 +47,17 @@ def use_free_name(name: str, rows: Sequence[QuerySet[Any]], make: Callable[[str]
     If another transaction takes the name at the same moment, all is undone and `make` is called with the next free
     name. So `make` must load all rows that it depends on itself. Raises the other errors of `make`.
     """
+
+    def find() -> str:
+        return find_free_name(name.strip(), chain.from_iterable(taken.values_list("name", flat=True) for taken in rows))
+
     while True:
-        free = find_free_name(name.strip(), chain.from_iterable(taken.values_list("name", flat=True) for taken in rows))
+        free = find()
         try:
             with transaction.atomic():
                 return make(free)
         except (IntegrityError, ConflictError):
-            if not any(taken.filter(name=free).exists() for taken in rows):
+            if find() == free:
                 raise
 
 

@@ -4,14 +4,27 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.apps import apps
+from django.contrib.auth import get_user_model
 
-from apps.collections.importing import create_collection, ensure_collection, import_documents
+from apps.accounts.models import AccessToken
+from apps.accounts.tokens import issue_token
+from apps.benchmarks.gates.baselines import approve
+from apps.benchmarks.models import Baseline, Benchmark
+from apps.collections.importing import create_collection, edit_collection, ensure_collection, import_documents
+from apps.collections.models import Collection
 from apps.collections.records import DocumentRecord
-from apps.datasets.importing import ensure_dataset, import_dataset
+from apps.datasets.importing import ensure_dataset, foresee, import_dataset
+from apps.datasets.models import Dataset
 from apps.datasets.records import DatasetRecord, QueryRecord
 from apps.mappings.creating import create_mapping, ensure_external
+from apps.mappings.models import Mapping
+from apps.retrieval.indexing import create_index
+from apps.retrieval.models import Index
 from benchbench import names
-from tests.factories import make_collection, make_dataset
+from benchbench.errors import ConflictError
+from benchbench.models import NamedModel
+from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 
 pytestmark = pytest.mark.django_db
 
@@ -107,3 +120,76 @@ def test_equal_object_created_concurrently_is_reused(rivals, kind):
     act, rival = SAME[kind]
     theirs = rivals(rival)
     assert act() == theirs[0]
+
+
+NAMED_BY_OTHERS = {"judging.LLMJudge"}  # by the names of models
+TWINS = {"Caf\u00e9": "cafe\u0301", "Golden": "gOLDEN", "Stra\u00dfe": "STRASSE", "A b": "\uff21  b"}
+MADE: dict[type, Callable[[str], Any]] = {
+    Collection: create_collection,
+    Dataset: lambda name: import_dataset(record("a"), name=name).version.dataset,
+    Mapping: lambda name: create_mapping(make_dataset(name=f"of {name}"), make_collection(f"of {name}"), name=name),
+    Index: lambda name: create_index(first_collection(), name=name),
+    Baseline: lambda name: approve(first_run(), name=name, reason="good", by=None),
+    AccessToken: lambda name: issue_token(first_user(), name=name)[0],
+}
+
+
+def first_collection():
+    return Collection.objects.filter(name="texts").first() or fill("texts", "a")
+
+
+def first_user():
+    return get_user_model().objects.get_or_create(username="mara")[0]
+
+
+def first_run():
+    benchmark = Benchmark.objects.first() or make_benchmark(make_mapping(make_dataset(), make_collection()), [0.5])
+    return benchmark.runs.first()
+
+
+def test_every_distinct_name_of_users_is_named():
+    unique = {
+        model
+        for model in apps.get_models()
+        for constraint in model._meta.constraints
+        if "name" in getattr(constraint, "fields", ()) and model._meta.label not in NAMED_BY_OTHERS
+    }
+    assert unique == set(MADE)
+    assert all(issubclass(model, NamedModel) for model in unique)
+
+
+@pytest.mark.parametrize("model", MADE)
+@pytest.mark.parametrize("name", TWINS)
+def test_names_that_look_alike_are_refused(model, name):
+    made = MADE[model](name)
+    with pytest.raises(ConflictError, match="differs only in case or Unicode form") as refused:
+        MADE[model](TWINS[name])
+    assert refused.value.field == "name"
+    assert model.objects.filter(name__in=[name, TWINS[name]]).get() == made
+
+
+def test_a_free_name_differs_in_more_than_case():
+    create_collection("Docs")
+    assert ensure_collection([document("b")], name="docs")[0].name == "docs (2)"
+    assert names.find_free_name("\uff24ocs", ["docs"]) == "\uff24ocs (2)"
+
+
+def test_stored_names_stay_as_they_are():
+    """A database may have such names: their rows can still be saved, and renamed apart."""
+    first, second = create_collection("docs"), create_collection("other")
+    Collection.objects.filter(pk=second.pk).update(name="Docs")
+    second.refresh_from_db()
+    second.description = "older"
+    second.save()
+    edit_collection(second, description="old")
+    edit_collection(second, name="Documents")
+    with pytest.raises(ConflictError, match="differs only in case"):
+        edit_collection(second, name="DOCS")
+    with pytest.raises(ConflictError, match="differs only in case"):
+        foresee(record("a"), name=import_dataset(record("b"), name="judged").version.dataset.name.upper())
+    edit_collection(first, name="Docs")
+
+
+def test_another_owner_may_have_the_name():
+    create_collection("docs")
+    assert create_collection("Docs", owner=first_user()).name == "Docs"

@@ -1,11 +1,13 @@
 """Tables of accounts: personal tokens, and sign-ins by password."""
 
+from typing import Any
+
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from benchbench.models import PublicModel
+from benchbench.models import NamedModel, PublicModel
 
 
 class Scope(models.TextChoices):
@@ -13,8 +15,10 @@ class Scope(models.TextChoices):
     WRITE = "write"
 
 
-class AccessToken(PublicModel):
+class AccessToken(NamedModel, PublicModel):
     """A personal token that its user named and can revoke. Only the hash of the secret is stored."""
+
+    name_scope = ("user",)
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="access_tokens")
     name = models.CharField(max_length=100, help_text="Where the token is used, such as a pipeline.")
@@ -44,6 +48,10 @@ class AccessToken(PublicModel):
 
     def __str__(self) -> str:
         return self.name
+
+    @classmethod
+    def list_rivals(cls, **scope: Any) -> models.QuerySet[Any]:
+        return super().list_rivals(**scope).filter(revoked_at=None)
 
     @property
     def state(self) -> str:

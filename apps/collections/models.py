@@ -7,13 +7,14 @@ from django.db import models
 from django.db.models import Func, Q, QuerySet, TextField, Value
 from django.db.models.functions import Cast, Concat
 
-from benchbench.models import OwnedModel
+from benchbench.models import NamedModel, OwnedModel
 
 
-class Collection(OwnedModel):
+class Collection(NamedModel, OwnedModel):
     """A named set of documents that is searched."""
 
     made_by = "import_collection"
+    name_scope = ("owner",)
 
     class Kind(models.TextChoices):
         DOCUMENTS = "documents"

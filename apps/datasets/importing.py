@@ -97,6 +97,7 @@ def foresee(
         _check_unnamed(next_of, name) if next_of else Dataset.objects.filter(owner=owner, name=dataset_name).first()
     )
     if dataset is None:
+        Dataset.require_distinct(dataset_name, owner=owner)
         return ""
     version = _find_equal(dataset, record, hash_content(record.queries), is_next=next_of is not None)
     if version is not None:

@@ -6,13 +6,14 @@ from django.db import models
 from django.db.models import F, Q
 
 from benchbench.ir.demand import GREATEST_WEIGHT, LEAST_WEIGHT
-from benchbench.models import OwnedModel, PublicModel
+from benchbench.models import NamedModel, OwnedModel, PublicModel
 
 
-class Dataset(OwnedModel):
+class Dataset(NamedModel, OwnedModel):
     """Queries and their judgments. Edits gather in a draft; freezing it makes the next numbered version."""
 
     made_by = "import_dataset"
+    name_scope = ("owner",)
 
     name = models.CharField(max_length=200)
     description = models.TextField(blank=True)

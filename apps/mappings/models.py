@@ -5,13 +5,14 @@ from django.db.models import Q
 
 from apps.collections.models import Collection, Document
 from apps.datasets.models import Dataset, DatasetVersion, Judgment
-from benchbench.models import OwnedModel
+from benchbench.models import NamedModel, OwnedModel
 
 
-class Mapping(OwnedModel):
+class Mapping(NamedModel, OwnedModel):
     """A dataset connected to a collection. Resolving it gives each judgment a document or a reason."""
 
     made_by = "run_benchmark --queries FILE --collection NAME"
+    name_scope = ("owner",)
 
     class Status(models.TextChoices):
         PENDING = "pending"

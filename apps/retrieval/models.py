@@ -9,7 +9,7 @@ from django.db.models import Q
 
 from apps.collections.models import Collection, Document, Section
 from apps.operations.models import Operation, Status
-from benchbench.models import OwnedModel, PublicModel
+from benchbench.models import NamedModel, OwnedModel, PublicModel
 
 
 class ChunkSet(PublicModel):
@@ -109,13 +109,14 @@ class LexicalPiece(models.Model):
         return f"piece {self.ordinal}"
 
 
-class Index(OwnedModel):
+class Index(NamedModel, OwnedModel):
     """One way to make a collection searchable. Immutable once ready; a rebuild is a new version.
 
     Its vectors are in a separate table (`vector_table`), created and dropped by `search.vectors`.
     """
 
     made_by = "build_index"
+    name_scope = ("collection",)
 
     class Status(models.TextChoices):
         PENDING = "pending"

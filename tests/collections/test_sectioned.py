@@ -134,7 +134,7 @@ FAULTS = {
     "NaN": ('{"_id": "a", "text": "x", "metadata": {"n": NaN}}', "holds NaN"),
     "NUL": ('{"_id": "a", "text": "x\\u0000y"}', r"cannot be stored \(NUL or half of a surrogate pair\): 'x\\x00y'"),
     "far too deep": ("[" * 100_000, "nested deeper than 100"),
-    "not UTF-8": (b'{"_id": "\xff", "text": "x"}', r"is not UTF-8: byte 9 \(invalid start byte\)"),
+    "not UTF-8": (b'{"_id": "\xff", "text": "x"}', r"is not UTF-8: byte 9 is 0xFF"),
 }
 
 

@@ -16,7 +16,7 @@ from apps.operations.models import Operation, Status
 from apps.retrieval.models import Index
 from benchbench.decimals import counted
 from benchbench.ir.demand import name_means
-from benchbench.models import OwnedModel, PublicModel
+from benchbench.models import NamedModel, OwnedModel, PublicModel
 
 TAG_LENGTH = 50  # characters
 MAX_TAGS = 20
@@ -241,8 +241,10 @@ class Run(PublicModel):
         return self.label
 
 
-class Baseline(PublicModel):
+class Baseline(NamedModel, PublicModel):
     """An approved run of a dataset that other runs are compared with."""
+
+    name_scope = ("dataset",)
 
     dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="baselines")
     run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="baselines")
@@ -262,3 +264,7 @@ class Baseline(PublicModel):
 
     def __str__(self) -> str:
         return f"{self.name}: {self.run}"
+
+    @classmethod
+    def list_rivals(cls, **scope: Any) -> models.QuerySet[Any]:
+        return super().list_rivals(**scope).filter(retired_at=None)
