@@ -130,9 +130,22 @@ def split_batches(
     A batch holds queries of similar length, because a model pads its inputs to the longest. Batches are ordered by
     their first query, so that provisional means do not cover long queries only. If indexes must be made first, the
     preparing batch calls this function. `plan` is the plan of the runs, if known.
+
+    An open loop is one batch, since queues build up over its length. Each run with a rate has batches of its own, which
+    name it, so that a killed worker loses one loop and not all.
     """
+    loaded = [run for run in runs if run.config.get("rate")]
+    if others := [run for run in runs if not run.config.get("rate")]:
+        named = {"runs": [str(run.pk) for run in others]} if loaded else {}
+        for payload, units in _split_queries(benchmark, others, plan_of(others) if loaded or plan is None else plan):
+            yield payload | named, units
+    for run in loaded:
+        yield from _split_loops(benchmark, run)
+
+
+def _split_queries(benchmark: Benchmark, runs: Sequence[Run], plan: Plan) -> Iterator[tuple[dict[str, Any], int]]:
+    """Yield the batches of runs without a rate."""
     queries = _list_unanswered(benchmark, runs)
-    plan = plan or plan_of(runs)
     isolated = benchmark.execution == Benchmark.Execution.ISOLATED
     plans = [plan_of([run]) for run in runs] * benchmark.runs_per_query if isolated else [plan]
     indexes = {run.config.get("index"): run.index for run in runs if run.index}
@@ -142,13 +155,20 @@ def split_batches(
         for stage in (each for each in plan.stages if isinstance(each, EncodeStage) and each.wording is None):
             seconds[stage.key] *= compute_uncached_share(indexes[stage.index], texts)
     size = choose_batch_size(len(queries), sum(seconds[stage.key] for planned in plans for stage in planned.stages))
-    if any(run.config.get("rate") for run in runs):
-        size = MAX_BATCH  # an open loop is one: queues build up over its length
     units = sum(map(count_query_units, plans))
     groups = [sorted(queries[start : start + size]) for start in range(0, len(queries), size)]
     asks = any(isinstance(stage, AskStage | RewriteStage | EngineStage) for stage in plan.stages)
     for group in sorted(groups):
         yield {"query_ids": group, "alone": isolated, MAY_RUN_TWICE: not (isolated or asks)}, units * len(group)
+
+
+def _split_loops(benchmark: Benchmark, run: Run) -> Iterator[tuple[dict[str, Any], int]]:
+    """Yield the batches of a run with a rate."""
+    queries = _list_unanswered(benchmark, [run])
+    units = count_query_units(plan_of([run])) * benchmark.runs_per_query
+    for group in sorted(sorted(queries[start : start + MAX_BATCH]) for start in range(0, len(queries), MAX_BATCH)):
+        payload = {"query_ids": group, "runs": [str(run.pk)], "alone": True, MAY_RUN_TWICE: False}
+        yield payload, units * len(group)
 
 
 def choose_batch_size(queries: int, seconds: float) -> int:

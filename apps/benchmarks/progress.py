@@ -153,8 +153,9 @@ def _count_answered(operation: Operation, total: int) -> int:
     if _is_preparing(operation):  # the batches of queries do not exist yet
         return 0
     lengths = Func("payload__query_ids", function="jsonb_array_length", output_field=IntegerField())
-    in_batches = operation.batches.filter(payload__has_key="query_ids").order_by()
-    return total - (in_batches.aggregate(number=Sum(lengths))["number"] or 0)
+    # Runs with a rate have batches of their own, of the same queries.
+    by_runs = operation.batches.filter(payload__has_key="query_ids").order_by().values("payload__runs")
+    return total - max(by_runs.annotate(number=Sum(lengths)).values_list("number", flat=True), default=0)
 
 
 def _compute_progress(

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections import Counter
+from datetime import timedelta
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -10,14 +11,17 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.utils import timezone
 
 from apps.benchmarks.comparability import find_differences
 from apps.benchmarks.defining.previewing import preview
 from apps.benchmarks.gates.evidence import Ground, MeasuredRun, build_evidence
+from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark
+from apps.benchmarks.progress import build_event
 from apps.benchmarks.running import latencies, stages
 from apps.benchmarks.running.latencies import Loop, Timed, build_record, merge_records
-from apps.benchmarks.running.load import send_all
+from apps.benchmarks.running.load import LoadedRun, send_all
 from apps.benchmarks.running.timing import PERCENTS, sum_cost_ms
 from apps.operations.working import wait
 from apps.retrieval.indexing import build_index, create_index
@@ -268,3 +272,39 @@ def test_the_rate_of_benchmarks_moved_to_the_matrix(db):
         constraints = connection.introspection.get_constraints(cursor, Benchmark._meta.db_table)
     assert [column.null_ok for column in columns if column.name == "rate"] == [True]
     assert "benchmark_rate" not in constraints
+
+
+def test_a_kill_loses_one_open_loop(library, monkeypatch):
+    """Each loop is a batch: what ended before a worker was killed is neither lost nor sent again."""
+    monkeypatch.setattr(latencies, "LEAST_SECONDS", 0.2)
+    wait(build_index(create_index(library.collection, name="words", encoder="")))
+    matrix = {"search_modes": ["sparse"], "indexes": ["words"], "rates": [None, 50, 100]}
+    benchmark = create_benchmark(library, name="b", matrix=matrix, execution="isolated")
+    operation = launch(benchmark)
+    payloads = [batch.payload for batch in operation.batches.order_by("ordinal")]
+    alone, slow, fast = (str(run.pk) for run in benchmark.runs.order_by("run_order"))
+    loops = [payload["runs"] for payload in payloads if payload["runs"] != [alone]]
+    assert loops == [[slow], [fast]]
+    assert payloads[0]["runs"] == [alone]
+    sent: list[str] = []
+    search = LoadedRun.search
+
+    def note(run: Any, loop: Any, *args: Any, **options: Any) -> Any:
+        (only,) = run.plan.runs
+        sent.append(only.run_key)
+        if sent == [slow, fast]:
+            raise KeyboardInterrupt  # the worker is killed in the second loop
+        return search(run, loop, *args, **options)
+
+    monkeypatch.setattr(LoadedRun, "search", note)
+    with pytest.raises(KeyboardInterrupt):
+        wait(operation)
+    assert build_event(operation)["runs"][1]["completed_queries"] == benchmark.dataset_version.query_count
+    operation.batches.filter(state="running").update(lease_until=timezone.now() - timedelta(hours=1))
+    wait(operation)
+    assert sent == [slow, fast, fast]
+    benchmark.refresh_from_db()
+    assert benchmark.status == "completed"
+    for run in benchmark.runs.all():
+        assert run.query_results.count() == benchmark.dataset_version.query_count
+    assert [bool(run.timing.get("open_loop")) for run in benchmark.runs.order_by("run_order")] == [False, True, True]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.conf import settings
+from django.db import connection
 from django.db.models.functions import Now
 from threadpoolctl import threadpool_limits
 
@@ -117,6 +118,8 @@ def execute(batch: Batch, lease: Lease) -> None:
     hash_of_truth = hash_truth(truth)
     result = {"made_by": made_by, "builds": builds, "runs": values.compute_sums(), "notes": notes}
     with lease.commit({**result, **work.faults.as_result()}):
+        if "runs" in batch.payload:  # other batches store lists of the same queries
+            _lock_lists(benchmark)
         store_final_lists(lists)
         store_values(
             batch, benchmark.measures, values.query_ids, values.values_by_run, hash_of_truth, was_searched=True
@@ -124,11 +127,18 @@ def execute(batch: Batch, lease: Lease) -> None:
         store_stage_lists(work.plan, outcomes, query_ids, work.indexes, load_source_ids(benchmark), lists)
 
 
+def _lock_lists(benchmark: Benchmark) -> None:
+    """Let one batch at a time store the lists of stages that runs share, until the end of the transaction."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"lists {benchmark.pk}"])
+
+
 def _load_work(batch: Batch, lease: Lease) -> Work:
     """Load the work of a batch, and set its runs to evaluating."""
     operation = batch.operation
     benchmark = Benchmark.objects.select_related("mapping__collection", "dataset_version").get(pk=operation.subject_id)
-    unfinished = benchmark.runs.filter(pk__in=operation.parameters["run_ids"], status__in=UNFINISHED)
+    run_ids = batch.payload.get("runs", operation.parameters["run_ids"])
+    unfinished = benchmark.runs.filter(pk__in=run_ids, status__in=UNFINISHED)
     runs = list(unfinished.select_related("index"))
     keys = [str(run.pk) for run in runs]
     internal_runs = list(benchmark.runs.filter(is_external=False).select_related("index").order_by("run_order"))
