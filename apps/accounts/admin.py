@@ -79,7 +79,7 @@ class PasswordForm(AdminPasswordChangeForm):
 
 
 @admin.register(User)
-class UserAdmin(DjangoUserAdmin, StrictAdmin):
+class UserAdmin(DjangoUserAdmin, StrictAdmin):  # type: ignore[misc]  # of `get_form`, which passes all on
     """Admin of users. Staff may edit only users with no more permissions than their own, and grant no more."""
 
     form = UserChangeForm

@@ -58,7 +58,7 @@ class MergingForm(forms.BaseForm):
             field = self.fields[name]
             field.show_hidden_initial = not field.disabled and (knows_shown or not self.is_bound)
 
-    def clean(self) -> dict[str, Any]:
+    def clean(self) -> Any:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         if self.is_bound and self.edited is not None:
             for name, field in self.fields.items():
@@ -90,10 +90,12 @@ class MergingForm(forms.BaseForm):
 
     def _put(self, key: str, widget: forms.Widget, value: Any) -> None:
         """Put a value into the submitted data, as the widget would send it."""
-        data: Any = self.data if getattr(self.data, "_mutable", True) else self.data.copy()
+        data: Any = self.data
+        if not getattr(data, "_mutable", True):
+            data = data.copy()
         self.data = data
         if isinstance(widget, forms.MultiWidget):
-            for number, piece in enumerate(widget.decompress(value)):
+            for number, piece in enumerate(widget.decompress(value) or ()):
                 self._put(f"{key}_{number}", widget.widgets[number], piece)
         elif isinstance(value, list | tuple) and hasattr(data, "setlist"):
             data.setlist(key, [str(item) for item in value])
@@ -115,7 +117,8 @@ def _unify(value: Any) -> Any:
 def _describe(field: forms.Field, value: Any) -> str:
     if isinstance(field, forms.ModelChoiceField):
         keys = value if isinstance(value, list | tuple) else [value]
-        rows = field.queryset.filter(pk__in=[getattr(key, "pk", key) for key in keys if key])
+        choices: Any = field.queryset
+        rows = choices.filter(pk__in=[getattr(key, "pk", key) for key in keys if key])
         return ", ".join(map(str, rows))[:MAX_LENGTH] or "–"
     text = str(field.prepare_value(value)) if value not in (None, "") else "–"
     return text if len(text) <= MAX_LENGTH else f"{text[:MAX_LENGTH]}…"

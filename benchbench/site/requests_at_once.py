@@ -6,14 +6,15 @@ wait for a connection, fail, and blame PostgreSQL.
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from django.template import loader
 
 Scope = dict[str, Any]
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
+Message = Mapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 PROBES = frozenset({"/healthz", "/readyz"})  # asked by balancers, which take a process out that does not answer
@@ -69,14 +70,14 @@ class _Client:
         self._receive, self._send = receive, send
         self.has_left = False
 
-    async def receive(self) -> dict[str, Any]:
+    async def receive(self) -> Message:
         message = await self._receive()
         if message["type"] == "http.disconnect":
             self.has_left = True
             await asyncio.Event().wait()  # until the answer is complete
         return message
 
-    async def send(self, message: dict[str, Any]) -> None:
+    async def send(self, message: Message) -> None:
         if self.has_left:
             raise asyncio.CancelledError  # as Django expects of a client that left
         await self._send(message)
