@@ -135,10 +135,12 @@ def split_batches(
     name it, so that a killed worker loses one loop and not all.
     """
     loaded = [run for run in runs if run.config.get("rate")]
-    if others := [run for run in runs if not run.config.get("rate")]:
-        named = {"runs": [str(run.pk) for run in others]} if loaded else {}
-        for payload, units in _split_queries(benchmark, others, plan_of(others) if loaded or plan is None else plan):
-            yield payload | named, units
+    if unloaded := [run for run in runs if not run.config.get("rate")]:
+        naming = {"runs": [str(run.pk) for run in unloaded]} if loaded else {}
+        for payload, units in _split_queries(
+            benchmark, unloaded, plan_of(unloaded) if loaded or plan is None else plan
+        ):
+            yield payload | naming, units
     for run in loaded:
         yield from _split_loops(benchmark, run)
 
