@@ -27,7 +27,7 @@ from tests.faults.outages import THE_TEST
 from tests.faults.planting import POINTS, Fault
 from tests.faults.work import KINDS, Kind
 
-HANG_SECONDS = 120  # which only a hang takes, however busy the machine is
+HANG_SECONDS = 600  # which only a hang takes, however busy the machine is
 BUSY = 10  # times as long as is stated, work may take on a machine that has much else to do
 # Short, or each test would wait for leases to run out; and long enough for a thread of a busy machine to renew them.
 SETTINGS = {
