@@ -11,8 +11,10 @@ from django.db import transaction
 from benchbench.busy import clean_line
 from benchbench.errors import BenchbenchError
 from benchbench.site.history import note
+from benchbench.texts.storable import clean_text
 
 LONGEST_NAME = 150
+LONGEST_CLAIM = 10_000
 
 
 class SignInRefusedError(BenchbenchError):
@@ -50,7 +52,7 @@ def read_person(id_token: Mapping[str, Any], userinfo: Mapping[str, Any]) -> Per
 
 
 def _read_name(claim: object) -> str:
-    return clean_line(str(claim or ""))[:LONGEST_NAME]
+    return clean_text(clean_line(str(claim or "")[:LONGEST_CLAIM]), LONGEST_NAME)
 
 
 @transaction.atomic

@@ -6,11 +6,12 @@ Private addresses need `private: true`. Services of clouds that give credentials
 import socket
 from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Any
 
 from AntiSSRF import IPAddressRanges
 
 Networks = tuple[IPv4Network | IPv6Network, ...]
-Target = tuple[socket.AddressFamily, tuple[str | int, ...]]  # the arguments of `socket.socket` and of `connect`
+Target = tuple[socket.AddressFamily, Any]  # the arguments of `socket.socket` and of `connect`
 
 # Credentials of clouds: at a link-local address almost everywhere, also here.
 CREDENTIALS = (
@@ -40,7 +41,7 @@ class ForbiddenAddressError(Exception):
 def resolve(host: str, port: int, *, private: bool) -> list[Target]:
     """Return the addresses of a host. Raises ForbiddenAddressError if one of them may not be used, and OSError."""
     infos = socket.getaddrinfo(host, port, socket.AF_UNSPEC, socket.SOCK_STREAM)
-    targets = list(dict.fromkeys((family, address) for family, _, _, _, address in infos))
+    targets: list[Target] = list(dict.fromkeys((family, address) for family, _, _, _, address in infos))
     if not targets or not all(is_allowed(str(address[0]), private=private) for _, address in targets):
         raise ForbiddenAddressError
     return targets

@@ -15,8 +15,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+import certifi
 import h11
-from requests.certs import where
 
 from apps.engines.addresses import Target, resolve
 
@@ -273,6 +273,6 @@ def _encrypt(connected: socket.socket, origin: Origin, deadline: Deadline) -> so
 
 @lru_cache(maxsize=16)
 def _load_context(ca_file: str) -> ssl.SSLContext:
-    context = ssl.create_default_context(cafile=ca_file or where())
+    context = ssl.create_default_context(cafile=ca_file or certifi.where())
     context.set_alpn_protocols(["http/1.1"])
     return context

@@ -9,6 +9,8 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 from apps.operations.models import Batch, Operation
+from benchbench.errors import LONGEST
+from benchbench.texts.storable import clean_text
 
 if TYPE_CHECKING:
     from apps.operations.leasing import Lease
@@ -87,7 +89,7 @@ class Faults(dict[str, str]):
 
     def add(self, message: str, error: BaseException) -> None:
         if len(self) < MAX_TRACEBACKS:
-            self.setdefault(message.replace("\0", ""), render_traceback(error))
+            self.setdefault(clean_text(message, LONGEST), render_traceback(error))
 
     def as_result(self) -> dict[str, dict[str, str]]:
         """Return the tracebacks as part of a batch's result; empty without errors."""
@@ -96,10 +98,10 @@ class Faults(dict[str, str]):
 
 def render_traceback(error: BaseException) -> str:
     """Return the traceback of an error, with paths relative to the project and the Python installation."""
-    text = "".join(traceback.format_exception(error)).replace("\0", "")
+    text = "".join(traceback.format_exception(error))[-2 * MAX_CHARACTERS :]
     for folder in (str(settings.BASE_DIR), sys.prefix, sys.base_prefix):
         text = text.replace(f"{folder}/", "")
-    return text[-MAX_CHARACTERS:]
+    return clean_text(text[-MAX_CHARACTERS:], MAX_CHARACTERS)
 
 
 def load_tracebacks(subject_ids: Iterable[object]) -> dict[str, str]:

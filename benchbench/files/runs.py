@@ -17,8 +17,10 @@ from benchbench.files.flowbaby import OrderBy
 from benchbench.files.sniffing import Kind, sniff
 from benchbench.ir.records import RepeatedDocumentError
 from benchbench.reading.strict_json import read_raw_lines
+from benchbench.texts.storable import clean_text
 
 FORMATS = {"trec": "TREC run", "flowbaby": "Flowbaby run", "quepid": "Quepid snapshot"}
+LONGEST_NAME = 255  # characters of a file's name
 COLUMNS = ("qid", "Q0", "docno", "rank", "score", "tag")
 DETECTED: dict[Kind, str] = {"trec-run": "trec", "flowbaby-run": "flowbaby", "quepid-snapshot": "quepid"}
 
@@ -87,7 +89,8 @@ def read_run_file(path: Path, queries: Container[str], *, format: str = "", orde
         tags, rankings, unknown_queries = (_read_trec if format == "trec" else _read_quepid)(path, queries)
     with path.open("rb") as file:
         sha256 = file_digest(file, "sha256").hexdigest()
-    return RunFile(path.name, format, tags, sha256, rankings, len(unknown_queries), tuple(unknown_queries[:5]))
+    name = clean_text(path.name, LONGEST_NAME)
+    return RunFile(name, format, tags, sha256, rankings, len(unknown_queries), tuple(unknown_queries[:5]))
 
 
 def _detect(path: Path) -> str:

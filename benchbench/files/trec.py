@@ -15,8 +15,10 @@ from benchbench.files.ratings import parse_grade
 from benchbench.ir.records import ScoredDocuments
 from benchbench.markup import decode_entities
 from benchbench.reading.strict_json import decode_chunk, read_blocks, read_lines, read_raw_lines, read_text
+from benchbench.texts.storable import clean_text
 
 GRADE = re.compile(rb"[+-]?[0-9]{1,9}")
+TAG_BYTES, LONGEST_TAG = 1000, 200  # bytes of a tag that are read, and characters of it that are shown
 INTEGER = re.compile(rb"[+-]?[0-9]+")
 
 
@@ -85,12 +87,12 @@ def read_run(path: Path) -> dict[str, ScoredDocuments[bytes]]:
 def read_tags(path: Path) -> tuple[str, ...]:
     """Return the distinct tags of a run (what follows the score) in order of occurrence.
 
-    A tag is only displayed, so invalid UTF-8 and NUL become U+FFFD.
+    A tag is only displayed, so what cannot be stored becomes U+FFFD.
     """
     tags: dict[bytes, None] = {}
     for _, lines in read_blocks(path):
         tags.update(dict.fromkeys(fields[5].rstrip() for line in lines if (fields := line.split(None, 5))))
-    return tuple(tag.decode(errors="replace").replace("\0", "\ufffd") for tag in tags)
+    return tuple(clean_text(tag[:TAG_BYTES].decode(errors="replace"), LONGEST_TAG) for tag in tags)
 
 
 def build_repeat_error(path: Path, query: str) -> FileFormatError:

@@ -94,7 +94,8 @@ def _request_revision(llm: LLM, server: str) -> str:
     """Return the model's revision, requested from its server at most once in REVISION_SECONDS. Raises LLMError."""
     entry = revisions.get((server, llm.model_name))
     if entry is None or time.monotonic() > entry[1]:
-        entry = _call_server(server, llm.request_revision)[:REVISION_LENGTH], time.monotonic() + REVISION_SECONDS
+        revision = clean_text(_call_server(server, llm.request_revision), REVISION_LENGTH)
+        entry = revision, time.monotonic() + REVISION_SECONDS
         revisions[server, llm.model_name] = entry
     return entry[0]
 

@@ -15,7 +15,7 @@ def make_transport(client_class: type) -> Any:
     client = next(base for base in client_class.__mro__ if base.__name__ == "Client")
     httpx = import_module(client.__module__.partition(".")[0])
 
-    class Counted(httpx.SyncByteStream):  # type: ignore[name-defined,misc]
+    class Counted(httpx.SyncByteStream):  # type: ignore[name-defined]
         def __init__(self, stream: Any) -> None:
             self._stream = stream
 
@@ -30,7 +30,7 @@ def make_transport(client_class: type) -> Any:
         def close(self) -> None:
             self._stream.close()
 
-    class Limited(httpx.HTTPTransport):  # type: ignore[name-defined,misc]
+    class Limited(httpx.HTTPTransport):  # type: ignore[name-defined]
         def handle_request(self, request: Any) -> Any:
             request.headers["Accept-Encoding"] = "identity"
             response = super().handle_request(request)
