@@ -56,7 +56,7 @@ def test_button_of_a_benchmark_leads_to_its_schedule(admin_client: Client, bench
         ({"cron": "at night"}, "is not a cron expression that comes due"),
         ({"rules": "floors: 3"}, "The rules, floors"),
         ({"baseline": "none such"}, "has no current baseline"),
-        ({"notify": "none such"}, "Notices cannot be sent to"),
+        ({"notify": "none such"}, "which needs rules: write rules"),
         ({"benchmark": "x"}, "is not a valid UUID"),
     ],
 )

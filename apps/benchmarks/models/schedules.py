@@ -4,6 +4,7 @@ import uuid
 
 from django.db import models
 from django.db.models import Q
+from django.utils.timezone import localtime
 
 from apps.benchmarks.models.benchmarks import Benchmark
 from benchbench.ir.gate import Outcome
@@ -85,7 +86,7 @@ class Repeat(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.schedule} at {self.due_at:%Y-%m-%d %H:%M}"
+        return f"{self.schedule} at {localtime(self.due_at):%Y-%m-%d %H:%M %Z}"
 
 
 class Notice(models.Model):

@@ -10,7 +10,7 @@ from django.db.models import FloatField, QuerySet
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast
 from django.urls import reverse
-from django.utils.timezone import localtime
+from django.utils.timezone import get_current_timezone_name, localtime
 
 from apps.benchmarks.gates.baselines import list_baselines
 from apps.benchmarks.measuring.alternatives import keep_alternatives
@@ -211,7 +211,11 @@ def plot_history(timeline: History) -> dict[str, Any] | None:
     annotations = drawn + (changed if len(changed) <= MOST_NAMED else [])
     return figure(
         *(_trace(timeline, truth, colours[truth]) for truth in truths),
-        x={"type": "date", "range": _compute_span([_get_end(point) for point in timeline.points])},
+        x={
+            "type": "date",
+            "range": _compute_span([_get_end(point) for point in timeline.points]),
+            "title": {"text": f"time ({get_current_timezone_name()})"},
+        },
         y={"title": {"text": f"best mean {timeline.measure}"}, "tickformat": ".3~f"},
         height=380,
         margin=(64, 16, 40, 40),
