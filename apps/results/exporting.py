@@ -11,8 +11,10 @@ from apps.datasets.models import DatasetVersion
 from apps.operations.models import Status
 from apps.results.exporters import documents, flowbaby, report, results_json, spec002, strategy, tables
 from apps.results.exporters.outcomes import ExportError, ExportStateError, build_slug
+from apps.results.exporters.tables import write_csv, write_excel, yield_queries, yield_run, yield_runs
 from apps.results.leaderboard.runs import load_evaluations
 from apps.results.leaderboard.versions import load_scored_version
+from benchbench.files.workbooks import CONTENT_TYPE as XLSX
 from benchbench.ir.profiles import FLOWBABY_1_0, FLOWBABY_1_1
 from benchbench.local_files.placing import Files, Piece, make_folder, write_directory, write_file_pieces
 
@@ -43,8 +45,19 @@ CSV, JSON, MARKDOWN, TEXT = "text/csv", "application/json", "text/markdown", "te
 TEX = "application/x-tex"
 _EXPORTER_LIST = (
     Exporter("json", "JSON, as in the API", "benchmark", JSON, "json", results_json.write),
-    Exporter("csv", "CSV, one row per run", "benchmark", CSV, "csv", tables.write_runs),
-    Exporter("csv-queries", "CSV, one row per run and query", "benchmark", CSV, "queries.csv", tables.write_queries),
+    Exporter("csv", "CSV, one row per run", "benchmark", CSV, "csv", write_csv(yield_runs)),
+    Exporter(
+        "csv-queries", "CSV, one row per run and query", "benchmark", CSV, "queries.csv", write_csv(yield_queries)
+    ),
+    Exporter("xlsx", "Excel, one row per run", "benchmark", XLSX, "xlsx", write_excel(yield_runs)),
+    Exporter(
+        "xlsx-queries",
+        "Excel, one row per run and query",
+        "benchmark",
+        XLSX,
+        "queries.xlsx",
+        write_excel(yield_queries),
+    ),
     Exporter("markdown", "Markdown, for a pull request", "benchmark", MARKDOWN, "md", documents.write_markdown),
     Exporter("latex", "LaTeX table, significance marked", "benchmark", TEX, "tex", documents.write_latex),
     Exporter("html", "HTML, one self-contained file", "benchmark", "text/html", "html", report.write_html),
@@ -59,7 +72,8 @@ _EXPORTER_LIST = (
         file_name=strategy.name_file,
         files=strategy.build_files,
     ),
-    Exporter("csv-run", "CSV, one row per query", "run", CSV, "csv", tables.write_run),
+    Exporter("csv-run", "CSV, one row per query", "run", CSV, "csv", write_csv(yield_run)),
+    Exporter("xlsx-run", "Excel, one row per query", "run", XLSX, "xlsx", write_excel(yield_run)),
     Exporter("trec-run", "TREC run", "run", TEXT, "run", tables.write_trec_run, marks_failures=False),
     Exporter("spec-002", "SPEC-002 baseline", "run", JSON, "json", spec002.write, file_name=spec002.name_file),
     Exporter("flowbaby-run", "Flowbaby run.json", "run", JSON, "run.json", flowbaby.write_run, marks_failures=False),

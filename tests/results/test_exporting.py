@@ -29,15 +29,17 @@ from apps.results.exporting import EXPORTERS, export, export_to
 from apps.results.templatetags.benchbench import interval, signed
 from apps.results.triage.queries import load_evaluation
 from benchbench.files.runs import read_run_file
-from benchbench.files.tables import cell
+from benchbench.files.tables import cell, plain
 from benchbench.files.trec import read_run
 from benchbench.site.panels import change_url
 from tests.created import run_benchmark
 from tests.factories import make_benchmark
+from tests.files.workbook_reader import read_workbook
 from tests.results.exported import HOSTILE
 
 GOLDEN = Path(__file__).parent / "golden"
-IN_PARTS = {"html", "strategy"}  # a page, tested below; a zip: test_exporting_strategy
+WORKBOOKS = {"xlsx", "xlsx-queries", "xlsx-run"}
+IN_PARTS = {"html", "strategy", *WORKBOOKS}  # a page and workbooks, tested below; a zip: test_exporting_strategy
 
 
 def whole(subject: Benchmark | Run, format: str) -> str:
@@ -209,7 +211,7 @@ def test_csv_has_percentiles_approximation_and_load(exported):
 
 
 def test_impossible_export_raises_an_explanation(exported):
-    with pytest.raises(ExportError, match=r"csv exports a benchmark\. For a run choose one of csv-run, trec-run"):
+    with pytest.raises(ExportError, match=r"csv exports a benchmark\. For a run choose one of csv-run, xlsx-run,"):
         export(exported.runs.get(run_order=1), "csv")
     with pytest.raises(ExportError, match=r"The format 'xml' does not exist\. For a benchmark choose one of json"):
         export(exported, "xml")
@@ -254,6 +256,24 @@ def test_flowbaby_summary_names_the_code_of_the_run(exported):
     exported.runs.filter(run_order=3).update(provenance={"made_by": [{"git_revision": "abc"}, {"git_revision": "def"}]})
     summaries = [json.loads(whole(run, "flowbaby-summary-1.1")) for run in exported.runs.filter(run_order__in=(1, 3))]
     assert [summary.get("git_sha") for summary in summaries] == ["abc", None]
+
+
+@pytest.mark.parametrize("format", sorted(WORKBOOKS))
+def test_workbook_has_the_rows_of_csv_as_they_are(exported, format):
+    exported.runs.filter(run_order=2).update(label="=1+1")
+    Query.objects.filter(pk=Query.objects.order_by("pk").first().pk).update(key="007")
+    subject = subject_of(exported, format)
+    rows = read_workbook(b"".join(export(subject, format)))
+    expected = list(csv.reader(io.StringIO("".join(map(str, export(subject, format.replace("xlsx", "csv")))))))
+    assert len(rows) == len(expected)
+    for cells, texts in zip(rows, expected, strict=True):
+        assert cells == [
+            plain(text) if isinstance(cell, str) else pytest.approx(float(text)) if text else None
+            for cell, text in zip(cells, texts, strict=True)
+        ]
+    written = [cell for cells in rows for cell in cells]
+    assert "=1+1" in written
+    assert format == "xlsx" or "007" in written
 
 
 @pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume")  # as this client does, and no server of ours

@@ -131,7 +131,7 @@ def test_nothing_is_held_against_it_as_a_baseline(benchmark):
     assert WHY in result.verdicts[0].checks[0].note
 
 
-RANKS = ("json", "csv", "markdown", "latex", "html")  # formats that hold runs against each other
+RANKS = ("json", "csv", "xlsx", "markdown", "latex", "html")  # formats that hold runs against each other
 NO_RUNS = ("trec-qrels",)
 
 
@@ -140,7 +140,7 @@ def test_each_format_says_why_or_which_queries_failed(benchmark, format):
     exporter, run = EXPORTERS[format], benchmark.runs.get(run_order=1)
     subject = benchmark if exporter.exports == "benchmark" else run
     pieces = [piece if isinstance(piece, bytes) else piece.encode() for piece in export(subject, format)]
-    written = unzipped(b"".join(pieces)) if exporter.extension == "zip" else b"".join(pieces).decode()
+    written = unzipped(b"".join(pieces)) if exporter.extension.endswith(("zip", "xlsx")) else b"".join(pieces).decode()
     if format in RANKS:
         assert WHY.replace("%", "\\%" if format == "latex" else "%") in written.replace("&nbsp;", " ")
     elif not exporter.marks_failures:

@@ -1,9 +1,9 @@
-"""Line-based formats: CSV of runs or queries, and TREC runs and judgments for trec_eval."""
+"""Tables of runs or queries, as CSV or for Excel, and TREC runs and judgments for trec_eval."""
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from apps.results.exporters.outcomes import ExportError, Names, load_names, requ
 from apps.results.leaderboard.runs import load_evaluations, load_leaderboard
 from benchbench.files.tables import render_line
 from benchbench.files.trec import fits_column
+from benchbench.files.workbooks import write_workbook
 
 RUN_COLUMNS = (
     *("run_id", "run_order", "label", "config_hash", "status", "error"),
@@ -33,13 +34,27 @@ FIGURE_COLUMNS = (
 QUERY_COLUMNS = ("run_id", "run_order", "label", "dataset_version", "query_key", "query_text", "status", "error")
 
 
-def write_runs(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
-    """Write one row per run, in run order: configuration, means, milliseconds per query, FIGURE_COLUMNS, error."""
+Row = list[Any]
+Subject = TypeVar("Subject", Benchmark, Run)
+
+
+def write_csv(rows: Callable[[Subject, DatasetVersion], Iterable[Row]]) -> Callable[[Subject, DatasetVersion], Any]:
+    """Return the writer of rows as CSV."""
+    return lambda subject, version: map(render_line, rows(subject, version))
+
+
+def write_excel(rows: Callable[[Subject, DatasetVersion], Iterable[Row]]) -> Callable[[Subject, DatasetVersion], Any]:
+    """Return the writer of rows as a workbook, in which Excel reads texts as they are."""
+    return lambda subject, version: write_workbook(rows(subject, version))
+
+
+def yield_runs(benchmark: Benchmark, version: DatasetVersion) -> Iterator[Row]:
+    """Yield one row per run, in run order: configuration, means, milliseconds per query, FIGURE_COLUMNS, error."""
     rows = load_leaderboard(benchmark, version=version).in_run_order
     keys = list_keys(row.run.config for row in rows)
     stages = list(TIMINGS)
     counts = {key: evaluation.query_count for key, evaluation in load_evaluations(benchmark, version=version).items()}
-    yield render_line([*RUN_COLUMNS, *keys, *benchmark.measures, *stages, "execution", *FIGURE_COLUMNS])
+    yield [*RUN_COLUMNS, *keys, *benchmark.measures, *stages, "execution", *FIGURE_COLUMNS]
     for row in rows:
         run = row.run
         facts = [str(run.pk), run.run_order, run.label, run.config_hash, run.status, run.error_message]
@@ -47,7 +62,7 @@ def write_runs(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
         config = [run.config.get(key) for key in keys]
         times = [*map(run.timing.get, stages), find_execution(benchmark, row.ms)]
         figures = _list_figures(run, row.truth)
-        yield render_line([*facts, *config, *map(row.final.get, benchmark.measures), *times, *figures])
+        yield [*facts, *config, *map(row.final.get, benchmark.measures), *times, *figures]
 
 
 def _list_figures(run: Run, truth: str) -> list[Any]:
@@ -65,31 +80,31 @@ def _list_figures(run: Run, truth: str) -> list[Any]:
     ]
 
 
-def write_queries(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
-    """Write one row per run and query. A failed query has its error and no values; a failed run has one row.
+def yield_queries(benchmark: Benchmark, version: DatasetVersion) -> Iterator[Row]:
+    """Yield one row per run and query. A failed query has its error and no values; a failed run has one row.
 
     `documents` is a JSON list of external ids, best first.
     """
     runs = benchmark.runs.select_related("benchmark__dataset_version").order_by("run_order")
-    yield from _render_query_rows(benchmark, runs, version)
+    yield from _yield_query_rows(benchmark, runs, version)
 
 
-def write_run(run: Run, version: DatasetVersion) -> Iterator[str]:
-    """Write one row per query of a run; see `write_queries`."""
+def yield_run(run: Run, version: DatasetVersion) -> Iterator[Row]:
+    """Yield one row per query of a run; see `yield_queries`."""
     require_evaluation(run, version)
-    yield from _render_query_rows(run.benchmark, [run], version)
+    yield from _yield_query_rows(run.benchmark, [run], version)
 
 
-def _render_query_rows(benchmark: Benchmark, runs: Iterable[Run], version: DatasetVersion) -> Iterator[str]:
+def _yield_query_rows(benchmark: Benchmark, runs: Iterable[Run], version: DatasetVersion) -> Iterator[Row]:
     measures = benchmark.measures
     columns = [*QUERY_COLUMNS, *measures, *TIMINGS, "execution", *CALLS, "documents"]
-    yield render_line(columns)
+    yield columns
     names = Names()
     for run in runs:
         about = [str(run.pk), run.run_order, run.label, version.number]
         if run.status != Run.Status.COMPLETED:
             facts = [*about, None, None, run.status, run.error_message]
-            yield render_line([*facts, *[None] * (len(columns) - len(facts))])
+            yield [*facts, *[None] * (len(columns) - len(facts))]
             continue
         for outcome in stream_outcomes(run, require_evaluation(run, version), names):
             status, costs = "failed" if outcome.error else "completed", outcome.costs
@@ -97,7 +112,7 @@ def _render_query_rows(benchmark: Benchmark, runs: Iterable[Run], version: Datas
             times = [*map(costs.get, TIMINGS), find_execution(benchmark, costs.get("total_ms"))]
             documents = json.dumps(outcome.documents, ensure_ascii=False)
             values = [outcome.values[name] for name in measures]
-            yield render_line([*facts, *values, *times, *map(costs.get, CALLS), documents])
+            yield [*facts, *values, *times, *map(costs.get, CALLS), documents]
 
 
 def write_trec_run(run: Run, version: DatasetVersion) -> Iterator[str]:
