@@ -13,12 +13,18 @@ from benchbench.markup import decode_entities
 
 SHORTEST = 8  # letters and digits that are looked for in answers; fewer may be part of any text
 SHORTEST_IN_ERRORS = 5
-ROUNDS = 4  # of decoding: a text may have been encoded several times
+ROUNDS = 8  # of decoding: a text may have been encoded several times
 HIDDEN = "…"
-# `\u003d` `\u{3d}` `\x3d` `\75` `%u003d`
-CODES = re.compile(r"(?:\\u|%u)([0-9a-f]{4})|\\u\{([0-9a-f]{1,6})\}|\\x([0-9a-f]{2})|\\([0-7]{2,3})", re.IGNORECASE)
+# `\U0000003d` `\u003d` `%u003d` `U+003D` `\u{3d}` `\x{3d}` `\x3d` `\00003d` and, in octal, `\075` `\0075`
+CODES = re.compile(
+    r"(?-i:\\U)([0-9a-f]{8})|(?:\\u|%u|\bU\+)([0-9a-f]{4})|\\[ux]\{([0-9a-f]{1,6})\}|\\x([0-9a-f]{2})"
+    r"|\\0000([0-9a-f]{2})|\\0?([0-3]?[0-7]{2})",
+    re.IGNORECASE,
+)
+OCTAL = CODES.groups
+NUMBERS = ("{}", "{:o}", "{:x}", "0x{:x}", "0x{:02x}", "{:08b}")  # of bytes, in lists
 QUOTED_PRINTABLE = re.compile(r"=(?:\r?\n|([0-9a-f]{2}))", re.IGNORECASE)
-TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
+TAG = re.compile(r"<!\[CDATA\[|<(?:/?[a-zA-Z]|!)[^<>]*>")
 NO_WORD = bytes(code for code in range(128) if chr(code) not in string.ascii_letters + string.digits)
 SCHEME = re.compile(r"(?:basic|bearer|token|key|apikey|api-key)\s+(\S.*)", re.IGNORECASE)
 
@@ -75,8 +81,18 @@ class Secret:
 
 def _encode(value: str) -> Iterator[str]:
     data = value.encode()
-    yield from (value, data.hex(), "".join(map(str, data)))
-    # Within a longer text, that of one of several numbers of bytes before it; the characters that these share are cut.
+    yield value
+    yield from ("".join(map(number.format, data)) for number in NUMBERS)
+    for written in (data, value.encode("utf-16-le"), value.encode("utf-16-be"), base64.b64encode(data)):
+        yield written.hex()
+        yield from _encode_within(written)
+
+
+def _encode_within(data: bytes) -> Iterator[str]:
+    """Yield data in base64 and base32 within a longer text: that of one of several numbers of bytes before it.
+
+    The characters that it shares with what surrounds it are cut.
+    """
     for encode, bits, group in ((base64.b64encode, 6, 3), (base64.b32encode, 5, 5)):
         for before in range(group):
             first, last = -(-before * 8 // bits), (before + len(data)) * 8 // bits
@@ -96,16 +112,20 @@ def _list_views(text: str) -> Iterator[bytes]:
 def _decode(text: str) -> Iterator[str]:
     yield text
     for _ in range(ROUNDS):
-        decoded = unquote(decode_entities(CODES.sub(_read_code, text) if "\\" in text or "%u" in text else text))
+        decoded = unquote(decode_entities(CODES.sub(_read_code, text) if _has_codes(text) else text))
         if decoded == text:
             break
         yield (text := decoded)
     yield unquote(QUOTED_PRINTABLE.sub(lambda match: f"%{match[1]}" if match[1] else "", text)) if "=" in text else text
 
 
+def _has_codes(text: str) -> bool:
+    return any(beginning in text for beginning in ("\\", "%u", "%U", "U+", "u+"))
+
+
 def _read_code(match: re.Match[str]) -> str:
     group = match.lastindex or 0
-    code = int(match[group], 8 if group == 4 else 16)
+    code = int(match[group], 8 if group == OCTAL else 16)
     return chr(code) if code < 0x110000 else ""
 
 
