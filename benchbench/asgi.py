@@ -39,6 +39,7 @@ import benchbench.site.addresses  # noqa: F401 - <id:…>
 from apps.api.sockets import add_identity
 from apps.operations.consumers import HintsConsumer, NowhereConsumer, OperationConsumer, OperationsConsumer
 from benchbench.site.requests_at_once import RequestLimit
+from benchbench.site.short_headers import ShortHeaders
 
 websocket_urlpatterns = [
     path(f"ws/operations{route}", consumer.as_asgi())
@@ -61,7 +62,7 @@ def count_requests_at_once(pool: int) -> int:
 
 application = ProtocolTypeRouter(
     {
-        "http": RequestLimit(django_application, count_requests_at_once(settings.DATABASE_POOL)),
+        "http": ShortHeaders(RequestLimit(django_application, count_requests_at_once(settings.DATABASE_POOL))),
         "websocket": add_identity(URLRouter(websocket_urlpatterns)),
     }
 )

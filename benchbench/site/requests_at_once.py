@@ -6,7 +6,7 @@ wait for a connection, fail, and blame PostgreSQL.
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from django.template import loader
@@ -43,7 +43,7 @@ class RequestLimit:
         try:
             await asyncio.wait_for(self.slots.acquire(), self.wait_seconds)
         except TimeoutError:
-            await _refuse(scope, send)
+            await _refuse_busy(scope, send)
             return
         task = asyncio.create_task(self._answer(scope, receive, send))
         self.answering.add(task)
@@ -83,17 +83,23 @@ class _Client:
         await self._send(message)
 
 
-async def _refuse(scope: Scope, send: Send) -> None:
+async def refuse(
+    scope: Scope, send: Send, status: int, code: str, sentence: str, headers: Sequence[tuple[bytes, bytes]] = ()
+) -> None:
+    """Answer a request with a refusal: JSON to programs that ask the API, a page to people."""
     if scope["path"].startswith(API):
-        kind, text = b"application/json", json.dumps({"detail": BUSY, "code": "busy"})
+        kind, text = b"application/json", json.dumps({"detail": sentence, "code": code})
     else:
-        kind, text = b"text/html; charset=utf-8", loader.render_to_string("errors/plain.html", _build_context())
-    headers = [(b"content-type", kind), (b"retry-after", str(RETRY_SECONDS).encode()), (b"cache-control", b"no-store")]
-    if kind.startswith(b"text/html") and scope["method"] == "GET":
-        headers.append((b"refresh", str(RETRY_SECONDS).encode()))
-    await send({"type": "http.response.start", "status": 503, "headers": headers})
+        context = {"title": code.replace("_", " ").capitalize(), "sentence": sentence}
+        kind, text = b"text/html; charset=utf-8", loader.render_to_string("errors/plain.html", context)
+    told = [(b"content-type", kind), (b"cache-control", b"no-store"), *headers]
+    await send({"type": "http.response.start", "status": status, "headers": told})
     await send({"type": "http.response.body", "body": text.encode()})
 
 
-def _build_context() -> dict[str, str]:
-    return {"title": "Busy", "sentence": BUSY}
+async def _refuse_busy(scope: Scope, send: Send) -> None:
+    seconds = str(RETRY_SECONDS).encode()
+    headers = [(b"retry-after", seconds)]
+    if scope["method"] == "GET" and not scope["path"].startswith(API):
+        headers.append((b"refresh", seconds))
+    await refuse(scope, send, 503, "busy", BUSY, headers)
