@@ -10,7 +10,6 @@ from typing import Any, ClassVar, TypeVar, cast
 from django import forms
 from django.conf import settings
 from django.contrib.admin import ModelAdmin
-from django.contrib.admin.widgets import AutocompleteSelect
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.core.files.uploadedfile import UploadedFile
@@ -34,6 +33,7 @@ from benchbench.errors import BenchbenchError
 from benchbench.local_files.placing import scratch_folder
 from benchbench.site.history import note_form
 from benchbench.site.merging import Edited, MergingForm
+from benchbench.site.strict import Lookup
 
 NAME_BYTES = 255
 LOOKS: dict[type[forms.Widget], type[forms.Widget]] = {
@@ -158,7 +158,7 @@ class PageForm(MergingForm, forms.Form):
         """
         foreign_key: Any = source._meta.get_field(name)
         field: Any = self.fields[name]
-        field.widget = AutocompleteSelect(foreign_key, self.site)
+        field.widget = Lookup(foreign_key, self.site)
         field.queryset = visible(foreign_key.related_model._default_manager.all(), self.user, through=through)
 
 

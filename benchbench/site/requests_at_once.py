@@ -92,8 +92,8 @@ async def refuse(
     else:
         context = {"title": code.replace("_", " ").capitalize(), "sentence": sentence}
         kind, text = b"text/html; charset=utf-8", loader.render_to_string("errors/plain.html", context)
-    told = [(b"content-type", kind), (b"cache-control", b"no-store"), *headers]
-    await send({"type": "http.response.start", "status": status, "headers": told})
+    combined = [(b"content-type", kind), (b"cache-control", b"no-store"), *headers]
+    await send({"type": "http.response.start", "status": status, "headers": combined})
     await send({"type": "http.response.body", "body": text.encode()})
 
 

@@ -1,11 +1,13 @@
 """Basic checks of every request to an admin page: forms and query strings are untrusted."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, cast
 
 from django.contrib import messages
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import unquote
+from django.contrib.admin.widgets import AutocompleteSelect
 from django.core.exceptions import BadRequest, SuspiciousOperation, ValidationError
 from django.db import DataError, ProgrammingError, transaction
 from django.db.models import QuerySet
@@ -21,6 +23,22 @@ UNANSWERABLE = (
     *(ValueError, TypeError, OverflowError),
 )
 SEARCH_WORDS = 10  # PostgreSQL compares each with every searched text of the table
+
+
+class Lookup(AutocompleteSelect):
+    """A field that searches the rows of a foreign key. A submitted text that cannot be a key is not looked up."""
+
+    def optgroups(self, name: str, value: Sequence[str], attr: Any = None) -> Any:
+        key = self.field.target_field
+        return super().optgroups(name, [one for one in value if not one or _is_readable(key, one)], attr)
+
+
+def _is_readable(field: Any, value: Any) -> bool:
+    try:
+        field.get_prep_value(value)
+    except (ValidationError, ValueError, TypeError):
+        return False
+    return True
 
 
 class MergingModelForm(MergingForm):
@@ -67,6 +85,11 @@ class StrictAdmin(ModelAdmin):
         """Return the form; that of an existing row merges what several users change at once."""
         form = super().get_form(request, obj, change=change, **kwargs)
         return type(form.__name__, (MergingModelForm, form), {}) if obj is not None else form
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        if db_field.name in self.get_autocomplete_fields(request):
+            kwargs.setdefault("widget", Lookup(db_field, self.admin_site))
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def get_search_results(self, request: HttpRequest, queryset: QuerySet[Any], search_term: str) -> Any:
         """Search a list, or the choices of a field, for the first SEARCH_WORDS words; a quoted phrase counts as one."""
