@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from apps.collections.models import Collection, CollectionState, Document, FormerDocument, Section
 from benchbench.database.failures import read_again
@@ -84,6 +84,12 @@ def load_former_metadata(documents: CollectionOf[int], state: int | None) -> dic
         return {}
     former = FormerDocument.objects.filter(filter_former(state), document__in=documents)
     return dict(former.order_by().values_list("document_id", "metadata"))
+
+
+def find_rewritten(documents: CollectionOf[int], state: int) -> set[int]:
+    """Return those of the documents whose content an import has changed since a state."""
+    former = FormerDocument.objects.filter(filter_former(state), document__in=documents).order_by()
+    return set(former.exclude(content_hash=F("document__content_hash")).values_list("document", flat=True))
 
 
 def load_spans(documents: CollectionOf[int], *, state: int | None = None) -> dict[int, Sequence[Span]]:

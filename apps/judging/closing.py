@@ -5,10 +5,12 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from django.db import transaction
+from django.db.models import Max, QuerySet
 from django.utils import timezone
 
 from apps.benchmarks.measuring.again import rescore
 from apps.benchmarks.models import Benchmark
+from apps.collections.states import find_rewritten
 from apps.datasets.editing.drafts import count_changes, find_draft, freeze
 from apps.datasets.editing.judgments import JudgmentEdit, edit_judgments
 from apps.datasets.models import Dataset, DatasetVersion, Judgment
@@ -113,15 +115,27 @@ def _list_storable_items(round: Round, settled: dict[int, Consensus]) -> tuple[l
     rows = RoundItem.objects.filter(round=round, pk__in=settled).select_related("query", "document")
     current = set(version.queries.values_list("pk", flat=True))
     fitting, outdated, judged = [], 0, 0
-    elsewhere = _load_judged_pairs(round, version)
+    elsewhere, rewritten = _load_judged_pairs(round, version), _find_rewritten(round, rows)
     for item in rows.order_by("place"):
-        if item.query_id not in current or item.document.removed_at is not None:
+        gone = item.query_id not in current or item.document.removed_at is not None
+        if gone or item.document_id in rewritten:
             outdated += 1
         elif (item.query_id, item.document_id) in elsewhere:
             judged += 1
         else:
             fitting.append(item)
     return fitting, outdated, judged
+
+
+def _find_rewritten(round: Round, items: QuerySet[RoundItem]) -> set[int]:
+    """Return the ids of documents of items that got other content after the round was opened.
+
+    It is compared with the newest that the runs searched; where no state is recorded, as of a collection of ids,
+    nothing is known to compare with.
+    """
+    state = round.round_runs.aggregate(newest=Max("run__benchmark__state"))["newest"]
+    changed = items.filter(document__updated_at__gt=round.created_at).values_list("document", flat=True)
+    return set() if state is None else find_rewritten(set(changed), state)
 
 
 def _load_judged_pairs(round: Round, version: DatasetVersion) -> set[tuple[int, int]]:

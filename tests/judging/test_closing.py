@@ -1,9 +1,15 @@
 """Closing a round: the next version of the dataset, and the values on it."""
 
+from dataclasses import replace
+
 import pytest
 from django.contrib.auth.models import User
 
 from apps.benchmarks.models import Benchmark, Evaluation, StageList
+from apps.collections.importing import import_documents
+from apps.collections.models import Collection
+from apps.collections.records import DocumentRecord
+from apps.collections.states import record_state
 from apps.datasets.editing.drafts import end_queries, find_draft, freeze, open_draft
 from apps.datasets.models import DatasetVersion, Query
 from apps.judging.closing import close_round
@@ -14,7 +20,27 @@ from apps.judging.models import Round
 from apps.mappings.resolving import resolve
 from benchbench.errors import ConflictError
 from tests.drafts import set_judgment
-from tests.judging.rounds import open_for
+from tests.judging.rounds import TITLES, open_for
+
+NAMED = {f"d{number}": title for number, title in enumerate(TITLES, 1)}
+
+
+DOCUMENTS = {name: DocumentRecord(name, title, f"{title} are fruit.") for name, title in NAMED.items()}
+MENU = ("Menu", "The week's menu.")
+
+
+def store(benchmark: Benchmark, documents: dict[str, DocumentRecord]) -> None:
+    """Make these the documents of the collection."""
+    import_documents(benchmark.mapping.collection, list(documents.values()))
+    resolve(benchmark.mapping)
+    benchmark.mapping.refresh_from_db()
+
+
+def state_searched(benchmark: Benchmark) -> None:
+    """Record that the benchmark searched DOCUMENTS."""
+    store(benchmark, DOCUMENTS)
+    collection = Collection.objects.get()
+    Benchmark.objects.update(state=record_state(collection, collection.fingerprint).number)
 
 
 def grade_all(opened: Round, judge: User, grade: int = 1) -> None:
@@ -93,6 +119,31 @@ def test_items_changed_since_opening_are_omitted_and_counted(benchmark, round_of
     assert closed.judgments == 10 - of_q2 - 1
     assert closed.version.judgments.get(doc_ref={"document_id": "d3"}).grade == 0
     assert f"Left out: {of_q2} items of queries or documents that changed since, 1 item that" in closed.sentence
+
+
+def test_items_of_documents_rewritten_since_opening_are_omitted(benchmark, ada):
+    """A grade is for the text that was judged: other content under the same id is another document."""
+    state_searched(benchmark)
+    opened = open_for(benchmark, [ada], owner=ada)
+    grade_all(opened, ada)
+    changed = DOCUMENTS | {name: DocumentRecord(name, *MENU) for name in ("d3", "d5")}
+    changed["d4"] = replace(DOCUMENTS["d4"], metadata={"season": "autumn"})
+    store(benchmark, {name: document for name, document in changed.items() if name != "d5"})
+    store(benchmark, changed)
+    closed = close_round(opened, ada)
+    items = opened.items.filter(document__external_id__in=["d3", "d5"])
+    assert (closed.outdated, closed.judgments) == (items.count(), 10 - items.count())
+    stored = {row.doc_ref["document_id"] for row in closed.version.judgments.filter(since=2)}
+    assert stored == {"d1", "d2", "d4", "d6"}
+
+
+def test_round_opened_after_a_rewrite_keeps_its_grades(benchmark, ada):
+    state_searched(benchmark)
+    store(benchmark, DOCUMENTS | {"d3": DocumentRecord("d3", *MENU)})
+    opened = open_for(benchmark, [ada], owner=ada)
+    grade_all(opened, ada)
+    closed = close_round(opened, ada)
+    assert (closed.outdated, closed.judgments) == (0, 10)
 
 
 def test_closing_reports_benchmarks_that_cannot_be_rescored(benchmark, round_of_ada, ada):
