@@ -108,6 +108,7 @@ def test_it_reads_every_kind_of_rule():
             r"must_not_fail\[0\]\.queries\[0\] must be a string, not a number",
         ),
         ("must_not_fail: [{queries: [q1]}]", "either relevant_in_top, or measure and at_least"),
+        ("must_not_fail: [{queries: [q1], relevant_in_top: 1000001}]", "a whole number from 1 to 1,?000,?000"),
         ("false_answers: 0.1", "false_answers must be an object, not a number"),
         ("false_answers: {}", "false_answers is missing the key at_most"),
         ("latency_ms: {p90: 10}", "latency_ms.p90 must be one of mean, p50, p95, p99, not"),

@@ -28,7 +28,19 @@ from tests.benchmarks.imported import QRELS, RUN, imported, write
 from tests.ir.test_measures import random_case
 from tests.names_of_measures import names
 
-WRONG = ["nDCG@1.5", "Accuracy@5", "P@0", "ndcg@0", "P", "ERR", "RBP(p=2)", "nDCG@1.2.3", "P(rel=0)@5", "IPrec@0.405"]
+WRONG = [
+    "nDCG@1.5",
+    "Accuracy@5",
+    "P@0",
+    "ndcg@0",
+    "P",
+    "ERR",
+    "RBP(p=2)",
+    "nDCG@1.2.3",
+    "P(rel=0)@5",
+    "IPrec@0.405",
+    f"P@{'9' * 5000}",
+]
 RIGHT = ["RBP(p=0.8)", "recall@5", "NDCG@3", "Compat", "nDCG(gains={1:1,2:7})@5", "SDCG(max_rel=4)@5", "ERR@5", "Hits"]
 CASE = GradedRankings.from_rankings(*random_case(3))
 Told = tuple[bool, str]  # whether the name was accepted, and what was shown

@@ -82,6 +82,7 @@ class TestErrors:
             ("exact(m=8)", 'exact has no option "m"; it takes no options.'),
             ("hnsw(m=1)", "m: 1 is not a whole number from 2 to 100."),
             ("hnsw(ef_search=many)", 'ef_search: "many" is not a whole number from 1 to 1000.'),
+            (f"hnsw(ef_search={'9' * 5000})", 'ef_search: "999'),
             ({"method": "hnsw", "ef_search": True}, "ef_search: true is not a whole number"),
             ({"method": "hnsw", "ef_search": 40.0}, "ef_search: 40.0 is not a whole number"),
             ("hnsw(storage=int8)", 'storage: "int8" is not one of vector, halfvec, binary.'),

@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 
 from benchbench.errors import BenchbenchError
 from benchbench.ir.measures import Measure, MeasureError
+from benchbench.ir.measures.spelling import MAX_CUTOFF
 from benchbench.ir.profiles import Mean
 from benchbench.ir.rules import Change, Floor, MustNotFail, Rules
 from benchbench.ir.slices import MINIMUM
@@ -67,7 +68,7 @@ class _MustNotFail(StrictRecord):
     queries: Listed[Identifier]
     measure: str | None = None
     at_least: Annotated[float | None, NUMBER] = None
-    relevant_in_top: Annotated[int | None, int_between(1, 10**9)] = None
+    relevant_in_top: Annotated[int | None, int_between(1, MAX_CUTOFF)] = None
 
 
 @dataclass(frozen=True, slots=True)

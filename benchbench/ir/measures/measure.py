@@ -11,7 +11,7 @@ import numpy as np
 from benchbench.ir.measures import library
 from benchbench.ir.measures.definitions import BY_LIBRARY, DEFINITIONS, Definition
 from benchbench.ir.measures.graded import GradedRankings, Values
-from benchbench.ir.measures.spelling import MeasureError, check_cutoff, refuse
+from benchbench.ir.measures.spelling import MAX_NAME_LENGTH, MeasureError, check_cutoff, refuse
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -110,6 +110,6 @@ def evaluate(measures: Sequence[Measure], graded: GradedRankings) -> Values:
 
 
 def _split(text: str) -> tuple[str, int | None]:
-    """Return name and cutoff. Without a whole number after the @, the whole text is the name."""
-    written = re.fullmatch(r"(.+)@([0-9]+)", text)
+    """Return name and cutoff. Without a whole number after the @, or in a text too long, the whole text is the name."""
+    written = re.fullmatch(r"(.+)@([0-9]+)", text) if len(text) <= MAX_NAME_LENGTH else None
     return (written[1], int(written[2])) if written else (text, None)

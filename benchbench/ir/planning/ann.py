@@ -114,6 +114,7 @@ OF_STORES = [
     if STORE_OF.get(method) != store
 ]
 
+MAX_DIGITS = 18  # of a number; a longer one is out of every range, and Python converts none of thousands
 TEXT = re.compile(r"\s*(?:(?P<store>[a-z_]+)\s*:\s*)?(?P<method>[a-z]+)\s*(?:\((?P<options>[^()]*)\)\s*)?")
 OBJECT = ("store", "method")  # keys of an object other than the options
 
@@ -270,7 +271,11 @@ def _read_text(text: object) -> tuple[Any, Any, dict[str, Any]]:
         values = read_options(match["options"] or "", example=example)
     except CallError as error:
         raise AnnError(str(error)) from None
-    return match["store"], match["method"], {k: int(v) if v.isdecimal() else v for k, v in values.items()}
+    return match["store"], match["method"], {name: _read_value(value) for name, value in values.items()}
+
+
+def _read_value(text: str) -> int | str:
+    return int(text) if text.isdecimal() and len(text) <= MAX_DIGITS else text
 
 
 def _check_option(method: str, options: Mapping[str, Option], name: str, value: Any) -> None:
