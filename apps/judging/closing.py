@@ -117,8 +117,8 @@ def _list_storable_items(round: Round, settled: dict[int, Consensus]) -> tuple[l
     fitting, outdated, judged = [], 0, 0
     elsewhere, rewritten = _load_judged_pairs(round, version), _find_rewritten(round, rows)
     for item in rows.order_by("place"):
-        gone = item.query_id not in current or item.document.removed_at is not None
-        if gone or item.document_id in rewritten:
+        is_missing = item.query_id not in current or item.document.removed_at is not None
+        if is_missing or item.document_id in rewritten:
             outdated += 1
         elif (item.query_id, item.document_id) in elsewhere:
             judged += 1
