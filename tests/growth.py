@@ -21,25 +21,29 @@ SMALLEST = 64
 T = TypeVar("T")
 
 
-def find_growth_fault(feed: Callable[[str], object], make: Callable[[int], str], limit: int) -> str:
-    """Return how `feed` grows too fast or takes too long on the inputs that `make` builds of up to `limit` characters,
-    or "". A refusal by an error shown to users is an answer like any other.
+def find_growth_fault(
+    feed: Callable[[str], object], make: Callable[[int], str], limit: int, *, max_seconds: float = MOST_SECONDS
+) -> str:
+    """Return how `feed` grows too fast, or takes more than `max_seconds`, or "".
 
+    `make` builds inputs of up to `limit` characters. A refusal by an error shown to users is an answer like any other.
     Sizes double from small ones on, so that a cubic reader fails early instead of holding up the tests.
     """
     size, seconds = min(SMALLEST, limit), [0.0, 0.0]
     while True:
         seconds.append(measure_seconds(feed, make(size), 1))
-        if seconds[-1] > MEASURABLE and (fault := _find_fault(feed, make, size, seconds[-3:])):
-            return fault
+        if seconds[-1] > MEASURABLE and (fault := _find_fault(feed, make, size, seconds[-3:], max_seconds)):
+            return f"{fault}: {make(60)!r:.60}"
         if size == limit:
             return ""
         size = min(size * 2, limit)
 
 
-def _find_fault(feed: Callable[[str], object], make: Callable[[int], str], size: int, seconds: list[float]) -> str:
+def _find_fault(
+    feed: Callable[[str], object], make: Callable[[int], str], size: int, seconds: list[float], max_seconds: float
+) -> str:
     """Return the fault at one size, given seconds for it and for the two before, which are measured again in doubt."""
-    if seconds[2] > MOST_SECONDS and (least := measure_seconds(feed, make(size), TRIES)) > MOST_SECONDS:
+    if seconds[2] > max_seconds and (least := measure_seconds(feed, make(size), TRIES)) > max_seconds:
         return f"{size:,} characters take {least:.2f} s"
     if seconds[2] > seconds[0] * MOST_GROWTH**2:
         shorter, longer = (measure_seconds(feed, make(each), TRIES) for each in (size // 4, size))

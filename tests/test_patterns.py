@@ -14,13 +14,16 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+import regex
 
 from benchbench.ir.planning.matrix import LONGEST_VALUE
 from tests.growth import find_growth_fault
+from tests.hostile import yield_hostile
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 LONGEST = 2**17
 REFUSED = "\x01"
+SCRIPTS = "a1_ é漢か가ㅎᄒ\u1161\u11a8\u0e01\u0e34ー\u200d\u0301ﾞ\u05b0"  # for patterns of scripts
 CALLS = {"compile", "match", "fullmatch", "search", "findall", "finditer", "split", "sub", "subn"}
 ANCHORED = {"match", "fullmatch"}  # tried at the beginning alone
 CATEGORIES = {codes.CATEGORY_SPACE: " ", codes.CATEGORY_WORD: "a", codes.CATEGORY_DIGIT: "1"}
@@ -52,7 +55,11 @@ def yield_calls(tree, function=""):
     for node in ast.iter_child_nodes(tree):
         inside = node.name if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else function
         called = getattr(node, "func", None)
-        if isinstance(called, ast.Attribute) and getattr(called.value, "id", "") == "re" and called.attr in CALLS:
+        if (
+            isinstance(called, ast.Attribute)
+            and getattr(called.value, "id", "") in ("re", "regex")
+            and called.attr in CALLS
+        ):
             yield inside, node
         yield from yield_calls(node, inside)
 
@@ -67,7 +74,9 @@ def list_patterns():
         if any(function == "" for function, _ in calls):
             module = importlib.import_module(path.removesuffix(".py").replace("/", ".").removesuffix(".__init__"))
             for name, value in vars(module).items():
-                if isinstance(value, re.Pattern) and re.search(rf"^{name}\b.*=|^\s+{name}: .*=", text, re.MULTILINE):
+                if isinstance(value, re.Pattern | regex.Pattern) and re.search(
+                    rf"^{name}\b.*=|^\s+{name}: .*=", text, re.MULTILINE
+                ):
                     used = set(re.findall(rf"\b{name}\.(\w+)\b", everything)) & CALLS
                     found.append((f"{path}:{name}", value, used <= ANCHORED))
         for function, call in calls:
@@ -145,8 +154,11 @@ def list_characters(tree):
     return characters
 
 
-def yield_hostile(pattern):
+def yield_hostile_to(pattern):
     """Yield functions from a length to a hostile text."""
+    if isinstance(pattern, regex.Pattern):
+        yield from yield_hostile(SCRIPTS)
+        return
     source = pattern.pattern if isinstance(pattern.pattern, str) else pattern.pattern.decode("latin-1")
     tree = parser.parse(source, pattern.flags & ~re.DEBUG & ~(re.UNICODE if isinstance(pattern.pattern, bytes) else 0))
     shortest = write_shortest(tree)[:24]
@@ -177,5 +189,5 @@ def make_feed(pattern, anchored):
 )
 def test_a_pattern_takes_time_linear_in_the_text(name, pattern, anchored):
     feed, longest = make_feed(pattern, anchored), SHORT.get(name, LONGEST)
-    faults = {fault for make in yield_hostile(pattern) if (fault := find_growth_fault(feed, make, longest))}
+    faults = {fault for make in yield_hostile_to(pattern) if (fault := find_growth_fault(feed, make, longest))}
     assert faults == set(), f"{name}: {pattern.pattern}"

@@ -1,6 +1,8 @@
 """Numbers and moments in texts, and what is stored and shown of an error."""
 
+import random
 import re
+import unicodedata
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -11,7 +13,11 @@ from apps.api.answers import Moment
 from apps.results.templatetags.benchbench import difference, value
 from benchbench.decimals import counted, short_signed, signed
 from benchbench.errors import BenchbenchError, error_text
+from benchbench.reading.kinds import split_calls
+from benchbench.texts.words import normalize
 from benchbench.timestamps import timestamp
+
+CHECKOUT = Path(__file__).resolve().parent.parent
 
 
 @pytest.mark.parametrize(
@@ -100,3 +106,23 @@ def test_nothing_else_makes_text_of_a_moment():
 )
 def test_error_text_hides_server_folders(error, said):
     assert error_text(error) == said
+
+
+def test_commas_within_parentheses_separate_no_entries():
+    draw = random.Random(1)
+    for _ in range(3000):
+        text = "".join(draw.choices("a, ()", k=draw.randint(0, 12)))
+        expected = [entry.strip() for entry in re.split(r",(?![^()]*\))", text) if entry.strip()]
+        assert split_calls(text) == expected, text
+
+
+def test_only_thirty_marks_stay_on_a_letter():
+    assert normalize("e" + "\u0301", "NFKC") == "é"
+    marked = "a" + "\u0315\u0300" * 15
+    assert normalize(marked, "NFKC") == unicodedata.normalize("NFKC", marked)
+    assert normalize(marked + "\u0300" * 1000, "NFKC") == unicodedata.normalize("NFKC", marked)
+
+
+def test_only_one_function_makes_unicode_forms():
+    modules = [path for room in ("apps", "benchbench") for path in (CHECKOUT / room).rglob("*.py")]
+    assert [path.name for path in modules if "unicodedata.normalize(" in path.read_text()] == ["words.py"]

@@ -11,11 +11,14 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.settings import api_settings
 
+from benchbench.decimals import list_some
 from benchbench.reading.ids import parse_uuid
 from benchbench.reading.strict_json import kind
+from benchbench.site.lengths import LONGEST_TEXT
 
 EXACT = 2**53
 MOST_PAGES = 1_000_000
+MOST_ITEMS = 10_000  # of any list; a field may allow fewer
 GREATEST = 2**31 - 1  # what a column of numbers holds
 
 
@@ -26,7 +29,11 @@ class StrictSerializer(serializers.Serializer):
         for key in data if isinstance(data, Mapping) else ():
             if key not in self.fields:
                 raise ValidationError({key[:40]: [f"Unknown key: use {', '.join(self.fields)}."]})
-        return super().to_internal_value(self._parse_form(data) if isinstance(data, QueryDict) else data)
+        plain = self._parse_form(data) if isinstance(data, QueryDict) else data
+        for key, value in plain.items() if isinstance(plain, Mapping) else ():
+            if isinstance(value, list) and len(value) > MOST_ITEMS:  # REST framework reads all before it counts them
+                raise ValidationError({key: [f"A list has at most {MOST_ITEMS:,} items, not {len(value):,}."]})
+        return super().to_internal_value(plain)
 
     def _parse_form(self, form: QueryDict) -> dict[str, Any]:
         """Return a form as an object; REST framework would read an empty value as missing."""
@@ -49,7 +56,7 @@ def validate(serializer: type[serializers.Serializer], data: Any) -> dict[str, A
 def require_empty(data: Any) -> None:
     """Refuse a body where none is expected, so that a key without effect is not overlooked."""
     if data:
-        keys = ", ".join(repr(str(key)[:40]) for key in data) if isinstance(data, Mapping) else kind(data)
+        keys = list_some([repr(str(key)[:40]) for key in data]) if isinstance(data, Mapping) else kind(data)
         raise ValidationError({api_settings.NON_FIELD_ERRORS_KEY: [f"No key is allowed here: leave out {keys}."]})
 
 
@@ -69,6 +76,8 @@ class Text(serializers.CharField):
     def to_internal_value(self, data: Any) -> str:
         if not isinstance(data, str):
             self.fail("invalid")
+        if len(data) > (longest := max(self.max_length or 0, LONGEST_TEXT)):
+            self.fail("max_length", max_length=longest)
         return super().to_internal_value(data)
 
 

@@ -12,6 +12,7 @@ from benchbench.reading.objects import Must, StrictRecord, read_list
 KEYS = range(10)  # keys of a keyboard that give a grade
 LONGEST_NAME = 60
 LONGEST_DESCRIPTION = 500
+LONGEST_GUIDELINES = 20_000  # of a round: laying out its Markdown takes milliseconds
 NAMES: dict[int, tuple[str, ...]] = {
     1: ("Not relevant", "Relevant"),
     2: ("Not relevant", "Partly relevant", "Relevant"),

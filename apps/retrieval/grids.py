@@ -1,5 +1,7 @@
 """Index grids: plan which indexes exist, are new or are unavailable, and create the new ones."""
 
+import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -31,6 +33,7 @@ BEFORE: Mapping[str, str] = {
 STRATEGY = re.compile(r"\s*(?P<name>\w+)\s*(?:\((?P<options>[^()]*)\)\s*)?")
 EXAMPLE = "flat(size=500, overlap=50)"
 WORDS: dict[str, Any] = {"true": True, "false": False}
+MAX_COMBINATIONS = 1000
 NO_LLM: tuple[str, Mapping[str, Any]] = ("", {})
 
 
@@ -50,8 +53,13 @@ class Grid:
     def list_combinations(self) -> list[tuple[Ingredients, str]]:
         """Return the distinct combinations of an index and a store, strategies varying slowest, then stores.
 
-        Language models vary only for strategies that use one.
+        Language models vary only for strategies that use one. Raises IndexingError for too many.
         """
+        axes = (self.strategies, self.stores, self.encoders, self.llms or [NO_LLM])
+        if (count := math.prod(map(len, axes))) > MAX_COMBINATIONS:
+            raise IndexingError(
+                f"The lists have {count:,} combinations; at most {MAX_COMBINATIONS:,} are read. Shorten a list."
+            )
         combined = []
         for strategy, parameters in self.strategies:
             asks = strategy in STRATEGIES and STRATEGIES[strategy].requires_llm
@@ -69,7 +77,11 @@ class Grid:
 
 
 def _drop_repeats(values: list[Any]) -> list[Any]:
-    return [value for position, value in enumerate(values) if value not in values[:position]]
+    """Return the first of equal values. They hold dicts, so they have no hash."""
+    distinct: dict[str, Any] = {}
+    for value in values:
+        distinct.setdefault(json.dumps(value, sort_keys=True, default=asdict), value)
+    return list(distinct.values())
 
 
 @dataclass(frozen=True)
@@ -123,15 +135,15 @@ def plan_grid(collection: Collection, grid: Grid, *, owner: Any = None) -> list[
     for one, many in (("strategy", "strategies"), ("encoder", "encoders")):
         if not getattr(grid, many):
             raise IndexingError(f"Give at least one {one}.", field=many)
+    if (count := len(grid.list_ingredients())) > settings.BENCHMARK_MAX_VALUES_PER_AXIS:
+        raise IndexingError(
+            f"These are {count} indexes; at most {settings.BENCHMARK_MAX_VALUES_PER_AXIS} can be built at once "
+            "(BENCHMARK_MAX_VALUES_PER_AXIS). Shorten a list."
+        )
     cells: list[Cell] = []
     for cell in _plan_cells(collection, grid, owner):
         if cell.ingredients not in [planned.ingredients for planned in cells]:
             cells.append(cell)
-    if len(cells) > settings.BENCHMARK_MAX_VALUES_PER_AXIS:
-        raise IndexingError(
-            f"These are {len(cells)} indexes; at most {settings.BENCHMARK_MAX_VALUES_PER_AXIS} can be built at once "
-            "(BENCHMARK_MAX_VALUES_PER_AXIS). Shorten a list."
-        )
     return cells
 
 

@@ -17,6 +17,7 @@ from django.http import HttpRequest
 
 from benchbench.database.failures import read_again
 from benchbench.site.history import find_last_author
+from benchbench.site.lengths import LimitedForm
 
 MAX_LENGTH = 200  # characters of another user's value
 
@@ -44,7 +45,7 @@ class Edited:
             yield
 
 
-class MergingForm(forms.BaseForm):
+class MergingForm(LimitedForm):
     """Mixin of a form that changes a row. Call it in the transaction that locked the row."""
 
     edited: Model | None = None

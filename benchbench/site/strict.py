@@ -15,6 +15,7 @@ from django.http import HttpRequest
 from django.utils.text import smart_split
 from unfold.admin import ModelAdmin
 
+from benchbench.site.lengths import LimitedForm
 from benchbench.site.merging import MergingForm
 
 # Errors of a list whose query string compares a column with an unsuitable value.
@@ -84,7 +85,7 @@ class StrictAdmin(ModelAdmin):
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         """Return the form; that of an existing row merges what several users change at once."""
         form = super().get_form(request, obj, change=change, **kwargs)
-        return type(form.__name__, (MergingModelForm, form), {}) if obj is not None else form
+        return type(form.__name__, (LimitedForm if obj is None else MergingModelForm, form), {})
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         if db_field.name in self.get_autocomplete_fields(request):

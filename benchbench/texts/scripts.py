@@ -12,6 +12,7 @@ UNSPACED = (
 )
 IGNORED = r"\p{Default_Ignorable_Code_Point}"  # such as soft hyphens, joiners and variation selectors
 JOINED = rf"[\p{{M}}{IGNORED}ﾞﾟ]"
+TOO_MANY_MARKS = regex.compile(rf"(?V1)({JOINED}{{30}}){JOINED}++")
 HANGUL = r"[\u1100-\u115f]+[\u1160-\u11a7]+[\u11a8-\u11ff]*"  # a syllable in parts
 SPACED = rf"[[\p{{L}}\p{{N}}_]--{UNSPACED}]"
 WORD = regex.compile(rf"(?V1)(?P<letter>(?:{HANGUL}|{UNSPACED}){JOINED}*)|{SPACED}(?:{SPACED}|{JOINED})*")

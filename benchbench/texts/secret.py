@@ -3,13 +3,13 @@
 import base64
 import re
 import string
-import unicodedata
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cached_property
 from urllib.parse import unquote
 
 from benchbench.markup import decode_entities
+from benchbench.texts.words import normalize
 
 SHORTEST = 8  # letters and digits that are looked for in answers; fewer may be part of any text
 SHORTEST_IN_ERRORS = 5
@@ -132,5 +132,5 @@ def _read_code(match: re.Match[str]) -> str:
 def _squash(text: str) -> bytes:
     """Return the letters and digits of a text in small letters: neither case nor what separates them matters."""
     if not text.isascii():
-        text = unicodedata.normalize("NFKD", text)
+        text = normalize(text, "NFKD")
     return text.encode("ascii", "ignore").lower().translate(None, NO_WORD)

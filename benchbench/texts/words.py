@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 ASCII_WORD = re.compile(r"\w+", re.ASCII)
 
@@ -28,8 +29,21 @@ def fold(text: str) -> str:
         return text.lower()
     from benchbench.texts.scripts import LEFT_OUT
 
-    folded = unicodedata.normalize("NFKC", text).casefold().replace("i\u0307", "i")  # of İ
-    return unicodedata.normalize("NFKC", LEFT_OUT.sub("", folded))
+    folded = normalize(text, "NFKC").casefold().replace("i\u0307", "i")  # of İ
+    return normalize(LEFT_OUT.sub("", folded), "NFKC")
+
+
+def normalize(text: str, form: Literal["NFC", "NFKC", "NFKD"]) -> str:
+    """Return a Unicode form of a text, without the marks on one letter beyond the first 30.
+
+    Python puts the marks on a letter in order in time quadratic in their number. Unicode's stream-safe format has the
+    same limit (UAX #15, 13), which no language reaches.
+    """
+    if text.isascii():
+        return text
+    from benchbench.texts.scripts import TOO_MANY_MARKS
+
+    return unicodedata.normalize(form, TOO_MANY_MARKS.sub(r"\1", text))
 
 
 def split_words(text: str) -> list[str]:

@@ -2,6 +2,8 @@
 
 import json
 import os
+import random
+import re
 from hashlib import sha256
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 
-from apps.collections.folders import build_sections, read_files, read_html, scan
+from apps.collections.folders import Heading, build_sections, read_files, read_html, scan, yield_headings
 from apps.collections.models import Collection
 from benchbench.errors import BenchbenchError
 
@@ -182,3 +184,28 @@ def test_errors_of_the_command_are_sentences(folder: Path) -> None:
     with pytest.raises(CommandError, match="absent does not exist"):
         call_command("import_collection", folder / "absent", name="letters")
     assert not Collection.objects.exists()
+
+
+HEADING = re.compile(r" {0,3}(?P<marks>#{1,6})[ \t]+(?P<title>.*?)(?:[ \t]+#*)?[ \t]*")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_headings_are_those_of_the_definition(seed: int) -> None:
+    draw = random.Random(seed)
+    for _ in range(500):
+        line = "".join(draw.choices(["#", " ", "\t", "a", "# ", "`"], k=draw.randint(1, 12)))
+        match = HEADING.fullmatch(line)
+        expected = [(match["title"], len(match["marks"]))] if match and match["title"] else []
+        found = [(heading.title, heading.level) for heading in yield_headings(line)]
+        assert found == expected, line
+
+
+def test_equal_headings_get_the_free_numbers_in_order() -> None:
+    headings = [Heading(title, 1, 0) for title in ("A", "A", "A-1", "A", "A-1", "A-1-1", "A")]
+    names = [section.section_id for section in build_sections(headings, 0)]
+    assert names == ["a", "a-1", "a-1-1", "a-2", "a-1-2", "a-1-1-1", "a-3"]
+
+
+def test_a_number_of_no_character_is_replaced(tmp_path: Path) -> None:
+    _, text, _ = read_html(f"<p>&#{'9' * 5000}; &#{'0' * 5000}65; &#66;</p>")
+    assert text == "\ufffd A B"

@@ -196,3 +196,8 @@ def test_build_index_without_waiting_only_queues_the_work(fruit, capsys):
 def test_build_index_rejections_are_command_errors(fruit, arguments, message):
     with pytest.raises(CommandError, match=message):
         call_command("build_index", *arguments)
+
+
+def test_a_huge_grid_is_refused_without_combining_its_lists(fruit):
+    with pytest.raises(IndexingError, match="have 10,000,000,000 combinations; at most 1,000 are read"):
+        plan_grid(fruit, Grid([FLAT] * 100_000, [KEYWORDS] * 100_000))

@@ -18,6 +18,7 @@ from apps.collections.uploading import upload_collection, upload_documents
 from benchbench.names import MAX_LENGTH
 
 MOST_DOCUMENTS = 1000
+LONGEST_DOCUMENT = 2_500_000  # about what the body of a request may have
 MOST_CHARACTERS = 2**31 - 1
 FILE = (
     "A BEIR corpus (.jsonl, .jsonl.gz), or a .zip: of a folder of Markdown, HTML and text files, of sectioned "
@@ -76,7 +77,7 @@ class NewDocument(StrictSerializer):
     """A document to import."""
 
     external_id = Key(max_length=LIMITS["external_id"], help_text="One in the collection.")
-    text = Text(allow_blank=True, trim_whitespace=False)
+    text = Text(allow_blank=True, trim_whitespace=False, max_length=LONGEST_DOCUMENT)
     title = Text(default="", allow_blank=True, trim_whitespace=False)
     uri = Text(default="", allow_blank=True, trim_whitespace=False, max_length=URI_BYTES)
     file_name = Text(default="", allow_blank=True, trim_whitespace=False, max_length=LIMITS["file_name"])

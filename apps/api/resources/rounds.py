@@ -13,14 +13,13 @@ from apps.judging.closing import Closed, close_round
 from apps.judging.judges import change_round, find_judges, list_eligible_judges, require_lead
 from apps.judging.models import Round
 from apps.judging.opening import MOST_DEPTH, MOST_SEED, RoundOptions, open_round
-from apps.judging.scales import LONGEST_DESCRIPTION, LONGEST_NAME
+from apps.judging.scales import LONGEST_DESCRIPTION, LONGEST_GUIDELINES, LONGEST_NAME
 from apps.judging.settling.agreement import AgreementReport, compute_agreement
 from apps.judging.settling.renewing import load_round_status
 from apps.judging.settling.report import RoundReport, build_round_report
 from benchbench.database.failures import read_again
 from benchbench.ir.judging.orders import SHARE
 
-LONGEST_GUIDELINES = 100_000
 MOST_RUNS = 64
 MOST_JUDGES = 100
 

@@ -5,7 +5,6 @@ never become grades: they depend on the ranks that users saw.
 """
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from benchbench.ir.sampling import draw_by_demand, split_by_demand
 from benchbench.reading.objects import format_value
 from benchbench.reading.strict_json import read_lines
 from benchbench.texts.storable import is_storable
+from benchbench.texts.words import normalize
 
 STRATA = ("head", "torso", "tail")
 EVERY = 10**9
@@ -27,7 +27,6 @@ NUMBER = "[1-9][0-9]{0,8}"
 SAMPLE = re.compile(rf"all|{NUMBER}(?:,{NUMBER},{NUMBER})?")
 FIELDS = ("text", "count", "clicks")
 LONGEST = 200  # also of a key
-LONGEST_WRITTEN = 20 * LONGEST  # far above what a normal form can shorten to that
 DIGITS = re.compile(r"\s*[0-9]{1,15}\s*")
 
 
@@ -142,14 +141,9 @@ def _group(path: Path, columns: Mapping[str, str]) -> Log:
 
 
 def normalise(text: str) -> str:
-    """Return the form of a text by which searches are grouped; a text that is too long to be kept, as it is.
-
-    Putting combining characters in order takes time quadratic in how many follow each other.
-    """
-    if len(text) > LONGEST_WRITTEN:
-        return text
-    folded = unicodedata.normalize("NFKC", text).casefold()
-    return " ".join(unicodedata.normalize("NFKC", folded).split())
+    """Return the form of a text by which searches are grouped."""
+    folded = normalize(text, "NFKC").casefold()
+    return " ".join(normalize(folded, "NFKC").split())
 
 
 def _find_reason(log: Log, key: str) -> str:

@@ -18,6 +18,7 @@ from apps.datasets.records import LABEL_LENGTH
 from apps.judging.closing import close_round
 from apps.judging.judges import change_round, list_eligible_judges, require_lead, require_open
 from apps.judging.models import Round
+from apps.judging.scales import LONGEST_GUIDELINES
 from apps.judging.settling.next_step import Act, NextStep
 from benchbench.database.failures import read_again
 from benchbench.errors import BenchbenchError
@@ -46,7 +47,10 @@ class PeopleForm(PageForm):
         error_messages={"required": "A round needs judges: choose at least one."},
     )
     guidelines = forms.CharField(
-        required=False, widget=forms.Textarea({"rows": 6}), help_text="Instructions for the judges, in Markdown."
+        required=False,
+        max_length=LONGEST_GUIDELINES,
+        widget=forms.Textarea({"rows": 6}),
+        help_text="Instructions for the judges, in Markdown.",
     )
 
     eligible: ClassVar[QuerySet[User]] = User.objects.none()

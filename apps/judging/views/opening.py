@@ -17,7 +17,7 @@ from apps.benchmarks.models import Run
 from apps.judging.judges import list_eligible_judges
 from apps.judging.models import Round
 from apps.judging.opening import RoundOptions, open_round, preview_round
-from apps.judging.scales import read_scale
+from apps.judging.scales import LONGEST_GUIDELINES, read_scale
 from apps.mappings.models import Mapping
 from benchbench.access import visible
 from benchbench.decimals import counted
@@ -47,7 +47,10 @@ class OpenForm(PageForm):
     name = forms.CharField(max_length=200)
     judges = forms.MultipleChoiceField(required=False, help_text="None selected: only you.")
     guidelines = forms.CharField(
-        required=False, widget=forms.Textarea({"rows": 4}), help_text="Instructions for the judges, in Markdown."
+        required=False,
+        max_length=LONGEST_GUIDELINES,
+        widget=forms.Textarea({"rows": 4}),
+        help_text="Instructions for the judges, in Markdown.",
     )
     scale = forms.CharField(
         required=False,

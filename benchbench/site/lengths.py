@@ -1,0 +1,39 @@
+"""Forms whose texts have a limited length: a longer one is refused before its field reads it."""
+
+from typing import Any
+
+from django import forms
+from django.forms.utils import ErrorList
+from django.http import QueryDict
+
+LONGEST_TEXT = 100_000  # characters; a field may allow fewer
+
+
+class LimitedForm(forms.BaseForm):
+    """Mixin of a form. A text that is too long is not shown again either."""
+
+    def full_clean(self) -> None:
+        lengths = self._find_too_long() if self.is_bound else {}
+        if lengths:
+            data: Any = self.data
+            data = data.copy()
+            for name in lengths:
+                data.pop(self.add_prefix(name))
+            self.data = data
+        super().full_clean()
+        for name, length in lengths.items():
+            message = f"This has {length:,} characters; at most {LONGEST_TEXT:,} are read. Shorten it."
+            self.errors[name] = ErrorList([message], renderer=self.renderer)
+            self.cleaned_data.pop(name, None)
+
+    def _find_too_long(self) -> dict[str, int]:
+        """Return the greatest length of the texts of each field that has one that is too long."""
+        data: Any = self.data
+        lengths = {}
+        for name in self.fields:
+            key = self.add_prefix(name)
+            values = data.getlist(key) if isinstance(data, QueryDict) else [data.get(key)]
+            length = max((len(value) for value in values if isinstance(value, str)), default=0)
+            if length > LONGEST_TEXT:
+                lengths[name] = length
+        return lengths

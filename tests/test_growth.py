@@ -1,0 +1,307 @@
+"""Every reader and parser that a request reaches takes time linear in its input, and less than a second.
+
+The readers are found in the source, by their names and by what they take: a new one fails `test_every_reader_is_tried`
+until it is added to a registry that is tried here, to TEXTS or, with a reason, to ELSEWHERE.
+"""
+
+import ast
+import contextlib
+import json
+import sys
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from django.utils.text import smart_split
+
+from apps.benchmarks.external.reports import yield_run
+from apps.benchmarks.gates.rules import read_rules
+from apps.benchmarks.schedules.times import find_next_time
+from apps.collections.sources import open_source
+from apps.datasets.formats.query_log import normalise
+from apps.datasets.formats.registry import FORMATS, detect, read_dataset
+from apps.datasets.records import DOC_REF_KEYS
+from apps.engines.answers import parse_body
+from apps.judging.llm.prompting import read_answer
+from apps.judging.scales import LONGEST_GUIDELINES
+from apps.mappings.references import InvalidReferenceError, read_reference
+from apps.results.triage.causes import read_cause
+from apps.retrieval.forms import split_lines
+from apps.retrieval.grids import read_strategy
+from apps.retrieval.strategies.lod import parse_picks
+from benchbench import markup
+from benchbench.errors import BenchbenchError, strip_folders
+from benchbench.files.experiment import read_experiment
+from benchbench.files.trec import read_topics
+from benchbench.ir.measures import Measure
+from benchbench.ir.measures.library import canonicalize
+from benchbench.ir.planning import axes
+from benchbench.ir.planning.engine import EngineSetting
+from benchbench.ir.planning.labels import shorten_model
+from benchbench.ir.planning.matrix import BY_KEY, LONGEST_VALUE, Matrix
+from benchbench.ir.planning.query_text import QueryText
+from benchbench.ir.profiles import Profile
+from benchbench.markup import html_is_slow
+from benchbench.reading import kinds, strict_json, strict_yaml
+from benchbench.reading.ids import parse_uuid
+from benchbench.site.lengths import LONGEST_TEXT
+from benchbench.site.reading import SMALL_BYTES
+from benchbench.texts import words
+from tests.datasets.test_readers import DOCUMENT, VALID
+from tests.datasets.tool_samples import SNAPSHOT
+from tests.files.samples import RUN, write_file
+from tests.files.test_experiment import COMPACT
+from tests.files.test_trec import CLASSIC, XML
+from tests.growth import find_growth_fault
+from tests.hostile import yield_hostile, yield_hostile_values
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+LONGEST = 2**16  # characters; a small upload may have four times as many, which take four times as long
+MOST_SECONDS = LONGEST / SMALL_BYTES
+VERBS = ("read", "parse", "split", "sniff", "decode", "detect", "normal", "fold", "expand", "excerpt", "mark_words")
+VERBS += ("shorten", "render_markdown", "canonicalize")
+
+# Files by name: the reader, a valid text, and further files that it needs.
+DOCUMENTS = {
+    "corpus.jsonl": '{"_id": "d1", "title": "Pear", "text": "A pear.", "uri": "u", "metadata": {"a": 1}}\n',
+    "a.md": "# One\n\ntext\n\n## Two ##\n```\ncode\n```\n",
+    "a.html": "<title>A</title><h1 id='x'>One &amp; two</h1><p class=\"c\">text<!-- no --><h2>Two</h2>",
+    "a.txt": "A pear.",
+}
+RUNS = {"trec": ("a.run", "q1 Q0 d1 1 0.5 tag\n"), "flowbaby": ("run.json", json.dumps(RUN))}
+RUNS |= {"quepid": ("snapshot.json", json.dumps(SNAPSHOT))}
+SCALE = [{"grade": 0, "name": "no"}, {"grade": 1, "name": "yes"}]
+NOW = datetime(2026, 11, 28, tzinfo=UTC)
+QUERY = "red (fruit)"
+RULES = "floors: {nDCG@10: 0.5}\nmust_not_fail:\n- queries: [q1]\n  relevant_in_top: 5\n"
+# Readers of texts: what is called, a valid text, and the most characters that reach it.
+TEXTS = {
+    "benchbench.reading.strict_json:parse": (
+        lambda text: strict_json.parse(text, location="The body"),
+        '{"a": [1.5, "b\\u0061"]}',
+        LONGEST,
+    ),
+    "benchbench.reading.strict_json:decode": (
+        lambda text: strict_json.decode(text.encode(), location="The body"),
+        "é",
+        LONGEST,
+    ),
+    "benchbench.reading.strict_yaml:parse": (
+        lambda text: strict_yaml.parse(text, location="a.yaml"),
+        COMPACT,
+        LONGEST,
+    ),
+    "benchbench.reading.kinds:split_calls": (kinds.split_calls, "nDCG@10, RBP(p=0.8, rel=1)", LONGEST),
+    "benchbench.reading.kinds:read_options": (
+        lambda text: call(kinds.read_options, text, example="a=1"),
+        "size=500, overlap=50",
+        LONGEST,
+    ),
+    "benchbench.reading.ids:parse_uuid": (lambda text: call(parse_uuid, text), "0-0", LONGEST),
+    "apps.benchmarks.gates.rules:read_rules": (read_rules, RULES, LONGEST),
+    "apps.benchmarks.schedules.times:find_next_time": (lambda text: find_next_time(text, NOW), "0 3 * * 1-5", 100),
+    "apps.retrieval.grids:read_strategy": (read_strategy, "flat(size=500, overlap=50)", LONGEST_TEXT),
+    "apps.retrieval.forms:split_lines": (split_lines, "flat\nlod_embed", LONGEST),
+    "apps.datasets.formats.query_log:normalise": (normalise, "Pear  é", LONGEST),
+    "benchbench.ir.planning.axes:split_commas": (axes.split_commas, "1, 2", LONGEST),
+    "benchbench.ir.planning.axes:parse_integers": (lambda text: call(axes.parse_integers, text), "1, 2", LONGEST),
+    "benchbench.ir.planning.axes:parse_switch": (axes.parse_switch, "both", LONGEST),
+    "benchbench.ir.measures.measure:Measure.parse": (Measure.parse, "nDCG(dcg='exp-log2')@10", LONGEST),
+    "benchbench.markup:excerpt": (
+        lambda text: (markup.excerpt(text, QUERY), markup.excerpt(QUERY, text)),
+        "red",
+        LONGEST,
+    ),
+    "benchbench.markup:mark_words": (
+        lambda text: (markup.mark_words(text, QUERY), markup.mark_words(QUERY, text)),
+        "red 漢字",
+        LONGEST,
+    ),
+    "benchbench.markup:text": (markup.text, "a|b_c](", LONGEST),
+    "benchbench.markup:code": (markup.code, "a`b", LONGEST),
+    "benchbench.markup:render_markdown": (
+        markup.render_markdown,
+        "# A\n\n* [b](c 'd') **e** _f_ `g`\n\n> |h|i|\n> |-|-|\n\n<j>&amp;\\*",
+        LONGEST_GUIDELINES,
+    ),
+    "benchbench.markup:decode_entities": (markup.decode_entities, "&amp;&#65;&#x41;", LONGEST),
+    "benchbench.markup:shorten_references": (markup.shorten_references, "&#00065;", LONGEST),
+    "benchbench.texts.words:fold": (words.fold, "ﬁ é漢", LONGEST),
+    "benchbench.texts.words:normalize": (lambda text: words.normalize(text, "NFKC"), "ﬁ é漢", LONGEST),
+    "benchbench.texts.words:split_words": (words.split_words, "pear é 漢字 ㅎㅏ", LONGEST),
+    "benchbench.ir.planning.engine:EngineSetting.parse": (EngineSetting.parse, 'shop(boost=2, f="t,x")', LONGEST_VALUE),
+    "benchbench.ir.planning.query_text:parse_texts": (
+        QueryText.parse("multi(2)").parse_texts,
+        "<think>a</think>\n1. red\n2) blue:\n- green",
+        LONGEST,
+    ),
+    "benchbench.ir.planning.labels:shorten_model": (shorten_model, "sentence-transformers/all", LONGEST),
+    "benchbench.ir.profiles:Profile.parse": (Profile.parse, "overall", LONGEST),
+    "apps.results.triage.causes:read_cause": (read_cause, "any", LONGEST),
+    "apps.mappings.references:read_reference": (
+        lambda text: [call(read_reference, {key: text}) for key in DOC_REF_KEYS],
+        "http://a/b",
+        LONGEST,
+    ),
+    "apps.judging.llm.prompting:read_answer": (
+        lambda text: read_answer(text, SCALE),
+        '{"grade": 1, "reason": "r"}',
+        LONGEST,
+    ),
+    "apps.retrieval.strategies.lod:parse_picks": (
+        lambda text: parse_picks(text, ["sec_1", "a"]),
+        "sec_1, a/b",
+        LONGEST,
+    ),
+    "apps.engines.answers:parse_body": (lambda text: parse_body(text.encode()), '{"hits": []}', LONGEST),
+    "benchbench.errors:strip_folders": (strip_folders, "/a/b/c.bin: no", LONGEST),
+    "django.utils.text:smart_split": (lambda text: list(smart_split(text)), "a 'b c' \"d\"", LONGEST),
+}
+for _key, _axis in BY_KEY.items():
+    TEXTS[f"axis {_key}"] = (
+        lambda text, axis=_axis: call(axis.read, text),
+        _axis.default_text or 'shop(boost=1|2, a="b")',
+        LONGEST_TEXT,
+    )
+    TEXTS[f"matrix {_key}"] = (
+        lambda text, key=_key: Matrix.parse({key: [text], "search_modes": ["hybrid", "engine"]}, max_runs=200),
+        _axis.default_text or "hnsw(m=8|16)",
+        2 * LONGEST_VALUE,
+    )
+# Readers of what no request brings.
+ELSEWHERE = {
+    "apps/benchmarks/defining/matrix_options.py:parse_number": "an option of a command",
+    "apps/benchmarks/defining/matrix_options.py:read_option": "an option of a command",
+    "apps/benchmarks/external/reports.py:read_uploaded_run": "calls yield_run, which is tried",
+    "apps/benchmarks/models/values.py:read_value": "values that this site packed",
+    "apps/benchmarks/repeating/reproducing.py:read_definition": "a file of a command; its YAML is tried",
+    "apps/datasets/formats/catalogue.py:read_catalogue": "an option of a command",
+    "apps/retrieval/encoders/model_files.py:read_revision": "files of installed models",
+    "apps/retrieval/importing_vectors.py:read_vector_file": "a file of a command",
+    "apps/retrieval/search/vectors.py:read_table": "a table of this site",
+    "apps/retrieval/stores/filling.py:read_seal": "files of this site",
+    "benchbench/catalogue.py:parse_catalogue_id": "an option of a command",
+    "benchbench/catalogue.py:read": "an option of a command",
+    "benchbench/files/flowbaby.py:read_qrels": "files of a command",
+    "benchbench/files/flowbaby_results.py:read_summary": "files of a command",
+    "benchbench/scoring/measuring.py:read_results": "files of a command",
+    "benchbench/scoring/measuring.py:read_truth": "files of a command",
+    "benchbench/timestamps.py:read_git_sha": "files of the checkout",
+}
+
+
+def call(read, text, **options):
+    """Call a reader that says by ValueError what is wrong, as by an error shown to users."""
+    with contextlib.suppress(ValueError, InvalidReferenceError):
+        read(text, **options)
+
+
+def yield_file_readers(folder):
+    """Yield (name, reader without arguments, file to change) for each file that an upload may hold."""
+    for name in FORMATS:
+        target = VALID[name](make_folder(folder, name))
+        for path in [target] if target.is_file() else sorted(filter(Path.is_file, target.rglob("*"))):
+            yield (
+                f"dataset {name} {path.name}",
+                lambda t=target, n=name: read_dataset(t, format=n, is_upload=True),
+                path,
+            )
+    for name, (file, content) in RUNS.items():
+        path = write_file(make_folder(folder, f"run {name}") / file, content)
+        yield f"run {name}", lambda p=path, n=name: list(yield_run(p, {"q1", "pear"}, format=n)), path
+    for file, content in DOCUMENTS.items():
+        parent = make_folder(folder, f"documents {file}")
+        path = write_file(parent / file, content)
+        target = path if file.endswith(".jsonl") else parent
+        yield f"documents {file}", lambda t=target: list(open_source(t, uri_prefix="").documents), path
+    parent = make_folder(folder, "sectioned documents")
+    write_file(parent / "a.json", DOCUMENT)
+    write_file(parent / "a.md", "# One\nfirst\n## Two\nsecond\n# Three\nthird\n")
+    for path in sorted(parent.iterdir()):
+        yield f"sectioned documents {path.name}", lambda: list(open_source(parent).documents), path
+    for name, content in (("classic", CLASSIC), ("xml", XML)):
+        path = write_file(make_folder(folder, name) / "topics.txt", content)
+        yield f"topics {name}", lambda p=path: read_topics(p), path
+    path = write_file(make_folder(folder, "detected") / "a.txt", "q1 0 d1 1\n")
+    yield "format", lambda p=path: call(detect, p), path
+    path = write_file(make_folder(folder, "experiment") / "e.yaml", COMPACT)
+    yield "experiment", lambda: read_experiment(path), path
+
+
+def make_folder(folder, name):
+    made = folder / name
+    made.mkdir()
+    return made
+
+
+def list_files():
+    with tempfile.TemporaryDirectory() as folder:
+        return [name for name, _, _ in yield_file_readers(Path(folder))]
+
+
+def list_readers():
+    """Return (file:name, first line) of the public functions that are named as readers and take a text or a file."""
+    found = {}
+    for path in (path for room in ("apps", "benchbench") for path in (CHECKOUT / room).rglob("*.py")):
+        name = str(path.relative_to(CHECKOUT))
+        if "migrations" in path.parts or "commands" in path.parts:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef) and node.name.startswith(VERBS):
+                taken = [each for each in node.args.args if each.arg not in ("self", "cls")]
+                kind = ast.unparse(taken[0].annotation).split(" | ")[0] if taken and taken[0].annotation else ""
+                if kind in ("str", "bytes", "Path", "object"):
+                    found[f"{name}:{node.name}"] = node.lineno
+    return found
+
+
+def test_every_reader_is_tried(tmp_path):
+    called = set()
+
+    def note(frame, event, argument):
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(str(CHECKOUT)):
+            called.add(f"{Path(code.co_filename).relative_to(CHECKOUT)}:{code.co_name}")
+
+    canonicalize.cache_clear()
+    sys.setprofile(note)
+    try:
+        for feed, sample, _ in TEXTS.values():
+            with contextlib.suppress(BenchbenchError):
+                feed(sample)
+        for _, read, _ in yield_file_readers(tmp_path):
+            read()
+    finally:
+        sys.setprofile(None)
+    missed = {name for name in list_readers() if name not in called} - ELSEWHERE.keys()
+    assert missed == set(), "\n".join(sorted(missed))
+    assert ELSEWHERE.keys() <= list_readers().keys()
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_parser_takes_time_linear_in_a_text(name):
+    feed, sample, longest = TEXTS[name]
+    faults = {find_growth_fault(feed, make, longest) for make in yield_hostile(sample)}
+    assert faults <= {""}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", list_files())
+def test_a_reader_takes_time_linear_in_a_file(name, tmp_path):
+    if html_is_slow() and "html" in name:
+        pytest.skip("This Python's parser of HTML is quadratic; `check` says so, and uploads of HTML are read apart.")
+    read, path = next((read, path) for each, read, path in yield_file_readers(tmp_path) if each == name)
+    sample = path.read_text()
+
+    def feed(text):
+        path.write_text(text, newline="")
+        read()
+
+    makes = list(yield_hostile(sample))
+    if path.suffix == ".json":
+        makes += yield_hostile_values(json.loads(sample))
+    most = 1.0 if path.suffix == ".yaml" else MOST_SECONDS  # of YAML little more is read
+    faults = {find_growth_fault(feed, make, LONGEST, max_seconds=most) for make in makes}
+    assert faults <= {""}
