@@ -19,7 +19,6 @@ from apps.benchmarks.external.reports import yield_run
 from apps.benchmarks.gates.rules import read_rules
 from apps.benchmarks.schedules.times import find_next_time
 from apps.collections.sources import open_source
-from apps.datasets.formats.query_log import normalise
 from apps.datasets.formats.registry import FORMATS, detect, read_dataset
 from apps.datasets.records import DOC_REF_KEYS
 from apps.engines.answers import parse_body
@@ -47,7 +46,7 @@ from benchbench.reading import kinds, strict_json, strict_yaml
 from benchbench.reading.ids import parse_uuid
 from benchbench.site.lengths import LONGEST_TEXT
 from benchbench.site.reading import SMALL_BYTES
-from benchbench.texts import words
+from benchbench.texts import folding, words
 from tests.datasets.test_readers import DOCUMENT, VALID
 from tests.datasets.tool_samples import SNAPSHOT
 from tests.files.samples import RUN, write_file
@@ -103,7 +102,7 @@ TEXTS = {
     "apps.benchmarks.schedules.times:find_next_time": (lambda text: find_next_time(text, NOW), "0 3 * * 1-5", 100),
     "apps.retrieval.grids:read_strategy": (read_strategy, "flat(size=500, overlap=50)", LONGEST_TEXT),
     "apps.retrieval.forms:split_lines": (split_lines, "flat\nlod_embed", LONGEST),
-    "apps.datasets.formats.query_log:normalise": (normalise, "Pear  é", LONGEST),
+    "benchbench.texts.folding:fold": (folding.fold, "Pear  é", LONGEST),
     "benchbench.ir.planning.axes:split_commas": (axes.split_commas, "1, 2", LONGEST),
     "benchbench.ir.planning.axes:parse_integers": (lambda text: call(axes.parse_integers, text), "1, 2", LONGEST),
     "benchbench.ir.planning.axes:parse_switch": (axes.parse_switch, "both", LONGEST),

@@ -18,8 +18,8 @@ from benchbench.files.tables import find_delimiter, read_table
 from benchbench.ir.sampling import draw_by_demand, split_by_demand
 from benchbench.reading.objects import format_value
 from benchbench.reading.strict_json import read_lines
+from benchbench.texts.folding import fold
 from benchbench.texts.storable import is_storable
-from benchbench.texts.words import normalize
 
 STRATA = ("head", "torso", "tail")
 EVERY = 10**9
@@ -127,7 +127,7 @@ def _group(path: Path, columns: Mapping[str, str]) -> Log:
         log.lines += 1
     # The most frequent spelling of a text comes first; of equally frequent ones the first in the alphabet.
     for spelling in sorted(counts, key=lambda spelling: (-counts[spelling], spelling)):
-        key = normalise(spelling)
+        key = fold(spelling)
         log.texts.setdefault(key, spelling)
         log.counts[key] += counts[spelling]
         if clicks:
@@ -138,12 +138,6 @@ def _group(path: Path, columns: Mapping[str, str]) -> Log:
         left.update(queries=1, demand=log.counts[key])
         del log.texts[key]
     return log
-
-
-def normalise(text: str) -> str:
-    """Return the form of a text by which searches are grouped."""
-    folded = normalize(text, "NFKC").casefold()
-    return " ".join(normalize(folded, "NFKC").split())
 
 
 def _find_reason(log: Log, key: str) -> str:
