@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import Any, Literal
-from unicodedata import normalize
 
 from django.db import transaction
 from django.db.models import Q, QuerySet, Value
@@ -19,6 +18,7 @@ from apps.mappings.references import read_reference, resolve_reference
 from apps.mappings.resolving import load_catalogue
 from benchbench.database.failures import read_again
 from benchbench.errors import ConflictError
+from benchbench.texts.words import normalize
 
 
 class JudgingError(ConflictError):
@@ -147,7 +147,7 @@ def find_candidates(documents: QuerySet[Document], doc_ref: Any, *, term: str = 
         matches = [Q(**{f"{field}__icontains": term}) for field in fields]
         return list(live_documents.filter(matches[0] | matches[1] | matches[2] | matches[3])[:MOST_CANDIDATES])
     written = [value for value in doc_ref.values() if isinstance(value, str)] if isinstance(doc_ref, dict) else []
-    values = [form for value in written for form in dict.fromkeys([value, *(normalize(name, value) for name in FORMS)])]
+    values = [form for value in written for form in dict.fromkeys([value, *(normalize(value, name) for name in FORMS)])]
     paths = [PurePosixPath(value) for value in values]
     names = {*values, *(path.name for path in paths), *(path.stem for path in paths)} - {""}
     hashes = [value.lower() for value in values]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
 ASCII_WORD = re.compile(r"\w+", re.ASCII)
 
 
@@ -33,7 +34,7 @@ def fold(text: str) -> str:
     return normalize(LEFT_OUT.sub("", folded), "NFKC")
 
 
-def normalize(text: str, form: Literal["NFC", "NFKC", "NFKD"]) -> str:
+def normalize(text: str, form: Form) -> str:
     """Return a Unicode form of a text, without the marks on one letter beyond the first 30.
 
     Python puts the marks on a letter in order in time quadratic in their number. Unicode's stream-safe format has the
