@@ -174,7 +174,7 @@ def test_invalid_import_requests_are_rejected(dataset, run_file, tmp_path):
         imported(dataset, run_file, version=draft)
     with pytest.raises(BenchbenchError, match="every cutoff must be from 1 to 1,000,000"):
         imported(dataset, run_file, k=[0])
-    with pytest.raises(BenchbenchError, match="The measure 'nonsense' does not exist"):
+    with pytest.raises(BenchbenchError, match="the measure 'nonsense' does not exist"):
         imported(dataset, run_file, measures=["nonsense"])
     with pytest.raises(BenchbenchError, match="at least one file"):
         imported(dataset)
