@@ -110,6 +110,7 @@ UNLIMITED = {
     "benchmarks.StageList": {"error": ERRORS},
     "collections.Collection": {"description": STRICT, "metadata": STRICT},
     "collections.Document": {"metadata": STRICT, "text": STRICT, "title": STRICT},
+    "collections.FormerDocument": {"metadata": OURS, "sections": OURS},
     "collections.Section": {"heading": STRICT},
     "datasets.Dataset": {"description": STRICT, "metadata": STRICT, "slice_definitions": STRICT},
     "datasets.DatasetVersion": {"note": STRICT},

@@ -10,7 +10,7 @@ from apps.benchmarks.models import QueryResult, StageList
 from apps.operations.working import wait
 from apps.results.exporters import strategy
 from apps.results.exporters.results_json import load_query_outcomes
-from apps.results.exporters.tables import write_run
+from apps.results.exporters.tables import write_csv, yield_run
 from apps.results.exporting import export_to
 from apps.results.templatetags.benchbench import page_of
 from apps.results.triage.paths import build_paths
@@ -56,7 +56,7 @@ def test_a_query_that_fell_back_says_so(measured, admin_client):
     answers = load_query_outcomes(run, [fell_back.query_id, other.query_id])
     calls = ("embed_calls", "llm_calls", "llm_cached", "fallback_used")
     assert [tuple(getattr(answer, name) for name in calls) for answer in answers] == [(3, 2, 1, True), (3, 0, 0, False)]
-    lines = list(csv.DictReader(StringIO("".join(write_run(run, measured.dataset_version)))))
+    lines = list(csv.DictReader(StringIO("".join(write_csv(yield_run)(run, measured.dataset_version)))))
     assert [line["fallback_used"] for line in lines][:2] == ["True", "False"]
     page, unlike = (admin_client.get(page_of(result)).content.decode() for result in (fell_back, other))
     assert "chose none of the candidates" in page

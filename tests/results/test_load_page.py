@@ -11,7 +11,7 @@ from django.urls import reverse
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.running import latencies
 from apps.results.comparison.compression import list_ladders
-from apps.results.exporters.tables import write_runs
+from apps.results.exporters.tables import write_csv, yield_runs
 from apps.results.leaderboard.load import Point, Setting, build_load_context
 from apps.results.leaderboard.page import list_times
 from apps.results.leaderboard.runs import load_leaderboard
@@ -80,7 +80,7 @@ def test_every_page_has_one_latency_of_a_rate(library, admin_client, monkeypatch
     assert [row.ms for row in rows] == [loop["mean"] for loop in loops]
     for row, loop in zip(rows, loops, strict=True):
         assert list_times(row.run.timing) == [(name, loop[name]) for name in ("p50", "p95", "p99")]
-    lines = list(csv.DictReader(write_runs(benchmark, benchmark.dataset_version)))
+    lines = list(csv.DictReader(write_csv(yield_runs)(benchmark, benchmark.dataset_version)))
     assert [float(line["total_ms"]) for line in lines] == [loop["mean"] for loop in loops]
     page = admin_client.get(reverse("admin:benchmarks_run_change", args=[runs[0].pk])).content.decode()
     tiles = re.findall(r"<span>([^<]*)</span><strong>([^<]*)</strong>", page)

@@ -31,7 +31,7 @@ from apps.results.comparison.sentences import build_verdict
 from apps.results.comparison_report import build_report
 from apps.results.exporters.documents import render_text, write_latex, write_markdown
 from apps.results.exporters.results_json import build_results
-from apps.results.exporters.tables import write_runs
+from apps.results.exporters.tables import write_csv, yield_runs
 from apps.results.leaderboard.coverage import load_coverage
 from apps.results.leaderboard.runs import load_leaderboard
 from apps.results.triage.by_slice import load_run_slices
@@ -191,7 +191,7 @@ def test_exports_name_weighted_means(mapping):
         document = "".join(write_document(benchmark, version))
         assert f"Means are {BY_DEMAND}" in document
         assert "of demand improved" in document
-    header, *rows = "".join(write_runs(benchmark, version)).splitlines()
+    header, *rows = "".join(write_csv(yield_runs)(benchmark, version)).splitlines()
     place = header.split(",").index("weighting")
     assert {row.split(",")[place] for row in rows} == {"demand"}
     results = build_results(benchmark)

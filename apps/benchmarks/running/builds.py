@@ -13,6 +13,7 @@ from apps.benchmarks.planning import plan_of
 from apps.operations.models import Batch
 from apps.retrieval.search.arms import find_build
 from apps.retrieval.search.open_indexes import OpenIndex
+from benchbench.database.ordered import delete_in_order
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.plan import Plan
@@ -65,7 +66,7 @@ def discard_other_builds(benchmark: Benchmark, runs: Sequence[Run], prepared: Ma
             )
         elif keys:
             sources.add(run.source_id)
-    StageList.objects.filter(source__in=sources).delete()
+    delete_in_order(StageList.objects.filter(source__in=sources))
     return refused
 
 
