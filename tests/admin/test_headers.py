@@ -12,6 +12,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.accounts.models import AccessToken
+from benchbench.markup import html_is_slow
 from benchbench.settings import BASE_DIR
 from benchbench.site.downloads import attachment
 from benchbench.site.presets import CONTENT_SECURITY_POLICY
@@ -159,7 +160,10 @@ def test_production_settings_are_secure_and_https_is_for_good() -> None:
 def test_whole_check_of_a_production_site_is_clean(process_environment: dict[str, str]) -> None:
     services = {name: process_environment[name] for name in ("DATABASE_URL", "REDIS_URL")}
     told = in_production("manage.py", "check", "--deploy", "--fail-level", "DEBUG", **services)
-    assert told == "System check identified no issues (1 silenced).\n"
+    if html_is_slow():  # of this Python; another one has nothing to mend
+        assert re.findall(r"\b\w+\.[EW]\d+\b", told) == ["benchbench.W006"]
+    else:
+        assert told == "System check identified no issues (1 silenced).\n"
     documented = (BASE_DIR / ".env.example").read_text().partition("# --- The site")[0]
     assert [name for name in PRODUCTION if f"\n# {name}=" not in documented] == []
 

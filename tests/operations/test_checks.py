@@ -8,6 +8,7 @@ import pytest
 from django.conf import settings
 from django.core.management import get_commands
 from django.db import connection
+from django.db.migrations.loader import MigrationLoader
 from django.db.utils import OperationalError
 
 from benchbench import cli
@@ -84,15 +85,14 @@ def test_it_counts_missing_migrations(process_environment):
 
 def test_command_explains_why_the_database_is_unusable(db, monkeypatch):
     assert explain_unusable("benchbench") == ""
+    ((app, newest),) = MigrationLoader(connection).graph.leaf_nodes("mappings")
     with connection.cursor() as cursor:  # tables of an older version
-        cursor.execute("DELETE FROM django_migrations WHERE app = 'mappings' AND name = '0002_orderings'")
+        cursor.execute("DELETE FROM django_migrations WHERE app = %s AND name = %s", [app, newest])
     assert explain_unusable("benchbench") == (
         "The tables of the database are not up to date: 1 migration is not applied. Run `benchbench migrate`."
     )
     with connection.cursor() as cursor:
-        cursor.execute(
-            "INSERT INTO django_migrations (app, name, applied) VALUES ('mappings', '0002_orderings', now())"
-        )
+        cursor.execute("INSERT INTO django_migrations (app, name, applied) VALUES (%s, %s, now())", [app, newest])
         cursor.execute("INSERT INTO django_migrations (app, name, applied) VALUES ('datasets', '0999_new', now())")
     assert "from a newer BenchBench, whose migration datasets.0999_new is unknown" in explain_unusable("benchbench")
     assert explain_unusable("benchbench", waits=True) == ""  # a worker, which takes nothing meanwhile

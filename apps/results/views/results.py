@@ -99,6 +99,8 @@ def benchmark_live(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid
 def _build_board(request: HttpRequest, model_admin: SiteAdmin, benchmark: Benchmark) -> dict[str, Any]:
     """Return the shared context of both: the board at the cutoff, and the available actions."""
     k, at = parse_cutoff(request, benchmark), parse_version(request, benchmark)
+    # One statement in place of three.
+    benchmark.mapping = Mapping.objects.select_related("collection", "dataset").get(pk=benchmark.mapping_id)
     page_url = reverse("admin:benchmark_results", args=[benchmark.pk])
     acts = [button for button in model_admin.list_offered(request, benchmark) if button.href != page_url]
     may_add = request.user.has_perm("benchmarks.add_benchmark")
