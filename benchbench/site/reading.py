@@ -7,8 +7,10 @@ because no reader takes long for them (tests/test_growth.py), and a process cost
 import gzip
 import importlib
 import multiprocessing
+import os
 import pickle
 import resource
+import tempfile
 import time
 import traceback
 import zipfile
@@ -33,8 +35,9 @@ SMALL_PACK = 2**14  # of a zip or a `.gz`, which unpack to a thousand times as m
 HTML = (".html", ".htm")
 # A server that forks a process for each file, since a new Python takes seconds to load the site, and a copy of a
 # process with many threads may find their locks held.
-CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["benchbench.site.preloaded"])
+FORK_SERVER = multiprocessing.get_context("forkserver")
+FORK_SERVER.set_forkserver_preload(["benchbench.site.preloaded"])
+LONGEST_FOLDER = 70  # of temporary files: the path of the server's socket may have 107 bytes
 
 
 class SlowFileError(BenchbenchError):
@@ -64,9 +67,10 @@ def yield_read(
         yield from read(path, *args, **options)
         return
     seconds = settings.BENCHBENCH_READING_SECONDS
-    receiver, sender = CONTEXT.Pipe(duplex=False)
+    context = _choose_context()
+    receiver, sender = context.Pipe(duplex=False)
     call = (read.__module__, read.__qualname__, path, args, options)
-    process = CONTEXT.Process(target=_send, args=(sender, seconds, *call), daemon=True)
+    process = context.Process(target=_send, args=(sender, seconds, *call), daemon=True)
     process.start()
     sender.close()
     limit = f"{seconds} s to read, the limit of an upload (BENCHBENCH_READING_SECONDS)"
@@ -104,6 +108,12 @@ def is_small(path: Path) -> bool:
         slow = (".gz", *HTML) if html_is_slow() else (".gz",)
         return sum(size for _, size in members) <= SMALL_BYTES and not any(name.endswith(slow) for name, _ in members)
     return True  # it is damaged, which its reader says
+
+
+def _choose_context() -> Any:
+    """Return the fork server's context, or in a folder too deep for its socket the one that starts Python anew."""
+    is_short = len(os.fsencode(tempfile.gettempdir())) <= LONGEST_FOLDER
+    return FORK_SERVER if is_short else multiprocessing.get_context("spawn")
 
 
 def cut_batches(
