@@ -111,7 +111,7 @@ def is_small(path: Path) -> bool:
 
 
 def _choose_context() -> Any:
-    """Return the fork server's context, or in a folder too deep for its socket the one that starts Python anew."""
+    """Return the context of the fork server, or of new processes where the folder is too deep for its socket."""
     is_short = len(os.fsencode(tempfile.gettempdir())) <= LONGEST_FOLDER
     return FORK_SERVER if is_short else multiprocessing.get_context("spawn")
 
