@@ -39,11 +39,15 @@ PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """The body of an answer with a status of 2xx, and the milliseconds from the request to its last byte."""
+    """The body of an answer with a status of 2xx, and the milliseconds from the request to its last byte.
+
+    `ended` is the time of its last byte, of the performance counter.
+    """
 
     status: int
     body: bytes
     ms: float
+    ended: float
 
 
 def fetch(address: Address, request: Request, secret: Secret, deadline: Deadline | None = None) -> Response:
@@ -67,7 +71,7 @@ def _fetch(address: Address, request: Request, secret: Secret, deadline: Deadlin
     origin, message = _write(request.prepare(), address)
     started = time.perf_counter()
     answer = ask(origin, message, deadline, (address.max_bytes, ERROR_BYTES))
-    ms = (time.perf_counter() - started) * 1000
+    ended = time.perf_counter()
     if answer.headers.get("content-encoding", "").strip().lower() not in ("", "identity"):
         raise EngineError(f"{address.subject} sent a compressed body, which was refused: switch compression off.")
     if not 200 <= answer.status < 300:
@@ -77,7 +81,7 @@ def _fetch(address: Address, request: Request, secret: Secret, deadline: Deadlin
         raise EngineError(f"{address.subject} sent more than {limit}: ask for less, or raise max_bytes.")
     if secret.is_in(answer.body):
         raise EngineError(f"{address.subject} repeats its secret in an answer: let it leave the secret out.")
-    return Response(answer.status, bytes(answer.body), ms)
+    return Response(answer.status, bytes(answer.body), (ended - started) * 1000, ended)
 
 
 def _write(prepared: PreparedRequest, address: Address) -> tuple[Origin, Message]:

@@ -91,7 +91,6 @@ class Sender:
         for number in range(-(-depth // size)):
             request = build_request(self._search, question, size, number, self._secret)
             response = self._fetch(request, attempts)
-            answered = time.perf_counter()
             asked_at = asked_at or timezone.now() - timedelta(milliseconds=response.ms)
             service_ms += response.ms
             page, total = self._map(response, size + 1)
@@ -101,7 +100,7 @@ class Sender:
                 break
             earlier = page
         assert asked_at is not None
-        waiting_ms = max(0.0, (answered - due) * 1000 - service_ms)
+        waiting_ms = max(0.0, (response.ended - due) * 1000 - service_ms)
         return Reply(tuple(hits[:depth]), total, service_ms, waiting_ms, self.failures, asked_at)
 
     def expire(self) -> None:

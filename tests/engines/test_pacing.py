@@ -115,7 +115,7 @@ class TestOpenLoop:
             replies = ask(150, rate=100)
         earliest, latest = find_lateness([moments[number] for number in range(150)], replies, 100)
         assert began < latest
-        assert earliest < latest + 0.001, "one beginning explains when each request came"
+        assert earliest < latest + 1e-6, "one beginning explains when each request came"
         assert all(not reply.is_stored for reply in replies)
 
     def test_answers_take_as_long_as_the_engine(self, declare):
