@@ -13,12 +13,13 @@ from apps.judging import question, tasks
 from apps.judging.grading import adjudicate, grade_item, undo
 from apps.judging.handing import load_next_items
 from apps.judging.models import Round, RoundItem, RoundState
-from apps.judging.settling import deciding
+from apps.judging.settling import consensus, deciding
 from apps.judging.settling.renewing import load_round_status
 from apps.judging.settling.report import build_round_report
 from apps.judging.tasks import renew_state
 from apps.operations import queueing
 from apps.operations.management.commands.worker import Command
+from benchbench.ir.judging.state import State
 from tests.judging.rounds import open_for, state_now
 
 
@@ -104,6 +105,20 @@ def test_renewing_a_current_state_computes_nothing(decisive, ada, monkeypatch):
     monkeypatch.setattr(deciding, "_load_desk", lambda *_: pytest.fail("nothing is to be reckoned"))
     renew_state(str(decisive.pk))
     assert load_round_status(decisive).row.computed_at == first.row.computed_at
+
+
+def test_stored_state_of_older_rules_is_read_and_renewed(decisive, ada, monkeypatch):
+    graded(decisive, ada, 4)
+    with monkeypatch.context() as older:
+        older.setattr(consensus, "RULES", 1)
+        row = deciding.renew(decisive)
+    del row.state["runs"], row.state["pairs"][0]["low"], row.state["pairs"][0]["high"]
+    row.save()
+    stored = State.from_record(row.state)
+    assert (stored.runs, stored.pairs[0].low <= stored.pairs[0].difference <= stored.pairs[0].high) == ((), True)
+    told = load_round_status(decisive)
+    assert (told.is_current, len(told.state.runs)) == (True, 2)
+    assert told.state == State.from_record(told.state.as_record())
 
 
 def test_new_process_reads_the_whole_cached_board(decisive, ada, monkeypatch):

@@ -9,6 +9,7 @@ from hashlib import sha256
 import numpy as np
 
 from apps.judging.models import Grade, Round
+from benchbench.ir.judging.state import RULES
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +60,9 @@ class HumanGrades:
         return {*self.grades, *self.unsure}
 
     def compute_mark(self, basis: str) -> str:
-        """Return a hash of these grades and `basis`: a state is current if it has the current mark."""
+        """Return a hash of these grades, `basis` and the rules: a state is current if it has the current mark."""
         pairs = sorted([*self.grades.items(), *((item, -1) for item in self.unsure)])
-        return sha256(f"{basis} {self.count} ".encode() + np.array(pairs, np.int64).tobytes()).hexdigest()
+        return sha256(f"{RULES} {basis} {self.count} ".encode() + np.array(pairs, np.int64).tobytes()).hexdigest()
 
 
 def load_human_grades(round: Round) -> HumanGrades:

@@ -12,10 +12,17 @@ from numpy.typing import NDArray
 from benchbench.ir.judging.differences import OpenQuery, bound_differences
 from benchbench.ir.judging.evidence import Axes, Features
 from benchbench.ir.judging.fillings import Shape, count_outside
-from benchbench.ir.judging.outcomes import Outcomes, critical_value, find_likeliest, find_settled, forecast
+from benchbench.ir.judging.outcomes import (
+    Outcomes,
+    critical_value,
+    find_intervals,
+    find_likeliest,
+    find_settled,
+    forecast,
+)
 from benchbench.ir.judging.pool import Item, JudgingError, Pool
 from benchbench.ir.judging.relevance import PRIOR, Drawing, Prior, Relevance, learn
-from benchbench.ir.judging.state import MoreGrades, PairState, State
+from benchbench.ir.judging.state import MoreGrades, PairState, RunState, State
 from benchbench.ir.judging.weights import ExpectedGrades, compute_effects, squared
 from benchbench.ir.measures import Measure, Values
 from benchbench.ir.statistics.max_t import pair_runs
@@ -113,6 +120,7 @@ class Judging:
         self._importance = self._weigh_pairs(outcomes, shares)
         return State(
             pairs=pairs,
+            runs=tuple(RunState(*row) for row in zip(*find_intervals(outcomes.means).tolist(), strict=True)),
             verdict=verdict,
             winner=verdict[0] if len(verdict) == 1 else None,
             probability=probability,
@@ -143,8 +151,9 @@ class Judging:
         bounds: tuple[Values, Values] | None,
     ) -> tuple[PairState, ...]:
         lower, upper = bounds or (np.full(len(shares), np.nan),) * 2
-        expected = outcomes.differences.mean(axis=0), outcomes.differences.std(axis=0)
-        columns = (*self.pairs, lower, upper, *expected, likeliest, shares, sure)
+        expected, low, high = find_intervals(outcomes.differences)
+        spread = outcomes.differences.std(axis=0)
+        columns = (*self.pairs, lower, upper, expected, spread, likeliest, shares, sure, low, high)
         return tuple(PairState(*row) for row in zip(*(column.tolist() for column in columns), strict=True))
 
     def compute_weights(self) -> Values:

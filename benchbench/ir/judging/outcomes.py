@@ -21,7 +21,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from benchbench.ir.judging.state import MoreGrades
+from benchbench.ir.judging.state import WITHIN, MoreGrades
 from benchbench.ir.measures import Values
 from benchbench.ir.statistics.max_t import Family, FlipStatistics
 from benchbench.ir.statistics.resampling import SAME
@@ -88,6 +88,12 @@ def find_likeliest(signs: NDArray[np.int8]) -> tuple[NDArray[np.int8], Values]:
     """Return the outcome that most fillings have, and their share, (p,) each; in a tie, neither run is better."""
     shares = np.stack([(signs == outcome).mean(axis=0) for outcome in (0, 1, -1)])
     return np.array([0, 1, -1], np.int8)[shares.argmax(axis=0)], shares.max(axis=0)
+
+
+def find_intervals(drawn: Values) -> Values:
+    """Return the mean of each of n figures over the fillings (m, n) and the ends of its 95 % interval, (3, n)."""
+    mean, reach = drawn.mean(axis=0), WITHIN * drawn.std(axis=0)
+    return np.stack([mean, mean - reach, mean + reach])
 
 
 def find_settled(agreeing: NDArray[np.bool_], shares: Values, confidence: float) -> NDArray[np.bool_]:

@@ -18,6 +18,18 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
+RULES = 2  # changes with what a state holds and how it is found: a stored state of other rules is out of date
+WITHIN = 1.96  # spreads on each side of what is expected, for 95 %
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """The mean of a run over the compared queries once all is judged: expected, and a 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+
 
 @dataclass(frozen=True, slots=True)
 class PairState:
@@ -32,6 +44,8 @@ class PairState:
     outcome: int  # likeliest, once all is judged: 1 first significantly better, −1 second, 0 neither
     probability: float  # of that outcome
     is_settled: bool  # at 95 %, together with all others that are called so
+    low: float  # 95 % interval of the difference once all is judged
+    high: float
 
     @property
     def certain_order(self) -> int | None:
@@ -55,6 +69,7 @@ class State:
     """State of a round after its grades so far."""
 
     pairs: tuple[PairState, ...]  # all, as in `statistics.compare`
+    runs: tuple[RunState, ...]  # by row; empty in a record of older rules
     verdict: tuple[int, ...]  # the likeliest best group, by row
     winner: int | None  # where the group is one run
     probability: float  # of the verdict
@@ -72,7 +87,13 @@ class State:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """Return the state that `as_record` wrote."""
-        pairs = tuple(PairState(**pair) for pair in record["pairs"])
-        needed = MoreGrades(**record["grades_needed"])
-        return cls(**{**record, "pairs": pairs, "grades_needed": needed, "verdict": tuple(record["verdict"])})
+        """Return the state that `as_record` wrote; one of older rules has no `runs`."""
+        pairs = tuple(PairState(**_add_interval(pair)) for pair in record["pairs"])
+        runs = tuple(RunState(**run) for run in record.get("runs", ()))
+        needed, verdict = MoreGrades(**record["grades_needed"]), tuple(record["verdict"])
+        return cls(**{**record, "pairs": pairs, "runs": runs, "grades_needed": needed, "verdict": verdict})
+
+
+def _add_interval(pair: Mapping[str, Any]) -> Mapping[str, Any]:
+    reach = WITHIN * pair["standard_deviation"]
+    return {"low": pair["difference"] - reach, "high": pair["difference"] + reach, **pair}

@@ -76,6 +76,30 @@ def test_fully_judged_state_matches_the_comparison():
     assert state.grades_needed.median == state.grades_needed.p90 == 0
 
 
+def test_expected_means_have_intervals_that_close():
+    """By half of the pairs the means of all grades lie inside; with all grades nothing is open."""
+    rankings, truths = benchmark(1, gap=0.3)
+    pool = Pool.from_rankings(rankings, depth=5)
+    means = [evaluate([NDCG], GradedRankings.from_rankings(run, known(pool, truths)))[0].mean() for run in rankings]
+    some = [{d: t[d] for d in ids[::2]} for ids, t in zip(pool.documents, truths, strict=True)]
+    partly = Judging(pool, NDCG, [0, 1, 2], some).state()
+    for mean, run in zip(means, partly.runs, strict=True):
+        assert run.low < mean < run.high
+        assert run.low < run.mean < run.high < run.low + 0.5
+    for pair in partly.pairs:
+        assert pair.low < means[pair.first] - means[pair.second] < pair.high
+        assert (
+            pair.low
+            < pair.difference
+            == pytest.approx(partly.runs[pair.first].mean - partly.runs[pair.second].mean)
+            < pair.high
+        )
+    whole = Judging(pool, NDCG, [0, 1, 2], known(pool, truths)).state()
+    for mean, run in zip(means, whole.runs, strict=True):
+        assert (run.low, run.mean, run.high) == pytest.approx((mean, mean, mean))
+    assert all(pair.low == pytest.approx(pair.difference) == pytest.approx(pair.high) for pair in whole.pairs)
+
+
 def test_unjudged_pairs_without_effect_keep_a_borderline_verdict():
     """P@1 of 40 queries, 13 of which one run alone wins and 4 the other: p is .049, and who is second moves nothing."""
     pool = Pool.from_rankings([[["a", "c"]] * 40, [["b", "c"]] * 40], depth=2)
