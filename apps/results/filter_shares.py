@@ -3,9 +3,12 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
+from uuid import UUID
 
 import numpy as np
+from numpy.typing import NDArray
 
 from apps.benchmarks.measuring.approximations import build_ann
 from apps.benchmarks.measuring.slicing import SlicingError
@@ -18,7 +21,8 @@ from apps.results.comparison.values import load_run_values
 from apps.results.leaderboard.runs import Row, load_evaluations, load_leaderboard
 from apps.results.triage.triaging import load_judgments
 from apps.retrieval.filters import bound_places, find_place
-from benchbench.decimals import figure
+from apps.retrieval.models import Chunk
+from benchbench.decimals import counted, figure
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.labels import label_settings, render_share, run_label
@@ -62,8 +66,17 @@ class Cell:
 
     @property
     def admitted(self) -> int:
-        """Return the expected number of documents that the filter admits; the exact one differs by chance."""
-        return round(self.share * self.run.benchmark.document_count)
+        """Return the number of documents of its index that the filter admits: by chance not exactly the share."""
+        index = self.run.index
+        assert index is not None
+        assert index.chunk_set_id is not None
+        return int(np.searchsorted(_load_places(index.chunk_set_id), bound_places(self.share)))
+
+    @property
+    def admitted_text(self) -> str:
+        """Return the admitted documents as `6 documents, 0.15 %`."""
+        share = self.admitted / max(1, self.run.benchmark.document_count)
+        return f"{counted(self.admitted, 'document')}, {render_share(share)}"
 
     @property
     def recall(self) -> float | None:
@@ -101,6 +114,14 @@ class Setting:
     label: str
     cells: list[Cell]
     sentence: str
+
+
+@lru_cache(maxsize=4)
+def _load_places(chunk_set: UUID) -> NDArray[np.int64]:
+    """Return the places of the documents of an index's chunks in ascending order, which never change."""
+    chunks = Chunk.objects.filter(chunk_set=chunk_set, document__isnull=False)
+    names = chunks.order_by().values_list("document__external_id", flat=True).distinct()
+    return np.sort(np.fromiter(map(find_place, names.iterator()), np.int64))
 
 
 def has_shares(benchmark: Benchmark) -> bool:

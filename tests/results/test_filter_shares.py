@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 
 import numpy as np
 import pytest
@@ -62,6 +63,16 @@ class TestABenchmark:
     def test_without_a_share_all_documents_are_admitted(self, library, shares, shown):
         (setting,) = list_settings(run_matrix(library, filter_shares=shares))
         assert [cell.share for cell in setting.cells] == shown
+
+    def test_the_page_counts_the_admitted_documents(self, library, admin_client):
+        benchmark = run_matrix(library, filter_shares=[0.5])
+        names = library.collection.documents.values_list("external_id", flat=True)
+        admitted = sum(find_place(name) < math.ceil(0.5 * PLACES) for name in names)
+        assert admitted != round(0.5 * len(names)), "chance decides"
+        (setting,) = list_settings(benchmark)
+        narrow = setting.cells[-1]
+        assert narrow.admitted == admitted
+        assert narrow.admitted_text == f"{admitted} documents, {100 * admitted / len(names):.3g} %"
 
     def test_exact_counterpart_is_brute_force_under_the_filter(self, library):
         benchmark = run_matrix(library, ann=[WIDE, NARROW], filter_shares=[0.5])
