@@ -94,7 +94,7 @@ def upload(folder: Path) -> Any:
     from django.test import Client
 
     call_command("import_collection", str(folder / "corpus.jsonl"), name="fruit")
-    call_command("build_index", "fruit", name="words", wait=True)
+    call_command("build_index", "fruit", name="words", no_vectors=True, wait=True)
     matrix = ["--modes", "sparse", "--lexical", "bm25,fts"]
     call_command("run_benchmark", "--queries", folder / "queries.json", "--collection", "fruit", *matrix, "--wait")
     client = Client()

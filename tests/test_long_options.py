@@ -38,7 +38,7 @@ def build_arguments(folder: Path) -> dict[str, tuple[str, ...]]:
     write_file(folder / "a.run", "q1 Q0 d1 1 1 t\n")
     corpus = str(folder / "corpus")
     return {
-        "build_index": ("library", "--name", "words"),
+        "build_index": ("library", "--name", "words", "--no-vectors"),
         "build_indexes": ("library", "--strategy", "flat"),
         "compare": ("nightly:1", "nightly:2"),
         "export_dataset": ("questions", "--format", "beir", "--output", str(folder / "out")),
@@ -121,11 +121,11 @@ def test_remedies_for_existing_files_exist(folder, name):
     assert {*options} <= {string for action in parser._actions for string in action.option_strings}
 
 
-def test_the_default_model_is_the_encoder_without_a_name(transactional_db, settings):
+def test_indexes_are_encoded_by_the_default_model(transactional_db, settings):
     settings.BENCHBENCH_DEFAULT_MODEL = "keyword:apple,pear"
     collection = make_collection("library", [{"title": "apple"}])
-    output_of("build_index", "library", "--name", "words", "--wait")
-    output_of("build_index", "library", "--name", "vectors", "--wait", "--encoder")
+    output_of("build_index", "library", "--name", "words", "--wait", "--no-vectors")
+    output_of("build_index", "library", "--name", "vectors", "--wait")
     encoders = collection.indexes.order_by("created_at").values_list("encoder", flat=True)
     assert list(encoders) == ["", "keyword:apple,pear"]
 

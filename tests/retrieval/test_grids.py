@@ -166,14 +166,14 @@ def test_build_index_builds_and_waits(fruit, capsys):
 def test_build_index_takes_a_strategy_with_its_parameters(fruit, capsys):
     stated = ["--strategy", "lod_embed", "--encoder", KEYWORDS, "--size", "5", "--overlap", "0", "--doc-top-k", "2"]
     call_command("build_index", "fruit", "--name", "lod", *stated)
-    call_command("build_index", "fruit", "--name", "flat", "--size", "5", "--by-section")
+    call_command("build_index", "fruit", "--name", "flat", "--size", "5", "--by-section", "--no-vectors")
     lod, flat = Index.objects.order_by("-name")
     assert lod.chunk_parameters == {"size": 5, "overlap": 0, "doc_top_k": 2, "section_top_k": 10}
     assert flat.chunk_parameters == {"size": 5, "overlap": 0, "title": False, "sections": True}
 
 
 def test_build_index_without_waiting_only_queues_the_work(fruit, capsys):
-    call_command("build_index", str(fruit.pk), "--name", "words")
+    call_command("build_index", str(fruit.pk), "--name", "words", "--no-vectors")
     assert 'The index "words" is queued' in capsys.readouterr().out
     assert Operation.objects.get().status == "pending"
 
@@ -182,12 +182,13 @@ def test_build_index_without_waiting_only_queues_the_work(fruit, capsys):
     ("arguments", "message"),
     [
         (["vegetables", "--name", "a"], "The collection 'vegetables' was not found; choose one of fruit"),
-        (["fruit", "--name", "a", "--no-lexical"], "needs an encoder or BM25"),
+        (["fruit", "--name", "a", "--no-lexical", "--no-vectors"], "needs an encoder or BM25"),
         (["fruit", "--name", "a", "--overlap", "5"], "need --size"),
+        (["fruit", "--name", "a", "--no-vectors", "--encoder", KEYWORDS], "leave out --encoder"),
         (["fruit", "--name", "a", "--size", "10", "--overlap", "5"], "less than half the size"),
         (["fruit", "--name", "a", "--doc-top-k", "5"], "need --strategy lod_embed"),
         (
-            ["fruit", "--name", "a", "--strategy", "lod_embed"],
+            ["fruit", "--name", "a", "--strategy", "lod_embed", "--no-vectors"],
             "needs an encoder, because lod_embed searches by vectors",
         ),
         (["fruit", "--name", "a", "--encoder", "nobody/nothing", "--wait"], "is not on this machine"),

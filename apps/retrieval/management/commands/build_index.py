@@ -1,4 +1,4 @@
-"""Make a collection searchable: by words, and with --encoder by vectors too."""
+"""Make a collection searchable: by words, and unless --no-vectors by vectors too."""
 
 from typing import Any
 
@@ -17,13 +17,13 @@ from benchbench.reading.strict_json import attributes
 
 
 class Command(UseCaseCommand):
-    help = """Make a collection searchable: by words, and with --encoder by vectors too.
+    help = """Make a collection searchable: by words, and unless --no-vectors by vectors too.
 
 An existing name makes the next version of that index. Without --wait, a worker of the queue `gpu` builds the index.
 With --wait, the command returns when the index is ready, and builds it itself if no worker runs.
 
   benchbench build_index scifact --name minilm --encoder all-MiniLM-L6-v2 --wait
-  benchbench build_index handbook --name default --encoder
+  benchbench build_index handbook --name words --no-vectors
   benchbench build_index handbook --name parts --encoder /models/e5 --size 500 --overlap 50
   benchbench build_index handbook --name lod --encoder /models/e5 --strategy lod_embed --doc-top-k 3
 """
@@ -33,15 +33,13 @@ With --wait, the command returns when the index is ready, and builds it itself i
         parser.add_argument("--name", required=True, help="Name of the index: every run label includes it.")
         parser.add_argument(
             "--encoder",
-            nargs="?",
-            default="",
-            const=settings.BENCHBENCH_DEFAULT_MODEL,
             metavar="MODEL",
             help=(
-                "Name or path of a model; without one, BENCHBENCH_DEFAULT_MODEL (default: none, lexical search only). "
+                "Name or path of the model that encodes (default: BENCHBENCH_DEFAULT_MODEL). "
                 "For tests, keyword:apple,pear counts these words and needs no model."
             ),
         )
+        parser.add_argument("--no-vectors", action="store_true", help="Build no vectors: search by words only.")
         parser.add_argument(
             "--strategy", choices=list(STRATEGIES), default="flat", help="Retrieval strategy (default: flat)."
         )
@@ -73,11 +71,14 @@ With --wait, the command returns when the index is ready, and builds it itself i
         parser.add_argument("--no-llm-cache", action="store_true", help="Do not cache answers of the model.")
 
     def act(self, **options: Any) -> None:
+        if options["no_vectors"] and options["encoder"]:
+            raise self.misuse("--no-vectors encodes nothing: leave out --encoder.")
+        encoder = settings.BENCHBENCH_DEFAULT_MODEL if options["encoder"] is None else options["encoder"]
         with transaction.atomic():
             index = create_index(
                 find_named(Collection, options["collection"], owner=options["owner"]),
                 name=options["name"],
-                encoder=options["encoder"],
+                encoder="" if options["no_vectors"] else encoder,
                 strategy=options["strategy"],
                 chunk_parameters=self.read_parameters(options),
                 lexical=not options["no_lexical"],
