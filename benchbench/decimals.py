@@ -49,3 +49,8 @@ def format_ms(number: float) -> str:
 def list_some(names: Sequence[str], limit: int = 5, between: str = ", ") -> str:
     """Return the first of many names for a sentence: "q1, q2, q3, q4, q5 and 12 more"."""
     return between.join(names[:limit]) + (f" and {len(names) - limit:,} more" if len(names) > limit else "")
+
+
+def join_words(words: Sequence[str]) -> str:
+    """Return words as in a sentence: `a, b and c`."""
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

@@ -333,6 +333,8 @@ BOUNDED = {
     "benchmarks.Benchmark.measures": "measuring.measures.MAX_NAME_LENGTH",
     "benchmarks.BatchValues.measures": "measuring.measures.MAX_NAME_LENGTH",
     "benchmarks.Evaluation.measures": "measuring.measures.MAX_NAME_LENGTH",
+    "benchmarks.RoundVerdict.name": "copied from Round",
+    "benchmarks.RoundVerdict.measure": "copied from Round",
     "benchmarks.Baseline.name": "gates.baselines.approve",
     "benchmarks.Schedule.name": "forms and the API",
     "benchmarks.Schedule.cron": "forms and the API",

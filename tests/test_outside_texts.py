@@ -119,6 +119,7 @@ UNLIMITED = {
     "engines.EngineAnswer": {"filters": OURS, "hits": CLEANED, "parameters": STRICT, "text": OURS},
     "judging.Grade": {"note": CLEANED},
     "judging.Round": {"guidelines": STRICT, "scale": STRICT},
+    "benchmarks.RoundVerdict": {"evidence": OURS, "record": OURS},
     "judging.RoundState": {"evidence": OURS, "front": OURS, "state": OURS},
     "mappings.Mapping": {"counts": OURS},
     "mappings.Resolution": {"reason": OURS},

@@ -8,6 +8,7 @@ from typing import Any
 from django.db.models import Model
 
 from apps.benchmarks.circumstances import Difference, group_by, list_circumstances, list_groups, name_runs
+from apps.benchmarks.measuring.selection import Selection, find_selection
 from apps.benchmarks.models import Evaluation, Run
 from apps.datasets.models import DatasetVersion
 
@@ -28,6 +29,7 @@ class Comparability:
     version: DatasetVersion | None
     differences: tuple[Difference, ...]
     evaluations: Measured = field(default_factory=dict, compare=False)  # on `version`, without values
+    selection: Selection | None = None  # the judging round that selected the judgments of `version`
 
     @property
     def refusals(self) -> list[str]:
@@ -35,7 +37,8 @@ class Comparability:
 
     @property
     def warnings(self) -> list[str]:
-        return [difference.sentence for difference in self.differences if difference.severity == "warn"]
+        caveat = [self.selection.caveat] if self.selection else []
+        return caveat + [difference.sentence for difference in self.differences if difference.severity == "warn"]
 
     @property
     def comparable(self) -> bool:
@@ -43,7 +46,7 @@ class Comparability:
 
 
 def find_differences(runs: Iterable[Run], *, version: DatasetVersion | None = None) -> Comparability:
-    """Return the differences between `runs` of any benchmarks, apart from their configuration. Costs two queries.
+    """Return the differences between `runs` of any benchmarks, apart from their configuration. Costs three queries.
 
     They are compared on `version`. Without it this is their benchmarks' version or, if these are several, the newest
     on which all have values.
@@ -71,7 +74,10 @@ def find_differences(runs: Iterable[Run], *, version: DatasetVersion | None = No
         *list_circumstances(loaded),
     ]
     refused = any(difference.severity == "refuse" for difference in all_differences)
-    return Comparability(None if refused else version, tuple(all_differences), measured)
+    if refused:
+        return Comparability(None, tuple(all_differences), measured)
+    selection = find_selection(version, {run.pk for run in loaded})
+    return Comparability(version, tuple(all_differences), measured, selection)
 
 
 def load_related(runs: Iterable[Run]) -> list[Run]:

@@ -9,7 +9,7 @@ from django.db.models import Max, QuerySet
 from django.utils import timezone
 
 from apps.benchmarks.measuring.again import rescore
-from apps.benchmarks.models import Benchmark
+from apps.benchmarks.models import Benchmark, RoundVerdict
 from apps.collections.states import find_rewritten
 from apps.datasets.editing.drafts import count_changes, find_draft, freeze
 from apps.datasets.editing.judgments import JudgmentEdit, edit_judgments
@@ -17,13 +17,16 @@ from apps.datasets.models import Dataset, DatasetVersion, Judgment
 from apps.datasets.records import JUDGE_LENGTH, JudgmentRecord
 from apps.datasets.versions import find_version
 from apps.judging.judges import RoundStateError, require_lead, require_open
-from apps.judging.models import Round, RoundItem, Slot
+from apps.judging.models import Round, RoundItem, RoundState, Slot
 from apps.judging.settling.consensus import Consensus, load_consensus
+from apps.judging.settling.deciding import load_runs, renew
+from apps.judging.settling.report import describe_evidence
 from apps.mappings.repairing import find_judgments
 from apps.mappings.resolving import resolve
 from benchbench.database.failures import read_again, refresh
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
+from benchbench.reading.strict_json import attributes
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +73,14 @@ def close_round(
     """
     require_lead(round, by)
     with transaction.atomic():
+        renew(round)  # whose row is locked before the round's own, as by every renewal
         dataset = read_again(Dataset.objects.select_for_update(), round.mapping.dataset_id)
         round = read_again(Round.objects.select_for_update(of=("self",)), round.pk)
         require_open(round)
+        state = renew(round)
         closed = _freeze(round, dataset, by, leave_out_split, with_draft, label, note)
+        if closed.version is not None and state.state is not None:
+            _carry(round, state, closed.version)
         round.state, round.closed_at, round.closed_by = Round.State.CLOSED, timezone.now(), by
         round.closed_version = closed.version
         round.save(update_fields=["state", "closed_at", "closed_by", "closed_version", "updated_at"])
@@ -107,6 +114,18 @@ def _freeze(
         edit_judgments(dataset, edits, judged_by=judged_by)
     version = freeze(dataset, label=label, note=note or f'Judging round "{round}".')
     return Closed(version, len(items), len(split), outdated, judged)
+
+
+def _carry(round: Round, row: RoundState, version: DatasetVersion) -> None:
+    """Let the version carry the round's verdict."""
+    RoundVerdict.objects.create(
+        dataset_version=version,
+        run_ids=[run.pk for run in load_runs(round)],
+        record=row.state,
+        evidence=describe_evidence(row.evidence),
+        **attributes(round, "name", "measure"),
+        **attributes(row, "grades"),
+    )
 
 
 def _list_storable_items(round: Round, settled: dict[int, Consensus]) -> tuple[list[RoundItem], int, int]:

@@ -7,8 +7,9 @@ from uuid import UUID
 
 from apps.benchmarks.provenance import find_git_revision
 from apps.benchmarks.running.timing import find_execution, sum_cost_ms
-from apps.results.comparison.comparing import RunComparison, Standing
+from apps.results.comparison.comparing import RunComparison
 from apps.results.comparison.describing import MeasureSummary, summarise_measures
+from apps.results.comparison.expected import RoundVerdictReport, describe_expected
 from apps.results.comparison.migrating import Migration, build_migration
 from apps.results.comparison.sentences import build_verdict
 from apps.results.leaderboard.runs import WEIGHTING
@@ -17,6 +18,7 @@ from benchbench.files.flowbaby_results import change
 from benchbench.ir.measures import Measure
 from benchbench.ir.statistics.resampling import Interval
 from benchbench.ir.statistics.significance import Pair
+from benchbench.ir.statistics.verdict import Standing
 from benchbench.reading.strict_json import attributes
 
 Ends = list[float]  # [low, high]
@@ -96,6 +98,11 @@ class ComparisonReport:
     differences: list[DifferenceReport]
     measures: Annotated[dict[str, list[RunSummary]], "Every measure that all runs have."]
     warnings: Annotated[list[str], "Other differences between the runs."]
+    round_verdict: Annotated[
+        RoundVerdictReport | None,
+        "The verdict of the judging round that made the version, if it compared these runs by this measure. Then "
+        "`verdict`, `reference` and `standing` are its own, and all other figures are those of plain means.",
+    ] = None
     migration: Annotated[Migration | None, "Null without a `margin`."] = None
 
 
@@ -126,6 +133,7 @@ def build_report(comparison: RunComparison, *, margin: float | None = None) -> C
         differences=[_report_pair(pair, ids, is_tested=comparison.is_tested) for pair in pairs],
         measures={Measure.parse(row.measure).wire: _describe_runs(row, ids) for row in summarise_measures(comparison)},
         warnings=sentences.warnings,
+        round_verdict=describe_expected(comparison),
         migration=None if margin is None else build_migration(comparison, margin),
     )
 
@@ -141,7 +149,7 @@ def _report_run(comparison: RunComparison, index: int) -> ComparedRun:
         **attributes(run, "config", "failed_queries", "benchmark_id"),
         duration_ms=duration,
         mean=comparison.comparison.means[index],
-        standing=comparison.find_standing(index) if comparison.is_tested else None,
+        standing=comparison.verdict.find_standing(index) if comparison.is_tested else None,
     )
 
 

@@ -120,7 +120,7 @@ def _describe_change(benchmark: Benchmark, reference: Run, name: str) -> str:
     means = comparison.comparison.means
     change = f"{figure(means[best])} {comparison.title}, {short_signed(means[best] - means[comparison.reference])}"
     label = f"{comparison.runs[best].label}: " if len(comparison.runs) > 2 else ""
-    return f"Against {name}: {label}{change}, {comparison.find_standing(best)}."
+    return f"Against {name}: {label}{change}, {comparison.verdict.find_standing(best)}."
 
 
 def _build_payload(repeat: Repeat, benchmark: Benchmark, result: GateResult | None) -> dict[str, Any]:

@@ -60,6 +60,8 @@ def test_results_contain_every_documented_field(callers: Callers, nightly: Bench
             "best_primary_metric": first["metrics"]["ndcg"]["10"],
         },
         "total_runs": 3,
+        "round_verdict": None,
+        "caveat": None,
     }
     assert second["failed_queries"] == 1
     assert (pending["status"], pending["metrics_flat"]) == ("pending", {})

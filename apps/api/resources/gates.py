@@ -89,6 +89,9 @@ class GateRules(StrictSerializer):
 
     rules = RulesField()
     baseline = Text(allow_null=True, default=None, help_text="Name or id of a current baseline.")
+    version = serializers.IntegerField(
+        min_value=1, allow_null=True, default=None, help_text="Dataset version of the values; default: the benchmark's."
+    )
 
 
 class BenchmarkGateRules(GateRules):
@@ -182,5 +185,5 @@ def run_gate(user: Any, subject: Run | Benchmark, data: dict[str, Any], *, every
     benchmark = subject if isinstance(subject, Benchmark) else subject.benchmark
     name = data["baseline"]
     baseline = find_baseline(name, benchmark.dataset_version.dataset, user=user) if name else None
-    result = gate(subject, rules=rules, baseline=baseline, every_run=every_run, by=user)
+    result = gate(subject, rules=rules, baseline=baseline, every_run=every_run, version=data["version"], by=user)
     return vars(report_of(result)) | {"markdown": render_markdown(result)}

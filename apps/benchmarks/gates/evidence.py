@@ -2,18 +2,22 @@
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from statistics import NormalDist
 from uuid import UUID
 
 import numpy as np
 
 from apps.benchmarks.measuring.evaluating import load_truth
 from apps.benchmarks.measuring.reading import load_rankings, load_values, require_rankings
+from apps.benchmarks.measuring.selection import Selection
 from apps.benchmarks.measuring.slicing import slice_truth
 from apps.benchmarks.measuring.weighting import load_weights
-from apps.benchmarks.models import Benchmark, Evaluation, Run
+from apps.benchmarks.models import Baseline, Benchmark, Evaluation, Run
 from apps.datasets.models import DatasetVersion
 from apps.mappings.truth import read_truth
+from benchbench.decimals import counted
 from benchbench.ir.gate import Difference, Evidence, Mask, Values
+from benchbench.ir.judging.state import PairState
 from benchbench.ir.measures import Measure, Truths, evaluate
 from benchbench.ir.rules import Change, Rules
 from benchbench.ir.statistics.resampling import ComparisonError
@@ -138,6 +142,43 @@ def compute_differences(
         for pk in by_run:
             by_run[pk][change.measure] = by_candidate.get(pk, no_difference)
     return by_run
+
+
+def expect_differences(
+    by_run: dict[UUID, Differences],
+    selection: Selection | None,
+    runs: Sequence[MeasuredRun],
+    baseline: Baseline,
+    rules: Rules,
+) -> list[str]:
+    """Put the differences that a judging round expects in place of those of plain means; return its verdict on each.
+
+    A round counts queries alike, and settles one measure.
+    """
+    verdicts: list[str] = []
+    if selection is None or baseline.run.benchmark.means_name:
+        return verdicts
+    for change in (change for change in rules.changes if selection.settles(str(change.measure))):
+        for measured in (measured for measured in runs if measured.run.pk != baseline.run_id):
+            pair = selection.get_pair(measured.run.pk, baseline.run_id)
+            queries, labels = selection.round.state.queries, [measured.run.label, f"“{baseline.name}”"]
+            by_run[measured.run.pk][change.measure] = _expect(pair, rules.alpha / len(rules.changes), queries)
+            verdicts.append(selection.describe([measured.run.pk, baseline.run_id], labels, baseline=1))
+    return verdicts
+
+
+def _expect(pair: PairState, alpha: float, n: int) -> Difference | str:
+    """Return the expected difference with its interval, which covers the choice of queries and what is not judged.
+
+    The interval's level is 95 %; a smaller alpha widens it by the ratio of the normal quantiles, which is more than a
+    family of several pairs needs.
+    """
+    if pair.margin is None:
+        return f"{counted(n, 'query')} are too few for a significant result."
+    normal = NormalDist()
+    margin = pair.margin * max(1.0, normal.inv_cdf(1 - alpha / 2) / normal.inv_cdf(0.975))
+    low, high = pair.difference - margin, pair.difference + margin
+    return Difference(pair.difference, (low, high), low > 0 or high < 0, n)
 
 
 def _compare_with_last(rows: Values, weights: Values | None, alpha: float, seed: int) -> Sequence[Difference | str]:

@@ -11,9 +11,19 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from apps.benchmarks import comparability
-from apps.benchmarks.gates.evidence import Differences, Ground, MeasuredRun, build_evidence, compute_differences
+from apps.benchmarks.gates.evidence import (
+    Differences,
+    Ground,
+    MeasuredRun,
+    build_evidence,
+    compute_differences,
+    expect_differences,
+)
 from apps.benchmarks.measuring.alternatives import choose_alternatives
+from apps.benchmarks.measuring.selection import find_selection
 from apps.benchmarks.models import Baseline, Benchmark, Evaluation, GateOutcome, Run
+from apps.datasets.models import DatasetVersion
+from apps.datasets.versions import find_version
 from apps.mappings.truth import hash_truth
 from apps.operations.models import Status
 from benchbench.deleting import referring
@@ -62,6 +72,7 @@ class GateResult:
     """The result of a gate. `run_selection` says how the judged runs were chosen; `warnings` are caveats."""
 
     benchmark: Benchmark
+    version: DatasetVersion
     baseline: Baseline | None
     rules: Rules
     run_selection: str
@@ -79,14 +90,16 @@ def gate(
     rules: Rules,
     baseline: Baseline | None = None,
     every_run: bool = False,
+    version: int | None = None,
     by: Any = None,
 ) -> GateResult:
     """Judge a run by `rules`; for a benchmark its best run by the primary measure, or with `every_run` all runs.
 
-    Stores the outcome for each judged run, with the user `by` who asked. Uses the values on the benchmark's own dataset
-    version and policies. Further measures are computed from the stored rankings, without searching. If the best
-    run is judged, all alternatives are one family of comparisons, because the best was selected by its values. Equal
-    input gives an equal result.
+    Stores the outcome for each judged run, with the user `by` who asked. Uses the values on the dataset version of the
+    number `version`, by default the benchmark's own, and its policies. Further measures are computed from the stored
+    rankings, without searching. If the best run is judged, all alternatives are one family of comparisons, because the
+    best was selected by its values. Where a judging round selected the judgments, its verdict decides about the
+    differences that it settles. Equal input gives an equal result.
 
     Runs that did not complete might be the best, so they leave the gate undecided; with `every_run` they fail. Runs
     that lost too many queries to be ranked also leave it undecided. The rule `runs_may_fail` allows both, but a judged
@@ -97,7 +110,8 @@ def gate(
     """
     benchmark = subject if isinstance(subject, Benchmark) else subject.benchmark
     _require_baseline(benchmark, baseline, rules)
-    ground = Ground(benchmark, benchmark.dataset_version)
+    dataset = benchmark.dataset_version.dataset
+    ground = Ground(benchmark, benchmark.dataset_version if version is None else find_version(dataset, version))
     judged, completed, selection = _choose(subject, ground, every_run=every_run)
     unranked = [run for run in completed if run.evaluation.unranked and run not in judged]
     family = [run for run in completed if run not in unranked]
@@ -105,6 +119,8 @@ def gate(
     by_run: dict[UUID, Differences] = {}
     if baseline is not None and rules.changes:
         by_run, warnings = _compare_with_baseline(baseline, ground, judged, family, rules)
+    elif selected := find_selection(ground.version, {run.run.pk for run in judged}):
+        warnings = (selected.caveat,)
     missing = [] if isinstance(subject, Run) or rules.runs_may_fail else _list_missing(benchmark)
     doubts = [_report_incomplete(benchmark, missing)] if missing and not every_run else []
     doubts += [_report_unranked(unranked)] if unranked and not rules.runs_may_fail else []
@@ -118,7 +134,7 @@ def gate(
     ]
     if every_run:
         verdicts += [_fail_run(run) for run in missing]
-    result = GateResult(benchmark, baseline, rules, selection, warnings, tuple(verdicts))
+    result = GateResult(benchmark, ground.version, baseline, rules, selection, warnings, tuple(verdicts))
     _store(result, by)
     return result
 
@@ -172,7 +188,12 @@ def _choose(
     chosen, omitted = choose_alternatives(run.run for run in completed)
     alternatives = [run for run in completed if run.run in chosen]
     ranked = [run for run in alternatives if not run.evaluation.unranked] or alternatives
-    best = max(ranked, key=lambda run: (_get_mean(run, primary), -run.run.run_order))
+    ids = [run.run.pk for run in ranked]
+    means = dict(zip(ids, [_get_mean(run, primary) for run in ranked], strict=True))
+    selected = find_selection(ground.version, ids)
+    if selected and selected.settles(primary) and ground.weights is None:
+        means = {run: state.mean for run, state in zip(ids, selected.list_expected(ids), strict=True)}
+    best = max(ranked, key=lambda run: (means[run.run.pk], -run.run.run_order))
     kind = "alternative" if omitted else "completed run"
     choice = f"the best of {len(ranked)} {kind}s by {primary}" if len(ranked) > 1 else f"the only {kind}"
     return [best], alternatives, f"{choice}{missing}"
@@ -192,6 +213,11 @@ def _load_measured(runs: QuerySet[Run], ground: Ground) -> list[MeasuredRun]:
             f'The mapping "{ground.benchmark.mapping}" was resolved again since "{ground.benchmark}" was measured: '
             f"re-score it on version {ground.version.number} first."
         )
+    if len(ordered) < runs.count():
+        raise GateStateError(
+            f'"{ground.benchmark}" has no values on version {ground.version.number} of its dataset: re-score it first.',
+            field="version",
+        )
     return [MeasuredRun(ground, evaluation) for evaluation in ordered]
 
 
@@ -208,12 +234,13 @@ def _compare_with_baseline(
     if refusal := measured.evaluation.unranked:
         return _mark_undecidable(family, rules, f'The baseline "{baseline.name}": {refusal}'), ()
     by_run = compute_differences(rules.changes, family, measured, alpha=rules.alpha, seed=ground.benchmark.seed)
+    verdicts = expect_differences(by_run, comparison.selection, judged, baseline, rules)
     notes = [
         f'The run "{run.run.label}" is the baseline itself, so it shows no difference.'
         for run in judged
         if run.run.pk == baseline.run_id
     ]
-    return by_run, (*comparison.warnings, *notes)
+    return by_run, (*verdicts, *comparison.warnings, *notes)
 
 
 def _mark_undecidable(family: Sequence[MeasuredRun], rules: Rules, reason: str) -> dict[UUID, Differences]:

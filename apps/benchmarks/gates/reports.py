@@ -73,7 +73,7 @@ def report_of(result: GateResult) -> GateReport:
     return GateReport(
         outcome=result.outcome,
         benchmark=BenchmarkReference(benchmark.pk, benchmark.name),
-        dataset_version=str(benchmark.dataset_version),
+        dataset_version=str(result.version),
         baseline=None
         if baseline is None
         else BaselineReference(baseline.pk, baseline.name, baseline.run_id, baseline.run.label),
@@ -100,7 +100,7 @@ def render_markdown(result: GateResult) -> str:
     """Return a comment for a pull request in Markdown: the verdict, then a table for each run."""
     benchmark, baseline = result.benchmark, result.baseline
     lines = [f"## {text(render_headline(result))}", ""]
-    lines.append(f"Benchmark {code(benchmark.name)} on {text(str(benchmark.dataset_version))}; {result.run_selection}.")
+    lines.append(f"Benchmark {code(benchmark.name)} on {text(str(result.version))}; {result.run_selection}.")
     if baseline is not None:
         lines.append(
             f"Baseline {code(baseline.name)}: {text(baseline.run.label)} of {code(baseline.run.benchmark.name)}."

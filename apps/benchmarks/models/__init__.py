@@ -1,4 +1,4 @@
-"""Tables of benchmarks: benchmarks and runs, their lists of results, their values, outcomes of gates, and schedules.
+"""Tables of benchmarks: benchmarks and runs, their results and values, gates, verdicts of rounds, schedules.
 
 Imported by the whole room and by the rooms above.
 """
@@ -6,6 +6,7 @@ Imported by the whole room and by the rooms above.
 from apps.benchmarks.models.benchmarks import Baseline, Benchmark, Origin, RerankerRevision, Run
 from apps.benchmarks.models.gates import GateOutcome
 from apps.benchmarks.models.lists import ListSource, PairList, QueryResult, StageList
+from apps.benchmarks.models.rounds import RoundVerdict
 from apps.benchmarks.models.schedules import GateState, Notice, Repeat, Schedule
 from apps.benchmarks.models.values import BatchValues, Evaluation
 
@@ -23,6 +24,7 @@ __all__ = [
     "QueryResult",
     "Repeat",
     "RerankerRevision",
+    "RoundVerdict",
     "Run",
     "Schedule",
     "StageList",

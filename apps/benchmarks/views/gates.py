@@ -67,7 +67,7 @@ class GateForm(PageForm):
 
     content_field = "rules_text"
     sections: ClassVar[Sections] = (
-        ("", "", ("baseline",)),
+        ("", "", ("baseline", "version")),
         ("Quality", "An empty field adds no rule.", ("measure", "at_least", "may_lose", "unless_significant")),
         ("Latency", "", ("statistic", "latency_ms")),
         ("Slices", "", ("slices", "may_fall")),
@@ -79,6 +79,13 @@ class GateForm(PageForm):
         required=False,
         empty_label="None: check only rules without a baseline",
         help_text="The approved run to compare with.",
+    )
+    version = forms.TypedChoiceField(
+        coerce=int,
+        empty_value=None,
+        required=False,
+        label="Dataset version",
+        help_text="The version whose judgments the values rest on.",
     )
     measure = forms.ChoiceField(required=False, help_text="For the mean, the baseline and slices.")
     at_least = forms.FloatField(label="Minimum mean", required=False, min_value=0)
@@ -135,6 +142,9 @@ class GateForm(PageForm):
         usable = [name for name in dict.fromkeys(names) if Measure.parse(name).definition.better != "lower"]
         fields["measure"].choices = [(name, name) for name in usable]
         fields["may_lose"].initial = 0.01 if fields["baseline"].initial else None
+        measured = version.dataset.versions.filter(evaluations__run=run).order_by("-number")
+        fields["version"].choices = [(one.number, f"version {one.number}") for one in measured]
+        fields["version"].initial = version.number
         slicing, _ = try_slicing(run.benchmark, run.evaluations.filter(dataset_version=version).first())
         large = [one for one in slicing.slices if not one.is_small] if slicing else []
         fields["slices"].choices = [(one.name, f"{one.name} ({counted(one.n, 'query')})") for one in large]
@@ -223,7 +233,8 @@ def gate_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID
 def build_context(run: Run, form: GateForm) -> dict[str, Any]:
     """Return the page's context for the verdict; add an error of the use case to the form."""
     try:
-        result = gate(run, rules=form.parse_rules(), baseline=form.cleaned_data["baseline"], by=form.user)
+        baseline, version = form.cleaned_data["baseline"], form.cleaned_data["version"]
+        result = gate(run, rules=form.parse_rules(), baseline=baseline, version=version, by=form.user)
     except BenchbenchError as error:
         form.present(error)
         return {}

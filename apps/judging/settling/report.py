@@ -11,7 +11,7 @@ from apps.judging.models import Round
 from apps.judging.question import describe_weighting
 from apps.judging.settling.progress import JudgeReport, Progress, compute_progress
 from apps.judging.settling.renewing import RoundStatus
-from benchbench.decimals import counted
+from benchbench.decimals import counted, figure
 from benchbench.ir.judging.state import State
 from benchbench.reading.strict_json import attributes
 
@@ -136,16 +136,23 @@ def _describe_progress(progress: Progress, status: RoundStatus, note: str) -> st
     return " ".join(sentences)
 
 
+def describe_likeliest(state: State, runs: Sequence[Run]) -> str:
+    """Return the likeliest verdict: `not settled, with probability .71: the best run is "dense"`."""
+    standing = "settled" if state.is_settled else "not settled"
+    return f"{standing}, with probability {figure(state.probability, 2)}: {_describe_best(state, runs)}"
+
+
 def _describe_verdict(state: State, runs: Sequence[Run]) -> str:
     if state.reason is not None:
         return state.reason
-    best = ", ".join(f'"{runs[row]}"' for row in state.verdict)
     if state.is_settled:
         basis = "for all possible grades" if state.is_certain else "at 95 %"
-        conclusion = (
-            f"the best run is {best}" if len(state.verdict) == 1 else f"the best runs are not distinguishable: {best}"
-        )
-        return f"Settled {basis}: {conclusion}."
+        return f"Settled {basis}: {_describe_best(state, runs)}."
     if state.grades_needed.median is None:
         return "Not settled; the number of grades still needed is not known yet."
     return f"Not settled: about {counted(state.grades_needed.median, 'more grade')} would settle it."
+
+
+def _describe_best(state: State, runs: Sequence[Run]) -> str:
+    best = ", ".join(f'"{runs[row]}"' for row in state.verdict)
+    return f"the best run is {best}" if len(state.verdict) == 1 else f"the best runs are not distinguishable: {best}"

@@ -17,10 +17,14 @@ from apps.benchmarks.models import Evaluation
 from apps.datasets.records import LABEL_LENGTH
 from apps.judging.closing import close_round
 from apps.judging.judges import change_round, list_eligible_judges, require_lead, require_open
+from apps.judging.llm.verdicts import compute_verdicts
 from apps.judging.models import Round
 from apps.judging.scales import LONGEST_GUIDELINES
 from apps.judging.settling.next_step import Act, NextStep
+from apps.judging.settling.renewing import load_round_status
+from apps.judging.settling.report import describe_likeliest
 from benchbench.database.failures import read_again
+from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 from benchbench.site.admin import SiteAdmin
 from benchbench.site.merging import Edited
@@ -155,9 +159,22 @@ def close_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
         submit="Close the round",
         intro=f"The grades become judgments in a new frozen version of {round.mapping.dataset}. The mapping is "
         "resolved for it, and the benchmarks of these runs are re-scored on it from stored rankings, without "
-        "searching again. A closed round accepts no more grades.",
+        f"searching again. A closed round accepts no more grades. {_describe_both(round)}",
         original=round,
         trail=[*model_admin.list_trail(round), round],
+    )
+
+
+def _describe_both(round: Round) -> str:
+    """Return the verdict that the version will carry, and that of its plain means; "" if they cannot differ."""
+    status = load_round_status(round)
+    if status.state is None or not status.state.unjudged:
+        return ""
+    plain = compute_verdicts(round, None).verdicts[0]
+    return (
+        f"The version will carry the verdict of the round, {describe_likeliest(status.state, status.runs)}. Its plain "
+        f"means count {counted(status.state.unjudged, 'unjudged pair')} as not relevant, and would say: "
+        f"{plain.sentence}"
     )
 
 

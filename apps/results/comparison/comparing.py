@@ -4,13 +4,15 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, cast
+from typing import cast
+from uuid import UUID
 
 import numpy as np
 from django.core.cache import cache
 from numpy.typing import NDArray
 
 from apps.benchmarks.comparability import Comparability, Difference, find_differences, load_related
+from apps.benchmarks.measuring.selection import Selection
 from apps.benchmarks.models import Baseline, Run
 from apps.datasets.models import DatasetVersion
 from apps.results.comparison.values import RunValues, load_run_values
@@ -25,7 +27,6 @@ from benchbench.ir.statistics.verdict import Verdict, find_verdict
 
 MOST_RUNS = 64
 CACHED_SECONDS = 3600
-Standing = Literal["baseline", "best", "better", "worse", "not distinguishable"]
 
 
 class ComparingError(BenchbenchError):
@@ -61,7 +62,8 @@ class RunComparison(RunValues):
     measure: str  # the compared measure; only the primary one is tested, any other is described
     slice: Slice | None
     comparison: Comparison
-    verdict: Verdict
+    verdict: Verdict  # that of `carried`, if there is one
+    carried: Selection | None = None  # the judging round whose verdict the version carries for all these runs
 
     @property
     def title(self) -> str:
@@ -84,18 +86,21 @@ class RunComparison(RunValues):
         return baseline is not None and bool(list_pinned_baselines([self.runs[baseline]]))
 
     @property
-    def order(self) -> list[int]:
-        """The runs by falling mean."""
-        means = self.comparison.means
-        return sorted(range(len(means)), key=lambda run: (-means[run], run))
+    def plain(self) -> "RunComparison":
+        """The same by the plain means alone."""
+        return replace(self, verdict=find_verdict(self.comparison), carried=None)
 
-    def find_standing(self, run: int) -> Standing:
-        """Return the standing of a run against the reference; valid for a tested comparison only."""
-        if run == self.reference:
-            return "baseline" if self.verdict.against_baseline else "best"
-        if run in self.verdict.better:
-            return "better"
-        return "worse" if run in self.verdict.worse else "not distinguishable"
+    @property
+    def ids(self) -> list[UUID]:
+        return [run.pk for run in self.runs]
+
+    @property
+    def order(self) -> list[int]:
+        """The runs by falling mean: the expected one, if the version carries a round's verdict on them."""
+        means = self.comparison.means
+        if self.carried:
+            means = tuple(expected.mean for expected in self.carried.list_expected(self.ids))
+        return sorted(range(len(means)), key=lambda run: (-means[run], run))
 
     @property
     def members(self) -> NDArray[np.bool_]:
@@ -163,6 +168,8 @@ def compare_runs(
     every = {name: np.where(np.isnan(rows).any(axis=0), np.nan, rows) for name, rows in compared.values.items()}
     answered = ~np.isnan(every[measure][0])
     common = {"values": every, "slices": tuple(slice_.restrict(answered) for slice_ in compared.slices)}
+    carried = _find_carried(comparability.selection, measure, compared, subset)
+    verdict = carried and carried.judge([run.pk for run in ranked], comparison.baseline)
     return RunComparison(
         **vars(compared) | common,
         runs=tuple(ranked),
@@ -172,8 +179,17 @@ def compare_runs(
         measure=measure,
         slice=subset and replace(subset, is_small=comparison.n < MINIMUM),  # n: the queries that all runs answered
         comparison=comparison,
-        verdict=find_verdict(comparison),
+        verdict=verdict or find_verdict(comparison),
+        carried=carried,
     )
+
+
+def _find_carried(
+    selection: Selection | None, measure: str, compared: RunValues, subset: Slice | None
+) -> Selection | None:
+    """Return the round whose verdict answers the comparison; a round counts queries alike, and settles one measure."""
+    is_asked = measure == compared.primary and compared.weights is None and subset is None
+    return selection if selection and is_asked and selection.settles(measure) else None
 
 
 def _choose_measure(measure: str | None, compared: RunValues) -> str:

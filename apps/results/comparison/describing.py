@@ -170,8 +170,8 @@ class Bounds:
 class Costs:
     """Quality, latency and index size of every run in the order of the comparison, with the frontier and the choice.
 
-    `choice`: None if all runs exceed the bounds, and for comparisons that are untested or against a baseline. Only a
-    test of all pairs shows which runs are not significantly worse than the best.
+    `choice`: None if all runs exceed the bounds, and for comparisons that are untested, against a baseline, or decided
+    by a judging round. Only a test of all pairs shows which runs are not significantly worse than the best.
     """
 
     points: tuple[Point, ...]
@@ -192,7 +192,7 @@ def compute_costs(comparison: RunComparison, bounds: Bounds) -> Costs:
         for run, mean in zip(comparison.runs, comparison.comparison.means, strict=True)
     )
     choice = None
-    if comparison.is_tested and comparison.comparison.baseline is None:
+    if comparison.is_tested and comparison.comparison.baseline is None and not comparison.carried:
         choice = find_cheapest(
             comparison.comparison, points, max_latency_ms=bounds.latency_ms, max_index_bytes=bounds.index_bytes
         )

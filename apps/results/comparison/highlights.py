@@ -101,5 +101,5 @@ def describe_pairs(comparison: RunComparison) -> str:
 
 def describe_standings(comparison: RunComparison, runs: Sequence[int]) -> str:
     """Return how many of `runs` have each standing against the reference; "" if untested."""
-    counts = Counter(comparison.find_standing(run) for run in runs) if comparison.is_tested else {}
+    counts = Counter(comparison.verdict.find_standing(run) for run in runs) if comparison.is_tested else {}
     return ", ".join(f"{number} {standing}" for standing, number in counts.items())

@@ -10,6 +10,7 @@ from apps.results.comparison import describing, figures
 from apps.results.comparison.axes import Effect, compute_effects
 from apps.results.comparison.bars import Bar, Line, draw_bars
 from apps.results.comparison.comparing import RunComparison, is_lower_better, list_pinned_baselines
+from apps.results.comparison.expected import list_expected
 from apps.results.comparison.highlights import describe_measures, describe_pairs, describe_slices, describe_standings
 from apps.results.comparison.panels import build_rows, choose_columns, list_rows
 from apps.results.comparison.sentences import build_verdict, describe_choice
@@ -31,6 +32,7 @@ def build_context(comparison: RunComparison, bounds: describing.Bounds) -> dict[
         "reference": comparison.runs[comparison.reference],
         "reference_label": comparison.labels[comparison.reference],
         **vars(build_verdict(comparison)),
+        "expected_rows": list_expected(comparison),
         "uneven": _describe_uneven(comparison),
         "picked": picked,
         "omitted": omitted,

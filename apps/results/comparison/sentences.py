@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from apps.results.comparison.comparing import RunComparison
 from apps.results.comparison.describing import Costs
-from benchbench.decimals import counted, figure, format_share
+from benchbench.decimals import counted, figure, format_share, join_words
 from benchbench.ir.slices import Reversal
 from benchbench.ir.statistics.significance import Pair
 
@@ -14,8 +14,13 @@ FEWEST_CHANGED = 10  # queries whose values differ: of fewer, an interval of the
 
 
 def describe_verdict(comparison: RunComparison) -> str:
-    """Return the verdict in one sentence, and in a second the number of queries that would settle open questions."""
+    """Return the verdict in one sentence, and in a second the number of queries that would settle open questions.
+
+    Where a judging round selected the judgments, its verdict comes first.
+    """
     verdict, labels = comparison.verdict, comparison.labels
+    if comparison.carried:
+        return comparison.carried.describe(comparison.ids, labels, comparison.comparison.baseline)
     best = labels[verdict.reference]
     if verdict.against_baseline:
         return _describe_baseline(comparison)
@@ -71,6 +76,8 @@ def describe_choice(comparison: RunComparison, costs: Costs) -> str:
     if choice is None:
         if comparison.comparison.baseline is not None:
             return "The cheapest good run needs a comparison of all pairs: choose no baseline."
+        if comparison.carried:
+            return "The cheapest good run needs judgments of all results: plain means do not show its loss here."
         return "No run is within these bounds." if comparison.is_tested else ""
     label, best = comparison.labels[choice.run], comparison.labels[choice.best]
     within = " within the bounds" if len(choice.within) < len(comparison.runs) else ""
@@ -165,6 +172,8 @@ class VerdictText:
     """A verdict in sentences, the same for every page, file and answer. Inapplicable sentences are ""."""
 
     verdict: str  # "" if untested
+    expected: str  # the expected means, if the verdict of a judging round comes first
+    plain: str  # then the verdict by plain means
     shares: str
     family: str
     left_out: str
@@ -173,17 +182,21 @@ class VerdictText:
 
     @property
     def notes(self) -> list[str]:
-        """The basis of the verdict: shares, the tested family, and the queries left out, if any."""
-        return [sentence for sentence in (self.shares, self.family, self.left_out) if sentence]
+        """The basis of the verdict: means, shares, the tested family, and the queries left out, where they apply."""
+        sentences = self.expected, self.plain, self.shares, self.family, self.left_out
+        return [sentence for sentence in sentences if sentence]
 
 
 def build_verdict(comparison: RunComparison) -> VerdictText:
+    plain, carried = comparison.plain, comparison.carried
     return VerdictText(
         describe_verdict(comparison) if comparison.is_tested else "",
-        describe_shares(comparison),
+        carried.describe_means(comparison.ids, comparison.labels) if carried else "",
+        f"By plain means: {describe_verdict(plain)}" if carried else "",
+        describe_shares(plain),
         describe_family(comparison),
         describe_left_out(comparison),
-        describe_disorder(comparison),
+        describe_disorder(plain),
         comparison.comparability.warnings,
     )
 
@@ -212,7 +225,3 @@ def describe_reversal(comparison: RunComparison, run: int, reversal: Reversal) -
 def _name_runs(labels: Iterable[str]) -> str:
     names = list(labels)
     return join_words(names) if len(names) <= MOST_NAMED else f"{len(names)} runs"
-
-
-def join_words(words: list[str]) -> str:
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

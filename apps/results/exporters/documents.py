@@ -13,6 +13,7 @@ from apps.benchmarks.runs import find_shared_warnings
 from apps.datasets.models import DatasetVersion
 from apps.results.comparison.comparing import MOST_RUNS, RunComparison, compare_runs
 from apps.results.comparison.describing import pick_strongest
+from apps.results.comparison.expected import find_board_selection
 from apps.results.comparison.sentences import build_verdict, describe_verdict
 from apps.results.configurations import build_labels, list_shared
 from apps.results.leaderboard.runs import Leaderboard, Row, load_leaderboard, select_measures
@@ -105,7 +106,9 @@ class Story:
     def standings(self) -> dict[UUID, str]:
         """The place of each compared run in the verdict, by run id."""
         comparison, _ = self.compared
-        return {run.pk: comparison.find_standing(n) for n, run in enumerate(comparison.runs)} if comparison else {}
+        return (
+            {run.pk: comparison.verdict.find_standing(n) for n, run in enumerate(comparison.runs)} if comparison else {}
+        )
 
     @property
     def notes(self) -> list[str]:
@@ -247,7 +250,9 @@ def render_text(benchmark: Benchmark, version: DatasetVersion | None = None) -> 
         lines.append(f"{rank:>4}  {run.run_order:>3}  {run.label:{width}}  {values}")
         notes = [row.unranked, row.ann, *(warning for warning in run.warnings if warning not in warnings)]
         lines += [f"{'':11}{note}" for note in notes if note]
-    return "\n".join([*lines, *(f"All runs: {warning}" for warning in warnings)])
+    selection = find_board_selection(story.board)
+    first = [story.verdict, selection.caveat, ""] if selection else []
+    return "\n".join([*first, *lines, *(f"All runs: {warning}" for warning in warnings)])
 
 
 def _align(cells: Sequence[str], names: Sequence[str]) -> str:

@@ -15,6 +15,7 @@ from apps.benchmarks.running.timing import find_execution, sum_cost_ms
 from apps.benchmarks.runs import flatten, nest
 from apps.datasets.models import DatasetVersion
 from apps.operations.models import Status
+from apps.results.comparison.expected import RoundVerdictReport, find_board_selection, report_leaderboard
 from apps.results.exporters.outcomes import Outcome, load_outcomes
 from apps.results.leaderboard.runs import WEIGHTING, Row, load_leaderboard
 from apps.results.triage.queries import load_evaluation
@@ -95,6 +96,10 @@ class Results:
     runs: list[RunResult]
     summary: Summary
     total_runs: int
+    round_verdict: Annotated[
+        RoundVerdictReport | None, "The verdict of the judging round that made the version, if it compared these runs."
+    ]
+    caveat: Annotated[str | None, "What the means rest on, if a judging round selected the judgments."]
 
 
 @dataclass(frozen=True)
@@ -135,14 +140,14 @@ def build_results(benchmark: Benchmark, *, version: DatasetVersion | None = None
     It has final means only. `timing` holds a run's own costs: building its index, its stages for all queries, and both.
     `per_query` has milliseconds per query, and whether they are shared. Runs share the wall clock, so it belongs to the
     benchmark: `duration_ms`. Means are those on `version`, by default the benchmark's own. Additions to the contract of
-    the API: `name`, `status`, `dataset_version`, its number, `weighting`, `duration_ms`; and a run's `label`,
-    `failed_queries`, `unranked`, `warnings`, `index`, `ann`, `weighting` and `per_query`.
+    the API: `name`, `status`, `dataset_version`, its number, `weighting`, `duration_ms`, `round_verdict`, `caveat`; and
+    a run's `label`, `failed_queries`, `unranked`, `warnings`, `index`, `ann`, `weighting` and `per_query`.
     """
     board = load_leaderboard(benchmark, version=version)
     final = [row for row in board.rows if row.run.status == Run.Status.COMPLETED and not row.provisional]
     alternatives, _ = choose_alternatives(row.run for row in final)
     ranked = [row for row in final if row.rank and row.run in alternatives]
-    runs = board.in_run_order
+    runs, selection = board.in_run_order, find_board_selection(board)
     counts = Counter(row.run.status for row in runs)
     seconds = measure_seconds(benchmark.started_at, benchmark.completed_at)
     return Results(
@@ -163,6 +168,8 @@ def build_results(benchmark: Benchmark, *, version: DatasetVersion | None = None
             best_primary_metric=ranked[0].values[board.primary] if ranked else None,
         ),
         total_runs=len(runs),
+        round_verdict=report_leaderboard(board, selection),
+        caveat=selection.caveat if selection else None,
     )
 
 

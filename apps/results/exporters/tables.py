@@ -13,6 +13,7 @@ from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.running.rankings import CALLS, TIMINGS
 from apps.benchmarks.running.timing import find_execution
 from apps.datasets.models import DatasetVersion
+from apps.results.comparison.expected import find_board_selection, report_leaderboard
 from apps.results.configurations import list_keys
 from apps.results.exporters.outcomes import ExportError, Names, load_names, require_evaluation, stream_outcomes
 from apps.results.leaderboard.runs import load_evaluations, load_leaderboard
@@ -31,6 +32,7 @@ FIGURE_COLUMNS = (
     *LOAD,
     *(f"latency_{percentile}_ms" for percentile in PERCENTILES),
 )
+EXPECTED_COLUMNS = ("expected_mean", "expected_low", "expected_high", "round_standing")
 QUERY_COLUMNS = ("run_id", "run_order", "label", "dataset_version", "query_key", "query_text", "status", "error")
 
 
@@ -49,19 +51,25 @@ def write_excel(rows: Callable[[Subject, DatasetVersion], Iterable[Row]]) -> Cal
 
 
 def yield_runs(benchmark: Benchmark, version: DatasetVersion) -> Iterator[Row]:
-    """Yield one row per run, in run order: configuration, means, milliseconds per query, FIGURE_COLUMNS, error."""
-    rows = load_leaderboard(benchmark, version=version).in_run_order
+    """Yield one row per run, in run order: configuration, means, milliseconds per query, FIGURE_COLUMNS, error.
+
+    EXPECTED_COLUMNS have the verdict of the judging round that made the version, if it compared the runs.
+    """
+    board = load_leaderboard(benchmark, version=version)
+    verdict = report_leaderboard(board, find_board_selection(board))
+    expected = {run.run: [run.mean, *run.interval, run.standing] for run in verdict.runs} if verdict else {}
+    rows = board.in_run_order
     keys = list_keys(row.run.config for row in rows)
     stages = list(TIMINGS)
     counts = {key: evaluation.query_count for key, evaluation in load_evaluations(benchmark, version=version).items()}
-    yield [*RUN_COLUMNS, *keys, *benchmark.measures, *stages, "execution", *FIGURE_COLUMNS]
+    yield [*RUN_COLUMNS, *keys, *benchmark.measures, *stages, "execution", *FIGURE_COLUMNS, *EXPECTED_COLUMNS]
     for row in rows:
         run = row.run
         facts = [str(run.pk), run.run_order, run.label, run.config_hash, run.status, run.error_message]
         facts += [run.failed_queries, counts.get(run.pk), row.unranked, version.number, benchmark.weighting]
         config = [run.config.get(key) for key in keys]
         times = [*map(run.timing.get, stages), find_execution(benchmark, row.ms)]
-        figures = _list_figures(run, row.truth)
+        figures = [*_list_figures(run, row.truth), *expected.get(run.pk, [None] * len(EXPECTED_COLUMNS))]
         yield [*facts, *config, *map(row.final.get, benchmark.measures), *times, *figures]
 
 

@@ -9,6 +9,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from apps.benchmarks.circumstances import group_by
+from apps.benchmarks.comparability import find_newest_version
 from apps.benchmarks.measuring.alternatives import choose_alternatives
 from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import DatasetVersion
@@ -17,6 +18,7 @@ from apps.operations.models import Status
 from apps.results.comparison.comparing import MOST_RUNS, ComparingError, IncomparableError, RunComparison, compare_runs
 from apps.results.comparison.compression import list_ladders, plot_ladder
 from apps.results.comparison.describing import Bounds, pick_strongest
+from apps.results.comparison.expected import list_expected
 from apps.results.comparison.page import build_context, list_choices
 from apps.results.comparison.panels import PANELS, build_panel
 from apps.results.comparison.sentences import build_verdict
@@ -106,13 +108,14 @@ def _render_panel(request: HttpRequest, panel: str, comparison: RunComparison) -
 def verdict_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
     """Render the verdict on a benchmark, and standings and ranks of its runs; empty if unfinished or with one run.
 
-    `brief=1` renders only the verdict's sentences, for the first page and for lists.
+    `brief=1` renders only the verdict's sentences, for the first page and for lists, on the newest version with values.
     """
     benchmark: Benchmark = model_admin.load_viewed(request, object_id)
     runs = list(benchmark.runs.filter(status=Run.Status.COMPLETED))
     if benchmark.status != Status.COMPLETED or len(runs) < 2:
         return HttpResponse()
-    version = _find_version(request.GET.get("version", ""), runs)
+    version, is_brief = _find_version(request.GET.get("version", ""), runs), "brief" in request.GET
+    version = find_newest_version(runs) if is_brief else version
     alternatives, omitted = choose_alternatives(runs)
     compared = pick_strongest(alternatives, version=version)
     context: dict[str, Any] = {
@@ -132,20 +135,23 @@ def verdict_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UU
         context |= {
             "comparison": comparison,
             **vars(build_verdict(comparison)),
+            "expected_rows": list_expected(comparison),
             "standings": [
-                (comparison.runs[run], comparison.find_standing(run))
+                (comparison.runs[run], comparison.verdict.find_standing(run))
                 for run in (comparison.verdict.group if comparison.is_tested else ())
             ],
             "ranks": _list_ranks(comparison) if comparison.is_tested and compared == runs else [],
         }
-    if "brief" in request.GET:
+    if is_brief:
         return render(request, "results/verdict_sentence.html", context)
     return render(request, "results/verdict.html", context | _list_rounds(request, benchmark))
 
 
 def _list_ranks(comparison: RunComparison) -> list[tuple[Run, str]]:
     """Return the runs whose rank is a range, with the range: "1–3"."""
-    ranges = zip(comparison.runs, compute_rank_ranges(comparison.comparison), strict=True)
+    carried = comparison.carried
+    ranks = carried.find_rank_ranges(comparison.ids) if carried else compute_rank_ranges(comparison.comparison)
+    ranges = zip(comparison.runs, ranks, strict=True)
     return [(run, f"{first}–{last}") for run, (first, last) in ranges if first < last]
 
 

@@ -153,8 +153,9 @@ class Judging:
         lower, upper = bounds or (np.full(len(shares), np.nan),) * 2
         expected, low, high = find_intervals(outcomes.differences)
         spread = outcomes.differences.std(axis=0)
+        margins = [margin if np.isfinite(margin) else None for margin in outcomes.margins.tolist()]
         columns = (*self.pairs, lower, upper, expected, spread, likeliest, shares, sure, low, high)
-        return tuple(PairState(*row) for row in zip(*(column.tolist() for column in columns), strict=True))
+        return tuple(PairState(*row) for row in zip(*(column.tolist() for column in columns), margins, strict=True))
 
     def compute_weights(self) -> Values:
         """Return the weight of each pair of the pool, (size,); 0 if it is judged (see `judging.weights`).

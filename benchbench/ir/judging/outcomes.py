@@ -76,6 +76,16 @@ class Outcomes:
         bar = self.critical * np.where(self.errors > 0, self.errors, np.inf)
         return (np.sign(self.differences) * (np.abs(self.differences) > bar)).astype(np.int8)
 
+    @property
+    def margins(self) -> Values:
+        """Return the reach of intervals about the expected differences that hold together, (p,). It may be infinite.
+
+        critical × √(mean of the squared errors + (1 + 1 / m) × variance over the fillings): multiple imputation (Rubin
+        1987). So they cover the choice of queries, and what the holes leave open.
+        """
+        between = (1 + 1 / len(self.errors)) * self.differences.var(axis=0, ddof=1)
+        return np.asarray(self.critical * np.sqrt((self.errors**2).mean(axis=0) + between), np.float64)
+
     def find_groups(self) -> NDArray[np.bool_]:
         """Return masks (m, R) of the run with the greatest mean and the runs not significantly different from it."""
         m, runs = self.means.shape

@@ -14,11 +14,13 @@ under the model the chance that even one of them changes is at most 5 %.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
-RULES = 2  # changes with what a state holds and how it is found: a stored state of other rules is out of date
+from benchbench.ir.statistics.verdict import Verdict
+
+RULES = 3  # changes with what a state holds and how it is found: a stored state of other rules is out of date
 WITHIN = 1.96  # spreads on each side of what is expected, for 95 %
 
 
@@ -46,6 +48,22 @@ class PairState:
     is_settled: bool  # at 95 %, together with all others that are called so
     low: float  # 95 % interval of the difference once all is judged
     high: float
+    margin: float | None  # difference ± it covers the choice of queries too, as in `Outcomes.margins`
+
+    @property
+    def reversed(self) -> PairState:
+        """Return the pair with `first` and `second` exchanged."""
+        return replace(
+            self,
+            first=self.second,
+            second=self.first,
+            lower_bound=-self.upper_bound,
+            upper_bound=-self.lower_bound,
+            difference=-self.difference,
+            outcome=-self.outcome,
+            low=-self.high,
+            high=-self.low,
+        )
 
     @property
     def certain_order(self) -> int | None:
@@ -81,6 +99,34 @@ class State:
     grades_needed: MoreGrades
     reason: str | None  # why nothing is called settled yet, if the grades are too few
 
+    def get_pair(self, first: int, second: int) -> PairState:
+        """Return the pair of two rows seen from `first`."""
+        low, high = sorted((first, second))
+        pair = self.pairs[low * (2 * len(self.runs) - low - 1) // 2 + high - low - 1]
+        return pair if pair.first == first else pair.reversed
+
+    def judge(self, rows: Sequence[int], baseline: int | None = None) -> Verdict:
+        """Return the likeliest verdict on some of the runs, which it numbers by their place in `rows`, as `baseline`.
+
+        Its order is that of the expected means.
+        """
+        order = sorted(range(len(rows)), key=lambda run: (-self.runs[rows[run]].mean, run))
+        reference = order[0] if baseline is None else baseline
+        outcomes = {run: self.get_pair(rows[run], rows[reference]).outcome for run in order if run != reference}
+        if baseline is None and len(rows) == len(self.runs):  # the joint verdict, whose probability is stated
+            outcomes = {run: 0 if rows[run] in self.verdict else -1 for run in outcomes}
+        better, undecided, worse = (
+            tuple(run for run, outcome in outcomes.items() if outcome == standing) for standing in (1, 0, -1)
+        )
+        return Verdict(
+            reference=reference,
+            against_baseline=baseline is not None,
+            better=better,
+            undecided=undecided,
+            worse=worse,
+            more_queries=(None,) * len(undecided),
+        )
+
     def as_record(self) -> dict[str, Any]:
         """Return the state as JSON data; `from_record` reads it."""
         return asdict(self)
@@ -96,4 +142,4 @@ class State:
 
 def _add_interval(pair: Mapping[str, Any]) -> Mapping[str, Any]:
     reach = WITHIN * pair["standard_deviation"]
-    return {"low": pair["difference"] - reach, "high": pair["difference"] + reach, **pair}
+    return {"low": pair["difference"] - reach, "high": pair["difference"] + reach, "margin": None, **pair}

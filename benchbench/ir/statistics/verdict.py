@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Literal
 
 from benchbench.ir.statistics.resampling import ComparisonError
 from benchbench.ir.statistics.significance import Comparison, Pair, foresee_detectable
 
+Standing = Literal["baseline", "best", "better", "worse", "not distinguishable"]
 MAX_QUERIES = 100_000  # a difference that needs more is too small to settle by judging
 
 
@@ -37,6 +40,14 @@ class Verdict:
     def group(self) -> tuple[int, ...]:
         """Return the reference and the runs not significantly different from it."""
         return (self.reference, *self.undecided)
+
+    def find_standing(self, run: int) -> Standing:
+        """Return the standing of a run against the reference."""
+        if run == self.reference:
+            return "baseline" if self.against_baseline else "best"
+        if run in self.better:
+            return "better"
+        return "worse" if run in self.worse else "not distinguishable"
 
     @property
     def settled_by(self) -> int | None:
@@ -129,13 +140,16 @@ def compute_rank_ranges(comparison: Comparison) -> tuple[tuple[int, int], ...]:
     """
     if comparison.baseline is not None:
         raise ComparisonError("Ranks need all pairs of runs: compare without a baseline.", field="baseline")
+    decided = [pair if pair.difference > 0 else pair.reversed for pair in comparison.pairs if pair.significant]
+    return count_ranks(len(comparison.means), [(pair.first, pair.second) for pair in decided])
+
+
+def count_ranks(runs: int, decided: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Return the first and last rank of each run, from the pairs of which the first run is better."""
     better, worse = Counter[int](), Counter[int]()
-    for pair in comparison.pairs:
-        if pair.significant:
-            winner, loser = (pair.first, pair.second) if pair.difference > 0 else (pair.second, pair.first)
-            worse[winner] += 1
-            better[loser] += 1
-    runs = len(comparison.means)
+    for winner, loser in decided:
+        worse[winner] += 1
+        better[loser] += 1
     return tuple((1 + better[run], runs - worse[run]) for run in range(runs))
 
 

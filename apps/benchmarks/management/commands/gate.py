@@ -49,6 +49,12 @@ Prints Markdown for a pull request: the verdict, and the required and the observ
             metavar="N|all",
             help="Judge run N of the benchmark, or all (default: its best).",
         )
+        parser.add_argument(
+            "--dataset-version",
+            type=int,
+            metavar="N",
+            help="Values on version N of the dataset, as measured by `rescore`; default: the benchmark's own version.",
+        )
         parser.add_argument("--markdown", type=Path, metavar="FILE", help="Also write the Markdown to this file.")
         self.add_json_argument(parser)
 
@@ -59,7 +65,8 @@ Prints Markdown for a pull request: the verdict, and the required and the observ
         baseline_name = options["baseline"]
         baseline = find_baseline(baseline_name, benchmark.dataset_version.dataset) if baseline_name else None
         with self.busy("Judging"):
-            result = gate(subject, rules=rules, baseline=baseline, every_run=options["run"] == "all")
+            every, version = options["run"] == "all", options["dataset_version"]
+            result = gate(subject, rules=rules, baseline=baseline, every_run=every, version=version)
         markdown = render_markdown(result)
         if options["markdown"]:
             write(options["markdown"], markdown)

@@ -1,0 +1,32 @@
+"""Verdicts of judging rounds, which the dataset versions that they made carry."""
+
+from functools import cached_property
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+from apps.datasets.models import DatasetVersion
+from benchbench.ir.judging.state import State
+
+
+class RoundVerdict(models.Model):
+    """The state in which a judging round was closed. The version that its grades made carries it.
+
+    A round selects the documents that it judges, so plain means on that version do not estimate what all grades would
+    give. The state does.
+    """
+
+    dataset_version = models.OneToOneField(DatasetVersion, on_delete=models.CASCADE, related_name="round_verdict")
+    name = models.CharField(max_length=200, help_text="Of the round.")
+    measure = models.CharField(max_length=100)
+    run_ids = ArrayField(models.UUIDField(), help_text="The runs that it compared, as its state numbers them.")
+    grades = models.PositiveIntegerField(help_text="Grades of people that it rests on, with adjudications.")
+    evidence = models.TextField(help_text="What the probability of relevance is based on, as a sentence.")
+    record = models.JSONField(help_text="The state, as `State.as_record`.")
+
+    def __str__(self) -> str:
+        return f"{self.name} on {self.dataset_version}"
+
+    @cached_property
+    def state(self) -> State:
+        return State.from_record(self.record)
