@@ -31,9 +31,11 @@ CACHE = Path(tempfile.gettempdir()) / "benchbench-vectors"
 NAMES = ("adi", "cranfield", "scifact")
 QUERIES, DEPTH, CUTOFF = 100, 100, 10
 SEEDS = 12
+UNLIKE = ("bm25", "dense", "lsa", "hybrid", "titles", "bm25 b=0")
 WIDE = Prior((-2.0, *[0.0] * (len(COLUMNS) - 1)), tuple([3.0] * len(COLUMNS)), (0.0, 1.0), 1.0)
 OF_JUDGE = 1.0, 0.5  # no collection has a model's grades: its evidence is taken at its word, or somewhat less
-LEAST_SPREADS = 2.0, 1.0, 2.0, 2.0, 2.0, 1.0, 0.0  # three collections are few: the next one may be unlike them
+LEAST_SPREADS = 3.0, 1.5, 2.0, 2.0, 2.0, 1.0, 0.0  # three collections are few: the next one may be unlike them
+LEAST_OF_RUNS = 1.0  # with all grades, coefficients of unlike runs of one benchmark spread by .65 to 1.1
 
 
 @dataclass(frozen=True)
@@ -136,11 +138,13 @@ def embedded(folder: Path, ids: list[str], texts: list[str]) -> tuple[np.ndarray
     return kept["document_vectors"].astype(np.float32), {one: row for row, one in enumerate(kept["document_ids"])}
 
 
-def drawn(collection: Collection, seed: int, *, runs: int) -> tuple[list, list]:
-    """A benchmark: some runs and some queries of the collection."""
-    rng = np.random.default_rng((29, seed))
-    chosen = rng.choice(list(collection.runs), min(runs, len(collection.runs)), replace=False)
-    some = rng.choice(len(collection.truths), min(QUERIES, len(collection.truths)), replace=False)
+def drawn(collection: Collection, seed: int, *, runs: int, unlike: bool = False) -> tuple[list, list]:
+    """A benchmark: some runs and some queries of the collection; fewer queries, where runs are to be unlike."""
+    rng = np.random.default_rng((37 if unlike else 29, seed))
+    queries = int(rng.integers(30, QUERIES + 1)) if unlike else QUERIES
+    names = UNLIKE if unlike else list(collection.runs)
+    chosen = rng.choice(names, min(runs, len(names)), replace=False)
+    some = rng.choice(len(collection.truths), min(queries, len(collection.truths)), replace=False)
     rankings = [[collection.runs[run][query] for query in some] for run in chosen.tolist()]
     return rankings, [collection.truths[query] for query in some]
 
@@ -176,7 +180,7 @@ def prior_of(collections: Sequence[Collection], seeds: int = SEEDS) -> Prior:
     means[JUDGE], spreads[JUDGE] = OF_JUDGE
     common = len(COLUMNS)
     spreads[:common] = np.maximum(spreads[:common], LEAST_SPREADS)
-    run = means[common], np.hypot(spreads[common], means[common + 1])
+    run = means[common], max(LEAST_OF_RUNS, np.hypot(spreads[common], means[common + 1]))
     figures = ([round(float(one), 2) for one in part] for part in (means[:common], spreads[:common], run))
     means_, spreads_, run_ = map(tuple, figures)
     return Prior(means_, spreads_, run_, round(float(means[common + 2]), 2))

@@ -14,7 +14,7 @@ from apps.judging.grading import grade_item, undo
 from apps.judging.handing import load_next_items
 from apps.judging.judges import RoundError, change_round
 from apps.judging.llm.calibration import draw_sample
-from apps.judging.models import Grade, LLMJudge, Round, RoundState, Slot
+from apps.judging.models import Grade, Round, RoundState, Slot
 from apps.judging.opening import RoundOptions, open_round
 from apps.judging.question import Question
 from apps.judging.settling import deciding
@@ -26,7 +26,16 @@ from benchbench.ir.measures import Measure
 from tests.benchmarks.conftest import make_library
 from tests.created import create_benchmark
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
-from tests.judging.rounds import SIZE, grade_of, grade_sample, judged_by_model, make_judges, open_for, state_now
+from tests.judging.rounds import (
+    SIZE,
+    give_back,
+    grade_of,
+    grade_sample,
+    judged_by_model,
+    make_judges,
+    open_for,
+    state_now,
+)
 from tests.kept import made_once
 from tests.rankings import add_ranking
 
@@ -160,9 +169,17 @@ def evident_state(opened: Round) -> State:
     return state
 
 
-def test_the_calibration_sample_comes_first_in_the_decisive_order(opened, ada):
-    evident_state(opened)
+def test_calibration_sample_comes_first_only_once_settled(opened, ada):
     first = set(opened.calibration_items.order_by("place").values_list("item", flat=True))
+    evident_state(opened)
+    assert not {item.pk for item in load_next_items(opened, ada, count=20)} <= first
+    give_back(opened, ada)
+    while not evident_state(opened).is_settled:
+        for item in load_next_items(opened, ada, count=20):
+            grade_item(opened, item.pk, ada, grade=grade_of(item))
+    change_round(opened, ada, continue_after_settled=True)
+    RoundState.objects.update(mark="")
+    evident_state(opened)
     assert {item.pk for item in load_next_items(opened, ada, count=20)} <= first
 
 
@@ -190,14 +207,16 @@ def test_calibrated_model_is_evidence_but_never_in_the_version(opened, ada, serv
     assert not closed.version.judgments.filter(judge__contains=judge.name).exists()
 
 
-def test_only_a_currently_calibrated_model_is_evidence(opened, ada, server):
-    grade_sample(opened, ada, 29)
+def test_a_model_by_the_current_prompt_is_evidence_at_once(opened, ada, server):
+    rows = opened.items.exclude(calibration__isnull=False).select_related("query", "document")[:10]
+    for item in rows:
+        grade_item(opened, item.pk, ada, grade=grade_of(item))
     before = evident_state(opened)
-    judged_by_model(opened)
-    assert (evident_state(opened), state_now(opened).row.evidence["model"]) == (before, "")
-    row = opened.calibration_items.order_by("place").select_related("item__query", "item__document")[29]
-    grade_item(opened, row.item_id, ada, grade=grade_of(row.item))
-    assert state_now(opened).row.evidence["model"] == LLMJudge.objects.get().name
+    judge = judged_by_model(opened)
+    after = evident_state(opened)
+    assert state_now(opened).row.evidence["model"] == judge.name
+    assert after.judged == before.judged
+    assert [pair.difference for pair in after.pairs] != [pair.difference for pair in before.pairs]
     change_round(opened, ada, guidelines="Think twice.")
     assert state_now(Round.objects.get()).row.evidence["model"] == ""
 

@@ -67,11 +67,12 @@ def renew(round: Round, *, runs: Sequence[Run] | None = None, model: ModelEviden
     round.refresh_from_db(fields=["state", "settled_at", "continue_after_settled"])
     runs = load_runs(round) if runs is None else runs
     basis, human_grades = hash_basis(round, runs), load_human_grades(round)
-    model = model or evidence.load_evidence(round, human_grades)
+    model = model or evidence.load_evidence(round)
     if row.mark == (mark := human_grades.compute_mark(basis + model.mark)):
         return row
     desk = _load_desk(round, row, basis, runs)
     changed = ["state", "grades", "mark", "evidence", "sample_size", "sampled_from", "front", "computed_at"]
+    before = State.from_record(row.state) if row.state and row.basis == basis else None
     if row.basis != basis:
         items = np.array([desk.ids.get(number, 0) for number in range(desk.question.pool.size)], np.int64)
         row.basis, row.board = basis, pack(desk.question, items)
@@ -80,7 +81,7 @@ def renew(round: Round, *, runs: Sequence[Run] | None = None, model: ModelEviden
     if desk.judging is not None:
         _inform(desk, desk.judging, round, model)
         _apply_grades(desk, desk.judging, human_grades.grades)
-        state = desk.judging.state()
+        state = desk.judging.state(before=before)
         if round.is_open:
             _note(round, state)
         if round.order == Round.Order.DECISIVE and round.offers_items:
@@ -182,15 +183,16 @@ def _note(round: Round, state: State) -> None:
 def _reorder_front(round: Round, desk: Desk, judging: Judging, before: list[int]) -> list[int]:
     """Move the next items of the decisive order to the front of the waiting ones, and return them.
 
-    They are the rest of the calibration sample, without which no model is evidence, then those with the greatest
-    weights. `before` is the previous front; an equal one is left in place. Locked slots are skipped, so this never
-    waits.
+    They are those with the greatest weights, and the uniform share. A calibration sample, with which the uniform sample
+    begins, comes first only in a settled round that goes on: a model's grades are evidence without it. `before` is the
+    previous front; an equal one is left in place. Locked slots are skipped, so this never waits.
     """
     slots = Slot.objects.filter(round=round)
     claimed_items = slots.filter(Q(done=True) | Q(until__gte=Now())).values_list("item_id", flat=True)
     claimed_numbers = {desk.items[item] for item in claimed_items if item in desk.items}
-    calibrating = [desk.items[item] for item in evidence.load_sample(round) if item in desk.items]
-    primary = np.concatenate([np.array(calibrating, np.int64), order_by_weight(judging.compute_weights())])
+    sample = evidence.load_sample(round) if round.settled_at else ()
+    calibrating = np.array([desk.items[item] for item in sample if item in desk.items], np.int64)
+    primary = np.concatenate([calibrating, order_by_weight(judging.compute_weights())])
     coming = upcoming(primary, desk.sample, claimed_numbers, share=round.uniform_share)
     front = [desk.ids[number] for number in islice((number for number in coming if number in desk.ids), FRONT_SIZE)]
     if front == before:

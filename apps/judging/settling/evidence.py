@@ -1,4 +1,4 @@
-"""Evidence of relevance in a round in addition to the ranks of its runs: texts, and the grades of a calibrated model.
+"""Evidence of relevance in a round in addition to the ranks of its runs: texts, and the grades of a model.
 
 It affects the next items and the probability of a verdict. It is not a grade: no state counts it, no version has it.
 """
@@ -13,11 +13,9 @@ from django.db.models import Count, Max, QuerySet
 
 from apps.benchmarks.models import Run
 from apps.judging.llm import prompting
-from apps.judging.models import CalibrationItem, Grade, LLMJudge, Round
-from apps.judging.settling.consensus import HumanGrades
+from apps.judging.models import Grade, LLMJudge, Round
 from apps.retrieval.models import Chunk, Index
 from apps.retrieval.search.vectors import load_vectors
-from benchbench.ir.judging.calibration import MIN_PAIRS
 from benchbench.ir.judging.evidence import Axes, compute_axes
 from benchbench.ir.judging.pool import Pool
 from benchbench.ir.records import Vectors
@@ -64,30 +62,25 @@ class ModelEvidence:
     mark: str = ""
 
 
-def load_evidence(round: Round, human_grades: HumanGrades) -> ModelEvidence:
-    """Return the latest started of the models calibrated on a round. One query if no model judged the round.
+def load_evidence(round: Round) -> ModelEvidence:
+    """Return the latest started model that judged a round by its current prompt. One query if no model judged it.
 
-    A calibrated model has the current prompt and shares MIN_PAIRS grades with people at the beginning of the
-    calibration sample, as far as both are done. Its server is not asked: the stored grades are the calibrated ones.
+    What its grades are worth is counted on every pair that people graded too, so that it needs no calibration; before
+    any it is worth nothing. Its server is not asked: what counts are the stored grades.
     """
-    judges = list(LLMJudge.objects.filter(round=round))
-    sample = load_sample(round) if judges else []
-    for judge in judges:
-        if (judge.prompt_version, judge.prompt_hash) != (prompting.VERSION, prompting.hash_prompt(round)):
-            continue
-        rows = _filter_grades(round, judge.name)
-        if (
-            _count_shared(sample, human_grades, dict(rows.filter(item__in=sample).values_list("item", "grade")))
-            >= MIN_PAIRS
-        ):
-            counted = rows.aggregate(grades=Count("pk"), last=Max("pk"), at=Max("graded_at"))
-            return ModelEvidence(judge.name, f"{judge.name} {sorted(counted.items())}")
+    for judge in LLMJudge.objects.filter(round=round):
+        if (judge.prompt_version, judge.prompt_hash) == (prompting.VERSION, prompting.hash_prompt(round)):
+            counted = _filter_grades(round, judge.name).aggregate(
+                grades=Count("pk"), last=Max("pk"), at=Max("graded_at")
+            )
+            if counted["grades"]:
+                return ModelEvidence(judge.name, f"{judge.name} {sorted(counted.items())}")
     return ModelEvidence()
 
 
 def load_sample(round: Round) -> list[int]:
     """Return the items of the calibration sample of a round, in its order."""
-    return list(CalibrationItem.objects.filter(round=round).order_by("place").values_list("item", flat=True))
+    return list(round.calibration_items.order_by("place").values_list("item", flat=True))
 
 
 def load_model_grades(round: Round, name: str) -> dict[int, int]:
@@ -98,13 +91,3 @@ def load_model_grades(round: Round, name: str) -> dict[int, int]:
 
 def _filter_grades(round: Round, name: str) -> QuerySet[Grade]:
     return Grade.objects.filter(item__round=round, source=Grade.Source.LLM, judge_name=name).order_by()
-
-
-def _count_shared(sample: Sequence[int], human_grades: HumanGrades, grades_by_item: dict[int, int | None]) -> int:
-    """Return how many grades people and a model share before the first item that either is not done with."""
-    shared = 0
-    for item in sample:
-        if item not in grades_by_item or item not in human_grades.finished_items:
-            break
-        shared += item in human_grades.grades and grades_by_item[item] is not None
-    return shared

@@ -48,7 +48,7 @@ def load_round_status(round: Round) -> RoundStatus:
     row = RoundState.objects.filter(round=round, computed_at__isnull=False).defer("board").first()
     if row is not None and not round.is_open and row.state and "runs" in row.state:
         return RoundStatus(row, runs, human_grades, is_current=True)  # as its version carries it
-    model = load_evidence(round, human_grades)
+    model = load_evidence(round)
     mark = human_grades.compute_mark(basis + model.mark)
     if row is None or row.basis != basis or (row.mark != mark and not _enqueue_renewal(round)):
         row = renew(round, runs=runs, model=model)

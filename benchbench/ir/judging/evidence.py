@@ -23,7 +23,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from benchbench.ir.judging.fillings import compute_reach, compute_tails
+from benchbench.ir.judging.fillings import compute_reach
 from benchbench.ir.judging.pool import Pool
 from benchbench.ir.measures import Values
 
@@ -94,22 +94,20 @@ class Features:
             weights = np.stack([self._weights[query_rows], relevant, query_grades <= 0], axis=1)
             self.values[query_rows, TOP:ANY_RELEVANT] = _closeness(self._axes[query_rows], weights)
 
-    def compute_tails(self, grades: Values, levels: Sequence[float]) -> Values:
-        """Return the chance that each pair, if relevant, reaches each level, (levels, size).
+    def inform_tails(self, tails: Values, grades: Values, levels: Sequence[float]) -> Values:
+        """Return the chances `tails` (levels, size) of relevant pairs to reach each level, by the model's grades too.
 
-        It is the share of relevant pairs with the same grade by the model that reach it, with a prior of `SEEN_BEFORE`.
+        It is the share of relevant pairs of the same grade by the model that reach it; `tails` count as `SEEN_BEFORE`.
         """
-        of_all = compute_tails(grades, levels)[:, None]
-        tails = np.repeat(of_all, self._pool.size, axis=1)
         if self._model_grades is None:
             return tails
-        people = grades[tuple(self._pool.cells.T)]
+        people, informed = grades[tuple(self._pool.cells.T)], tails.copy()
         for grade in np.unique(self._model_grades[~np.isnan(self._model_grades)]):
             alike = self._model_grades == grade
             relevant = people[alike & (people > 0)]
             reach = compute_reach(relevant, levels).sum(axis=1, keepdims=True)
-            tails[:, alike] = (reach + SEEN_BEFORE * of_all) / (len(relevant) + SEEN_BEFORE)
-        return tails
+            informed[:, alike] = (reach + SEEN_BEFORE * tails[:, alike]) / (len(relevant) + SEEN_BEFORE)
+        return informed
 
 
 def _closeness(axes: Values, weights: Values) -> Values:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchbench.ir.judging.certainty import ENTER, LEAVE, calibrate, is_due
 from benchbench.ir.judging.differences import OpenQuery, bound_differences
 from benchbench.ir.judging.evidence import Axes, Features
 from benchbench.ir.judging.fillings import Shape, count_outside
@@ -21,17 +22,17 @@ from benchbench.ir.judging.outcomes import (
     forecast,
 )
 from benchbench.ir.judging.pool import Item, JudgingError, Pool
-from benchbench.ir.judging.relevance import PRIOR, Drawing, Prior, Relevance, learn
+from benchbench.ir.judging.relevance import PRIOR, Drawing, Prior, Relevance, learn, learn_tails
 from benchbench.ir.judging.state import MoreGrades, PairState, RunState, State
 from benchbench.ir.judging.weights import ExpectedGrades, compute_effects, squared
 from benchbench.ir.measures import Measure, Values
 from benchbench.ir.statistics.max_t import pair_runs
+from benchbench.ir.statistics.resampling import SAME
 
 DRAWS = 200
 CONFIDENCE = 0.95
 LEARN_AFTER = 0.05
 FEWEST_GRADES, FEWEST_RELEVANT = 30, 5  # with fewer, the model calls nothing settled
-EARLY, SURER = 100, 0.97  # with fewer grades the probability fluctuates, so the verdict needs this one
 
 
 class Judging:
@@ -42,9 +43,9 @@ class Judging:
     be biased, for example if a dataset lists relevant documents only.
 
     Results are cached by query, so a state after one more grade costs that query alone. The model is refitted after
-    every 5 % more grades, and before a round is called settled. After a refit, equal grades and seed give an equal
-    state. Raises JudgingError for a measure that does not support holes, a scale without a grade above 0, and fewer
-    than 2 runs or 2 queries that every run answered.
+    every 5 % more grades, and wherever it decides whether a round is settled. After a refit, equal grades and seed give
+    an equal state. Raises JudgingError for a measure that does not support holes, a scale without a grade above 0, and
+    fewer than 2 runs or 2 queries that every run answered.
     """
 
     def __init__(
@@ -97,25 +98,25 @@ class Judging:
         self._features.inform(model_grades)
         self._model = None
 
-    def state(self, *, bounds: bool = True) -> State:
-        """Return the state after the grades so far. If an older model calls it settled, a refitted one decides.
+    def state(self, *, before: State | None = None, bounds: bool = True) -> State:
+        """Return the state after the grades so far, by a refitted model wherever it decides whether they settle it.
 
+        `before` is the last stored state: a settled round stays settled while its verdict is likely (see `certainty`).
         Without `bounds` those are NaN and `is_certain` is false: cheaper for frequent calls that do not show them.
         """
-        state = self._state(bounds)
-        if state.is_settled and self._learned_count != state.judged:
+        judged = int((~np.isnan(self.grades)).sum())
+        kept = before.verdict if before is not None and before.is_settled else None
+        may_settle = is_due(judged, before) or not self._holes.any()
+        if (may_settle or kept) and self._learned_count != judged:
             self._learn()
-            state = self._state(bounds)
-        return state
-
-    def _state(self, bounds: bool) -> State:
-        outcomes = self._draw_outcomes()
-        signs = outcomes.signs
-        likeliest, shares = find_likeliest(signs)
-        verdict, probability = self._find_verdict(outcomes, likeliest)
-        reason = self._describe_shortage()
-        sure = find_settled(signs == likeliest, shares, CONFIDENCE) & (reason is None)
-        settled = reason is None and probability >= self._required_probability
+        outcomes, reason = self._draw_outcomes(), self._describe_shortage()
+        likeliest, shares = find_likeliest(outcomes.signs)
+        verdict = self._find_verdict(outcomes, likeliest)
+        probability, settled = self._compute_probability(outcomes, verdict), False
+        if kept and reason is None and (still := self._compute_probability(outcomes, kept)) >= LEAVE:
+            verdict, probability, settled = kept, still, True
+        settled |= may_settle and reason is None and probability >= ENTER
+        sure = find_settled(outcomes.signs == likeliest, shares, CONFIDENCE) & (reason is None)
         pairs = self._build_pairs(outcomes, likeliest, shares, sure, self.compute_bounds() if bounds else None)
         self._importance = self._weigh_pairs(outcomes, shares)
         return State(
@@ -126,21 +127,29 @@ class Judging:
             probability=probability,
             is_settled=settled,
             is_certain=all(pair.certain_order is not None for pair in pairs),
-            judged=int((~np.isnan(self.grades)).sum()),
+            judged=judged,
             unjudged=int(self._holes.sum()),
             queries=int(self.pool.answered.sum()),
             grades_needed=self._forecast_grades(outcomes, settled, reason),
             reason=reason,
         )
 
-    def _find_verdict(self, outcomes: Outcomes, likeliest: NDArray[np.int8]) -> tuple[tuple[int, ...], float]:
-        """Return the best group by the likeliest outcomes, and the share of the fillings that end in it."""
+    def _find_verdict(self, outcomes: Outcomes, likeliest: NDArray[np.int8]) -> tuple[int, ...]:
+        """Return the best group by the likeliest outcomes."""
         best = int(outcomes.means.mean(axis=0).argmax())
         group = np.ones(self.pool.runs, bool)
         for first, second, outcome in zip(*self.pairs, likeliest, strict=True):
             if outcome and best in (first, second):
                 group[second if first == best else first] = False
-        return tuple(np.flatnonzero(group).tolist()), float((outcomes.find_groups() == group).all(axis=1).mean())
+        return tuple(np.flatnonzero(group).tolist())
+
+    def _compute_probability(self, outcomes: Outcomes, verdict: tuple[int, ...]) -> float:
+        """Return the calibrated probability of a verdict; 1 if the fillings agree in every difference, or none is."""
+        group = np.isin(np.arange(self.pool.runs), verdict)
+        share = float((outcomes.find_groups() == group).all(axis=1).mean())
+        if share == 1 and np.ptp(outcomes.differences, axis=0).max() < SAME:
+            return 1.0
+        return calibrate(share, self.draws, one=len(verdict) == 1)
 
     def _build_pairs(
         self,
@@ -197,11 +206,6 @@ class Judging:
             )
         return f"{requirement}; so far there are {judged} and {relevant}."
 
-    @property
-    def _required_probability(self) -> float:
-        """Return the probability at which the verdict is settled."""
-        return SURER if self._holes.any() and int(self._teaching.sum()) < EARLY else CONFIDENCE
-
     def _draw_outcomes(self) -> Outcomes:
         """Return the outcomes of the fillings. Queries with new grades are redrawn; 5 % more grades refit the model."""
         judged = int((~np.isnan(self.grades)).sum())
@@ -225,7 +229,10 @@ class Judging:
         relevant = np.where(teaching & ~np.isnan(grades), grades > 0, np.nan)
         self._model = learn(self.pool, self._features.values, relevant, self._prior)
         self._learned_count = int((~np.isnan(grades)).sum())
-        self._drawing.draw_all(self.grades, self._model, self._features.compute_tails(self.grades, self.shape.levels))
+        tails = learn_tails(self.pool, self._features.values, grades, self.shape.levels)
+        self._drawing.draw_all(
+            self.grades, self._model, self._features.inform_tails(tails, self.grades, self.shape.levels)
+        )
         self._stale_queries.clear()
         self._critical = self._cached_forecast = None
 

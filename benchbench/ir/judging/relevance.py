@@ -39,11 +39,18 @@ class Prior:
 # Learnt from complete collections: `perf/prior.py` computes these figures from ADI, Cranfield and SciFact.
 PRIOR = Prior(
     means=(-3.16, 2.12, 6.08, 4.25, -0.96, -0.99, 1.0),
-    spreads=(2.0, 1.0, 4.61, 2.64, 2.0, 1.66, 0.5),
-    run=(0.12, 0.6),
+    spreads=(3.0, 1.5, 4.61, 2.64, 2.0, 1.66, 0.5),
+    run=(0.12, 1.0),
     richness=0.87,
 )
 
+# Of a relevant pair to reach a higher level: what runs rank high has higher grades. Wide: Cranfield alone shows it.
+PRIOR_OF_LEVELS = Prior(
+    means=(-1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0),
+    spreads=(2.0, 1.0, 1.0, 1.0, 1.0, 0.1, 0.1),
+    run=(0.0, 0.5),
+    richness=0.5,
+)
 QUERIES_BEFORE = 4
 
 
@@ -121,6 +128,19 @@ def learn(pool: Pool, features: Values, relevant: Values, prior: Prior) -> Relev
             break
     factor = np.linalg.inv(np.linalg.cholesky(inner)).T
     return Relevance(beta, u, factor, -cross / curve[:, None], 1 / np.sqrt(curve), variance**0.5)
+
+
+def learn_tails(pool: Pool, features: Values, grades: Values, levels: Sequence[float]) -> Values:
+    """Return the chance that each pair, if relevant, reaches each level, (levels, size), from the grades (size,).
+
+    Of a scale with two levels, 1 and then what a model like that of relevance learns from the relevant pairs.
+    """
+    tails = np.ones((len(levels), pool.size))
+    for number, level in enumerate(levels[1:], start=1):
+        reached = np.where(grades > 0, grades >= level, np.nan)
+        model = learn(pool, features, reached, PRIOR_OF_LEVELS)
+        tails[number] = np.minimum(tails[number - 1], model.predict(features, pool.cells[:, 0]))
+    return tails
 
 
 def _sigmoid(logits: Values) -> Values:

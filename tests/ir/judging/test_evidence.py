@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from benchbench.ir.judging.evidence import ANY_RELEVANT, COLUMNS, JUDGE, Features, compute_axes
-from benchbench.ir.judging.judging import EARLY, SURER, Judging
+from benchbench.ir.judging.judging import Judging
 from benchbench.ir.judging.pool import Item, Pool
-from benchbench.ir.judging.relevance import PRIOR, learn
+from benchbench.ir.judging.relevance import PRIOR, learn, learn_tails
 from benchbench.ir.measures import Measure
 from tests.ir.judging.test_judging import benchmark, known
 
@@ -86,12 +86,22 @@ def test_relevance_level_depends_on_model_grade():
     given = {document: grade for document, grade in truth.items() if document < 54}
     features = Features(pool)
     features.inform(np.array(list(truth.values())))
-    tails = features.compute_tails(pool.get_grades([given]), [1.0, 2.0])
+    grades = pool.get_grades([given])
+    tails = features.inform_tails(np.array([[1.0], [0.5]]).repeat(60, axis=1), grades, [1.0, 2.0])
     assert tails[0] == pytest.approx(1), "what is relevant reaches the lowest level"
     assert tails[1, 58] < 0.3
     assert tails[1, 59] > 0.7
-    features.inform(None)
-    assert features.compute_tails(pool.get_grades([given]), [1.0, 2.0])[1] == pytest.approx(0.5, abs=0.05)
+
+
+def test_relevant_pairs_that_runs_rank_high_have_higher_grades():
+    """A quarter of the relevant documents graded at rank 1 has grade 1, three quarters of those at rank 8."""
+    pool = Pool.from_rankings([[[*range(10)] for _ in range(40)]] * 2)
+    grades = np.full(pool.has_document.shape, np.nan)
+    grades[:20, 0], grades[:20, 7] = np.where(np.arange(20) < 5, 1.0, 2.0), np.where(np.arange(20) < 15, 1.0, 2.0)
+    tails = learn_tails(pool, Features(pool).values, grades[tuple(pool.cells.T)], [1.0, 2.0])
+    assert tails[0] == pytest.approx(1), "what is relevant reaches the lowest level"
+    places = pool.cells[:, 1]
+    assert tails[1, places == 0].mean() > 0.6 > 0.4 > tails[1, places == 7].mean()
 
 
 def test_evidence_is_no_grade_and_leads_to_more_certainty():
@@ -120,21 +130,3 @@ def test_ungraded_pairs_ranked_higher_by_more_runs_are_likelier():
     chances = learn(pool, features.values, np.full(pool.size, np.nan), PRIOR).predict(features.values, pool.cells[:, 0])
     a, b, d = (chances[pool.numbers[Item(0, one)]] for one in "abd")
     assert 0.9 > a > b > d > 0.01
-
-
-def test_settling_needs_more_certainty_with_few_grades():
-    """The probability jumps then: of rounds that were stopped at .95 within 60 grades too many were wrong."""
-    between = 0
-    for seed in range(12):
-        rankings, truths = benchmark(seed, queries=60, gap=0.9)
-        pool = Pool.from_rankings(rankings, depth=5)
-        judging = Judging(pool, NDCG, [0, 1, 2], [{} for _ in truths], seed=seed)
-        for number in np.argsort(pool.best[tuple(pool.cells.T)], kind="stable")[:EARLY].tolist():
-            item = pool.get_item(number)
-            judging.grade(item, truths[item.query][item.document])
-            if number % 5 == 0:
-                state = judging.state(bounds=False)
-                early = state.reason is None and 0.95 <= state.probability < SURER and state.judged < EARLY
-                between += early
-                assert not (early and state.is_settled)
-    assert between

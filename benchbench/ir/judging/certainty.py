@@ -1,0 +1,60 @@
+"""The probability of a verdict, calibrated, and when it settles a round.
+
+The share of the fillings that end in a verdict is no probability: the model of relevance is fitted to few grades and
+knows nothing of its own faults. `calibrate` maps the share to how often such verdicts were those of all grades, on
+complete collections.
+
+A round is settled from ENTER on and stays so down to LEAVE, so that it does not flicker. It can become settled only
+when the number of grades passes a step of 5 %: fewer looks are fewer chances of a false one. Both depend on nothing but
+the grades and the state before, which is stored: any process comes to the same answer.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from benchbench.ir.judging.state import State
+
+ENTER, LEAVE = 0.95, 0.5
+STEP = 1.05
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """A logistic map of a collection, from the log odds of the share to those of the verdict: constant and slope."""
+
+    weight: float
+    several: tuple[float, float]  # best runs
+    one: tuple[float, float]
+
+    def map_odds(self, odds: float, *, one: bool) -> float:
+        constant, slope = self.one if one else self.several
+        return 1 / (1 + math.exp(-constant) * odds**-slope)
+
+
+# Learnt from complete collections: `perf/certainty.py` computes these figures from ADI, Cranfield and SciFact.
+CALIBRATIONS = (
+    Calibration(35, (0.58, 2.75), (-2.26, 2.04)),
+    Calibration(225, (0.26, 0.64), (0.17, 1.16)),
+    Calibration(300, (0.57, 1.24), (-0.05, 2.80)),
+)
+
+
+def calibrate(share: float, draws: int, *, one: bool) -> float:
+    """Return the probability of a verdict in which this share of the draws ends: one winner, or several best runs.
+
+    It is the mean over the collections, weighted by their numbers of queries: the next may be like any of them.
+    """
+    odds = (share * draws + 1) / ((1 - share) * draws + 1)
+    total = sum(part.weight * part.map_odds(odds, one=one) for part in CALIBRATIONS)
+    return total / sum(part.weight for part in CALIBRATIONS)
+
+
+def is_due(judged: int, before: State | None) -> bool:
+    """Return whether a round with these grades may become settled: at its first state, or a step after that before."""
+    return before is None or _count_steps(judged) != _count_steps(before.judged)
+
+
+def _count_steps(judged: int) -> int:
+    return int(math.log(max(judged, 1)) / math.log(STEP))
