@@ -17,11 +17,11 @@ from judging import Way, group_of, in_pool, moments, values_of
 from prior import DATA, NAMES, Collection, drawn, prior_of, read
 from sklearn.linear_model import LogisticRegression
 
-from benchbench.ir.judging import certainty
+from benchbench.ir.judging import certainty, judging
 from benchbench.ir.judging.certainty import Calibration
 from benchbench.ir.judging.relevance import Prior
 
-FROM, SEEDS = 1000, 16
+FROM, SEEDS = 1000, 32
 WAYS = Way("decisive, the prior and texts"), Way("and a model of kappa .6", kappa=0.6)
 SURE, IN_TURN = 0.995, 3  # a round ends after so many states in turn that are sure
 LEAST = 0.3  # a share below decides nothing
@@ -68,6 +68,7 @@ def main() -> None:
         print(f"{', '.join(missing)} not in {DATA.name}: nothing is learnt. BENCHBENCH_SHARED_DATA names the folder.")
         return
     certainty.CALIBRATIONS = (Calibration(1, (0.0, 1.0), (0.0, 1.0)),)  # the share itself
+    judging.ENTER = 2.0  # no state keeps an earlier verdict
     collections = {name: read(name) for name in NAMES}
     for name, collection in collections.items():
         prior, seen = prior_of([one for one in collections.values() if one.name != name]), Seen()

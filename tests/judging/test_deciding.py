@@ -207,7 +207,7 @@ def test_calibrated_model_is_evidence_but_never_in_the_version(opened, ada, serv
     assert not closed.version.judgments.filter(judge__contains=judge.name).exists()
 
 
-def test_a_model_by_the_current_prompt_is_evidence_at_once(opened, ada, server):
+def test_model_with_the_current_prompt_is_evidence_at_once(opened, ada, server):
     rows = opened.items.exclude(calibration__isnull=False).select_related("query", "document")[:10]
     for item in rows:
         grade_item(opened, item.pk, ada, grade=grade_of(item))

@@ -1,8 +1,8 @@
 """The probability of a verdict, calibrated, and when it settles a round.
 
-The share of the fillings that end in a verdict is no probability: the model of relevance is fitted to few grades and
-knows nothing of its own faults. `calibrate` maps the share to how often such verdicts were those of all grades, on
-complete collections.
+The share of the fillings that end in a verdict differs from its probability: the model of relevance is fitted to few
+grades and does not know its own faults. `calibrate` maps the share to how often such verdicts were those of all grades,
+on complete collections.
 
 A round is settled from ENTER on and stays so down to LEAVE, so that it does not flicker. It can become settled only
 when the number of grades passes a step of 5 %: fewer looks are fewer chances of a false one. Both depend on nothing but
@@ -30,7 +30,7 @@ class Calibration:
 
     def map_odds(self, odds: float, *, one: bool) -> float:
         constant, slope = self.one if one else self.several
-        return 1 / (1 + math.exp(-constant) * odds**-slope)
+        return 1 / (1 + math.exp(-constant - slope * math.log(odds)))
 
 
 # Learnt from complete collections: `perf/certainty.py` computes these figures from ADI, Cranfield and SciFact.
@@ -47,8 +47,8 @@ def calibrate(share: float, draws: int, *, one: bool) -> float:
     It is the mean over the collections, weighted by their numbers of queries: the next may be like any of them.
     """
     odds = (share * draws + 1) / ((1 - share) * draws + 1)
-    total = sum(part.weight * part.map_odds(odds, one=one) for part in CALIBRATIONS)
-    return total / sum(part.weight for part in CALIBRATIONS)
+    total = sum(calibration.weight * calibration.map_odds(odds, one=one) for calibration in CALIBRATIONS)
+    return total / sum(calibration.weight for calibration in CALIBRATIONS)
 
 
 def is_due(judged: int, before: State | None) -> bool:

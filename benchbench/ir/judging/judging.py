@@ -14,6 +14,8 @@ from benchbench.ir.judging.differences import OpenQuery, bound_differences
 from benchbench.ir.judging.evidence import Axes, Features
 from benchbench.ir.judging.fillings import Shape, count_outside
 from benchbench.ir.judging.outcomes import (
+    WIDER_DIFFERENCES,
+    WIDER_MEANS,
     Outcomes,
     critical_value,
     find_intervals,
@@ -105,23 +107,29 @@ class Judging:
         Without `bounds` those are NaN and `is_certain` is false: cheaper for frequent calls that do not show them.
         """
         judged = int((~np.isnan(self.grades)).sum())
-        kept = before.verdict if before is not None and before.is_settled else None
+        settled_verdict = before.verdict if before is not None and before.is_settled else None
         may_settle = is_due(judged, before) or not self._holes.any()
-        if (may_settle or kept) and self._learned_count != judged:
+        if (may_settle or settled_verdict) and self._learned_count != judged:
             self._learn()
         outcomes, reason = self._draw_outcomes(), self._describe_shortage()
         likeliest, shares = find_likeliest(outcomes.signs)
         verdict = self._find_verdict(outcomes, likeliest)
         probability, settled = self._compute_probability(outcomes, verdict), False
-        if kept and reason is None and (still := self._compute_probability(outcomes, kept)) >= LEAVE:
-            verdict, probability, settled = kept, still, True
+        if (
+            settled_verdict
+            and reason is None
+            and (still := self._compute_probability(outcomes, settled_verdict)) >= LEAVE
+        ):
+            verdict, probability, settled = settled_verdict, still, True
         settled |= may_settle and reason is None and probability >= ENTER
         sure = find_settled(outcomes.signs == likeliest, shares, CONFIDENCE) & (reason is None)
         pairs = self._build_pairs(outcomes, likeliest, shares, sure, self.compute_bounds() if bounds else None)
         self._importance = self._weigh_pairs(outcomes, shares)
         return State(
             pairs=pairs,
-            runs=tuple(RunState(*row) for row in zip(*find_intervals(outcomes.means).tolist(), strict=True)),
+            runs=tuple(
+                RunState(*row) for row in zip(*find_intervals(outcomes.means, WIDER_MEANS).tolist(), strict=True)
+            ),
             verdict=verdict,
             winner=verdict[0] if len(verdict) == 1 else None,
             probability=probability,
@@ -160,7 +168,7 @@ class Judging:
         bounds: tuple[Values, Values] | None,
     ) -> tuple[PairState, ...]:
         lower, upper = bounds or (np.full(len(shares), np.nan),) * 2
-        expected, low, high = find_intervals(outcomes.differences)
+        expected, low, high = find_intervals(outcomes.differences, WIDER_DIFFERENCES)
         spread = outcomes.differences.std(axis=0)
         margins = [margin if np.isfinite(margin) else None for margin in outcomes.margins.tolist()]
         columns = (*self.pairs, lower, upper, expected, spread, likeliest, shares, sure, low, high)
