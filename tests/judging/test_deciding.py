@@ -1,6 +1,7 @@
 """What a round's grades have settled, and what comes next because of them."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -20,6 +21,7 @@ from apps.judging.question import Question
 from apps.judging.settling import deciding
 from apps.mappings.resolving import resolve
 from apps.operations.working import wait
+from benchbench.ir.judging.judging import Judging
 from benchbench.ir.judging.pool import Pool
 from benchbench.ir.judging.state import State
 from benchbench.ir.measures import Measure
@@ -120,6 +122,26 @@ def test_state_depends_only_on_the_grades(apart, ada):
     deciding._desks.clear()
     RoundState.objects.update(mark="")
     assert known == state_of(opened)
+
+
+def test_settling_goes_on_from_the_stored_state(apart, ada, monkeypatch):
+    """So any process comes to the same answer; after another search the rankings are others, and so are the runs."""
+    before: list[State | None] = []
+    compute = Judging.state
+
+    def note(judging: Judging, **stated: Any) -> State:
+        before.extend([stated["before"]] if "before" in stated else [])
+        return compute(judging, **stated)
+
+    monkeypatch.setattr(Judging, "state", note)
+    opened = open_for(apart, [ada], order="decisive", measure="nDCG@5")
+    first = state_of(opened)[0]
+    grade_on(opened, ada, 5)
+    deciding._desks.clear()
+    state_of(opened)
+    Run.objects.update(completed_at=opened.created_at)
+    state_of(opened)
+    assert (before[0], before[1], before[-1]) == (None, first, None)
 
 
 def test_new_grades_reorder_the_waiting_items(apart, ada):
