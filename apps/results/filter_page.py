@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from apps.benchmarks.measuring.selection import find_selection
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.running.timing import name_search_ms
 from apps.results.charts import COLOURS, LEGEND, Figure, compute_height, figure, time_axis, wrap_text
@@ -66,5 +67,8 @@ def name_time(settings: Sequence[Setting]) -> str:
 def build_context(benchmark: Benchmark) -> dict[str, Any]:
     """Return the context of the page."""
     settings = list_settings(benchmark)
+    selection = find_selection(benchmark.dataset_version, {cell.run.pk for each in settings for cell in each.cells})
     figures = {"recall": plot_recall(settings), "times": plot_times(settings)} if settings else {}
-    return {"benchmark": benchmark, "settings": settings, "figures": figures, "time": name_time(settings)}
+    return {"benchmark": benchmark, "settings": settings, "figures": figures, "time": name_time(settings)} | {
+        "caveat": selection.caveat if selection else ""
+    }

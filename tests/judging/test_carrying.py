@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from collections.abc import Sequence
 
 import pytest
 from django.contrib.auth.models import User
@@ -19,6 +20,7 @@ from apps.judging.closing import Closed, close_round
 from apps.judging.grading import grade_item
 from apps.judging.handing import load_next_items
 from apps.judging.models import Round
+from apps.judging.opening import RoundOptions, open_round
 from apps.judging.settling.renewing import load_round_status
 from apps.mappings.resolving import resolve
 from apps.results.comparison.comparing import compare_runs
@@ -46,9 +48,10 @@ def judge(opened: Round, judge: User, count: int) -> None:
         grade_item(opened, items[0].pk, judge, grade=grade_of(items[0]))
 
 
-def close_early(benchmark: Benchmark, grades: int = GRADES) -> tuple[Round, Closed]:
+def close_early(benchmark: Benchmark, grades: int = GRADES, runs: Sequence[Run] | None = None) -> tuple[Round, Closed]:
     (alice,) = make_judges("alice")
-    opened = open_for(benchmark, [alice], owner=alice, order="decisive")
+    options = RoundOptions(name="fruit", order="decisive", uniform_share=0.0)
+    opened = open_round(runs or runs_of(benchmark), options, judges=[alice], owner=alice)
     Round.objects.filter(pk=opened.pk).update(continue_after_settled=True)
     opened.refresh_from_db()
     judge(opened, alice, grades)
@@ -139,6 +142,14 @@ class TestReading:
         selection = find_selection(closed.version, [runs_of(benchmark)[0].pk, stranger])
         assert not selection.settles(RoundVerdict.objects.get().measure)
         assert "judge their unjudged results in a new round" in selection.caveat
+
+    def test_a_part_of_the_runs_has_its_verdict_first(self, benchmark):
+        first, second, third = runs_of(benchmark)
+        _, closed = close_early(benchmark, runs=[first, third])
+        verdict = build_verdict(compare_runs([first, second, third], version=closed.version)).verdict
+        assert verdict.startswith("Of 2 runs: settled by the judging round “fruit”, probability")
+        assert verdict.index("is the best run") < verdict.index("By plain means of all 3:")
+        assert {*RoundVerdict.objects.get().run_ids} == {first.pk, third.pk}
 
     def test_later_versions_say_where_the_verdict_is(self, benchmark):
         _, closed = close_early(benchmark)

@@ -190,7 +190,7 @@ class VerdictText:
 def build_verdict(comparison: RunComparison) -> VerdictText:
     plain, carried = comparison.plain, comparison.carried
     return VerdictText(
-        describe_verdict(comparison) if comparison.is_tested else "",
+        " ".join([*_describe_part(comparison), describe_verdict(comparison)]) if comparison.is_tested else "",
         carried.describe_means(comparison.ids, comparison.labels) if carried else "",
         f"By plain means: {describe_verdict(plain)}" if carried else "",
         describe_shares(plain),
@@ -199,6 +199,18 @@ def build_verdict(comparison: RunComparison) -> VerdictText:
         describe_disorder(plain),
         comparison.comparability.warnings,
     )
+
+
+def _describe_part(comparison: RunComparison) -> list[str]:
+    """Return the verdict of a judging round on those of the runs that it compared, if it did not compare all."""
+    selection, labels = comparison.comparability.selection, dict(zip(comparison.ids, comparison.labels, strict=True))
+    if selection is None or comparison.carried or not selection.is_own:
+        return []
+    members = [run for run in comparison.ids if run in selection.round.run_ids]
+    if len(members) < 2 or selection.round.measure != comparison.measure or comparison.slice or comparison.means_name:
+        return []
+    sentence = selection.describe(members, [labels[run] for run in members])
+    return [f"Of {len(members)} runs: {sentence[0].lower()}{sentence[1:]} By plain means of all {len(labels)}:"]
 
 
 def describe_left_out(comparison: RunComparison) -> str:

@@ -14,7 +14,7 @@ from apps.datasets.models import DatasetVersion
 from apps.results.comparison.comparing import MOST_RUNS, RunComparison, compare_runs
 from apps.results.comparison.describing import pick_strongest
 from apps.results.comparison.expected import find_board_selection
-from apps.results.comparison.sentences import build_verdict, describe_verdict
+from apps.results.comparison.sentences import build_verdict
 from apps.results.configurations import build_labels, list_shared
 from apps.results.leaderboard.runs import Leaderboard, Row, load_leaderboard, select_measures
 from benchbench.decimals import counted
@@ -96,7 +96,7 @@ class Story:
             comparison = compare_runs(pick_strongest(runs, version=self.board.version), version=self.board.version)
         except BenchbenchError as error:
             return None, f"No verdict: {error.message}"
-        return comparison, describe_verdict(comparison)
+        return comparison, build_verdict(comparison).verdict
 
     @property
     def verdict(self) -> str:
