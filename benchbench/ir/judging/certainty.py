@@ -35,9 +35,9 @@ class Calibration:
 
 # Learnt from complete collections: `perf/certainty.py` computes these figures from ADI, Cranfield and SciFact.
 CALIBRATIONS = (
-    Calibration(35, (0.58, 2.75), (-2.26, 2.04)),
-    Calibration(225, (0.26, 0.64), (0.17, 1.16)),
-    Calibration(300, (0.57, 1.24), (-0.05, 2.80)),
+    Calibration(35, (0.56, 2.86), (-0.95, 2.05)),
+    Calibration(225, (-0.06, 0.96), (0.48, 1.10)),
+    Calibration(300, (-0.03, 1.19), (0.69, 2.85)),
 )
 
 
