@@ -7,7 +7,6 @@ from typing import Any, Literal, TypeVar
 
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.provenance import collect_facts, list_llms
-from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.labels import render_share
 
 K = TypeVar("K", bound=Hashable)
@@ -71,7 +70,7 @@ def _check_collections(runs: Sequence[Run]) -> Iterator[Difference]:
 
 def _check_filters(runs: Sequence[Run]) -> Iterator[Difference]:
     """Warn if runs searched different shares of the documents. Without a filter share a run searched all."""
-    groups = group_by(runs, lambda run: run.config.get("filter_share") or 1.0)
+    groups = group_by(runs, lambda run: run.configuration.filter_share or 1.0)
     if len(groups) > 1:
         shares = list_groups({render_share(share): group for share, group in groups.items()})
         sentence = (
@@ -97,17 +96,13 @@ def _check_indexes(runs: Sequence[Run]) -> Iterator[Difference]:
 
 def _check_models(runs: Sequence[Run]) -> Iterator[Difference]:
     """Warn about models that had different revisions under one name."""
-    encoded = [
-        run
-        for run in runs
-        if _get_facts(run, "index").get("encoder") and Configuration.from_dict(run.config).uses_vectors
-    ]
+    encoded = [run for run in runs if _get_facts(run, "index").get("encoder") and run.configuration.uses_vectors]
     for name, mine in group_by(encoded, lambda run: str(_get_facts(run, "index")["encoder"])).items():
         yield from _check_revisions(
             "encoder", name, group_by(mine, lambda run: str(_get_facts(run, "index")["encoder_revision"]))
         )
-    reranked = [run for run in runs if run.config.get("use_reranker") and _get_workers(run)]
-    for name, mine in group_by(reranked, lambda run: Configuration.from_dict(run.config).effective_reranker).items():
+    reranked = [run for run in runs if run.configuration.use_reranker and _get_workers(run)]
+    for name, mine in group_by(reranked, lambda run: run.configuration.effective_reranker).items():
         yield from _check_revisions("reranker", name, group_by(mine, partial(_name_revisions, "rerankers", name)))
     for name in dict.fromkeys(name for run in runs for name in list_llms(run)):
         mine = [run for run in runs if name in list_llms(run) and _get_workers(run)]
@@ -181,7 +176,7 @@ def _check_execution(runs: Sequence[Run]) -> Iterator[Difference]:
 
 
 def _name_execution(run: Run) -> str:
-    rate = run.config.get("rate")
+    rate = run.configuration.rate
     return f"{run.benchmark.execution} at {rate:g}/s" if rate else str(run.benchmark.execution)
 
 

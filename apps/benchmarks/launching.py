@@ -39,7 +39,6 @@ from apps.retrieval.models import Index
 from benchbench.database.failures import read_again, refresh
 from benchbench.deleting import delete_unused
 from benchbench.errors import ConflictError
-from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.plan import Plan
 from benchbench.ir.planning.stages import AskStage, EncodeStage, EngineStage, RewriteStage
 
@@ -110,11 +109,11 @@ def _record_state(benchmark: Benchmark) -> None:
 
 def _require_indexes(runs: Sequence[Run]) -> None:
     for run in runs:
-        if not Configuration.from_dict(run.config).needs_index:
+        if not run.configuration.needs_index:
             continue
         if run.index is None or run.index.status != Index.Status.READY:
             raise ConflictError(f"The index of run {run.run_order} ({run.label}) is not ready: build it first.")
-        require_available(run.index, Configuration.from_dict(run.config))
+        require_available(run.index, run.configuration)
         if not is_current(run.index):
             raise ConflictError(
                 f"The index {run.index.name!r} of run {run.run_order} was built before the documents of its "
@@ -134,8 +133,8 @@ def split_batches(
     An open loop is one batch, since queues build up over its length. Each run with a rate has batches of its own, which
     name it, so that a killed worker loses one loop and not all.
     """
-    loaded = [run for run in runs if run.config.get("rate")]
-    if unloaded := [run for run in runs if not run.config.get("rate")]:
+    loaded = [run for run in runs if run.configuration.rate]
+    if unloaded := [run for run in runs if not run.configuration.rate]:
         naming = {"runs": [str(run.pk) for run in unloaded]} if loaded else {}
         for payload, units in _split_queries(
             benchmark, unloaded, plan_of(unloaded) if loaded or plan is None else plan
@@ -150,7 +149,7 @@ def _split_queries(benchmark: Benchmark, runs: Sequence[Run], plan: Plan) -> Ite
     queries = _list_unanswered(benchmark, runs)
     isolated = benchmark.execution == Benchmark.Execution.ISOLATED
     plans = [plan_of([run]) for run in runs] * benchmark.runs_per_query if isolated else [plan]
-    indexes = {run.config.get("index"): run.index for run in runs if run.index}
+    indexes = {run.configuration.index: run.index for run in runs if run.index}
     seconds = estimate_costs(plan, indexes)
     if not isolated:  # isolated execution encodes every text again to time it
         texts = list(benchmark.dataset_version.queries.filter(pk__in=queries).values_list("text", flat=True))
@@ -216,7 +215,7 @@ def retry(benchmark: Benchmark, *, by: User | None = None) -> Operation:
         if not failed.exists():
             raise ConflictError(f"The benchmark {benchmark.name!r} has no failed runs to retry.")
         runs = list(failed.select_related("index").filter(Q(index__status=Index.Status.READY) | Q(index=None)))
-        built = [(run.pk, run.index, Configuration.from_dict(run.config)) for run in runs if run.index]
+        built = [(run.pk, run.index, run.configuration) for run in runs if run.index]
         run_ids = [run.pk for run in runs if run.index is None] + [
             pk
             for pk, index, config in built

@@ -28,8 +28,8 @@ MAX_BATCH = 500  # queries; a batch holds its results in memory until it commits
 
 def plan_of(runs: Sequence[Run]) -> Plan:
     """Return the plan of the runs, each under its primary key as text. Load the runs with their indexes."""
-    asking = list_llm_indexes({run.config.get("index"): run.index for run in runs if run.index})
-    return plan([(str(run.pk), Configuration.from_dict(run.config)) for run in runs], asking=asking)
+    asking = list_llm_indexes({run.configuration.index: run.index for run in runs if run.index})
+    return plan([(str(run.pk), run.configuration) for run in runs], asking=asking)
 
 
 def list_llm_indexes(indexes: Mapping[str | None, Index]) -> set[str | None]:

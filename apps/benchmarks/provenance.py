@@ -18,7 +18,6 @@ from apps.retrieval.describing import describe_identity
 from apps.retrieval.encoders.model_files import name_device
 from apps.retrieval.llms.asking import find_llm_revision
 from apps.retrieval.rerankers import Reranker
-from benchbench.ir.planning.configuration import Configuration
 from benchbench.timestamps import read_git_sha, timestamp
 
 # The settings that decide whether a query is an error and how its time is taken.
@@ -100,8 +99,8 @@ def list_llms(run: Run) -> list[str]:
     """
     index = run.provenance.get("index") or {}
     index_llms = [f"{index['llm_parameters'].get('provider')}:{index['llm']}"] if index.get("llm") else []
-    rewrites = Configuration.from_dict(run.config).rewrites
-    return [*index_llms, str(run.config["llm"])] if rewrites else index_llms
+    rewrites = run.configuration.rewrites
+    return [*index_llms, str(run.configuration.llm)] if rewrites else index_llms
 
 
 def list_revisions(run: Run, llm: str) -> list[str]:

@@ -39,8 +39,8 @@ def plot_quality(board: Leaderboard) -> dict[str, Any] | None:
     configs = spell_settings(row.run.config for row in rows)
     keys = find_varying(configs)
     labels = {row.run.pk: ", ".join(list_phrases(config, keys)) for row, config in zip(rows, configs, strict=True)}
-    modes = sorted({row.run.config.get("search_mode", "") for row in rows})
-    groups = [[row for row in rows if row.run.config.get("search_mode", "") == mode] for mode in modes]
+    modes = sorted({find_mode(row.run) for row in rows})
+    groups = [[row for row in rows if find_mode(row.run) == mode] for mode in modes]
     traces = [_trace(group, board.primary, labels) for group in groups]
     times = [row.run.timing["total_ms"] for row in rows]
     return plot_over_time(traces, [row.run for row in rows], times, board.title, margin=(64, 16, 40, 56), legend=LEGEND)
@@ -134,16 +134,21 @@ def plot_sparkline(points: Sequence[tuple[float, object]], *, width: int = 240, 
     return {"width": width, "height": height, "lines": polylines, "dots": dots}
 
 
+def find_mode(run: Run) -> str:
+    """Return the search mode of a run; "" for an external one."""
+    return "" if run.is_external else run.configuration.search_mode
+
+
 def describe_mode(run: Run) -> tuple[str, str]:
     """Return a run's search mode in words, and its colour."""
-    mode = run.config.get("search_mode", "")
+    mode = find_mode(run)
     order = SEARCH_MODES.index(mode) if mode in SEARCH_MODES else -1
     return " ".join(list_phrases({"search_mode": mode}, ["search_mode"])), COLOURS[order]
 
 
 def mark_reranked(runs: Iterable[Run]) -> list[str]:
     """Return the symbol of each run, which shows whether it has a reranker."""
-    return [SYMBOLS[bool(run.config.get("use_reranker"))] for run in runs]
+    return [SYMBOLS[run.configuration.use_reranker] for run in runs]
 
 
 def _trace(rows: list[Row], primary: str, labels: Mapping[Any, str]) -> dict[str, Any]:

@@ -100,13 +100,13 @@ COUNTS = ("num_documents", "num_chunks", "num_vectors", "embed_calls", "llm_call
 
 def build_configuration(run: Run) -> strategy_results.Configuration:
     """Return strategy, store, encoder and language model of a run, as the strategy benchmark's files name them."""
-    index, engine = run.index, run.config.get("engine")
+    index, engine = run.index, run.configuration.engine
     if index is None:
         return strategy_results.Configuration("engine" if engine else "external", engine)
     strategy = f"{engine} + {index.strategy}" if engine else index.strategy
-    if not Configuration.from_dict(run.config).uses_vectors:  # and so without a store
+    if not run.configuration.uses_vectors:  # and so without a store
         return strategy_results.Configuration(strategy, llm_model=index.llm or None)
-    store = Ann.parse(run.config.get("ann", "exact")).store
+    store = Ann.parse(run.configuration.ann).store
     return strategy_results.Configuration(strategy, store, index.encoder or None, index.llm or None)
 
 

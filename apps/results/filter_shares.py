@@ -58,7 +58,7 @@ class Cell:
 
     @property
     def is_exact(self) -> bool:
-        return Configuration.from_dict(self.run.config).is_exact
+        return self.run.configuration.is_exact
 
     @property
     def share_text(self) -> str:
@@ -98,7 +98,7 @@ class Cell:
     @property
     def choice(self) -> str:
         """Return in words what PostgreSQL would choose by its costs; "" for searches elsewhere."""
-        chosen, is_whole = self.facts.get("chosen"), "exact" in self.run.config.get("ann", "")
+        chosen, is_whole = self.facts.get("chosen"), "exact" in self.run.configuration.ann
         if chosen is None:
             return ""
         return "vector index" if chosen["index_used"] and not is_whole else "compare all admitted"
@@ -138,7 +138,7 @@ def list_settings(benchmark: Benchmark) -> list[Setting]:
     unstated = 1.0 if has_shares(benchmark) and 1 not in benchmark.matrix["filter_shares"] else None
     cells: dict[Configuration, list[Cell]] = {}
     for row in load_leaderboard(benchmark).in_run_order:
-        configuration = Configuration.from_dict(row.run.config) if row.run.config else None
+        configuration = None if row.run.is_external else row.run.configuration
         share = configuration and (configuration.filter_share or unstated)
         if configuration and share and configuration.uses_vectors and row.final:
             cell = Cell(row, share, build_ann(row.run, row.truth) or {})

@@ -24,7 +24,6 @@ from apps.results.triage.causes import CAUSES, CauseRow, count_causes
 from apps.results.triage.lost_documents import LostRow, triage_of
 from benchbench.access import visible
 from benchbench.ir.measures.spelling import MAX_NAME_LENGTH
-from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.triage import Loss
 
 LOSSES = [loss.value for loss in CAUSES]
@@ -182,7 +181,7 @@ class Triage(RunResource):
             lost_documents=triage.count(),
             untraced_queries=losses.untraced,
             is_current=losses.is_current,
-            causes=count_causes(losses, Configuration.from_dict(run.config)),
+            causes=count_causes(losses, run.configuration),
         )
 
     @get("/triage/documents", LostDocumentPage, LostDocumentQuery, refuses=[409])

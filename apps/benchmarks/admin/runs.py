@@ -22,7 +22,7 @@ from apps.retrieval.models import Index
 from apps.retrieval.naming import name_strategy
 from benchbench.access import visible
 from benchbench.decimals import format_ms
-from benchbench.ir.planning.configuration import SEARCH_MODES, Configuration
+from benchbench.ir.planning.configuration import SEARCH_MODES
 from benchbench.ir.planning.labels import describe_value, strip_model_path
 from benchbench.site.admin import FactAdmin, LargeAdmin, VisibleFilter
 from benchbench.site.pages import staff
@@ -72,13 +72,13 @@ class RunAdmin(FactAdmin):
 
     @display(description="mode", ordering="config__search_mode", empty_value="external")
     def mode(self, run: Run) -> str | None:
-        return describe_value("search_mode", run.config.get("search_mode")) if run.config else None
+        return None if run.is_external else describe_value("search_mode", run.configuration.search_mode)
 
     @display(description="reranker", ordering="config__use_reranker", empty_value="–")
     def reranker(self, run: Run) -> str | None:
-        if not run.config.get("use_reranker"):
+        if not run.configuration.use_reranker:
             return None
-        return strip_model_path(Configuration.from_dict(run.config).effective_reranker)
+        return strip_model_path(run.configuration.effective_reranker)
 
     @display(description="strategy", ordering="index__strategy", empty_value="–")
     def strategy(self, run: Run) -> str | None:
@@ -86,7 +86,7 @@ class RunAdmin(FactAdmin):
 
     @display(description="top k", ordering="config__top_k", empty_value="–")
     def top_k(self, run: Run) -> int | None:
-        return run.config.get("top_k")
+        return None if run.is_external else run.configuration.top_k
 
     @display(description="latency (ms)", ordering="timing__total_ms", empty_value="–")
     def latency(self, run: Run) -> str | None:

@@ -73,7 +73,7 @@ def compare_indexes(benchmark: Benchmark, user: User) -> Iterator[str]:
     """Yield a sentence for each index of the matrix: the version that a clone for `user` would search, and before."""
     newest = load_newest_indexes(benchmark.mapping, user)
     runs = benchmark.runs.exclude(index=None).select_related("index").order_by("run_order").defer("provenance")
-    searched = {run.config.get("index"): run.index for run in runs}
+    searched = {run.configuration.index: run.index for run in runs}
     for name, index in searched.items():
         if name not in newest:
             yield f"The index {index} is not ready for the current documents: build it again, or choose another index."

@@ -29,9 +29,9 @@ def choose_alternatives(runs: Iterable[Run]) -> tuple[list[Run], dict[str, str]]
         sentences["filters"] = f"Of filter shares only “{words}” is compared: the others ask another question."
     rates: dict[str, float | None] = {}  # of the run that stands for each setting
     for run in sorted(chosen, key=lambda run: (run.failed_queries, run.run_order)):
-        rates.setdefault(_write_setting(run), run.config.get("rate"))
+        rates.setdefault(_write_setting(run), run.configuration.rate)
     by_order = sorted(chosen, key=lambda run: run.run_order)
-    alternatives = [run for run in by_order if rates[_write_setting(run)] == run.config.get("rate")]
+    alternatives = [run for run in by_order if rates[_write_setting(run)] == run.configuration.rate]
     if len(alternatives) < len(chosen):
         sentences["load"] = "Of runs that differ only in rate, that with the fewest failed queries stands for all."
     return alternatives, sentences
@@ -46,9 +46,9 @@ def keep_greatest_share(runs: Sequence[Run]) -> list[Run]:
 
 def find_filter_share(run: Run) -> float | None:
     """Return the share of the documents that a run's filter admits; None where shares do not apply or are unknown."""
-    if not run.config or run.config.get("search_mode") in ENGINE_MODES:
+    if not run.config or run.configuration.search_mode in ENGINE_MODES:
         return None
-    return float(run.config.get("filter_share") or 1)
+    return float(run.configuration.filter_share or 1)
 
 
 def _write_setting(run: Run) -> str:

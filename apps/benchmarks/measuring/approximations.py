@@ -230,7 +230,7 @@ def build_ann(run: Run, truth: str) -> Facts | None:
     facts = run.provenance.get("ann")
     if not facts:
         return None
-    loss = facts["losses"].get(truth) if (run.config.get("filter_share") or 1) == 1 else None
+    loss = facts["losses"].get(truth) if (run.configuration.filter_share or 1) == 1 else None
     ndcg = loss or _build_empty(facts["ndcg"]["measure"])
     return {name: value for name, value in facts.items() if name != "losses"} | {"ndcg": ndcg}
 

@@ -19,7 +19,6 @@ from apps.retrieval.models import Chunk
 from benchbench.database.binary import binary_cursor
 from benchbench.errors import ConflictError
 from benchbench.ir.measures import Values
-from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.plan import RunPlan
 from benchbench.ir.planning.stages import Searching
 from benchbench.ir.ranking import cut, scale_scores
@@ -145,7 +144,7 @@ def build_stored_plan(run: Run) -> RunPlan | None:
 
     None for a run that ranks documents as a whole: an external one, or that of a search engine alone.
     """
-    if run.is_external or not Configuration.from_dict(run.config).needs_index:
+    if run.is_external or not run.configuration.needs_index:
         return None
     plan = plan_of(list(run.benchmark.runs.filter(is_external=False).select_related("index").order_by("run_order")))
     return next(planned for planned in plan.runs if planned.run_key == str(run.pk))

@@ -16,6 +16,7 @@ from apps.operations.models import Operation, Status
 from apps.retrieval.models import Index
 from benchbench.decimals import counted
 from benchbench.ir.demand import name_means
+from benchbench.ir.planning.configuration import Configuration
 from benchbench.models import NamedModel, OwnedModel, PublicModel
 
 TAG_LENGTH = 50  # characters
@@ -239,6 +240,11 @@ class Run(PublicModel):
 
     def __str__(self) -> str:
         return self.label
+
+    @cached_property
+    def configuration(self) -> Configuration:
+        """Its configuration; that of an external run is unknown, and has every field at its default."""
+        return Configuration.from_dict(self.config)
 
 
 class Baseline(NamedModel, PublicModel):

@@ -217,11 +217,11 @@ def _describe_collection(benchmark: Benchmark, runs: list[Run]) -> dict[str, Any
 def _build_matrix(benchmark: Benchmark, runs: list[Run]) -> dict[str, Any]:
     """Return the matrix without indexes that were not built, which cannot be searched again."""
     built = _map_indexes(runs)
-    lost = {run.config.get("index") for run in runs if run.index} - built.keys()
+    lost = {run.configuration.index for run in runs if run.index} - built.keys()
     names = [name for name in benchmark.matrix.get("indexes", ()) if name not in lost]
     matrix = {**benchmark.matrix, "indexes": names} if lost else benchmark.matrix
     return {key: matrix[key] for key in KEYS if key in matrix}  # PostgreSQL does not preserve the order of keys
 
 
 def _map_indexes(runs: list[Run]) -> dict[str | None, Index]:
-    return {run.config.get("index"): run.index for run in runs if run.index and run.index.chunk_set}
+    return {run.configuration.index: run.index for run in runs if run.index and run.index.chunk_set}

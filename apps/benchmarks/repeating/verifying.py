@@ -102,9 +102,9 @@ def _compare_run(file_run: dict[str, Any], runs: dict[str, Run], results: dict[s
         outcome = "completed" if before else f"did not complete ({file_run.get('error') or file_run.get('status')})"
         return f"{run.label}: then it {outcome}, here it {run.status}{f' ({run.error_message})' if not after else ''}."
     clauses = list(_list_changes(before, after))
-    is_exact = run.config.get("ann", "exact") == "exact"
+    is_exact = run.configuration.ann == "exact"
     caveat = "" if is_exact else " It searches approximately: a rebuilt index finds slightly different chunks."
-    caveat += " Its search engine answered again, perhaps from other documents." if run.config.get("engine") else ""
+    caveat += " Its search engine answered again, perhaps from other documents." if run.configuration.engine else ""
     return f"{run.label}: {'; '.join(clauses)}.{caveat}" if clauses else ""
 
 

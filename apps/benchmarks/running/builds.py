@@ -61,8 +61,8 @@ def discard_other_builds(benchmark: Benchmark, runs: Sequence[Run], prepared: Ma
         run, keys = by_key[planned.run_key], {stage.key for stage in planned.stages} & changed
         if keys & shared:
             refused[run] = (
-                f"The index of {run.config['ann']} was built again since runs that share its lists completed, and may "
-                "find other chunks: clone the benchmark, and start the clone."
+                f"The index of {run.configuration.ann} was built again since runs that share its lists completed, and "
+                "may find other chunks: clone the benchmark, and start the clone."
             )
         elif keys:
             sources.add(run.source_id)

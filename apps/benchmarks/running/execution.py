@@ -155,7 +155,7 @@ def _load_work(batch: Batch, lease: Lease) -> Work:
         plan=full_plan.select(keys),
         lists=build_shared_lists([run for run in internal_runs if run.source_id in sources], full_plan),
         queries=list(Query.objects.filter(pk__in=batch.payload["query_ids"]).order_by("pk")),
-        indexes=OpenIndexes({run.config.get("index"): run.index for run in runs if run.index}),
+        indexes=OpenIndexes({run.configuration.index: run.index for run in runs if run.index}),
         rerankers=PinnedRerankers(benchmark),
         lease=lease,
         # A temporary error costs the batch an attempt; on the last one it is recorded with its queries.
@@ -201,8 +201,8 @@ def run_isolated(work: Work, truth: Truth) -> tuple[list[FinalList], dict[str, l
     with a rate follow, one at a time.
     """
     isolated = _Isolated(work, truth)
-    alone = [str(run.pk) for run in work.runs if not run.config.get("rate")]
-    loaded = {str(run.pk): run.config["rate"] for run in work.runs if run.config.get("rate")}
+    alone = [str(run.pk) for run in work.runs if not run.configuration.rate]
+    loaded = {str(run.pk): run.configuration.rate for run in work.runs if run.configuration.rate}
     isolated.report_at = time.monotonic() + REPORT_SECONDS
     for repetition in range(1, work.benchmark.runs_per_query + 1):
         for number, query in enumerate(work.queries) if alone else ():

@@ -37,7 +37,6 @@ from apps.operations.models import Batch, Operation, Status
 from benchbench.database.binary import execute_each
 from benchbench.database.ordered import delete_in_order, update_in_order
 from benchbench.decimals import counted
-from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.plan import RunPlan
 from benchbench.ir.planning.stages import EngineStage
 
@@ -275,7 +274,7 @@ def _list_warnings(benchmark: Benchmark, run: Run, short: int, stalls: int, fall
             f"{counted(stalls, 'stall')} did not recur: queries that exceeded BENCHBENCH_QUERY_TIMEOUT_MS in a batch "
             "took less than half of it one by one. The times exclude the stall."
         )
-    if Configuration.from_dict(run.config).uses_vectors and run.timing["samples"] and "encode_ms" not in run.timing:
+    if run.configuration.uses_vectors and run.timing["samples"] and "encode_ms" not in run.timing:
         warnings.append("The times exclude encoding the queries: their vectors were imported.")
     if any(len(values) > 1 for values in collect_facts(run.provenance["made_by"]).values()):
         warnings.append("Workers with different libraries, models or devices took part: see the provenance.")

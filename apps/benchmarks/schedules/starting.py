@@ -88,7 +88,7 @@ def _start(schedule: Schedule, due_at: datetime) -> Benchmark:
     if not schedule.newest_indexes:
         visible_indexes = usable(Index.objects.filter(runs__benchmark=template), owner).values("pk")
         runs = template.runs.filter(index__in=visible_indexes).select_related("index__chunk_set", "index__collection")
-        indexes = {run.config.get("index"): run.index for run in runs if run.index}
+        indexes = {run.configuration.index: run.index for run in runs if run.index}
     name = f"{schedule.name[:180]}, {timezone.localtime(due_at):%Y-%m-%d %H:%M}"
     benchmark = clone(template, name=name, owner=owner, indexes=indexes)
     if schedule.team_id:

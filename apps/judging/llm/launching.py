@@ -20,7 +20,6 @@ from apps.retrieval.llms.servers import require_model
 from apps.retrieval.models import LLMAnswer
 from benchbench.decimals import counted
 from benchbench.durations import MIN_SAMPLES, estimate_by_pace
-from benchbench.ir.planning.configuration import Configuration
 
 LONGEST_NAME = 150
 PRICED = 200  # prompts that are built to estimate the length of all
@@ -230,7 +229,7 @@ def _list_models(run: Run) -> list[tuple[str, str]]:
     """Return (model, act) for the models that took part in a run's rankings."""
     if run.benchmark.is_external:
         return []
-    config = Configuration.from_dict(run.config)
+    config = run.configuration
     acts = [(model, "is asked in its search") for model in list_llms(run)]
     if config.rewrites and config.llm:
         acts = [(model, act) for model, act in acts if model != config.llm] + [(config.llm, "rewrites queries")]

@@ -20,7 +20,6 @@ from benchbench.decimals import figure as format_value
 from benchbench.decimals import format_ms, short_signed
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.ann import Ann
-from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.labels import label_settings
 from benchbench.ir.statistics.resampling import Interval
 from benchbench.ir.statistics.significance import Pair
@@ -130,7 +129,7 @@ def list_ladders(benchmark: Benchmark) -> list[Ladder]:
     completed = benchmark.runs.filter(status=Run.Status.COMPLETED).exclude(index__chunk_set=None)
     alternatives, _ = choose_alternatives(completed.select_related("index__chunk_set").order_by("run_order"))
     for run in alternatives:
-        configuration = Configuration.from_dict(run.config)
+        configuration = run.configuration
         if configuration.uses_vectors and (configuration.filter_share or 1) == 1:
             exact = replace(configuration, ann="exact", dimensions=None).normalize()
             groups.setdefault((run.index_id, exact.hash), []).append(run)
@@ -144,14 +143,14 @@ def has_ladders(benchmark: Benchmark) -> bool:
 
 def _build_ladder(benchmark: Benchmark, runs: Sequence[Run]) -> Ladder:
     shared = ", ".join(list_shared([run.config for run in runs]))
-    full = next((run for run in runs if Configuration.from_dict(run.config).is_exact), None)
+    full = next((run for run in runs if run.configuration.is_exact), None)
     if full is None:
         return Ladder(shared, error="Exact search did not run with these settings: add exact to ann.")
     try:
         comparison = compare_runs(runs, baseline=full, version=benchmark.dataset_version)
     except BenchbenchError as error:
         return Ladder(shared, error=error.message)
-    labels = label_settings(run.config.get("ann", "exact") for run in runs)
+    labels = label_settings(run.configuration.ann for run in runs)
     rows = list(_list_rows(comparison, runs, labels))
     rows.sort(key=lambda row: (row.pair is not None, -_or_last(row.memory_bytes)))
     return Ladder(shared, rows, comparison)
@@ -175,14 +174,14 @@ def _list_rows(comparison: RunComparison, runs: Sequence[Run], labels: Mapping[s
 
 def _render_label(run: Run, labels: Mapping[str, str]) -> str:
     """Return the settings in which the runs of a ladder may differ."""
-    configuration = Configuration.from_dict(run.config)
+    configuration = run.configuration
     numbers = {"dimensions": configuration.dimensions, "candidates": configuration.candidates}
     return " · ".join([labels[configuration.ann], *(f"{number} {name}" for name, number in numbers.items() if number)])
 
 
 def _count_bytes(run: Run) -> tuple[int | None, int]:
     """Return the bytes of what every search of a run reads, if known, and of the full vectors that rescoring reads."""
-    index, configuration = run.index, Configuration.from_dict(run.config)
+    index, configuration = run.index, run.configuration
     assert index is not None
     assert index.chunk_set is not None
     count, setting = index.chunk_set.vector_count, Ann.parse(configuration.ann)

@@ -41,14 +41,14 @@ def build_content(run: Run, version: DatasetVersion, *, limit: int = spec002.LIM
     require_rankings(run.benchmark)
     if run.status != Run.Status.FAILED:
         require_evaluation(run, version)
-    limit = min(limit, run.config.get("top_k") or limit)
+    limit = limit if run.is_external else min(limit, run.configuration.top_k)
     questions = Questions(run.benchmark, version)
     answers = [answer for some in batched(questions.query_ids, AT_ONCE) for answer in questions.load_answers(run, some)]
     durations = _sum_durations(run)
     content = spec002.build_baseline(
         answers,
         when=find_end(run),
-        search_mode=run.config.get("search_mode", "external"),
+        search_mode="external" if run.is_external else run.configuration.search_mode,
         seconds=round(sum(durations)) / 1000 if durations else None,
         limit=limit,
     )
@@ -59,7 +59,7 @@ def build_content(run: Run, version: DatasetVersion, *, limit: int = spec002.LIM
 
 def _sum_durations(run: Run) -> list[float]:
     """Return sums over the searches of a run, also failed ones; at a rate those of its stages, without waiting."""
-    names = TIMINGS[:-1] if run.config.get("rate") else TIMINGS[-1:]
+    names = TIMINGS[:-1] if run.configuration.rate else TIMINGS[-1:]
     sums = run.query_results.aggregate(**{f"{name}_sum": Sum(name) for name in names})
     return [ms for ms in sums.values() if ms is not None]
 

@@ -10,7 +10,6 @@ from typing import Any
 from apps.benchmarks.models import Benchmark, Run
 from apps.results.charts import COLOURS, LEGEND, Figure, figure, time_axis
 from benchbench.decimals import format_ms, list_some
-from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.labels import label_settings, run_label
 
 LEAST_SHARE = 0.98  # of the offered rate that is achieved at a sustained one,
@@ -92,19 +91,19 @@ def load_settings(benchmark: Benchmark) -> list[Setting]:
     for run in runs:
         shared = {key: value for key, value in run.config.items() if key != "rate"}
         by_setting.setdefault(json.dumps(shared, sort_keys=True), []).append(run)
-    labels = label_settings(run.config.get("ann", "exact") for run in runs)
+    labels = label_settings(run.configuration.ann for run in runs)
     return [_build_setting(group, labels) for group in by_setting.values()]
 
 
 def _build_setting(runs: Sequence[Run], labels: Mapping[str, str]) -> Setting:
-    configuration = replace(Configuration.from_dict(runs[0].config), rate=None)
+    configuration = replace(runs[0].configuration, rate=None)
     method = configuration.ann.partition("(")[0] if configuration.uses_vectors else configuration.search_mode
     points = sorted(map(_build_point, runs), key=lambda point: point.offered)
     return Setting(run_label(replace(configuration, ann=labels[configuration.ann])), method, points)
 
 
 def _build_point(run: Run) -> Point:
-    loop, configuration = run.timing["open_loop"], Configuration.from_dict(run.config)
+    loop, configuration = run.timing["open_loop"], run.configuration
     recall = loop["recall"][0]["mean"] if loop["recall"] else None
     if configuration.uses_vectors and not configuration.asks_engine and configuration.is_exact:
         recall = 1.0  # it is what the others are compared with

@@ -10,7 +10,6 @@ from apps.results.triage.paths import explain_loss
 from apps.results.triage.queries import order_worst_first, require_values
 from apps.results.triage.triaging import JudgmentSet, RunLosses, list_lost_documents, load_judgments, trace_losses
 from benchbench.errors import ConflictError
-from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.plan import RunPlan
 from benchbench.ir.triage import Loss, LostDocument
 
@@ -85,7 +84,7 @@ class Triage:
         )
 
     def _describe(self, query_id: int, document: LostDocument, judged: JudgmentSet) -> LostRow:
-        sentence, remedy = explain_loss(self.plan, Configuration.from_dict(self.run.config), document, self.k)
+        sentence, remedy = explain_loss(self.plan, self.run.configuration, document, self.k)
         name = judged.find_external_id(document.document)
         reference = judged.references[document.document] if name is None else name
         key, text = judged.truth.keys[query_id], judged.texts[query_id]

@@ -104,7 +104,7 @@ def build_paths(result: QueryResult, grades: Mapping[int, int], *, hits: Iterabl
         for lost_document in searched
     }
     texts = {
-        lost_document.document: explain_loss(plan, Configuration.from_dict(run.config), lost_document, k)
+        lost_document.document: explain_loss(plan, run.configuration, lost_document, k)
         for lost_document in lost[:limit]
     }
     standings = find_standings(plan, document_lists, hits)

@@ -209,7 +209,7 @@ def load_hits(result: QueryResult, grades: dict[int, int], *, limit: int) -> lis
     document_ids = result.document_ids[:limit]
     documents = Document.objects.defer("metadata").in_bulk(document_ids)
     chunks: dict[Any, Chunk] = Chunk.objects.in_bulk(result.chunk_ids[:limit])
-    engine = result.run.config.get("engine") if result.run_id else None  # a tried query has no run
+    engine = result.run.configuration.engine if result.run_id else None  # a tried query has no run
     hits = []
     for n, document_id in enumerate(document_ids):
         document = documents.get(document_id)

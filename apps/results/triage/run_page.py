@@ -23,7 +23,6 @@ from apps.results.triage.query_runs import load_query_runs
 from apps.results.triage.sections import has_content, has_sections
 from apps.results.triage.triaging import RunLosses, load_losses
 from apps.retrieval.llms.asking import find_texts
-from benchbench.ir.planning.configuration import Configuration
 
 PER_PAGE = 25
 ORDERS = ("difference", "worst", "best")  # the default is the first available one
@@ -72,7 +71,7 @@ def build_run_context(
         "is_narrowed": bool(text or cause or against),
         "rows": queries.load_query_rows(run, evaluation, page.object_list, columns, losses=losses, other_values=values),
         "losses": losses,
-        "causes": count_causes(losses, Configuration.from_dict(run.config)) if losses else [],
+        "causes": count_causes(losses, run.configuration) if losses else [],
         "cause": str(cause),
         "against": against,
         "refusals": refusals,
@@ -168,7 +167,7 @@ def _load_wordings(result: QueryResult) -> tuple[str, ...]:
 
     Those of further repetitions are never cached.
     """
-    configuration = Configuration.from_dict(result.run.config)
+    configuration = result.run.configuration
     revisions = list_revisions(result.run, configuration.llm or "")
     if not configuration.rewrites or result.error or result.repetition > 1 or len(revisions) != 1:
         return ()

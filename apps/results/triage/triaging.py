@@ -64,7 +64,7 @@ def load_judgments(run: Run, version: DatasetVersion, *, query_ids: Collection[i
     references: dict[int, str] = {
         Unresolved.from_judgment(row[1]): Judgment(doc_ref=row[-1]).reference for row in rows if row[2] is None
     }
-    reasons = dict(_read_reasons(rows, run.config.get("filter_share")))
+    reasons = dict(_read_reasons(rows, run.configuration.filter_share))
     return JudgmentSet(truth, reasons, {pk: text for pk, _, text in query_rows}, references)
 
 
@@ -72,7 +72,7 @@ def load_reasons(run: Run, query_id: int) -> Reasons:
     """Return the reasons why judged documents of a query, in any version, could not be found. One query."""
     resolved = Resolution.objects.at(run.benchmark.state)
     mine = resolved.filter(mapping=run.benchmark.mapping_id, judgment__query=query_id).order_by()
-    return dict(_read_reasons(_join_reasons(run, mine), run.config.get("filter_share")))
+    return dict(_read_reasons(_join_reasons(run, mine), run.configuration.filter_share))
 
 
 def list_relevant(query_id: int, grades: Mapping[int, int], reasons: Reasons) -> list[Relevant]:
