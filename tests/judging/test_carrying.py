@@ -28,6 +28,8 @@ from apps.results.comparison.sentences import build_verdict
 from apps.results.comparison_report import build_report
 from apps.results.exporters.results_json import build_results
 from apps.results.exporting import export
+from benchbench.ir.judging.certainty import calibrate
+from benchbench.ir.judging.judging import DRAWS
 from tests.drafts import set_judgment
 from tests.judging.rounds import grade_of, make_judges, make_simulated, open_for
 
@@ -125,7 +127,7 @@ class TestReading:
         assert comparison.verdict.find_standing(comparison.runs.index(best)) == "better"
         shown = next(run for run in build_report(comparison).round_verdict.runs if run.run == best.pk)
         assert (shown.difference, shown.difference_interval) == (pair.difference, [pair.low, pair.high])
-        assert shown.probability == pair.probability
+        assert shown.probability == calibrate(pair.probability, DRAWS, one=True)
 
     def test_other_comparisons_are_by_plain_means(self, benchmark):
         _, closed = close_early(benchmark)

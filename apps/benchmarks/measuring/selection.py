@@ -9,6 +9,8 @@ from uuid import UUID
 from apps.benchmarks.models import RoundVerdict
 from apps.datasets.models import DatasetVersion
 from benchbench.decimals import counted, figure, join_words, list_some
+from benchbench.ir.judging.certainty import calibrate
+from benchbench.ir.judging.judging import DRAWS
 from benchbench.ir.judging.state import PairState, RunState
 from benchbench.ir.statistics.verdict import Verdict, count_ranks
 
@@ -76,15 +78,18 @@ class Selection:
     def get_pair(self, first: UUID, second: UUID) -> PairState:
         return self.round.state.get_pair(*map(self.round.run_ids.index, (first, second)))
 
+    def compute_probability(self, first: UUID, second: UUID) -> float:
+        """Return the calibrated probability of the likeliest outcome of two runs."""
+        pair = self.get_pair(first, second)
+        return calibrate(pair.probability, DRAWS, one=pair.outcome != 0)
+
     def describe(self, run_ids: Sequence[UUID], labels: Sequence[str], baseline: int | None = None) -> str:
         """Return the round's verdict on runs that it covers, as a sentence."""
         verdict, state = self.judge(run_ids, baseline), self.round.state
-        if len(run_ids) == 2:
-            probability = self.get_pair(*run_ids).probability
-        elif len(run_ids) == len(state.runs) and baseline is None:
-            probability = state.probability
+        if len(run_ids) == len(state.runs) and baseline is None:
+            probability: float | None = state.probability
         else:
-            probability = None
+            probability = self.compute_probability(*run_ids) if len(run_ids) == 2 else None
         sure = "" if probability is None else f", probability {figure(probability, 2)}"
         opening = "Settled" if state.is_settled else "Not settled, most likely"
         return f"{opening} by the judging round “{self.round.name}”{sure}: {_describe_standings(verdict, labels)}."

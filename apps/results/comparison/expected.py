@@ -101,7 +101,8 @@ def report_round_verdict(
     order = sorted(range(len(run_ids)), key=lambda run: (-expected[run].mean, run))
     rows = []
     for run in order:
-        pair = None if run == verdict.reference else selection.get_pair(run_ids[run], run_ids[verdict.reference])
+        both = run_ids[run], run_ids[verdict.reference]
+        pair = None if run == verdict.reference else selection.get_pair(*both)
         rows.append(
             ExpectedRun(
                 run=run_ids[run],
@@ -111,7 +112,7 @@ def report_round_verdict(
                 plain_mean=plain_means[run],
                 difference=pair.difference if pair else None,
                 difference_interval=[pair.low, pair.high] if pair else None,
-                probability=pair.probability if pair else None,
+                probability=selection.compute_probability(*both) if pair else None,
             )
         )
     return RoundVerdictReport(
