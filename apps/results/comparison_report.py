@@ -51,10 +51,11 @@ class DifferenceReport:
     run: UUID
     compared_with: UUID
     difference: float
-    interval: Annotated[Ends, "95 % bootstrap interval of this difference alone."]
-    simultaneous: Annotated[Ends | None, "Simultaneous interval of all differences."]
+    interval: Annotated[Ends, "95 % interval of this difference alone."]
+    simultaneous: Annotated[Ends | None, "Simultaneous interval of all differences; null below 20 queries."]
     p: Annotated[float | None, "Adjusted for all comparisons; null if not tested."]
     significant: bool | None
+    held_back: Annotated[bool | None, "Whether p is small, but the skew of the differences decides against it."]
     effect: Annotated[float | None, "Cohen's d."]
     wins: Annotated[int, "Queries on which `run` is better."]
     ties: int
@@ -162,6 +163,7 @@ def _report_pair(pair: Pair, ids: Sequence[UUID], *, is_tested: bool) -> Differe
         simultaneous=_list_ends(pair.simultaneous) if is_tested else None,
         p=pair.p_adjusted if is_tested else None,
         significant=pair.significant if is_tested else None,
+        held_back=pair.held_back if is_tested else None,
     )
 
 

@@ -21,6 +21,7 @@ from benchbench.ir.profiles import Mean
 from benchbench.ir.rules import Change, Floor, MustNotFail, Rules
 from benchbench.ir.statistics.verdict import check_loss
 
+SKEW = "Few queries with large differences could turn the result, so it is not called significant."
 Values = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
@@ -41,9 +42,8 @@ class Outcome(StrEnum):
 class Difference:
     """Difference of a measure's mean from the baseline's over the `n` compared queries, with its interval.
 
-    The interval excludes 0 if and only if the difference is significant. None means that `n` is
-    too small for any difference to be significant. `detectable` is the smallest true difference that `n` queries find
-    with the usual power; None if it is unknown.
+    The interval excludes 0 if and only if the difference is significant. None means that `n` is too small for one.
+    `detectable` is the smallest true difference that `n` queries find with the usual power; None if it is unknown.
     """
 
     mean: float
@@ -51,6 +51,9 @@ class Difference:
     significant: bool
     n: int
     detectable: float | None = None
+    can_be_significant: bool = True  # whether any difference could be, with so many queries
+    is_held_back: bool = False  # significant but for the skew of the differences
+    is_unchanged: bool = False  # no query differs
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,16 +143,17 @@ def _check_change(change: Change, evidence: Evidence) -> CheckReport:
     difference = evidence.differences[change.measure]
     if isinstance(difference, str):
         return _undecided(name, required, difference)
-    if difference.interval is None:
+    if difference.is_unchanged:
+        return CheckReport(
+            name, required, "no query differs", _get_outcome(change.may_lose is not None), difference.n, 0.0
+        )
+    if not difference.can_be_significant:
         addition = "" if evidence.weights is None else ", or a few of them have most of the demand"
         reason = f"{counted(difference.n, 'query')} are too few for a significant result{addition}."
         return _undecided(name, required, reason, difference.n)
-    low, high = difference.interval
-    if low == high != 0:
-        reason = f"Every query differs by {short_signed(low)}, which cannot be tested."
-        return _undecided(name, required, reason, difference.n)
     outcome, note, more = _judge_gain(change, difference) if change.may_lose is None else judge_loss(change, difference)
-    observed = f"{short_signed(difference.mean)} [{short_signed(low)}, {short_signed(high)}]"
+    ends = "" if difference.interval is None else f" [{', '.join(map(short_signed, difference.interval))}]"
+    observed = short_signed(difference.mean) + ends
     return CheckReport(name, required, observed, outcome, difference.n, difference.mean, note=note, more_queries=more)
 
 
@@ -163,13 +167,13 @@ def _judge_gain(change: Change, difference: Difference) -> tuple[Outcome, str, i
     """Return the outcome of a required gain, and a note."""
     is_enough = difference.mean >= (change.must_gain or 0.0)
     note = f"Not significant with {counted(difference.n, 'query')}." if is_enough and not difference.significant else ""
+    note += f" {SKEW}" if note and difference.is_held_back else ""
     return _get_outcome(is_enough and difference.significant), note, None
 
 
 def judge_loss(change: Change, difference: Difference) -> tuple[Outcome, str, int | None]:
     """Return the outcome of an allowed loss, a note, and how many more queries would decide it if it is undecided."""
-    assert difference.interval is not None
-    low = difference.interval[0]
+    low = difference.interval[0] if difference.interval else None
     loss = check_loss(
         difference=difference.mean,
         lower=low,
@@ -180,7 +184,11 @@ def judge_loss(change: Change, difference: Difference) -> tuple[Outcome, str, in
     )
     if loss.is_excluded or loss.is_shown:
         return _get_outcome(loss.is_excluded), "", None
-    note = f"{counted(difference.n, 'query')} do not rule out a loss of {figure(abs(low))}."
+    many = counted(difference.n, "query")
+    note = (
+        f"{many} are too few for an interval" if low is None else f"{many} do not rule out a loss of {figure(abs(low))}"
+    )
+    note += f". {SKEW}" if difference.is_held_back else "."
     if change.unless_significant:
         return Outcome.PASSED, note, None
     if difference.detectable is None:

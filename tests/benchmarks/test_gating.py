@@ -131,6 +131,30 @@ def test_significant_loss_fails_and_significant_gain_passes(mapping):
     assert not any("itself" in warning for warning in gate(worse, rules=LOSS, baseline=baseline).warnings)
 
 
+@pytest.mark.parametrize(
+    ("rule", "judged", "outcome"),
+    [
+        ("may_lose: 0.1", "worse", FAILED),
+        ("may_lose: 0.99", "worse", PASSED),  # .37 is lost on every query
+        ("must_gain: 0.1", "better", PASSED),
+        ("may_lose: 0.1", "better", PASSED),
+    ],
+)
+def test_an_equal_difference_on_every_query_is_judged(mapping, rule, judged, outcome):
+    worse, better = search(mapping, [2] * 20, name="worse"), search(mapping, BEST, name="better")
+    run, baseline = (worse, better) if judged == "worse" else (better, worse)
+    rules = read_rules(f"against_baseline: {{nDCG@10: {{{rule}}}}}")
+    check = checks(gate(run, rules=rules, baseline=pinned(baseline.runs.get())))["nDCG@10 against the baseline"]
+    assert check.outcome == outcome, check
+
+
+def test_the_same_rankings_lose_nothing(mapping):
+    baseline = pinned(search(mapping, GOOD, name="before").runs.get())
+    result = gate(search(mapping, GOOD, name="same"), rules=LOSS, baseline=baseline)
+    check = checks(result)["nDCG@10 against the baseline"]
+    assert (check.outcome, check.observed) == (PASSED, "no query differs")
+
+
 def test_insignificant_loss_passes_only_by_the_lenient_rule(mapping):
     baseline = pinned(search(mapping, GOOD, name="before").runs.get())
     noisy = search(mapping, [2, *GOOD[1:10], 1, *GOOD[11:19], 4])

@@ -112,14 +112,19 @@ def test_missing_or_too_small_slice_is_undecided(floor, why):
         (LENIENT, Difference(-0.005, (-0.009, -0.001), True, 9), PASSED),
         (LENIENT, Difference(-0.05, (-0.08, -0.02), True, 9), FAILED),
         (Change(NDCG, may_lose=0.01), Difference(0.05, (0.02, 0.08), True, 9), PASSED),
-        (Change(NDCG, may_lose=0.0), Difference(0.0, (0.0, 0.0), False, 9), PASSED),  # the same rankings
+        (Change(NDCG, may_lose=0.0), Difference(0.0, (-0.1, 0.1), False, 9, is_unchanged=True), PASSED),
+        (Change(NDCG, must_gain=0.0), Difference(0.0, (-0.1, 0.1), False, 9, is_unchanged=True), FAILED),
         (Change(NDCG, must_gain=0.02), Difference(0.05, (0.02, 0.08), True, 9), PASSED),
         (Change(NDCG, must_gain=0.05), Difference(0.05, (0.02, 0.08), True, 9), PASSED),
         (Change(NDCG, must_gain=0.06), Difference(0.05, (0.02, 0.08), True, 9), FAILED),
         (Change(NDCG, must_gain=0.02), Difference(0.05, (-0.02, 0.12), False, 9), FAILED),
         (Change(NDCG, must_gain=0.0), Difference(-0.05, (-0.08, -0.02), True, 9), FAILED),
-        (Change(NDCG, may_lose=0.01), Difference(-0.05, None, False, 4), UNDECIDED),  # too few queries
-        (Change(NDCG, may_lose=0.01), Difference(-0.05, (-0.05, -0.05), False, 9), UNDECIDED),  # no variance
+        (Change(NDCG, may_lose=0.01), Difference(-0.05, None, False, 4, can_be_significant=False), UNDECIDED),
+        (LENIENT, Difference(-0.05, None, False, 4, can_be_significant=False), UNDECIDED),
+        (Change(NDCG, may_lose=0.01), Difference(-0.05, None, False, 12), UNDECIDED),  # too few for an interval
+        (Change(NDCG, may_lose=0.01), Difference(-0.05, None, True, 12), FAILED),
+        (LENIENT, Difference(-0.05, None, False, 12), PASSED),
+        (Change(NDCG, must_gain=0.02), Difference(0.05, None, True, 12), PASSED),
         (Change(NDCG, may_lose=0.01), "Another dataset version.", UNDECIDED),
     ],
 )
@@ -141,6 +146,16 @@ def test_change_check_notes_the_loss_not_ruled_out():
     level = Difference(-0.01, (-0.04, 0.02), False, 60, detectable=0.05)
     check = only(Rules(changes=(Change(NDCG, may_lose=0.01),)), differences={NDCG: level})
     assert check.note.endswith("No realistic number of queries would decide.")
+
+
+def test_a_check_says_when_skew_decides():
+    held = Difference(0.05, (-0.02, 0.12), False, 60, detectable=0.08, is_held_back=True)
+    for change in (Change(NDCG, may_lose=0.01), Change(NDCG, must_gain=0.02)):
+        note = only(Rules(changes=(change,)), differences={NDCG: held}).note
+        assert "Few queries with large differences could turn the result" in note
+    short = Difference(-0.05, None, False, 12, detectable=0.08)
+    check = only(Rules(changes=(Change(NDCG, may_lose=0.01),)), differences={NDCG: short})
+    assert (check.observed, check.note.partition(".")[0]) == ("−.0500", "12 queries are too few for an interval")
 
 
 def test_loss_passes_only_where_the_interval_excludes_it():

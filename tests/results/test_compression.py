@@ -93,7 +93,7 @@ def test_smallest_and_fastest_are_named_with_costs_and_interval():
         pair = by_label[label].pair
         low, high = compute_interval(values, number)
         assert pair.difference == pytest.approx((values[number] - values[0]).mean())
-        assert (pair.simultaneous.low, pair.simultaneous.high) == pytest.approx((low, high), abs=0.04 * (high - low))
+        assert (pair.simultaneous.low, pair.simultaneous.high) == pytest.approx((low, high), abs=0.15 * (high - low))
     smallest, fastest = ladder.sentences
     assert smallest.startswith(
         "The smallest setting that is not significantly worse than exact is compressed(dimensions=32): 31.2 KB in "
@@ -171,14 +171,14 @@ def test_demand_weights_the_intervals():
     pair = next(row.pair for row in ladder.rows if row.label == "hnsw")
     low, high = compute_interval(values, 3, weights)
     assert pair.difference == pytest.approx(np.average(values[3] - values[0], weights=weights))
-    assert (pair.simultaneous.low, pair.simultaneous.high) == pytest.approx((low, high), abs=0.04 * (high - low))
+    assert (pair.simultaneous.low, pair.simultaneous.high) == pytest.approx((low, high), abs=0.15 * (high - low))
     assert "nDCG@10, weighted by demand" in ladder.sentences[0]
 
 
 def test_few_queries_name_no_setting():
     (ladder,) = list_ladders(make_ladder(make_values(4)))
     assert ladder.sentences == [
-        "There are too few queries, or a few have most of the demand: no difference could be significant."
+        "There are too few queries, or a few have most of the demand: no interval bounds a loss."
     ]
 
 

@@ -16,7 +16,7 @@ from apps.mappings.models import Mapping
 from benchbench.access import visible
 from benchbench.ir.demand import compute_deviation, name_means
 from benchbench.ir.planning.matrix import DEFAULT_PRIMARY_K
-from benchbench.ir.statistics.significance import foresee_detectable
+from benchbench.ir.statistics.skew import foresee_detectable
 
 MEASURE = f"nDCG@{DEFAULT_PRIMARY_K}"
 PRIOR_RUNS = 8  # most runs of an earlier benchmark whose differences are measured

@@ -136,7 +136,7 @@ def compute_differences(
             np.where(run.ground.in_means, run.load_values([change.measure])[change.measure], np.nan)
             for run in [*candidates, baseline]
         ]
-        no_difference = Difference(0.0, (0.0, 0.0), False, int((~np.isnan(rows[-1])).sum()))
+        no_difference = Difference(0.0, None, False, int((~np.isnan(rows[-1])).sum()), is_unchanged=True)
         results = _compare_with_last(np.stack(rows), baseline.ground.weights, alpha / len(changes), seed)
         by_candidate = {run.run.pk: difference for run, difference in zip(candidates, results, strict=True)}
         for pk in by_run:
@@ -207,7 +207,10 @@ def _compare_with_last(rows: Values, weights: Values | None, alpha: float, seed:
             _find_interval(pair),
             pair.significant,
             comparison.n,
-            find_detectable(pair, comparison) if pair.standard_error else None,
+            find_detectable(pair, comparison) if pair.wins + pair.losses else None,
+            comparison.critical is not None,
+            pair.held_back,
+            not pair.wins + pair.losses,
         )
         for pair in (comparison.get_pair(row, last) for row in range(last))
     ]

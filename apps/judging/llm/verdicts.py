@@ -56,10 +56,10 @@ class MixedPair:
     difference: float
     low: Annotated[float, "95 %, of this pair alone."]
     high: float
-    simultaneous_low: Annotated[float | None, "95 %, of all pairs at once."]
+    simultaneous_low: Annotated[float | None, "95 %, of all pairs at once; null below 20 queries."]
     simultaneous_high: float | None
     p_adjusted: Annotated[float, "Adjusted over all pairs."]
-    significant: bool
+    significant: Annotated[bool, "By p_adjusted, unless the skew of the differences decides against it."]
 
 
 @dataclass(frozen=True)

@@ -269,5 +269,5 @@ def compare_values(values: Values, weights: Values | None, *, seed: int, baselin
     digest.update(b"" if weights is None else weights.tobytes())
     digest.update(repr((values.shape, seed, baseline, weights is None)).encode())
     make = partial(compare, values, seed=seed, baseline=baseline, weights=weights)
-    key = f"comparison:2:{digest.hexdigest()}"
+    key = f"comparison:3:{digest.hexdigest()}"
     return cast(Comparison, cache.get_or_set(key, make, CACHED_SECONDS))

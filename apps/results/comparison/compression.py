@@ -46,10 +46,10 @@ class SettingRow:
 
     @property
     def is_good_enough(self) -> bool:
-        """Return whether it is not significantly worse than the reference, if known: by its interval, else its p."""
-        if self.pair is None or self.pair.simultaneous is None:
-            return self.pair is None
-        return self.interval.high >= 0 if self.interval else self.pair.difference >= 0 or not self.pair.significant
+        """Return whether it is not significantly worse than the reference; without intervals, whether it is better."""
+        if self.pair is None or self.pair.significant:
+            return self.pair is None or self.pair.difference > 0
+        return self.pair.simultaneous is not None
 
     @property
     def interval(self) -> Interval | None:
@@ -83,7 +83,7 @@ class Ladder:
         if self.comparison is None:
             return []
         if all(row.pair is None or row.pair.simultaneous is None for row in self.rows):
-            return ["There are too few queries, or a few have most of the demand: no difference could be significant."]
+            return ["There are too few queries, or a few have most of the demand: no interval bounds a loss."]
         good = [row for row in self.rows if row.is_good_enough]
         smallest = min(good, key=lambda row: (_or_last(row.memory_bytes), row.disk_bytes, _or_last(row.ms)))
         fastest = min(good, key=lambda row: (_or_last(row.ms), _or_last(row.memory_bytes), row.disk_bytes))

@@ -65,7 +65,7 @@ def build_migration(comparison: RunComparison, margin: float) -> Migration:
     labels = comparison.labels[new], comparison.labels[old]
     k = comparison.runs[old].benchmark.primary_k
     overlap, same_first = _compare_rankings(comparison, k)
-    varies, judged = pair.standard_error > 0, _find_least_judged(comparison)
+    varies, judged = pair.wins + pair.losses > 0, _find_least_judged(comparison)
     return Migration(
         old=comparison.runs[old].pk,
         new=comparison.runs[new].pk,

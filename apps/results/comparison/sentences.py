@@ -8,6 +8,7 @@ from apps.results.comparison.describing import Costs
 from benchbench.decimals import counted, figure, format_share, join_words
 from benchbench.ir.slices import Reversal
 from benchbench.ir.statistics.significance import Pair
+from benchbench.ir.statistics.skew import FEWEST
 
 MOST_NAMED = 3
 FEWEST_CHANGED = 10  # queries whose values differ: of fewer, an interval of the mean is too narrow
@@ -125,6 +126,23 @@ def describe_disorder(comparison: RunComparison) -> str:
     )
 
 
+def describe_caution(comparison: RunComparison) -> str:
+    """Return which differences the allowance for skew keeps from being significant, and why intervals lack; else ""."""
+    if not comparison.is_tested:
+        return ""
+    statistics, sentences = comparison.comparison, []
+    prevented = [pair for pair in statistics.pairs if pair.held_back]
+    if prevented:
+        sentences.append(
+            f"Skew decides: the adjusted p of {counted(len(prevented), 'pair')} is at most "
+            f"{figure(statistics.alpha, 2)}, but a few queries with large differences could turn the result, so it is "
+            "not called significant."
+        )
+    if statistics.n < FEWEST:
+        sentences.append(f"Below {FEWEST} queries no simultaneous interval is given, because it would often be wrong.")
+    return " ".join(sentences)
+
+
 def describe_family(comparison: RunComparison) -> str:
     """Return a sentence on what was tested, on which queries, and how."""
     statistics = comparison.comparison
@@ -178,12 +196,13 @@ class VerdictText:
     family: str
     left_out: str
     disorder: str
+    caution: str  # which differences skew keeps from being significant, and why intervals lack
     warnings: list[str]
 
     @property
     def notes(self) -> list[str]:
-        """The basis of the verdict: means, shares, the tested family, and the queries left out, where they apply."""
-        sentences = self.expected, self.plain, self.shares, self.family, self.left_out
+        """The basis of the verdict: means, shares, limits, the tested family, the queries left out, if they apply."""
+        sentences = self.expected, self.plain, self.shares, self.caution, self.family, self.left_out
         return [sentence for sentence in sentences if sentence]
 
 
@@ -197,6 +216,7 @@ def build_verdict(comparison: RunComparison) -> VerdictText:
         describe_family(comparison),
         describe_left_out(comparison),
         describe_disorder(plain),
+        describe_caution(plain),
         comparison.comparability.warnings,
     )
 

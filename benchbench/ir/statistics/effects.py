@@ -10,6 +10,7 @@ import numpy as np
 from benchbench.ir.demand import scale_weights
 from benchbench.ir.statistics import resampling
 from benchbench.ir.statistics.resampling import ComparisonError, Interval, Values
+from benchbench.ir.statistics.skew import find_intervals
 
 Context = frozenset[tuple[str, Hashable]]
 
@@ -52,7 +53,7 @@ def compute_contrasts(values: Values, configurations: Sequence[Mapping[str, Hash
 def contrast_intervals(
     effects: Sequence[Contrast], *, seed: int, resamples: int = 10_000, weights: Values | None = None
 ) -> list[Interval]:
-    """Return the interval of the mean of each contrast: a paired bootstrap over the same queries, drawn once for all.
+    """Return the interval of the mean of each contrast, by `skew` over the same queries, drawn once for all.
 
     It is not corrected for the number of contrasts: it is descriptive and decides nothing. `weights` (queries,) are
     those of the queries of `Contrast.differences`.
@@ -60,13 +61,8 @@ def contrast_intervals(
     resampling.require_settings(alpha=resampling.ALPHA, resamples=resamples)
     if not effects:
         return []
-    means = resampling.bootstrap_means(
-        np.array([contrast.differences for contrast in effects]),
-        resamples=resamples,
-        seed=seed,
-        weights=scale_weights(weights),
-    )
-    return [Interval(*ends) for ends in resampling.percentile_interval(means, resampling.ALPHA).tolist()]
+    rows = np.array([contrast.differences for contrast in effects])
+    return find_intervals(rows, alpha=resampling.ALPHA, resamples=resamples, seed=seed, weights=scale_weights(weights))
 
 
 def _contrast(

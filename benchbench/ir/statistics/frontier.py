@@ -28,9 +28,8 @@ class Point:
 class Choice:
     """The cheapest run that is not significantly worse than the best one within the bounds.
 
-    Not significantly worse is not as good: `most_lost` is how much quality it may cost, the greater of the upper ends
-    of both intervals of best − run, so that neither reaches past it (the bootstrap's may, where differences are
-    skewed); 0 where the run is itself the best, None where there are too few queries to say.
+    Not significantly worse is not as good: `most_lost` is how much quality it may cost, the upper end of the
+    simultaneous interval of best − run; 0 where the run is itself the best, None where too few queries say.
     """
 
     run: int
@@ -102,4 +101,4 @@ def _get_cost(point: Point) -> tuple[float, float]:
 
 
 def _find_most_lost(pair: Pair) -> float | None:
-    return None if pair.simultaneous is None else max(0.0, pair.simultaneous.high, pair.interval.high)
+    return None if pair.simultaneous is None else max(0.0, pair.simultaneous.high)

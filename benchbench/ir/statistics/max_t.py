@@ -29,6 +29,7 @@ class Family:
     norm: Values  # √Σ(ud)²
     spread: Values  # √(Σu(d − d̄)² / (n − 1)): the sd of d over the demand
     skew: Values  # Σu²(d − d̄): 0, apart from rounding, without weights
+    step: Values  # |d| of every query that differs, if they all have one; otherwise 0
     improved: Values  # share of the demand whose queries are won
     worsened: Values
 
@@ -42,19 +43,20 @@ class Family:
         runs, n = values.shape
         first, second = pair_runs(runs, baseline)
         u = np.ones(n) if weights is None else weights
-        figures = np.empty((7, len(first)))
+        figures = np.empty((8, len(first)))
         counts = np.empty((2, len(first)), np.intp)
         for block in cut_blocks(len(first), n):
             d = values[first[block]] - values[second[block]]
-            figures[:5, block] = _describe_differences(d, u)
+            figures[:6, block] = _describe_differences(d, u)
             for row, sign in enumerate((1, -1)):
                 exceeds = sign * d > SAME
-                counts[row, block], figures[5 + row, block] = exceeds.sum(axis=1), (exceeds * u).sum(axis=1) / n
+                counts[row, block], figures[6 + row, block] = exceeds.sum(axis=1), (exceeds * u).sum(axis=1) / n
         return cls(n, weights is not None, n**2 / float(u @ u), first, second, counts[0], counts[1], *figures)
 
     @property
-    def varies(self) -> NDArray[np.bool_]:
-        return self.deviation > 0
+    def differs(self) -> NDArray[np.bool_]:
+        """Return whether some query differs."""
+        return self.wins + self.losses > 0
 
     def yield_differences(self, rows: Values) -> Iterator[tuple[slice, Values]]:
         """Yield blocks of pairs, and their `first` − `second` in `rows` (runs, …), in a new array.
@@ -67,24 +69,32 @@ class Family:
 
 
 def _describe_differences(d: Values, u: Values) -> tuple[Values, ...]:
-    """Return difference, deviation, norm, spread and skew of each row of `d`, with weights `u`."""
+    """Return difference, deviation, norm, spread, skew and step of each row of `d`, with weights `u`."""
     freedom = d.shape[1] - 1
     weighted = d * u
     difference = weighted.mean(axis=1)
     centred = d - difference[:, None]
     residuals = centred * u
+    high, low = d.max(axis=1), d.min(axis=1)
     return (
         difference,
-        np.where(np.ptp(d, axis=1) > SAME, np.sqrt((residuals * residuals).sum(axis=1) / freedom), 0.0),
+        np.where(high - low > SAME, np.sqrt((residuals * residuals).sum(axis=1) / freedom), 0.0),
         np.sqrt((weighted * weighted).sum(axis=1)),
         np.sqrt((residuals * centred).sum(axis=1) / freedom),
         residuals @ u,
+        _find_step(d, np.maximum(high, -low)),
     )
+
+
+def _find_step(d: Values, greatest: Values) -> Values:
+    """Return the `greatest` |d| of each row if every other difference is 0 or has that size, otherwise 0."""
+    missing = greatest**2 * (np.abs(d) > SAME).sum(axis=1) - np.einsum("ij,ij->i", d, d)
+    return np.where((greatest > SAME) & (missing <= SAME * greatest), greatest, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class FlipStatistics:
-    """Statistics of the varying pairs under random signs.
+    """Statistics of the pairs that differ on some query, under random signs.
 
     The statistic is r = |Σd| / √Σd². Flipping signs does not change Σd², and t² = (n − 1) r² / (n − r²) rises with r.
     So the greatest r of a family gives its greatest |t|, without a variance per flip and pair.
@@ -93,13 +103,13 @@ class FlipStatistics:
     """
 
     n: int
-    observed: Values  # r of each pair that varies
+    observed: Values  # r of each pair that differs
     greatest: Values  # of each pattern the greatest r of the family, in rising order
     effective: float  # `Family.effective`
 
     @classmethod
     def from_values(cls, values: Values, family: Family, *, resamples: int, seed: int) -> FlipStatistics:
-        norm = np.where(family.varies, family.norm, np.inf)  # so that r is 0 where nothing varies
+        norm = np.where(family.differs, family.norm, np.inf)  # so that r is 0 where nothing differs
         observed = np.abs(family.difference) * family.n / norm
         greatest = []
         for signs in draw_flips(family.n, resamples=resamples, seed=seed):
@@ -109,7 +119,7 @@ class FlipStatistics:
                 r /= norm[pairs, None]
                 np.maximum(largest, r.max(axis=0), out=largest)
             greatest.append(largest)
-        return cls(family.n, observed[family.varies], np.sort(np.concatenate(greatest)), family.effective)
+        return cls(family.n, observed[family.differs], np.sort(np.concatenate(greatest)), family.effective)
 
     @property
     def p_family(self) -> Values:

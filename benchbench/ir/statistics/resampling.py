@@ -9,7 +9,7 @@ give queries in a fixed order.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -130,10 +130,15 @@ def bootstrap_means(values: Values, *, resamples: int, seed: int, weights: Value
     means = np.empty((len(values), resamples))
     if not means.size:
         return means
-    times = _get_draws if queries * resamples <= MAX_CACHED_DRAWS else _draw_queries
-    for block, drawn in zip(cut_blocks(resamples, queries), times(queries, resamples, seed), strict=True):
+    for block, drawn in zip(cut_blocks(resamples, queries), draw_counts(queries, resamples, seed), strict=True):
         means[:, block] = values @ drawn.T.astype(np.float64) / queries
     return means
+
+
+def draw_counts(queries: int, resamples: int, seed: int) -> Iterable[NDArray[np.uint16]]:
+    """Return blocks (draws, queries) of how often each query is drawn, cut by `cut_blocks`."""
+    times = _get_draws if queries * resamples <= MAX_CACHED_DRAWS else _draw_queries
+    return times(queries, resamples, seed)
 
 
 def _draw_queries(queries: int, resamples: int, seed: int) -> Iterator[NDArray[np.uint16]]:

@@ -8,12 +8,14 @@ family is what an observed |t| is held against: the single-step max-|t| procedur
 Based Multiple Testing (1993). The chance of even one false difference in the whole family is at most alpha.
 
 With weights w of the queries, u = w / mean(w), m = Σud / n is a ratio estimator and se its linearised standard error
-(`max_t.Family`). Signs are tossed for each u·d, whose sum of squares they keep; a pair is significant if r = |Σud| /
-√Σ(ud)² exceeds the family's bound R. Its simultaneous interval has the differences δ that this test does not reject,
-n²(m − δ)² ≤ R² Σu²(d − δ)², which is quadratic in δ: it excludes 0 exactly if the pair is significant, and is not
-symmetric about m where large weights go with large differences. If R² reaches Kish's effective number of queries
-(Σw)² / Σw², so that a few queries have most of the demand, the interval has no end and nothing is significant; nor is
-anything below 2 effective queries, where one has nearly all the demand and its own spread is unknown.
+(`max_t.Family`). Signs are tossed for each u·d, whose sum of squares they keep; the statistic is r = |Σud| / √Σ(ud)².
+If R², the square of the family's bound of r, reaches Kish's effective number of queries (Σw)² / Σw², so that a few
+queries have most of the demand, nothing is significant; nor is anything below 2 effective queries, where one has nearly
+all the demand and its own spread is unknown.
+
+The toss takes differences for symmetric. A pair is significant only if `skew`, which does not, agrees, except for
+measures of yes or no: for these the toss is exact. A simultaneous interval excludes 0 exactly if
+its pair is significant: an end on the wrong side of 0 by itself is moved to 0.
 """
 
 from __future__ import annotations
@@ -21,7 +23,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 
 import numpy as np
 
@@ -29,32 +30,36 @@ from benchbench.ir.demand import scale_weights
 from benchbench.ir.statistics import resampling
 from benchbench.ir.statistics.max_t import Family, FlipStatistics, pair_runs
 from benchbench.ir.statistics.resampling import ComparisonError, Interval, Values
+from benchbench.ir.statistics.skew import Estimates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
     """Two runs, by their row in the values, compared on n queries. All differences are `first` − `second`.
 
-    A pair without variance (every query has the same difference, within rounding) cannot be tested: its two p-values
-    are 1, its intervals are the difference itself, `effect` and `detectable` are None.
+    A pair without variance has no `effect`. A constant difference other than 0 counts as t = ∞; without any, both
+    p-values are 1.
     """
 
     first: int
     second: int
     difference: float  # of the means, in the unit of the measure
     standard_error: float  # of the difference: sd / √n, sd with n − 1; with weights see above
-    interval: Interval  # percentile bootstrap of the difference alone, not corrected for the family
-    simultaneous: Interval | None  # difference ± critical × standard error; None where `Comparison.critical` is
+    error: float  # the same with unseen queries, see `skew`; never 0
+    interval: Interval  # bootstrap-t of the difference alone, not corrected for the family
+    simultaneous: Interval | None  # see `skew`; None below 20 queries, and where few have most of the demand
     p_t: float  # Student's paired t-test of this pair alone, for reference; n is the effective number
     p_adjusted: float  # within the family, by max-|t|: the one to judge by
-    significant: bool  # p_adjusted ≤ alpha; then, and only then, the simultaneous interval excludes 0
+    significant: bool  # p_adjusted ≤ alpha, and not `held_back`; only then the simultaneous interval excludes 0
+    held_back: bool  # p_adjusted ≤ alpha, but not if differences may be skewed
+    step: float  # |d| of every query that differs, if that is the range of the measure, as for yes or no; otherwise 0
     effect: float | None  # Cohen's d_z: difference / sd, with weights the sd over the demand
     wins: int  # queries on which `first` is better by more than rounding
     ties: int
     losses: int
     improved: float  # share of the demand on which `first` is better: wins / n with equal weights
     worsened: float
-    detectable: float | None  # smallest true difference found with the comparison's power; None as `simultaneous`
+    detectable: float | None  # smallest true difference found with the comparison's power; None if none can be
 
     @property
     def reversed(self) -> Pair:
@@ -140,9 +145,8 @@ def compare(
     The family is all pairs, or with `baseline` (a row) every other run against it. Choose the baseline in advance.
 
     p-values are (1 + as large) / (1 + drawn), never 0 (Phipson and Smyth 2010); with 2^n ≤ resamples every pattern of
-    signs is used and they are exact. Intervals take `resamples` draws. `detectable` is (critical + z) × standard
-    error, z the normal quantile of `power`. Equal seeds give equal answers; see `resampling` for what a draw depends
-    on: reordered runs keep their p-values, and their intervals to rounding.
+    signs is used and they are exact. Equal seeds give equal answers; see `resampling` for what a draw depends on:
+    reordered runs keep their p-values, and their intervals to rounding.
 
     120 pairs × 10,000 × 1,000 queries take a quarter of a second on 2 cores; memory grows with runs × resamples and
     with pairs. Raises ComparisonError for fewer than 2 runs or common queries, a baseline that is not a row, alpha or
@@ -158,11 +162,13 @@ def compare(
     flipped = distinct if scaled is None else distinct * scaled
     drawn = FlipStatistics.from_values(flipped, family, resamples=resamples, seed=seed)
     critical = drawn.compute_critical(alpha)
-    means = resampling.bootstrap_means(distinct, resamples=resamples, seed=seed, weights=scaled)
-    ends = _find_ends(means, family, alpha=alpha)
-    pairs = _yield_pairs(family, drawn, ends, critical=critical, alpha=alpha, power=power)
+    estimates = Estimates.from_values(
+        distinct, family, critical=critical, alpha=alpha, resamples=resamples, seed=seed, weights=scaled
+    )
+    pairs = _yield_pairs(family, drawn, estimates, alpha=alpha, power=power)
+    equal = _equal_pair(family.n, *estimates.find_equal())
     return Comparison(
-        pairs=tuple(_expand_pairs(pairs, row_of, baseline, n=family.n)),
+        pairs=tuple(_expand_pairs(pairs, row_of, baseline, equal)),
         baseline=baseline,
         means=tuple((array if scaled is None else array * scaled).mean(axis=1).tolist()),
         n=family.n,
@@ -176,16 +182,6 @@ def compare(
         exact=resampling.enumerates(family.n, resamples),
         seed=seed,
     )
-
-
-def foresee_detectable(deviation: float, queries: int, pairs: int, *, alpha: float = 0.05, power: float = 0.8) -> float:
-    """Return `Pair.detectable` before there are values, for differences with this standard deviation.
-
-    The critical value is Bonferroni's, an upper bound of that of correlated runs.
-    """
-    normal = NormalDist()
-    critical = normal.inv_cdf(1 - alpha / (2 * pairs))
-    return (critical + normal.inv_cdf(power)) * deviation / math.sqrt(queries)
 
 
 def _require_family(runs: int, baseline: int | None) -> None:
@@ -205,10 +201,9 @@ def _find_distinct(values: Values) -> tuple[Values, list[int]]:
     return values[[row_of.index(number) for number in range(len(numbers))]], row_of
 
 
-def _expand_pairs(pairs: Iterable[Pair], row_of: Sequence[int], baseline: int | None, *, n: int) -> Iterator[Pair]:
+def _expand_pairs(pairs: Iterable[Pair], row_of: Sequence[int], baseline: int | None, equal: Pair) -> Iterator[Pair]:
     """Yield the pairs of all runs from the `pairs` of those that differ."""
     pairs_by_rows = {(pair.first, pair.second): pair for pair in pairs}
-    equal = _equal_pair(n)
     for first, second in zip(*(side.tolist() for side in pair_runs(len(row_of), baseline)), strict=True):
         rows = row_of[first], row_of[second]
         if rows not in pairs_by_rows and rows[::-1] in pairs_by_rows:
@@ -216,19 +211,21 @@ def _expand_pairs(pairs: Iterable[Pair], row_of: Sequence[int], baseline: int | 
         yield replace(pairs_by_rows.get(rows, equal), first=first, second=second)
 
 
-def _equal_pair(n: int) -> Pair:
-    """Return the pair of two runs with equal values."""
-    nothing = Interval(0.0, 0.0)
+def _equal_pair(n: int, error: float, alone: float, simultaneous: float | None) -> Pair:
+    """Return the pair of two runs with equal values, with half the widths of its intervals."""
     return Pair(
         first=0,
         second=0,
         difference=0.0,
         standard_error=0.0,
-        interval=nothing,
-        simultaneous=nothing,
+        error=error,
+        interval=Interval(-alone, alone),
+        simultaneous=None if simultaneous is None else Interval(-simultaneous, simultaneous),
         p_t=1.0,
         p_adjusted=1.0,
         significant=False,
+        held_back=False,
+        step=0.0,
         effect=None,
         wins=0,
         ties=n,
@@ -239,61 +236,54 @@ def _equal_pair(n: int) -> Pair:
     )
 
 
-def _find_ends(means: Values, family: Family, *, alpha: float) -> Values:
-    """Return the ends of every pair's interval from bootstrapped means (runs, resamples), shape (pairs, 2)."""
-    ends = np.empty((len(family.first), 2))
-    for pairs, drawn in family.yield_differences(means):
-        ends[pairs] = resampling.percentile_interval(drawn, alpha)
-    return ends
-
-
 def _yield_pairs(
-    family: Family, drawn: FlipStatistics, ends: Values, *, critical: float | None, alpha: float, power: float
+    family: Family, drawn: FlipStatistics, estimates: Estimates, *, alpha: float, power: float
 ) -> Iterator[Pair]:
-    from scipy.special import stdtr
-
-    z = NormalDist().inv_cdf(power)
-    p = np.ones((2, len(family.first)))
-    error = family.deviation / math.sqrt(family.n)
-    varies = family.varies
-    p[:, varies] = (
-        2 * stdtr(family.effective - 1, -np.abs(family.difference[varies] / error[varies])),
-        np.ones(int(varies.sum())) if family.is_weighted and critical is None else drawn.p_family,
-    )
-    for index, (difference, se) in enumerate(zip(family.difference.tolist(), error.tolist(), strict=True)):
-        student, adjusted = p[:, index].tolist()
+    p_t, p_adjusted = _compute_p(family, drawn, estimates)
+    is_low = p_adjusted <= alpha + 1e-12
+    significant = is_low & estimates.is_clear()
+    sign = np.sign(family.difference) * significant
+    single, simultaneous = estimates.find_ends(estimates.single), estimates.find_ends(estimates.bound, sign)
+    detectable = estimates.find_detectable(family, power)
+    for index, (difference, deviation) in enumerate(
+        zip(family.difference.tolist(), family.deviation.tolist(), strict=True)
+    ):
         wins, losses = int(family.wins[index]), int(family.losses[index])
         yield Pair(
             first=int(family.first[index]),
             second=int(family.second[index]),
             difference=difference,
-            standard_error=se,
-            interval=Interval(*ends[index].tolist()) if se else Interval(difference, difference),
-            simultaneous=_simultaneous(family, index, critical),
-            p_t=student,
-            p_adjusted=adjusted,
-            significant=adjusted <= alpha + 1e-12,
-            effect=difference / float(family.spread[index]) if se else None,
+            standard_error=deviation / math.sqrt(family.n),
+            error=float(estimates.error[index]),
+            interval=Interval(*single[index].tolist()),
+            simultaneous=Interval(*simultaneous[index].tolist()) if estimates.has_intervals else None,
+            p_t=float(p_t[index]),
+            p_adjusted=float(p_adjusted[index]),
+            significant=bool(significant[index]),
+            held_back=bool(is_low[index] and not significant[index]),
+            step=estimates.unit if estimates.is_binary[index] else 0.0,
+            effect=difference / float(family.spread[index]) if deviation else None,
             wins=wins,
             ties=family.n - wins - losses,
             losses=losses,
             improved=float(family.improved[index]),
             worsened=float(family.worsened[index]),
-            detectable=(critical + z) * se if critical and se else None,
+            detectable=float(detectable[index]) if estimates.critical and wins + losses else None,
         )
 
 
-def _simultaneous(family: Family, index: int, critical: float | None) -> Interval | None:
-    difference, se = float(family.difference[index]), float(family.deviation[index]) / math.sqrt(family.n)
-    if not se:
-        return Interval(difference, difference)
-    if critical is None:
-        return None
-    half = critical * se
-    if family.is_weighted:  # the roots of the quadratic: critical² = R² n(n − 1) / (n² − R² Σu²)
-        shift = critical**2 * float(family.skew[index]) / (family.n * (family.n - 1))
-        difference, half = difference - shift, math.hypot(shift, half)
-    return Interval(difference - half, difference + half)
+def _compute_p(family: Family, drawn: FlipStatistics, estimates: Estimates) -> tuple[Values, Values]:
+    """Return the p-values of Student's test of each pair, and those within the family."""
+    from scipy.special import stdtr
+
+    p_t, p_adjusted = np.ones((2, len(family.first)))
+    differs = family.differs
+    with np.errstate(divide="ignore"):
+        t = np.abs(family.difference[differs]) / (family.deviation[differs] / math.sqrt(family.n))
+    p_t[differs] = 2 * stdtr(family.effective - 1, -t)
+    if not family.is_weighted or estimates.critical is not None:
+        p_adjusted[differs] = drawn.p_family
+    return p_t, p_adjusted
 
 
 def _negate(interval: Interval) -> Interval:

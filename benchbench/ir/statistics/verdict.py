@@ -10,7 +10,8 @@ from statistics import NormalDist
 from typing import Literal
 
 from benchbench.ir.statistics.resampling import ComparisonError
-from benchbench.ir.statistics.significance import Comparison, Pair, foresee_detectable
+from benchbench.ir.statistics.significance import Comparison, Pair
+from benchbench.ir.statistics.skew import bound_by_score, foresee_detectable
 
 Standing = Literal["baseline", "best", "better", "worse", "not distinguishable"]
 MAX_QUERIES = 100_000  # a difference that needs more is too small to settle by judging
@@ -73,26 +74,34 @@ class LossCheck:
 
 
 def check_loss(
-    *, difference: float, lower: float, is_significant: bool, detectable: float | None, n: float, limit: float
+    *,
+    difference: float,
+    lower: float | None,
+    is_significant: bool,
+    detectable: float | None,
+    n: float,
+    limit: float,
 ) -> LossCheck:
     """Check a loss, a negative `difference` of means over n queries, by an interval that begins at `lower`.
 
-    "No significant loss" is not "no loss": few queries show none. `detectable` is the smallest true difference that
-    they find with the intended power; None if it is unknown.
+    "No significant loss" is not "no loss": few queries show none. `lower` may be missing. `detectable` is
+    the smallest true difference that they find with the intended power; None if it is unknown.
     """
-    is_excluded, is_shown = lower >= -limit, is_significant and -difference > limit
+    is_excluded, is_shown = lower is not None and lower >= -limit, is_significant and -difference > limit
     gap = difference + limit if -difference <= limit else -difference
     more = None if is_excluded or is_shown or detectable is None else estimate_more(n, detectable, gap)
-    return LossCheck(limit=limit, lower=lower, is_excluded=is_excluded, is_shown=is_shown, more_queries=more)
+    bound = -math.inf if lower is None else lower
+    return LossCheck(limit=limit, lower=bound, is_excluded=is_excluded, is_shown=is_shown, more_queries=more)
 
 
 def check_non_inferiority(pair: Pair, n: float, margin: float, *, alpha: float = 0.05, power: float = 0.8) -> LossCheck:
-    """Check by Student's t for paired values whether a pair's true loss is at most `margin`, over n queries.
+    """Check whether a pair's true loss is at most `margin`, over n queries, by a one-sided interval of the difference.
 
     lower = difference − t(1 − alpha, n − 1) × standard error; the source is Walker and Nowacki, Understanding
-    Equivalence and Noninferiority Testing (2011). With weights, n is the effective number of queries. State the margin
-    before you look at the difference. Raises ComparisonError for a margin that is not above 0, or infinite, and for
-    fewer than 2 effective queries.
+    Equivalence and Noninferiority Testing (2011). If no difference varies, and for measures of yes or no, the error has
+    two unseen queries (`skew`); for these `lower` is at most Tango's score bound. With weights, n is the effective
+    number of queries. State the margin before you look at the difference.
+    Raises ComparisonError for a margin that is not above 0, or infinite, and for fewer than 2 effective queries.
     """
     from scipy.special import stdtrit
 
@@ -104,11 +113,17 @@ def check_non_inferiority(pair: Pair, n: float, margin: float, *, alpha: float =
             field="margin",
         )
     critical = float(stdtrit(n - 1, 1 - alpha))
+    error = pair.error if pair.step else pair.standard_error or pair.error
+    lower = pair.difference - critical * error
+    if pair.step:
+        every = pair.wins + pair.ties + pair.losses
+        score = bound_by_score(pair.wins, pair.losses, every, NormalDist().inv_cdf(1 - alpha))
+        lower = min(lower, pair.step * score)
     return check_loss(
         difference=pair.difference,
-        lower=pair.difference - critical * pair.standard_error,
+        lower=lower,
         is_significant=pair.significant,
-        detectable=(critical + NormalDist().inv_cdf(power)) * pair.standard_error,
+        detectable=(critical + NormalDist().inv_cdf(power)) * error,
         n=n,
         limit=margin,
     )
@@ -160,20 +175,24 @@ def estimate_queries(pair: Pair, comparison: Comparison) -> int | None:
     difference and spread are exact: read it as "tens, hundreds or thousands". Returns None for an unrealistic number:
     no difference, no variance, more than 100,000, or demand of which a few queries have most, whose spread is unknown.
     """
-    if not pair.standard_error:
+    if not pair.wins + pair.losses:
         return None
     more = estimate_more(comparison.n, find_detectable(pair, comparison), pair.difference)
     return None if comparison.is_weighted and more == 1 else more
 
 
 def find_detectable(pair: Pair, comparison: Comparison) -> float:
-    """Return the smallest true difference that is found with the comparison's power.
+    """Return the smallest true difference found with the comparison's power, if it has the spread of the observed one.
 
-    With too few queries for any to be significant it is what they would find if they were enough.
+    With too few queries for any to be significant it is what they would find if they were enough. It falls with √n:
+    `Pair.detectable` also allows for unseen queries, and for the greater spread of a greater difference of yes or no.
     """
-    return pair.detectable or foresee_detectable(
-        pair.standard_error, 1, len(comparison.pairs), alpha=comparison.alpha, power=comparison.power
-    )
+    if pair.detectable and pair.held_back:
+        return pair.detectable
+    spread, power = pair.standard_error or pair.error, comparison.power
+    if comparison.critical is not None:
+        return (comparison.critical + NormalDist().inv_cdf(power)) * spread
+    return foresee_detectable(spread, 1, len(comparison.pairs), alpha=comparison.alpha, power=power)
 
 
 def estimate_more(n: float, detectable: float, gap: float) -> int | None:
