@@ -16,6 +16,8 @@ from rest_framework.permissions import SAFE_METHODS
 
 from apps.api.answers import Answer
 from apps.api.idempotency import HEADER, REPLAYED
+from apps.api.matching import HEADER as MATCH
+from apps.api.matching import TAG
 
 EXAMPLES = Path(__file__).with_name("examples")
 FORM = "multipart/form-data"
@@ -117,6 +119,19 @@ class Schema(AutoSchema):
             fields[name] |= {"example": value}
 
     def get_override_parameters(self) -> list[Any]:
+        return [*self._list_tags(), *self._list_keys()]
+
+    def _list_tags(self) -> list[OpenApiParameter]:
+        """Return the header that a change of a row may have, or the one with what it then holds."""
+        if not self.view.find_editing(re.findall(r"{\w+}", self.path)):
+            return []
+        if self.method == "GET":
+            note = f"The state of what a change can change, for the header {MATCH} of a change."
+            return [build_header(TAG, note, 200, schema={"type": "string"})]
+        note = f"The {TAG} with which the row was read. 409 (`stale`) if it was changed since."
+        return [OpenApiParameter(MATCH, {"type": "string"}, OpenApiParameter.HEADER, description=note)]
+
+    def _list_keys(self) -> list[OpenApiParameter]:
         if not getattr(self._get_handler(), "idempotent", False):
             return []
         note = "true: this is the answer to the request that came first with the key."

@@ -11,7 +11,7 @@ response itself.
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial, wraps
@@ -210,8 +210,7 @@ class Resource(ViewSet):
     @contextmanager
     def matching(self, request: Request, ids: dict[str, Any]) -> Iterator[type[Serializer] | None]:
         """Give the serializer of changes to the row of this address, if it has one; the row is locked for If-Match."""
-        editing = self.find_operation("PATCH") or self.find_operation("PUT")
-        changes = editing.request if editing and ids else None
+        changes = self.find_editing(ids)
         if changes is None or HEADER not in request.headers or request.method == "GET":
             yield changes
             return
@@ -219,6 +218,11 @@ class Resource(ViewSet):
             row = self.lock(self.find(**ids))
             read_again(type(row)._base_manager.select_for_update(no_key=True), row.pk)
             yield changes
+
+    def find_editing(self, ids: Collection[str]) -> type[Serializer] | None:
+        """Return the serializer of changes to the row of an address with these ids; None without one."""
+        editing = self.find_operation("PATCH") or self.find_operation("PUT")
+        return editing.request if editing and ids else None
 
     def find_operation(self, method: str) -> Operation | None:
         """Return the operation of an HTTP method; None for a method that the address lacks (405)."""

@@ -1,8 +1,10 @@
 """If-Match with the ETag of a row: a change of a row that was changed since is refused, with who changed what."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from django.urls import get_resolver
 
 from apps.api.resource import Resource
@@ -11,6 +13,8 @@ from apps.judging.models import Round
 from tests.api.callers import Caller, Callers, assert_refused, done
 from tests.api.test_queries import fruit, path_of
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping, make_schedule
+
+SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "openapi.yaml"
 
 
 def draft_query(caller: Caller) -> str:
@@ -69,6 +73,20 @@ def test_every_address_that_changes_a_row_is_covered() -> None:
         if {"patch", "put"} & set(getattr(path.callback, "actions", {}))
     ]
     assert len(editing) == len(ROWS), editing
+
+
+def test_schema_has_both_headers_of_each_row_that_changes() -> None:
+    schema = yaml.load(SCHEMA.read_text(), yaml.CSafeLoader)
+    having: dict[str, set[str]] = {"get": set(), "patch": set(), "put": set(), "delete": set()}
+    for path, operations in schema["paths"].items():
+        for method, operation in operations.items():
+            stated = {parameter["name"] for parameter in operation.get("parameters", ())}
+            given = set(operation["responses"].get("200", {}).get("headers", {}))
+            if method in having and {"If-Match", "ETag"} & (stated | given):
+                having[method].add(path)
+    assert having["patch"] | having["put"] == having["get"]
+    assert len(having["get"]) == len(ROWS)
+    assert having["delete"] <= having["get"]
 
 
 @pytest.mark.parametrize("kind", ROWS)
