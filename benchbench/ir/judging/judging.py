@@ -16,8 +16,8 @@ from benchbench.ir.judging.fillings import Shape, count_outside
 from benchbench.ir.judging.outcomes import (
     WIDER_DIFFERENCES,
     WIDER_MEANS,
+    Criterion,
     Outcomes,
-    critical_value,
     find_intervals,
     find_likeliest,
     find_settled,
@@ -81,7 +81,7 @@ class Judging:
         self._model: Relevance | None = None
         self._learned_count = 0
         self._stale_queries: set[int] = set()
-        self._critical: float | None = None
+        self._criterion: Criterion | None = None
         self._importance: Values | None = None
         self._cached_forecast: MoreGrades | None = None
 
@@ -226,9 +226,9 @@ class Judging:
         values = self._drawing.values
         if not self.pool.answered.all():
             values = values[:, :, self.pool.answered]
-        if self._critical is None:
-            self._critical = critical_value(values.mean(axis=0), seed=self.seed)
-        return Outcomes.from_values(values, self.pairs, self._critical)
+        if self._criterion is None:
+            self._criterion = Criterion.from_values(values.mean(axis=0), seed=self.seed)
+        return Outcomes.from_values(values, self.pairs, self._criterion)
 
     def _learn(self) -> None:
         grades = self.grades[tuple(self.pool.cells.T)]
@@ -242,7 +242,7 @@ class Judging:
             self.grades, self._model, self._features.inform_tails(tails, self.grades, self.shape.levels)
         )
         self._stale_queries.clear()
-        self._critical = self._cached_forecast = None
+        self._criterion = self._cached_forecast = None
 
     @property
     def _expected(self) -> ExpectedGrades:

@@ -25,6 +25,7 @@ from benchbench.ir.judging.state import WITHIN, MoreGrades
 from benchbench.ir.measures import Values
 from benchbench.ir.statistics.max_t import Family, FlipStatistics
 from benchbench.ir.statistics.resampling import SAME
+from benchbench.ir.statistics.skew import Estimates, find_bars
 
 ALPHA = 0.05
 FLIPS = 10_000  # as `statistics.compare`: with fewer, near the bar, the last grade alone turns the verdict
@@ -35,12 +36,24 @@ STEPS = 48  # numbers of further grades that a forecast looks at
 AT_ONCE = 20  # fillings whose centred values are in memory together: as many as a processor's cache holds
 
 
-def critical_value(expected: Values, *, seed: int) -> float:
-    """Return the |t| to exceed, given the expected values (R, Q); infinite if no difference can be significant."""
-    critical = FlipStatistics.from_values(
-        expected, Family.from_values(expected, None), resamples=FLIPS, seed=seed
-    ).compute_critical(ALPHA)
-    return np.inf if critical is None else critical
+@dataclass(frozen=True, eq=False)
+class Criterion:
+    """When differences are significant, given the expected values."""
+
+    critical: float  # of the family: what |t| has to exceed; infinite if no difference can be significant
+    allowances: Values  # (p,): factors of `skew.find_bars` for the skew of each pair
+
+    @classmethod
+    def from_values(cls, expected: Values, *, seed: int) -> Criterion:
+        """Return the criterion of the expected values (R, Q)."""
+        family = Family.from_values(expected, None)
+        critical = FlipStatistics.from_values(expected, family, resamples=FLIPS, seed=seed).compute_critical(ALPHA)
+        if critical is None:
+            return cls(np.inf, np.ones(len(family.first)))
+        estimates = Estimates.from_values(expected, family, critical=critical, alpha=ALPHA, resamples=FLIPS, seed=seed)
+        errors = family.deviation / np.sqrt(family.n)
+        bars = np.where(estimates.is_binary, critical * errors, estimates.bar)
+        return cls(critical, bars / find_bars(errors, family.n, critical))
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,10 +66,13 @@ class Outcomes:
     differences: Values  # (m, p): of means, first − second
     errors: Values  # (m, p): the standard errors of the differences; 0 where a pair has no variance
     critical: float  # what |t| has to exceed; infinite where nothing can be significant
+    bars: Values  # (m, p): what |difference| has to exceed
 
     @classmethod
-    def from_values(cls, values: Values, pairs: tuple[NDArray[np.intp], NDArray[np.intp]], critical: float) -> Outcomes:
-        """Return the outcomes of `values` (m, R, Q) without NaN, Q ≥ 2, by a `critical_value`.
+    def from_values(
+        cls, values: Values, pairs: tuple[NDArray[np.intp], NDArray[np.intp]], criterion: Criterion
+    ) -> Outcomes:
+        """Return the outcomes of `values` (m, R, Q) without NaN, Q ≥ 2, by a criterion.
 
         `pairs` are those of `max_t.pair_runs`.
         """
@@ -71,13 +87,13 @@ class Outcomes:
         first, second = pairs
         variance = variances[:, first] + variances[:, second] - 2 * products[:, first, second]
         errors = np.sqrt(np.where(variance > SAME**2, variance, 0.0) / values.shape[2])
-        return cls(first, second, means, means[:, first] - means[:, second], errors, critical)
+        bars = criterion.allowances * find_bars(errors, values.shape[2], criterion.critical)
+        return cls(first, second, means, means[:, first] - means[:, second], errors, criterion.critical, bars)
 
     @property
     def signs(self) -> NDArray[np.int8]:
         """Return 1 if the first is significantly better, −1 if the second is, 0 if neither, (m, p)."""
-        bar = self.critical * np.where(self.errors > 0, self.errors, np.inf)
-        return (np.sign(self.differences) * (np.abs(self.differences) > bar)).astype(np.int8)
+        return (np.sign(self.differences) * (np.abs(self.differences) > self.bars)).astype(np.int8)
 
     @property
     def margins(self) -> Values:
@@ -137,7 +153,7 @@ def forecast(outcomes: Outcomes, deciding: NDArray[np.intp], gains: Values, *, c
     taken[:, -1] = 1.0
     truth = outcomes.differences[:, deciding]
     now, spread = truth.mean(axis=0), truth.std(axis=0)
-    bar = outcomes.critical * outcomes.errors[:, deciding].mean(axis=0)
+    bar = outcomes.bars[:, deciding].mean(axis=0)
     shares = np.maximum((truth > bar).mean(axis=0), (truth < -bar).mean(axis=0))
     shares = np.maximum(shares, (np.abs(truth) <= bar).mean(axis=0))
     z = NormalDist().inv_cdf(1 - (1 - confidence) / max(1, int((shares < 0.99).sum())))

@@ -76,6 +76,25 @@ def test_fully_judged_state_matches_the_comparison():
     assert state.grades_needed.median == state.grades_needed.p90 == 0
 
 
+@pytest.mark.parametrize("measure", ["nDCG@5", "RR", "Success@1", "P@5", "AP"])
+def test_significance_in_rounds_is_that_of_comparisons(measure):
+    """Also where every fourth query differs, so that skew decides, and for yes or no."""
+    asked, pairs = Measure.parse(measure), []
+    for seed in range(6):
+        rankings, truths = benchmark(seed, queries=30)
+        rankings[1] = [low if query % 4 else high for query, (low, _, high) in enumerate(zip(*rankings, strict=True))]
+        pool = Pool.from_rankings(rankings, depth=10)
+        values = [evaluate([asked], GradedRankings.from_rankings(run, known(pool, truths)))[0] for run in rankings]
+        compared = compare(np.stack(values), seed=seed).pairs
+        state = Judging(pool, asked, [0, 1, 2], known(pool, truths), seed=seed).state()
+        assert [pair.outcome for pair in state.pairs] == [
+            int(np.sign(pair.difference)) * pair.significant for pair in compared
+        ]
+        pairs += compared
+    assert {pair.significant for pair in pairs} == {True, False}
+    assert any(pair.held_back for pair in pairs) == (measure in ("nDCG@5", "P@5", "AP"))
+
+
 def test_expected_means_have_intervals_that_close():
     """By half of the pairs the means of all grades lie inside; with all grades nothing is open."""
     rankings, truths = benchmark(1, gap=0.3)

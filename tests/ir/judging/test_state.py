@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchbench.ir.judging.outcomes import Outcomes
+from benchbench.ir.judging.outcomes import Criterion, Outcomes
 from benchbench.ir.judging.state import MoreGrades, PairState, RunState, State
 from benchbench.ir.statistics.max_t import pair_runs
 
@@ -72,10 +72,10 @@ def test_margins_cover_queries_and_holes():
     rng = np.random.default_rng(3)
     values = rng.random((1, 2, 30))
     pairs = pair_runs(2, None)
-    alike = Outcomes.from_values(np.repeat(values, 5, axis=0), pairs, 2.0)
+    alike = Outcomes.from_values(np.repeat(values, 5, axis=0), pairs, Criterion(2.0, np.ones(1)))
     difference = values[0, 0] - values[0, 1]
     assert alike.margins == pytest.approx([2.0 * difference.std(ddof=1) / np.sqrt(30)])
-    differing = Outcomes.from_values(rng.random((5, 2, 30)), pairs, 2.0)
+    differing = Outcomes.from_values(rng.random((5, 2, 30)), pairs, Criterion(2.0, np.ones(1)))
     within = np.mean(differing.errors[:, 0] ** 2)
     between = np.var(differing.differences[:, 0], ddof=1)
     assert differing.margins == pytest.approx([2.0 * np.sqrt(within + 1.2 * between)])
