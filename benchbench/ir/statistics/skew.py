@@ -8,12 +8,13 @@ and one that it loses by as much. m' is the mean with them, and se' its standard
 (Σu²(d − m')² + Σ(±UNSEEN − m')²) / ((n + 1)(n + 2)), u the weights scaled to the mean 1. |m'| / se' is |m| / error with
 error = se'(n + 2) / n.
 
-*The bootstrap-t* (Efron and Tibshirani 1993, chapter 12), symmetric as in Hall (1988): the |m| / error, with unseen
-queries of `RESAMPLED`, that resamples exceed as rarely as a normal pair exceeds the family's critical value.
+*The bootstrap-t* (Efron and Tibshirani 1993, chapter 12), symmetric as in Hall (1988): the |t| that resamples of this
+pair exceed as rarely as a normal pair exceeds the critical value of the family.
 
-A pair is clear if |m| / error exceeds the family's critical value and Student's quantile, and the bootstrap's bound
-with the error of `RESAMPLED`. Its interval is m ± the greatest of the three · error. For yes and no the unseen queries
-differ by √½ of the range (Agresti and Min 2005); also if too many resamples have only ties, without a bound.
+A pair is clear if |m| / error exceeds the family's critical value and Student's quantile, and |t| the bootstrap's
+bound. Its interval is m ± the greatest of the three · error. If too many resamples have no variance, so that the
+bootstrap has no bound, or if no query differs, the unseen queries differ by √½ of the range and the bound is left out;
+intervals of yes and no have them too (Agresti and Min 2005).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from benchbench.ir.statistics.resampling import BLOCK, SAME, Interval, Values, c
 
 UNSEEN = 0.1  # of the range of a measure
 SPARSE = 0.5**0.5  # the same for yes and no, and where the bootstrap has no bound
-RESAMPLED = 0.015  # the same in resamples, whose error would else be 0 where they have one difference alone
+ROUNDING = 1e-5  # of a share of squares in float32
 FEWEST = 20  # queries for an interval; with fewer those of ten pairs hold together in less than 92 %
 PAIRS_AT_ONCE = 128
 MOST_RESAMPLES = 4_000  # of the bootstrap-t, which takes longest
@@ -51,7 +52,7 @@ class Estimates:
     error: Values
     single: Values  # the bound of the pair alone
     bound: Values  # the bound of the family
-    bar: Values  # what |difference| has to exceed to be significant; infinite if the bootstrap has no bound
+    bar: Values  # what |difference| has to exceed to be significant
 
     @classmethod
     def from_values(
@@ -73,14 +74,12 @@ class Estimates:
         student = float(-stdtrit(freedom, alpha / 2))
         level = alpha if critical is None else min(alpha, 2 * float(stdtr(freedom, -critical)))
         normal, is_binary = max(student, critical or 0.0), (family.step >= unit - SAME) & (weights is None)
-        is_sparse = (1 - (family.wins + family.losses) / n) ** n > level  # resamples in which no query differs
-        drawn = bound_t(
-            values, family, (alpha, level), unseen=RESAMPLED * unit, resamples=resamples, seed=seed, weights=weights
-        )
+        drawn = bound_t(values, family, (alpha, level), resamples=resamples, seed=seed, weights=weights)
+        is_sparse = np.isinf(drawn[1]) | ~family.differs
         drawn[:, is_sparse] = 0.0
         error = add_unseen(family, np.where(is_sparse | is_binary, SPARSE, UNSEEN) * unit)
-        by_flips = normal * add_unseen(family, np.full(len(error), UNSEEN * unit))
-        by_draws = drawn[1] * np.sqrt((family.deviation**2 + 2 * (RESAMPLED * unit) ** 2 / (n - 1)) / n)
+        by_flips = normal * add_unseen(family, np.where(is_sparse, SPARSE, UNSEEN) * unit)
+        by_draws = drawn[1] * family.deviation / math.sqrt(n)
         return cls(
             n,
             unit,
@@ -93,7 +92,7 @@ class Estimates:
             error,
             np.maximum(drawn[0], student),
             np.maximum(drawn[1], normal),
-            np.where(is_sparse, np.inf, np.maximum(by_flips, by_draws)),
+            np.maximum(by_flips, by_draws),
         )
 
     def is_clear(self) -> NDArray[np.bool_]:
@@ -128,7 +127,7 @@ class Estimates:
         """
         z, n = NormalDist().inv_cdf(power), self.n
         critical = max(self.student, self.critical or 0.0)
-        greater = np.where(np.isinf(self.bar), critical * self.error, self.bar) + z * self.error
+        greater = self.bar + z * self.error
         flips = critical * math.sqrt(n / (n - 1 + critical**2))
         both, share = 2 * np.minimum(family.wins, family.losses) / n, np.zeros_like(greater)
         for _ in range(40):  # each halves the error at least
@@ -163,40 +162,39 @@ def bound_t(
     family: Family,
     levels: tuple[float, float],
     *,
-    unseen: float,
     resamples: int,
     seed: int,
     weights: Values | None = None,
 ) -> Values:
-    """Return the |difference| / error of each pair that resamples exceed at each level, (2, p).
+    """Return the |t| of each pair that resamples exceed at each level, (2, p); infinite where they have no variance.
 
-    The errors of resamples have the two queries of ± `unseen` too. With e the differences less their mean, the quotient
-    rises with the share (Σe)² / n(Σe² + 2 unseen²). A pair without variance has the bound 0.
+    With e the differences less their mean, t rises with (Σe)² / nΣe². A pair without variance has the bound 0.
     """
     used = min(resamples, MOST_RESAMPLES)
     at = [used - max(1, int(level * (used + 1) + SAME)) for level in levels]
     bounds = np.zeros((2, len(family.first)))
     for pairs in cut_blocks(len(family.first), BLOCK // PAIRS_AT_ONCE):
         e = values[family.first[pairs]] - values[family.second[pairs]] - family.difference[pairs, None]
-        e = np.where(family.deviation[pairs, None] > 0, e, 0.0) / unseen
+        deviation = family.deviation[pairs, None]
+        e = np.divide(e, deviation, out=np.zeros_like(e), where=deviation > 0)
         scaled = (e if weights is None else e * weights).astype(np.float32)
         shares = _draw_shares(scaled, resamples, used, seed)
         shares.sort(axis=1)
         chosen = shares[:, at].astype(np.float64).T
-        bounds[:, pairs] = np.sqrt((family.n - 1) * chosen / (1 - chosen))
+        with np.errstate(divide="ignore"):
+            bounds[:, pairs] = np.sqrt((family.n - 1) * chosen / np.where(chosen > 1 - ROUNDING, 0.0, 1 - chosen))
     return bounds
 
 
 def _draw_shares(e: NDArray[np.float32], resamples: int, used: int, seed: int) -> NDArray[np.float32]:
-    """Return (Σe)² / n(Σe² + 2) of each row of `e` (rows, n) over the first of the resamples, (rows, used)."""
+    """Return (Σe)² / nΣe² of each row of `e` (rows, n) over the first of the resamples, (rows, used); 0 for 0 / 0."""
     n = e.shape[1]
-    shares, both = np.empty((len(e), used), np.float32), np.concatenate([e, e * e])
+    shares, both = np.zeros((len(e), used), np.float32), np.concatenate([e, e * e])
     for block, drawn in zip(cut_blocks(used, n), draw_counts(n, resamples, seed), strict=False):
         sums, squares = np.split(both @ drawn[: block.stop - block.start].T.astype(np.float32), 2)
         sums *= sums
-        squares += 2
         squares *= n
-        np.divide(sums, squares, out=shares[:, block])
+        np.divide(sums, squares, out=shares[:, block], where=squares > 0)
     return shares
 
 
