@@ -227,7 +227,7 @@ class Judging:
         if not self.pool.answered.all():
             values = values[:, :, self.pool.answered]
         if self._criterion is None:
-            self._criterion = Criterion.from_values(values.mean(axis=0), seed=self.seed)
+            self._criterion = Criterion.from_values(values, seed=self.seed)
         return Outcomes.from_values(values, self.pairs, self._criterion)
 
     def _learn(self) -> None:

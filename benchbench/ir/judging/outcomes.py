@@ -1,9 +1,9 @@
 """Outcomes of a comparison under many fillings: significant differences, the best group, and a forecast of the grades
 that the verdict still needs.
 
-The rule is that of `statistics`: |t| of a pair's per-query differences against the critical value of its family. The
-critical value depends on the correlation of the runs' values and hardly on single grades. It is computed once, from the
-expected values. With every hole filled the outcomes are those of `statistics.compare` with the same seed.
+The rule is that of `statistics`: |t| of a pair's per-query differences against the critical value of its family, with
+an allowance for skew. Both depend on the correlation and the shape of the runs' values, hardly on single grades, and
+are computed once for a model. With every hole filled the outcomes are those of `statistics.compare` with the same seed.
 
 The forecast: each drawn filling is taken for the truth in turn. Judging the m weightiest holes takes the share ρ(m) of
 the variance that holes leave in a difference (the sum of effect² · spread² of these holes over that of all), and what
@@ -32,28 +32,40 @@ FLIPS = 10_000  # as `statistics.compare`: with fewer, near the bar, the last gr
 # Measured where rounds settle, on complete collections (docs/statistics.md): else 95 % intervals hold 95 % of the
 # differences, but 89 % of ADI's, and 77 % of the means, whose common error cancels in differences.
 WIDER_DIFFERENCES, WIDER_MEANS = 1.2, 1.7
+SKEWED_BY = 5  # fillings of which the skew is looked at
 STEPS = 48  # numbers of further grades that a forecast looks at
 AT_ONCE = 20  # fillings whose centred values are in memory together: as many as a processor's cache holds
 
 
 @dataclass(frozen=True, eq=False)
 class Criterion:
-    """When differences are significant, given the expected values."""
+    """When differences are significant."""
 
     critical: float  # of the family: what |t| has to exceed; infinite if no difference can be significant
     allowances: Values  # (p,): factors of `skew.find_bars` for the skew of each pair
 
     @classmethod
-    def from_values(cls, expected: Values, *, seed: int) -> Criterion:
-        """Return the criterion of the expected values (R, Q)."""
+    def from_values(cls, values: Values, *, seed: int) -> Criterion:
+        """Return the criterion of fillings (m, R, Q).
+
+        Allowances are medians over a few fillings: expected values are skewed by themselves, since those of queries
+        with holes differ less than any filling's.
+        """
+        expected = values.mean(axis=0)
         family = Family.from_values(expected, None)
         critical = FlipStatistics.from_values(expected, family, resamples=FLIPS, seed=seed).compute_critical(ALPHA)
         if critical is None:
             return cls(np.inf, np.ones(len(family.first)))
-        estimates = Estimates.from_values(expected, family, critical=critical, alpha=ALPHA, resamples=FLIPS, seed=seed)
-        errors = family.deviation / np.sqrt(family.n)
-        bars = np.where(estimates.is_binary, critical * errors, estimates.bar)
-        return cls(critical, bars / find_bars(errors, family.n, critical))
+        some = values[:: max(1, len(values) // SKEWED_BY)]
+        return cls(critical, np.median([_find_allowances(filling, critical, seed) for filling in some], axis=0))
+
+
+def _find_allowances(values: Values, critical: float, seed: int) -> Values:
+    family = Family.from_values(values, None)
+    estimates = Estimates.from_values(values, family, critical=critical, alpha=ALPHA, resamples=FLIPS, seed=seed)
+    errors = family.deviation / np.sqrt(family.n)
+    bars = np.where(estimates.is_binary, critical * errors, estimates.bar)
+    return np.asarray(bars / find_bars(errors, family.n, critical), np.float64)
 
 
 @dataclass(frozen=True, eq=False)
