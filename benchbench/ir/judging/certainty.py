@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 from benchbench.ir.judging.state import State
 
-ENTER, LEAVE = 0.95, 0.5
+# Calibrated with flips alone: with the allowance for skew, .95 had 6 % of 180 rounds wrong, .97 3 %.
+ENTER, LEAVE = 0.97, 0.5
 STEP = 1.05
 
 

@@ -56,7 +56,7 @@ def test_settled_round_stays_settled_while_its_verdict_is_likely(seed, gap):
 
 
 def test_a_round_that_was_settled_wrongly_is_open_again():
-    _, _, states = played(0, gap=0.3)
+    _, _, states = played(6, gap=0.3)
     settled = [state.is_settled for state in states]
     left = next(place for place in range(1, len(states)) if settled[place - 1] and not settled[place])
     assert states[left].verdict != states[left - 1].verdict
