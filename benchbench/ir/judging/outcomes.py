@@ -115,7 +115,8 @@ class Outcomes:
         1987). So they cover the choice of queries, and what the holes leave open.
         """
         between = (1 + 1 / len(self.errors)) * self.differences.var(axis=0, ddof=1)
-        return np.asarray(self.critical * np.sqrt((self.errors**2).mean(axis=0) + between), np.float64)
+        spread = np.sqrt((self.errors**2).mean(axis=0) + between)
+        return np.asarray(self.critical * spread if np.isfinite(self.critical) else np.full_like(spread, np.inf))
 
     def find_groups(self) -> NDArray[np.bool_]:
         """Return masks (m, R) of the run with the greatest mean and the runs not significantly different from it."""
