@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from operator import attrgetter
 from typing import Any
 
@@ -22,14 +23,18 @@ POLICIES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Comparability:
     """The differences between runs. `version` is the dataset version to compare them on; None if they are refused."""
 
     version: DatasetVersion | None
     differences: tuple[Difference, ...]
     evaluations: Measured = field(default_factory=dict, compare=False)  # on `version`, without values
-    selection: Selection | None = None  # the judging round that selected the judgments of `version`
+
+    @cached_property
+    def selection(self) -> Selection | None:
+        """The judging round that selected the judgments of `version`, if one did. One query on first access."""
+        return None if self.version is None else find_selection(self.version, self.evaluations.keys())
 
     @property
     def refusals(self) -> list[str]:
@@ -46,7 +51,7 @@ class Comparability:
 
 
 def find_differences(runs: Iterable[Run], *, version: DatasetVersion | None = None) -> Comparability:
-    """Return the differences between `runs` of any benchmarks, apart from their configuration. Costs three queries.
+    """Return the differences between `runs` of any benchmarks, apart from their configuration. Costs two queries.
 
     They are compared on `version`. Without it this is their benchmarks' version or, if these are several, the newest
     on which all have values.
@@ -74,10 +79,7 @@ def find_differences(runs: Iterable[Run], *, version: DatasetVersion | None = No
         *list_circumstances(loaded),
     ]
     refused = any(difference.severity == "refuse" for difference in all_differences)
-    if refused:
-        return Comparability(None, tuple(all_differences), measured)
-    selection = find_selection(version, {run.pk for run in loaded})
-    return Comparability(version, tuple(all_differences), measured, selection)
+    return Comparability(None if refused else version, tuple(all_differences), measured)
 
 
 def load_related(runs: Iterable[Run]) -> list[Run]:

@@ -60,11 +60,11 @@ def test_runs_that_differ_in_nothing_else_are_comparable(one, mapping):
     assert found.comparable
 
 
-def test_it_costs_three_queries_however_many_runs(mapping):
+def test_it_costs_two_queries_however_many_runs(mapping):
     runs = list(make_benchmark(mapping, [0.1] * 20).runs.all())
     with CaptureQueriesContext(connection) as queries:
         find_differences(runs)
-    assert len(queries) == 3
+    assert len(queries) == 2
 
 
 @pytest.mark.parametrize(
