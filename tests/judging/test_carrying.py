@@ -161,6 +161,14 @@ class TestReading:
         assert not selection.is_own
         assert "Version 2 carries the round's verdict" in selection.caveat
 
+    def test_too_few_grades_give_a_caveat_and_no_verdict(self, benchmark):
+        _, closed = close_early(benchmark, 5)
+        assert RoundVerdict.objects.get().state.reason
+        comparison = compare_runs(runs_of(benchmark), version=closed.version)
+        assert comparison.carried is None
+        assert "judging round" not in build_verdict(comparison).verdict
+        assert "rest on selectively judged documents" in build_verdict(comparison).warnings[0]
+
     def test_a_wholly_judged_pool_has_no_caveat(self, benchmark):
         _, closed = close_early(benchmark, 1000)
         assert RoundVerdict.objects.get().state.unjudged == 0
@@ -199,6 +207,9 @@ class TestShowing:
         page = admin_client.get(f"/admin/judging/round/{opened.pk}/close/").content.decode()
         assert "will carry the verdict of the round" in page
         assert "and would say: The best run" in page
+        bare = open_for(benchmark, [alice], order="decisive", name="bare")
+        page = admin_client.get(f"/admin/judging/round/{bare.pk}/close/").content.decode()
+        assert "The version will carry no verdict." in page
 
     @pytest.mark.parametrize("format", ["markdown", "html", "latex"])
     def test_documents_begin_with_it(self, benchmark, format):

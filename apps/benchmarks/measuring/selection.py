@@ -51,8 +51,12 @@ class Selection:
         return rests
 
     def settles(self, measure: str) -> bool:
-        """Return whether the version carries a verdict on all these runs by a measure."""
-        return self.covers and self.is_own and self.round.measure == measure
+        """Return whether the version carries a verdict on all these runs by a measure; too few grades give none."""
+        return self.covers and self.speaks_of(measure)
+
+    def speaks_of(self, measure: str) -> bool:
+        """Return whether the version carries a verdict by a measure on the runs of the round."""
+        return self.is_own and self.round.measure == measure and self.round.state.reason is None
 
     def list_expected(self, run_ids: Sequence[UUID]) -> list[RunState]:
         """Return the expected mean of each run that it covers, with its interval."""

@@ -171,8 +171,9 @@ def _describe_both(round: Round) -> str:
     if status.state is None or not status.state.unjudged:
         return ""
     plain = compute_verdicts(round, None).verdicts[0]
+    carried = f"the verdict of the round, {describe_likeliest(status.state, status.runs)}"
     return (
-        f"The version will carry the verdict of the round, {describe_likeliest(status.state, status.runs)}. Its plain "
+        f"The version will carry {'no verdict' if status.state.reason else carried}. Its plain "
         f"means count {counted(status.state.unjudged, 'unjudged pair')} as not relevant, and would say: "
         f"{plain.sentence}"
     )
