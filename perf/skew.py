@@ -241,8 +241,7 @@ def main() -> None:
 def print_false(name: str, groups: dict[str, dict[str, Population]], benchmarks: int) -> None:
     for measure, queries in itertools.product(("AP", "nDCG", "RR"), (20, 50, 100)):
         found = false_findings(groups["alike"][measure], queries, benchmarks)
-        words = "; ".join(f"{way} {share}" for way, share in found.items())
-        print(f"  {name} {measure} n {queries}: {words}", flush=True)
+        print(f"  {name} {measure} n {queries}: {'; '.join(map(' '.join, found.items()))}", flush=True)
 
 
 def print_power(name: str, groups: dict[str, dict[str, Population]], benchmarks: int) -> None:
@@ -282,12 +281,10 @@ def print_inferior(name: str, groups: dict[str, dict[str, Population]], benchmar
 def print_detectable(name: str, groups: dict[str, dict[str, Population]], benchmarks: int) -> None:
     for measure in ("Success", "nDCG", "RR"):
         found = detectable(groups["unlike"][measure], benchmarks // 3)
-        words = [
-            f"{way} {statistics.fmean(rates):.0%} ({min(rates):.0%} to {max(rates):.0%})"
-            for way, rates in zip(WAYS, found, strict=True)
-            if rates
-        ]
-        print(f"  {name} {measure}: {', '.join(words)}", flush=True)
+        for way, rates in zip(WAYS, found, strict=True):
+            if rates:
+                found_in = f"{statistics.fmean(rates):.0%} ({min(rates):.0%} to {max(rates):.0%})"
+                print(f"  {name} {measure}: {way} {found_in}", flush=True)
 
 
 SECTIONS: dict[str, Callable[[str, dict[str, dict[str, Population]], int], None]] = {

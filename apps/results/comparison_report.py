@@ -9,7 +9,7 @@ from apps.benchmarks.provenance import find_git_revision
 from apps.benchmarks.running.timing import find_execution, sum_cost_ms
 from apps.results.comparison.comparing import RunComparison
 from apps.results.comparison.describing import MeasureSummary, summarise_measures
-from apps.results.comparison.expected import RoundVerdictReport, describe_expected
+from apps.results.comparison.expected import Ends, RoundVerdictReport, describe_expected
 from apps.results.comparison.migrating import Migration, build_migration
 from apps.results.comparison.sentences import build_verdict
 from apps.results.leaderboard.runs import WEIGHTING
@@ -20,8 +20,6 @@ from benchbench.ir.statistics.resampling import Interval
 from benchbench.ir.statistics.significance import Pair
 from benchbench.ir.statistics.verdict import Standing
 from benchbench.reading.strict_json import attributes
-
-Ends = list[float]  # [low, high]
 
 
 @dataclass(frozen=True)

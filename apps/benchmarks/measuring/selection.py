@@ -52,9 +52,9 @@ class Selection:
 
     def settles(self, measure: str) -> bool:
         """Return whether the version carries a verdict on all these runs by a measure; too few grades give none."""
-        return self.covers and self.speaks_of(measure)
+        return self.covers and self.has_verdict_by(measure)
 
-    def speaks_of(self, measure: str) -> bool:
+    def has_verdict_by(self, measure: str) -> bool:
         """Return whether the version carries a verdict by a measure on the runs of the round."""
         return self.is_own and self.round.measure == measure and self.round.state.reason is None
 

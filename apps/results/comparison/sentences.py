@@ -224,7 +224,7 @@ def build_verdict(comparison: RunComparison) -> VerdictText:
 def _describe_part(comparison: RunComparison) -> list[str]:
     """Return the verdict of a judging round on those of the runs that it compared, if it did not compare all."""
     selection, labels = comparison.comparability.selection, dict(zip(comparison.ids, comparison.labels, strict=True))
-    if selection is None or comparison.carried or not selection.speaks_of(comparison.measure):
+    if selection is None or comparison.carried or not selection.has_verdict_by(comparison.measure):
         return []
     members = [run for run in comparison.ids if run in selection.round.run_ids]
     if len(members) < 2 or comparison.slice or comparison.means_name:
