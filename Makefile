@@ -59,6 +59,10 @@ worker: $(INSTALLED) ## run a worker for the queues, next to `make run`; start a
 lint: $(INSTALLED_DEV) ## check style, types, imports and language
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/djangofmt --quiet --check templates
+	$(BIN)/djangofmt check --quiet templates
+	$(BIN)/oxlint static/benchbench
+	$(BIN)/oxfmt --check static/benchbench/*.js
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/codespell $$(git ls-files apps benchbench docs perf static templates tests '*.md')
@@ -81,7 +85,7 @@ perf-check: $(INSTALLED_DEV) ## compare ratios of times with the stored ones; fa
 	PYTHONPATH=. $(BIN)/python perf/check.py
 
 perf: $(INSTALLED_DEV) ## measure speed at full size; takes at least half an hour, see perf/README.md
-	@set -e; for script in $(filter-out perf/throwaway.py perf/figures.py perf/mutants.py perf/mutations.py perf/pairings.py perf/check.py perf/upgrading.py perf/llms.py perf/size.py perf/ways.py,$(sort $(wildcard perf/*.py))); do \
+	@set -e; for script in $(filter-out perf/throwaway.py perf/figures.py perf/mutants.py perf/mutations.py perf/pairings.py perf/check.py perf/upgrading.py perf/size.py perf/ways.py,$(sort $(wildcard perf/*.py))); do \
 	  if grep -q '"--million"' $$script; then size=--million; else size=; fi; \
 	  echo "== $$script $$size"; PYTHONPATH=. $(BIN)/python $$script $$size; done
 
@@ -105,5 +109,5 @@ $(INSTALLED): pyproject.toml constraints.txt
 
 # Adds packages to those of the site, without removing any.
 $(INSTALLED_DEV): $(INSTALLED)
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev,ir-datasets,chromadb,faiss,lancedb,sqlite-vec,ollama,openai,umap,typesense,datasette]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev,ir-datasets,chromadb,faiss,lancedb,sqlite-vec,ollama,openai,umap,sudachipy,rjieba,kiwipiepy,pythainlp,typesense,datasette]'
 	@touch $@

@@ -1,4 +1,4 @@
-"""Texts of users: words of a query highlighted, escaped for Markdown, Markdown as HTML, entities of HTML decoded."""
+"""Texts of users: words of a query highlighted, escaped for Markdown and LaTeX, Markdown as HTML, entities decoded."""
 
 from __future__ import annotations
 
@@ -134,6 +134,19 @@ def text(words: str) -> str:
 def code(words: str) -> str:
     """Return `words` as a code span on one line."""
     return "`" + " ".join(words.replace("`", "'").split()) + "`"
+
+
+LATEX = str.maketrans(
+    {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "|": r"\textbar{}"}
+    | {"<": r"\textless{}", ">": r"\textgreater{}", "≥": r"$\geq$", "·": r"$\cdot$", "α": r"$\alpha$"}
+    | {"–": "--", "−": "$-$"}
+    | {sign: f"\\{sign}" for sign in "&%$#_{}"}
+)
+
+
+def latex(words: str) -> str:
+    """Return `words` as one line of LaTeX, with special characters escaped."""
+    return " ".join(words.split()).translate(LATEX)
 
 
 def render_markdown(words: str) -> str:

@@ -8,7 +8,7 @@ from django.db import models
 from django.db.models import F, Func, JSONField, Q, Value
 
 from benchbench.errors import ConflictError
-from benchbench.texts.folding import fold
+from benchbench.texts.words import fold_spelling
 
 PERMISSIONS = ("add", "change", "delete", "view", "view_all")  # of an owned model, see `benchbench.access.visible`
 
@@ -61,9 +61,9 @@ class NamedModel(models.Model):
     @classmethod
     def require_distinct(cls, name: str, *, row: Any = None, **scope: Any) -> None:
         """Raise ConflictError if another `row` of the scope has a name that differs only in case or Unicode form."""
-        folded = fold(name)
+        folded = fold_spelling(name)
         names = cls.list_rivals(**scope).exclude(name=name).exclude(pk=row).values_list("name", flat=True)
-        twin = next((rival for rival in names.distinct() if fold(rival) == folded), None)
+        twin = next((rival for rival in names.distinct() if fold_spelling(rival) == folded), None)
         if twin is not None:
             noun = cls._meta.verbose_name
             quoted = f' "{twin}"' if {"owner", "user"}.intersection(cls.name_scope) else ""  # their own

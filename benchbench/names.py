@@ -12,7 +12,7 @@ from benchbench.access import usable
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.models import OwnedModel
 from benchbench.reading.ids import parse_uuid
-from benchbench.texts.folding import fold
+from benchbench.texts.words import fold_spelling
 
 MAX_LENGTH = 200
 Result = TypeVar("Result")
@@ -35,10 +35,10 @@ def find_free_name(name: str, taken: Iterable[str]) -> str:
 
     Names that differ only in case or Unicode form count as taken. A name that is too long is cut before the number.
     """
-    existing = set(map(fold, taken))
+    existing = set(map(fold_spelling, taken))
     endings = ("", *(f" ({number})" for number in range(2, len(existing) + 2)))
     names = (name[: MAX_LENGTH - len(ending)].rstrip() + ending for ending in endings)
-    return next(free for free in names if fold(free) not in existing)
+    return next(free for free in names if fold_spelling(free) not in existing)
 
 
 def use_free_name(name: str, rows: Sequence[QuerySet[Any]], make: Callable[[str], Result]) -> Result:

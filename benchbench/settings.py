@@ -103,8 +103,12 @@ INSTALLED_APPS = [
     "apps.engines",
     "apps.datasets",
     "apps.mappings",
-    "apps.benchmarks",
+    "apps.records",
+    "apps.execution",
+    "apps.verdicts",
+    "apps.experiments",
     "apps.judging",
+    "apps.benchmarks",
     "apps.results",
     "apps.accounts",
     "apps.api",
@@ -187,7 +191,7 @@ RQ_SHOW_ADMIN_LINK = False  # its second set of pages, for all staff; benchbench
 # As JSON: to read a pickled job is to run what it says.
 QUEUE = {"URL": REDIS_URL, "DEFAULT_TIMEOUT": 600, "SERIALIZER": "rq.serializers.JSONSerializer"}
 RQ_QUEUES = dict.fromkeys(("default", "gpu", "quick", "schedules", "notices"), QUEUE)
-RQ = {"JOB_CLASS": "apps.operations.queueing.OwnJob"}
+RQ = {"JOB_CLASS": "apps.operations.workers.jobs.OwnJob"}
 
 STATIC_URL = "static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"
@@ -237,7 +241,7 @@ BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_DOCS = env_int("BENCHMARK_MAPPING_RESOLVE_SYN
 BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_WALL_MS = env_int("BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_WALL_MS", 3000, minimum=0)
 # The size of a matrix.
 BENCHMARK_MAX_RUNS = env_int("BENCHMARK_MAX_RUNS", 200)
-BENCHMARK_MAX_VALUES_PER_AXIS = env_int("BENCHMARK_MAX_VALUES_PER_AXIS", 20)
+BENCHMARK_MAX_VALUES_PER_AXIS = env_int("BENCHMARK_MAX_VALUES_PER_AXIS", 30)
 # The most operations of one user that have not ended.
 BENCHMARK_MAX_RUNNING_PER_USER = env_int("BENCHMARK_MAX_RUNNING_PER_USER", 10)
 BENCHMARK_MAX_INDEXING_PER_USER = env_int("BENCHMARK_MAX_INDEXING_PER_USER", 10)

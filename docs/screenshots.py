@@ -60,7 +60,7 @@ def make_demo() -> Iterator[Picture]:
     """Run the demo, unless it is there; yield its pictures."""
     from django.core.management import call_command
 
-    from apps.benchmarks.models import Benchmark
+    from apps.records.models import Benchmark
 
     if not Benchmark.objects.filter(mapping__dataset__name="Python questions", status="completed").exists():
         call_command("demo", "--no-serve")
@@ -72,8 +72,8 @@ def make_tour(scifact: Path, vectors: Path | None) -> Iterator[Picture]:
     """Run the benchmarks of the tour, unless they are there; yield its pictures."""
     from django.core.management import call_command
 
-    from apps.benchmarks.gates.baselines import approve
-    from apps.benchmarks.models import Baseline, Benchmark, QueryResult
+    from apps.records.models import Baseline, Benchmark, QueryResult
+    from apps.verdicts.gates.baselines import approve
 
     made_before = ("--vectors", str(vectors), "--vectors-model", "all-MiniLM-L6-v2") if vectors else ()
     call_command("import_beir", str(scifact), "--name", "scifact", *made_before)

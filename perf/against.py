@@ -31,8 +31,8 @@ import torch
 from sentence_transformers import SentenceTransformer, util
 from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator
 
-from apps.benchmarks.defining.creating import BenchmarkOptions, create_benchmark
-from apps.benchmarks.launching import launch
+from apps.execution.defining.creating import BenchmarkOptions, create_benchmark
+from apps.execution.launching import launch
 from apps.mappings.beir import import_beir
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
@@ -120,7 +120,7 @@ def lexical_benchmark(names: Iterator[str]) -> Act:
 
 def by_evaluator(task: Task) -> list[float]:
     relevant = {query: set(grades) for query, grades in task.qrels.items()}
-    evaluator = InformationRetrievalEvaluator(task.queries, task.documents, relevant, write_csv=False)
+    evaluator = InformationRetrievalEvaluator({**task.queries}, {**task.documents}, relevant, write_csv=False)
     values = evaluator(task.model, corpus_embeddings=task.vectors)
     return [values["cosine_ndcg@10"]]
 
@@ -131,7 +131,7 @@ def by_semantic_search(task: Task) -> list[float]:
     found = util.semantic_search(vectors, task.vectors, top_k=DEPTH, score_function=util.dot_score)
     ids = task.ids
     rankings = {
-        query: {ids[hit["corpus_id"]]: hit["score"] for hit in hits}
+        query: {ids[int(hit["corpus_id"])]: hit["score"] for hit in hits}
         for query, hits in zip(task.queries, found, strict=True)
     }
     return [ndcg(task, rankings)]
@@ -177,7 +177,7 @@ def naive_ranking(
 ) -> dict[str, float]:
     vector, ids = task.model.encode(text, convert_to_tensor=True), task.ids
     hits = util.semantic_search(vector, task.vectors, top_k=top_k, score_function=util.dot_score)[0]
-    scores = {ids[hit["corpus_id"]]: hit["score"] for hit in hits}
+    scores = {ids[int(hit["corpus_id"])]: hit["score"] for hit in hits}
     if mode == "hybrid":
         assert rrf_k is not None
         lists = [list(scores), list(bm25_search(engine, [text], ids, top_k)[0])]

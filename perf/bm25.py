@@ -18,14 +18,17 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from apps.retrieval.search.lexical import PARAMETERS, Bm25, build_tokenizer_options
+from apps.retrieval.analysis.analyzers import build_analyzer
+from apps.retrieval.search.lexical import K1, B, Bm25
 from apps.retrieval.search.term_counts import write_bm25
 
 VOCABULARY, WORDS, QUERIES, DEPTH = 200_000, 100, 300, 100
 COMPARED = 100_000
+ENGLISH = build_analyzer("english")
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -48,8 +51,17 @@ def read_texts(count: int, file: Path) -> Iterator[str]:
 
 def build(count: int, folder: Path) -> dict[str, float]:
     with (folder / "ours").open("wb") as out:
-        write_bm25(read_texts(count, folder / "texts"), out)
+        write_bm25(read_texts(count, folder / "texts"), out, ENGLISH)
         return {"bytes": out.tell()}
+
+
+def build_tokenizer_options() -> dict[str, Any]:
+    """Return the options of bm25s.tokenize that give the words of English."""
+    import Stemmer
+    from bm25s.stopwords import STOPWORDS_EN
+
+    stemmer = Stemmer.Stemmer("english", 0)
+    return {"token_pattern": r"(?u)\b\w\w+\b", "stopwords": STOPWORDS_EN, "stemmer": stemmer, "show_progress": False}
 
 
 def build_alone(count: int, folder: Path) -> dict[str, float]:
@@ -57,7 +69,7 @@ def build_alone(count: int, folder: Path) -> dict[str, float]:
     import bm25s
 
     tokenized = bm25s.tokenize(list(read_texts(count, folder / "texts")), **build_tokenizer_options())
-    engine = bm25s.BM25(method="lucene", k1=PARAMETERS["k1"], b=PARAMETERS["b"], dtype="float32")
+    engine = bm25s.BM25(method="lucene", k1=K1, b=B, dtype="float32")
     engine.index(tokenized, show_progress=False)
     engine.save(folder / "alone")
     return {"bytes": sum(file.stat().st_size for file in (folder / "alone").iterdir())}
@@ -67,7 +79,7 @@ def search(count: int, folder: Path) -> dict[str, float]:
     """Return the milliseconds of queries of five words of texts, one at a time, and the MB apart from mapped files."""
     texts = list(islice(read_texts(count, folder / "texts"), QUERIES))
     queries = [" ".join(random.Random(number).sample(text.split(), 5)) for number, text in enumerate(texts)]
-    index = Bm25.from_archive(np.memmap(folder / "ours", np.uint8, "r"))
+    index = Bm25.from_archive(np.memmap(folder / "ours", np.uint8, "r"), ENGLISH)
     seconds = []
     for query in queries:
         started = time.perf_counter()
@@ -86,7 +98,10 @@ def compare(count: int, folder: Path) -> dict[str, float]:
     """Return how many terms have other postings than those of bm25s."""
     import bm25s
 
-    index, engine = Bm25.from_archive(np.memmap(folder / "ours", np.uint8, "r")), bm25s.BM25.load(folder / "alone")
+    index, engine = (
+        Bm25.from_archive(np.memmap(folder / "ours", np.uint8, "r"), ENGLISH),
+        bm25s.BM25.load(folder / "alone"),
+    )
     data, indices, starts = (engine.scores[name] for name in ("data", "indices", "indptr"))
     terms = {term: number for term, number in engine.vocab_dict.items() if term}
     unequal = len(terms.keys() ^ index.terms.keys())

@@ -24,16 +24,16 @@ throwaway.open_site()
 
 from django.conf import settings
 
-from apps.benchmarks.defining.creating import BenchmarkOptions, create_benchmark
-from apps.benchmarks.launching import launch
-from apps.benchmarks.models import Benchmark, Run
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.records import DocumentRecord
 from apps.datasets.importing import import_dataset
 from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord
+from apps.execution.defining.creating import BenchmarkOptions, create_benchmark
+from apps.execution.launching import launch
 from apps.mappings.creating import ensure_mapping
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
+from apps.records.models import Benchmark, Run
 from benchbench.reading import strict_yaml
 
 QUERIES, DOCUMENTS, HITS, ROUNDS = 1_000, 2_000, 100, 3
@@ -131,11 +131,12 @@ def main() -> None:
         print(f"  arm {arm:.2f} s, bare httpx {bare:.2f} s, ratio {ratio:.3f}")
         declare(Path(folder), url, max(stated.concurrency, 16))
         _, run = run_arm(mapping, rate=stated.rate)
-        loop = run.timing["open_loop"]
-        achieved = loop["achieved"]
+        loop = run.times.open_loop
+        assert loop is not None
+        achieved = loop.achieved or 0.0
         print(f"  open loop at {stated.rate:g}/s: achieved {achieved:.2f}/s ({achieved / stated.rate - 1:+.2%})")
         for name in ("latency_ms", "service_ms", "waiting_ms"):
-            print(f"    {name}: " + ", ".join(f"{key} {ms:.1f}" for key, ms in loop[name].items()))
+            print(f"    {name}: " + ", ".join(f"{key} {ms:.1f}" for key, ms in getattr(loop, name).items()))
     server.terminate()
 
 

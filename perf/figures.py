@@ -7,17 +7,17 @@ from pathlib import Path
 
 import numpy as np
 
-from apps.benchmarks.defining.creating import BenchmarkOptions, create_benchmark
-from apps.benchmarks.launching import launch
-from apps.benchmarks.models import Benchmark, Evaluation
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.records import DocumentRecord
 from apps.datasets.importing import import_dataset
 from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord
+from apps.execution.defining.creating import BenchmarkOptions, create_benchmark
+from apps.execution.launching import launch
 from apps.mappings.creating import create_mapping
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve_now
 from apps.operations.models import Operation
+from apps.records.models import Benchmark, Evaluation
 from apps.retrieval.importing_vectors import import_vectors
 from apps.retrieval.indexing import create_index
 

@@ -1,7 +1,7 @@
 """Outcomes of gates that allow a loss of .01, over 30 queries with a true loss of .05 or none, by either rule."""
 
 from benchbench.ir.gate import Outcome
-from tests.ir.test_losses import GAINS, LOSS, judge_losses
+from tests.ir.losses import GAINS, LOSS, judge_losses
 
 GATES = 1_000
 

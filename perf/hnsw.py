@@ -2,6 +2,7 @@
 
 python perf/hnsw.py [--million]
 """
+# mypy: no-strict-optional
 
 import argparse
 import os
@@ -79,7 +80,9 @@ def each(queries: np.ndarray, search: Callable[[np.ndarray], list[ScoredList]]) 
     return lists, costs
 
 
-def approximate(index: Index, vectors: np.ndarray, setting: Ann, queries: np.ndarray):
+def approximate(
+    index: Index, vectors: np.ndarray, setting: Ann, queries: np.ndarray
+) -> tuple[list[ScoredList], list[float]]:
     """The lists of an approximate search and what each cost, as a run is charged for it."""
     assert explain(index, setting, DEPTH)["index_used"], f"{setting} did not use its index"
     view = ApproximateView(index, vectors, setting, {})

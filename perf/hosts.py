@@ -5,6 +5,7 @@ whose /tmp is its own, so that hosts share no file but the code; PostgreSQL and 
 must be that of one worker, to the last bit. Then 1 to 64 workers whose batches sleep: throughput against the ideal, and
 the CPU time, waits and commands of a batch. Needs root and `ip`. python perf/hosts.py [hosts|workers]
 """
+# mypy: no-strict-optional
 
 import os
 import shutil
@@ -32,8 +33,8 @@ from django.db import connection, connections
 from django.db.models import Max, Min
 from figures import hash_figures, make_library, run_benchmark
 
-from apps.operations import handlers
-from apps.operations.handlers import Handler
+from apps.mappings.models import Mapping
+from apps.operations.handlers import Handler, register_handler
 from apps.operations.launching import start_operation
 from apps.operations.leasing import Lease
 from apps.operations.management.commands.worker import Command
@@ -148,6 +149,11 @@ def compare_hosts() -> None:
 class Sleeping(Handler):
     """Batches that sleep."""
 
+    kind = Operation.Kind.RESOLVE
+    subject = Mapping
+    busy = "batches that sleep"
+    limit = "BENCHMARK_MAX_RESOLVING_PER_USER"
+
     def perform(self, batch: Batch, lease: Lease) -> None:
         time.sleep(batch.payload["seconds"])
         lease.check()
@@ -162,9 +168,6 @@ class Sleeping(Handler):
 
     def build_event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
         return "sleeping_progress", {}
-
-
-sleeping = Sleeping()
 
 
 @contextmanager
@@ -256,7 +259,7 @@ def main() -> None:
         open_services()
         compare_hosts()
     if "workers" in parts:
-        handlers.HANDLERS[Operation.Kind.RESOLVE] = "__main__.sleeping"
+        register_handler(Sleeping())
         for seconds in SERVICE_SECONDS:
             for number in WORKERS:
                 print(measure(number, seconds), flush=True)

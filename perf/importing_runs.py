@@ -14,10 +14,10 @@ throwaway.open_site()
 import numpy as np
 from django.db import connections
 
-from apps.benchmarks.external.importing import import_runs
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import DatasetVersion
 from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord
+from apps.experiments.external.importing import import_runs
 
 DEPTH, JUDGED = 1_000, 20
 

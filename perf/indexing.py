@@ -152,7 +152,7 @@ def encoding() -> None:
             delete_tokens(encoder.model_name, encoder.revision, "document")
             encode_texts(encoder, texts)  # noqa: B023
 
-        acts = {
+        acts: dict[str, Callable[[], object]] = {
             f"model.encode, batches of {BATCH}": bare,
             "encode_texts, token vectors kept": lambda: ours(room),
             "encode_texts, no room for them": lambda: ours(0),

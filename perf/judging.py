@@ -14,7 +14,11 @@ import argparse
 import statistics
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from itertools import repeat
+from multiprocessing import get_context
+from typing import Any
 
 import numpy as np
 from prior import CUTOFF, DATA, NAMES, Collection, axes_in, drawn, prior_of, read
@@ -115,7 +119,8 @@ def moments(
     given: list[dict] = [{} for _ in hidden]
     judging = Judging(pool, MEASURE, collection.scale, given, seed=seed, axes=axes, prior=prior)
     judging.inform(copied(grades, way.kappa, seed) if way.kappa else None)
-    sample, asked, state = orders.order_randomly(pool, seed=seed), set(), None
+    sample, state = orders.order_randomly(pool, seed=seed), None
+    asked: set[int] = set()
     while len(asked) < pool.size:
         order = (
             orders.order_by_weight(judging.compute_weights())
@@ -174,24 +179,32 @@ def share(flags: Sequence[bool]) -> str:
     return f"{sum(flags)} of {len(flags)}, {np.mean(flags):.1%} ({test.low:.1%} to {test.high:.1%})"
 
 
-def few_grades(seeds: int, ways: Sequence[Way]) -> None:
-    """How many grades settle a round, by way; a line as soon as it is known."""
+def few_grades(seeds: range, ways: Sequence[Way]) -> None:
+    """How many grades settle a round, by way; a process plays the rounds of a collection."""
     missing = [name for name in NAMES if not (DATA / name).exists()]
     if missing:
         print(f"{', '.join(missing)} not in {DATA.name}: no round is played. BENCHBENCH_SHARED_DATA names the folder.")
         return
-    collections = {name: read(name) for name in NAMES}
-    priors = {name: prior_of([one for one in collections.values() if one.name != name]) for name in NAMES}
-    rounds: dict[str, list[list[Played]]] = {way.name: [] for way in ways}
-    for way in ways:
-        for name, collection in collections.items():
-            for runs in (2, 5):
-                prior = priors[name] if way.taught else UNTAUGHT
-                row = [played(collection, way, prior, seed, runs=runs) for seed in range(seeds)]
-                rounds[way.name].append(row)
-                grades = statistics.mean(one.grades for one in row)
-                print(f"{name}, {runs} runs, {way.name}: {grades:,.0f} grades, wrong {sum(one.wrong for one in row)}")
-        print(described(way.name, rounds[way.name], rounds[ways[0].name]), flush=True)
+    base: list[list[Played]] = []
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as processes:
+        for way in ways:
+            rows = [row for two in processes.map(play_rows, NAMES, repeat(way), repeat(seeds)) for row in two]
+            base = base or rows
+            print(described(way.name, rows, base), flush=True)
+
+
+def play_rows(name: str, way: Way, seeds: range) -> list[list[Played]]:
+    """Play the rounds of a collection, of 2 runs and of 5, with a prior from the others; a line for each row."""
+    collection, prior = read(name), UNTAUGHT
+    if way.taught:
+        prior = prior_of([read(other) for other in NAMES if other != name])
+    rows = []
+    for runs in (2, 5):
+        rows.append([played(collection, way, prior, seed, runs=runs) for seed in seeds])
+        grades = statistics.mean(one.grades for one in rows[-1])
+        wrong = sum(one.wrong for one in rows[-1])
+        print(f"{name}, {runs} runs, {way.name}: {grades:,.0f} grades, wrong {wrong}", flush=True)
+    return rows
 
 
 def described(name: str, rows: Sequence[Sequence[Played]], base: Sequence[Sequence[Played]]) -> str:
@@ -234,17 +247,18 @@ def speed() -> None:
     axes = rng.normal(0, AXES**-0.5, (pool.size, AXES)).astype(np.float16)
     model = rng.integers(0, 4, pool.size).astype(float)
     for name, *evidence in (("ranks alone", None, None), ("texts and a model's grades", axes, model)):
+        cells: list[Any] = [pool.get_item(number) for number in range(pool.size)]
         started = time.perf_counter()
         judging = Judging(pool, MEASURE, [0, 1, 2, 3], [{} for _ in range(300)], axes=evidence[0])
         judging.inform(evidence[1])
         first = orders.order_by_depth(pool).tolist()
         for number in first[:1_500]:
-            judging.grade(pool.get_item(number), float(base[pool.get_item(number)] > 1.5))
+            judging.grade(pool.get_item(number), float(base[cells[number]] > 1.5))
         state = judging.state()
         opened = time.perf_counter() - started
         seconds = []
         for number in first[1_500 : 1_500 + TIMED]:
-            judging.grade(pool.get_item(number), float(base[pool.get_item(number)] > 1.5))
+            judging.grade(pool.get_item(number), float(base[cells[number]] > 1.5))
             started = time.perf_counter()
             state = judging.state(before=state)
             seconds.append(time.perf_counter() - started)
@@ -259,9 +273,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=SEEDS, help="benchmarks drawn from each collection")
     parser.add_argument("--ways", default="", help="a part of the names of the ways to take; the first is always taken")
+    parser.add_argument("--first", type=int, default=0, help="the first seed; perf/certainty.py takes those from 1,000")
     asked = parser.parse_args()
     speed()
-    few_grades(asked.seeds, [way for way in WAYS if way is WAYS[0] or asked.ways in way.name])
+    few_grades(
+        range(asked.first, asked.first + asked.seeds), [way for way in WAYS if way is WAYS[0] or asked.ways in way.name]
+    )
 
 
 if __name__ == "__main__":

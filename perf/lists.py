@@ -26,13 +26,14 @@ from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
-from apps.benchmarks.defining.creating import BenchmarkOptions, create_benchmark
-from apps.benchmarks.launching import launch
-from apps.benchmarks.models import Benchmark
-from apps.benchmarks.running import finishing
+from apps.execution.defining.creating import BenchmarkOptions, create_benchmark
+from apps.execution.launching import launch
+from apps.execution.running import finishing
 from apps.mappings.beir import import_beir
 from apps.mappings.models import Mapping
+from apps.operations.models import Operation
 from apps.operations.working import wait
+from apps.records.models import Benchmark
 from apps.retrieval.models import Index
 
 EIGHT = {
@@ -82,7 +83,7 @@ def whole(mapping: Mapping, matrix: matrices.Matrix) -> tuple[float, float, floa
     ends: list[float] = []
     finish = finishing.finish
 
-    def timed(operation: object) -> None:
+    def timed(operation: Operation) -> None:
         started = time.perf_counter()
         finish(operation)
         ends.append(time.perf_counter() - started)
@@ -115,9 +116,9 @@ def compare_workers(mapping: Mapping, rounds: int) -> None:
             with workers.another_worker():
                 pairs.append((one, by_workers(mapping, 2)))
     for name, label in (("seconds", "batches"), ("whole", "with the end")):
-        one, two = (statistics.median(pair[place][name] for pair in pairs) for place in (0, 1))
+        first, second = (statistics.median(pair[place][name] for pair in pairs) for place in (0, 1))
         gain = statistics.median(pair[0][name] / pair[1][name] for pair in pairs)
-        print(f"64 runs, {label}: one worker {one:.2f} s, two {two:.2f} s, {gain:.2f} x as fast")
+        print(f"64 runs, {label}: one worker {first:.2f} s, two {second:.2f} s, {gain:.2f} x as fast")
 
 
 def first_look(benchmark: Benchmark) -> None:
@@ -151,7 +152,7 @@ def main() -> None:
             eight, cuts = whole(mapping, EIGHT), whole(mapping, CUTS)
             rounds.append((eight, cuts, matrices.stages_alone(cuts[4], known=True)))
         for place, label in enumerate(("8 runs", "64 runs that are cuts of theirs")):
-            columns = zip(*(one[place][:4] for one in rounds), strict=True)
+            columns = zip(*((eight, cuts)[place][:4] for eight, cuts, _ in rounds), strict=True)
             seconds, cpu, end, size = map(statistics.median, columns)
             print(f"{label}: {seconds:.2f} s (CPU {cpu:.2f}), of it the end {end:.2f} s; {size / 1e6:.1f} MB")
         times = statistics.median(cuts[0] / eight[0] for eight, cuts, _ in rounds)

@@ -16,13 +16,13 @@ throwaway.open_site()
 
 from django.conf import settings
 
-from apps.benchmarks.defining.creating import BenchmarkOptions, create_benchmark
-from apps.benchmarks.launching import launch
+from apps.execution.defining.creating import BenchmarkOptions, create_benchmark
+from apps.execution.launching import launch
 from apps.mappings.beir import import_beir
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
-from apps.results.leaderboard.load import load_settings
-from benchbench.ir.planning.axes import parse_integers
+from apps.results.ladders.load import load_settings
+from benchbench.ir.planning.axes.kinds import parse_integers
 
 DATA = Path(os.environ.get("BENCHBENCH_SHARED_DATA") or throwaway.ROOT.parent / "shared" / "data") / "scifact"
 ANN = ["exact", "hnsw(ef_search=100)", "faiss:hnsw(ef_search=100)"]
@@ -36,12 +36,12 @@ def measure(mapping: Mapping, rates: list[int], threads: int) -> None:
     wait(launch(benchmark))
     for setting in load_settings(benchmark):
         print(f"{setting.label}, {threads} threads: {setting.sentence}")
-        for point in setting.points:
-            recall = "–" if point.recall is None else f"{point.recall:.4f}"
-            times = ", ".join(f"{name} {ms:.1f} ms" for name, ms in point.latency.items())
+        for rung in setting.rungs:
+            recall = "–" if rung.recall is None else f"{rung.recall:.4f}"
+            times = ", ".join(f"{name} {ms:.1f} ms" for name, ms in rung.loop.latency_ms.items())
             print(
-                f"  {point.offered:6g}/s: achieved {point.achieved or 0:7.1f}/s, {times}, recall {recall}, "
-                f"{point.requests:,} answers"
+                f"  {rung.loop.offered:6g}/s: achieved {rung.loop.achieved or 0:7.1f}/s, {times}, recall {recall}, "
+                f"{rung.loop.requests:,} answers"
             )
 
 

@@ -33,16 +33,16 @@ throwaway.open_site()
 
 from django.db.models import F, FloatField, Func, Sum
 
-from apps.benchmarks.defining.creating import BenchmarkOptions, create_benchmark
-from apps.benchmarks.launching import launch
-from apps.benchmarks.models import Benchmark, PairList
-from apps.benchmarks.planning import add_sources, build_shared_lists, estimate_costs, plan_of
-from apps.benchmarks.running.pairs import PinnedRerankers
-from apps.benchmarks.running.rankings import build_final_lists
-from apps.benchmarks.running.stages import Stages
+from apps.execution.defining.creating import BenchmarkOptions, create_benchmark
+from apps.execution.launching import launch
+from apps.execution.running.pairs import PinnedRerankers
+from apps.execution.running.rankings import build_final_lists
+from apps.execution.running.stages import Stages
 from apps.mappings.beir import import_beir
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
+from apps.records.models import Benchmark, PairList
+from apps.records.planning import add_sources, build_shared_lists, estimate_costs, plan_of
 from apps.retrieval.models import CachedVector, Index
 from apps.retrieval.search.open_indexes import open_index
 from tests.tiny_models import save_cross_encoder

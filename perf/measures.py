@@ -42,7 +42,7 @@ def bare_pytrec_eval() -> list[dict]:
     ]
 
 
-def by_ir_measures() -> list[dict]:
+def by_ir_measures() -> list[list[ir_measures.Metric]]:
     qrels = [
         ir_measures.Qrel(str(query), str(document), grade)
         for query, truth in enumerate(truths)

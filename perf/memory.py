@@ -18,11 +18,11 @@ throwaway.open_site()
 import numpy as np
 from django.conf import settings
 
-from apps.benchmarks.launching import launch
-from apps.benchmarks.models import Benchmark
+from apps.execution.launching import launch
 from apps.operations.models import Batch
-from tests.benchmarks.conftest import make_library
+from apps.records.models import Benchmark
 from tests.created import create_benchmark
+from tests.library import make_library
 
 LEAST_KB = 50.0
 MATRIX = {"search_modes": ["dense", "sparse", "hybrid"], "top_k_values": [20]}

@@ -146,7 +146,7 @@ MUTANTS = [
     Mutant(
         "values-before",
         "Measured values are stored before the commit of their batch.",
-        "apps/benchmarks/running/execution.py",
+        "apps/execution/running/execution.py",
         {
             "    with lease.commit({": f"    {STORE_VALUES}\n    with lease.commit({{",
             f"        {STORE_VALUES}\n": "",
@@ -156,10 +156,10 @@ MUTANTS = [
     Mutant(
         "values-after",
         "Measured values are stored after the commit of their batch.",
-        "apps/benchmarks/running/execution.py",
+        "apps/execution/running/execution.py",
         {
             f"        {STORE_VALUES}\n": "",
-            "(benchmark), lists)\n": f"(benchmark), lists)\n    {STORE_VALUES}\n",
+            "version.query_count)\n": f"version.query_count)\n    {STORE_VALUES}\n",
         },
         [OF_MEASURING + "attempt_failing_during_commit_leaves_no_values"],
     ),

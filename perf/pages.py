@@ -46,8 +46,8 @@ def build(queries: int) -> None:
 
     import numpy as np
 
-    from apps.benchmarks.defining.creating import BenchmarkOptions, create_benchmark
-    from apps.benchmarks.launching import launch
+    from apps.execution.defining.creating import BenchmarkOptions, create_benchmark
+    from apps.execution.launching import launch
     from apps.mappings.beir import import_beir
     from apps.operations.working import wait
 
@@ -74,8 +74,8 @@ def build(queries: int) -> None:
 def pages() -> dict[str, str]:
     from django.urls import reverse
 
-    from apps.benchmarks.models import Benchmark, Run
     from apps.datasets.models import Dataset
+    from apps.records.models import Benchmark, Run
     from benchbench.site.panels import build_list_url, change_url
 
     benchmark = Benchmark.objects.filter(status="completed").order_by("-total_runs", "created_at")[0]

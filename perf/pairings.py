@@ -1,4 +1,5 @@
 """Paths of ours and the bare alternatives that `check.py` holds them against. Import it once the site is open."""
+# mypy: no-strict-optional
 
 import json
 import logging
@@ -9,28 +10,29 @@ from pathlib import Path
 import bm25s
 import numpy as np
 import pytrec_eval
+from bm25 import ENGLISH, build_tokenizer_options
 from django.contrib.auth import get_user_model
 from django.db import connection, transaction
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from apps.benchmarks.defining.creating import BenchmarkOptions, create_benchmark
-from apps.benchmarks.launching import launch
-from apps.benchmarks.measuring.reading import FinalList
-from apps.benchmarks.models import Benchmark
-from apps.benchmarks.planning import add_sources, plan_of
-from apps.benchmarks.running.execution import build_shared_lists
-from apps.benchmarks.running.pairs import PinnedRerankers
-from apps.benchmarks.running.rankings import build_final_lists, store_final_lists
-from apps.benchmarks.running.stages import Stages
+from apps.execution.defining.creating import BenchmarkOptions, create_benchmark
+from apps.execution.launching import launch
+from apps.execution.running.execution import build_shared_lists
+from apps.execution.running.pairs import PinnedRerankers
+from apps.execution.running.rankings import build_final_lists
+from apps.execution.running.stages import Stages
 from apps.mappings.beir import import_beir
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
+from apps.records.lists.final import FinalList, ListKey, SearchFacts, store_final_lists
+from apps.records.models import Benchmark
+from apps.records.planning import add_sources, plan_of
 from apps.retrieval.indexing import build_index
 from apps.retrieval.models import Index
 from apps.retrieval.search.exact import find_nearest
-from apps.retrieval.search.lexical import PARAMETERS, Bm25, build_tokenizer_options
+from apps.retrieval.search.lexical import K1, B, Bm25
 from apps.retrieval.search.open_indexes import open_index
 from apps.retrieval.search.term_counts import write_bm25
 from benchbench.ir.compression import Form
@@ -98,15 +100,15 @@ def make_words(folder: Path) -> tuple[Pairing, Pairing]:
 
     def build() -> None:
         with (folder / "ours").open("wb") as out:
-            write_bm25(iter(texts), out)
+            write_bm25(iter(texts), out, ENGLISH)
 
     def build_alone() -> bm25s.BM25:
-        engine = bm25s.BM25(method="lucene", k1=PARAMETERS["k1"], b=PARAMETERS["b"], dtype="float32")
+        engine = bm25s.BM25(method="lucene", k1=K1, b=B, dtype="float32")
         engine.index(bm25s.tokenize(texts, **options), show_progress=False)
         return engine
 
     build()
-    index, engine = Bm25.from_archive(np.memmap(folder / "ours", np.uint8, "r").copy()), build_alone()
+    index, engine = Bm25.from_archive(np.memmap(folder / "ours", np.uint8, "r").copy(), ENGLISH), build_alone()
 
     def search_alone() -> None:
         tokens = bm25s.tokenize(queries, **(options | {"return_ids": False}))
@@ -139,11 +141,10 @@ def make_storing() -> Pairing:
     """Binary COPY of final lists against a COPY of the same rows, made before, by psycopg alone."""
     lists = [
         FinalList(
-            source,
-            (),
-            query,
-            chunk_ids=RNG.integers(1, 10**6, 100),
-            scores=RNG.random(100),
+            ListKey(source, query),
+            SearchFacts(),
+            RNG.integers(1, 10**6, 100),
+            RNG.random(100),
             document_ids=RNG.integers(1, 10**6, 100),
             lengths=(100,),
         )

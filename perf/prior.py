@@ -84,7 +84,7 @@ def best(scores: np.ndarray, ids: list[str]) -> list[list[str]]:
 
 def fused(*scores: np.ndarray) -> np.ndarray:
     ranks = [np.argsort(np.argsort(-part, axis=1, kind="stable"), axis=1) for part in scores]
-    return sum(1 / (60 + rank) for rank in ranks)
+    return np.sum([1 / (60 + rank) for rank in ranks], axis=0)
 
 
 def read(name: str) -> Collection:
@@ -182,8 +182,8 @@ def prior_of(collections: Sequence[Collection], seeds: int = SEEDS) -> Prior:
     spreads[:common] = np.maximum(spreads[:common], LEAST_SPREADS)
     run = means[common], max(LEAST_OF_RUNS, np.hypot(spreads[common], means[common + 1]))
     figures = ([round(float(one), 2) for one in part] for part in (means[:common], spreads[:common], run))
-    means_, spreads_, run_ = map(tuple, figures)
-    return Prior(means_, spreads_, run_, round(float(means[common + 2]), 2))
+    means_, spreads_, (run_mean, run_spread) = figures
+    return Prior(tuple(means_), tuple(spreads_), (run_mean, run_spread), round(float(means[common + 2]), 2))
 
 
 def main() -> None:

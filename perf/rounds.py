@@ -5,6 +5,7 @@ of a judge's page. With pauses between grades the time of an exchange is measure
 of the server does not depend on other load. At the end, the state of the round is timed after one more grade, without
 a worker. To compare two versions, run this script in two checkouts in turns.
 """
+# mypy: no-strict-optional
 
 import argparse
 import http.client
@@ -57,13 +58,13 @@ def make_world() -> tuple[list[Any], list[Any]]:
     from django.contrib.auth.models import Permission, User
     from django.utils import timezone
 
-    from apps.benchmarks.models import Benchmark, ListSource, Run, StageList
     from apps.collections.importing import create_collection, import_documents
     from apps.collections.records import DocumentRecord
     from apps.datasets.importing import import_dataset
     from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord
     from apps.mappings.creating import create_mapping
     from apps.mappings.resolving import resolve_now
+    from apps.records.models import Benchmark, ListSource, Run, StageList
 
     collection = create_collection("documents")
     text = "What is written here is read by nobody. " * 50

@@ -23,6 +23,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,12 +45,12 @@ from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
-from apps.benchmarks.defining.creating import BenchmarkOptions, create_benchmark
-from apps.benchmarks.launching import launch
-from apps.benchmarks.models import Benchmark
+from apps.execution.defining.creating import BenchmarkOptions, create_benchmark
+from apps.execution.launching import launch
 from apps.mappings.beir import import_beir
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
+from apps.records.models import Benchmark
 from apps.results.exporting import list_exporters
 
 SIZES = (10_000, 100_000, 1_000_000)
@@ -169,15 +170,16 @@ def measure(documents: int, queries: int) -> Figures:
 
 
 def find_build_seconds(benchmark: Benchmark) -> float:
-    facts = [run.provenance["ann"] for run in benchmark.runs.all() if "ann" in run.provenance]
-    return max((one.get("build_seconds") or 0.0 for one in facts), default=0.0)
+    facts = [run.lineage.approximation for run in benchmark.runs.all()]
+    return max((one.build_seconds or 0.0 for one in facts if one), default=0.0)
 
 
 def print_recalls(benchmark: Benchmark) -> None:
     for run in benchmark.runs.filter(config__search_mode="dense", config__top_k=100).order_by("run_order"):
-        if ann := run.provenance.get("ann"):
-            recalls = {one["k"]: round(one["mean"], 4) for one in ann["recall"]}
-            print(f"  {ann['setting']}: recall {recalls}, loss in nDCG {ann['ndcg']['cost']:.5f}", flush=True)
+        if facts := run.lineage.approximation:
+            recalls = {share.k: round(share.mean or 0.0, 4) for share in facts.recall}
+            cost = facts.ndcg.cost if facts.ndcg else None
+            print(f"  {facts.setting}: recall {recalls}, loss in nDCG {cost or 0.0:.5f}", flush=True)
 
 
 def print_table(by_size: dict[int, Figures]) -> None:
@@ -224,7 +226,7 @@ def measure_pages(documents: int, queries: int) -> None:
     for name, path in pages.items():
         looks = []
         for _ in range(3):
-            seconds, answer = timed(lambda path=path: client.get(path, follow=True))
+            seconds, answer = timed(partial(client.get, path, follow=True))
             assert answer.status_code == 200, (path, answer.status_code)
             looks.append(seconds)
         print(f"{name:<24} first {looks[0]:.2f} s, then {statistics.median(looks[1:]):.2f} s", flush=True)

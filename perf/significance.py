@@ -4,10 +4,12 @@
 benchmark with a significant pair is an error. Then one run is better than the other 15 by a known amount, and the rate
 at which that is found is held against the smallest detectable difference that the comparisons state.
 """
+# mypy: no-strict-optional
 
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -33,9 +35,13 @@ def rate(hits: list[bool]) -> str:
     return f"{share:.2%} ± {(share * (1 - share) / len(hits)) ** 0.5:.2%}"
 
 
+def equal(rng: np.random.Generator) -> np.ndarray:
+    return benchmark(rng, [0] * RUNS)
+
+
 def errors() -> None:
     print("no run is better: benchmarks with an error ± its standard error, and with a winner named")
-    for name, make in (("equal runs", lambda rng: benchmark(rng, [0] * RUNS)), ("skewed differences", skewed)):
+    for name, make in (("equal runs", equal), ("skewed differences", skewed)):
         for family, baseline in (("all pairs", None), ("against a baseline", 0)):
             found = compared(make, BENCHMARKS, baseline)
             wrong = [any(pair.significant for pair in one.pairs) for one in found]
@@ -48,7 +54,7 @@ def power() -> None:
     print(f"run 0 is better by a known amount, {POWERED} benchmarks: how often its 15 pairs are found among all pairs")
     found, differences, stated = [], [], []
     for ability in ABILITIES:
-        comparisons = compared(lambda rng, ability=ability: benchmark(rng, [ability] + [0] * (RUNS - 1)), POWERED)
+        comparisons = compared(partial(benchmark, abilities=[ability] + [0] * (RUNS - 1)), POWERED)
         pairs = [pair for one in comparisons for pair in one.pairs if pair.first == 0]
         differences.append(true_mean(ability) - true_mean(0))
         found.append(statistics.fmean(pair.significant for pair in pairs))

@@ -14,6 +14,7 @@ import json
 import math
 import statistics
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from prior import DATA, best, fused, lexical, semantic
@@ -60,7 +61,7 @@ def read(name: str) -> dict[str, dict[str, Population]]:
     queries, titles = [query["text"] for query in asked], [one["title"] or one["text"][:60] for one in documents]
     texts = [f"{one['title']} {one['text']}" for one in documents]
     usual, dense = lexical(texts, queries, k1=1.5, b=0.75, stem=True, stop=True), semantic(texts, queries, 200)
-    plain = {"k1": 1.5, "b": 0.75, "stop": True}
+    plain: dict[str, Any] = {"k1": 1.5, "b": 0.75, "stop": True}
     groups = {
         "alike": [lexical(texts, queries, k1=k1, b=b, stem=True, stop=True) for k1, b in ALIKE],
         "unlike": [
@@ -155,14 +156,14 @@ def coverage(values: Population, queries: int, benchmarks: int, *, weighted: boo
         rng = np.random.default_rng((4, queries, seed))
         population = values[rng.choice(len(values), FAMILY, replace=False)]
         chosen = rng.integers(0, values.shape[1], queries)
-        weights = np.random.default_rng(9).lognormal(0, 1, values.shape[1]) if weighted else np.ones(values.shape[1])
+        weights = np.random.default_rng(9).lognormal(0, 1, values.shape[1:]) if weighted else np.ones(values.shape[1])
         true = population @ weights / weights.sum()
         comparison = compared(population[:, chosen], weights[chosen] if weighted else None)
         gaps = [true[pair.first] - true[pair.second] for pair in comparison.pairs]
         old = [before_interval(comparison, pair) for pair in comparison.pairs]
         new = [pair.simultaneous or Interval(-1, 1) for pair in comparison.pairs]
         own = [pair.interval for pair in comparison.pairs]
-        hold = [
+        hold: list[list[bool]] = [
             [one.low - 1e-9 <= gap <= one.high + 1e-9 for one, gap in zip(kind, gaps, strict=True)]
             for kind in (old, new, own)
         ]
@@ -192,12 +193,14 @@ def not_inferior(values: Population, queries: int, benchmarks: int) -> dict[str,
 
 def detectable(values: Population, benchmarks: int) -> tuple[list[float], list[float]]:
     """How often each pair is found with as many queries as state its true difference as detectable; before and now."""
-    steps, found = (20, 28, 40, 56, 80, 112, 160, 224, 320, 450), ([], [])
+    steps = (20, 28, 40, 56, 80, 112, 160, 224, 320, 450)
+    found: tuple[list[float], list[float]] = ([], [])
     z = statistics.NormalDist().inv_cdf(0.8)
     means = values.mean(axis=1)
     for pair in pairs_of(len(values)):
         gap = abs(means[pair[0]] - means[pair[1]])
-        stated, rates = [[], []], [[], []]
+        stated: list[list[float]] = [[], []]
+        rates: list[list[float]] = [[], []]
         for queries in steps:
             told = [compared(drawn(values[list(pair)], queries, seed)) for seed in range(benchmarks)]
             pairs = [one.pairs[0] for one in told]

@@ -7,6 +7,7 @@ vectors, where a store has something to do. Ours adds the scoring of what is nom
 
 Needs the test collections beside the checkout (BENCHBENCH_SHARED_DATA names another place), and every store.
 """
+# mypy: no-strict-optional
 
 import os
 import shutil
@@ -30,11 +31,12 @@ import sqlite_vec
 from django.db import connection
 from pgvector import Vector
 
-from apps.benchmarks.defining.creating import BenchmarkOptions, create_benchmark
-from apps.benchmarks.launching import launch
-from apps.benchmarks.models import Benchmark, Run
+from apps.execution.defining.creating import BenchmarkOptions, create_benchmark
+from apps.execution.launching import launch
 from apps.mappings.beir import import_beir
 from apps.operations.working import wait
+from apps.records.models import Benchmark, Run
+from apps.records.models.provenance import Approximation, RecallShare
 from apps.retrieval.encoders.encoding import compute_query_vectors
 from apps.retrieval.models import Index
 from apps.retrieval.search.approximate import ApproximateView, locate_collections
@@ -76,14 +78,14 @@ def tell(benchmark: Benchmark) -> None:
     heads = ("fill s", "MB", "p50 ms", "p95 ms", "recall@10", "worst", "nDCG@10", "as exact")
     print(f"{'':>34} " + " ".join(f"{head:>9}" for head in heads))
     for ann, run in runs.items():
-        facts = run.provenance.get("ann") or {}
-        recall = (facts.get("recall") or [{"mean": 1, "worst": 1}])[0]
+        facts = run.lineage.approximation or Approximation()
+        recall = next(iter(facts.recall), RecallShare(10, 1.0, 1.0))
         costs = [one.total_ms - (one.encode_ms or 0) for one in run.query_results.all()]
-        lost = -facts["ndcg"]["cost"] if facts else 0.0
+        lost = -(facts.ndcg.cost or 0.0) if facts.ndcg else 0.0
         print(
-            f"{ann:>34} {facts.get('build_seconds', 0):>9.2f} {facts.get('bytes', 0) / 2**20:>9.1f} "
-            f"{np.percentile(costs, 50):>9.2f} {np.percentile(costs, 95):>9.2f} {recall['mean']:>9.3f} "
-            f"{recall['worst']:>9.2f} {lost:>+9.4f} {'yes' if rankings(run) == truth else 'no':>9}"
+            f"{ann:>34} {facts.build_seconds or 0:>9.2f} {(facts.bytes or 0) / 2**20:>9.1f} "
+            f"{np.percentile(costs, 50):>9.2f} {np.percentile(costs, 95):>9.2f} {recall.mean:>9.3f} "
+            f"{recall.worst:>9.2f} {lost:>+9.4f} {'yes' if rankings(run) == truth else 'no':>9}"
         )
         if ann in EXACT:
             assert rankings(run) == truth, f"{ann} ranks otherwise than exact search"
@@ -113,7 +115,11 @@ def bare(ann: str, folder: Path, index: Index | None) -> Search:
     if setting.store == "lancedb":
         table = lancedb.connect(folder).open_table("vectors")
         return lambda query: (
-            table.search(query).distance_type("dot").limit(DEPTH).select(["id", "_distance"]).to_arrow()
+            table.search(query)
+            .distance_type("dot")  # type: ignore[attr-defined]  # of a vector query
+            .limit(DEPTH)
+            .select(["id", "_distance"])
+            .to_arrow()
         )
     assert index is not None
     return lambda query: scanned(index, query)

@@ -1,7 +1,9 @@
 """Storing 16 final lists of 1,000 queries × 100 documents by COPY, against the ORM's bulk_create."""
+# mypy: no-strict-optional
 
 import statistics
 import time
+from collections.abc import Callable
 
 import throwaway
 
@@ -10,9 +12,8 @@ throwaway.open_site()
 import numpy as np
 from django.db import connection, transaction
 
-from apps.benchmarks.measuring.reading import FinalList
-from apps.benchmarks.models import StageList
-from apps.benchmarks.running.rankings import store_final_lists
+from apps.records.lists.final import FinalList, ListKey, SearchFacts, store_final_lists
+from apps.records.models import StageList
 
 LISTS, QUERIES, DEPTH, ROUNDS = 16, 1_000, 100, 5
 
@@ -22,14 +23,12 @@ def rows() -> list[FinalList]:
     timings = {"encode_ms": 7.0, "search_ms": 0.3, "total_ms": 7.3}
     return [
         FinalList(
-            source,
-            (),
-            query,
-            chunk_ids=rng.integers(1, 10**6, DEPTH),
-            scores=rng.random(DEPTH),
+            ListKey(source, query),
+            SearchFacts(timings=timings),
+            rng.integers(1, 10**6, DEPTH),
+            rng.random(DEPTH),
             document_ids=rng.integers(1, 10**6, DEPTH),
             lengths=(DEPTH,),
-            timings=timings,
         )
         for source in range(LISTS)
         for query in range(1, QUERIES + 1)
@@ -40,13 +39,13 @@ def by_orm(results: list[FinalList]) -> None:
     StageList.objects.bulk_create(
         [
             StageList(
-                source_id=one.source,
-                query_id=one.query_id,
+                source_id=one.key.source,
+                query_id=one.key.query_id,
                 lengths=list(one.lengths),
                 document_ids=one.document_ids.tolist(),
                 chunk_ids=one.chunk_ids.tolist(),
                 scores=one.scores.tolist(),
-                **(one.timings or {}),
+                **one.facts.timings,
             )
             for one in results
         ],
@@ -54,7 +53,7 @@ def by_orm(results: list[FinalList]) -> None:
     )
 
 
-def timed(act, results: list[FinalList]) -> float:
+def timed(act: Callable[[list[FinalList]], object], results: list[FinalList]) -> float:
     """Seconds to write and commit the rows, which then go. The foreign keys are checked by neither: no such sources."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL session_replication_role = replica")

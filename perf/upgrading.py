@@ -30,9 +30,15 @@ SETTLING_SECONDS = 5.0  # the sites are asked so long before and after each step
 POPULATE = """
 from django.contrib.auth.models import User
 from apps.accounts.tokens import issue_token
-from apps.benchmarks.launching import launch
+try:
+    from apps.execution.launching import launch
+except ImportError:  # a version before this room
+    from apps.benchmarks.launching import launch
 from apps.operations.working import wait
-from tests.benchmarks.conftest import make_library
+try:
+    from tests.library import make_library
+except ImportError:
+    from tests.benchmarks.conftest import make_library
 from tests.created import create_benchmark
 user = User.objects.create_superuser("ada")
 mapping = make_library(queries=400, documents=30)
@@ -43,9 +49,12 @@ print(json.dumps({"token": issue_token(user, name="perf", scope="write")[1], "ma
                   "benchmarks": [str(one.pk) for one in made]}))
 """
 FIGURES = """
-from apps.benchmarks.models import Benchmark
-from tests.benchmarks.conftest import run_key
-benchmark = Benchmark.objects.get(name=sys.argv[1])
+from django.apps import apps
+try:
+    from tests.benchmarks.figures import run_key
+except ImportError:
+    from tests.benchmarks.conftest import run_key
+benchmark = apps.get_model("benchmarks", "Benchmark").objects.get(name=sys.argv[1])
 values = [(one.means, one.values) for run in benchmark.runs.order_by("run_order") for one in run.evaluations.all()]
 print(json.dumps([str(run_key(benchmark)), str(values)]))
 """

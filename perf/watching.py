@@ -25,11 +25,11 @@ from django.db.models import F
 from websockets.asyncio.client import connect
 
 from apps.accounts.tokens import issue_token
-from apps.benchmarks.launching import launch
+from apps.execution.launching import launch
 from apps.operations.events import publish
 from apps.operations.models import Batch, Operation
-from tests.benchmarks.conftest import make_library
 from tests.created import create_benchmark
+from tests.library import make_library
 
 PORT, WATCHERS, CHANGES, PAUSE_SECONDS = 8765, 100, 30, 1.0
 PEOPLE = 20  # a person may have few sockets

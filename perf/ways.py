@@ -1,11 +1,12 @@
 """Files that a query enters on its way from upload to leaderboard, and a grade from a key press to a settled verdict.
 
-A file counts when one of its functions runs. A climb is a call into a file that imports the caller, directly or through
-others, and so goes against the imports. The script uses only commands, addresses and pages, so that it can compare two
-checkouts: `ways.py DIR` traces another one.
+A file counts when one of its functions runs, except while a module is imported. A climb is a call into a file that
+imports the caller, directly or through others, and so goes against the imports. The script uses only commands,
+addresses and pages, so that it can compare two checkouts: `ways.py DIR` traces another one.
 """
 
 import argparse
+import inspect
 import json
 import os
 import re
@@ -15,12 +16,19 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 ROOTS = ("apps", "benchbench")
 FRUITS = ("apple", "pear", "plum", "cherry", "fig", "grape")
 Call = tuple[str, str]
+
+
+def codes_above(frame: FrameType) -> Iterator[CodeType]:
+    above = frame.f_back
+    while above:
+        yield above.f_code
+        above = above.f_back
 
 
 @contextmanager
@@ -30,12 +38,14 @@ def traced(checkout: Path) -> Iterator[set[Call]]:
     folders = tuple(f"{checkout / root}/" for root in ROOTS)
 
     def trace(frame: FrameType, event: str, argument: object) -> None:
-        called = frame.f_code.co_filename
-        if event == "call" and called.startswith(folders) and frame.f_code.co_name != "<module>":
-            caller = frame.f_back
-            while caller is not None and not caller.f_code.co_filename.startswith(folders):
-                caller = caller.f_back
-            calls.add((caller.f_code.co_filename if caller else "", called))
+        code = frame.f_code
+        if event != "call" or not code.co_filename.startswith(folders) or not code.co_flags & inspect.CO_OPTIMIZED:
+            return  # the code of a module or a class
+        callers = (caller for caller in codes_above(frame) if caller.co_filename.startswith(folders))
+        first = next(callers, None)
+        call = (first.co_filename if first else "", code.co_filename)
+        if call not in calls and "<module>" not in {caller.co_name for caller in (first, *callers) if caller}:
+            calls.add(call)
 
     threading.setprofile(trace)
     sys.setprofile(trace)
@@ -114,7 +124,8 @@ def open_round(client: Any) -> str:
 def judge(client: Any, round: str) -> None:
     """Grade each item as a judge's page does, and look at the round until its verdict is settled."""
     page = client.get(f"/admin/judging/round/{round}/judge/").content.decode()
-    data = json.loads(re.search(r'<script id="[^"]*" type="application/json">(.*?)</script>', page, re.DOTALL)[1])
+    (text,) = re.findall(r'<script id="[^"]*" type="application/json">(.*?)</script>', page, re.DOTALL)
+    data = json.loads(text)
     while data["held"]:
         grades = [{"key": str(item), "item": item, "kind": "grade", "grade": 0} for item in data["held"]]
         body = {"entries": grades, "present_ids": [], "count": 8}

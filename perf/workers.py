@@ -23,18 +23,18 @@ throwaway.open_site()
 from django.conf import settings
 from django.db.models import Count, F, Max, Min, Sum
 
-from apps.benchmarks.defining.creating import BenchmarkOptions, create_benchmark
-from apps.benchmarks.launching import launch
-from apps.benchmarks.models import Benchmark, PairList
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.records import DocumentRecord
 from apps.datasets.importing import import_dataset
 from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord
+from apps.execution.defining.creating import BenchmarkOptions, create_benchmark
+from apps.execution.launching import launch
 from apps.mappings.creating import create_mapping
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve_now
 from apps.operations.queueing import find_workers
 from apps.operations.working import wait
+from apps.records.models import Benchmark, PairList
 from apps.retrieval.encoders.model_files import find_model
 from apps.retrieval.indexing import build_index, create_index
 

@@ -16,7 +16,7 @@ LEAST_DEVIATIONS = 6.0  # of a bound from the mean: of a thousand million runs o
 
 
 class Chance(NamedTuple):
-    """The figures of 1,000 repetitions, and the bounds within which a test accepts one; infinite where it has none."""
+    """The figures of 1,000 repetitions, and the bounds within which a test accepts one; infinite where it lacks it."""
 
     least: float
     mean: float
@@ -47,14 +47,14 @@ def check_chance(name: str, value: float) -> None:
 
 def describe_chance(file: Path) -> str:
     """Return what a file collected, a line for each figure."""
-    found: dict[str, list[float]] = {}
+    hits: dict[str, list[float]] = {}
     for line in file.read_text().splitlines():
         name, _, value = line.rpartition("\t")
-        found.setdefault(name, []).append(float(value))
+        hits.setdefault(name, []).append(float(value))
     return "\n".join(
         f'"{name}": Chance({min(values):g}, {np.mean(values):.4g}, {np.std(values):.4f}, {max(values):g}, …),'
         f"  # {len(values)} repetitions"
-        for name, values in found.items()
+        for name, values in hits.items()
     )
 
 

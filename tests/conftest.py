@@ -1,22 +1,17 @@
-"""What every test stands on: the embedded services, and the data that lies beside the checkout."""
+"""What every test depends on: the embedded services, and the data that lies next to the checkout."""
 
-import contextlib
 import functools
 import gc
 import os
 import subprocess
-import sys
-import urllib.request
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-import redis
 from django.conf import settings
 from django.contrib.auth.models import Group
-from django.db import connection, transaction
 from django.template import Context
 from django.template.base import FilterExpression, VariableDoesNotExist
 from django.test import TransactionTestCase
@@ -24,14 +19,15 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 from apps.accounts import throttling
+from apps.operations.workers import watchdog
 from benchbench import embedded
-from tests.ports import find_free_port
+from tests.checkout import CHECKOUT
+from tests.services import empty_tables, environment_of_processes, kept_redis, serving, starting, stop
 from tests.shuffling import shuffle_rows
-from tests.waiting import until
+from tests.staff import make_staff  # noqa: F401 (a fixture)
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # a test that would fetch a model fails at once
 
-CHECKOUT = Path(__file__).resolve().parent.parent
 TEMPLATES = CHECKOUT / "templates"
 
 
@@ -48,6 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("random_order_enabled"):
         shuffle_rows()
     TransactionTestCase._fixture_teardown = lambda case: empty_tables()
+    gc.set_threshold(50_000, 20, 20)  # looking for garbage as often as Python does is a fifteenth of the time
 
 
 def resolve_strictly(self: FilterExpression, context: Context, ignore_failures: bool = False) -> Any:
@@ -105,31 +102,6 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any, groups_of_mig
             groups_of_migrations.setdefault(name, set()).add(f"{label}.{codename}")
 
 
-@functools.cache
-def emptying() -> str:
-    """The statements that delete all rows but content types and permissions, which stay as migrations made them."""
-    found = set(connection.introspection.django_table_names(only_existing=True, include_views=False))
-    tables = sorted(map(connection.ops.quote_name, found - {"django_content_type", "auth_permission"}))
-    # The lock waits for what the last process of a test still does; a replica does not check foreign keys.
-    before = f"LOCK {', '.join(tables)}", "SET LOCAL session_replication_role = replica"
-    return "; ".join([*before, *(f"DELETE FROM {table}" for table in tables)])
-
-
-def empty_tables() -> None:
-    """Leave no row of a test that commits to the next.
-
-    Django truncates every table, and makes content types and permissions anew: a third of a second, where this takes a
-    hundredth.
-    """
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(emptying())
-
-
-@functools.cache
-def kept_redis() -> "redis.Redis":
-    return redis.Redis.from_url(settings.REDIS_URL)  # to connect takes longer than to empty
-
-
 @pytest.fixture(autouse=True)
 def empty_redis() -> Iterator[None]:
     """Leave no job, cached answer or throttle count of one test to the next."""
@@ -139,7 +111,7 @@ def empty_redis() -> Iterator[None]:
 
 @pytest.fixture
 def open_window(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no window of a throttle end amid a test, as they do at each full minute, hour and day."""
+    """Let no window of a throttle end during a test, as they do at each full minute, hour and day."""
     monkeypatch.setattr(throttling, "time", lambda: 86_400.0 * 20_000 + 1)
 
 
@@ -154,29 +126,9 @@ def shared_data() -> Path:
     return folder
 
 
-def environment_of_processes() -> dict[str, str]:
-    """The environment of a process (a worker, a server) that is to work on the database and Redis of the tests."""
-    return os.environ | {
-        "DJANGO_SETTINGS_MODULE": "benchbench.settings",
-        "DATABASE_URL": embedded.find_places().database_url(str(connection.settings_dict["NAME"])),
-        "REDIS_URL": settings.REDIS_URL,
-        "SECRET_KEY": settings.SECRET_KEY,
-        "BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_WALL_MS": str(settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_WALL_MS),
-    }
-
-
 @pytest.fixture
 def process_environment(transactional_db: None) -> dict[str, str]:
     return environment_of_processes()
-
-
-def stop(started: list["subprocess.Popen[bytes]"]) -> None:
-    for process in started:
-        process.terminate()
-    for process in started:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=10)
-        process.kill()
 
 
 @pytest.fixture
@@ -184,35 +136,6 @@ def processes() -> Iterator[list["subprocess.Popen[bytes]"]]:
     started: list[subprocess.Popen[bytes]] = []
     yield started
     stop(started)
-
-
-def starting(processes: list["subprocess.Popen[bytes]"]) -> Any:
-    """Return what starts `manage.py …` (or another module), its work cut so small that a bar moves."""
-    environment = environment_of_processes() | {"BENCHBENCH_BATCH_SECONDS": "0"}
-
-    def start(*arguments: str, **more: str) -> "subprocess.Popen[bytes]":
-        command = [sys.executable, *arguments]
-        processes.append(subprocess.Popen(command, cwd=settings.BASE_DIR, env=environment | more))
-        return processes[-1]
-
-    return start
-
-
-def serving(manage: Any, *options: str, **more: str) -> str:
-    """Serve a site by daphne, as in production; return its address."""
-    port = find_free_port()
-    daphne = ("-m", "daphne", "-v", "0", "-b", "127.0.0.1", "-p", str(port), *options)
-    server = manage(*daphne, "benchbench.asgi:application", **more)
-    address = f"http://127.0.0.1:{port}"
-
-    def answers() -> bool:
-        assert server.poll() is None, "the server ended"
-        with contextlib.suppress(OSError), urllib.request.urlopen(f"{address}/admin/login/", timeout=30):
-            return True
-        return False
-
-    until(answers, "an answer of the server")
-    return address
 
 
 @pytest.fixture
@@ -244,16 +167,25 @@ def site(transactional_db: None, standing_site: str) -> str:
 @pytest.fixture
 def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the database is asked from now on: what Django does not see too, as it is read past it."""
-    asked: list[str] = []
+    requests: list[str] = []
     for name in ("execute", "stream"):
-        whole = getattr(psycopg.Cursor, name)
+        complete = getattr(psycopg.Cursor, name)
 
-        def noted(cursor: Any, query: Any, *args: Any, whole: Any = whole, **kwargs: Any) -> Any:
-            asked.append(str(query))
-            return whole(cursor, query, *args, **kwargs)
+        def noted(cursor: Any, query: Any, *args: Any, full: Any = complete, **kwargs: Any) -> Any:
+            requests.append(str(query))
+            return full(cursor, query, *args, **kwargs)
 
         monkeypatch.setattr(psycopg.Cursor, name, noted)
-    return asked
+    return requests
+
+
+@pytest.fixture
+def board() -> Iterator[watchdog.Board]:
+    """The board on which this process shows its limits."""
+    board = watchdog.Board()
+    watchdog.show_on(board)
+    yield board
+    watchdog.show_on(None)
 
 
 @pytest.fixture
@@ -261,5 +193,5 @@ def server(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A server of language models, under the names of both kinds."""
     from tests.retrieval.llm_server import known_server  # which imports models
 
-    with known_server(settings, monkeypatch) as made:
-        yield made
+    with known_server(settings, monkeypatch) as created:
+        yield created

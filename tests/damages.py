@@ -68,8 +68,12 @@ FILES = 10  # of each drawn number: hypothesis takes longer to draw a file's dam
 
 def drawn(examples: int, **more: Any) -> settings:
     """Return the settings of a test whose inputs hypothesis draws: the same in the suite, other ones in `make fuzz`."""
-    whole: dict[str, Any] = {"derandomize": not IS_LONG, "database": None, "suppress_health_check": list(HealthCheck)}
-    return settings(max_examples=examples, **whole, **more)
+    complete: dict[str, Any] = {
+        "derandomize": not IS_LONG,
+        "database": None,
+        "suppress_health_check": list(HealthCheck),
+    }
+    return settings(max_examples=examples, **complete, **more)
 
 
 def damages_of(seed: int) -> Iterator[list[Damage]]:
@@ -80,23 +84,23 @@ def damages_of(seed: int) -> Iterator[list[Damage]]:
 
 
 def damaged_bytes(content: bytes, damages: list[Damage]) -> bytes:
-    """Words and what stands between them dropped, repeated, replaced, followed by others; or the rest cut off."""
-    parts = re.findall(rb"[\w.+-]+|[^\w.+-]", content)
-    for kind, place, choice in damages:
-        at, odd = place % (len(parts) or 1), ODD_BYTES[choice % len(ODD_BYTES)]
-        changed = {"drop": [], "repeat": parts[at : at + 1] * 2, "replace": [odd], "add": [*parts[at : at + 1], odd]}
-        parts = parts[:at] + (changed[kind] + parts[at + 1 :] if kind in changed else [])
-    return b"".join(parts)
+    """Words and what is between them dropped, repeated, replaced, followed by others; or the rest cut off."""
+    pieces = re.findall(rb"[\w.+-]+|[^\w.+-]", content)
+    for kind, position, choice in damages:
+        at, odd = position % (len(pieces) or 1), ODD_BYTES[choice % len(ODD_BYTES)]
+        changed = {"drop": [], "repeat": pieces[at : at + 1] * 2, "replace": [odd], "add": [*pieces[at : at + 1], odd]}
+        pieces = pieces[:at] + (changed[kind] + pieces[at + 1 :] if kind in changed else [])
+    return b"".join(pieces)
 
 
 def damaged_value(value: Any, damages: list[Damage]) -> Any:
     """Members of a JSON value dropped, repeated, replaced, added."""
     value = copy.deepcopy(value)
-    for kind, place, choice in damages:
+    for kind, position, choice in damages:
         holders = list(_holders(value))
         if not holders:
             break
-        holder = holders[place % len(holders)]
+        holder = holders[position % len(holders)]
         keys: list[Any] = list(holder) if isinstance(holder, dict) else list(range(len(holder)))
         key, odd = (keys[choice % len(keys)] if keys else None), copy.deepcopy(ODD_VALUES[choice % len(ODD_VALUES)])
         if kind == "add" or key is None:
@@ -157,10 +161,10 @@ def import_each(
 
     def is_refused(damages: list[Damage]) -> bool:
         with transaction.atomic():
-            found = refused(use_case, write(damages))
-            assert not (found and any(model.objects.exists() for model in models))  # type: ignore[attr-defined]
+            result = refused(use_case, write(damages))
+            assert not (result and any(model.objects.exists() for model in models))  # type: ignore[attr-defined]
             transaction.set_rollback(True)
-        return found
+        return result
 
     assert not is_refused([])
     seeds = random.Random(None if IS_LONG else 5)
@@ -169,13 +173,13 @@ def import_each(
 
 
 def refused(read: Callable[[Any], Any], path: Any) -> bool:
-    """Whether `read` refuses what lies at `path`, which it must do in a sentence for whoever wrote it."""
+    """Whether `read` refuses what lies at `path`, which it must do in a sentence for anyone who wrote it."""
     try:
         read(path)
     except BenchbenchError as error:
-        said = error
+        refusal = error
     else:
         return False
-    assert said.message.endswith("."), said.message
-    assert said.status < 500, said.message
+    assert refusal.message.endswith("."), refusal.message
+    assert refusal.status < 500, refusal.message
     return True

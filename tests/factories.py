@@ -6,25 +6,26 @@ from typing import Any
 
 from django.utils import timezone
 
-from apps.benchmarks.models import Benchmark, Evaluation, Repeat, Run, Schedule
 from apps.collections.models import Collection, Document
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
-from apps.datasets.versions import hash_ref
+from apps.datasets.records import JudgmentRecord
 from apps.judging.models import Round, RoundItem, RoundRun, Slot
 from apps.mappings.models import Mapping
 from apps.operations.models import Status
+from apps.records.models import Benchmark, Evaluation, Repeat, Run, Schedule
+from benchbench.ir.encoding import DEFAULT
 
 
 def make_collection(name: str = "library", documents: Sequence[dict[str, Any]] = (), **fields: Any) -> Collection:
     """Return a collection with documents of the given fields; ids and hashes are made up where none are given."""
     fingerprint = _sha256(name)
     collection = Collection.objects.create(name=name, document_count=len(documents), fingerprint=fingerprint, **fields)
-    made = []
-    for number, stated in enumerate(documents, start=1):
-        external_id = stated.get("external_id", f"d{number}")
-        known = {"external_id": external_id, "content_hash": _sha256(external_id)}
-        made.append(Document(collection=collection, **known | stated))
-    Document.objects.bulk_create(made)
+    created = []
+    for number, declared in enumerate(documents, start=1):
+        external_id = declared.get("external_id", f"d{number}")
+        recognised = {"external_id": external_id, "content_hash": _sha256(external_id)}
+        created.append(Document(collection=collection, **recognised | declared))
+    Document.objects.bulk_create(created)
     return collection
 
 
@@ -33,16 +34,17 @@ def make_dataset(
 ) -> Dataset:
     """Return a dataset with one frozen version; `queries` gives each key its judgments as (reference, grade)."""
     dataset = Dataset.objects.create(name=name, **fields)
-    stated = queries or {}
-    made = Query.objects.bulk_create(Query(dataset=dataset, key=key, text=f"What is {key}?") for key in stated)
-    Judgment.objects.bulk_create(judged(query, *one) for query in made for one in stated[query.key])
+    declared = queries or {}
+    created = Query.objects.bulk_create(Query(dataset=dataset, key=key, text=f"What is {key}?") for key in declared)
+    Judgment.objects.bulk_create(judged(query, *one) for query in created for one in declared[query.key])
     add_version(dataset)
     return dataset
 
 
 def judged(query: Query, doc_ref: Any, grade: int, *, since: int = 1) -> Judgment:
     """Return a judgment that is not stored yet."""
-    return Judgment(query=query, doc_ref=doc_ref, ref_hash=hash_ref(doc_ref), grade=grade, since=since)
+    ref_hash = JudgmentRecord(doc_ref, grade).ref_hash
+    return Judgment(query=query, doc_ref=doc_ref, ref_hash=ref_hash, grade=grade, since=since)
 
 
 def add_judgment(query: Query, doc_ref: Any, grade: int, *, since: int = 1) -> Judgment:
@@ -66,9 +68,9 @@ def make_mapping(
     dataset: Dataset, collection: Collection, *, name: str = "questions on library", **fields: Any
 ) -> Mapping:
     """Return a mapping that says it is resolved, without resolutions."""
-    made = {"status": Mapping.Status.RESOLVED, "dataset_version": dataset.versions.first(), **fields}
-    made.setdefault("collection_fingerprint", collection.fingerprint)
-    return Mapping.objects.create(name=name, dataset=dataset, collection=collection, **made)
+    created = {"status": Mapping.Status.RESOLVED, "dataset_version": dataset.versions.first(), **fields}
+    created.setdefault("collection_fingerprint", collection.fingerprint)
+    return Mapping.objects.create(name=name, dataset=dataset, collection=collection, **created)
 
 
 def make_benchmark(
@@ -81,9 +83,9 @@ def make_benchmark(
     version = mapping.dataset_version
     assert version is not None
     measures = [f"{name}@{k}" for name in ("nDCG", "P", "R") for k in (5, 10)] + ["RR", "AP"]
-    made = {"status": Status.COMPLETED, "matrix": {}, "measures": measures, "k_values": [5, 10], **fields}
-    made.setdefault("total_runs", len(values))
-    benchmark = Benchmark.objects.create(mapping=mapping, dataset_version=version, name=name, **made)
+    created = {"status": Status.COMPLETED, "matrix": {}, "measures": measures, "k_values": [5, 10], **fields}
+    created.setdefault("total_runs", len(values))
+    benchmark = Benchmark.objects.create(mapping=mapping, dataset_version=version, name=name, **created)
     for order, value in enumerate(values, start=1):
         make_run(benchmark, order, value)
     return benchmark
@@ -127,7 +129,7 @@ def make_run(benchmark: Benchmark, order: int, value: float | None) -> Run:
 def make_round(run: Run, *, judges: Sequence[Any] = (), compares: bool = True, items: int = 1, **fields: Any) -> Round:
     """Return an open round of the run's mapping: of its first queries, and the first document. It compares the run."""
     mapping = run.benchmark.mapping
-    made = {
+    created = {
         "name": "what is missing",
         "depth": 10,
         "measure": "nDCG@10",
@@ -135,16 +137,16 @@ def make_round(run: Run, *, judges: Sequence[Any] = (), compares: bool = True, i
         "pool_size": items,
         **fields,
     }
-    made.setdefault("scale", [{"grade": grade, "name": f"Grade {grade}", "description": ""} for grade in range(4)])
-    opened = Round.objects.create(mapping=mapping, dataset_version=run.benchmark.dataset_version, **made)
+    created.setdefault("scale", [{"grade": grade, "name": f"Grade {grade}", "description": ""} for grade in range(4)])
+    opened = Round.objects.create(mapping=mapping, dataset_version=run.benchmark.dataset_version, **created)
     opened.judges.set(judges)
     if compares:
         RoundRun.objects.create(round=opened, run=run)
     planned: dict[str, Any] = {"planned_probability": 1.0, "in_planned_sample": False}
     pair: dict[str, Any] = {"round": opened, "document": mapping.collection.documents.order_by("id")[0]}
-    for place, query in enumerate(mapping.dataset.queries.order_by("id")[:items], start=1):
-        item = RoundItem.objects.create(query=query, place=place, **planned, **pair)
-        Slot.objects.create(round=opened, item=item, place=place, number=1)
+    for index, query in enumerate(mapping.dataset.queries.order_by("id")[:items], start=1):
+        item = RoundItem.objects.create(query=query, place=index, **planned, **pair)
+        Slot.objects.create(round=opened, item=item, place=index, number=1)
     return opened
 
 
@@ -158,3 +160,8 @@ def make_schedule(benchmark: Benchmark, *, repeats: int = 1, **fields: Any) -> S
 
 def _sha256(text: str) -> str:
     return sha256(text.encode()).hexdigest()
+
+
+def plain_encoders(names):
+    """Return encoders of a grid with the prompts and precision of their models."""
+    return [(name, DEFAULT) for name in names]

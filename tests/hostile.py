@@ -51,10 +51,10 @@ def _yield_lines(sample: str) -> Iterator[Make]:
     """Yield texts with a line of the sample repeated after it, equal and with its words numbered."""
     lines = sample.splitlines(keepends=True) or [""]
     for line in dict.fromkeys(lines[:3] + lines[-1:]):
-        whole = line if line.endswith("\n") else line + "\n"
-        yield lambda size, line=whole: sample + "\n" + repeat(line, size)
+        complete = line if line.endswith("\n") else line + "\n"
+        yield lambda size, line=complete: sample + "\n" + repeat(line, size)
         for word in list(dict.fromkeys(re.findall(r"[^\W_]+", line)))[:4]:
-            numbered = whole.replace(word, f"{word}%d", 1) if "%" not in whole else whole
+            numbered = complete.replace(word, f"{word}%d", 1) if "%" not in complete else complete
             yield (
                 lambda size, line=numbered: (
                     sample + "\n" + "".join(line.replace("%d", str(number)) for number in range(size // len(line)))
@@ -65,20 +65,22 @@ def _yield_lines(sample: str) -> Iterator[Make]:
 def yield_hostile_values(sample: Any) -> Iterator[Make]:
     """Yield functions from a length to the JSON of a hostile value."""
     for path in _list_paths(sample):
-        held = _find(sample, path)
-        text = json.dumps(held)
-        if isinstance(held, list) and held:
-            yield lambda size, p=path, h=held, t=text: _write(sample, p, h * (size // len(t) + 1))
-            yield lambda size, p=path, h=held, t=text: _write(
+        claimed = _find(sample, path)
+        text = json.dumps(claimed)
+        if isinstance(claimed, list) and claimed:
+            yield lambda size, p=path, h=claimed, t=text: _write(sample, p, h * (size // len(t) + 1))
+            yield lambda size, p=path, h=claimed, t=text: _write(
                 sample, p, [_number(h[0], number) for number in range(size // len(t) + 1)]
             )
-        elif isinstance(held, dict):
-            yield lambda size, p=path, h=held: _write(sample, p, h | {f"k{number}": 1 for number in range(size // 10)})
-            item = next(iter(held.values()), 1)
-            yield lambda size, p=path, h=held, i=item: _write(
+        elif isinstance(claimed, dict):
+            yield lambda size, p=path, h=claimed: _write(
+                sample, p, h | {f"k{number}": 1 for number in range(size // 10)}
+            )
+            item = next(iter(claimed.values()), 1)
+            yield lambda size, p=path, h=claimed, i=item: _write(
                 sample, p, h | {f"k{number}": i for number in range(size // (len(json.dumps(i)) + 10))}
             )
-        elif isinstance(held, str):
+        elif isinstance(claimed, str):
             for unit in (" ", "\n", '"', "\\", "a ", "<", "&#9", ",", "(", "{", "\u0315\u0300", "9"):
                 yield lambda size, p=path, u=unit: _write(sample, p, repeat(u, size))
         yield lambda size, p=path: _write(sample, p, _nest(min(size // 2, 90)))

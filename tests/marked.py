@@ -10,8 +10,8 @@ from django.contrib.auth.models import Group, User
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
-from apps.benchmarks.measuring.again import rescore
-from apps.benchmarks.models import Benchmark, Run
+from apps.records.measuring.again import rescore
+from apps.records.models import Benchmark, Run
 from tests.admin.addresses import make_world
 from tests.benchmarks.gated import pinned
 
@@ -27,7 +27,7 @@ READ = {
     *("kind", "prompt_version", "lease_owner", "backup_owner", "hint", "path", "document_ids", "measures", "llm"),
 }
 # Objects of JSON whose texts are for people: their values, and where a person names the keys, these.
-SHOWN = {"metadata", "slice_definitions", "warnings", "filters", "evidence", "unfit_workers", "hits", "scale"}
+MARKED_FIELDS = {"metadata", "slice_definitions", "warnings", "filters", "evidence", "unfit_workers", "hits", "scale"}
 # That such a text is there says something by itself.
 STATES = {"error", "error_message", "problem", "waits_for", "turned"}
 FURTHER: tuple[type[models.Model], ...] = (Group, User, LogEntry)
@@ -50,8 +50,8 @@ def list_fields() -> Iterator[tuple[type[models.Model], Any]]:
         if not model._meta.managed or not (ours or model in FURTHER):
             continue
         for field in model._meta.concrete_fields:
-            known = field.name not in READ if ours else field.name in FURTHER_FIELDS
-            if known and not field.choices and not field.is_relation and is_text(field):
+            recognised = field.name not in READ if ours else field.name in FURTHER_FIELDS
+            if recognised and not field.choices and not field.is_relation and is_text(field):
                 yield model, field
 
 
@@ -59,7 +59,7 @@ def is_text(field: Any) -> bool:
     if isinstance(field, ArrayField):
         return is_text(field.base_field)
     if isinstance(field, models.JSONField):
-        return field.name in SHOWN
+        return field.name in MARKED_FIELDS
     return isinstance(field, models.CharField | models.TextField)
 
 
@@ -104,7 +104,7 @@ def mark_leaves(value: Any) -> Any:
 
 
 class Escapes(HTMLParser):
-    """Reads a page, and lists the tags that stand in it and come from a text."""
+    """Reads a page, and lists the tags that are in it and come from a text."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

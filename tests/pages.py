@@ -1,5 +1,6 @@
 """Every page of the site, found in the table of addresses: a new one is tried by the tests that visit all."""
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +9,7 @@ from django.apps import apps
 from django.db.models import Model
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
-# What addresses are that show nothing by themselves; a new one is taken for a page until it stands here.
+# What addresses are that show nothing by themselves; a new one is taken for a page until it is here.
 ACTS = ("logout", "stop_job", "confirm_action", "actions")
 FILES = ("dataset_export", "mapping_export", "benchmark_export", "run_export", "benchmark_manifest")
 PREVIEWS = ("dataset_preview", "run_import_preview", "benchmark_preview", "round_preview", "round_llm_preview")
@@ -54,7 +55,7 @@ class Address:
     model: type[Model] | None
 
     @property
-    def whole(self) -> bool:
+    def is_full(self) -> bool:
         """Whether it is a page by itself."""
         return self.name.rpartition(":")[2] not in FRAGMENTS
 
@@ -68,7 +69,7 @@ def addresses() -> Iterator[Address]:
 
 
 def every_address() -> Iterator[Address]:
-    """Yield the same, and acts and files besides."""
+    """Yield the same, and acts and files in addition."""
     models = {model._meta.label_lower: model for model in apps.get_models()}
     yield from _walk(get_resolver(), models)
 
@@ -93,9 +94,14 @@ def _walk(
 ) -> Iterator[Address]:
     for pattern in resolver.url_patterns:
         if isinstance(pattern, URLPattern):
-            if pattern.name:  # what has none is of UNNAMED
+            if pattern.name:  # what lacks it is of UNNAMED
                 yield Address(space + pattern.name, tuple(pattern.pattern.regex.groupindex), model)
         elif pattern.namespace != "api":
             inner = f"{space}{pattern.namespace}:" if pattern.namespace else space
             label = str(pattern.pattern).strip("/").replace("/", ".")
             yield from _walk(pattern, models, inner, models.get(label))
+
+
+def one_line(markup: str) -> str:
+    """Return markup with white space as single spaces, and none at the inner edges of elements."""
+    return re.sub(r"(<\w[^>]*>) | (?=</|>)", r"\1", " ".join(markup.split()))

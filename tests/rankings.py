@@ -5,38 +5,34 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from apps.benchmarks.models import Benchmark, ListSource, QueryResult, Run, StageList
-from apps.benchmarks.planning import build_own_key
-from apps.benchmarks.running.rankings import TIMINGS
 from apps.datasets.models import Query
+from apps.records.lists.final import TIMINGS
+from apps.records.models import Benchmark, ListSource, QueryResult, Run, StageList
+from apps.records.planning import build_own_key
 
 
-def add_ranking(
+def add_ranking(run: Run, query: Query, document_ids: Sequence[int] = (), **fields: Any) -> None:
+    """Add a ranking to a list of the run's own; see `build_ranking`."""
+    build_ranking(run, query, document_ids, **fields).save()
+
+
+def build_ranking(
     run: Run,
     query: Query,
     document_ids: Sequence[int] = (),
     *,
     chunk_ids: Sequence[int] = (),
     scores: Sequence[float] = (),
-    repetition: int = 1,
     **fields: Any,
-) -> None:
-    """Add a ranking to a list of the run's own; `fields` are times and the error."""
+) -> StageList:
+    """Return a list of the run's own that is not stored yet; `fields` are the repetition, times and the error."""
     if run.source is None:
         run.refresh_from_db(fields=["source"])
     if run.source is None:
         run.source, _ = ListSource.objects.get_or_create(benchmark=run.benchmark, key=build_own_key(run))
         run.save(update_fields=["source"])
-    StageList.objects.create(
-        source=run.source,
-        query=query,
-        repetition=repetition,
-        chunk_ids=list(chunk_ids),
-        scores=list(scores),
-        document_ids=list(document_ids),
-        lengths=[len(document_ids)],
-        **fields,
-    )
+    lists = {"chunk_ids": list(chunk_ids), "scores": list(scores), "document_ids": list(document_ids)}
+    return StageList(source=run.source, query=query, lengths=[len(document_ids)], **lists, **fields)
 
 
 def added_ranking(run: Run, query: Query, document_ids: Sequence[int] = (), **fields: Any) -> QueryResult:
@@ -46,7 +42,7 @@ def added_ranking(run: Run, query: Query, document_ids: Sequence[int] = (), **fi
 
 
 def change_rankings(results: QuerySet[QueryResult], **fields: Any) -> None:
-    """Change the lists of these rankings, and so whatever runs share them."""
+    """Change the lists of these rankings, and so all runs that share them."""
     lists = StageList.objects.filter(pk__in=list(results.values_list("stage_list", flat=True)))
     if "document_ids" in fields:
         for one in lists:
@@ -56,12 +52,12 @@ def change_rankings(results: QuerySet[QueryResult], **fields: Any) -> None:
 
 
 def delete_rankings(results: QuerySet[QueryResult]) -> None:
-    """Delete the lists of these rankings, and so those of whatever runs share them."""
+    """Delete the lists of these rankings, and so those of all runs that share them."""
     StageList.objects.filter(pk__in=list(results.values_list("stage_list", flat=True))).delete()
 
 
 def own_rankings(benchmark: Benchmark) -> None:
-    """Give the runs their rankings in lists of their own, beside those of the stages, as migrated benchmarks have them.
+    """Give the runs their rankings in lists of their own, in addition to those of the stages, as in migrated ones.
 
     The lists of the stages are then those without `lengths`.
     """

@@ -10,14 +10,14 @@ from django.db import connection
 def elsewhere(act: Callable[[], Any]) -> Future[Any]:
     """Do something as another process would, on a connection of its own."""
 
-    def done() -> Any:
+    def finished() -> Any:
         try:
             return act()
         finally:
             connection.close()
 
     executor = ThreadPoolExecutor(1)
-    future = executor.submit(done)
+    future = executor.submit(finished)
     executor.shutdown(wait=False)
     return future
 

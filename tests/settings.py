@@ -1,6 +1,6 @@
 """The settings of the tests: the site's own, on services that no site uses.
 
-Django reads settings before pytest reads any conftest, so the choice of services stands here. Tests never use the
+Django reads settings before pytest reads any conftest, so the choice of services is here. Tests never use the
 servers that DATABASE_URL and REDIS_URL name: they empty both.
 """
 

@@ -16,11 +16,11 @@ def shuffle_rows() -> None:
     get_order_by = SQLCompiler.get_order_by
 
     def shuffled(compiler: SQLCompiler) -> Any:
-        stated = get_order_by(compiler)
-        if not is_list_of_rows(compiler.query) or any(is_unique(order.expression) for order, _ in stated):
-            return stated
+        declared = get_order_by(compiler)
+        if not is_list_of_rows(compiler.query) or any(is_unique(order.expression) for order, _ in declared):
+            return declared
         by_chance = OrderBy(Random()).resolve_expression(compiler.query, allow_joins=True, reuse=None)
-        return [*stated, (by_chance, (*compiler.compile(by_chance), False))]
+        return [*declared, (by_chance, (*compiler.compile(by_chance), False))]
 
     SQLCompiler.get_order_by = shuffled
 

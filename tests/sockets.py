@@ -73,13 +73,13 @@ async def opened(communicator: WebsocketCommunicator) -> dict[str, Any]:
 
 async def closed(communicator: WebsocketCommunicator) -> tuple[str, int]:
     """Read on to the end, and return why it came: the code of the last error, and the code of the close."""
-    said = ""
+    refusal = ""
     while (output := await communicator.receive_output(timeout=60))["type"] != "websocket.close":
         message = json.loads(output["text"])
-        said = message["data"]["code"] if message["type"] == "error" else said
+        refusal = message["data"]["code"] if message["type"] == "error" else refusal
     await asyncio.sleep(0.02)  # channels_redis does not hear of an end while it only begins to listen: a second is lost
     await communicator.disconnect()
-    return said, int(output["code"])
+    return refusal, int(output["code"])
 
 
 async def refused(communicator: WebsocketCommunicator) -> tuple[str, int]:

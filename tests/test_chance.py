@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -36,14 +37,16 @@ CLOCKED = {
 }
 # Sleeps before an assertion, each with the reason why it needs no condition. Entries may only be removed.
 SLEPT = {
-    "test_embedded.py: assert server_ids(here) == servers": "What must not happen has time to happen.",
-    "test_embedded.py: assert server_ids(here) == servers, 'the second child still uses them'": "The same.",
-    "browser/test_live.py: assert set(told(page)[told(page).index('Live'):]) == {'Live'}": "A page that goes on waits.",
+    "test_embedded.py: assert server_ids(home) == servers": "What must not happen has time to happen.",
+    "test_embedded.py: assert server_ids(home) == servers, 'the second child still uses them'": "The same.",
+    "browser/test_live.py: assert set(announcements_of(page)[announcements_of(page).index('Live'):]) == {'Live'}": (
+        "It waits."
+    ),
     "browser/test_rounds.py: assert count(opened) == 1": "The same, without a connection.",
 }
 # Waits that may end early. Entries may only be removed.
 SHORT = {
-    "conftest.py: process.wait(timeout=10)": "Then it is killed.",
+    "services.py: process.wait(timeout=10)": "Then it is killed.",
     "engines/search_servers.py: server.wait(10)": "Then it is killed.",
     "operations/test_cancelling.py: until.wait(0.05)": "It is a turn of a loop.",
     "operations/test_cancelling.py: cancelled.result(2)": "What must not happen has time to happen.",
@@ -52,9 +55,9 @@ WAITS = ("wait", "join", "result", "exception", "recv", "communicate")
 LEAST_WAIT = 60  # seconds
 
 
-def trees() -> Iterator[tuple[str, ast.Module]]:
-    for path in sorted(TESTS.rglob("*.py")):
-        yield str(path.relative_to(TESTS)), ast.parse(path.read_text())
+@cache
+def trees() -> list[tuple[str, ast.Module]]:
+    return [(str(path.relative_to(TESTS)), ast.parse(path.read_text())) for path in sorted(TESTS.rglob("*.py"))]
 
 
 def functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -63,10 +66,10 @@ def functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionD
 
 def reads_a_clock(node: ast.AST, names: set[str]) -> bool:
     """Return whether an expression calls a clock of `time`, or uses a name that was set by one."""
-    for part in ast.walk(node):
-        if isinstance(part, ast.Attribute) and part.attr in CLOCKS and ast.unparse(part.value) == "time":
+    for piece in ast.walk(node):
+        if isinstance(piece, ast.Attribute) and piece.attr in CLOCKS and ast.unparse(piece.value) == "time":
             return True
-        if isinstance(part, ast.Name | ast.Attribute) and ast.unparse(part) in names:
+        if isinstance(piece, ast.Name | ast.Attribute) and ast.unparse(piece) in names:
             return True
     return False
 
@@ -76,25 +79,25 @@ def find_clocked(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.A
     names: set[str] = set()
     for node in ast.walk(function):
         if isinstance(node, ast.Assign) and reads_a_clock(node.value, names):
-            names |= {ast.unparse(part) for target in node.targets for part in getattr(target, "elts", [target])}
+            names |= {ast.unparse(piece) for target in node.targets for piece in getattr(target, "elts", [target])}
     asserts = [node for node in ast.walk(function) if isinstance(node, ast.Assert)]
     return [
         one
         for one in asserts
-        if any(isinstance(part, ast.Compare) for part in ast.walk(one.test)) and reads_a_clock(one.test, names)
+        if any(isinstance(segment, ast.Compare) for segment in ast.walk(one.test)) and reads_a_clock(one.test, names)
     ]
 
 
 def find_slept(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
     """Return the assertions that follow a sleep in one block."""
-    found = []
+    hits = []
     for node in ast.walk(function):
         for block in (getattr(node, name, None) for name in ("body", "orelse", "finalbody")):
             for first, then in pairwise(block) if isinstance(block, list) else ():
                 is_sleep = isinstance(first, ast.Expr) and ast.unparse(first).removeprefix("await ").startswith(SLEEPS)
                 if is_sleep and isinstance(then, ast.Assert):
-                    found.append(ast.unparse(then))
-    return found
+                    hits.append(ast.unparse(then))
+    return hits
 
 
 def find_short_waits(tree: ast.Module) -> list[str]:
@@ -113,21 +116,21 @@ def is_short(value: object) -> bool:
 
 
 def test_waits_are_longer_than_a_busy_machine_takes():
-    found = {f"{path}: {one}" for path, tree in trees() for one in find_short_waits(tree)}
-    assert found - SHORT.keys() == set(), "wait for HANG_SECONDS (tests/waiting.py)"
-    assert SHORT.keys() - found == set(), "these are gone: take them off the list"
+    hits = {f"{path}: {one}" for path, tree in trees() for one in find_short_waits(tree)}
+    assert hits - SHORT.keys() == set(), "wait for HANG_SECONDS (tests/waiting.py)"
+    assert SHORT.keys() - hits == set(), "these are gone: take them off the list"
 
 
 def test_assertions_on_clocks_are_known_to_be_safe():
-    found = {f"{path}: {one.name}" for path, tree in trees() for one in functions(tree) if find_clocked(one)}
-    assert found - CLOCKED.keys() == set(), "wait for a condition (tests/waiting.py), set the clock, or say why"
-    assert CLOCKED.keys() - found == set(), "these are gone: take them off the list"
+    hits = {f"{path}: {one.name}" for path, tree in trees() for one in functions(tree) if find_clocked(one)}
+    assert hits - CLOCKED.keys() == set(), "wait for a condition (tests/waiting.py), set the clock, or say why"
+    assert CLOCKED.keys() - hits == set(), "these are gone: take them off the list"
 
 
 def test_assertions_wait_for_conditions_not_sleeps():
-    found = {f"{path}: {one}" for path, tree in trees() for function in functions(tree) for one in find_slept(function)}
-    assert found - SLEPT.keys() == set(), "wait for a condition (tests/waiting.py)"
-    assert SLEPT.keys() - found == set(), "these are gone: take them off the list"
+    hits = {f"{path}: {one}" for path, tree in trees() for function in functions(tree) for one in find_slept(function)}
+    assert hits - SLEPT.keys() == set(), "wait for a condition (tests/waiting.py)"
+    assert SLEPT.keys() - hits == set(), "these are gone: take them off the list"
 
 
 @pytest.mark.parametrize(
@@ -161,8 +164,8 @@ def bounds_of_random(tree: ast.Module) -> Iterator[str]:
 
 def test_bounds_of_random_figures_are_measured():
     searching = ("retrieval/", "benchmarks/", "results/", "client/", "api/")
-    found = [f"{path}: {one}" for path, tree in trees() if path.startswith(searching) for one in bounds_of_random(tree)]
-    assert found == [], "call check_chance (tests/chance.py), or compare with what must come out"
+    hits = [f"{path}: {one}" for path, tree in trees() if path.startswith(searching) for one in bounds_of_random(tree)]
+    assert hits == [], "call check_chance (tests/chance.py), or compare with what must come out"
 
 
 @pytest.mark.parametrize("name", MEASURED)
@@ -182,5 +185,5 @@ def test_rates_are_counted_in_windows_that_stay_open():
 
 def test_ports_are_reserved_or_held():
     """A port that is let go before a server takes it may be another's by then."""
-    found = {path for path, _ in trees() if re.search(r"\.bind\(\(", (TESTS / path).read_text())}
-    assert found == {"ports.py", "benchmarks/test_notices.py", "engines/test_attacks.py"}  # the last two hold theirs
+    hits = {path for path, _ in trees() if re.search(r"\.bind\(\(", (TESTS / path).read_text())}
+    assert hits == {"ports.py", "benchmarks/test_notices.py", "engines/test_attacks.py"}  # the last two hold theirs

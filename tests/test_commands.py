@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 from django.core.management import get_commands, load_command_class
@@ -16,10 +15,10 @@ from benchbench import cli
 from benchbench.busy import busy, clean_line, clean_text
 from benchbench.errors import BenchbenchError
 from benchbench.scoring import command as scoring
+from tests.checkout import CHECKOUT
 
-CHECKOUT = Path(__file__).resolve().parent.parent
-OWN = sorted(name for name, app in get_commands().items() if str(app).startswith("apps."))
-REPORTING = sorted(set(OWN) - {"demo", "worker"})  # these print as they go
+COMMANDS = sorted(name for name, app in get_commands().items() if str(app).startswith("apps."))
+REPORTING = sorted(set(COMMANDS) - {"demo", "worker"})  # these print as they go
 DJANGOS = {option for action in BaseCommand().create_parser("", "")._actions for option in action.option_strings}
 NOTHING = (None, False, "", [], "==SUPPRESS==")
 
@@ -34,16 +33,16 @@ def parser_of(name):
     return scoring._build_parser() if name == "score" else load(name).create_parser("benchbench", name)
 
 
-@pytest.mark.parametrize("name", [*OWN, "score"])
+@pytest.mark.parametrize("name", [*COMMANDS, "score"])
 def test_its_help_teaches(name):
     parser = parser_of(name)
-    told = parser.format_help()
+    answer = parser.format_help()
     assert parser.description
-    assert re.search(rf"^  benchbench {name}\b", told, re.MULTILINE), "an example"
-    assert "exit status:" in told.lower()
+    assert re.search(rf"^  benchbench {name}\b", answer, re.MULTILINE), "an example"
+    assert "exit status:" in answer.lower()
     assert max(map(len, (parser.description or "").splitlines())) <= 120
-    for example in re.findall(r"^  benchbench (.*(?:\\\n.*)?)", told, re.MULTILINE):
-        assert example.split()[0] in {*OWN, "score"}
+    for example in re.findall(r"^  benchbench (.*(?:\\\n.*)?)", answer, re.MULTILINE):
+        assert example.split()[0] in {*COMMANDS, "score"}
     for action in parser._actions:
         if DJANGOS.intersection(action.option_strings):
             continue
@@ -58,7 +57,7 @@ def test_it_reports_to_programs_too(name):
     assert "--json" in parser_of(name).format_help()
 
 
-@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("name", COMMANDS)
 def test_unknown_option_exits_with_status_2(name, capsys):
     with pytest.raises(SystemExit) as ended:
         load(name).run_from_argv(["benchbench", name, "--no-such-option"])
@@ -76,7 +75,7 @@ class Ending(UseCaseCommand):
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(
-    ("failure", "status", "said"),
+    ("failure", "status", "message"),
     [
         (BenchbenchError("There is no such mapping."), 1, "There is no such mapping.\n"),
         (CommandError("Gate failed: 1 failed, of 7 checks.", returncode=2), 2, "Gate failed: 1 failed, of 7 checks.\n"),
@@ -84,22 +83,22 @@ class Ending(UseCaseCommand):
         (KeyboardInterrupt(), 130, "Interrupted.\n"),
     ],
 )
-def test_failure_prints_one_message_and_sets_the_status(failure, status, said, capsys, monkeypatch):
+def test_failure_prints_one_message_and_sets_the_status(failure, status, message, capsys, monkeypatch):
     monkeypatch.setattr("django.core.management.base.connections.close_all", lambda: None)  # the test's own
     command = Ending()
     command.failure = failure
     with pytest.raises(SystemExit) as ended:
         command.run_from_argv(["benchbench", "ending"])
     assert ended.value.code == status
-    assert capsys.readouterr().err == said
+    assert capsys.readouterr().err == message
 
 
 def test_every_command_has_its_line_in_the_list():
-    assert sorted(cli.list_commands()) == OWN
-    told = cli.describe_commands("benchbench")
-    for name in (*OWN, "score"):
-        assert re.search(rf"^  {name} +[A-Z][^\n]+\.$", told, re.MULTILINE), name
-    assert max(map(len, told.splitlines())) <= 120
+    assert sorted(cli.list_commands()) == COMMANDS
+    commands = cli.describe_commands("benchbench")
+    for name in (*COMMANDS, "score"):
+        assert re.search(rf"^  {name} +[A-Z][^\n]+\.$", commands, re.MULTILINE), name
+    assert max(map(len, commands.splitlines())) <= 120
 
 
 def run(*arguments):
@@ -108,8 +107,8 @@ def run(*arguments):
 
 
 def test_without_a_command_it_lists_them():
-    bare, asked = run(), run("--help")
-    assert (bare.returncode, bare.stdout) == (0, asked.stdout)
+    bare, requests = run(), run("--help")
+    assert (bare.returncode, bare.stdout) == (0, requests.stdout)
     assert bare.stdout.startswith("usage: benchbench COMMAND")
 
 
@@ -121,9 +120,9 @@ def test_run_as_a_module_it_has_its_name(name):
 
 @pytest.mark.thorough
 def test_unknown_command_exits_2_and_suggests_a_name():
-    done = run("run_benchmrk", "scifact")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "The command 'run_benchmrk' does not exist; did you mean run_benchmark?\n"
+    process = run("run_benchmrk", "scifact")
+    assert (process.returncode, process.stdout) == (2, "")
+    assert process.stderr == "The command 'run_benchmrk' does not exist; did you mean run_benchmark?\n"
     assert cli.suggest_command("xyzzy") == "The command 'xyzzy' does not exist; benchbench --help lists them."
     assert not any(cli.suggest_command(name) for name in ("gate", "migrate", "createsuperuser", "runserver", "help"))
 
@@ -147,9 +146,9 @@ def test_unbounded_work_shows_activity_on_a_terminal(monkeypatch):
 
 @pytest.mark.parametrize("obeyed", ["\x1b[2J", "\r", "\x07", "\x9b31m", "\u202e", "\0"])
 def test_printable_keeps_line_breaks_and_drops_control_characters(obeyed):
-    kept = clean_text(f"ünï\n\tone{obeyed}two")
-    assert kept.startswith("ünï\n\tone ")
-    assert kept.replace("\n", "").replace("\t", "").isprintable()
+    stored = clean_text(f"ünï\n\tone{obeyed}two")
+    assert stored.startswith("ünï\n\tone ")
+    assert stored.replace("\n", "").replace("\t", "").isprintable()
 
 
 def test_on_one_line_there_are_single_spaces():

@@ -79,8 +79,8 @@ def vectors() -> Write:
 def titles() -> Write:
     """Rows that several statements change and delete."""
     collection = Collection.objects.create(name="stub", kind=Collection.Kind.EXTERNAL)
-    made = [Document(collection=collection, external_id=f"d{number}") for number in range(ROWS)]
-    Document.objects.bulk_create(made)
+    created = [Document(collection=collection, external_id=f"d{number}") for number in range(ROWS)]
+    Document.objects.bulk_create(created)
 
     def write(names: list[str], turn: int) -> None:
         rows = Document.objects.filter(collection=collection, external_id__in=[f"d{name}" for name in names])
@@ -153,7 +153,7 @@ def test_two_writers_never_deadlock(writer, monkeypatch, settings):
 def test_work_that_deadlocked_is_done_again(inside):
     """Two threads lock two rows in opposite orders; whichever PostgreSQL ends, both are done in the end."""
     users = [User.objects.create_user(name) for name in "ab"]
-    gate, done = threading.Barrier(2), []
+    gate, finished = threading.Barrier(2), []
 
     def lock(order: list[User]) -> None:
         attempts = []
@@ -171,7 +171,7 @@ def test_work_that_deadlocked_is_done_again(inside):
                     retry_deadlocks(work)
             else:
                 retry_deadlocks(work)
-            done.append(len(attempts))
+            finished.append(len(attempts))
         finally:
             connection.close()
 
@@ -180,8 +180,8 @@ def test_work_that_deadlocked_is_done_again(inside):
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(done) == 2
-    assert max(done) > 1
+    assert len(finished) == 2
+    assert max(finished) > 1
 
 
 def test_errors_other_than_deadlocks_are_raised_at_once():

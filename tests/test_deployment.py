@@ -1,4 +1,4 @@
-"""The files of the deployment, read as data: there is no Docker here."""
+"""The files of the deployment, read as data: Docker is missing here."""
 
 import re
 from pathlib import Path
@@ -18,9 +18,9 @@ OURS = {"benchbench:cpu", "benchbench:cuda"}
 
 
 def test_each_profile_has_its_services() -> None:
-    held = {name: {key for key, one in SERVICES.items() if name in one["profiles"]} for name in profiles()}
+    claimed = {name: {key for key, one in SERVICES.items() if name in one["profiles"]} for name in profiles()}
     site = {"db", "redis", "migrate", "proxy", "web"}
-    assert held == {"all": site | {"worker"}, "site": site, "workers": {"worker"}, "gpu": {"gpu-worker"}}
+    assert claimed == {"all": site | {"worker"}, "site": site, "workers": {"worker"}, "gpu": {"gpu-worker"}}
 
 
 def profiles() -> set[str]:
@@ -61,16 +61,16 @@ def test_image_is_pinned_and_runs_without_root() -> None:
 
 def test_pgvector_is_of_a_sound_version() -> None:
     version = SERVICES["db"]["image"].partition(":")[2].partition("-")[0]
-    assert [int(part) for part in version.split(".")] >= [0, 8, 4]
+    assert [int(piece) for piece in version.split(".")] >= [0, 8, 4]
 
 
 def test_every_variable_is_a_documented_setting() -> None:
     text = (BASE_DIR / "docker-compose.yml").read_text(encoding="utf-8")
-    named = set(re.findall(r"\$\{(\w+)", text)) - {"PORT"}
-    assert {name for name in named if f"\n# {name}=" not in EXAMPLE} == set()
+    labelled = set(re.findall(r"\$\{(\w+)", text)) - {"PORT"}
+    assert {name for name in labelled if f"\n# {name}=" not in EXAMPLE} == set()
     settings = "".join(path.read_text() for path in Path(BASE_DIR, "benchbench").rglob("*.py"))
-    given = {name for one in SERVICES.values() if one["image"] in OURS for name in one["environment"]}
-    assert {name for name in given if f'"{name}"' not in settings} == set()
+    supplied = {name for one in SERVICES.values() if one["image"] in OURS for name in one["environment"]}
+    assert {name for name in supplied if f'"{name}"' not in settings} == set()
 
 
 def test_services_are_published_to_this_host_alone() -> None:

@@ -3,13 +3,12 @@
 import re
 from datetime import UTC, datetime, timedelta
 from itertools import product
-from pathlib import Path
 
 import pytest
 
 from benchbench.durations import estimate_by_pace, estimate_left, format_duration, measure_seconds
+from tests.checkout import CHECKOUT
 
-CHECKOUT = Path(__file__).resolve().parent.parent
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
@@ -32,13 +31,13 @@ def test_duration_across_a_clock_set_back_is_unknown():
 def test_estimates_are_never_negative_nor_from_too_little():
     """At least a hundredth of the work must be done, so none exceeds a hundred times what was spent."""
     amounts = (-1, 0, 1, 5, 19, 20, 100, 999, 1000, 2000)
-    for done, total, seconds in product(amounts, (None, 0, 1000), (None, -3600, 0, 1, 59, 60, 4000, 10**6)):
-        left = estimate_left(done, total, seconds)
+    for finished, total, seconds in product(amounts, (None, 0, 1000), (None, -3600, 0, 1, 59, 60, 4000, 10**6)):
+        left = estimate_left(finished, total, seconds)
         if left is None:
             continue
         assert (seconds or 0) > 0
         assert 0 <= left <= 100 * seconds
-        assert 10 <= done < 1000
+        assert 10 <= finished < 1000
     assert estimate_left(20, 1000, 10) == 490.0
     assert estimate_left(19, 1000, 59) is None
     assert estimate_left(19, 1000, 60) == 3097.9
@@ -59,16 +58,16 @@ ELSEWHERE = {
 
 
 def test_differences_of_times_are_measured_in_one_place():
-    found = {
+    hits = {
         str(path.relative_to(CHECKOUT))
         for room in ("apps", "benchbench")
         for path in (CHECKOUT / room).rglob("*.py")
         if re.search(r"[a-z)]\.total_seconds\(", path.read_text()) and path.name != "durations.py"  # of no constant
     }
-    assert found == ELSEWHERE.keys()
-    shown = [
+    assert hits == ELSEWHERE.keys()
+    displayed = [
         str(path.relative_to(CHECKOUT))
         for path in (CHECKOUT / "templates").rglob("*.html")
         if re.search(r"_?seconds\|(?!duration|default|floatformat)|\|timesince|\|timeuntil", path.read_text())
     ]
-    assert shown == []
+    assert displayed == []

@@ -15,11 +15,11 @@ import redis
 
 from benchbench import embedded
 from benchbench.embedded import locks
+from tests.checkout import CHECKOUT
 from tests.waiting import until
 
 pytestmark = pytest.mark.thorough
 
-CHECKOUT = Path(__file__).resolve().parent.parent
 USE = "from benchbench import embedded; embedded.ensure(); print('ready', flush=True); input()"
 
 
@@ -32,7 +32,7 @@ def data(tmp_path_factory):
 
 
 @pytest.fixture
-def here(data, monkeypatch):
+def home(data, monkeypatch):
     """That folder as this process's own, free of users before and after."""
     monkeypatch.setenv("BENCHBENCH_DATA_DIR", str(data))
     yield data
@@ -52,7 +52,7 @@ def python(*arguments, data, **environment):
 
 
 class User:
-    """A process that uses the services until it is told to leave."""
+    """A process that uses the services until it is informed to leave."""
 
     def __init__(self, data, script=USE):
         self.process = python("-c", script, data=data)
@@ -99,10 +99,10 @@ def test_the_addresses_touch_nothing_and_suit_the_clients(tmp_path, monkeypatch)
     assert not Path(options["host"]).exists()
 
 
-def test_processes_share_services_and_the_last_stops_them(here):
-    first, second = User(here), User(here)
+def test_processes_share_services_and_the_last_stops_them(home):
+    first, second = User(home), User(home)
     first.ready(), second.ready()
-    servers = server_ids(here)
+    servers = server_ids(home)
     rows("CREATE EXTENSION IF NOT EXISTS vector")
     assert rows("SELECT '[1,2]'::vector <=> '[2,4]'::vector, upper('é')") == [(0.0, "É")]
     words = ["a", "B", "b", "Z", "é", "10", "9"]
@@ -110,64 +110,64 @@ def test_processes_share_services_and_the_last_stops_them(here):
     assert [word for (word,) in rows(f"SELECT word FROM (VALUES {listed}) t(word) ORDER BY word")] == sorted(words)
     first.leave()
     time.sleep(0.5)
-    assert server_ids(here) == servers
+    assert server_ids(home) == servers
     second.leave()
-    until(lambda: not running(here))
+    until(lambda: not running(home))
 
 
-def test_killed_service_restarts_while_in_use(here):
-    user = User(here).ready()
-    killed = server_ids(here)
+def test_killed_service_restarts_while_in_use(home):
+    user = User(home).ready()
+    killed = server_ids(home)
     for server in killed:
         os.kill(server, signal.SIGKILL)
 
     def answers_again():
         try:
-            return not set(server_ids(here)) & set(killed) and rows("SELECT 1") == [(1,)]
+            return not set(server_ids(home)) & set(killed) and rows("SELECT 1") == [(1,)]
         except (redis.RedisError, psycopg.OperationalError, FileNotFoundError):
             return False
 
     until(answers_again)
     user.leave()
-    until(lambda: not running(here))
+    until(lambda: not running(home))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_the_services_stop_however_the_last_process_dies(here, number):
-    user = User(here).ready()
+def test_the_services_stop_however_the_last_process_dies(home, number):
+    user = User(home).ready()
     user.process.send_signal(number)
     user.process.communicate(timeout=120)
-    until(lambda: not running(here))
+    until(lambda: not running(home))
 
 
-def test_killed_servers_are_started_again_with_their_data(here):
-    user = User(here).ready()
+def test_killed_servers_are_started_again_with_their_data(home):
+    user = User(home).ready()
     rows("CREATE TABLE kept AS SELECT 42 AS answer")
     rows("CHECKPOINT")
-    for server in server_ids(here):
+    for server in server_ids(home):
         os.kill(server, signal.SIGKILL)
-    newcomer = User(here).ready()
+    newcomer = User(home).ready()
     assert rows("SELECT answer FROM kept") == [(42,)]
     rows("DROP TABLE kept")
     user.leave(), newcomer.leave()
 
 
-def test_leftovers_of_a_crash_do_not_prevent_startup(here):
-    """As after a reboot, or in a restarted container: the files name processes that are somebody else's by now."""
-    User(here).ready().leave()
-    until(lambda: not running(here))
+def test_leftovers_of_a_crash_do_not_prevent_startup(home):
+    """As after a reboot, or in a restarted container: the files name processes that are someone else's by now."""
+    User(home).ready().leave()
+    until(lambda: not running(home))
     folder = Path(dj_database_url.parse(embedded.find_places().database_url())["OPTIONS"]["host"])
-    cluster = here / "postgres" / "cluster"
+    cluster = home / "postgres" / "cluster"
     for file in (cluster / "postmaster.pid", folder / ".s.PGSQL.5432.lock"):
         file.write_text(f"{os.getpid()}\n{cluster}\n{int(time.time())}\n5432\n{folder}\n\n")
     (folder / ".s.PGSQL.5432").touch()
     (folder / "redis.sock").touch()
-    user = User(here).ready()
+    user = User(home).ready()
     assert rows("SELECT 1") == [(1,)]
     user.leave()
 
 
-def test_forked_child_neither_stops_nor_loses_the_services(here, tmp_path):
+def test_forked_child_neither_stops_nor_loses_the_services(home, tmp_path):
     fork = """
 import os, time
 from benchbench import embedded
@@ -185,29 +185,29 @@ input()
 """
     stays = tmp_path / "stays"
     stays.touch()
-    parent = User(here, fork.replace("STAYS", repr(str(stays)))).ready()
-    servers = server_ids(here)
+    parent = User(home, fork.replace("STAYS", repr(str(stays)))).ready()
+    servers = server_ids(home)
     parent.kill()
     time.sleep(0.5)
-    assert server_ids(here) == servers, "the second child still uses them"
+    assert server_ids(home) == servers, "the second child still uses them"
     stays.unlink()
-    until(lambda: not running(here))
+    until(lambda: not running(home))
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="The keeper is found through /proc, which is Linux's.")
-def test_a_killed_keeper_is_replaced(here):
-    user = User(here).ready()
+def test_a_killed_keeper_is_replaced(home):
+    user = User(home).ready()
     keepers = [
         int(process.name)
         for process in Path("/proc").glob("[0-9]*")
-        if (process / "environ").exists() and is_keeper_of(here, process)
+        if (process / "environ").exists() and is_keeper_of(home, process)
     ]
     assert len(keepers) == 1
     os.kill(keepers[0], signal.SIGKILL)
     user.leave()
-    assert running(here), "nobody is left to stop them"
-    User(here).ready().leave()
-    until(lambda: not running(here))
+    assert running(home), "nobody is left to stop them"
+    User(home).ready().leave()
+    until(lambda: not running(home))
 
 
 def is_keeper_of(data, process):
@@ -219,9 +219,9 @@ def is_keeper_of(data, process):
     return b"keep" in arguments and f"BENCHBENCH_DATA_DIR={data}".encode() in environment
 
 
-def test_services_in_use_are_not_removed(here):
-    user = User(here).ready()
-    with pytest.raises(embedded.EmbeddedError, match=f"Other processes use the services in {here}"):
+def test_services_in_use_are_not_removed(home):
+    user = User(home).ready()
+    with pytest.raises(embedded.EmbeddedError, match=f"Other processes use the services in {home}"):
         embedded.remove()
     assert rows("SELECT 1") == [(1,)]
     user.leave()
@@ -245,17 +245,17 @@ def test_command_explains_why_a_service_cannot_start(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "status"), [("gate", 2), ("createsuperuser", 1)])
-def test_command_without_tables_says_to_run_migrate(here, name, status):
-    process = python("manage.py", name, data=here, DJANGO_SETTINGS_MODULE="benchbench.settings")
-    told, error = process.communicate(timeout=120)
-    assert (process.returncode, told) == (status, "")
+def test_command_without_tables_says_to_run_migrate(home, name, status):
+    process = python("manage.py", name, data=home, DJANGO_SETTINGS_MODULE="benchbench.settings")
+    answer, error = process.communicate(timeout=120)
+    assert (process.returncode, answer) == (status, "")
     assert re.fullmatch(
         r"The tables of the database are not up to date: \d+ migrations are not applied. Run `manage.py migrate`.\n",
         error,
     )
 
 
-def test_a_script_that_sets_django_up_has_the_services(here):
+def test_a_script_that_sets_django_up_has_the_services(home):
     script = """
 import django; django.setup()
 from django.db import connection
@@ -265,7 +265,7 @@ cache.set("a", 1)
 print("ready", flush=True); input()
 """
     environment = {"DJANGO_SETTINGS_MODULE": "benchbench.settings"}
-    process = python("-c", script, data=here, **environment)
+    process = python("-c", script, data=home, **environment)
     assert process.communicate("\n", timeout=120) == ("ready\n", "")
 
 

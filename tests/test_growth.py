@@ -15,47 +15,49 @@ from pathlib import Path
 import pytest
 from django.utils.text import smart_split
 
-from apps.benchmarks.external.reports import yield_run
-from apps.benchmarks.gates.rules import read_rules
-from apps.benchmarks.schedules.times import find_next_time
 from apps.collections.sources import open_source
 from apps.datasets.formats.registry import FORMATS, detect, read_dataset
 from apps.datasets.records import DOC_REF_KEYS
 from apps.engines.answers import parse_body
+from apps.experiments.external.reports import yield_run
 from apps.judging.llm.prompting import read_answer
 from apps.judging.scales import LONGEST_GUIDELINES
 from apps.mappings.references import InvalidReferenceError, read_reference
 from apps.results.triage.causes import read_cause
+from apps.retrieval.analysis.analyzers import build_analyzer
 from apps.retrieval.forms import split_lines
 from apps.retrieval.grids import read_strategy
 from apps.retrieval.strategies.lod import parse_picks
+from apps.verdicts.gates.rules import read_rules
+from apps.verdicts.schedules.times import find_next_time
 from benchbench import markup
 from benchbench.errors import BenchbenchError, strip_folders
 from benchbench.files.experiment import read_experiment
 from benchbench.files.trec import read_topics
 from benchbench.ir.measures import Measure
-from benchbench.ir.measures.library import canonicalize
-from benchbench.ir.planning import axes
+from benchbench.ir.planning.ann import Ann
+from benchbench.ir.planning.axes import BY_KEY
+from benchbench.ir.planning.axes.kinds import parse_integers, parse_switch, split_commas
 from benchbench.ir.planning.engine import EngineSetting
 from benchbench.ir.planning.labels import shorten_model
-from benchbench.ir.planning.matrix import BY_KEY, LONGEST_VALUE, Matrix
+from benchbench.ir.planning.lexical import Lexical
+from benchbench.ir.planning.matrix import LONGEST_VALUE, Matrix
 from benchbench.ir.planning.query_text import QueryText
 from benchbench.ir.profiles import Profile
 from benchbench.markup import html_is_slow
-from benchbench.reading import kinds, strict_json, strict_yaml
+from benchbench.reading import calls, strict_json, strict_yaml
 from benchbench.reading.ids import parse_uuid
 from benchbench.site.lengths import LONGEST_TEXT
 from benchbench.site.reading import SMALL_BYTES
-from benchbench.texts import folding, words
-from tests.datasets.test_readers import DOCUMENT, VALID
+from benchbench.texts import languages, words
+from benchbench.texts.guessing import guess_language
+from tests.checkout import CHECKOUT
 from tests.datasets.tool_samples import SNAPSHOT
-from tests.files.samples import RUN, write_file
-from tests.files.test_experiment import COMPACT
-from tests.files.test_trec import CLASSIC, XML
+from tests.datasets.valid import DOCUMENT, VALID
+from tests.files.samples import CLASSIC_TOPICS, COMPACT_EXPERIMENT, RUN, XML_TOPICS, write_file
 from tests.growth import find_growth_fault
 from tests.hostile import yield_hostile, yield_hostile_values
 
-CHECKOUT = Path(__file__).resolve().parent.parent
 LONGEST = 2**16  # characters; a small upload may have four times as many, which take four times as long
 MOST_SECONDS = LONGEST / SMALL_BYTES
 VERBS = ("read", "parse", "split", "sniff", "decode", "detect", "normal", "fold", "expand", "excerpt", "mark_words")
@@ -88,32 +90,37 @@ TEXTS = {
     ),
     "benchbench.reading.strict_yaml:parse": (
         lambda text: strict_yaml.parse(text, location="a.yaml"),
-        COMPACT,
+        COMPACT_EXPERIMENT,
         LONGEST,
     ),
-    "benchbench.reading.kinds:split_calls": (kinds.split_calls, "nDCG@10, RBP(p=0.8, rel=1)", LONGEST),
-    "benchbench.reading.kinds:read_options": (
-        lambda text: call(kinds.read_options, text, example="a=1"),
+    "benchbench.reading.calls:split_calls": (calls.split_calls, "nDCG@10, RBP(p=0.8, rel=1)", LONGEST),
+    "benchbench.reading.calls:read_options": (
+        lambda text: call(calls.read_options, text, expects="an option"),
         "size=500, overlap=50",
         LONGEST,
     ),
     "benchbench.reading.ids:parse_uuid": (lambda text: call(parse_uuid, text), "0-0", LONGEST),
-    "apps.benchmarks.gates.rules:read_rules": (read_rules, RULES, LONGEST),
-    "apps.benchmarks.schedules.times:find_next_time": (lambda text: find_next_time(text, NOW), "0 3 * * 1-5", 100),
+    "apps.verdicts.gates.rules:read_rules": (read_rules, RULES, LONGEST),
+    "apps.verdicts.schedules.times:find_next_time": (lambda text: find_next_time(text, NOW), "0 3 * * 1-5", 100),
     "apps.retrieval.grids:read_strategy": (read_strategy, "flat(size=500, overlap=50)", LONGEST_TEXT),
     "apps.retrieval.forms:split_lines": (split_lines, "flat\nlod_embed", LONGEST),
-    "benchbench.texts.folding:fold": (folding.fold, "Pear  é", LONGEST),
-    "benchbench.ir.planning.axes:split_commas": (axes.split_commas, "1, 2", LONGEST),
-    "benchbench.ir.planning.axes:parse_integers": (lambda text: call(axes.parse_integers, text), "1, 2", LONGEST),
-    "benchbench.ir.planning.axes:parse_switch": (axes.parse_switch, "both", LONGEST),
+    "benchbench.texts.words:fold_spelling": (words.fold_spelling, "Pear  é", LONGEST),
+    "benchbench.ir.planning.axes.kinds:split_commas": (split_commas, "1, 2", LONGEST),
+    "benchbench.ir.planning.axes.kinds:parse_integers": (
+        lambda text: call(parse_integers, text),
+        "1, 2",
+        LONGEST,
+    ),
+    "benchbench.ir.planning.axes.kinds:parse_switch": (parse_switch, "both", LONGEST),
     "benchbench.ir.measures.measure:Measure.parse": (Measure.parse, "nDCG(dcg='exp-log2')@10", LONGEST),
     "benchbench.markup:excerpt": (
         lambda text: (markup.excerpt(text, QUERY), markup.excerpt(QUERY, text)),
         "red",
         LONGEST,
     ),
-    "benchbench.markup:mark_words": (
-        lambda text: (markup.mark_words(text, QUERY), markup.mark_words(QUERY, text)),
+    "benchbench.markup:mark_words": (lambda text: markup.mark_words(text, QUERY), "red 漢字", LONGEST),
+    "benchbench.markup:mark_words of a long query": (
+        lambda text: markup.mark_words(QUERY, text),
         "red 漢字",
         LONGEST,
     ),
@@ -128,7 +135,33 @@ TEXTS = {
     "benchbench.markup:shorten_references": (markup.shorten_references, "&#00065;", LONGEST),
     "benchbench.texts.words:fold": (words.fold, "ﬁ é漢", LONGEST),
     "benchbench.texts.words:normalize": (lambda text: words.normalize(text, "NFKC"), "ﬁ é漢", LONGEST),
+    **{
+        f"the analyzer of {language} by {way}": (
+            build_analyzer(language, way).analyze,
+            "İxB's É-٣.é 漢 ㅎㅏค้ अंा",
+            LONGEST,
+        )
+        for language, way in (
+            *(
+                ("german", "unicode"),
+                ("turkish", "code"),
+                ("hindi", "unicode"),
+                ("arabic", "code"),
+                ("english", "plain"),
+                ("french", "unicode"),
+                ("persian", "unicode"),
+            ),
+        )
+    },
+    "benchbench.texts.guessing:guess_language": (lambda text: guess_language([text]), "é漢 the", LONGEST),
+    "benchbench.texts.languages:find_language": (languages.find_language, "de", LONGEST),
     "benchbench.texts.words:split_words": (words.split_words, "pear é 漢字 ㅎㅏ", LONGEST),
+    "benchbench.ir.planning.lexical:Lexical.parse": (
+        lambda text: call(Lexical.parse, text),
+        "bm25(k1=0.9|1.2, b=0.4)",
+        LONGEST_VALUE,
+    ),
+    "benchbench.ir.planning.ann:Ann.parse": (lambda text: call(Ann.parse, text), "faiss:hnsw(m=32)", LONGEST_VALUE),
     "benchbench.ir.planning.engine:EngineSetting.parse": (EngineSetting.parse, 'shop(boost=2, f="t,x")', LONGEST_VALUE),
     "benchbench.ir.planning.query_text:parse_texts": (
         QueryText.parse("multi(2)").parse_texts,
@@ -159,7 +192,7 @@ TEXTS = {
 }
 for _key, _axis in BY_KEY.items():
     TEXTS[f"axis {_key}"] = (
-        lambda text, axis=_axis: call(axis.read, text),
+        lambda text, axis=_axis: call(axis.kind.read, text),
         _axis.default_text or 'shop(boost=1|2, a="b")',
         LONGEST_TEXT,
     )
@@ -170,11 +203,13 @@ for _key, _axis in BY_KEY.items():
     )
 # Readers of what no request brings.
 ELSEWHERE = {
-    "apps/benchmarks/defining/matrix_options.py:parse_number": "an option of a command",
-    "apps/benchmarks/defining/matrix_options.py:read_option": "an option of a command",
-    "apps/benchmarks/external/reports.py:read_uploaded_run": "calls yield_run, which is tried",
-    "apps/benchmarks/models/values.py:read_value": "values that this site packed",
-    "apps/benchmarks/repeating/reproducing.py:read_definition": "a file of a command; its YAML is tried",
+    "apps/execution/defining/matrix_options.py:parse_number": "an option of a command",
+    "apps/execution/defining/matrix_options.py:read_option": "an option of a command",
+    "apps/experiments/external/reports.py:read_uploaded_run": "calls yield_run, which is tried",
+    "apps/records/models/values.py:read_value": "values that this site packed",
+    "apps/experiments/reproducing.py:read_definition": "a file of a command; its YAML is tried",
+    "apps/collections/languages.py:read_language": "a name, which find_language reads",
+    "apps/retrieval/analysis/dictionaries.py:split": "texts for an optional package",
     "apps/datasets/formats/catalogue.py:read_catalogue": "an option of a command",
     "apps/retrieval/encoders/model_files.py:read_revision": "files of installed models",
     "apps/retrieval/importing_vectors.py:read_vector_file": "a file of a command",
@@ -186,6 +221,7 @@ ELSEWHERE = {
     "benchbench/files/flowbaby_results.py:read_summary": "files of a command",
     "benchbench/scoring/measuring.py:read_results": "files of a command",
     "benchbench/scoring/measuring.py:read_truth": "files of a command",
+    "benchbench/texts/guessing.py:read_frequent_words": "the name of a language",
     "benchbench/timestamps.py:read_git_sha": "files of the checkout",
 }
 
@@ -219,19 +255,19 @@ def yield_file_readers(folder):
     write_file(parent / "a.md", "# One\nfirst\n## Two\nsecond\n# Three\nthird\n")
     for path in sorted(parent.iterdir()):
         yield f"sectioned documents {path.name}", lambda: list(open_source(parent).documents), path
-    for name, content in (("classic", CLASSIC), ("xml", XML)):
+    for name, content in (("classic", CLASSIC_TOPICS), ("xml", XML_TOPICS)):
         path = write_file(make_folder(folder, name) / "topics.txt", content)
         yield f"topics {name}", lambda p=path: read_topics(p), path
     path = write_file(make_folder(folder, "detected") / "a.txt", "q1 0 d1 1\n")
     yield "format", lambda p=path: call(detect, p), path
-    path = write_file(make_folder(folder, "experiment") / "e.yaml", COMPACT)
+    path = write_file(make_folder(folder, "experiment") / "e.yaml", COMPACT_EXPERIMENT)
     yield "experiment", lambda: read_experiment(path), path
 
 
 def make_folder(folder, name):
-    made = folder / name
-    made.mkdir()
-    return made
+    created = folder / name
+    created.mkdir()
+    return created
 
 
 def list_files():
@@ -241,7 +277,7 @@ def list_files():
 
 def list_readers():
     """Return (file:name, first line) of the public functions that are named as readers and take a text or a file."""
-    found = {}
+    hits = {}
     for path in (path for room in ("apps", "benchbench") for path in (CHECKOUT / room).rglob("*.py")):
         name = str(path.relative_to(CHECKOUT))
         if "migrations" in path.parts or "commands" in path.parts:
@@ -251,8 +287,17 @@ def list_readers():
                 taken = [each for each in node.args.args if each.arg not in ("self", "cls")]
                 kind = ast.unparse(taken[0].annotation).split(" | ")[0] if taken and taken[0].annotation else ""
                 if kind in ("str", "bytes", "Path", "object"):
-                    found[f"{name}:{node.name}"] = node.lineno
-    return found
+                    hits[f"{name}:{node.name}"] = node.lineno
+    return hits
+
+
+def forget_answers():
+    """Empty the caches of readers: one that answers from its cache is not called."""
+    for reader in list_readers():
+        path, name = reader.split(".py:")
+        module = sys.modules.get(path.replace("/", ".").removesuffix(".__init__"))
+        if hasattr(function := getattr(module, name, None), "cache_clear"):
+            function.cache_clear()
 
 
 def test_every_reader_is_tried(tmp_path):
@@ -263,7 +308,7 @@ def test_every_reader_is_tried(tmp_path):
         if event == "call" and code.co_filename.startswith(str(CHECKOUT)):
             called.add(f"{Path(code.co_filename).relative_to(CHECKOUT)}:{code.co_name}")
 
-    canonicalize.cache_clear()
+    forget_answers()
     sys.setprofile(note)
     try:
         for feed, sample, _ in TEXTS.values():
@@ -298,9 +343,9 @@ def test_a_reader_takes_time_linear_in_a_file(name, tmp_path):
         path.write_text(text, newline="")
         read()
 
-    makes = list(yield_hostile(sample))
+    produces = list(yield_hostile(sample))
     if path.suffix == ".json":
-        makes += yield_hostile_values(json.loads(sample))
-    most = 1.0 if path.suffix == ".yaml" else MOST_SECONDS  # of YAML little more is read
-    faults = {find_growth_fault(feed, make, LONGEST, max_seconds=most) for make in makes}
+        produces += yield_hostile_values(json.loads(sample))
+    limit = 1.0 if path.suffix == ".yaml" else MOST_SECONDS  # of YAML little more is read
+    faults = {find_growth_fault(feed, make, LONGEST, max_seconds=limit) for make in produces}
     assert faults <= {""}

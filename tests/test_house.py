@@ -1,6 +1,7 @@
 """What holds for the whole checkout, and migrations that old code survives."""
 
 import ast
+import functools
 import os
 import re
 import subprocess
@@ -8,16 +9,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from django.apps import apps
 from django.conf import settings
 from django.core.management import call_command
 from django.db import migrations, models
 from django.db.migrations.loader import MigrationLoader
 from django.db.models import NOT_PROVIDED
 
+from tests.checkout import CHECKOUT, own_models
 from tests.pages import UNNAMED, unnamed
 
-CHECKOUT = Path(__file__).resolve().parent.parent
 HEAVY = "bm25s chromadb ir_datasets ir_measures scipy sentence_transformers torch transformers"
 
 IMPORT_EVERYTHING = """
@@ -39,9 +39,9 @@ def test_modules_import_heavy_libraries_lazily():
     single_sign_on = {"ISSUER": "https://sign-in.example", "CLIENT_ID": "benchbench", "CLIENT_SECRET": "secret"}
     env = os.environ | {f"BENCHBENCH_OIDC_{name}": value for name, value in single_sign_on.items()}
     command = [sys.executable, "-c", IMPORT_EVERYTHING]
-    done = subprocess.run(command, cwd=CHECKOUT, env=env, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    imported = set(done.stdout.split())
+    process = subprocess.run(command, cwd=CHECKOUT, env=env, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
+    imported = set(process.stdout.split())
     assert {"apps", "benchbench", "django"} <= imported
     assert not imported & set(HEAVY.split())
 
@@ -55,29 +55,33 @@ def test_the_migrations_match_the_models():
     call_command("makemigrations", check=True, dry_run=True, verbosity=0)
 
 
-STATED = {".env.example": r"^#? ?([A-Z_]+)=(.*)$", "docs/configuration.md": r"^\| `([A-Z_]+)` \| *`?([^|`]*)`? *\|"}
+SETTING_PATTERNS = {
+    ".env.example": r"^#? ?([A-Z_]+)=(.*)$",
+    "docs/configuration.md": r"^\| `([A-Z_]+)` \| *`?([^|`]*)`? *\|",
+}
 OF_COMPOSE = {"POSTGRES_PASSWORD", "REDIS_PASSWORD", "SERVICES_ADDRESS"}
-EXAMPLES = {"DATABASE_URL", "REDIS_URL", "SECRET_KEY"} | OF_COMPOSE  # what stands there is no default
-TOLD = """
+EXAMPLES = {"DATABASE_URL", "REDIS_URL", "SECRET_KEY"} | OF_COMPOSE  # what is there is not a default
+PRINT_SETTINGS = """
 from benchbench import settings
 print({name: value for name, value in vars(settings).items() if name.isupper() and name not in ("DATABASES", "UNFOLD")})
 """
 
 
-def stated(file):
+def documented_settings(file):
     """Return every variable that a file describes, with the default that it states."""
     return {
-        name: value.strip() for name, value in re.findall(STATED[file], (CHECKOUT / file).read_text(), re.MULTILINE)
+        name: value.strip()
+        for name, value in re.findall(SETTING_PATTERNS[file], (CHECKOUT / file).read_text(), re.MULTILINE)
     }
 
 
-@pytest.mark.parametrize("file", STATED)
+@pytest.mark.parametrize("file", SETTING_PATTERNS)
 def test_every_setting_is_described_and_nothing_else(file):
     read = set()
     for module in (CHECKOUT / "benchbench").rglob("*.py"):
         read |= set(re.findall(r'(?:env_\w+|environ\.get|environ)[(\[]"([A-Z_]+)"', module.read_text()))
     assert "BENCHBENCH_DATA_DIR" in read
-    assert read - {"DJANGO_SETTINGS_MODULE"} == set(stated(file)) - OF_COMPOSE
+    assert read - {"DJANGO_SETTINGS_MODULE"} == set(documented_settings(file)) - OF_COMPOSE
 
 
 def test_no_room_reads_the_environment_past_the_settings():
@@ -86,17 +90,25 @@ def test_no_room_reads_the_environment_past_the_settings():
 
 
 def test_defaults_are_those_that_are_described():
-    defaults = {name: value for name, value in stated(".env.example").items() if value and name not in EXAMPLES}
-    in_docs = {name: value for name, value in stated("docs/configuration.md").items() if value and name not in EXAMPLES}
+    defaults = {
+        name: value for name, value in documented_settings(".env.example").items() if value and name not in EXAMPLES
+    }
+    in_docs = {
+        name: value
+        for name, value in documented_settings("docs/configuration.md").items()
+        if value and name not in EXAMPLES
+    }
     assert defaults == in_docs
-    known = set(defaults) | EXAMPLES | {"DJANGO_SETTINGS_MODULE"}
-    bare = {name: value for name, value in os.environ.items() if name not in known}
-    told = [
-        subprocess.run([sys.executable, "-c", TOLD], cwd=CHECKOUT, env=environment, capture_output=True, text=True)
+    recognised = set(defaults) | EXAMPLES | {"DJANGO_SETTINGS_MODULE"}
+    bare = {name: value for name, value in os.environ.items() if name not in recognised}
+    answers = [
+        subprocess.run(
+            [sys.executable, "-c", PRINT_SETTINGS], cwd=CHECKOUT, env=environment, capture_output=True, text=True
+        )
         for environment in (bare, bare | defaults)
     ]
-    assert told[0].returncode == 0, told[0].stderr
-    assert told[0].stdout == told[1].stdout
+    assert answers[0].returncode == 0, answers[0].stderr
+    assert answers[0].stdout == answers[1].stdout
 
 
 TARGETS = "demo test thorough faults fuzz install run worker lint openapi screenshots perf clean"
@@ -116,27 +128,35 @@ def test_every_fuzzing_module_is_marked_for_make_fuzz():
     assert {str(path) for path in fuzzers if "mark.fuzz" not in modules[path]} == set()
 
 
+@functools.cache
+def parse(module):
+    return ast.parse(module.read_text())
+
+
+@functools.cache
 def folders():
     """Return the modules of every package but those of migrations, `__init__` left out."""
     modules = [module for room in ("apps", "benchbench") for module in (CHECKOUT / room).rglob("*.py")]
-    found = {}
+    hits = {}
     for module in modules:
         if "migrations" not in module.parts and module.stem != "__init__":
-            found.setdefault(module.parent, []).append(module)
-    return found
+            hits.setdefault(module.parent, []).append(module)
+    return hits
 
 
 def test_folders_modules_and_functions_keep_their_limits():
     too_long = []
-    for module in (module for held in folders().values() for module in held):
+    for module in (module for locked in folders().values() for module in locked):
         text = module.read_text()
         if text.count("\n") > 300:
             too_long.append(str(module.relative_to(CHECKOUT)))
-        for node in ast.walk(ast.parse(text)):
+        for node in ast.walk(parse(module)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and code_lines(node) > 40:
                 too_long.append(f"{module.relative_to(CHECKOUT)}: {node.name}")
     assert too_long == []
-    assert {str(folder.relative_to(CHECKOUT)): len(held) for folder, held in folders().items() if len(held) > 20} == {}
+    assert {
+        str(folder.relative_to(CHECKOUT)): len(claimed) for folder, claimed in folders().items() if len(claimed) > 20
+    } == {}
 
 
 def code_lines(function):
@@ -147,31 +167,52 @@ def code_lines(function):
 
 def test_every_module_docstring_starts_with_a_noun():
     silent = []
-    for folder, held in folders().items():
-        for module in (*held, folder / "__init__.py"):
-            known = module.name in ("apps.py", "__main__.py", "urls.py") or "management" in module.parts
-            if module.exists() and not known and ast.get_docstring(ast.parse(module.read_text())) is None:
+    for folder, claimed in folders().items():
+        for module in (*claimed, folder / "__init__.py"):
+            recognised = module.name in ("apps.py", "__main__.py", "urls.py") or "management" in module.parts
+            if module.exists() and not recognised and ast.get_docstring(parse(module)) is None:
                 silent.append(str(module.relative_to(CHECKOUT)))
     assert silent == []
     asking = []
     for room in ("apps", "benchbench"):
         for module in (CHECKOUT / room).rglob("*.py"):
-            words = (ast.get_docstring(ast.parse(module.read_text())) or "Nothing").split()
+            words = (ast.get_docstring(parse(module)) or "Nothing").split()
             if words[0] in ("What", "Who", "How", "Which", "Whether", "Where", "When", "In", "At", "On", "From", "To"):
                 asking.append(str(module.relative_to(CHECKOUT)))
     assert asking == []
 
 
+def find_modules(pattern: str, *folders: str) -> set[str]:
+    """Return the files of these folders, by default the rooms, whose text has the pattern."""
+    paths = [path for folder in folders or ("apps",) for path in (CHECKOUT / folder).rglob("*.*")]
+    sources = [path for path in paths if path.suffix in (".py", ".html")]
+    return {str(path.relative_to(CHECKOUT)) for path in sources if re.search(pattern, path.read_text())}
+
+
 def test_configurations_of_runs_are_read_as_records():
-    """Exports list whatever keys a stored one has; an answer of the API has no record."""
-    whole = {"apps/results/exporters/tables.py", "apps/results/exporters/strategy.py"}
+    """Exports list all keys a stored one has; an answer of the API has no record."""
+    complete = {"apps/results/exporters/tables.py", "apps/results/exporters/strategy.py"}
     answers = {"apps/demo/management/commands/demo.py"}
-    by_key = {
-        str(path.relative_to(CHECKOUT))
-        for path in (CHECKOUT / "apps").rglob("*.py")
-        if re.search(r"\brun\.config(\.get\(|\[)|Configuration\.from_dict\(\S*run\S*\.config", path.read_text())
-    }
-    assert by_key == whole | answers
+    by_key = find_modules(r"\brun\.config(\.get\(|\[)|Configuration\.from_dict\(\S*run\S*\.config")
+    assert by_key == complete | answers
+
+
+def test_times_and_provenance_of_runs_are_read_as_records():
+    """Other modules pass the whole JSON on, or read `Run.times` and `Run.lineage`."""
+    by_key = find_modules(
+        r"\.(timing|provenance)\b(\.(?!(per_query|list_prunings|Timed)\b)\w+|\[|\|stage)|in \w+\.(timing|provenance)\b",
+        *("apps", "perf", "templates"),
+    )
+    assert by_key == set()
+
+
+def test_batches_are_read_as_records():
+    assert find_modules(r"\bbatch\.(payload|result)(\[|\.get\()") == set()
+
+
+def test_parameters_of_operations_are_read_as_records():
+    """The plan of the operations that a benchmark waits for is a key of one module."""
+    assert find_modules(r"\boperation\.parameters(\[|\.get\()") == {"apps/execution/preparing.py"}
 
 
 def test_documentation_lines_are_under_160_characters():
@@ -180,17 +221,63 @@ def test_documentation_lines_are_under_160_characters():
     assert [f"{name}: {line[:60]}" for name, line in lines if len(line) >= 160] == []
 
 
+def test_templates_keep_lines_short_and_sentences_whole():
+    """The formatter breaks a line after an `{% endif %}`: a comma after it would then follow a space on the page."""
+    lines = [
+        (page, line) for page in (CHECKOUT / "templates").rglob("*.html") for line in page.read_text().splitlines()
+    ]
+    assert [f"{page.name}: {line.strip()[:60]}" for page, line in lines if len(line) > 160] == []
+    torn = re.compile(r"\s*(?:{%[^%]*%})?[,;.)]\s")
+    assert [f"{page.name}: {line.strip()[:60]}" for page, line in lines if torn.match(line)] == []
+
+
+def test_helpers_are_imported_from_plain_modules():
+    """A test or a conftest.py is nothing to import from: pytest would run it twice, and others could not find it."""
+    sources = find_modules(r"(?m)^\s*from (?:tests\.[\w.]*(?:\btest_\w+|\bconftest) import|\.)", "tests", "perf")
+    assert sources - {"perf/upgrading.py"} == set(), "which opens an earlier version too"
+
+
+PRIVATE_PATCHES = (
+    r'(?:setattr|delattr|setitem|patch\.object)\(\s*(?:"?[\w.]*\._[a-z]|[\w.()"]+,\s*"_[a-z])',
+    r'\bpatch\(\s*"[^"]*\._[a-z]',
+    r"(?:^|\n) *(?!self\b|cls\b)\w+(?:\.\w+)*\._[a-z]\w* = ",
+)
+
+
+def test_tests_patch_public_names():
+    """A test that replaces a private name holds how something works, not what comes of it."""
+    patching = find_modules("|".join(f"(?:{pattern})" for pattern in PRIVATE_PATCHES), "tests", "perf")
+    assert patching - {"tests/test_house.py"} == {"tests/conftest.py"}, "which replaces how Django empties tables"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'monkeypatch.setattr(exact, "_scan", scan)',
+        'monkeypatch.setattr(watchdog._watch, "board", board)',
+        'monkeypatch.setattr(\n    "apps.retrieval._scan", scan)',
+        'patch("apps.retrieval._scan")',
+        'patch.object(exact, "_scan")',
+        "lease._checked_at = 0",
+    ],
+)
+def test_patches_of_private_names_are_found(text):
+    assert any(re.search(pattern, text) for pattern in PRIVATE_PATCHES)
+    assert not any(re.search(pattern, text.replace("_scan", "scan").replace("._", ".")) for pattern in PRIVATE_PATCHES)
+
+
 # Migrations that do something to look at, and why code that does not know them goes on.
 LOOKED_AT = {
     "benchmarks.0011_searched_states": "It fills only the new column, which the code before does not read.",
     "mappings.0003_searched_states": "The code before stores a judgment once, for every state.",
     "retrieval.0002_chunk_set_index": "It only drops an index, which the constraint on positions makes superfluous.",
-    "retrieval.0003_coded_postings": "Only workers read pieces, and wait; an index they store meanwhile is refused.",
+    "retrieval.0006_untuned_postings": "Only workers read pieces, and wait; an index they store meanwhile is refused.",
     "datasets.0002_query_weight": "The code before writes no weight, and the column's default is 1.",
     "benchmarks.0004_rate": "It writes no rate, so the constraint always holds.",
     "benchmarks.0007_rate_axis": "It keeps the column, which is null without a rate.",
     "benchmarks.0009_list_statistics": "It changes no rows and no columns.",
     "benchmarks.0010_orderings": "It lengthens a text that the code before only reads and cuts.",
+    "benchmarks.0014_identity": "It writes neither policy, and the columns' defaults fit the constraint.",
     "benchmarks.0005_weighting": 'It writes no weighting, and the column\'s default is "equal".',
 }
 TAKES_AWAY = (
@@ -226,20 +313,20 @@ def breaks(operation, migration=""):
 
 def test_no_migration_breaks_the_code_before():
     loader = MigrationLoader(None)
-    found = {
-        f"{app}.{name}": why
+    hits = {
+        f"{app}.{name}": reason
         for (app, name), migration in loader.disk_migrations.items()
         if f"apps.{app}" in settings.INSTALLED_APPS and name > "0001_initial"
         for operation in migration.operations
-        if (why := breaks(operation, f"{app}.{name}"))
+        if (reason := breaks(operation, f"{app}.{name}"))
     }
-    assert found == {}
-    known = {f"{app}.{name}" for app, name in loader.disk_migrations}
-    assert LOOKED_AT.keys() <= known
+    assert hits == {}
+    recognised = {f"{app}.{name}" for app, name in loader.disk_migrations}
+    assert LOOKED_AT.keys() <= recognised
 
 
 @pytest.mark.parametrize(
-    ("operation", "told"),
+    ("operation", "message"),
     [
         (migrations.AddField("batch", "place", models.IntegerField(default=0)), "give it db_default"),
         (migrations.AddField("batch", "place", models.IntegerField(db_default=0)), ""),
@@ -257,9 +344,9 @@ def test_no_migration_breaks_the_code_before():
         (migrations.SeparateDatabaseAndState(), "does SeparateDatabaseAndState"),
     ],
 )
-def test_breaking_migrations_are_detected(operation, told):
-    assert told in breaks(operation)
-    assert bool(breaks(operation)) == bool(told)
+def test_breaking_migrations_are_detected(operation, message):
+    assert message in breaks(operation)
+    assert bool(breaks(operation)) == bool(message)
 
 
 def test_reviewed_migrations_may_still_not_remove_fields(monkeypatch):
@@ -267,10 +354,6 @@ def test_reviewed_migrations_may_still_not_remove_fields(monkeypatch):
     assert not breaks(migrations.RunSQL("SELECT 1"), "benchmarks.0002_seen")
     assert breaks(migrations.RunSQL("SELECT 1"), "benchmarks.0003_unseen")
     assert breaks(migrations.RemoveField("batch", "place"), "benchmarks.0002_seen")
-
-
-def own_models():
-    return [model for model in apps.get_models() if model.__module__.startswith("apps.")]
 
 
 def test_default_orderings_read_their_own_table():
@@ -286,13 +369,15 @@ def test_default_orderings_read_their_own_table():
 
 def test_orderings_in_code_name_columns():
     relations = {field.name for model in own_models() for field in model._meta.fields if field.is_relation}
-    found = []
+    hits = []
     for module in (CHECKOUT / "apps").rglob("*.py"):
-        for call in (node for node in ast.walk(ast.parse(module.read_text())) if isinstance(node, ast.Call)):
+        for call in (node for node in ast.walk(parse(module)) if isinstance(node, ast.Call)):
             if isinstance(call.func, ast.Attribute) and call.func.attr in ("order_by", "distinct"):
-                names = {str(given.value).lstrip("-") for given in call.args if isinstance(given, ast.Constant)}
-                found += [f"{module.relative_to(CHECKOUT)}: {name}" for name in names & relations]
-    assert found == []
+                names = {
+                    str(supplied.value).lstrip("-") for supplied in call.args if isinstance(supplied, ast.Constant)
+                }
+                hits += [f"{module.relative_to(CHECKOUT)}: {name}" for name in names & relations]
+    assert hits == []
 
 
 # Where each text that is not a hash or a choice is kept within its column: at its use case, which names the field.
@@ -310,6 +395,7 @@ BOUNDED = {
     "retrieval.Index.name": "names.check_name",
     "retrieval.Index.strategy": "names of the registry",
     "retrieval.Index.encoder": "indexing",
+    "retrieval.Index.precision": "indexing.require_parameters",
     "retrieval.Index.encoder_revision": "model_files.read_revision, a commit or a hash",
     "retrieval.Index.vector_source": "a hash",
     "retrieval.Index.llm": "indexing",
@@ -376,3 +462,17 @@ def test_every_bounded_text_is_checked_before_it_is_stored():
         if isinstance(text, models.CharField) and not field.choices and text.max_length != 64
     }
     assert bounded == BOUNDED.keys()
+
+
+def test_drawn_values_have_the_names_of_parameters():
+    """A rename of one of the two breaks a test that the default suite does not run."""
+    wrong = []
+    for path in sorted((CHECKOUT / "tests").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.FunctionDef):
+                continue
+            parameters = {one.arg for one in (*node.args.args, *node.args.kwonlyargs)}
+            drawn = [one for one in node.decorator_list if isinstance(one, ast.Call)]
+            keys = [key.arg for one in drawn if ast.unparse(one.func) in ("rule", "given") for key in one.keywords]
+            wrong += [f"{path.name}: {node.name}: {key}" for key in keys if key not in parameters]
+    assert wrong == []

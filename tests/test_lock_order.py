@@ -1,4 +1,4 @@
-"""Statements that may lock several rows: each locks them in one order, or nobody else can lock them meanwhile."""
+"""Statements that may lock several rows: each locks them in one order, or no one else can lock them meanwhile."""
 
 import ast
 import re
@@ -22,25 +22,26 @@ LITE = "The database is a file of SQLite."
 REASONS = {
     "accounts/tokens.py exchange": ONE,
     "api/idempotency.py _delete_expired": FREE,
-    "benchmarks/defining/creating.py create_benchmark": NEW,
-    "benchmarks/external/importing.py _lock_benchmark": ONE,
-    "benchmarks/gates/gating.py _store": NEW,
-    "benchmarks/launching.py launch": PARENT,
-    "benchmarks/launching.py retry": PARENT,
-    "benchmarks/measuring/again.py lock_benchmark": ONE,
-    "benchmarks/measuring/batch_values.py delete_values": PARENT,
-    "benchmarks/measuring/batch_values.py store_values": BATCH,
-    "benchmarks/measuring/evaluating.py": "Each statement changes one row, and `_store` sorts them.",
-    "benchmarks/running/finishing.py": "Each statement changes one row, and `_store_results` sorts them.",
-    "benchmarks/running/rankings.py store_final_lists": BATCH,
-    "benchmarks/running/rankings.py store_stage_lists": BATCH,
-    "benchmarks/schedules/notifying.py _send": ONE,
-    "benchmarks/schedules/starting.py start_due": ONE,
-    "benchmarks/measuring/again.py lock_rankings": "A later statement orders the rows.",
+    "execution/defining/creating.py create_benchmark": NEW,
+    "experiments/external/importing.py _lock_benchmark": ONE,
+    "verdicts/gates/gating.py _store": NEW,
+    "execution/launching.py launch": PARENT,
+    "execution/launching.py retry": PARENT,
+    "records/measuring/again.py lock_benchmark": ONE,
+    "records/measuring/batch_values.py delete_values": PARENT,
+    "records/measuring/batch_values.py store_values": BATCH,
+    "records/measuring/evaluating.py": "Each statement changes one row, and `_store` sorts them.",
+    "execution/running/finishing.py": "Each statement changes one row, and `_store_results` sorts them.",
+    "records/lists/final.py store_final_lists": BATCH,
+    "records/lists/final.py store_stage_lists": BATCH,
+    "verdicts/schedules/notifying.py _send": ONE,
+    "verdicts/schedules/starting.py start_due": ONE,
+    "records/measuring/again.py lock_rankings": "A later statement orders the rows.",
+    "collections/duplicates.py": "It reads alone.",
     "collections/importing.py _create": PARENT,
     "collections/importing.py _remove_missing": PARENT,
     "collections/importing.py _store_sections": PARENT,
-    "collections/importing.py delete_collection": PARENT,
+    "collections/editing.py delete_collection": PARENT,
     "collections/importing.py _update": PARENT,
     "collections/states.py delete_history": PARENT,
     "collections/states.py keep_former": PARENT,
@@ -81,6 +82,8 @@ REASONS = {
     "operations/working.py _release_batch": ONE,
     "operations/working.py release": ONE,
     "results/retention/pruning.py _delete_lists": "A benchmark that runs, and so stores lists, is not pruned.",
+    "retrieval/building.py add_vectors_cost": PARENT,
+    "retrieval/deleting.py _free": PARENT,
     "retrieval/chunking.py": PARENT,
     "retrieval/deleting.py clear_vectors": "It is refused while work is active that uses the vectors.",
     "retrieval/deleting.py delete_unused_parts": FREE,
@@ -95,7 +98,7 @@ REASONS = {
 
 
 def list_statements() -> Iterator[tuple[str, str]]:
-    """Yield where each statement stands that may lock several rows without an order, and its source."""
+    """Yield where each statement is that may lock several rows without an order, and its source."""
     for file in sorted(APPS.rglob("*.py")):
         if "migrations" in file.parts:
             continue
@@ -152,10 +155,10 @@ COUNTERS = {"datasets/formats/query_log.py _group"}  # not of the database
 
 
 def test_statements_over_several_rows_have_one_order():
-    found = dict(list_statements())
-    unexplained = {place: source for place, source in found.items() if place not in {*REASONS, *COUNTERS}}
+    hits = dict(list_statements())
+    unexplained = {position: source for position, source in hits.items() if position not in {*REASONS, *COUNTERS}}
     assert unexplained == {}, "use benchbench.database.ordered, sort the keys, or say in REASONS why it needs no order"
-    assert {*REASONS, *COUNTERS} - found.keys() == set(), "these have no such statement any more"
+    assert {*REASONS, *COUNTERS} - hits.keys() == set(), "these have no such statement any more"
 
 
 def test_statement_without_an_order_is_noticed():

@@ -50,7 +50,11 @@ def build_arguments(folder: Path) -> dict[str, tuple[str, ...]]:
         "import_run": (str(folder / "a.run"), "--dataset", "questions"),
         "rescore": ("nightly",),
         "resolve_mapping": ("library",),
-        "run_benchmark": ("library", "--dry-run"),
+        "preview_benchmark": ("library",),
+        "preview_experiment": (str(folder / "none.yaml"),),
+        "reproduce": (str(folder / "none.yaml"),),
+        "run_benchmark": ("library",),
+        "run_experiment": (str(folder / "none.yaml"),),
         "try_engine": ("shop", "apple"),
     }
 

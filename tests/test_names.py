@@ -1,4 +1,4 @@
-"""Names that are taken where nobody stated one."""
+"""Names that are taken where no one stated one."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,9 +9,8 @@ from django.contrib.auth import get_user_model
 
 from apps.accounts.models import AccessToken
 from apps.accounts.tokens import issue_token
-from apps.benchmarks.gates.baselines import approve
-from apps.benchmarks.models import Baseline, Benchmark
-from apps.collections.importing import create_collection, edit_collection, ensure_collection, import_documents
+from apps.collections.editing import edit_collection
+from apps.collections.importing import create_collection, ensure_collection, import_documents
 from apps.collections.models import Collection
 from apps.collections.records import DocumentRecord
 from apps.datasets.importing import ensure_dataset, foresee, import_dataset
@@ -19,8 +18,10 @@ from apps.datasets.models import Dataset
 from apps.datasets.records import DatasetRecord, QueryRecord
 from apps.mappings.creating import create_mapping, ensure_external
 from apps.mappings.models import Mapping
+from apps.records.models import Baseline, Benchmark
 from apps.retrieval.indexing import create_index
 from apps.retrieval.models import Index
+from apps.verdicts.gates.baselines import approve
 from benchbench import names
 from benchbench.errors import ConflictError
 from benchbench.models import NamedModel
@@ -83,21 +84,21 @@ SAME = {
 
 @pytest.fixture
 def rivals(monkeypatch):
-    """Let somebody take the first free name in the moment in which it is chosen; return what they made."""
+    """Let someone take the first free name in the moment in which it is chosen; return what they made."""
 
     def set_up(rival):
-        made = []
+        created = []
         free_name = names.find_free_name
 
         def taken_at_once(name, taken):
             chosen = free_name(name, taken)
-            if not made:
-                made.append(None)  # a rival that chooses a name too has none
-                made[0] = rival(chosen)
+            if not created:
+                created.append(None)  # a rival that chooses a name too lacks it
+                created[0] = rival(chosen)
             return chosen
 
         monkeypatch.setattr(names, "find_free_name", taken_at_once)
-        return made
+        return created
 
     return set_up
 
@@ -106,13 +107,13 @@ def rivals(monkeypatch):
 def test_name_taken_concurrently_is_replaced_by_the_next(rivals, kind):
     act, rival, name = TAKEN[kind]
     theirs = rivals(rival)
-    made = act()
-    (other,) = theirs
-    assert (made.name, other.name) == (name, name.removesuffix(" (2)"))
-    other.refresh_from_db()
-    assert other.name == name.removesuffix(" (2)"), "theirs stays as it was"
+    created = act()
+    (second,) = theirs
+    assert (created.name, second.name) == (name, name.removesuffix(" (2)"))
+    second.refresh_from_db()
+    assert second.name == name.removesuffix(" (2)"), "theirs stays as it was"
     if kind == "a dataset":
-        assert [dataset.versions.count() for dataset in (made, other)] == [1, 1]
+        assert [dataset.versions.count() for dataset in (created, second)] == [1, 1]
 
 
 @pytest.mark.parametrize("kind", SAME)
@@ -124,7 +125,7 @@ def test_equal_object_created_concurrently_is_reused(rivals, kind):
 
 NAMED_BY_OTHERS = {"judging.LLMJudge"}  # by the names of models
 TWINS = {"Caf\u00e9": "cafe\u0301", "Golden": "gOLDEN", "Stra\u00dfe": "STRASSE", "A b": "\uff21  b"}
-MADE: dict[type, Callable[[str], Any]] = {
+CREATORS: dict[type, Callable[[str], Any]] = {
     Collection: create_collection,
     Dataset: lambda name: import_dataset(record("a"), name=name).version.dataset,
     Mapping: lambda name: create_mapping(make_dataset(name=f"of {name}"), make_collection(f"of {name}"), name=name),
@@ -154,18 +155,18 @@ def test_every_distinct_name_of_users_is_named():
         for constraint in model._meta.constraints
         if "name" in getattr(constraint, "fields", ()) and model._meta.label not in NAMED_BY_OTHERS
     }
-    assert unique == set(MADE)
+    assert unique == set(CREATORS)
     assert all(issubclass(model, NamedModel) for model in unique)
 
 
-@pytest.mark.parametrize("model", MADE)
+@pytest.mark.parametrize("model", CREATORS)
 @pytest.mark.parametrize("name", TWINS)
 def test_names_that_look_alike_are_refused(model, name):
-    made = MADE[model](name)
+    created = CREATORS[model](name)
     with pytest.raises(ConflictError, match="differs only in case or Unicode form") as refused:
-        MADE[model](TWINS[name])
+        CREATORS[model](TWINS[name])
     assert refused.value.field == "name"
-    assert model.objects.filter(name__in=[name, TWINS[name]]).get() == made
+    assert model.objects.filter(name__in=[name, TWINS[name]]).get() == created
 
 
 def test_a_free_name_differs_in_more_than_case():

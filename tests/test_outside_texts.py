@@ -17,7 +17,7 @@ from benchbench.files.runs import read_run_file
 from benchbench.files.trec import LONGEST_TAG
 from benchbench.reading.strict_json import MalformedFileError, parse
 from benchbench.texts.storable import clean_text, is_storable
-from tests.test_house import own_models
+from tests.checkout import own_models
 
 HOSTILE = "a\0b\ud800c" + "x" * 3_000_000
 PATHS = Paths(hits="hits", id="id", title="title", snippet="text")
@@ -34,11 +34,11 @@ def refuse_hit(hit: Any) -> str:
     return refused.value.message
 
 
-def list_traceback(part: int) -> str:
+def list_traceback(piece: int) -> str:
     faults = Faults()
     faults.add(HOSTILE, ValueError(HOSTILE))
     [pair] = faults.as_result()["tracebacks"].items() if "tracebacks" in faults.as_result() else faults.items()
-    return pair[part]
+    return pair[piece]
 
 
 WRITERS = {
@@ -98,6 +98,7 @@ UNLIMITED = {
     "benchmarks.Benchmark": {"description": STRICT, "matrix": STRICT},
     "benchmarks.Evaluation": {"means": OURS, "policies": OURS},
     "benchmarks.GateOutcome": {"checks": OURS, "rules": STRICT},
+    "benchmarks.MeansSoFar": {"runs": OURS},
     "benchmarks.Notice": {"error": ERRORS, "payload": OURS},
     "benchmarks.Origin": {"experiment": STRICT, "manifest": OURS},
     "benchmarks.QueryResult": {"error": ERRORS},
@@ -127,9 +128,13 @@ UNLIMITED = {
     "operations.Operation": {"error": ERRORS, "parameters": STRICT, "unfit_workers": ERRORS},
     "retrieval.Chunk": {"text": OURS},
     "retrieval.ChunkSet": {"parameters": OURS},
-    "retrieval.Index": {"chunk_parameters": STRICT, "error": ERRORS, "llm_parameters": STRICT, "stats": OURS},
+    "retrieval.Index": {
+        **dict.fromkeys(("chunk_parameters", "llm_parameters"), STRICT),
+        **dict.fromkeys(("query_prompt", "document_prompt"), "indexing.require_parameters"),
+        **{"error": ERRORS, "prompts": "tasks.chunk, clean_text", "stats": OURS},
+    },
     "retrieval.LLMAnswer": {"parameters": STRICT, "prompt": OURS, "text": CLEANED},
-    "retrieval.LexicalIndex": {"parameters": OURS},
+    "retrieval.LexicalIndex": {"parameters": OURS, "stats": OURS},
 }
 
 

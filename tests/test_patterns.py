@@ -1,4 +1,4 @@
-"""Every regular expression of the code takes time linear in the text, whatever the text is.
+"""Every regular expression of the code takes time linear in the text, no matter what the text is.
 
 The patterns are found in the source. Hostile texts are made of a pattern's own characters: each repeated within the
 shortest text that it accepts, and each beginning of that text repeated, with an end that it refuses.
@@ -11,16 +11,15 @@ import re._constants as codes
 import re._parser as parser
 from functools import cache
 from itertools import product
-from pathlib import Path
 
 import pytest
 import regex
 
 from benchbench.ir.planning.matrix import LONGEST_VALUE
+from tests.checkout import CHECKOUT
 from tests.growth import find_growth_fault
 from tests.hostile import yield_hostile
 
-CHECKOUT = Path(__file__).resolve().parent.parent
 LONGEST = 2**17
 REFUSED = "\x01"
 SCRIPTS = "a1_ é漢か가ㅎᄒ\u1161\u11a8\u0e01\u0e34ー\u200d\u0301ﾞ\u05b0"  # for patterns of scripts
@@ -29,15 +28,14 @@ ANCHORED = {"match", "fullmatch"}  # tried at the beginning alone
 CATEGORIES = {codes.CATEGORY_SPACE: " ", codes.CATEGORY_WORD: "a", codes.CATEGORY_DIGIT: "1"}
 # Patterns that are put together while the program runs, with texts of which they may be made.
 BUILT = {
+    "apps/retrieval/encoders/prompts.py:_name": r"(?<![a-z0-9])(?:gte-qwen|qwen3-embedding)",
     "apps/retrieval/strategies/lod.py:build_section": r"\A\s*(?:#+\s*)?head\s*(?:#+\s*)?",
     "apps/retrieval/strategies/lod.py:parse_picks": r"(?<!\w)(?<!\w[-./:])(?:sec_11|sec_1|a)(?!\w|[-./:]\w)",
-    "apps/results/exporters/documents.py:escape_latex": r"[\\{}%$]",
-    "apps/retrieval/search/term_counts.py:_tokenize": r"(?u)\b\w\w+\b",
     "benchbench/files/sectioned.py:find": r" {0,3}#{1,6}[ \t]+head[ \t]*(?:#+[ \t]*)?$",
 }
 
 # Patterns that see only texts of a limited length, with that length.
-SHORT = {"benchbench/ir/planning/engine.py:VALUES": LONGEST_VALUE}
+SHORT = {"benchbench/reading/calls.py:VALUE": LONGEST_VALUE}
 
 
 @cache
@@ -66,36 +64,37 @@ def yield_calls(tree, function=""):
 
 @cache
 def list_patterns():
-    """Return (name, pattern, whether it is anchored) of the code's patterns, and the built ones that nobody named."""
-    found, unnamed = [], []
-    everything = "\n".join(sources().values())
+    """Return (name, pattern, whether it is anchored) of the code's patterns, and the built ones that no one named."""
+    hits, unnamed = [], []
+    uses = {}
+    for name, method in re.findall(r"\b(\w+)\.(?=(\w+))", "\n".join(sources().values())):
+        uses.setdefault(name, set()).add(method)
     for path, text in sources().items():
-        calls = list(yield_calls(ast.parse(text)))
+        calls = list(yield_calls(ast.parse(text))) if re.search(r"\b(?:re|regex)\.", text) else []
         if any(function == "" for function, _ in calls):
             module = importlib.import_module(path.removesuffix(".py").replace("/", ".").removesuffix(".__init__"))
             for name, value in vars(module).items():
                 if isinstance(value, re.Pattern | regex.Pattern) and re.search(
                     rf"^{name}\b.*=|^\s+{name}: .*=", text, re.MULTILINE
                 ):
-                    used = set(re.findall(rf"\b{name}\.(\w+)\b", everything)) & CALLS
-                    found.append((f"{path}:{name}", value, used <= ANCHORED))
+                    hits.append((f"{path}:{name}", value, uses.get(name, set()) & CALLS <= ANCHORED))
         for function, call in calls:
             pattern = call.args[0]
             if function and isinstance(pattern, ast.Constant):
-                found.append((f"{path}:{call.lineno}", re.compile(pattern.value), call.func.attr in ANCHORED))
+                hits.append((f"{path}:{call.lineno}", re.compile(pattern.value), call.func.attr in ANCHORED))
             elif function and f"{path}:{function}" in BUILT:
                 built = re.compile(BUILT[f"{path}:{function}"])
-                found.append((f"{path}:{function}", built, call.func.attr in ANCHORED))
+                hits.append((f"{path}:{function}", built, call.func.attr in ANCHORED))
             elif function and not isinstance(pattern, ast.Name):
                 unnamed.append(f"{path}:{function}")
-    return found, unnamed
+    return hits, unnamed
 
 
 def test_patterns_built_at_run_time_are_named_here():
-    found, unnamed = list_patterns()
-    assert len(found) > 60
+    result, unnamed = list_patterns()
+    assert len(result) > 60
     assert unnamed == []
-    assert BUILT.keys() | SHORT.keys() <= {name for name, *_ in found}
+    assert BUILT.keys() | SHORT.keys() <= {name for name, *_ in result}
 
 
 def write_shortest(tree):
@@ -165,8 +164,8 @@ def yield_hostile_to(pattern):
     letters = sorted({*list_characters(tree), " ", "\n"}, key=lambda c: (c.isalnum(), c))[:9]
     for unit in {*("".join(pair) for pair in product(letters, repeat=2)), *letters}:
         yield lambda size, unit=unit: (unit * size)[:size] + REFUSED
-    for place in range(len(shortest) + 1):
-        before, after = shortest[:place], shortest[place:]
+    for index in range(len(shortest) + 1):
+        before, after = shortest[:index], shortest[index:]
         for letter in letters:
             yield lambda size, b=before, c=letter, a=after: b + c * size + a + REFUSED
         if before:

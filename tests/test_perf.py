@@ -24,23 +24,23 @@ def test_perf_scripts_import_and_print_usage(script, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", [str(script), "--help"])
     if script.stem == "gpu":
         monkeypatch.setattr("torch.cuda.is_available", lambda: True)
-    found = runpy.run_path(str(script))
-    assert callable(found["main"])
-    if "argparse" in found:
+    result = runpy.run_path(str(script))
+    assert callable(result["main"])
+    if "argparse" in result:
         with pytest.raises(SystemExit, match="0"):
-            found["main"]()
+            result["main"]()
         assert "usage:" in capsys.readouterr().out
 
 
 def names_of_tests(path):
     """Return the tests of a module as pytest names them, without its path and without parameters."""
-    found = set()
+    hits = set()
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, ast.ClassDef):
-            found |= {f"{node.name}::{one.name}" for one in node.body if isinstance(one, ast.FunctionDef)}
+            hits |= {f"{node.name}::{one.name}" for one in node.body if isinstance(one, ast.FunctionDef)}
         elif isinstance(node, ast.FunctionDef):
-            found.add(node.name)
-    return found
+            hits.add(node.name)
+    return hits
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)

@@ -5,7 +5,6 @@ import re
 import sys
 from dataclasses import dataclass, field
 from itertools import chain, product
-from pathlib import Path
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -14,9 +13,9 @@ from pydantic import ValidationError
 from rest_framework import serializers
 
 from apps.api.fields import Identifier as Identifier_of_requests
-from apps.benchmarks.repeating import manifests
 from apps.datasets.formats import registry
 from apps.engines import declarations
+from apps.experiments import manifests
 from benchbench.files import experiment
 from benchbench.reading import objects
 from benchbench.reading.ids import parse_uuid
@@ -41,30 +40,29 @@ from benchbench.reading.strict_json import (
     read_blocks,
     read_chunks,
 )
+from tests.checkout import CHECKOUT
 from tests.growth import find_growth_fault
 
-CHECKOUT = Path(__file__).resolve().parent.parent
-
 
 @dataclass(frozen=True, slots=True)
-class Part(StrictRecord):
+class Node(StrictRecord):
     name: Filled
-    parts: "Listed[Part]" = ()
+    parts: "Listed[Node]" = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Whole(StrictRecord):
+class Tree(StrictRecord):
     KEYS = {"key": "_id"}
     ALIASES = {"_id": "id"}
 
     key: Identifier
-    one: Part
-    other: Part
+    one: Node
+    other: Node
     count: Annotated[int, int_between(1, 9)] = 1
     share: float = 0.5
     even: Annotated[int, Must("even", lambda number: number % 2 == 0)] = 2
     tags: Strings = ()
-    more: Listed[Part] = ()
+    more: Listed[Node] = ()
     free: dict[str, Any] = field(default_factory=dict)
 
 
@@ -75,12 +73,12 @@ class WithNulls(StrictRecord):
     text: str = ""
 
 
-LEAST = {"_id": 7, "one": {"name": "a"}, "other": {"name": "b"}}
+SMALLEST = {"_id": 7, "one": {"name": "a"}, "other": {"name": "b"}}
 
 
 def test_it_makes_the_record():
     deep = {"name": "a", "parts": [{"name": "b", "parts": [{"name": "c"}]}]}
-    stated = {
+    fields = {
         "id": "7",
         "one": deep,
         "other": {"name": "b"},
@@ -88,43 +86,47 @@ def test_it_makes_the_record():
         "free": {"a": None},
         "count": None,
     }
-    read = read_as(Whole, stated)
-    assert read == Whole("7", Part("a", (Part("b", (Part("c"),)),)), Part("b"), tags=("x", "y"), free={"a": None})
-    assert read_as(Whole, LEAST | {"id": 7}).key == "7"
+    read = read_as(Tree, fields)
+    assert read == Tree("7", Node("a", (Node("b", (Node("c"),)),)), Node("b"), tags=("x", "y"), free={"a": None})
+    assert read_as(Tree, SMALLEST | {"id": 7}).key == "7"
 
 
 @pytest.mark.parametrize(
-    ("stated", "sentence", "at"),
+    ("declared", "sentence", "at"),
     [
         ([], "The file must be an object, not a list.", ""),
-        ({**LEAST, "x": 1}, "The file has the unknown key 'x': choose one of _id, id, one, other, count", "x"),
+        ({**SMALLEST, "x": 1}, "The file has the unknown key 'x': choose one of _id, id, one, other, count", "x"),
         ({"_id": 7, "one": {"name": "a"}}, "The file is missing the key other.", "other"),
-        ({**LEAST, "id": "7"}, "The file has _id and its alias id with different values.", "_id"),
-        ({**LEAST, "_id": True}, "_id must be a string, not true.", "_id"),
-        ({**LEAST, "one": {"name": " "}}, "one.name must not be blank.", "one.name"),
-        ({**LEAST, "one": {"name": "a", "x": 1}}, "one has the unknown key 'x'", "one.x"),
-        ({**LEAST, "other": {"name": "a", "x": 1}}, "other has the unknown key 'x'", "other.x"),
-        ({**LEAST, "more": [{"name": "a"}, {"x": 1}]}, "more[1] has the unknown key 'x'", "more[1].x"),
-        ({**LEAST, "more": {}}, "more must be a list, not an object.", "more"),
+        ({**SMALLEST, "id": "7"}, "The file has _id and its alias id with different values.", "_id"),
+        ({**SMALLEST, "_id": True}, "_id must be a string, not true.", "_id"),
+        ({**SMALLEST, "one": {"name": " "}}, "one.name must not be blank.", "one.name"),
+        ({**SMALLEST, "one": {"name": "a", "x": 1}}, "one has the unknown key 'x'", "one.x"),
+        ({**SMALLEST, "other": {"name": "a", "x": 1}}, "other has the unknown key 'x'", "other.x"),
+        ({**SMALLEST, "more": [{"name": "a"}, {"x": 1}]}, "more[1] has the unknown key 'x'", "more[1].x"),
+        ({**SMALLEST, "more": {}}, "more must be a list, not an object.", "more"),
         (
-            {**LEAST, "one": {"name": "a", "parts": [{"name": "b", "parts": [{"name": None}]}]}},
+            {**SMALLEST, "one": {"name": "a", "parts": [{"name": "b", "parts": [{"name": None}]}]}},
             "one.parts[0].parts[0] is missing the key name.",
             "one.parts[0].parts[0].name",
         ),
-        ({**LEAST, "one": {"name": "a", "parts": [[]]}}, "one.parts[0] must be an object, not a list.", "one.parts[0]"),
-        ({**LEAST, "count": True}, "count must be a whole number from 1 to 9, not true.", "count"),
-        ({**LEAST, "count": 2.0}, "count must be a whole number from 1 to 9, not 2.0.", "count"),
-        ({**LEAST, "share": "1"}, "share must be a number, not a string.", "share"),
-        ({**LEAST, "even": 3}, "even must be even, not 3.", "even"),
-        ({**LEAST, "even": "x" * 50}, 'even must be even, not "' + "x" * 36 + "….", "even"),
-        ({**LEAST, "tags": "x"}, "tags must be a list, not a string.", "tags"),
-        ({**LEAST, "tags": ["x", ""]}, "tags must be a list of strings that are not blank.", "tags"),
-        ({**LEAST, "free": []}, "free must be an object, not a list.", "free"),
+        (
+            {**SMALLEST, "one": {"name": "a", "parts": [[]]}},
+            "one.parts[0] must be an object, not a list.",
+            "one.parts[0]",
+        ),
+        ({**SMALLEST, "count": True}, "count must be a whole number from 1 to 9, not true.", "count"),
+        ({**SMALLEST, "count": 2.0}, "count must be a whole number from 1 to 9, not 2.0.", "count"),
+        ({**SMALLEST, "share": "1"}, "share must be a number, not a string.", "share"),
+        ({**SMALLEST, "even": 3}, "even must be even, not 3.", "even"),
+        ({**SMALLEST, "even": "x" * 50}, 'even must be even, not "' + "x" * 36 + "….", "even"),
+        ({**SMALLEST, "tags": "x"}, "tags must be a list, not a string.", "tags"),
+        ({**SMALLEST, "tags": ["x", ""]}, "tags must be a list of strings that are not blank.", "tags"),
+        ({**SMALLEST, "free": []}, "free must be an object, not a list.", "free"),
     ],
 )
-def test_it_names_the_path(stated, sentence, at):
+def test_it_names_the_path(declared, sentence, at):
     with pytest.raises(InvalidKeyError) as caught:
-        read_as(Whole, stated)
+        read_as(Tree, declared)
     assert caught.value.message.startswith(sentence)
     assert caught.value.field == at
 
@@ -133,7 +135,7 @@ def test_prefix_and_suffix_surround_the_path():
     with pytest.raises(InvalidKeyError, match=r"^a\.json, text \(line 3\) must be a string, not null\.$"):
         read_as(WithNulls, {"text": None}, prefix="a.json, ", suffix=" (line 3)")
     with pytest.raises(InvalidKeyError, match=r"^a\.json\[1\] is missing the key name\.$"):
-        read_list(Part, [{"name": "a"}, {}], prefix="a.json")
+        read_list(Node, [{"name": "a"}, {}], prefix="a.json")
 
 
 SHORT = "it is incomplete. Copy it, or pack it, again."
@@ -171,7 +173,7 @@ def test_depth_check_is_iterative_and_true_differs_from_1():
 
 
 @pytest.mark.parametrize(
-    ("damage", "said"),
+    ("damage", "refusal"),
     [
         (lambda packed: packed[:-9], SHORT),
         (lambda packed: packed[:-6] + b"wrong!", DAMAGED),
@@ -180,14 +182,14 @@ def test_depth_check_is_iterative_and_true_differs_from_1():
         (lambda packed: packed + b"more", UNPACKED),
     ],
 )
-def test_damaged_gzip_error_names_the_problem(tmp_path, damage, said):
+def test_damaged_gzip_error_names_the_problem(tmp_path, damage, refusal):
     path = tmp_path / "rows.jsonl.gz"
     path.write_bytes(damage(gzip.compress(b'{"a": "b"}\n' * 5)))
     for read in (read_blocks, read_chunks):
         with pytest.raises(MalformedFileError) as caught:
             list(read(path))
         assert caught.value.message.startswith("rows.jsonl.gz cannot be unpacked")
-        assert caught.value.message.endswith(f": {said}")
+        assert caught.value.message.endswith(f": {refusal}")
 
 
 @pytest.mark.parametrize("text", ["[" * 500, '{"a": ' * 9000, '["]]", {"a": ' + "[" * 100 + "x"])
@@ -235,10 +237,10 @@ def test_a_choice_is_named_with_the_value(value, sentence):
     assert refused.value.message == sentence
 
 
-def list_records(of: type) -> list[type]:
+def list_records(owner: type) -> list[type]:
     """Return the records below a class; dataclasses with slots leave a second class behind."""
-    below = [*chain.from_iterable(map(list_records, of.__subclasses__()))]
-    return [of, *below] if getattr(sys.modules[of.__module__], of.__qualname__, None) is of else below
+    below = [*chain.from_iterable(map(list_records, owner.__subclasses__()))]
+    return [owner, *below] if getattr(sys.modules[owner.__module__], owner.__qualname__, None) is owner else below
 
 
 JUNK = (None, True, 0, -1, 2.5, 10**30, "", " ", "x" * 9000, [], [None], {}, {"x": [1]})
@@ -248,8 +250,8 @@ ROOMS = (registry, declarations, experiment, manifests)  # loaded, and with them
 
 
 def test_every_kind_of_wrong_value_has_its_words():
-    """No record falls back to the words of the library, whatever is at a key."""
-    found = []
+    """No record falls back to the words of the library, no matter what is at a key."""
+    hits = []
     for record in (*list_records(StrictRecord)[1:], *list_records(manifests.FileSection)[1:]):
         names = getattr(record, "__dataclass_fields__", None) or record.model_fields
         keys = [getattr(record, "KEYS", {}).get(name, name) for name in names]
@@ -258,8 +260,8 @@ def test_every_kind_of_wrong_value_has_its_words():
                 objects._build_adapter(record).validate_python({key: value})
             except ValidationError as error:
                 problems = [objects._describe_fault(one)[1] for one in error.errors(include_url=False)]
-                found += [(record.__name__, key, problem) for problem in problems if "is invalid (" in problem]
-    assert found == []
+                hits += [(record.__name__, key, problem) for problem in problems if "is invalid (" in problem]
+    assert hits == []
 
 
 @pytest.mark.parametrize(
@@ -285,11 +287,11 @@ def test_uuids_have_one_spelling(text):
 
 
 def test_texts_become_uuids_in_one_function():
-    """What libraries make of a text, nobody else takes from a user."""
+    """What libraries make of a text, no one else takes from a user."""
     pattern = re.compile(r"(?<!parse_)\bUUID\((?!run_id\)|truth\.|lead_id\))|serializers\.UUIDField\(\)?,? *required")
     modules = [path for folder in ("apps", "benchbench") for path in (CHECKOUT / folder).rglob("*.py")]
-    found = [str(path.relative_to(CHECKOUT)) for path in modules if pattern.search(path.read_text())]
-    assert sorted(found) == [
+    hits = [str(path.relative_to(CHECKOUT)) for path in modules if pattern.search(path.read_text())]
+    assert sorted(hits) == [
         "apps/mappings/references.py",
         "benchbench/reading/ids.py",
     ]  # ids of documents have several

@@ -1,21 +1,20 @@
-"""Output of commands in any encoding, and to readers that leave: the exit status tells only of the work."""
+"""Output of commands in any encoding, and to readers that leave: the exit status reports only of the work."""
 
 import ast
 import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from django.core.management import get_commands
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.conftest import environment_of_processes
+from tests.checkout import CHECKOUT
+from tests.services import environment_of_processes
 
-CHECKOUT = Path(__file__).resolve().parent.parent
-OWN = sorted(name for name, app in get_commands().items() if str(app).startswith("apps."))
+COMMANDS = sorted(name for name, app in get_commands().items() if str(app).startswith("apps."))
 # Without its own UTF-8 mode, Python takes the encoding of the locale for files and names too.
 PLAIN = {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 TERMINALS = {
@@ -24,6 +23,7 @@ TERMINALS = {
     "C": {"LC_ALL": "C", **PLAIN},
     "utf-8": {"PYTHONIOENCODING": "utf-8:strict"},
 }
+OTHER_TERMINALS = sorted(TERMINALS.keys() - {"ascii"})
 ECHO = "import sys; from benchbench.busy import open_outputs; open_outputs(); sys.stdout.write(sys.argv[1])"
 PRINTS = "import sys, json; from benchbench.busy import open_outputs; open_outputs(); print(*json.loads({text!r}))"
 NAME = "größe – 检索 €"
@@ -37,7 +37,7 @@ def run(*arguments, terminal="ascii", stdout=subprocess.PIPE, **more):
 
 
 def closed_pipe():
-    """Return the writing end of a pipe that nobody reads."""
+    """Return the writing end of a pipe that no one reads."""
     reading, writing = os.pipe()
     os.close(reading)
     return writing
@@ -66,23 +66,23 @@ BENCHMARKING = (
     ("score", "--qrels", "{site}/qrels.txt", "--run", "{site}/good.run", "--by-query"),
 )
 REPORTING = (
-    ("run_benchmark", NAME, "--modes", "sparse", "--indexes", NAME, "--dry-run"),
+    ("preview_benchmark", NAME, "--modes", "sparse", "--indexes", NAME),
     ("export_dataset", NAME, "--format", "benchbench-json", "--output", "{site}/out.json", "--force"),
     ("export_results", NAME, "--format", "markdown", "--output", "{site}/out.md", "--force"),
     ("rescore", NAME),
     ("prune",),
     *BENCHMARKING[-2:],
 )
-REFUSED = (("gate", "größe"), ("run_benchmark", "größe"), ("größe",), ("score", "--qrels", "größe", "--run", "größe"))
+REFUSED = (("gate", "größe"), ("größe",), ("score", "--qrels", "größe", "--run", "größe"))
 
 
 def succeed(commands, site, **options):
     """Run commands that must succeed; return what the last one printed."""
     for command in commands:
-        done = run("manage.py", *(part.format(site=site) for part in command), **options)
-        assert done.returncode == 0, (command, done.stderr.decode(errors="replace"))
-        assert b"Traceback" not in done.stderr, command
-    return done.stdout
+        process = run("manage.py", *(piece.format(site=site) for piece in command), **options)
+        assert process.returncode == 0, (command, process.stderr.decode(errors="replace"))
+        assert b"Traceback" not in process.stderr, command
+    return process.stdout
 
 
 @pytest.mark.parametrize("terminal", ["ascii", pytest.param("latin-1", marks=pytest.mark.thorough)])
@@ -98,39 +98,41 @@ def test_reports_succeed_on_any_terminal_or_none(site):
     succeed(REPORTING, site, stdout=closed_pipe())
 
 
-@pytest.mark.parametrize("terminal", TERMINALS)
-@pytest.mark.parametrize("arguments", REFUSED)
-def test_refusals_print_on_any_terminal(terminal, arguments, process_environment):
-    done = run("-m", "benchbench", *arguments, terminal=terminal)
-    assert done.returncode in (1, 2)
-    assert b"UnicodeEncodeError" not in done.stderr
-    assert b"Traceback" not in done.stderr
+@pytest.mark.parametrize(
+    ("arguments", "terminal"), [(one, "ascii") for one in REFUSED] + [(REFUSED[0], name) for name in OTHER_TERMINALS]
+)
+def test_refusals_print_on_any_terminal(arguments, terminal, process_environment):
+    process = run("-m", "benchbench", *arguments, terminal=terminal)
+    assert process.returncode in (1, 2)
+    assert b"UnicodeEncodeError" not in process.stderr
+    assert b"Traceback" not in process.stderr
 
 
-HELPS = [(name, "ascii") for name in (*OWN, "score")] + [("gate", name) for name in TERMINALS if name != "ascii"]
+HELPS = [(name, "ascii") for name in (*COMMANDS, "score")] + [("gate", name) for name in OTHER_TERMINALS]
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(("name", "terminal"), HELPS)
 def test_every_help_prints_on_any_terminal(name, terminal):
-    done = run("-m", "benchbench", name, "--help", terminal=terminal)
-    assert (done.returncode, done.stderr) == (0, b"")
+    process = run("-m", "benchbench", name, "--help", terminal=terminal)
+    assert (process.returncode, process.stderr) == (0, b"")
     assert run("manage.py", name, "--help", terminal=terminal, stdout=closed_pipe()).returncode == 0
 
 
-@given(st.lists(st.text(st.characters(), max_size=50), max_size=5))
+@settings(max_examples=10)  # of a process each
+@given(st.lists(st.text(st.characters(), max_size=50), max_size=50))
 def test_no_text_fails_on_an_encoding(texts):
-    done = run("-c", PRINTS.format(text=json.dumps(texts)))
-    assert (done.returncode, done.stderr) == (0, b"")
-    done.stdout.decode("ascii")
+    process = run("-c", PRINTS.format(text=json.dumps(texts)))
+    assert (process.returncode, process.stderr) == (0, b"")
+    process.stdout.decode("ascii")
 
 
 def test_closed_streams_change_no_exit_status(tmp_path):
     for closing in (">&-", "2>&-", ">&- 2>&-", "| true", ">/dev/null", "2>&1 | true"):
         for program in ("manage.py", "-m benchbench"):
             command = f"set -o pipefail; {sys.executable} {program} --help {closing}"
-            done = subprocess.run(["bash", "-c", command], cwd=CHECKOUT, capture_output=True)
-            assert (done.returncode, done.stderr) == (0, b""), command
+            process = subprocess.run(["bash", "-c", command], cwd=CHECKOUT, capture_output=True)
+            assert (process.returncode, process.stderr) == (0, b""), command
 
 
 def test_every_entry_opens_its_outputs():
@@ -146,24 +148,24 @@ def list_texts_without_encoding(tree):
     for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
         name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
         owner = getattr(getattr(call.func, "value", None), "id", "")
-        named = {keyword.arg: keyword.value for keyword in call.keywords}
-        place = {"read_text": 0, "write_text": 1, "open": 1 if isinstance(call.func, ast.Name) else 0, "fdopen": 1}
-        modes = [part.value for part in call.args if isinstance(part, ast.Constant) and isinstance(part.value, str)]
-        mode = getattr(named.get("mode"), "value", modes[-1] if modes else "r")
+        labelled = {keyword.arg: keyword.value for keyword in call.keywords}
+        position = {"read_text": 0, "write_text": 1, "open": 1 if isinstance(call.func, ast.Name) else 0, "fdopen": 1}
+        modes = [piece.value for piece in call.args if isinstance(piece, ast.Constant) and isinstance(piece.value, str)]
+        mode = getattr(labelled.get("mode"), "value", modes[-1] if modes else "r")
         is_text = name in ("read_text", "write_text", "TextIOWrapper") or (name == "fdopen" and "b" not in mode)
         is_file = name == "open" and isinstance(call.func, ast.Name) and "b" not in mode
-        decodes = owner == "subprocess" and named.keys() & {"text", "universal_newlines"}
-        given = "encoding" in named or (name == "TextIOWrapper" and len(call.args) > 1)
-        function = isinstance(call.func, ast.Name) and name in place and name != "open"
-        if (is_text or is_file or decodes) and not given and not function:
+        decodes = owner == "subprocess" and labelled.keys() & {"text", "universal_newlines"}
+        supplied = "encoding" in labelled or (name == "TextIOWrapper" and len(call.args) > 1)
+        function = isinstance(call.func, ast.Name) and name in position and name != "open"
+        if (is_text or is_file or decodes) and not supplied and not function:
             yield call.lineno
 
 
 def test_no_file_is_read_in_the_locale():
-    found = [
+    hits = [
         f"{path.relative_to(CHECKOUT)}:{line}"
         for room in ("apps", "benchbench")
         for path in (CHECKOUT / room).rglob("*.py")
         for line in list_texts_without_encoding(ast.parse(path.read_text(encoding="utf-8")))
     ]
-    assert found == []
+    assert hits == []

@@ -13,15 +13,14 @@ from apps.api.answers import Moment
 from apps.results.templatetags.benchbench import difference, value
 from benchbench.decimals import counted, short_signed, signed
 from benchbench.errors import BenchbenchError, error_text
-from benchbench.reading.kinds import split_calls
+from benchbench.reading.calls import split_calls
 from benchbench.texts.words import normalize
 from benchbench.timestamps import timestamp
-
-CHECKOUT = Path(__file__).resolve().parent.parent
+from tests.checkout import CHECKOUT
 
 
 @pytest.mark.parametrize(
-    ("number", "decimals", "shown"),
+    ("number", "decimals", "expected"),
     [
         (0.01234, 4, "+0.0123"),
         (-0.5, 4, "-0.5000"),
@@ -32,8 +31,8 @@ CHECKOUT = Path(__file__).resolve().parent.parent
         (0.4, 0, "0"),
     ],
 )
-def test_differences_are_signed_unless_they_round_to_zero(number, decimals, shown):
-    assert signed(number, decimals) == shown
+def test_differences_are_signed_unless_they_round_to_zero(number, decimals, expected):
+    assert signed(number, decimals) == expected
 
 
 def test_pages_know_no_negative_nothing():
@@ -43,16 +42,16 @@ def test_pages_know_no_negative_nothing():
 
 
 @pytest.mark.parametrize(
-    ("number", "noun", "shown"),
+    ("number", "noun", "expected"),
     [(1, "query", "1 query"), (0, "query", "0 queries"), (2345, "run", "2,345 runs"), (2, "index", "2 indexes")],
 )
-def test_counted_nouns_are_singular_or_plural(number, noun, shown):
-    assert counted(number, noun) == shown
+def test_counted_nouns_are_singular_or_plural(number, noun, expected):
+    assert counted(number, noun) == expected
 
 
 ROOT = Path(__file__).resolve().parents[1]
 MOMENT = re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?[^\s\"\'`,|]*")
-WHOLE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?Z")
+TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?Z")
 # What an interface records or writes: answers of every address, every exporter's file, and the pages that show them.
 WRITTEN = ("apps/api/examples/*.json", "tests/results/golden/**/*", "docs/events.md", "docs/openapi.yaml")
 FOR_PEOPLE = {"apps/results/comparison/history.py"}  # the axis of a chart
@@ -72,9 +71,9 @@ def test_timestamps_are_in_utc(when, text):
 
 
 def test_all_recorded_timestamps_have_the_utc_format():
-    found = set(moments())
-    assert len(found) >= 50
-    assert {where for where, text in found if not WHOLE.fullmatch(text)} == set()
+    hits = set(moments())
+    assert len(hits) >= 50
+    assert {location for location, text in hits if not TIMESTAMP.fullmatch(text)} == set()
 
 
 def moments():
@@ -87,16 +86,16 @@ def moments():
 
 
 def test_nothing_else_makes_text_of_a_moment():
-    others = set()
+    remaining = set()
     for room in ("apps", "benchbench"):
         for file in (ROOT / room).rglob("*.py"):
             if ".isoformat(" in file.read_text() or "serializers.DateTimeField(" in file.read_text():
-                others.add(str(file.relative_to(ROOT)))
-    assert others == FOR_PEOPLE | {"benchbench/timestamps.py"}
+                remaining.add(str(file.relative_to(ROOT)))
+    assert remaining == FOR_PEOPLE | {"benchbench/timestamps.py"}
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "message"),
     [
         (BenchbenchError("The model './mine' is not here."), "The model './mine' is not here."),
         (OSError(28, "No space left", "/srv/site/vectors/7.bin"), "OSError: [Errno 28] No space left: '…/7.bin'"),
@@ -104,8 +103,8 @@ def test_nothing_else_makes_text_of_a_moment():
         (ValueError("1/2 of a/b"), "ValueError: 1/2 of a/b"),
     ],
 )
-def test_error_text_hides_server_folders(error, said):
-    assert error_text(error) == said
+def test_error_text_hides_server_folders(error, message):
+    assert error_text(error) == message
 
 
 def test_commas_within_parentheses_separate_no_entries():

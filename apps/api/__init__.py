@@ -28,7 +28,7 @@ How to add an endpoint, by the example of datasets:
    - A POST that is not a "view" honours Idempotency-Key. Raise errors, never return them: any `BenchbenchError` becomes
      its status and code.
    - The method's docstring is the summary and the description. Errors, headers and the statuses in the docstring are
-     added; list other statuses in `refuses=[404]`.
+     added; list other statuses in `refuses=[404]`. `history="Make a thing."` is what the history of the row says.
 3. No address ends in a slash; `urls.py` finds the resource. Add a step to tests/api/story.py, from which the schema
    takes its examples. Then run `make openapi`, and commit docs/openapi.yaml and apps/api/examples/.
 4. Tests in tests/api: test_isolation.py requests every address as every kind of user, test_addresses.py counts the

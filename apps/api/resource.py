@@ -11,7 +11,7 @@ response itself.
 """
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial, wraps
@@ -41,9 +41,6 @@ from apps.api.fields import require_empty, validate
 from apps.api.idempotency import idempotent
 from apps.api.matching import HEADER, TAG, compute_tag, require_match
 from apps.api.parsers import StrictJSONParser, UploadParser
-from apps.datasets.models import Query
-from apps.judging.models import Grade
-from apps.operations.models import Operation as OperationRow
 from benchbench.access import may_change, visible
 from benchbench.database.failures import read_again
 from benchbench.models import PublicModel
@@ -63,7 +60,8 @@ class Operation:
     instead or in addition. A POST without either takes no body. `act` is the required permission of the admin on the
     resource's model, `throttle` the rate that it counts against. Errors call fields by `names`. A POST that is not a
     "view" honours Idempotency-Key if it `keeps_answer`. `refuses` are further statuses of errors in the schema, in
-    addition to the standard ones and those in the docstring.
+    addition to the standard ones and those in the docstring. `history` is what the history of the row says of it; ""
+    for an operation that it leaves out.
     """
 
     method: str
@@ -76,6 +74,7 @@ class Operation:
     status: int = 200
     statuses: Sequence[int] = ()
     act: str = ""
+    history: str = ""
     throttle: str = ""
     names: Mapping[str, str | None] = field(default_factory=dict)
     keeps_answer: bool = True
@@ -207,6 +206,10 @@ class Resource(ViewSet):
         """Return the row that changes of `row` lock."""
         return row
 
+    def list_affected(self, row: Any) -> Iterable[Model]:
+        """Return the other rows whose histories also have a change of `row`."""
+        return ()
+
     @contextmanager
     def matching(self, request: Request, ids: dict[str, Any]) -> Iterator[type[Serializer] | None]:
         """Give the serializer of changes to the row of this address, if it has one; the row is locked for If-Match."""
@@ -248,7 +251,7 @@ class Resource(ViewSet):
     def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
         is_success = isinstance(response, Response) and response.status_code < 400  # and is not a repeated answer
         operation = self.find_operation(request.method) if is_success else None
-        if operation and operation.permission != "view" and hasattr(self, "model"):
+        if operation and operation.history:
             log(request, self, operation, response)
         return super().finalize_response(request, response, *args, **kwargs)
 
@@ -259,14 +262,9 @@ class Resource(ViewSet):
 
 
 def log(request: Request, view: Resource, operation: Operation, response: Response) -> None:
-    """Log a request in the history of each row, by the first line of its operation's docstring.
-
-    Many judgments in one request are one entry. Grades are not logged: each has a row with its judge and its time.
-    """
-    if view.model is Grade:
-        return
+    """Log a request in the history of each row. Many judgments in one request are one entry."""
     models = {f"{model._meta.model_name}_id": model for model in apps.get_models() if issubclass(model, PublicModel)}
-    sentence = f"API: {(getattr(view, view.action).__doc__ or '').strip().splitlines()[0]}"
+    sentence = f"API: {operation.history}"
     if operation.method in ("patch", "put") and isinstance(request.data, dict):
         sentence = f"{sentence.rstrip('.')}: {', '.join(request.data)}."
     names = [name for name in view.kwargs if name in models]
@@ -279,9 +277,7 @@ def log(request: Request, view: Resource, operation: Operation, response: Respon
         if name in models and (pk := response.data.get(name) or response.data.get("id")):
             keys[name] = pk
     rows: list[Any] = [row for name, pk in keys.items() for row in models[name]._default_manager.filter(pk=pk)]
-    subjects = [subject for row in rows if isinstance(row, OperationRow) and (subject := row.subject)]
-    queries = Query.objects.filter(pk=view.kwargs["query_id"]) if "query_id" in view.kwargs else ()
-    note(request.user, [*rows, *subjects, *queries], sentence)
+    note(request.user, [*rows, *(affected for row in rows for affected in view.list_affected(row))], sentence)
 
 
 def find_visible(rows: QuerySet[M], pk: UUID | int, user: Any, *, through: str = "") -> M:

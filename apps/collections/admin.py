@@ -9,7 +9,8 @@ from django.utils.text import Truncator
 from unfold.decorators import display
 
 from apps.collections import views
-from apps.collections.importing import delete_collection
+from apps.collections.editing import delete_collection
+from apps.collections.languages import set_language
 from apps.collections.models import Collection, Document
 from benchbench.site.admin import LargeAdmin, OwnedAdmin, VisibleFilter
 from benchbench.site.panels import Button, Page, Panel, add_button, build_list_url
@@ -22,15 +23,31 @@ class CollectionAdmin(OwnedAdmin):
     search_fields = ("name", "description")
     autocomplete_fields = ("owner",)
     pages = (Page("add/", views.upload_collection, "collections_collection_add"),)
-    editable = ("name", "description", "owner", "team")
+    editable = ("name", "description", "language", "owner", "team")
     fieldsets = (
-        (None, {"fields": ("name", "description", ("owner", "team"))}),
-        ("Facts", {"fields": (("document_total", "kind"), ("created_at", "updated_at"), "fingerprint")}),
+        (None, {"fields": ("name", "description", "language", ("owner", "team"))}),
+        (
+            "Facts",
+            {"fields": (("document_total", "kind"), "language_guess", ("created_at", "updated_at"), "fingerprint")},
+        ),
     )
 
     @display(description="documents", ordering="document_count")
     def document_total(self, collection: Collection) -> str:
         return f"{collection.document_count:,}"
+
+    @display(description="language of the documents")
+    def language_guess(self, collection: Collection) -> str:
+        return collection.language_words
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        readonly = super().get_readonly_fields(request, obj)
+        return [*readonly, "language"] if obj and obj.indexes.exists() else readonly
+
+    def save_model(self, request: HttpRequest, obj: Collection, form: Any, change: bool) -> None:
+        if "language" in form.changed_data:
+            set_language(obj, form.cleaned_data["language"])
+        super().save_model(request, obj, form, change)
 
     def delete_model(self, request: HttpRequest, obj: Collection) -> None:
         delete_collection(obj)

@@ -1,4 +1,4 @@
-"""Creating a collection, importing documents into it, renaming and deleting it."""
+"""Creating a collection and importing documents into it."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,13 +11,13 @@ from uuid import UUID, uuid4
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
+from apps.collections.languages import LANGUAGE_FIELDS, read_language, set_language, update_guess
 from apps.collections.models import Collection, Document, Section, compute_fingerprint, list_live
 from apps.collections.records import DocumentRecord, SectionRecord
 from apps.collections.sources import Source
-from apps.collections.states import delete_history, find_next_number, keep_former
+from apps.collections.states import find_next_number, keep_former
 from benchbench.database import binary
 from benchbench.database.failures import read_again
-from benchbench.deleting import delete_rows, delete_unused, require_unused
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.names import check_name, use_free_name
 
@@ -57,15 +57,20 @@ def create_collection(
     owner: Any = None,
     description: str = "",
     kind: Collection.Kind = Collection.Kind.DOCUMENTS,
+    language: str = "",
 ) -> Collection:
-    """Create an empty collection. Raises ConflictError if the owner has one with that name."""
-    name = check_name(name, "collection")
-    with _taking(name):
-        return Collection.objects.create(name=name, owner=owner, description=description, kind=kind)
+    """Create an empty collection. An empty language is guessed from the documents that are imported.
+
+    Raises ConflictError if the owner has one with that name, LanguageError.
+    """
+    name, language = check_name(name, "collection"), read_language(language)
+    with refuse_taken(name):
+        return Collection.objects.create(name=name, owner=owner, description=description, kind=kind, language=language)
 
 
 @contextmanager
-def _taking(name: str) -> Iterator[None]:
+def refuse_taken(name: str) -> Iterator[None]:
+    """Raise ConflictError if the owner has another collection of that name."""
     try:
         with transaction.atomic():
             yield
@@ -79,13 +84,19 @@ def import_collection(
     *,
     name: str,
     owner: Any = None,
+    language: str = "",
     remove_missing: bool = True,
     on_progress: Callable[[int], None] | None = None,
 ) -> tuple[Collection, ImportReport]:
-    """Import `source` into the owner's collection `name`, all of it or nothing. Make the collection if necessary."""
+    """Import `source` into the owner's collection `name`, all of it or nothing. Make the collection if necessary.
+
+    `language` replaces that of the collection, unless it is empty.
+    """
     collection = Collection.objects.filter(owner=owner, name=name.strip()).first()
     if collection is None:
-        collection = create_collection(name, owner=owner)
+        collection = create_collection(name, owner=owner, language=language)
+    elif language:
+        set_language(collection, language)
     report = import_documents(collection, source.documents, remove_missing=remove_missing, on_progress=on_progress)
     return collection, report
 
@@ -129,7 +140,10 @@ def import_documents(
         report.removed = _remove_missing(locked, seen, state or 0)
     collection.fingerprint = locked.fingerprint = compute_fingerprint(locked)
     collection.document_count = locked.document_count = list_live(locked).count()
-    locked.save(update_fields=["fingerprint", "document_count", "updated_at"])
+    update_guess(locked)
+    for name in LANGUAGE_FIELDS:
+        setattr(collection, name, getattr(locked, name))
+    locked.save(update_fields=["fingerprint", "document_count", *LANGUAGE_FIELDS, "updated_at"])
     return report
 
 
@@ -186,7 +200,7 @@ def _update(
 ) -> None:
     """Replace the contents of documents, by external_id, and keep those that a recorded state has."""
     since = state or 0
-    keep_former((documents[record.external_id] for record in records), since)
+    keep_former([documents[record.external_id] for record in records], since)
     Document.objects.bulk_create(
         [
             Document(collection=collection, external_id=record.external_id, since=since, **_build_content(record))
@@ -269,29 +283,3 @@ def ensure_collection(records: Iterable[DocumentRecord], *, name: str, owner: An
         return existing, True
     transaction.savepoint_commit(savepoint)
     return collection, False
-
-
-def edit_collection(collection: Collection, *, name: str | None = None, description: str | None = None) -> None:
-    """Change the given fields. Raises ConflictError if the owner has another collection with that name."""
-    if name is not None:
-        collection.name = check_name(name, "collection")
-    if description is not None:
-        collection.description = description
-    with _taking(collection.name):
-        read_again(Collection.objects.select_for_update(no_key=True), collection.pk)
-        collection.save(update_fields=["name", "description", "updated_at"])
-
-
-@transaction.atomic
-def delete_collection(collection: Collection) -> None:
-    """Delete a collection with its documents. Raises ConflictError if a mapping or an index uses it.
-
-    Rows that refer to a document belong to a mapping, an index or the collection itself, so checking these suffices.
-    Waits for a running import.
-    """
-    read_again(Collection.objects.select_for_update(), collection.pk)
-    require_unused(collection)
-    delete_history(collection)
-    delete_rows(Section.objects.filter(document__collection=collection))
-    delete_rows(Document.objects.filter(collection=collection))
-    delete_unused(collection)

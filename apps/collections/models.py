@@ -7,7 +7,11 @@ from django.db import models
 from django.db.models import Func, Q, QuerySet, TextField, Value
 from django.db.models.functions import Cast, Concat
 
+from benchbench.decimals import counted
 from benchbench.models import NamedModel, OwnedModel
+from benchbench.texts.languages import DEFAULT, list_choices
+
+ONE_LANGUAGE = 90  # per cent of the sampled documents; below, the collection may have several
 
 
 class Collection(NamedModel, OwnedModel):
@@ -28,6 +32,16 @@ class Collection(NamedModel, OwnedModel):
     )
     document_count = models.PositiveIntegerField(default=0, editable=False)
     metadata = models.JSONField(default=dict, blank=True)
+    language = models.CharField(
+        max_length=20,
+        blank=True,
+        default="",
+        db_default="",
+        choices=list_choices,
+        help_text="For lexical search. Empty: guessed from the documents.",
+    )
+    language_agreeing = models.PositiveIntegerField(null=True, blank=True, editable=False)
+    language_sampled = models.PositiveIntegerField(null=True, blank=True, editable=False)
 
     class Meta(OwnedModel.Meta):
         ordering = ["name"]
@@ -38,6 +52,19 @@ class Collection(NamedModel, OwnedModel):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def language_words(self) -> str:
+        """Return the language in words, with the documents that agree if it was guessed.
+
+        Of a collection of several languages it says that those of one script are read by one analyzer.
+        """
+        name = (self.language or DEFAULT).capitalize()
+        if self.language_agreeing is None or not self.language_sampled:
+            return name if self.language else f"{name}, because none was chosen"
+        share = round(100 * self.language_agreeing / self.language_sampled)
+        all_read = "" if share >= ONE_LANGUAGE else f"; all are read as {name}"
+        return f"{name}, {share} % of {counted(self.language_sampled, 'sampled document')}{all_read}"
 
 
 class Document(models.Model):

@@ -25,13 +25,19 @@ REMEDY = "Cut it into several, or import it with manage.py import_collection."
 
 @transaction.atomic
 def upload_collection(
-    upload: UploadedFile, *, name: str, description: str = "", owner: Any = None, uri_prefix: str = ""
+    upload: UploadedFile,
+    *,
+    name: str,
+    description: str = "",
+    language: str = "",
+    owner: Any = None,
+    uri_prefix: str = "",
 ) -> tuple[Collection, ImportReport]:
     """Make a collection of an uploaded file's documents, all of it or nothing.
 
     Raises ConflictError where the owner has one of that name, and what `upload_documents` does.
     """
-    collection = create_collection(name, owner=owner, description=description)
+    collection = create_collection(name, owner=owner, description=description, language=language)
     return collection, upload_documents(collection, upload, uri_prefix=uri_prefix)
 
 

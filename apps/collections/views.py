@@ -14,6 +14,7 @@ from apps.collections.uploading import upload_collection as import_upload
 from benchbench.decimals import counted
 from benchbench.site.pages import PageForm, SizedFileField, show_form, staff
 from benchbench.site.panels import change_url
+from benchbench.texts.languages import list_choices
 
 
 class CollectionForm(PageForm):
@@ -23,6 +24,11 @@ class CollectionForm(PageForm):
         max_length=200,
         widget=forms.TextInput({"placeholder": "Product handbook, May"}),
         help_text="What your team calls these documents.",
+    )
+    language = forms.ChoiceField(
+        required=False,
+        choices=[("", "Guess from the documents"), *list_choices()],
+        help_text="Lexical search normalises and stems words by it. It can be changed until an index exists.",
     )
     file = SizedFileField(
         label="Corpus",
@@ -51,9 +57,13 @@ class CollectionForm(PageForm):
 def upload_collection(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
     def act(form: CollectionForm) -> HttpResponse:
         values = form.cleaned_data
-        collection, report = import_upload(values["file"], name=values["name"], owner=staff(request))
+        collection, report = import_upload(
+            values["file"], name=values["name"], language=values["language"], owner=staff(request)
+        )
         messages.success(
-            request, f"Imported {report.created:,} documents. Next: build an index, so that it can be searched."
+            request,
+            f"Imported {report.created:,} documents. Language: {collection.language_words}. "
+            "Next: build an index, so that it can be searched.",
         )
         if report.empty:
             messages.warning(request, f"{counted(report.empty, 'document')} without a text: only a title is searched.")

@@ -17,7 +17,6 @@ from apps.datasets.formats.registry import WRITERS
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.datasets.views import datasets as views
 from apps.datasets.views import queries as query_views
-from apps.mappings.creating import delete_dataset
 from benchbench.access import may_change
 from benchbench.site.admin import FactAdmin, LargeAdmin, OwnedAdmin, VisibleFilter
 from benchbench.site.panels import Button, Page, add_button, build_list_url, change_url
@@ -74,9 +73,6 @@ class DatasetAdmin(OwnedAdmin):
         if dataset := kwargs.get("obj"):
             context |= views.describe_dataset(dataset)
         return super().render_change_form(request, context, *args, **kwargs)
-
-    def delete_model(self, request: HttpRequest, obj: Dataset) -> None:
-        delete_dataset(obj)
 
     def list_buttons(self, request: HttpRequest, obj: Dataset) -> list[Button]:
         history = reverse("admin:dataset_history", args=[obj.pk])

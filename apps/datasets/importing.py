@@ -76,6 +76,13 @@ def import_dataset(
         dataset, created = locked.get_or_create(owner=owner, name=check_name(name or record.name, "dataset"))
     digest = hash_content(record.queries)
     version = None if created else _find_equal(dataset, record, digest, is_next=next_of is not None)
+    return _import(dataset, record, digest, version, description)
+
+
+def _import(
+    dataset: Dataset, record: DatasetRecord, digest: str, version: DatasetVersion | None, description: str = ""
+) -> DatasetImport:
+    """Return `version`, which is equal to the record; without one, the record becomes the next version."""
     outcome: Outcome = "unchanged"
     if version is None:
         version = _write(dataset, record, digest)
@@ -209,8 +216,9 @@ def ensure_dataset(record: DatasetRecord, *, name: str, source: str, owner: Any 
             return DatasetImport(version, report_of(record, version, "unchanged"))
         of_source = mine.filter(metadata__source=source).order_by("created_at").first()
         dataset = of_source or Dataset.objects.create(owner=owner, name=check_name(free, "dataset"))
-        label = digest[:12] if dataset.versions.filter(label=record.label).exists() else record.label or digest[:12]
+        locked = read_again(Dataset.objects.select_for_update(), dataset.pk)
+        label = digest[:12] if locked.versions.filter(label=record.label).exists() else record.label or digest[:12]
         labelled = replace(record, label=label, metadata={**record.metadata, "source": source})
-        return import_dataset(labelled, owner=owner, next_of=dataset)
+        return _import(locked, labelled, digest, _find_equal(locked, labelled, digest, is_next=True))
 
     return use_free_name(name, [mine], find_or_import)

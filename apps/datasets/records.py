@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,23 @@ class JudgmentRecord:
     source: str = "import"
     judge: str = ""
     note: str = ""
+    _canonical_ref: str = field(default="", init=False, repr=False, compare=False)
+
+    @property
+    def canonical_ref(self) -> str:
+        """Return the reference as canonical JSON, which is made once: readers, checks and hashes use it."""
+        if not self._canonical_ref:
+            object.__setattr__(self, "_canonical_ref", dump_canonical(self.doc_ref))
+        return self._canonical_ref
+
+    @property
+    def ref_hash(self) -> str:
+        return hash_ref(self.canonical_ref)
+
+
+def hash_ref(canonical_ref: str) -> str:
+    """Return the SHA-256 of a reference's canonical JSON."""
+    return sha256(canonical_ref.encode()).hexdigest()
 
 
 def build_judgments(grades: Mapping[str, int], *, source: str = "import") -> list[JudgmentRecord]:
@@ -93,7 +111,7 @@ class DatasetRecord:
     warnings: Sequence[str] = ()
 
 
-JUDGMENT_FIELDS = tuple(field.name for field in fields(JudgmentRecord))
+JUDGMENT_FIELDS = tuple(field.name for field in fields(JudgmentRecord) if field.init)
 QUERY_FIELDS = tuple(field.name for field in fields(QueryRecord) if field.name != "judgments")
 
 
@@ -164,7 +182,7 @@ def check_query(query: QueryRecord) -> None:
         raise DatasetError(f"{label} {flaw}.")
     for judgment in query.judgments:
         _check_judgment(judgment, label)
-    if len({dump_canonical(judgment.doc_ref) for judgment in query.judgments}) < len(query.judgments):
+    if len({judgment.canonical_ref for judgment in query.judgments}) < len(query.judgments):
         raise DatasetError(f"{label} judges a document twice.", field="judgments")
 
 

@@ -1,16 +1,20 @@
-"""Versions of datasets: look-up by number, counts, content hashes, facts of queries."""
+"""Versions of datasets: look-up by number, counts, content hashes, facts and weights of queries."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from itertools import groupby
-from typing import Any
+from typing import Any, cast
 
-from django.db.models import IntegerField, OuterRef, QuerySet, Subquery
+import numpy as np
+from django.core.cache import cache
+from django.db.models import IntegerField, Max, Min, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
+from numpy.typing import NDArray
 
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.datasets.records import JUDGMENT_FIELDS, QUERY_FIELDS, JudgmentRecord, QueryRecord
 from benchbench.errors import BenchbenchError
+from benchbench.ir.demand import Weighting
 from benchbench.ir.slices import QueryFacts
 from benchbench.reading.strict_json import dump_canonical
 
@@ -48,6 +52,7 @@ def add_counts(version: DatasetVersion) -> DatasetVersion:
     return version
 
 
+CACHE_SECONDS = 24 * 3600
 FIELDS = ("id", "text", "slices", "category", "difficulty", "query_type", "split", "filters", "metadata", "weight")
 
 
@@ -74,9 +79,20 @@ def render_version(version: Any) -> str:
     return " or ".join(map(str, version)) if isinstance(version, list) else str(version or "")
 
 
-def hash_ref(doc_ref: dict[str, Any]) -> str:
-    """Return the SHA-256 of a reference's canonical JSON: sorted keys, no spaces."""
-    return sha256(dump_canonical(doc_ref).encode()).hexdigest()
+def choose_weighting(version: DatasetVersion) -> Weighting:
+    """Return the default weighting of a new benchmark: "demand" if the queries' weights differ."""
+    ends = version.queries.aggregate(least=Min("weight"), most=Max("weight"))
+    return "demand" if ends["least"] != ends["most"] else "equal"
+
+
+def load_weights(weighting: str, version: DatasetVersion, query_ids: Sequence[int]) -> NDArray[np.float64] | None:
+    """Return the weights of queries of a frozen version, (queries,); None, without a query, if they count alike."""
+    if weighting != "demand":
+        return None
+    key = f"weights:2:{version.pk}:{version.content_hash}"
+    queries = version.queries.order_by()
+    by_id = cache.get_or_set(key, lambda: dict(queries.values_list("pk", "weight")), CACHE_SECONDS)
+    return np.array([cast(dict[int, float], by_id)[query_id] for query_id in query_ids], np.float64)
 
 
 def encode_query(query: QueryRecord | Query) -> str:
@@ -89,7 +105,9 @@ def encode_query(query: QueryRecord | Query) -> str:
 
 
 def encode_judgment(judgment: JudgmentRecord | Judgment) -> str:
-    return dump_canonical([getattr(judgment, name) for name in JUDGMENT_FIELDS])
+    """Return the fields of a judgment, of which the first is its reference, as canonical JSON."""
+    reference = judgment.canonical_ref if isinstance(judgment, JudgmentRecord) else dump_canonical(judgment.doc_ref)
+    return f"[{reference},{dump_canonical([getattr(judgment, name) for name in JUDGMENT_FIELDS[1:]])[1:]}"
 
 
 def hash_content(queries: Iterable[QueryRecord]) -> str:

@@ -9,15 +9,15 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth.models import User
 
-from apps.benchmarks.defining.creating import BenchmarkOptions, create_benchmark
-from apps.benchmarks.models import Benchmark
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.models import Collection
 from apps.collections.sources import read_corpus
 from apps.datasets.formats.schema1 import read_schema1
 from apps.datasets.importing import import_dataset
+from apps.execution.defining.creating import BenchmarkOptions, create_benchmark
 from apps.mappings.creating import ensure_mapping
 from apps.mappings.models import Mapping
+from apps.records.models import Benchmark
 from apps.retrieval.indexing import create_index, filter_equal_indexes
 from apps.retrieval.models import Index
 

@@ -12,6 +12,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from apps.engines import process
 from apps.engines.declarations import load_engine
 from apps.engines.errors import (
     EngineDownError,
@@ -66,6 +67,7 @@ class Health(Breaker):
 
 
 healths: defaultdict[str, Health] = defaultdict(Health)  # by alias
+process.add(healths.clear)
 
 
 def ask_all(

@@ -18,6 +18,7 @@ from functools import lru_cache
 import certifi
 import h11
 
+from apps.engines import process
 from apps.engines.addresses import Target, resolve
 
 CHECKED_SECONDS = 30.0  # how long the checked addresses of a name are used before it is resolved again
@@ -185,7 +186,9 @@ class Connection:
 
 
 _idle: defaultdict[Origin, list[Connection]] = defaultdict(list)
+process.add(_idle.clear)
 _checked: dict[Origin, tuple[float, list[Target]]] = {}
+process.add(_checked.clear)
 os.register_at_fork(after_in_child=_idle.clear)  # processes must not share a connection
 
 

@@ -8,8 +8,6 @@ from django.db import transaction
 from django.db.models import Max, QuerySet
 from django.utils import timezone
 
-from apps.benchmarks.measuring.again import rescore
-from apps.benchmarks.models import Benchmark, RoundVerdict
 from apps.collections.states import find_rewritten
 from apps.datasets.editing.drafts import count_changes, find_draft, freeze
 from apps.datasets.editing.judgments import JudgmentEdit, edit_judgments
@@ -23,6 +21,8 @@ from apps.judging.settling.deciding import load_runs, renew
 from apps.judging.settling.report import describe_evidence
 from apps.mappings.repairing import find_judgments
 from apps.mappings.resolving import resolve
+from apps.records.measuring.again import rescore
+from apps.records.models import Benchmark, RoundVerdict
 from benchbench.database.failures import read_again, refresh
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError

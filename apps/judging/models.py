@@ -8,10 +8,10 @@ from django.db import models
 from django.db.models import Q
 from django.utils.functional import cached_property
 
-from apps.benchmarks.models import Run
 from apps.collections.models import Document
 from apps.datasets.models import DatasetVersion, Query
 from apps.mappings.models import Mapping
+from apps.records.models import Run
 from apps.retrieval.models import Chunk
 from benchbench.ir.judging.orders import SHARE
 from benchbench.models import OwnedModel, PublicModel

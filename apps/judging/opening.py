@@ -11,10 +11,8 @@ import numpy as np
 from django.contrib.auth.models import User
 from django.db import connection, transaction
 
-from apps.benchmarks.defining.creating import require_current
-from apps.benchmarks.measuring.again import lock_rankings
-from apps.benchmarks.models import Run
 from apps.datasets.models import DatasetVersion
+from apps.execution.defining.creating import require_current
 from apps.judging.judges import RoundError, require_judges
 from apps.judging.models import Grade, Round, RoundItem, RoundRun, Slot
 from apps.judging.question import (
@@ -23,13 +21,14 @@ from apps.judging.question import (
     Rankings,
     build_pool,
     find_passages,
-    load_prior_grades,
+    load_basis,
     order_items,
-    read_rankings,
 )
 from apps.judging.scales import build_default_scale, list_grades, read_scale
+from apps.judging.settling.renewing import enqueue_renewal
 from apps.mappings.models import Mapping
-from apps.operations.queueing import RENEW_STATE, enqueue_once
+from apps.records.measuring.again import lock_rankings
+from apps.records.models import Run
 from benchbench.access import usable
 from benchbench.deleting import referring
 from benchbench.durations import MIN_SAMPLES
@@ -104,7 +103,7 @@ def open_round(
             (query_ids[pair.query], cast(int, pair.document)) for pair in map(question.pool.get_item, placed.numbers)
         ]
         _write(opened, placed, pairs, find_passages(plan.rankings))
-        transaction.on_commit(lambda: enqueue_once(RENEW_STATE, str(opened.pk)))
+        transaction.on_commit(lambda: enqueue_renewal(opened))
     return opened
 
 
@@ -169,12 +168,11 @@ def _plan(runs: Sequence[Run], options: RoundOptions, judges: Sequence[User], ow
             field="order",
         )
     scale = read_scale(options.scale) if options.scale else build_default_scale(version)
-    prior_grades = load_prior_grades(mapping, version, runs)
-    query_ids = sorted(prior_grades)
-    rankings = read_rankings(runs, depth)
+    basis = load_basis(mapping, version, runs, depth)
+    query_ids, rankings = sorted(basis.grades), basis.rankings
     _require_ranked(runs, rankings, query_ids)
-    truths = [prior_grades[query] for query in query_ids]
-    question = Question(build_pool(rankings, query_ids, depth), measure, list_grades(scale), truths, options.seed)
+    pool, truths = build_pool(rankings, query_ids, depth), [basis.grades[query] for query in query_ids]
+    question = Question(pool, measure, list_grades(scale), truths, options.seed, basis.is_fair)
     question.check(options.order)
     return _Plan(mapping, version, judges, depth, scale, rankings, query_ids, question)
 
@@ -198,6 +196,8 @@ def _find_mapping(runs: Sequence[Run], owner: User | None) -> Mapping:
         raise RoundError(
             f"The runs of a round must have the same mapping, but these have several: {names}.", field="runs"
         )
+    if len({run.benchmark.identical_texts for run in runs}) > 1:
+        raise RoundError("The benchmarks of these runs differ in identical_texts: leave some out.", field="runs")
     if len(set(runs)) < len(runs):
         raise RoundError("A run is named twice: name each once.", field="runs")
     return mappings.pop()

@@ -13,20 +13,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.benchmarks.measuring.reading import read_rows, require_rankings
-from apps.benchmarks.models import QueryResult, Run
+from apps.collections.duplicates import find_duplicates
 from apps.datasets.models import DatasetVersion
 from apps.judging.judges import RoundError
 from apps.judging.models import Round
 from apps.judging.scales import list_grades
 from apps.mappings import models as mappings
 from apps.mappings.truth import Unresolved, read_truth
+from apps.records.lists.reading import require_rankings
+from apps.records.models import QueryResult, Run
+from benchbench.database.binary import read_rows
 from benchbench.ir.judging import orders
 from benchbench.ir.judging.evidence import AXES, Axes
 from benchbench.ir.judging.fillings import require_measure
 from benchbench.ir.judging.judging import Judging
 from benchbench.ir.judging.pool import JudgingError, Pool
-from benchbench.ir.measures import Measure
+from benchbench.ir.measures import Measure, SharedGrades
 
 Numbers = NDArray[np.int64]
 # The first documents of each query that a run answered: {query id: (document ids, chunk ids)}, best first. The chunks
@@ -104,6 +106,7 @@ class Question:
     scale: Sequence[int]
     truths: Truths
     seed: int
+    is_fair: bool  # whether the dataset has judgments of documents that are not relevant
     # Coordinates of the pairs' texts (`benchbench.ir.judging.evidence`); None without vectors and before opening.
     axes: Axes | None = None
 
@@ -122,9 +125,8 @@ class Question:
         If the dataset has relevant documents only, relevance is learnt from the round's own grades alone: those
         judgments would make every document relevant.
         """
-        is_fair = any(grade <= 0 for truth in self.truths for grade in truth.values())
         inputs = self.pool, self.measure, self.scale, self.truths
-        return Judging(*inputs, seed=self.seed, truths_teach=is_fair, axes=self.axes)
+        return Judging(*inputs, seed=self.seed, truths_teach=self.is_fair, axes=self.axes)
 
     def find_holes(self) -> NDArray[np.bool_]:
         """Return a mask, (size,), of the pairs without a judgment: those that a round grades."""
@@ -184,13 +186,62 @@ def load_prior_grades(
     return merged
 
 
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """The rankings of runs and the existing grades of the version, by query and document, that a round begins with.
+
+    If the runs' benchmarks judge identical texts alike, both have each text once: the first document of a text in a
+    ranking has the id of the judged one, or of the first in the collection, and each further one has grade 0, as in
+    `SharedGrades`. So a round asks for a text once, and for none that is judged.
+    """
+
+    rankings: list[Rankings]
+    grades: dict[int, dict[int, int]]
+    is_fair: bool
+
+
+def load_basis(mapping: mappings.Mapping, version: DatasetVersion, runs: Sequence[Run], depth: int) -> Basis:
+    grades, rankings = load_prior_grades(mapping, version, runs), read_rankings(runs, depth)
+    is_fair = any(grade <= 0 for graded in grades.values() for grade in graded.values())
+    if any(run.benchmark.identical_texts == "judged" for run in runs):
+        pooled = {pk for run in rankings for ids, _ in run.values() for pk in ids.tolist()}
+        documents = pooled | {key for graded in grades.values() for key in graded if not isinstance(key, Unresolved)}
+        states = {run.benchmark.state for run in runs}
+        groups = [group for one in states for group in find_duplicates(mapping.collection, documents, state=one)]
+        by_document = {key: group for group in groups for key in group}
+        ranked = {query: [pk for one in rankings if query in one for pk in one[query][0].tolist()] for query in grades}
+        shared = {
+            query: _share_grades(graded, [by_document[key] for key in {*graded, *ranked[query]} if key in by_document])
+            for query, graded in grades.items()
+        }
+        rankings = [{query: _rename(shared[query], *one) for query, one in run.items()} for run in rankings]
+        grades = {query: dict(graded) for query, graded in shared.items()}
+    return Basis(rankings, grades, is_fair)
+
+
+def _share_grades(graded: Mapping[int, int], groups: Iterable[Mapping[int, str]]) -> SharedGrades:
+    """Return grades by which the judged document stands for each text, and further ones have grade 0."""
+    grades, originals = dict(graded), dict[int, int]()
+    for group in groups:
+        judged = [key for key in group if key in graded]
+        original = max(judged, key=lambda key: graded[key], default=min(group))
+        originals |= {key: original for key in group if key != original}
+        grades |= {key: min(0, graded.get(original, 0)) for key in group if key != original}
+    return SharedGrades(grades, originals)
+
+
+def _rename(shared: SharedGrades, documents: Numbers, chunks: Numbers) -> tuple[Numbers, Numbers]:
+    return np.array(shared.rename(documents.tolist()), np.int64), chunks
+
+
 def load_question(round: Round, runs: Sequence[Run]) -> tuple[Question, list[int]]:
     """Return the question of a round as it began, and the ids of the queries of its pool."""
-    prior_grades = load_prior_grades(round.mapping, round.dataset_version, runs)
-    query_ids = sorted(prior_grades)
-    pool = build_pool(read_rankings(runs, round.depth), query_ids, round.depth)
-    truths = [prior_grades[query] for query in query_ids]
-    return Question(pool, Measure.parse(round.measure), list_grades(round.scale), truths, round.seed), query_ids
+    basis = load_basis(round.mapping, round.dataset_version, runs, round.depth)
+    query_ids = sorted(basis.grades)
+    pool = build_pool(basis.rankings, query_ids, round.depth)
+    truths = [basis.grades[query] for query in query_ids]
+    measure, scale = Measure.parse(round.measure), list_grades(round.scale)
+    return Question(pool, measure, scale, truths, round.seed, basis.is_fair), query_ids
 
 
 def pack(question: Question, items: Numbers) -> bytes:
@@ -205,6 +256,7 @@ def pack(question: Question, items: Numbers) -> bytes:
         "judged": np.array([len(truth) for truth in question.truths], np.int64),
         "known": np.array([pair for truth in question.truths for pair in truth.items()], np.int64).reshape(-1, 2),
         "items": items,
+        "is_fair": np.array(question.is_fair),
         "axes": np.empty((0, AXES), np.float16) if question.axes is None else question.axes,
     }
     file = io.BytesIO()
@@ -220,7 +272,10 @@ def unpack(packed: bytes, round: Round) -> tuple[Question, Numbers]:
     truths: Truths = [dict(pairs) for pairs in _cut(arrays["known"].tolist(), arrays["judged"])]
     pool = Pool(documents, _unpack_ranks(arrays), arrays["answered"], round.depth)
     axes = arrays["axes"] if len(arrays["axes"]) else None
-    question = Question(pool, Measure.parse(round.measure), list_grades(round.scale), truths, round.seed, axes)
+    lowest = min((grade for truth in truths for grade in truth.values()), default=1)
+    is_fair = bool(arrays.get("is_fair", lowest <= 0))  # packed by an earlier version without it
+    measure, scale = Measure.parse(round.measure), list_grades(round.scale)
+    question = Question(pool, measure, scale, truths, round.seed, is_fair, axes)
     return question, arrays["items"]
 
 

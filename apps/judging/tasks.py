@@ -4,8 +4,9 @@ A batch of a language model asks for some answers, one after another, and stores
 ends it. Valid answers are stored as they arrive (`retrieval.llms`), so that an interrupted batch pays for none twice.
 """
 
+from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any
+from typing import Any, ClassVar
 
 from django.db import close_old_connections
 from django.utils import timezone
@@ -17,21 +18,51 @@ from apps.judging.llm.launching import list_changes
 from apps.judging.llm.prompting import MAX_TOKENS, build_prompt, is_answer, read_answer
 from apps.judging.models import Grade, LLMJudge, Round, RoundItem
 from apps.judging.settling.deciding import renew
-from apps.operations import queueing
+from apps.judging.settling.renewing import RENEW_STATE
 from apps.operations.handlers import Handler
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.progress import build_common_fields, compute_progress
+from apps.operations.queueing import mark_started
 from apps.retrieval.llms.answers import trim_answers
 from apps.retrieval.llms.asking import ask_llm
 from apps.retrieval.llms.servers import complete_llm
+from benchbench.reading.objects import Listed, StrictRecord, read_as
+
+
+@dataclass(frozen=True, slots=True)
+class JudgingWork(StrictRecord):
+    """The parameters of an operation: the id of the judge, and the number of items that its cap leaves out."""
+
+    IGNORES_OTHERS: ClassVar[bool] = True  # keys of a later version, while a site is upgraded
+
+    judge: str
+    left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class JudgingBatch(StrictRecord):
+    """The work of a batch: to judge items."""
+
+    IGNORES_OTHERS: ClassVar[bool] = True  # keys of a later version, while a site is upgraded
+
+    items: Listed[int]
+
+
+def _read_work(operation: Operation) -> JudgingWork:
+    return read_as(JudgingWork, operation.parameters)
 
 
 class LLMJudgingHandler(Handler):
     """The work of an `llm_judging` operation; its subject is a round."""
 
+    kind = Operation.Kind.LLM_JUDGING
+    subject = Round
+    busy = "rounds being judged by a model"
+    limit = "BENCHMARK_MAX_LLM_JUDGING_PER_USER"
+
     def perform(self, batch: Batch, lease: Lease) -> None:
-        judge = LLMJudge.objects.select_related("round").get(pk=batch.operation.parameters["judge"])
+        judge = LLMJudge.objects.select_related("round").get(pk=_read_work(batch.operation).judge)
         require_open(judge.round)
         if changes := list_changes(judge):
             raise RoundStateError(
@@ -39,7 +70,7 @@ class LLMJudgingHandler(Handler):
                 f"again."
             )
         rows = []
-        for index, item in enumerate(load_items(batch.payload["items"])):
+        for index, item in enumerate(load_items(read_as(JudgingBatch, batch.payload).items)):
             lease.check()
             rows.append(_grade(judge, item))
             lease.report(index + 1)
@@ -57,14 +88,11 @@ class LLMJudgingHandler(Handler):
         return "llm_judging_progress", describe_progress(operation)
 
 
-handler = LLMJudgingHandler()
-
-
 def renew_state(round_id: str) -> None:
-    """Renew the state of a round, unless the round was deleted. The job `queueing.RENEW_STATE`."""
+    """Renew the state of a round, unless the round was deleted. The job `RENEW_STATE`."""
     close_old_connections()  # the database may have restarted since the last job, and RQ does not check
     try:
-        queueing.mark_started(queueing.RENEW_STATE, round_id)
+        mark_started(RENEW_STATE, round_id)
         if round := Round.objects.select_related("mapping", "dataset_version").filter(pk=round_id).first():
             renew(round)
     finally:
@@ -73,7 +101,8 @@ def renew_state(round_id: str) -> None:
 
 def describe_progress(operation: Operation) -> dict[str, Any]:
     """Return the data of an `llm_judging_progress` event."""
-    judge = LLMJudge.objects.filter(pk=operation.parameters.get("judge")).first()
+    work = _read_work(operation)
+    judge = LLMJudge.objects.filter(pk=work.judge).first()
     operation_progress = compute_progress(operation)
     counts = count_grades(judge) if judge else {"graded": 0, "cannot_judge": 0}
     stages = {Status.PENDING: "starting", Status.RUNNING: "judging"}
@@ -85,7 +114,7 @@ def describe_progress(operation: Operation) -> dict[str, Any]:
         "total_answers": operation_progress.total,
         "answers": operation_progress.done_units,
         **counts,
-        "left_out": operation.parameters.get("left_out", 0),
+        "left_out": work.left_out,
         "eta_seconds": operation_progress.eta_seconds,
     }
 

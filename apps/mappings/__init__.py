@@ -1,4 +1,4 @@
 """Mappings: datasets connected to collections, resolved and repaired.
 
-Imports datasets, retrieval and collections; imported by benchmarks and the rooms above.
+Imports datasets, retrieval and collections; imported by records and the rooms above.
 """

@@ -10,9 +10,10 @@ from unfold.decorators import display
 from apps.collections.models import Collection
 from apps.datasets.editing.drafts import find_draft
 from apps.datasets.formats.registry import WRITERS
+from apps.datasets.models import Dataset
 from apps.engines.declarations import list_engines
 from apps.mappings import views
-from apps.mappings.creating import delete_mapping
+from apps.mappings.creating import delete_dataset, delete_mapping
 from apps.mappings.models import Mapping, Resolution, filter_at
 from apps.mappings.repairing import load_unresolved
 from apps.mappings.resolving import is_stale, resolve
@@ -171,3 +172,4 @@ def show_mappings(request: HttpRequest, collection: Collection) -> list[Panel]:
 
 
 add_to(Collection, panels=show_mappings)
+add_to(Dataset, delete=delete_dataset)

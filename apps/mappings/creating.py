@@ -4,7 +4,8 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 
-from apps.collections.importing import create_collection, delete_collection
+from apps.collections.editing import delete_collection
+from apps.collections.importing import create_collection
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset
 from apps.mappings.models import Mapping

@@ -9,7 +9,6 @@ from apps.collections.sources import write_corpus
 from apps.datasets.exporting import DatasetExport, export_record, record_of
 from apps.datasets.models import DatasetVersion
 from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord
-from apps.datasets.versions import hash_ref
 from apps.mappings.models import Mapping, Resolution
 from apps.mappings.resolving import load_basis
 from apps.mappings.truth import TruthError, require_resolved
@@ -66,7 +65,7 @@ def _map_record(record: DatasetRecord, version: DatasetVersion, mapping: Mapping
 def _map_judgments(query: QueryRecord, names: Names, numbers: Iterator[int]) -> list[JudgmentRecord]:
     best: dict[str, JudgmentRecord] = {}
     for judgment in query.judgments:
-        name = names.get((query.key, hash_ref(judgment.doc_ref)))
+        name = names.get((query.key, judgment.ref_hash))
         if name is None:
             id = judgment.doc_ref.get("document_id")
             name = id if id and id not in best else f"{UNRESOLVED}{next(numbers)}"

@@ -7,7 +7,8 @@ writes everything at once. If a worker dies before that, the old resolutions sta
 """
 
 from collections import Counter
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar
 
 from apps.mappings.models import Mapping, Resolution
 from apps.mappings.resolving import Ruling, compute_rulings, list_judgments, load_basis, store_rulings
@@ -15,12 +16,41 @@ from apps.operations.handlers import Handler
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.progress import build_common_fields
+from benchbench.reading.objects import StrictRecord, read_as
 
 Outcome = Resolution.Outcome
 
 
+@dataclass(frozen=True, slots=True)
+class ResolvingProgress(StrictRecord):
+    """The result of the batch, from its start on."""
+
+    IGNORES_OTHERS: ClassVar[bool] = True  # keys of a later version, while a site is upgraded
+
+    stage: str = "starting"
+    total_refs: int = 0
+    processed_refs: int = 0
+    resolved_refs: int = 0
+    ambiguous_refs: int = 0
+    unresolved_refs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvingBatch(StrictRecord):
+    """The work of the batch: the number of references to resolve."""
+
+    IGNORES_OTHERS: ClassVar[bool] = True  # keys of a later version, while a site is upgraded
+
+    refs: int = 0
+
+
 class ResolveHandler(Handler):
     """The work of a `resolve` operation; its subject is a mapping."""
+
+    kind = Operation.Kind.RESOLVE
+    subject = Mapping
+    busy = "mappings being resolved"
+    limit = "BENCHMARK_MAX_RESOLVING_PER_USER"
 
     def perform(self, batch: Batch, lease: Lease) -> None:
         mapping = Mapping.objects.get(pk=batch.operation.subject_id)
@@ -48,31 +78,21 @@ class ResolveHandler(Handler):
     def build_event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
         mapping = Mapping.objects.filter(pk=operation.subject_id).first()
         batch = operation.batches.first()
-        refs = batch.payload["refs"] if batch else 0
-        reported = batch.result if batch else {}
-        fields = {
-            name: reported.get(name, value) for name, value in _build_progress("starting", refs, Counter()).items()
-        }
+        reported = ResolvingProgress(total_refs=read_as(ResolvingBatch, batch.payload).refs if batch else 0)
+        if batch and batch.result:
+            reported = read_as(ResolvingProgress, batch.result)
         if not operation.is_active:
-            fields["stage"] = "completed" if operation.status == Status.COMPLETED else "failed"
+            reported = replace(reported, stage="completed" if operation.status == Status.COMPLETED else "failed")
         return "benchmark_mapping_resolution_progress", {
             **build_common_fields(operation),
             "mapping_id": str(operation.subject_id),
             "dataset_id": str(mapping.dataset_id) if mapping else None,
             "collection_id": str(mapping.collection_id) if mapping else None,
-            **fields,
+            **asdict(reported),
         }
 
 
 def _build_progress(stage: str, total: int, tally: Counter[Outcome]) -> dict[str, Any]:
-    return {
-        "stage": stage,
-        "total_refs": total,
-        "processed_refs": tally.total(),
-        "resolved_refs": tally[Outcome.RESOLVED],
-        "ambiguous_refs": tally[Outcome.AMBIGUOUS],
-        "unresolved_refs": tally[Outcome.NOT_FOUND] + tally[Outcome.INVALID_REF],
-    }
-
-
-handler = ResolveHandler()
+    unresolved = tally[Outcome.NOT_FOUND] + tally[Outcome.INVALID_REF]
+    counts = (tally.total(), tally[Outcome.RESOLVED], tally[Outcome.AMBIGUOUS], unresolved)
+    return asdict(ResolvingProgress(stage, total, *counts))

@@ -1,15 +1,17 @@
 """The ground truth of a mapping: the grade of each judged document for each query."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Literal, Self
 
 from django.db.models import QuerySet
 
+from apps.collections.duplicates import find_duplicates
 from apps.datasets.models import DatasetVersion, filter_alive
 from apps.mappings.models import Mapping, Resolution
 from benchbench.errors import ConflictError
+from benchbench.ir.measures import SharedGrades, count_once
 
 FIELDS = (
     "judgment__query_id",
@@ -25,6 +27,17 @@ class TruthError(ConflictError):
     """The mapping is not resolved for the dataset version."""
 
     code = "mapping_not_resolved"
+
+
+@dataclass(frozen=True, slots=True)
+class TruthPolicies:
+    """The policies of a benchmark that decide the grades of documents."""
+
+    unresolved: Literal["count", "drop"] = "count"
+    identical_texts: Literal["different", "judged"] = "different"
+
+
+USUAL = TruthPolicies()
 
 
 class Unresolved(int):
@@ -52,8 +65,9 @@ class Truth:
 
         Σ max(0, grade) over the unresolved judgments / Σ max(0, grade) over the whole truth     (0 where that is 0)
 
-    `keys` has the keys of the queries by id. `names` identifies each document by its external id, and each unresolved
-    judgment by the hash of its reference, so names are equal on every site.
+    With the policy `identical_texts` "judged" the grades of a query are `SharedGrades` if a judged document has
+    duplicates. `keys` has the keys of the queries by id. `names` identifies each document by its external id, and each
+    unresolved judgment by the hash of its reference, so names are equal on every site.
     """
 
     grades: dict[int, dict[int, int]]
@@ -68,19 +82,20 @@ def read_truth(
     version: DatasetVersion,
     *,
     state: int | None = None,
-    unresolved: Literal["count", "drop"] = "count",
+    policies: TruthPolicies = USUAL,
     query_ids: Collection[int] | None = None,
 ) -> Truth:
     """Load the truth of `version` as `mapping` resolved it, in two queries; with `query_ids` only of those queries.
 
     `state` is the number of the searched state of the collection in which judgments find their documents, None today's.
     Of several judgments of one document for a query, the highest grade counts. Each unresolved judgment counts as a
-    document of its own under an Unresolved key ("count") or is left out ("drop"). Raises TruthError if the mapping was
-    never resolved, or only for older versions.
+    document of its own under an Unresolved key ("count") or is left out ("drop"). With `identical_texts` "judged" each
+    duplicate of a judged document has its grade, or the highest of several; three more queries find them. Raises
+    TruthError if the mapping was never resolved, or only for older versions.
     """
     queries = version.queries if query_ids is None else version.queries.filter(id__in=query_ids)
     keys = dict(queries.values_list("id", "key"))
-    return read_truths([(mapping, state)], version, keys, unresolved=unresolved, query_ids=query_ids)[0]
+    return read_truths([(mapping, state)], version, keys, policies=policies, query_ids=query_ids)[0]
 
 
 def read_truths(
@@ -88,7 +103,7 @@ def read_truths(
     version: DatasetVersion,
     keys: dict[int, str],
     *,
-    unresolved: Literal["count", "drop"] = "count",
+    policies: TruthPolicies = USUAL,
     query_ids: Collection[int] | None = None,
 ) -> list[Truth]:
     """Load the truths of mappings in states of their collections, like `read_truth`. One query for each distinct one.
@@ -99,7 +114,8 @@ def read_truths(
         (mapping, state): build_truth(
             list_resolutions(mapping, version, state=state, query_ids=query_ids).values_list(*FIELDS),
             keys,
-            unresolved=unresolved,
+            policies=policies,
+            duplicates=duplicates_of(mapping, state),
         )
         for mapping, state in dict.fromkeys(resolved)
     }
@@ -120,9 +136,16 @@ def list_resolutions(
 
 
 def build_truth(
-    rows: Iterable[tuple[Any, ...]], keys: dict[int, str], *, unresolved: Literal["count", "drop"] = "count"
+    rows: Iterable[tuple[Any, ...]],
+    keys: dict[int, str],
+    *,
+    policies: TruthPolicies = USUAL,
+    duplicates: Callable[[Collection[int]], list[dict[int, str]]] = lambda documents: [],
 ) -> Truth:
-    """Build the truth from `rows`, the FIELDS of `list_resolutions`. `keys` has the keys of queries by id."""
+    """Build the truth from `rows`, the FIELDS of `list_resolutions`.
+
+    `keys` has the keys of queries by id. `duplicates` finds those of the judged documents, as `find_duplicates`.
+    """
     grades: dict[int, dict[int, int]] = {query_id: {} for query_id in keys}
     names: dict[int, str] = {}
     for query_id, judgment_id, document_id, grade, external_id, ref_hash in rows:
@@ -130,12 +153,36 @@ def build_truth(
         key = Unresolved.from_judgment(judgment_id) if document_id is None else document_id
         of_query[key] = max(grade, of_query.get(key, grade))
         names[key] = f"reference {ref_hash}" if document_id is None else f"document {external_id}"
-    every = [(query, key, grade) for query, graded in grades.items() for key, grade in graded.items()]
+    if policies.identical_texts == "judged":
+        _share_grades(grades, names, duplicates({key for key in names if not isinstance(key, Unresolved)}))
+    every = [(query, key, grade) for query, graded in grades.items() for key, grade in count_once(graded).items()]
     lost = [row for row in every if isinstance(row[1], Unresolved)]
     gain, lost_gain = (sum(max(0, grade) for *_, grade in rows) for rows in (every, lost))
-    for query_id, key, _ in lost if unresolved == "drop" else ():
+    for query_id, key, _ in lost if policies.unresolved == "drop" else ():
         del grades[query_id][key]
     return Truth(grades, len(lost), lost_gain / gain if gain else 0.0, keys, names)
+
+
+def duplicates_of(mapping: Mapping, state: int | None) -> Callable[[Collection[int]], list[dict[int, str]]]:
+    """Return the search for duplicates of documents in a state of a mapping's collection."""
+    return lambda documents: find_duplicates(mapping.collection, documents, state=state)
+
+
+def _share_grades(grades: dict[int, dict[int, int]], names: dict[int, str], groups: Iterable[dict[int, str]]) -> None:
+    """Give every duplicate of a judged document the highest grade of its text.
+
+    The document that stands for a text is the judged one with that grade, of several the first by external id.
+    """
+    members = {document: group for group in groups for document in group}
+    for query_id, graded in grades.items():
+        originals: dict[int, int] = {}
+        for group in {id(members[key]): members[key] for key in graded if key in members}.values():
+            judged = sorted((key for key in group if key in graded), key=lambda key: (-graded[key], group[key]))
+            originals |= {key: judged[0] for key in group if key != judged[0]}
+            names |= {key: f"document {name}" for key, name in group.items()}
+        if originals:
+            shared = {key: graded[original] for key, original in originals.items()}
+            grades[query_id] = SharedGrades({**graded, **shared}, originals)
 
 
 def require_resolved(mapping: Mapping, version: DatasetVersion) -> None:
@@ -159,6 +206,10 @@ def hash_truth(truth: Truth, query_ids: Iterable[int] | None = None) -> str:
     digest = sha256()
     for query_id in sorted(truth.keys if query_ids is None else query_ids, key=lambda pk: truth.keys[pk]):
         digest.update(f"{truth.keys[query_id]}\n".encode())
-        for line in sorted(f"\t{truth.names[key]}\t{grade}\n" for key, grade in truth.grades[query_id].items()):
+        graded = truth.grades[query_id]
+        lines = [f"\t{truth.names[key]}\t{grade}\n" for key, grade in graded.items()]
+        if isinstance(graded, SharedGrades):
+            lines += [f"\t{truth.names[key]}\t= {truth.names[one]}\n" for key, one in graded.originals.items()]
+        for line in sorted(lines):
             digest.update(line.encode())
     return digest.hexdigest()

@@ -11,7 +11,7 @@ from django.shortcuts import render
 from django.utils.html import format_html
 from unfold.decorators import display
 
-from apps.operations.handlers import load_handler
+from apps.operations.handlers import find_handler
 from apps.operations.launching import cancel_operation
 from apps.operations.models import Batch, Operation, of_subject
 from apps.operations.progress import compute_progress
@@ -25,7 +25,7 @@ def progress(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID)
     operation: Operation = model_admin.load_viewed(request, object_id)
     if not operation.is_active:
         return HttpResponse(headers={"HX-Refresh": "true"})
-    event = load_handler(operation).build_event(operation)[1]
+    event = find_handler(operation).build_event(operation)[1]
     context = {"operation": operation, "progress": compute_progress(operation), "event": event}
     return render(request, "operations/progress.html", context)
 

@@ -3,7 +3,7 @@ from typing import Any
 from django.apps import AppConfig
 from django.core.signals import got_request_exception
 
-from benchbench.calls import watch_calls
+from benchbench.process import watch_calls
 
 
 class OperationsConfig(AppConfig):
@@ -13,7 +13,10 @@ class OperationsConfig(AppConfig):
     def ready(self) -> None:
         from apps.operations import checks  # noqa: F401  (registers the system checks)
         from apps.operations.workers import watchdog
+        from apps.operations.workers.jobs import register_job
+        from apps.operations.working import work_batch
 
+        register_job(work_batch)
         watch_calls(watchdog.calling)
         got_request_exception.connect(_count_server_error, dispatch_uid="count_server_error")
 

@@ -22,7 +22,7 @@ from django.utils import timezone
 
 from apps.operations import admission, events
 from apps.operations.admission import RefusedError
-from apps.operations.handlers import load_handler
+from apps.operations.handlers import find_handler
 from apps.operations.models import Operation, Status
 from apps.operations.progress import snapshot
 from benchbench.access import visible
@@ -201,7 +201,7 @@ class _Watcher(AsyncWebsocketConsumer):
 
         With `is_initial`, the client has just received the state of the active operations.
         """
-        operation_id, handler = str(operation.pk), load_handler(operation)
+        operation_id, handler = str(operation.pk), find_handler(operation)
         completions = handler.list_completions(operation, self._last_ordinals.get(operation_id, 0))
         if is_initial and operation.is_active and not completions:
             return []

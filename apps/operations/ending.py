@@ -11,11 +11,12 @@ from django.conf import settings
 from django.db import Error, transaction
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.dispatch import Signal
 
-from apps.operations import events, queueing
-from apps.operations.handlers import HANDLERS, go_on, import_handler, load_handler
+from apps.operations import events, queueing, timing
+from apps.operations.handlers import HANDLERS, find_handler
 from apps.operations.leasing import ACTIVE, add_batches, filter_claimable
-from apps.operations.models import Batch, Operation, Status
+from apps.operations.models import ALONE, Batch, Operation, Status
 from apps.operations.workers.limits import HeldError, end_lost_sessions, limited_transaction
 from apps.operations.workers.stragglers import filter_stragglers
 from benchbench.database.failures import DeadlockError, find_failure, was_ended
@@ -24,6 +25,7 @@ from benchbench.decimals import counted
 from benchbench.errors import error_text
 
 log = logging.getLogger(__name__)
+completed = Signal()  # of an `operation`, in the transaction that completes it
 UNFIT_SECONDS = 60  # grace period for a restarting worker
 LOST = (
     "The worker stopped without a message on every attempt at this batch; it may have run out of memory. Check the "
@@ -39,7 +41,7 @@ def end_operation(operation: Operation, status: Status, *, error: str) -> bool:
         )
         operation.refresh_from_db()
         if changed:
-            load_handler(operation).stop(operation)
+            find_handler(operation).stop(operation)
     if changed:
         transaction.on_commit(lambda: events.publish(operation.pk, always=True))
     return bool(changed)
@@ -59,7 +61,7 @@ def conclude(operation: Operation) -> bool:
         with limited_transaction():
             if not _lock_operation(operation) or undone.first():  # another worker added the last ones
                 return False
-            if last := list(load_handler(operation).list_last_batches(operation)):
+            if last := list(find_handler(operation).list_last_batches(operation)):
                 add_batches(operation, last)
                 return False
             changed = Operation.objects.filter(pk=operation.pk, status__in=ACTIVE).update(
@@ -68,8 +70,8 @@ def conclude(operation: Operation) -> bool:
             if not changed:
                 return False
             operation.refresh_from_db()
-            load_handler(operation).finalise(operation)
-            go_on(operation)
+            find_handler(operation).finalise(operation)
+            completed.send(Operation, operation=operation)
     except HeldError:
         operation.refresh_from_db()
         return False
@@ -80,8 +82,9 @@ def conclude(operation: Operation) -> bool:
         log.exception("Could not finalise %s.", operation)
         return _fail_unless_locked(operation, error_text(error))
     events.publish(operation.pk, always=True)
+    timed = Batch.objects.filter(state=Batch.State.RUNNING, payload__contains={ALONE: True})  # others disturb its times
     with suppress(Error):  # autovacuum does it later
-        if not Batch.objects.filter(state=Batch.State.RUNNING, payload__has_key="alone").exists():  # it disturbs timing
+        if not timed.exists():
             renew_statistics()
     return True
 
@@ -150,8 +153,8 @@ def sweep() -> int:
 
     End the transactions of attempts that lost their leases. Fail batches whose last attempt expired. Conclude
     operations whose worker died after the last batch. Enqueue claimable batches without a job, and stragglers once
-    nothing else is left of their operation. Call `tidy` of all handlers. Any process may call it at any time: each step
-    is conditional or idempotent, and does not wait for locks.
+    nothing else is left of their operation. Call `tidy` of all handlers. Schedule timed jobs. Any process may call it
+    at any time: each step is conditional or idempotent, and does not wait for locks.
     """
     end_lost_sessions()
     waiting: dict[str, list[Batch]] = {}
@@ -171,6 +174,7 @@ def sweep() -> int:
             log.warning("Enqueued %s on %s, which had no job or took long.", counted(len(missing), "batch"), queue)
             queueing.pass_on(queue, *missing)  # under new names: a worker may still run a job believed lost
             enqueued += len(missing)
-    for kind in HANDLERS:
-        import_handler(kind).tidy()
+    for handler in HANDLERS.values():
+        handler.tidy()
+    timing.schedule(timing.list_timed_jobs())
     return enqueued

@@ -1,42 +1,38 @@
-"""Handlers of the kinds of operations, by dotted path, and the tracebacks stored with a batch."""
+"""Handlers of the kinds of operations, which the rooms register, and the tracebacks stored with a batch."""
 
 import sys
 import traceback
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from django.conf import settings
-from django.utils.module_loading import import_string
 
-from apps.operations.models import Batch, Operation
+from apps.operations.leasing import Lease
+from apps.operations.models import SUBJECTS, Batch, BatchSpec, Operation
 from benchbench.errors import LONGEST
+from benchbench.models import OwnedModel
 from benchbench.texts.storable import clean_text
-
-if TYPE_CHECKING:
-    from apps.operations.leasing import Lease
-
-HANDLERS = {
-    Operation.Kind.INDEX: "apps.retrieval.tasks.handler",
-    Operation.Kind.RESOLVE: "apps.mappings.tasks.handler",
-    Operation.Kind.BENCHMARK: "apps.benchmarks.tasks.handler",
-    Operation.Kind.LLM_JUDGING: "apps.judging.tasks.handler",
-    Operation.Kind.MEASURE: "apps.benchmarks.tasks.measuring_handler",
-}
-MAY_RUN_TWICE = "may_run_twice"  # in the payload of a batch without exclusive times and without questions to servers
-PREPARATION = "preparation"  # in the parameters of an operation that a benchmark waits for
-PROCEED = "apps.benchmarks.preparing.proceed"
 
 
 class Handler(Protocol):
-    """The work of one kind of operation."""
+    """The work of one kind of operation, on subjects of one model.
 
-    def perform(self, batch: Batch, lease: "Lease") -> None:
+    `busy` names several of its subjects at work in a sentence: "indexes being built". The setting `limit` is the most
+    active operations of a user.
+    """
+
+    kind: ClassVar[Operation.Kind]
+    subject: ClassVar[type[OwnedModel]]
+    busy: ClassVar[str]
+    limit: ClassVar[str]
+
+    def perform(self, batch: Batch, lease: Lease) -> None:
         """Do the batch, calling `lease.check()` between parts, and store the result inside `with lease.commit(…)`.
 
         It may run twice: rows written before a crash must not count twice.
         """
 
-    def list_last_batches(self, operation: Operation) -> Iterable[tuple[dict[str, Any], int]]:
+    def list_last_batches(self, operation: Operation) -> Iterable[BatchSpec]:
         """Return batches (payload, units) to do before the end; asked, under a lock, each time all others are done."""
         return ()
 
@@ -65,18 +61,17 @@ class Handler(Protocol):
         return []
 
 
-def load_handler(operation: Operation) -> Handler:
-    return import_handler(Operation.Kind(operation.kind))
+HANDLERS: dict[str, Handler] = {}  # by kind
 
 
-def import_handler(kind: Operation.Kind) -> Handler:
-    return import_string(HANDLERS[kind])
+def register_handler(handler: Handler) -> None:
+    """Let workers do the operations of a kind. Call it in the `AppConfig.ready` of the room of their subjects."""
+    HANDLERS[handler.kind] = handler
+    SUBJECTS[handler.kind] = handler.subject
 
 
-def go_on(operation: Operation) -> None:
-    """Start the benchmark that waits for an operation, in the transaction that completes it."""
-    if PREPARATION in operation.parameters:
-        import_string(PROCEED)(operation)
+def find_handler(operation: Operation) -> Handler:
+    return HANDLERS[operation.kind]
 
 
 KEY = "tracebacks"  # in a batch's result

@@ -10,20 +10,12 @@ from django.db import IntegrityError, transaction
 
 from apps.operations import events
 from apps.operations.ending import conclude, end_operation
+from apps.operations.handlers import HANDLERS
 from apps.operations.leasing import add_batches
-from apps.operations.models import Operation, Priority, Status
+from apps.operations.models import BatchSpec, Operation, Priority, Status
 from apps.operations.workers.limits import HeldError, end_blockers
 from benchbench.database.failures import read_again, refresh
 from benchbench.errors import BenchbenchError, ConflictError
-
-# Per kind: the noun for messages, and the setting with the limit per user.
-QUOTAS = {
-    Operation.Kind.BENCHMARK: ("benchmarks running", "BENCHMARK_MAX_RUNNING_PER_USER"),
-    Operation.Kind.INDEX: ("indexes being built", "BENCHMARK_MAX_INDEXING_PER_USER"),
-    Operation.Kind.RESOLVE: ("mappings being resolved", "BENCHMARK_MAX_RESOLVING_PER_USER"),
-    Operation.Kind.LLM_JUDGING: ("rounds being judged by a model", "BENCHMARK_MAX_LLM_JUDGING_PER_USER"),
-    Operation.Kind.MEASURE: ("benchmarks being measured again", "BENCHMARK_MAX_MEASURING_PER_USER"),
-}
 
 
 class QuotaError(ConflictError):
@@ -35,19 +27,19 @@ class QuotaError(ConflictError):
 def require_room(user: User | None, kind: Operation.Kind) -> None:
     """Check that `user` may start another operation of the kind. Raises QuotaError.
 
-    Commands without an owner and kinds without a quota have no limit. Call it in the transaction that starts the
+    Commands without an owner have no limit. Call it in the transaction that starts the
     operation: the lock on the user makes simultaneous starts count each other.
     """
-    if user is None or kind not in QUOTAS:
+    if user is None:
         return
-    noun, setting = QUOTAS[kind]
+    handler = HANDLERS[kind]
     read_again(User.objects.select_for_update(no_key=True), user.pk)
-    limit = getattr(settings, setting)
+    limit = getattr(settings, handler.limit)
     count = Operation.objects.filter(started_by=user, kind=kind, status__in=Status.active()).count()
     if count >= limit:
         raise QuotaError(
-            f"{user.get_username()} has {count} {noun}; a user may have at most {limit} ({setting}). Wait until one "
-            "ends, or cancel one."
+            f"{user.get_username()} has {count} {handler.busy}; a user may have at most {limit} ({handler.limit}). "
+            "Wait until one ends, or cancel one."
         )
 
 
@@ -68,7 +60,7 @@ def start_operation(
     kind: Operation.Kind,
     *,
     subject_id: uuid.UUID,
-    batches: Iterable[tuple[dict[str, Any], int]],
+    batches: Iterable[BatchSpec],
     by: User | None = None,
     queue: str = "default",
     parameters: dict[str, Any] | None = None,

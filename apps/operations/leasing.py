@@ -18,8 +18,7 @@ from django.db.models import F, Max, Q, QuerySet
 from django.db.models.functions import Coalesce, Now
 
 from apps.operations import events, queueing
-from apps.operations.handlers import MAY_RUN_TWICE
-from apps.operations.models import Batch, Operation, Status
+from apps.operations.models import Batch, BatchSpec, Operation, Status
 from apps.operations.workers.limits import limited_transaction, meanwhile, repeat
 from apps.operations.workers.watchdog import Ending, is_overdue
 
@@ -194,7 +193,7 @@ class Lease:
         """
         with limited_transaction():
             _lock_active(self.batch.operation, alone=alone)
-            if self.batch.payload.get(MAY_RUN_TWICE):
+            if self.batch.may_run_twice:
                 _lock_work(self.batch)
             if not self.find_work().exists():
                 raise Stopped
@@ -205,8 +204,8 @@ class Lease:
         self,
         result: dict[str, Any] | None = None,
         *,
-        batches: Iterable[tuple[dict[str, Any], int]] = (),
-        then: Callable[[], Iterable[tuple[dict[str, Any], int]]] | None = None,
+        batches: Iterable[BatchSpec] = (),
+        then: Callable[[], Iterable[BatchSpec]] | None = None,
     ) -> Iterator[None]:
         """Store the batch's outcome and end it, in one transaction. Raises `Stopped` if the lease is lost.
 
@@ -283,7 +282,7 @@ def _lock_work(batch: Batch) -> None:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"batch {batch.pk}"])
 
 
-def add_batches(operation: Operation, batches: Iterable[tuple[dict[str, Any], int]]) -> None:
+def add_batches(operation: Operation, batches: Iterable[BatchSpec]) -> None:
     """Append batches to an operation and enqueue them after commit. The lock on its row serialises the ordinals."""
     specs = list(batches)
     if not specs:

@@ -2,14 +2,17 @@
 
 from typing import Any
 
-from django.apps import apps
 from django.conf import settings
 from django.db import models
-from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Exists, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
 
 from benchbench.access import visible
 from benchbench.models import PERMISSIONS, OwnedModel, PublicModel
+
+# In the payload of a batch: whether its times are exclusive; whether they are not, and it asks no servers.
+ALONE, MAY_RUN_TWICE = "alone", "may_run_twice"
+BatchSpec = tuple[dict[str, Any], int]  # payload and units of a batch to add
 
 
 class Status(models.TextChoices):
@@ -108,8 +111,8 @@ class Operation(PublicModel):
         The user sees operations on visible subjects and, if the subject is deleted, those that the user started.
         """
         seen = Q(pk__in=[])
-        for kind, name in SUBJECTS.items():
-            subject = _query(name).filter(pk=OuterRef(f"{prefix}subject_id"))
+        for kind, model in SUBJECTS.items():
+            subject = model._default_manager.filter(pk=OuterRef(f"{prefix}subject_id"))
             condition = Q(Exists(visible(subject, user))) | Q(~Exists(subject), **{f"{prefix}started_by": user})
             seen |= Q(condition, **{f"{prefix}kind": kind})
         return seen
@@ -117,7 +120,7 @@ class Operation(PublicModel):
     @property
     def subject(self) -> OwnedModel | None:
         """Return the object that the operation works on, or None if it is deleted."""
-        return _query(SUBJECTS[self.kind]).filter(pk=self.subject_id).first()
+        return SUBJECTS[self.kind]._default_manager.filter(pk=self.subject_id).first()
 
     @property
     def is_active(self) -> bool:
@@ -129,24 +132,13 @@ class Operation(PublicModel):
         return "queued" if self.status == Status.PENDING else self.status
 
 
-# Names of models in Django's registry: this app does not import other apps.
-SUBJECTS: dict[str, str] = {
-    Operation.Kind.INDEX: "retrieval.Index",
-    Operation.Kind.RESOLVE: "mappings.Mapping",
-    Operation.Kind.BENCHMARK: "benchmarks.Benchmark",
-    Operation.Kind.LLM_JUDGING: "judging.Round",
-    Operation.Kind.MEASURE: "benchmarks.Benchmark",
-}
+SUBJECTS: dict[str, type[OwnedModel]] = {}  # by kind of operation: what `register_handler` was given
 
 
 def of_subject(field: str) -> Coalesce:
     """Return an expression for lists of operations: a field of each subject, NULL if it is deleted."""
-    names = dict.fromkeys(SUBJECTS.values())
-    return Coalesce(*(Subquery(_query(name).filter(pk=OuterRef("subject_id")).values(field)) for name in names))
-
-
-def _query(name: str) -> QuerySet[Any]:
-    return apps.get_model(name)._default_manager.all()
+    subjects = [model._default_manager.filter(pk=OuterRef("subject_id")) for model in dict.fromkeys(SUBJECTS.values())]
+    return Coalesce(*(Subquery(rows.values(field)) for rows in subjects))
 
 
 class Batch(models.Model):
@@ -208,3 +200,13 @@ class Batch(models.Model):
 
     def __str__(self) -> str:
         return f"batch {self.ordinal} of {self.operation_id}"
+
+    @property
+    def is_alone(self) -> bool:
+        """Return whether its host does no other work meanwhile."""
+        return bool(self.payload.get(ALONE))
+
+    @property
+    def may_run_twice(self) -> bool:
+        """Return whether a second worker may do it too."""
+        return bool(self.payload.get(MAY_RUN_TWICE))

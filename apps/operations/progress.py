@@ -9,7 +9,7 @@ from django.db.models import DurationField, ExpressionWrapper, Min, Q, Sum
 from django.db.models.functions import Now
 
 from apps.operations import queueing
-from apps.operations.handlers import load_handler
+from apps.operations.handlers import find_handler
 from apps.operations.models import Batch, Operation
 from apps.operations.waiting import describe_wait
 from benchbench.durations import estimate_left
@@ -60,7 +60,7 @@ def snapshot(operation: Operation) -> dict[str, Any]:
 
     Finished parts are not included: each has its own event.
     """
-    kind, progress = load_handler(operation).build_event(operation)
+    kind, progress = find_handler(operation).build_event(operation)
     subject = operation.subject
     return {
         "operation_id": str(operation.pk),

@@ -6,7 +6,7 @@ Jobs carry only ids; the database holds the work.
 import logging
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,37 +22,13 @@ from apps.operations.models import Batch, Operation, Priority
 
 log = logging.getLogger(__name__)
 JOB = "apps.operations.working.work_batch"
-RENEW_STATE = "apps.judging.tasks.renew_state"
-ANSWER_TRIAL = "apps.results.tasks.answer_trial"
-START_REPEAT = "apps.benchmarks.schedules.starting.start_due"
-END_REPEAT = "apps.results.repeats.end_repeat"
-SEND_NOTICE = "apps.benchmarks.schedules.notifying.send"
-PRUNE = "apps.results.tasks.prune"
-JOBS = frozenset({JOB, RENEW_STATE, ANSWER_TRIAL, START_REPEAT, END_REPEAT, SEND_NOTICE, PRUNE})
 QUICK = "quick"  # for jobs that take about a second; every worker serves it before its other queues
 SCHEDULES = "schedules"  # for timed jobs: every worker does one of these and a batch in turns
 NOTICES = "notices"  # for jobs that wait for receivers: a thread of every worker does them
-QUEUE_OF = {START_REPEAT: SCHEDULES, END_REPEAT: SCHEDULES, PRUNE: SCHEDULES, SEND_NOTICE: NOTICES}  # of timed jobs
 WAITS_SECONDS = 60  # a quick job counts as waiting this long; a lost one is enqueued again afterwards
 OVERDUE_SECONDS = 15
 WORKER_TTL_SECONDS = 20
 SERVES = "1"  # the value of a worker's sign of life, unless that is the reason why it waits
-
-
-class ForeignJobError(Exception):
-    """A job in Redis is not one of BenchBench."""
-
-
-class OwnJob(Job):
-    """A job that calls only functions in `JOBS`. RQ's own would import and call any function named in Redis."""
-
-    @property
-    def func(self) -> Callable[..., Any]:
-        if self.func_name not in JOBS or self.instance is not None:
-            raise ForeignJobError(f"Refused the unknown job {self.func_name}. Does another application use this Redis?")
-        return super().func
-
-    success_callback = failure_callback = stopped_callback = None  # our jobs have no callbacks
 
 
 def name_job(batch: Batch) -> str:
@@ -79,7 +55,7 @@ def forget_job(queue: str, batch: Batch) -> None:
     waiting, name = django_rq.get_queue(queue), name_job(batch)
     try:
         if waiting.remove(name):
-            waiting.connection.delete(OwnJob.key_for(name))
+            waiting.connection.delete(Job.key_for(name))
     except RedisError:
         log.exception("Could not take the job of %s from %r.", batch, queue)
 

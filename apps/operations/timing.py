@@ -6,21 +6,19 @@ due: the sweep schedules their jobs, and a job that runs too early, late or twic
 
 import logging
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import NamedTuple
 
 import django_rq
-from django.conf import settings
-from django.utils import timezone
 from redis.exceptions import RedisError
 from rq.scheduler import RQScheduler
 from rq.serializers import JSONSerializer
 
-from apps.operations.queueing import PRUNE, QUEUE_OF
+from apps.operations.queueing import NOTICES, SCHEDULES
+from apps.operations.workers.jobs import JOBS
 
 log = logging.getLogger(__name__)
-RETENTION = ("RANKINGS", "INDEXES", "CACHES", "OPERATIONS")  # in the names of settings
-TIMED = sorted(set(QUEUE_OF.values()))
+TIMED = [NOTICES, SCHEDULES]  # the queues of timed jobs
 SECONDS = 2.0  # between two looks for due jobs
 
 
@@ -33,7 +31,7 @@ class TimedJob(NamedTuple):
 
     @property
     def queue(self) -> str:
-        return QUEUE_OF[self.name]
+        return JOBS[self.name].queue
 
     @property
     def id(self) -> str:
@@ -41,12 +39,9 @@ class TimedJob(NamedTuple):
         return f"{self.name.rpartition('.')[2]}-{self.argument}-{self.at.timestamp():.0f}"
 
 
-def list_prunings() -> list[TimedJob]:
-    """Return the job that deletes what the policies of retention name, at the next full hour; none without a policy."""
-    if not any(getattr(settings, f"BENCHBENCH_KEEP_{name}_DAYS") for name in RETENTION):
-        return []
-    hour = timezone.now().replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
-    return [TimedJob(PRUNE, "hourly", hour)]
+def list_timed_jobs() -> list[TimedJob]:
+    """Return every job that waits for its time."""
+    return [TimedJob(name, str(argument), at) for name, kind in JOBS.items() for argument, at in kind.list_waiting()]
 
 
 def schedule(jobs: Iterable[TimedJob]) -> None:

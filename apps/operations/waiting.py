@@ -11,7 +11,7 @@ from django.utils import timezone
 from redis.exceptions import RedisError
 
 from apps.operations import events, queueing
-from apps.operations.handlers import load_handler
+from apps.operations.handlers import find_handler
 from apps.operations.hosts import Holder, list_holders, lock_host, name_site, note_holder
 from apps.operations.leasing import Lease, name_process
 from apps.operations.models import Batch, Operation, Status
@@ -43,7 +43,7 @@ def hold_host(batch: Batch, lease: Lease) -> Iterator[None]:
             waited = 0.0
             _store_reason(batch, lease, _describe_batch(batch))
 
-    alone, operation = bool(batch.payload.get("alone")), batch.operation
+    alone, operation = batch.is_alone, batch.operation
     with lock_host(alone=alone, wait=wait):
         since = timestamp(timezone.now().replace(microsecond=0))
         with note_holder(Holder(name_site(), operation.kind, str(operation.pk), os.getpid(), since, alone)):
@@ -106,7 +106,7 @@ def _describe_batch(batch: Batch) -> str:
     at_work = "; ".join(f"{_describe(holder, operation)}, since {holder.since}" for holder in blockers[:MAX_NAMED])
     more = f"; and {len(blockers) - MAX_NAMED} more" if len(blockers) > MAX_NAMED else ""
     at_work = f" Running on it: {at_work}{more}." if blockers else ""
-    if batch.payload.get("alone"):
+    if batch.is_alone:
         return f"Waits until the host {host} is free: times are measured without other work on it.{at_work}"
     if blockers:
         return f"Waits for the host {host}: an isolated benchmark will run alone on it next.{at_work}"
@@ -125,7 +125,7 @@ def _describe(holder: Holder, waiting: Operation) -> str:
         if operation is not None:
             subject = operation.subject
             is_seen = subject is not None and is_visible_to_viewers(subject, waiting.subject)
-            name = f"the isolated {load_handler(operation).name(operation)}"
+            name = f"the isolated {find_handler(operation).name(operation)}"
             return name if is_seen else "an isolated benchmark that you may not see"
     kind = holder.kind if holder.kind in Operation.Kind.values else "unknown"
     isolated = "isolated " if holder.alone else ""

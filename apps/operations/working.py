@@ -15,7 +15,7 @@ from redis.exceptions import RedisError
 
 from apps.operations import events, queueing
 from apps.operations.ending import conclude, end_operation, fit_workers, settle
-from apps.operations.handlers import Faults, load_handler
+from apps.operations.handlers import Faults, find_handler
 from apps.operations.leasing import Lease, Stopped, claim, filter_claimable, get_this_worker, make_owner, name_process
 from apps.operations.metrics import count_batch
 from apps.operations.models import Batch, Operation, Status
@@ -96,7 +96,7 @@ def _perform(batch: Batch, on_tick: Callable[[], None] | None) -> str:
     try:
         with Lease(batch, on_tick=on_tick) as lease, name_session(batch.pk, batch.attempts), _limit():
             with hold_host(batch, lease), closing_cursors():
-                load_handler(batch.operation).perform(batch, lease)
+                find_handler(batch.operation).perform(batch, lease)
             if not lease.committed:
                 raise RuntimeError(f"The handler of {batch.operation} ended without committing {batch}.")
     except Stopped:
@@ -222,7 +222,7 @@ def wait(operation: Operation, *, on_progress: Callable[[dict[str, Any]], None] 
     def tick() -> None:
         if on_progress:
             operation.refresh_from_db()
-            on_progress(load_handler(operation).build_event(operation)[1])
+            on_progress(find_handler(operation).build_event(operation)[1])
 
     while True:
         did_work = False

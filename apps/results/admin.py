@@ -1,5 +1,6 @@
 """Pages that results add to the admin classes of the rooms below."""
 
+from functools import partial
 from typing import Any
 
 from django.http import HttpRequest
@@ -7,12 +8,12 @@ from django.urls import reverse
 from django.utils.html import format_html
 from unfold.decorators import display
 
-from apps.benchmarks.models import Benchmark, QueryResult, Run
 from apps.collections.models import Collection, Document
 from apps.datasets.editing.drafts import find_draft
 from apps.datasets.models import Dataset, Query
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation, Status
+from apps.records.models import Benchmark, QueryResult, Run
 from apps.results.dataset_page import load_health, load_query_table
 from apps.results.triage.next_steps import list_next_steps
 from apps.results.views import comparison, content, disk, results, trying, updating
@@ -71,10 +72,11 @@ add_to(
     pages=(
         Page("measures/", results.measures_page, "measures"),
         Page("<uuid:object_id>/results/", results.benchmark_page, "benchmark_results"),
-        Page("<uuid:object_id>/filters/", results.filters_page, "benchmark_filters"),
         Page("<uuid:object_id>/live/", results.benchmark_live, "benchmark_live"),
-        Page("<uuid:object_id>/compression/", comparison.compression_page, "benchmark_compression"),
-        Page("<uuid:object_id>/load/", comparison.load_page, "benchmark_load"),
+        *(
+            Page(f"<uuid:object_id>/{page.name}/", partial(results.ladder_page, ladder=page), f"benchmark_{page.name}")
+            for page in results.LADDERS
+        ),
         Page("<uuid:object_id>/verdict/", comparison.verdict_fragment, "benchmark_verdict"),
         Page("<uuid:object_id>/export/<str:format>/", results.download, "benchmark_export"),
     ),

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from apps.benchmarks.models import Run
-from apps.benchmarks.running.timing import mark_shared
-from apps.results.configurations import find_varying, list_phrases, spell_settings
-from apps.results.leaderboard.runs import Leaderboard, Row
+from apps.execution.running.timing import mark_shared
+from apps.records.models import Run
+from apps.verdicts.configurations import find_varying, list_phrases, spell_settings
+from apps.verdicts.ranked_runs import Leaderboard, Row
 from benchbench.ir.planning.configuration import SEARCH_MODES
 
 Figure = dict[str, Any]
@@ -42,7 +42,7 @@ def plot_quality(board: Leaderboard) -> dict[str, Any] | None:
     modes = sorted({find_mode(row.run) for row in rows})
     groups = [[row for row in rows if find_mode(row.run) == mode] for mode in modes]
     traces = [_trace(group, board.primary, labels) for group in groups]
-    times = [row.run.timing["total_ms"] for row in rows]
+    times = [row.ms for row in rows if row.ms]
     return plot_over_time(traces, [row.run for row in rows], times, board.title, margin=(64, 16, 40, 56), legend=LEGEND)
 
 
@@ -155,7 +155,7 @@ def _trace(rows: list[Row], primary: str, labels: Mapping[Any, str]) -> dict[str
     name, colour = describe_mode(rows[0].run)
     return {
         "type": "scatter",
-        "x": [row.run.timing["total_ms"] for row in rows],
+        "x": [row.ms for row in rows],
         "y": [row.values[primary] for row in rows],
         "name": name,
         "mode": "markers",

@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 from uuid import UUID
 
-from apps.benchmarks.provenance import find_git_revision
-from apps.benchmarks.running.timing import find_execution, sum_cost_ms
-from apps.results.comparison.comparing import RunComparison
-from apps.results.comparison.describing import MeasureSummary, summarise_measures
-from apps.results.comparison.expected import Ends, RoundVerdictReport, describe_expected
-from apps.results.comparison.migrating import Migration, build_migration
-from apps.results.comparison.sentences import build_verdict
-from apps.results.leaderboard.runs import WEIGHTING
+from apps.execution.running.timing import find_execution
+from apps.verdicts.comparing import RunComparison
+from apps.verdicts.describing import MeasureSummary, summarise_measures
+from apps.verdicts.expected import Ends, RoundVerdictReport, describe_expected
+from apps.verdicts.migrating import Migration, build_migration
+from apps.verdicts.ranked_runs import WEIGHTING
+from apps.verdicts.sentences import build_verdict
 from benchbench.decimals import signed
 from benchbench.files.flowbaby_results import change
 from benchbench.ir.measures import Measure
@@ -97,6 +96,7 @@ class ComparisonReport:
     differences: list[DifferenceReport]
     measures: Annotated[dict[str, list[RunSummary]], "Every measure that all runs have."]
     warnings: Annotated[list[str], "Other differences between the runs."]
+    run_warnings: Annotated[list[str], "What the runs did not read, and other warnings, each after the runs' labels."]
     round_verdict: Annotated[
         RoundVerdictReport | None,
         "The verdict of the judging round that made the version, if it compared these runs by this measure. Then "
@@ -132,18 +132,19 @@ def build_report(comparison: RunComparison, *, margin: float | None = None) -> C
         differences=[_report_pair(pair, ids, is_tested=comparison.is_tested) for pair in pairs],
         measures={Measure.parse(row.measure).wire: _describe_runs(row, ids) for row in summarise_measures(comparison)},
         warnings=sentences.warnings,
+        run_warnings=sentences.run_warnings,
         round_verdict=describe_expected(comparison),
         migration=None if margin is None else build_migration(comparison, margin),
     )
 
 
 def _report_run(comparison: RunComparison, index: int) -> ComparedRun:
-    run, duration = comparison.runs[index], sum_cost_ms(comparison.runs[index])
+    run, duration = comparison.runs[index], comparison.runs[index].times.cost_ms
     return ComparedRun(
         id=run.pk,
         label=comparison.labels[index],
         benchmark=run.benchmark.name,
-        git_sha=find_git_revision(run),
+        git_sha=run.lineage.git_revision,
         execution=find_execution(run.benchmark, duration),
         **attributes(run, "config", "failed_queries", "benchmark_id"),
         duration_ms=duration,
@@ -184,7 +185,8 @@ def render_pair(report: ComparisonReport) -> str:
         of_before, of_after = sorted(summaries, key=lambda summary: summary.run != report.reference)
         measures[str(Measure.parse(name))] = {"before": of_before.mean, "after": of_after.mean} | vars(of_after)
     facts = {
-        **attributes(report, "dataset_version", "warnings"),
+        "dataset_version": report.dataset_version,
+        "warnings": [*report.warnings, *report.run_warnings],
         "runs": [vars(before), vars(after)],
         "duration_ms": change(before.duration_ms, after.duration_ms),
         "measures": measures,

@@ -10,15 +10,17 @@ from django.urls import reverse
 from django.utils.timezone import localtime
 from redis.exceptions import RedisError
 
-from apps.benchmarks.measuring.primary import select_facts
-from apps.benchmarks.models import Benchmark, GateOutcome, GateState, Repeat, Schedule
 from apps.datasets.models import Dataset, DatasetVersion
 from apps.judging.models import Round
 from apps.mappings.models import Mapping
-from apps.operations.models import Batch, Operation, Status, of_subject
+from apps.operations.models import Operation, Status, of_subject
 from apps.operations.progress import Progress, compute_each_progress
 from apps.operations.queueing import Worker, count_each_ahead, list_workers
 from apps.operations.waiting import NO_WORKER, describe_isolated
+from apps.records.measuring.evaluating import get_policies
+from apps.records.measuring.primary import select_facts
+from apps.records.models import Benchmark, GateOutcome, GateState, Repeat, Schedule
+from apps.records.models.batches import load_devices
 from apps.results.charts import Figure, plot_sparkline
 from apps.results.first_steps import list_first_steps
 from benchbench.access import viewable, visible
@@ -75,9 +77,7 @@ def build_work(user: Any) -> dict[str, Any]:
 
 def _describe_work(operations: Sequence[Operation], workers: Sequence[Worker] | None) -> list[Work]:
     progress, ahead = compute_each_progress(operations), count_each_ahead(operations)
-    finished = Batch.objects.filter(operation__in=operations, result__has_key="made_by")
-    latest = finished.order_by("operation_id", "-finished_at").distinct("operation_id")
-    devices = dict(latest.values_list("operation", "result__made_by__device")) if operations else {}
+    devices = load_devices(operations)
     rows = []
     for operation in operations:
         batches = [worker.batch for worker in workers or () if worker.batch]
@@ -219,6 +219,6 @@ def _build_trend(dataset: Dataset, benchmarks: Sequence[Any]) -> Trend:
 
 def _build_key(benchmark: Any) -> tuple[object, ...]:
     """Return the key that comparable values share, as in the history of a dataset."""
-    policies = benchmark.unresolved, benchmark.empty_queries, benchmark.weighting
+    policies = tuple(get_policies(benchmark).items())
     truth = benchmark.dataset_version_id, benchmark.mapping_id, benchmark.facts["truth"]
     return (benchmark.primary_k, *policies, *truth)

@@ -7,12 +7,12 @@ from typing import Any, cast
 from django.core.cache import cache
 from django.db.models import OuterRef
 
-from apps.benchmarks.measuring.primary import annotate_last
-from apps.benchmarks.measuring.reading import load_results
-from apps.benchmarks.models import Evaluation
 from apps.datasets.models import Dataset, Query
 from apps.mappings.models import Mapping
 from apps.mappings.truth import read_truth
+from apps.records.lists.reading import load_results
+from apps.records.measuring.primary import annotate_last
+from apps.records.models import Evaluation
 from apps.results.comparison.history import select_ranked
 from apps.results.triage.queries import QueryRow
 from benchbench.access import viewable

@@ -6,14 +6,14 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import DatasetVersion
 from apps.operations.models import Status
+from apps.records.models import Benchmark, Run
 from apps.results.exporters import documents, flowbaby, report, results_json, spec002, strategy, tables
 from apps.results.exporters.outcomes import ExportError, ExportStateError, build_slug
 from apps.results.exporters.tables import write_csv, write_excel, yield_queries, yield_run, yield_runs
-from apps.results.leaderboard.runs import load_evaluations
 from apps.results.leaderboard.versions import load_scored_version
+from apps.verdicts.ranked_runs import load_evaluations
 from benchbench.files.workbooks import CONTENT_TYPE as XLSX
 from benchbench.ir.profiles import FLOWBABY_1_0, FLOWBABY_1_1
 from benchbench.local_files.placing import Files, Piece, make_folder, write_directory, write_file_pieces

@@ -6,11 +6,11 @@ from typing import Any
 from django.db.models import QuerySet
 from django.urls import reverse
 
-from apps.benchmarks.models import Benchmark
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset
 from apps.mappings.models import Mapping
 from apps.operations.models import Status
+from apps.records.models import Benchmark
 from apps.retrieval.models import Index
 from benchbench.access import visible
 from benchbench.reading.strict_json import attributes

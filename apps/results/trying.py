@@ -14,26 +14,28 @@ import numpy as np
 from django.core.cache import cache
 from redis.exceptions import RedisError
 
-from apps.benchmarks.planning import SharedList, list_llm_indexes
-from apps.benchmarks.running.open_indexes import OpenIndexes
-from apps.benchmarks.running.outcomes import Outcome
-from apps.benchmarks.running.pairs import PinnedRerankers
-from apps.benchmarks.running.rankings import build_final_lists
-from apps.benchmarks.running.stages import Stages
 from apps.datasets.models import Query
+from apps.execution.running.open_indexes import OpenIndexes
+from apps.execution.running.outcomes import Outcome
+from apps.execution.running.pairs import PinnedRerankers
+from apps.execution.running.rankings import build_final_lists
+from apps.execution.running.stages import Stages
 from apps.operations.hosts import lock_host
-from apps.operations.queueing import ANSWER_TRIAL, enqueue_once
+from apps.operations.queueing import enqueue_once
+from apps.records.planning import SharedList, list_llm_indexes
 from apps.retrieval.models import Index
-from apps.retrieval.search.open_indexes import OpenIndex
 from benchbench.errors import BenchbenchError, error_text
 from benchbench.ir.planning.configuration import Configuration
+from benchbench.ir.planning.lexical import BM25, FULL_TEXT, Lexical
 from benchbench.ir.planning.plan import RunPlan, plan
 from benchbench.ir.planning.stages import DenseStage, FuseStage, LexicalStage, RerankStage, Searching
 from benchbench.ir.records import ScoredList
 from benchbench.reading.strict_json import dump_canonical
 
 log = logging.getLogger(__name__)
+ANSWER_TRIAL = "apps.results.tasks.answer_trial"
 MAX_HITS = 10
+MAX_TERMS = 100  # of a document that are shown
 ANSWER_SECONDS = 600
 SEARCH_SECONDS = 120  # a search without an answer is started again afterwards
 HOST_SECONDS = 20  # of waiting for a host
@@ -55,6 +57,7 @@ class Trial:
     mode: str
     use_reranker: bool
     top_k: int
+    lexical: str = "bm25"
 
     @property
     def key(self) -> str:
@@ -62,7 +65,9 @@ class Trial:
 
     @property
     def configuration(self) -> Configuration:
-        return Configuration(search_mode=self.mode, use_reranker=self.use_reranker, top_k=self.top_k)
+        return Configuration(
+            search_mode=self.mode, use_reranker=self.use_reranker, top_k=self.top_k, lexical=self.lexical
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +124,8 @@ def _build_wait() -> Callable[[float], None]:
 def search(trial: Trial) -> dict[str, Any]:
     """Search as a benchmark of the trial's configuration does, and return the first documents as JSON values.
 
-    Each of `hits` has a document, its first chunk, the score, and how each stage came to its score. `depth` is the
+    Each of `hits` has a document, its first chunk, the score, how each stage came to its score, and the first terms
+    that lexical search has of the chunk. `terms` are those of the query; None without lexical search. `depth` is the
     number of documents of the whole ranking. `error` is not empty if the search failed. Raises TrialError.
     """
     index = Index.objects.select_related("chunk_set", "lexical_index", "collection").filter(pk=trial.index_id).first()
@@ -130,19 +136,27 @@ def search(trial: Trial) -> dict[str, Any]:
     stages = Stages([Query(pk=0, text=trial.text)], indexes, PinnedRerankers(), tolerant=True)
     outcomes = stages.run(planned)
     (run,) = planned.runs
-    (final,) = build_final_lists([SharedList(0, (), (run,))], outcomes, [0], indexes, max_k=1)
+    (final,) = build_final_lists([SharedList(0, (run,))], outcomes, [0], indexes, max_k=1)
     count = min(final.lengths[0], MAX_HITS)
-    if final.error or final.chunk_ids is None or not count:
-        return {"error": final.error, "hits": [], "depth": 0}
+    is_lexical = not final.facts.error and any(isinstance(stage, LexicalStage) for stage in run.stages)
+    setting = Lexical.parse(trial.lexical)
+    bm25 = indexes[None].words.load_bm25(setting) if is_lexical and setting.engine == BM25 else None
+    analyze = bm25.analyzer.analyze if bm25 else None
+    terms = analyze(trial.text) if analyze else None
+    if final.facts.error or final.chunk_ids is None or not count:
+        return {"error": final.facts.error, "hits": [], "depth": 0, "terms": terms}
     first = np.arange(count) if final.chunk_ranks is None else final.chunk_ranks[:count] - 1
     lists = _read_lists(run, outcomes)
-    explained = explain(run, lists, indexes[None], trial.text, lists[run.final].ids[first].tolist())
+    positions = lists[run.final].ids[first].tolist()
+    words = bm25.explain(trial.text, positions) if bm25 else [[] for _ in positions]
+    explained = explain(run, lists, words, positions)
+    texts = indexes[None].load_texts(positions)
+    document_terms = [analyze(text)[:MAX_TERMS] if analyze else [] for text in texts]
     columns = final.document_ids[:count].tolist(), final.chunk_ids[first].tolist(), final.scores[first].tolist()
-    hits = [
-        {"document": document, "chunk": chunk, "score": score, "steps": steps}
-        for document, chunk, score, steps in zip(*columns, explained, strict=True)
-    ]
-    return {"error": "", "hits": hits, "depth": final.lengths[0], "ms": (final.timings or {}).get("total_ms")}
+    names = ("document", "chunk", "score", "steps", "terms")
+    hits = [dict(zip(names, row, strict=True)) for row in zip(*columns, explained, document_terms, strict=True)]
+    ms = final.facts.timings.get("total_ms")
+    return {"error": "", "hits": hits, "depth": final.lengths[0], "ms": ms, "terms": terms}
 
 
 def _read_lists(run: RunPlan, outcomes: Mapping[str, Sequence[Outcome]]) -> dict[str, ScoredList]:
@@ -155,24 +169,24 @@ def _read_lists(run: RunPlan, outcomes: Mapping[str, Sequence[Outcome]]) -> dict
 
 
 def explain(
-    run: RunPlan, lists: Mapping[str, ScoredList], index: OpenIndex, text: str, positions: Sequence[int]
+    run: RunPlan, lists: Mapping[str, ScoredList], words: Sequence[Terms], positions: Sequence[int]
 ) -> list[list[dict[str, Any]]]:
     """Return for each chunk of `positions` its rank and score after each stage, and the terms that the score sums.
 
-    Terms are the matching words of a lexical score and the fused ranks of a hybrid one; a similarity is not a sum.
+    Terms are the matching words of a lexical score, in `words` for each chunk, and the fused ranks of a hybrid one; a
+    similarity is not a sum.
     """
     ranks = {key: {chunk: rank for rank, chunk in enumerate(ranked.ids.tolist(), 1)} for key, ranked in lists.items()}
-    is_lexical = any(isinstance(stage, LexicalStage) for stage in run.stages)
-    words = index.explain_words(text, positions) if is_lexical else [[] for _ in positions]
     names = {stage.key: stage.name for stage in run.stages}
 
     def build_step(stage: Searching, position: int, matches: Terms) -> dict[str, Any]:
         rank = ranks[stage.key].get(position)
-        step: dict[str, Any] = {"name": stage.name, "rank": rank, "kind": KINDS[type(stage)], "terms": []}
+        step: dict[str, Any] = {"name": stage.name, "rank": rank, "kind": KINDS.get(type(stage), ""), "terms": []}
         if rank is None:
             return step
         if isinstance(stage, LexicalStage):
             step["terms"] = matches
+            step["kind"] = "ts_rank" if stage.lexical.startswith(FULL_TEXT) else "BM25"
         elif isinstance(stage, FuseStage):
             step["terms"] = explain_fusion(stage, {names[key]: ranks[key].get(position) for key in stage.needs})
         return step | {"score": float(lists[stage.key].scores[rank - 1])}
@@ -185,13 +199,11 @@ def explain(
 
 KINDS: dict[type, str] = {
     DenseStage: "similarity",
-    LexicalStage: "BM25",
-    FuseStage: "",
     RerankStage: "late interaction",
 }
 
 
 def explain_fusion(stage: FuseStage, ranks: Mapping[str, int | None]) -> Terms:
     """Return what each list's rank adds to a score of reciprocal rank fusion, as `benchbench.ir.ranking.rrf`."""
-    maximum = len(ranks) / (stage.constant + 1)
-    return [(f"{name} rank {rank}", 1 / (stage.constant + rank) / maximum) for name, rank in ranks.items() if rank]
+    maximum = len(ranks) / (stage.rrf_k + 1)
+    return [(f"{name} rank {rank}", 1 / (stage.rrf_k + rank) / maximum) for name, rank in ranks.items() if rank]

@@ -2,3 +2,7 @@
 
 `encoders`, `stores` and `strategies` lie below `search`, `rerankers` above it. Imported by mappings and what is above.
 """
+
+from benchbench.process import ProcessState
+
+process = ProcessState()

@@ -12,13 +12,15 @@ from unfold.decorators import display
 
 from apps.collections.models import Collection
 from apps.operations.launching import cancel_operation
-from apps.operations.models import Operation
+from apps.operations.models import Operation, Status
 from apps.retrieval import views
 from apps.retrieval.deleting import clear_vectors, delete_index
+from apps.retrieval.encoders.prompts import quote
 from apps.retrieval.encoders.vector_cache import annotate_sizes
 from apps.retrieval.indexing import build_index
 from apps.retrieval.models import ChunkSet, Index, VectorSpace
 from apps.retrieval.strategies import TREES
+from apps.retrieval.unread import list_index_warnings
 from benchbench.access import visible
 from benchbench.errors import ConflictError
 from benchbench.site.admin import FactAdmin, OwnedAdmin, VisibleFilter
@@ -27,6 +29,8 @@ from benchbench.site.panels import Button, Page, Panel, add_to, build_list_url
 
 SEARCHING = (
     ("encoder", "dimension"),
+    ("prompts_read", "precision"),
+    "warnings",
     ("strategy", "lexical"),
     ("chunking", "chunks"),
     "vector_source",
@@ -61,6 +65,14 @@ class IndexAdmin(OwnedAdmin):
     def delete_model(self, request: HttpRequest, obj: Index) -> None:
         delete_index(obj)
 
+    def name_status(self, obj: Index) -> str:
+        """Return the status: "queued" until a worker claims a batch."""
+        queued = (
+            obj.status == Index.Status.INDEXING
+            and not Operation.objects.filter(subject_id=obj.pk, status=Status.RUNNING).exists()
+        )
+        return "queued" if queued else obj.status
+
     @admin.action(description="Build", permissions=["act"])
     def build_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
         def build(index: Index) -> str:
@@ -85,6 +97,15 @@ class IndexAdmin(OwnedAdmin):
     @display(description="encoder", ordering="encoder", empty_value="lexical only")
     def encoder_name(self, index: Index) -> str | None:
         return index.encoder.rsplit("/", 1)[-1] or None
+
+    @display(description="prompts", empty_value="not recorded")
+    def prompts_read(self, index: Index) -> str | None:
+        prompts = [f"{kind} {quote(prompt)}" for kind, prompt in (index.prompts or {}).items() if prompt]
+        return None if index.prompts is None else ", ".join(prompts) or "none"
+
+    @display(description="warnings", empty_value="–")
+    def warnings(self, index: Index) -> str | None:
+        return " ".join(list_index_warnings(index)) or None
 
     @display(description="chunks of")
     def chunking(self, index: Index) -> str:

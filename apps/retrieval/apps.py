@@ -15,7 +15,11 @@ class RetrievalConfig(AppConfig):
     verbose_name = "Retrieval"
 
     def ready(self) -> None:
+        from apps.operations.handlers import register_handler
+        from apps.retrieval.tasks import IndexHandler
+
         register(check_default_model)
+        register_handler(IndexHandler())
 
 
 def check_default_model(**kwargs: Any) -> list[CheckMessage]:

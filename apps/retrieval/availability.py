@@ -12,13 +12,14 @@ from apps.retrieval.encoders.model_files import describe_missing_model
 from apps.retrieval.encoders.registry import ENCODERS
 from apps.retrieval.llms.servers import describe_missing_llm, find_llm_failure, name_llm
 from apps.retrieval.models import Index, Ingredients
+from apps.retrieval.search.words import describe_missing_words
 from apps.retrieval.stores import STORES
 from apps.retrieval.strategies import STRATEGIES
 from benchbench.errors import ConflictError
 from benchbench.ir.planning.ann import STORES as ANN_STORES
 from benchbench.ir.planning.ann import Ann
+from benchbench.ir.planning.axes import run_label
 from benchbench.ir.planning.configuration import LATE_INTERACTION, Configuration
-from benchbench.ir.planning.labels import run_label
 
 PROVIDERS = ("sbert", "sentence-transformers")  # models of these are loaded without a prefix
 
@@ -59,6 +60,8 @@ def list_run_requirements(index: Index, configuration: Configuration) -> dict[st
         requirements["store"] = Ann.parse(configuration.ann).store
         if strategy is not None and strategy.asks:
             requirements["asked llm"] = name_llm(index.llm, index.llm_parameters)
+    if configuration.uses_words:
+        requirements["lexical"] = configuration.lexical
     if configuration.use_reranker:
         requirements["reranker"] = configuration.effective_reranker
     if configuration.rewrites:
@@ -119,6 +122,7 @@ def _describe_unknown(kind: str, name: str, choices: Mapping[str, object] | tupl
 CHECKS: dict[str, Callable[[str], str]] = {
     "strategy": _check_strategy,
     "store": _store,
+    "lexical": describe_missing_words,
     "encoder": _check_encoder,
     "loaded encoder": _check_loaded_encoder,
     "reranker": _check_reranker,

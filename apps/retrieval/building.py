@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from apps.collections.models import Collection, Section, list_live
 from apps.retrieval.availability import require_available
 from apps.retrieval.deleting import delete_unused_parts
+from apps.retrieval.encoders import Cut
 from apps.retrieval.filters import PLACES, find_place
 from apps.retrieval.fingerprints import fingerprint
-from apps.retrieval.models import ChunkSet, Index
+from apps.retrieval.models import ChunkSet, CutChunk, Index
 from apps.retrieval.search.holding import lock_chunk_set
 from apps.retrieval.search.vectors import count_rows, create_table, drop_table, insert_rows, load_ids
 from apps.retrieval.strategies import TREES, get_strategy, select_search_parameters
@@ -101,7 +102,7 @@ def find_missing_positions(index: Index, chunk_set: ChunkSet, *, revision: str) 
 
 
 def prepare_table(index: Index, chunk_set: ChunkSet, *, revision: str, dimension: int) -> None:
-    """Create the table for the vectors of the index's chunks, and store the model's revision and dimension.
+    """Create the table for the vectors of the index's chunks, and store the model's revision, prompts and dimension.
 
     Drops the table of a build with another chunk set or revision.
     """
@@ -110,7 +111,7 @@ def prepare_table(index: Index, chunk_set: ChunkSet, *, revision: str, dimension
         create_table(index.vector_table, dimension)
         index.stats = {}
     index.encoder_revision, index.dimension = revision, dimension
-    index.save(update_fields=["encoder_revision", "dimension", "stats", "updated_at"])
+    index.save(update_fields=["encoder_revision", "prompts", "dimension", "stats", "updated_at"])
 
 
 def _can_continue(index: Index, chunk_set: ChunkSet, revision: str) -> bool:
@@ -134,11 +135,21 @@ def insert_vectors(index: Index, positions: Positions, vectors: NDArray[np.float
     insert_rows(index.vector_table, positions, vectors, metadata, np.array(places))
 
 
-def add_vectors_cost(index: Index, *, seconds: float, hits: int) -> None:
-    """Add to the seconds and cache hits of an index's vectors, in the transaction that stores them."""
+def add_vectors_cost(index: Index, positions: Positions, *, seconds: float, hits: int, cut: Cut | None) -> None:
+    """Add to the seconds, cache hits and cut chunks of an index's vectors, in the transaction that stores them."""
     locked = Index.objects.select_for_update(no_key=True).only("stats").get(pk=index.pk)
     locked.stats["vectors_sec"] = locked.stats.get("vectors_sec", 0.0) + seconds
     locked.stats["cache_hits"] = locked.stats.get("cache_hits", 0) + hits
+    if cut is not None:
+        before = locked.stats.get("cut", {})
+        locked.stats["cut"] = {
+            "window": cut.window,
+            "chunks": before.get("chunks", 0) + len(cut.ends),
+            "tokens": before.get("tokens", 0) + cut.tokens,
+            "cut_tokens": before.get("cut_tokens", 0) + cut.cut_tokens,
+        }
+        rows = [CutChunk(index=index, position=positions[row], read=end) for row, end in cut.ends.items()]
+        CutChunk.objects.bulk_create(rows, ignore_conflicts=True)
     locked.save(update_fields=["stats"])
 
 
@@ -198,6 +209,8 @@ def finish(index: Index, *, duration_sec: float) -> None:
         "cache_hits": index.stats.get("cache_hits", 0),
         "llm_calls": chunk_set.summary_count if asks_for_summaries else 0,
         "bytes": 4 * (index.dimension or 0) * vector_count + (lexical.size_bytes if lexical else 0),
+        **({"vectors_sec": round(index.stats["vectors_sec"], 3)} if "vectors_sec" in index.stats else {}),
+        **({"cut": index.stats["cut"]} if "cut" in index.stats else {}),
     }
     index.status, index.error, index.ready_at = Index.Status.READY, "", timezone.now()
     index.save(update_fields=["fingerprint", "stats", "status", "error", "ready_at", "updated_at"])

@@ -6,7 +6,7 @@ from functools import partial
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 
 from apps.collections.models import Collection
 from apps.operations.launching import OperationActiveError
@@ -67,6 +67,7 @@ def _free(key: UUID) -> None:
         return
     lock_chunk_set(index.chunk_set_id)
     drop_table(index.vector_table)
+    delete_rows(index.cut_chunks.all())
     index.chunk_set = index.lexical_index = index.dimension = None
     index.encoder_revision, index.stats = "", {}
     index.save(update_fields=["chunk_set", "lexical_index", "dimension", "encoder_revision", "stats", "updated_at"])
@@ -76,16 +77,18 @@ def _free(key: UUID) -> None:
 def delete_unused_parts(collection: Collection) -> None:
     """Delete the lexical indexes and chunk sets of a collection that no index uses.
 
-    A build locks the chunk set that it assigns until the index uses it. The caller has locked that of its own index.
-    Other locked sets are skipped, for a later call.
+    Full text that a benchmark made stays with the chunk set, and BM25 by other analyzers while an index of the chunk
+    set has BM25. A build locks the chunk set that it assigns until the index uses it. The caller has locked that of its
+    own index. Other locked sets are skipped, for a later call.
     """
     sets = ChunkSet.objects.filter(collection=collection)
-    unused_indexes = LexicalIndex.objects.filter(index=None).exclude(engine=full_text.ENGINE)
+    searched = Exists(Index.objects.filter(chunk_set=OuterRef("chunk_set"), lexical_index__isnull=False))
+    unused_indexes = LexicalIndex.objects.filter(~searched, index=None).exclude(engine=full_text.ENGINE)
     candidates = sets.filter(Q(index=None) | Q(lexical_indexes__in=unused_indexes)).values_list("pk", flat=True)
     locked = ChunkSet.objects.select_for_update(skip_locked=True).filter(pk__in=list(candidates))
     keys = list(locked.values_list("pk", flat=True))
     unused = LexicalIndex.objects.filter(chunk_set__in=keys, index__isnull=True)
-    for words in unused.exclude(engine=full_text.ENGINE):
+    for words in unused.filter(~searched).exclude(engine=full_text.ENGINE):
         transaction.on_commit(partial(locate_lexical_index(words).unlink, missing_ok=True))
         words.delete()
     for words in unused.filter(engine=full_text.ENGINE, chunk_set__index__isnull=True):  # of all indexes of the set

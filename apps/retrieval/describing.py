@@ -41,6 +41,7 @@ def _collect_facts(index: Index) -> dict[str, Any]:
         "strategy": index.strategy,
         "chunk_parameters": get_strategy(index.strategy).check(index.chunk_parameters),
         **attributes(index, "encoder", "encoder_revision", "vector_source"),
+        **index.encoder_parameters.list_changes(),
         "lexical": lexical and {"engine": lexical.engine, "parameters": lexical.parameters},
         **attributes(index, "llm", "llm_parameters"),
         **({"summaries": _hash_summaries(index.chunk_set)} if index.strategy in TREES and index.chunk_set else {}),
@@ -55,7 +56,9 @@ def _hash_summaries(chunk_set: ChunkSet) -> str:
 def annotate_operation(indexes: QuerySet[Index]) -> QuerySet[Index]:
     """Annotate indexes with `operation_uuid`, the last operation that built each, or None."""
     newest = Operation.objects.filter(kind=Operation.Kind.INDEX, subject_id=OuterRef("pk")).order_by("-created_at")
-    return indexes.annotate(operation_uuid=Subquery(newest.values("pk")[:1])).select_related("chunk_set")
+    return indexes.annotate(operation_uuid=Subquery(newest.values("pk")[:1])).select_related(
+        "chunk_set", "lexical_index"
+    )
 
 
 def list_encoders(indexes: QuerySet[Index]) -> list[str]:

@@ -11,6 +11,7 @@ from apps.retrieval.grids import EXAMPLE, Grid, read_strategy
 from apps.retrieval.llms.servers import load_servers
 from apps.retrieval.models import Index
 from benchbench.errors import BenchbenchError
+from benchbench.ir.encoding import DEFAULT, LONGEST_PROMPT, PRECISIONS
 from benchbench.ir.planning.strategies import INPUTS, STRATEGIES, Parameter
 from benchbench.site.pages import PageForm
 
@@ -30,6 +31,25 @@ def build_field(parameter: Parameter) -> forms.Field:
 ParameterFields: Any = type("ParameterFields", (forms.Form,), {name: build_field(INPUTS[name]) for name in INPUTS})
 
 
+PRECISION_WORDS = {
+    "float32": "float32",
+    "mixed": "mixed: products in bfloat16",
+    "bfloat16": "bfloat16, the weights too",
+    "float16": "float16, the weights too",
+}
+
+
+def build_prompt_field(kind: str, plural: str) -> forms.CharField:
+    return forms.CharField(
+        required=False,
+        strip=False,  # the blank at the end belongs to a prompt
+        max_length=LONGEST_PROMPT,
+        label=f"Prompt of {plural}",
+        widget=forms.TextInput({"placeholder": "that of the model's configuration"}),
+        help_text=f"Text before each {kind}, with its blank at the end. Models such as E5, BGE and nomic need one.",
+    )
+
+
 class IndexForm(PageForm, ParameterFields):
     collection = forms.ModelChoiceField(Collection.objects.none())
     name = forms.CharField(
@@ -41,6 +61,13 @@ class IndexForm(PageForm, ParameterFields):
         max_length=500,
         required=False,
         help_text=("Published name of a sentence-transformers model, for dense search. Empty: lexical search only."),
+    )
+    query_prompt = build_prompt_field("query", "queries")
+    document_prompt = build_prompt_field("document", "documents")
+    precision = forms.ChoiceField(
+        required=False,
+        choices=[(precision, PRECISION_WORDS[precision]) for precision in PRECISIONS],
+        help_text="Vectors of each precision are another space: compare them in a benchmark.",
     )
     lexical = forms.BooleanField(
         required=False,
@@ -90,7 +117,7 @@ class IndexForm(PageForm, ParameterFields):
 
     sections = (
         ("", "", ("collection", "name")),
-        ("Search methods", "", ("encoder", "lexical")),
+        ("Search methods", "", ("encoder", "query_prompt", "document_prompt", "precision", "lexical")),
         (
             "Chunks",
             "Long documents are easier to find in chunks; a hit on a chunk counts for its document.",
@@ -125,6 +152,13 @@ class IndexForm(PageForm, ParameterFields):
         if sentence := describe_name_problem(name):
             raise forms.ValidationError(sentence)
         return name
+
+    @property
+    def encoder_parameters(self) -> dict[str, Any]:
+        """Return the prompts, None where the field is empty, and the precision."""
+        values = self.cleaned_data
+        prompts = {name: values[name] or None for name in ("query_prompt", "document_prompt")}
+        return {**prompts, "precision": values["precision"] or DEFAULT.precision}
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -201,7 +235,7 @@ class GridForm(PageForm):
         provider = {"provider": values["llm_server"]} if values["llm_server"] else {}
         return Grid(
             strategies=values["strategies"],
-            encoders=values["encoders"],
+            encoders=[(encoder, DEFAULT) for encoder in values["encoders"]],
             llms=[(llm, provider) for llm in values["llms"]],
             lexical=values["lexical"],
         )

@@ -22,8 +22,9 @@ from apps.retrieval.naming import list_longer_names, name_index
 from apps.retrieval.strategies import STRATEGIES
 from apps.retrieval.strategies.base import StrategyError
 from benchbench.database.failures import read_again
+from benchbench.ir.encoding import EncoderParameters
 from benchbench.names import MAX_LENGTH, find_free_name
-from benchbench.reading.kinds import CallError, read_options
+from benchbench.reading.calls import CallError, read_options
 from benchbench.reading.objects import format_value
 
 BEFORE: Mapping[str, str] = {
@@ -39,13 +40,13 @@ NO_LLM: tuple[str, Mapping[str, Any]] = ("", {})
 
 @dataclass(frozen=True)
 class Grid:
-    """Strategies and language models with their parameters, names of encoders, and stores to search.
+    """Strategies, encoders and language models with their parameters, and stores to search.
 
     An encoder "" means lexical search only. Indexes do not depend on the store: each serves all stores of the grid.
     """
 
     strategies: Sequence[tuple[str, Mapping[str, Any]]]
-    encoders: Sequence[str]
+    encoders: Sequence[tuple[str, EncoderParameters]]
     llms: Sequence[tuple[str, Mapping[str, Any]]] = ()
     lexical: bool = True
     stores: Sequence[str] = ("",)
@@ -64,10 +65,9 @@ class Grid:
         for strategy, parameters in self.strategies:
             asks = strategy in STRATEGIES and STRATEGIES[strategy].requires_llm
             llms = (self.llms if asks else ()) or [NO_LLM]
-            for store, encoder, (llm, llm_parameters) in product(self.stores, self.encoders, llms):
-                ingredients = Ingredients(
-                    strategy, dict(parameters), encoder.strip(), llm.strip(), dict(llm_parameters), self.lexical
-                )
+            for store, (encoder, used), (llm, llm_parameters) in product(self.stores, self.encoders, llms):
+                models = encoder.strip(), llm.strip(), dict(llm_parameters)
+                ingredients = Ingredients(strategy, dict(parameters), *models, self.lexical, **asdict(used))
                 combined.append((ingredients, store))
         return _drop_repeats(combined)
 
@@ -202,6 +202,7 @@ def _plan_cell(collection: Collection, ingredients: Ingredients, owner: Any, use
     if missing := describe_missing(list_index_requirements(ingredients)):
         return Cell(find_free_name(name_index(ingredients), used_names), ingredients, missing=missing)
     ingredients = indexing.complete(ingredients)
+    indexing.require_parameters(ingredients.encoder, ingredients.encoder_parameters)
     indexing.require_searchable(name_index(ingredients), ingredients.strategy, ingredients.encoder, ingredients.lexical)
     index = indexing.find_index(collection, ingredients, owner=owner)
     if index is None:
@@ -228,10 +229,10 @@ def read_strategy(text: str) -> tuple[str, dict[str, Any]]:
     if match is None:
         raise StrategyError(f"{format_value(text)} is not a strategy such as flat or {EXAMPLE}.", field="strategies")
     try:
-        options = read_options(match["options"] or "", example="size=500")
+        options = read_options(match["options"] or "", expects="an option such as size=500")
     except CallError as error:
         raise StrategyError(f"{text}: {error}", field="strategies") from None
-    return match["name"], {name: _parse_value(value) for name, value in options.items()}
+    return match["name"], {name: _parse_value("|".join(values)) for name, values in options.items()}
 
 
 def _parse_value(text: str) -> Any:

@@ -6,17 +6,18 @@ stopped.
 """
 
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from django.db.models import Max
 from django.utils import timezone
 from numpy.typing import NDArray
 
-from apps.operations.handlers import MAY_RUN_TWICE
 from apps.operations.leasing import Lease
-from apps.operations.models import Batch, Operation
+from apps.operations.models import MAY_RUN_TWICE, Batch, BatchSpec, Operation
 from apps.retrieval.building import IndexingError, cut_ranges, find_missing_positions
 from apps.retrieval.chunking import store_pieces
 from apps.retrieval.encoders import Encoder
@@ -28,8 +29,27 @@ from apps.retrieval.models import ChunkSet, Index
 from apps.retrieval.search.vectors import load_vectors
 from apps.retrieval.strategies import TREES
 from benchbench.ir.records import Positions
+from benchbench.reading.objects import StrictRecord, read_as
 
-BatchSpecs = list[tuple[dict[str, Any], int]]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexBatch(StrictRecord):
+    """A step of a build: to chunk, to `encode` the positions from `start` to `end`, to `grow` a level, or lexical."""
+
+    KEYS: ClassVar[Mapping[str, str]] = {"step": "part"}
+
+    IGNORES_OTHERS: ClassVar[bool] = True  # how it is to be run is of the operations
+
+    step: str
+    start: int = 0
+    end: int = 0
+    level: int = 0
+
+    @classmethod
+    def from_batch(cls, batch: Batch) -> "IndexBatch":
+        return read_as(cls, batch.payload)
+
+
 Summaries = list[tuple[str, Positions]]  # the text of each, and the positions that it summarises
 
 PART_SECONDS = 600  # after this a level continues in another batch, since batches have a time limit
@@ -47,7 +67,7 @@ def describe_models(index: Index, encoder: Encoder | None) -> dict[str, Any]:
     return models
 
 
-def plan_batches(index: Index, operation: Operation) -> BatchSpecs:
+def plan_batches(index: Index, operation: Operation) -> list[BatchSpec]:
     """Return the batches that follow once all vectors so far are stored: encoding of new summaries, or the next level.
 
     Empty while other batches encode, and once the tree is complete. Call it in the transaction that ends a batch.
@@ -59,7 +79,7 @@ def plan_batches(index: Index, operation: Operation) -> BatchSpecs:
     chunk_set = ChunkSet.objects.get(pk=index.chunk_set.pk)
     missing = find_missing_positions(index, chunk_set, revision=index.encoder_revision)
     if len(missing):
-        size = operation.batches.get(payload__part="chunk").result["size"]
+        size = operation.batches.values_list("result__size", flat=True).get(payload__part="chunk")
         return encode_batches(missing, np.ones(len(missing), bool), size)
     if chunk_set.completed_at is None:
         top = chunk_set.chunks.aggregate(top=Max("level"))["top"] or 0
@@ -67,7 +87,7 @@ def plan_batches(index: Index, operation: Operation) -> BatchSpecs:
     return []
 
 
-def encode_batches(positions: Positions, new: NDArray[np.bool_], size: int) -> BatchSpecs:
+def encode_batches(positions: Positions, new: NDArray[np.bool_], size: int) -> list[BatchSpec]:
     """Return the batches that encode ascending positions, each with at most `size` positions `new` (n,)."""
     spans = cut_ranges(positions, new, size)
     return [({"part": "encode", "start": start, "end": end, MAY_RUN_TWICE: True}, end - start) for start, end in spans]
@@ -76,7 +96,7 @@ def encode_batches(positions: Positions, new: NDArray[np.bool_], size: int) -> B
 def grow(index: Index, batch: Batch, lease: Lease) -> None:
     """Create the summaries of one level, unless another index with this chunk set has done so."""
     assert index.chunk_set is not None
-    level = batch.payload["level"]
+    level = IndexBatch.from_batch(batch).level
     started = time.perf_counter()
     cached_ms: list[float] = []
     is_stored = _has_level(index.chunk_set, level)

@@ -175,6 +175,7 @@ def import_vectors(
     rows = _find_rows(vector_file, list(external_ids))
     # Never the stated revision alone: vectors encoded here under that revision differ, if only in their last bits.
     revision = f"imported:{vector_file.sha256[:16]}" + (f" ({vector_file.revision})" if vector_file.revision else "")
+    revision = index.encoder_parameters.name_space(revision, ("", ""))  # of the queries that are encoded here
     assign_chunk_set(index, chunk_set)
     index.dimension = None  # drops the table of an earlier build
     prepare_table(index, chunk_set, revision=revision, dimension=vector_file.document_vectors.shape[1])

@@ -14,13 +14,17 @@ from apps.operations.launching import start_operation
 from apps.operations.models import Operation
 from apps.retrieval.availability import require_available
 from apps.retrieval.building import IndexingError, require_chunk_limit
+from apps.retrieval.encoders.registry import ENCODERS
 from apps.retrieval.llms.servers import complete_llm
 from apps.retrieval.models import Index, Ingredients
 from apps.retrieval.strategies import get_strategy
 from benchbench.access import usable
 from benchbench.database.failures import read_again, refresh
 from benchbench.errors import ConflictError
+from benchbench.ir.encoding import LONGEST_PROMPT, PRECISIONS, EncoderParameters
 from benchbench.names import check_name
+from benchbench.reading.objects import format_value
+from benchbench.texts.storable import is_storable
 
 
 class NoTextError(IndexingError):
@@ -38,6 +42,9 @@ def create_index(
     *,
     name: str,
     encoder: str = "",
+    query_prompt: str | None = None,
+    document_prompt: str | None = None,
+    precision: str = "float32",
     chunk_parameters: Mapping[str, Any] | None = None,
     strategy: str = "flat",
     lexical: bool = True,
@@ -48,14 +55,17 @@ def create_index(
     """Declare an index of a collection, the next version under its name; `build_index` makes it searchable.
 
     `chunk_parameters` are the strategy's (for flat, none means whole documents). Without an `encoder` it is searched by
-    words only, unless vectors are imported into it. `llm` is the model that the strategy uses, on the server named in
-    `llm_parameters` (`llms.servers`). Models are checked when it is built. Raises IndexingError, also above
-    BENCHBENCH_MAX_CHUNKS, UnavailableError for an unavailable strategy or provider, StrategyError and ChunkingError.
+    words only, unless vectors are imported into it. A prompt None is that of the model's configuration. `llm` is the
+    model that the strategy uses, on the server named in `llm_parameters` (`llms.servers`). Models are checked when it
+    is built. Raises IndexingError, also above BENCHBENCH_MAX_CHUNKS, UnavailableError for an unavailable strategy or
+    provider, StrategyError and ChunkingError.
     """
     name = check_name(name, "index")
     llm_fields = {"llm": llm.strip(), "llm_parameters": dict(llm_parameters or {})}
     index_fields = {"encoder": encoder.strip(), "strategy": strategy, "lexical": lexical}
-    declared = Index(name=name, owner=owner, **index_fields, **llm_fields)
+    parameters = EncoderParameters(query_prompt, document_prompt, precision)
+    require_parameters(encoder.strip(), parameters)
+    declared = Index(name=name, owner=owner, **index_fields, **asdict(parameters), **llm_fields)
     for field in ("encoder", "llm"):
         if len(getattr(declared, field)) > LONGEST_MODEL:
             raise IndexingError(f"The name of the {field} has more than {LONGEST_MODEL} characters.", field=field)
@@ -75,6 +85,26 @@ def create_index(
     declared.collection, declared.version = locked, find_next_version(locked, name)
     declared.save(force_insert=True)
     return declared
+
+
+def require_parameters(encoder: str, parameters: EncoderParameters) -> None:
+    """Check that an encoder may have these prompts and this precision. Raises IndexingError."""
+    changed = parameters.list_changes()
+    if not changed:
+        return
+    field = next(iter(changed))
+    if not encoder or encoder.startswith(tuple(ENCODERS)):
+        subject = f"{encoder} reads" if encoder else "an index without an encoder has"
+        raise IndexingError(f"Leave out the {field}: {subject} neither prompts nor a precision.", field=field)
+    if parameters.precision not in PRECISIONS:
+        raise IndexingError(
+            f"{format_value(parameters.precision)} is not a precision: choose one of {', '.join(PRECISIONS)}.",
+            field="precision",
+        )
+    for field in ("query_prompt", "document_prompt"):
+        prompt = getattr(parameters, field) or ""
+        if len(prompt) > LONGEST_PROMPT or not is_storable(prompt):
+            raise IndexingError(f"The {field} must be a text of at most {LONGEST_PROMPT:,} characters.", field=field)
 
 
 def require_searchable(name: str, strategy: str, encoder: str, lexical: bool) -> None:

@@ -20,8 +20,10 @@ def name_index(ingredients: Ingredients) -> str:
 
 
 def name_models(ingredients: Ingredients) -> list[str]:
-    """Return the short names of the models of an index."""
-    return [shorten_model(model) for model in (ingredients.encoder or BY_WORDS, ingredients.llm) if model]
+    """Return the short names of the models of an index, the encoder's with what its parameters change."""
+    changes = ingredients.encoder_parameters.yield_differences()
+    encoder = " ".join([shorten_model(ingredients.encoder or BY_WORDS), *changes])
+    return [encoder, *([shorten_model(ingredients.llm)] if ingredients.llm else [])]
 
 
 def list_longer_names(ingredients: Ingredients) -> Iterator[str]:

@@ -19,7 +19,7 @@ from django.db.models import QuerySet, Sum
 from apps.operations.handlers import Handler
 from apps.operations.leasing import Lease
 from apps.operations.metrics import count_vectors
-from apps.operations.models import Batch, Operation, Status
+from apps.operations.models import Batch, BatchSpec, Operation, Status
 from apps.operations.progress import build_common_fields, compute_progress
 from apps.retrieval import building
 from apps.retrieval.chunking import make_chunk_set
@@ -27,13 +27,15 @@ from apps.retrieval.deleting import delete_cancelled
 from apps.retrieval.encoders import Encoder, load_encoder
 from apps.retrieval.encoders.encoding import ChunkVectors, compute_chunk_vectors, load_index_encoder
 from apps.retrieval.encoders.vector_cache import add_vectors, load_cached_positions, load_document_space, trim_cache
-from apps.retrieval.growing import BatchSpecs, describe_models, encode_batches, grow, plan_batches
+from apps.retrieval.growing import IndexBatch, describe_models, encode_batches, grow, plan_batches
 from apps.retrieval.llms.answers import trim_answers
 from apps.retrieval.llms.asking import check_llm
 from apps.retrieval.models import ChunkSet, Index
 from apps.retrieval.search.lexical_indexes import make_lexical_index
 from apps.retrieval.strategies import TREES, get_strategy
+from benchbench.ir.encoding import LONGEST_PROMPT
 from benchbench.ir.records import Positions
+from benchbench.texts.storable import clean_text
 
 TRIAL = 64  # chunks encoded to measure the speed
 
@@ -41,10 +43,15 @@ TRIAL = 64  # chunks encoded to measure the speed
 class IndexHandler(Handler):
     """The work of an `index` operation; its subject is an index."""
 
+    kind = Operation.Kind.INDEX
+    subject = Index
+    busy = "indexes being built"
+    limit = "BENCHMARK_MAX_INDEXING_PER_USER"
+
     def perform(self, batch: Batch, lease: Lease) -> None:
         index = Index.objects.select_related("collection", "chunk_set").get(pk=batch.operation.subject_id)
         handlers = {"chunk": chunk, "encode": encode, "grow": grow, "lexical": index_words}
-        handlers[batch.payload["part"]](index, batch, lease)
+        handlers[IndexBatch.from_batch(batch).step](index, batch, lease)
 
     def finalise(self, operation: Operation) -> None:
         index = Index.objects.select_related("chunk_set", "lexical_index").get(pk=operation.subject_id)
@@ -62,16 +69,13 @@ class IndexHandler(Handler):
         return "index_progress", describe_progress(operation)
 
 
-handler = IndexHandler()
-
-
 def chunk(index: Index, batch: Batch, lease: Lease) -> None:
     """Chunk the documents, encode the first chunks, and add batches for the rest."""
     if get_strategy(index.strategy).requires_llm:
         check_llm(index)  # fails before hours of encoding, not at the first search
-    encoder = load_encoder(index.encoder) if index.encoder else None
+    encoder = load_encoder(index.encoder, index.encoder_parameters) if index.encoder else None
     chunk_set = prepare_chunk_set(index, encoder, lease)
-    batches: list[tuple[dict[str, Any], int]] = [({"part": "lexical"}, 1)] if index.lexical else []
+    batches: list[BatchSpec] = [({"part": "lexical"}, 1)] if index.lexical else []
     if encoder is None:
         with lease.commit(batches=batches):
             return
@@ -86,6 +90,7 @@ def chunk(index: Index, batch: Batch, lease: Lease) -> None:
     size = max(TRIAL, int(rate * settings.BENCHBENCH_BATCH_SECONDS))
     batches += encode_batches(remaining, new[trial_size:], size)
     with lease.commit({"size": size}, batches=batches, then=plan_following(index, batch)):
+        index.prompts = {kind: clean_text(prompt, LONGEST_PROMPT) for kind, prompt in encoder.prompts.items()}
         building.prepare_table(index, chunk_set, revision=encoder.revision, dimension=encoder.dimension)
         store_chunks(index, trial, vectors, encoder, begun)
     trim_cache()
@@ -109,7 +114,8 @@ def prepare_chunk_set(index: Index, encoder: Encoder | None, lease: Lease) -> Ch
 def encode(index: Index, batch: Batch, lease: Lease) -> None:
     """Encode and store the chunks of one range, with the model revision that the build started with."""
     assert index.chunk_set is not None
-    positions = np.arange(batch.payload["start"], batch.payload["end"])
+    payload = IndexBatch.from_batch(batch)
+    positions = np.arange(payload.start, payload.end)
     encoder = load_index_encoder(index)
     begun = time.perf_counter()
     vectors = encode_chunks(index.chunk_set, positions, encoder, lease)
@@ -118,7 +124,7 @@ def encode(index: Index, batch: Batch, lease: Lease) -> None:
     trim_cache()
 
 
-def plan_following(index: Index, batch: Batch) -> Callable[[], BatchSpecs] | None:
+def plan_following(index: Index, batch: Batch) -> Callable[[], list[BatchSpec]] | None:
     """Return a function that returns the following batches of a tree once all is encoded; None without a tree."""
     return partial(plan_batches, index, batch.operation) if index.strategy in TREES else None
 
@@ -131,7 +137,9 @@ def store_chunks(index: Index, positions: Positions, vectors: ChunkVectors, enco
     building.insert_vectors(index, positions, vectors.vectors)
     add_vectors(load_document_space(encoder), vectors.new_vectors)
     seconds = time.perf_counter() - begun + vectors.cached_ms / 1000
-    building.add_vectors_cost(index, seconds=seconds, hits=len(positions) - len(vectors.new_vectors))
+    building.add_vectors_cost(
+        index, positions, seconds=seconds, hits=len(positions) - len(vectors.new_vectors), cut=vectors.cut
+    )
 
 
 def encode_chunks(chunk_set: ChunkSet, positions: Positions, encoder: Encoder, lease: Lease) -> ChunkVectors:
@@ -139,7 +147,7 @@ def encode_chunks(chunk_set: ChunkSet, positions: Positions, encoder: Encoder, l
 
     def on_part(count: int) -> None:
         lease.check()
-        if lease.batch.payload["part"] == "encode":  # its units are chunks
+        if IndexBatch.from_batch(lease.batch).step == "encode":  # its units are chunks
             lease.report(count)
 
     vectors = compute_chunk_vectors(chunk_set, positions, encoder, on_part=on_part)

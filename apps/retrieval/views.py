@@ -29,6 +29,7 @@ def add_index(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
                 values["collection"],
                 name=values["name"],
                 encoder=values["encoder"],
+                **form.encoder_parameters,
                 strategy=values["strategy"] or "flat",
                 chunk_parameters=form.parameters,
                 llm=values["llm"],

@@ -11,8 +11,10 @@ from uuid import UUID
 
 import numpy as np
 import psycopg
+from django.core.exceptions import EmptyResultSet
 from django.db import connection
-from numpy.typing import ArrayLike
+from django.db.models import BinaryField, Func, QuerySet
+from numpy.typing import ArrayLike, NDArray
 from psycopg import sql
 
 # The format: https://www.postgresql.org/docs/current/sql-copy.html, "Binary Format".
@@ -25,6 +27,8 @@ EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 FLUSH_BYTES = 2**20
 ARRAY = struct.Struct("!iiiiii")  # the size of the field and the header of an array
 ARRAYS_AT_ONCE = 500
+ARRAY_HEAD = 20  # bytes: dimensions, null flag, type, length, lower bound
+NOTHING = np.empty(0)
 Item = TypeVar("Item")
 
 
@@ -160,3 +164,37 @@ def binary_cursor() -> Iterator[psycopg.Cursor[Any]]:
     connection.ensure_connection()
     with connection.wrap_database_errors, psycopg.Cursor(cast("psycopg.Connection[Any]", connection.connection)) as raw:
         yield raw
+
+
+def read_rows(values: QuerySet[Any, Any], *, streamed: bool = False) -> Iterator[Any]:
+    """Yield the rows of a `values_list` of numbers, texts and arrays of them, in PostgreSQL's binary format.
+
+    Django uses the text format, which takes five times as long for an array of scores. Values that Django converts
+    (JSON, fields with a converter) are returned as psycopg reads them. `streamed` holds one row in memory at a time;
+    run no other query before the last row.
+    """
+    statement = _build_statement(values)
+    with binary_cursor() as cursor:
+        yield from cursor.stream(statement, binary=True) if streamed else cursor.execute(statement, binary=True)
+
+
+def _build_statement(values: QuerySet[Any, Any]) -> bytes:
+    try:
+        statement, parameters = values.query.sql_with_params()
+    except EmptyResultSet:  # Django raises it for an empty list of ids
+        return b"SELECT WHERE false"
+    with connection.cursor() as cursor:
+        text: str = cursor.cursor.mogrify(statement, parameters)
+    return text.encode()
+
+
+def select_array(column: str) -> Func:
+    """Return the expression for an array in binary, which NumPy reads faster than one Python object per number."""
+    return Func(column, function="array_send", output_field=BinaryField())
+
+
+def view_array(data: bytes, kind: str) -> NDArray[Any]:
+    """Return the view of a one-dimensional array without nulls."""
+    cells = np.dtype([("size", ">i4"), ("value", kind)])
+    array: NDArray[Any] = np.frombuffer(data, cells, offset=ARRAY_HEAD)["value"] if len(data) > ARRAY_HEAD else NOTHING
+    return array

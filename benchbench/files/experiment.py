@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field
 
 from benchbench.errors import FileFormatError
 from benchbench.ir.chunking import ChunkingError, check_chunk_parameters
+from benchbench.ir.encoding import DEFAULT, LONGEST_PROMPT, PRECISIONS
 from benchbench.ir.planning.ann import STORES
 from benchbench.ir.planning.strategies import STRATEGIES
 from benchbench.reading import strict_yaml
@@ -50,6 +51,10 @@ CUTOFFS = Kind(
     f"a list of different whole numbers from 1 to {MOST_CHUNKS:,}",
 )
 ANY_TEXT = Kind(str, "a text")
+PROMPT = Kind(
+    Annotated[str, Field(max_length=LONGEST_PROMPT)], f"a text of at most {LONGEST_PROMPT:,} characters, or null"
+)
+OMITTED = asdict(DEFAULT)
 COUNT, CHUNKS = int_between(1, 10**9), int_between(1, MOST_CHUNKS)
 
 
@@ -74,10 +79,13 @@ class Repetition(StrictRecord):
 
 @dataclass(frozen=True, slots=True)
 class Embedding(StrictRecord):
-    """An embedding model and the library or service that runs it."""
+    """An embedding model, the library or service that runs it, and its parameters (`benchbench.ir.encoding`)."""
 
     model: Annotated[str, TEXT]
     provider: Annotated[str, TEXT] = "sbert"
+    query_prompt: Annotated[str | None, PROMPT] = None
+    document_prompt: Annotated[str | None, PROMPT] = None
+    precision: Annotated[str, one_of(*PRECISIONS)] = DEFAULT.precision
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +138,7 @@ class Experiment(StrictRecord):
     strategies: Listed[Strategy]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the experiment as plain JSON with every key, in the format's order; `parse_experiment` reads it."""
+        """Return the experiment as plain JSON in the format's order, for `parse_experiment`, with every default."""
         return asdict(self, dict_factory=_convert_lists)
 
     def as_yaml(self) -> str:
@@ -186,7 +194,9 @@ def _check_chunks(strategy: Strategy, location: str) -> None:
 
 
 def _convert_lists(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in pairs}
+    """Return a record as a dict with lists, without the parameters of an encoder that are the model's."""
+    written = [(key, value) for key, value in pairs if key not in OMITTED or value != OMITTED[key]]
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in written}
 
 
 def select_documents(ids: Sequence[str], expected: Collection[str], limit: int) -> list[str]:

@@ -63,6 +63,11 @@ class ScoredList:
         compared = None if self.threshold_scores is None else self.threshold_scores[:depth]
         return ScoredList(self.ids[:depth], self.scores[:depth], compared)
 
+    def select(self, chosen: Mask) -> ScoredList:
+        """Return the entries of a mask, (n,), in their order."""
+        compared = None if self.threshold_scores is None else self.threshold_scores[chosen]
+        return ScoredList(self.ids[chosen], self.scores[chosen], compared)
+
     @property
     def compared_scores(self) -> Scores:
         """Return the scores that thresholds compare, once `benchbench.ir.ranking.scale_scores` has scaled them."""

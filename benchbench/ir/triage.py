@@ -36,6 +36,7 @@ class Loss(StrEnum):
     NOT_INDEXED = "not indexed"
     FILTERED = "excluded by filter"
     NO_SHARED_WORD = "no shared word"
+    BEYOND_WINDOW = "beyond window"
     NOT_REACHED = "not reached by strategy"
     MISSED = "missed by approximate search"
     BELOW_FIRST_STAGE = "below first-stage depth"
@@ -47,9 +48,16 @@ class Loss(StrEnum):
     BELOW_K = "below k"
 
 
+RANKED_LOW = frozenset({Loss.BELOW_FIRST_STAGE, Loss.BELOW_FUSED, Loss.BELOW_K})
+
+
 @dataclass(frozen=True, slots=True)
 class Relevant:
-    """A relevant judgment of the query. `unreachable` is why no search of this index can find its document."""
+    """A relevant judgment of the query.
+
+    `unreachable` is why no search of this index can find its document. BEYOND_WINDOW is why one by vectors ranks it
+    low.
+    """
 
     document: int
     grade: float
@@ -101,7 +109,10 @@ def triage(
     for document, gain in zip(ordered, gains, strict=True):
         if not _is_within(trace.find_final(document.document), k):
             standings = trace.find_standings(document.document)
-            loss = document.unreachable or _find_loss(run, trace, standings, document.document, k)
+            loss = document.unreachable
+            if loss in (None, Loss.BEYOND_WINDOW):
+                stage_loss = _find_loss(run, trace, standings, document.document, k)
+                loss = loss if loss and stage_loss in RANKED_LOW else stage_loss
             share = gain / ideal if ideal else 0.0
             lost.append(LostDocument(document.document, document.grade, loss, tuple(standings.values()), share))
     return lost

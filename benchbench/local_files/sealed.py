@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchbench.local_files.placing import OutputError, make_folder, write_file
+from benchbench.process import process
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +40,7 @@ class CheckedFile(NamedTuple):
 
 
 _checked_files: dict[Path, CheckedFile] = {}  # the files that this process has checked, so that it reads each once
+process.add(_checked_files.clear)
 
 
 def load_array(

@@ -1,6 +1,5 @@
 """Kinds of values: a strict type that tests a value, with its JSON schema and its words."""
 
-import re
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, GetCoreSchemaHandler, TypeAdapter, ValidationError
@@ -62,37 +61,3 @@ def _describe(schema: dict[str, Any]) -> str:
         case {"type": "number", "minimum": least, "maximum": most}:
             return f"a number from {least:g} to {most:g}"
     raise ValueError(f"The schema {schema} has no words: add them.")
-
-
-MARK = re.compile(r"[,()]")
-
-
-class CallError(ValueError):
-    """Options with invalid syntax; its text is a sentence."""
-
-
-def split_calls(text: str) -> list[str]:
-    """Return the entries of a comma-separated list; commas within parentheses separate options."""
-    entries: list[str] = []
-    end, is_inside = len(text), False
-    for mark in reversed(list(MARK.finditer(text))):  # backwards: the parenthesis after a comma decides
-        if mark[0] != ",":
-            is_inside = mark[0] == ")"
-        elif not is_inside:
-            entries.append(text[mark.end() : end])
-            end = mark.start()
-    entries.append(text[:end])
-    return [entry.strip() for entry in reversed(entries) if entry.strip()]
-
-
-def read_options(text: str, *, example: str) -> dict[str, str]:
-    """Return the options in the text between the parentheses, as texts. Raises CallError."""
-    options: dict[str, str] = {}
-    for entry in filter(None, map(str.strip, text.split(","))):
-        name, equals, value = (piece.strip() for piece in entry.partition("="))
-        if not equals or not value:
-            raise CallError(f"{format_value(entry)} is not an option such as {example}.")
-        if name in options:
-            raise CallError(f"{name} occurs more than once.")
-        options[name] = value
-    return options

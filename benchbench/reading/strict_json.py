@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from benchbench.errors import BenchbenchError
-from benchbench.texts.encodings import HEAD, SAVE, describe_undecodable, find_wide_encoding
-from benchbench.texts.storable import is_storable
+from benchbench.texts.storable import HEAD, SAVE, describe_undecodable, find_wide_encoding, is_storable
 
 MAX_DEPTH = 100
 BLOCK_BYTES = 2**18

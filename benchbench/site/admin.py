@@ -185,6 +185,10 @@ class SiteAdmin(ListAdmin):
         """Return the rows from which `obj` was made, in the order of the data flow."""
         return []
 
+    def name_status(self, obj: Any) -> str:
+        """Return the status of `obj` as pages show it; "" for a row without one."""
+        return getattr(obj, "status_word", getattr(obj, "status", ""))
+
     def find_operation(self, obj: Any) -> Any:
         """Return the active operation whose progress the page of `obj` shows, or None."""
         return None
@@ -201,6 +205,7 @@ class SiteAdmin(ListAdmin):
                 "buttons": self.list_offered(request, obj),
                 "tables": self.load_tables(request, obj),
                 "operation": self.find_operation(obj),
+                "status": self.name_status(obj),
                 "changelist_url": build_list_url(self.model),
                 "show_save_and_add_another": False,
                 "show_save_and_continue": False,
@@ -214,6 +219,10 @@ class SiteAdmin(ListAdmin):
         panels = sorted([*self.list_panels(request, obj), *added], key=lambda panel: panel.last)
         listed = [(panel, site.get_model_admin(panel.rows.model)) for panel in panels]
         return [load_table(panel, owner) for panel, owner in listed if owner.has_view_permission(request)]
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        deleting = [addition.delete for addition in self.additions if addition.delete]
+        (deleting[-1] if deleting else type(obj).delete)(obj)
 
     def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
         try:
@@ -229,7 +238,7 @@ class SiteAdmin(ListAdmin):
 
     @display(description="status", ordering="status", label=STATUS_COLOURS)
     def status_label(self, obj: Any) -> str:
-        return getattr(obj, "status_word", obj.status)
+        return self.name_status(obj)
 
 
 class OwnedAdmin(SiteAdmin):

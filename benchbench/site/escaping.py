@@ -1,8 +1,12 @@
-"""The filter `safe`, of all templates, those of other packages too: it trusts no text that was not made as HTML."""
+"""Filters of all templates, those of other packages too: `safe` trusts no text; the others escape for documents."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django import template
+from django.utils.safestring import SafeString, mark_safe
+
+from benchbench import markup
 
 register = template.Library()
 
@@ -15,3 +19,13 @@ def safe(value: Any) -> Any:
     such a text into elements of the page.
     """
     return value
+
+
+def escape_by(escape: Callable[[str], str]) -> Callable[[object], SafeString]:
+    """Return the filter that escapes a value for a document of another format than HTML."""
+    return lambda value: mark_safe(escape(str(value)))  # nosec # not for pages
+
+
+register.filter("markdown", escape_by(markup.text))
+register.filter("code", escape_by(markup.code))
+register.filter("latex", escape_by(markup.latex))

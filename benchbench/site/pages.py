@@ -11,6 +11,8 @@ from django import forms
 from django.conf import settings
 from django.contrib.admin import ModelAdmin
 from django.contrib.auth.models import User
+from django.contrib.postgres.forms import SimpleArrayField
+from django.contrib.postgres.validators import ArrayMaxLengthValidator
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.core.files.uploadedfile import UploadedFile
 from django.db.models import Model
@@ -64,6 +66,15 @@ class FieldFaults:
     name: str
     label: str
     errors: list[str]
+
+
+class FewTextsField(SimpleArrayField):
+    """Texts between commas, of which too many are refused before each is read."""
+
+    def to_python(self, value: Any) -> Any:
+        if isinstance(value, str):
+            ArrayMaxLengthValidator(self.max_length)(value.split(self.delimiter))
+        return super().to_python(value)
 
 
 class SizedFileField(forms.FileField):

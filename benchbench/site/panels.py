@@ -125,7 +125,7 @@ class Page:
 class Addition:
     """Additions of a room: pages, for the page of a row panels and extra context of the template, columns of the list.
 
-    `annotate` adds to the listed rows what their columns show.
+    `annotate` adds to the listed rows what their columns show. `delete` deletes a row with the room's rows on it.
     """
 
     pages: Sequence[Page]
@@ -133,6 +133,7 @@ class Addition:
     context: Callable[[HttpRequest, Any], dict[str, Any]]
     columns: Sequence[Callable[[Any], Any]]
     annotate: Annotate
+    delete: Callable[[Any], None] | None
 
 
 def annotate_nothing(request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
@@ -150,6 +151,7 @@ def add_to(
     context: Callable[[HttpRequest, Any], dict[str, Any]] = lambda request, obj: {},
     columns: Sequence[Callable[[Any], Any]] = (),
     annotate: Annotate = annotate_nothing,
+    delete: Callable[[Any], None] | None = None,
 ) -> None:
     """Add to the admin class of `model`. Additions are in the order of the rooms: INSTALLED_APPS."""
-    ADDITIONS[model].append(Addition(pages, panels, context, columns, annotate))
+    ADDITIONS[model].append(Addition(pages, panels, context, columns, annotate, delete))

@@ -61,7 +61,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "COMPONENT_SPLIT_REQUEST": True,
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
     "ENUM_NAME_OVERRIDES": {
-        "RunStatusEnum": "apps.benchmarks.models.Run.Status",
+        "RunStatusEnum": "apps.records.models.Run.Status",
         "OutcomeEnum": "apps.api.resources.gates.OUTCOMES",
         "RunFormatEnum": "benchbench.files.runs.FORMATS",
         "UnresolvedOutcomeEnum": "apps.api.resources.mappings.LOST",

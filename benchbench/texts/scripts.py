@@ -19,6 +19,17 @@ WORD = regex.compile(rf"(?V1)(?P<letter>(?:{HANGUL}|{UNSPACED}){JOINED}*)|{SPACE
 UNSPACED_OR_RUN = regex.compile(rf"(?V1){UNSPACED}{JOINED}*|(?:(?!{UNSPACED}).)+", regex.DOTALL)
 # The same as WORD in a folded text without an UNSPACED letter, in a quarter of the time.
 SPACED_WORD = regex.compile(r"[\p{L}\p{N}_][\p{L}\p{M}\p{N}_]*")
+# The same words, joined by a sign between letters or digits as in "can't", "3.14" and צה"ל: rules 6, 7, 7b, 7c, 11, 12
+# of UAX #29.
+BETWEEN = (
+    r"(?:(?<=[\p{L}\p{M}])[\p{WB=MidLetter}\p{WB=MidNumLet}'](?=\p{L})"
+    r"|(?<=\p{Nd})[\p{WB=MidNum}\p{WB=MidNumLet}'](?=\p{Nd})"
+    r'|(?<=\p{WB=Hebrew_Letter})"(?=\p{WB=Hebrew_Letter}))'
+)
+RUN = rf"{SPACED}(?:{SPACED}|{JOINED})*+"
+TOKEN = regex.compile(rf"(?V1)(?P<letter>(?:{HANGUL}|{UNSPACED}){JOINED}*)|{RUN}(?:{BETWEEN}{RUN})*+")
+SPACED_RUN = r"[\p{L}\p{N}_][\p{L}\p{M}\p{N}_]*+"
+SPACED_TOKEN = regex.compile(rf"(?V1){SPACED_RUN}(?:{BETWEEN}{SPACED_RUN})*+")
 PERHAPS_UNSPACED = re.compile(
     "[\u0e00-\u11ff\u1780-\u17ff\u1950-\u1aaf\u1b00-\u1b7f\u2e80-\ud7ff\uf900-\uffff"
     "\U000116d0-\U000116ff\U00016fe0-\U0003ffff]"
@@ -26,4 +37,16 @@ PERHAPS_UNSPACED = re.compile(
 # Points that Hebrew and Arabic are mostly written without, and the stroke that lengthens an Arabic word.
 LEFT_OUT = regex.compile(
     rf"{IGNORED}|[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]"
+)
+# Scripts by name; those without a group of their own are as rare as their languages are here.
+LETTERS_OF_SCRIPT = regex.compile(
+    "|".join(
+        rf"(?P<{name}>\p{{{name}}}+)"
+        for name in (
+            *("Latin", "Cyrillic", "Arabic", "Devanagari", "Han", "Hangul", "Thai", "Lao", "Khmer", "Myanmar"),
+            *("Tibetan", "Greek", "Armenian", "Hebrew", "Bengali", "Gujarati", "Gurmukhi", "Tamil", "Telugu"),
+            *("Kannada", "Malayalam", "Sinhala"),
+        )
+    )
+    + r"|(?P<kana>[\p{Hiragana}\p{Katakana}]+)"
 )

@@ -4,9 +4,11 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
+SHORT = 2  # letters, as of a bigram
 ASCII_WORD = re.compile(r"\w+", re.ASCII)
 
 
@@ -34,6 +36,16 @@ def fold(text: str) -> str:
     return normalize(LEFT_OUT.sub("", folded), "NFKC")
 
 
+def fold_word(word: str) -> str:
+    """Return `fold` of a word; short ones, such as the letters of a Chinese text, are folded once."""
+    return _fold_short(word) if len(word) <= SHORT else fold(word)
+
+
+@lru_cache(maxsize=2**13)
+def _fold_short(word: str) -> str:
+    return fold(word)
+
+
 def normalize(text: str, form: Form) -> str:
     """Return a Unicode form of a text, without the marks on one letter beyond the first 30.
 
@@ -45,6 +57,11 @@ def normalize(text: str, form: Form) -> str:
     from benchbench.texts.scripts import TOO_MANY_MARKS
 
     return unicodedata.normalize(form, TOO_MANY_MARKS.sub(r"\1", text))
+
+
+def fold_spelling(name: str) -> str:
+    """Return a name or text without differences in case, Unicode form, width and white space."""
+    return " ".join(normalize(normalize(name, "NFKC").casefold(), "NFKC").split())
 
 
 def split_words(text: str) -> list[str]:
@@ -67,7 +84,7 @@ def find_words(text: str) -> Iterator[Word]:
     from benchbench.texts.scripts import WORD
 
     for match in WORD.finditer(text):
-        if folded := fold(match[0]):
+        if folded := fold_word(match[0]):
             yield Word(folded, match.start(), match.end(), match["letter"] is not None)
 
 

@@ -30,14 +30,14 @@ function themed(layout) {
     };
 }
 
-export async function draw(place) {
-    const figure = JSON.parse(document.getElementById(place.dataset.chart).textContent);
-    place.style.minHeight = `${figure.layout.height}px`;
+export async function draw(element) {
+    const figure = JSON.parse(document.getElementById(element.dataset.chart).textContent);
+    element.style.minHeight = `${figure.layout.height}px`;
     const Plotly = await plotly();
-    await Plotly.react(place, figure.data, themed(figure.layout), { displayModeBar: false, responsive: true });
-    if (place.dataset.linked) return;
-    place.dataset.linked = "true";
-    place.on("plotly_click", ({ points }) => {
+    await Plotly.react(element, figure.data, themed(figure.layout), { displayModeBar: false, responsive: true });
+    if (element.dataset.linked) return;
+    element.dataset.linked = "true";
+    element.on("plotly_click", ({ points }) => {
         if (typeof points[0]?.customdata === "string") window.location.assign(points[0].customdata);
     });
 }
@@ -53,14 +53,17 @@ const seen = new IntersectionObserver(
     { rootMargin: "300px" },
 );
 
-// What was drawn is drawn anew; the rest waits until it is near.
+// Drawn charts are drawn again; the others wait until they are near.
 function drawAll() {
-    for (const place of document.querySelectorAll("[data-chart]")) place.dataset.linked ? draw(place) : seen.observe(place);
+    for (const element of document.querySelectorAll("[data-chart]")) {
+        if (element.dataset.linked) draw(element);
+        else seen.observe(element);
+    }
 }
 
 drawAll();
 document.addEventListener("benchbench:done", drawAll);
 document.addEventListener("htmx:afterSettle", () => {
-    for (const place of document.querySelectorAll("[data-chart]:not([data-linked])")) seen.observe(place);
+    for (const element of document.querySelectorAll("[data-chart]:not([data-linked])")) seen.observe(element);
 });
 new MutationObserver(drawAll).observe(document.documentElement, { attributes: true, attributeFilter: ["class"] });

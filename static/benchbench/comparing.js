@@ -9,5 +9,5 @@ function allow() {
 
 allow();
 document.addEventListener("change", allow);
-document.addEventListener("htmx:afterSettle", allow); // the table is rendered anew
+document.addEventListener("htmx:afterSettle", allow); // the table is rendered again
 window.addEventListener("pageshow", allow); // ticks that the browser kept

@@ -1,15 +1,15 @@
 // Keys of the form of one pair: a digit presses the button of its grade, F opens the full text, N leads to the note.
 
-const KEPT = "benchbench.judging.keys";
+const SETTING = "benchbench.judging.keys";
 const switchKeys = () => document.getElementById("judging-keys");
 
 const restore = () => {
-    if (switchKeys()) switchKeys().checked = localStorage.getItem(KEPT) !== "off";
+    if (switchKeys()) switchKeys().checked = localStorage.getItem(SETTING) !== "off";
 };
 restore();
 document.addEventListener("htmx:load", restore);
 document.addEventListener("change", (event) => {
-    if (event.target === switchKeys()) localStorage.setItem(KEPT, event.target.checked ? "on" : "off");
+    if (event.target === switchKeys()) localStorage.setItem(SETTING, event.target.checked ? "on" : "off");
 });
 
 document.addEventListener("keydown", (event) => {

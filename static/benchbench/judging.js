@@ -9,13 +9,13 @@ import { Outbox } from "./outbox.js";
 const RETRY_MS = [1000, 2000, 4000, 8000, 15000];
 const RENEW_MS = 240_000; // a lease lasts ten minutes
 const IDLE_MS = 1_800_000; // who does nothing for so long holds nothing any more
-const TOO_SOON_MS = 200; // a key that bounces, or a double tap, is no second grade
+const TOO_SOON_MS = 200; // a key that bounces, or a double tap, must not grade twice
 const MOST_UNDONE = 10;
 const LETTERS = { c: "cannot_judge", s: "skip", u: "undo", n: "note", f: "full", g: "scale" };
 
 const $ = (id) => document.getElementById(`judging-${id}`);
 
-class Desk {
+class JudgePage {
     constructor(data) {
         this.data = data;
         this.outbox = new Outbox(`benchbench.judging.${data.url}.${data.user}`);
@@ -32,12 +32,12 @@ class Desk {
     }
 
     // What an answer holds: new items, and which ones are ours now, in order.
-    receive({ held, items, progress, end }) {
+    receive({ held: ids, items, progress, end }) {
         for (const item of items) this.items.set(item.id, item);
-        const said = this.outbox.last();
-        const kept = this.order.filter((id) => id === this.current || said.get(id) === "undo");
-        const others = held.filter((id) => !kept.includes(id) && (said.get(id) ?? "undo") === "undo");
-        this.order = [...kept, ...others].filter((id) => this.items.has(id));
+        const last = this.outbox.last();
+        const first = this.order.filter((id) => id === this.current || last.get(id) === "undo");
+        const next = ids.filter((id) => !first.includes(id) && (last.get(id) ?? "undo") === "undo");
+        this.order = [...first, ...next].filter((id) => this.items.has(id));
         for (const id of this.items.keys()) if (!this.order.includes(id)) this.items.delete(id);
         this.end = end;
         this.progress(progress);
@@ -53,37 +53,38 @@ class Desk {
     show(note = "") {
         const item = this.items.get(this.order[0]);
         this.current = item?.id ?? null;
-        const place = $("item");
-        if (item) place.innerHTML = item.html;
+        const box = $("item");
+        if (item) box.innerHTML = item.html;
         else {
             const sentence = document.createElement("p");
-            sentence.className = "bb-none bb-desk-end";
+            sentence.className = "bb-none bb-grading-end";
             sentence.textContent = this.end || "Fetching the next items …";
-            place.replaceChildren(sentence);
+            box.replaceChildren(sentence);
             if (this.end) {
                 const link = $("round").cloneNode(true);
                 link.removeAttribute("id");
                 link.classList.add("bb-button-primary");
-                place.append(link);
+                box.append(link);
             }
         }
         document.getElementById("judging").classList.toggle("bb-bench-end", !item && Boolean(this.end));
         for (const key of document.querySelectorAll("[data-votes]")) {
-            const votes = place.querySelectorAll(`[data-vote="${key.parentElement.dataset.grade}"]`);
+            const votes = box.querySelectorAll(`[data-vote="${key.parentElement.dataset.grade}"]`);
             key.textContent = Array.from(votes, (vote) => vote.dataset.judge).join(", ");
         }
         $("note").value = note;
         $("note-box").open = Boolean($("note").value);
-        for (const key of document.querySelectorAll("[data-say=grade], [data-say=skip], [data-say=cannot_judge]")) key.disabled = !item;
+        for (const key of document.querySelectorAll("[data-say=grade], [data-say=skip], [data-say=cannot_judge]"))
+            key.disabled = !item;
         this.shownAt = performance.now();
         this.away = 0;
         if (this.announced) {
-            place.focus({ preventScroll: true });
-            if (place.getBoundingClientRect().top < 0) place.scrollIntoView({ block: "start" });
+            box.focus({ preventScroll: true });
+            if (box.getBoundingClientRect().top < 0) box.scrollIntoView({ block: "start" });
         }
     }
 
-    say(kind, grade = null) {
+    record(kind, grade = null) {
         const item = this.items.get(this.current);
         const took = performance.now() - this.shownAt;
         if (!item || took < TOO_SOON_MS) return;
@@ -111,7 +112,7 @@ class Desk {
             this.order = [last.id, ...this.order];
             this.show(last.note);
         } else {
-            this.awaited = last.id; // of before this page was opened: it comes with the answer
+            this.awaited = last.id; // graded before this page was opened: it comes with the answer
         }
         this.announce(`Withdrawn: ${last.label}.`, last.item ? `Back to: ${last.item.spoken}` : "");
         this.sync();
@@ -152,12 +153,15 @@ class Desk {
     }
 
     async exchange() {
-        const said = this.outbox.all().slice(0, 100);
+        const entries = this.outbox.all().slice(0, 100);
         const answer = await fetch(this.data.url, {
             method: "POST",
             redirect: "manual",
-            headers: { "Content-Type": "application/json", "X-CSRFToken": document.querySelector("[name=csrfmiddlewaretoken]").value },
-            body: JSON.stringify({ entries: said, present_ids: [...this.items.keys()], count: this.data.ahead }),
+            headers: {
+                "Content-Type": "application/json",
+                "X-CSRFToken": document.querySelector("[name=csrfmiddlewaretoken]").value,
+            },
+            body: JSON.stringify({ entries, present_ids: [...this.items.keys()], count: this.data.ahead }),
         });
         if (answer.type === "opaqueredirect" || answer.status === 403) {
             throw Object.assign(new Error(), { sentence: "You are signed out: sign in and reload this page" });
@@ -166,62 +170,65 @@ class Desk {
             throw Object.assign(new Error(), { sentence: (await answer.json()).sentence });
         }
         if (!answer.ok) throw Object.assign(new Error(), { sentence: `The server returned status ${answer.status}` });
-        const told = await answer.json();
-        const refused = new Map(told.refused.map(({ key, sentence }) => [key, sentence]));
-        for (const entry of said) if (refused.has(entry.key)) this.refuse(entry, refused.get(entry.key));
-        this.outbox.drop(said.map(({ key }) => key));
-        this.receive(told);
+        const content = await answer.json();
+        const refused = new Map(content.refused.map(({ key, sentence }) => [key, sentence]));
+        for (const entry of entries) if (refused.has(entry.key)) this.refuse(entry, refused.get(entry.key));
+        this.outbox.drop(entries.map(({ key }) => key));
+        this.receive(content);
     }
 
     // A grade that the server does not take: it is named, so that it can be given elsewhere.
     refuse({ item, kind, grade, note }, sentence) {
-        const told = document.createElement("p");
-        told.className = "bb-note bb-note-bad";
-        const what = this.history.find(({ id }) => id === item)?.item?.spoken ?? `item ${item}`;
-        told.textContent = `Not saved: ${this.label(kind, grade) ?? "undo"} for ${what}${note ? ` (“${note}”)` : ""}. ${sentence}`;
-        $("problems").append(told);
+        const problem = document.createElement("p");
+        problem.className = "bb-note bb-note-bad";
+        const pair = this.history.find(({ id }) => id === item)?.item?.spoken ?? `item ${item}`;
+        problem.textContent = `Not saved: ${this.label(kind, grade) ?? "undo"} for ${pair}${note ? ` (“${note}”)` : ""}. ${sentence}`;
+        $("problems").append(problem);
     }
 
     connection() {
         const waiting = this.outbox.all().length;
-        const place = $("connection");
-        place.dataset.lost = this.trouble ? "true" : "";
-        const wait = waiting ? `: ${waiting} ${waiting === 1 ? "entry waits" : "entries wait"} in this browser and will be sent later` : "";
+        const line = $("connection");
+        line.dataset.lost = this.trouble ? "true" : "";
+        const wait = waiting
+            ? `: ${waiting} ${waiting === 1 ? "entry waits" : "entries wait"} in this browser and will be sent later`
+            : "";
         const words = this.trouble ? `${this.trouble}${wait}.` : waiting ? "Sending …" : "Everything is saved.";
         const memory = this.outbox.lasts ? "" : " This browser cannot store grades: keep this page open.";
-        place.textContent = words + memory;
+        line.textContent = words + memory;
         const alarm = this.trouble ? `${this.trouble}. Continue: your grades are stored in this browser.` : "";
         if ($("alarm").textContent !== alarm) $("alarm").textContent = alarm; // read aloud once
     }
 
-    progress({ done, wanted, mine, pace, left }) {
-        $("progress").max = Math.max(wanted, 1);
-        $("progress").value = done;
-        const parts = [`${done} of ${wanted}`];
-        if (mine !== null) parts.push(`${mine} by you`);
-        if (pace) parts.push(`${pace < 10 ? pace.toFixed(1) : Math.round(pace)} s each`);
-        if (left) parts.push(`about ${left < 90 ? `${Math.ceil(left)} s` : `${Math.ceil(left / 60)} min`} left`);
-        $("pace").textContent = `${parts.join(" · ")}.`;
+    progress({ done: count, wanted: total, mine, pace, left }) {
+        $("progress").max = Math.max(total, 1);
+        $("progress").value = count;
+        const facts = [`${count} of ${total}`];
+        if (mine !== null) facts.push(`${mine} by you`);
+        if (pace) facts.push(`${pace < 10 ? pace.toFixed(1) : Math.round(pace)} s each`);
+        if (left) facts.push(`about ${left < 90 ? `${Math.ceil(left)} s` : `${Math.ceil(left / 60)} min`} left`);
+        $("pace").textContent = `${facts.join(" · ")}.`;
     }
 
     renew() {
         if (Date.now() - this.active < IDLE_MS) this.sync();
     }
 
-    async whole(button) {
+    async showWhole(button) {
         const answer = await fetch(button.dataset.whole).catch(() => null);
-        if (!answer?.ok || answer.redirected) return this.announce("The rest of the text could not be loaded. Try again.");
+        if (!answer?.ok || answer.redirected)
+            return this.announce("The rest of the text could not be loaded. Try again.");
         button.closest("details").querySelector("[data-text]").innerHTML = await answer.text();
         button.remove();
     }
 
-    act(what, grade) {
+    act(kind, grade) {
         this.active = Date.now();
-        if (what === "undo") this.undo();
-        else if (what === "note") this.toggle($("note-box"), $("note"));
-        else if (what === "full") this.toggle($("item").querySelector(".bb-full"));
-        else if (what === "scale") this.toggle($("scale"));
-        else this.say(what, grade);
+        if (kind === "undo") this.undo();
+        else if (kind === "note") this.toggle($("note-box"), $("note"));
+        else if (kind === "full") this.toggle($("item").querySelector(".bb-full"));
+        else if (kind === "scale") this.toggle($("scale"));
+        else this.record(kind, grade);
     }
 
     toggle(box, field) {
@@ -236,11 +243,13 @@ class Desk {
     }
 }
 
-const desk = new Desk(JSON.parse($("data").textContent));
-$("scale").open = matchMedia("(min-width: 1180px)").matches; // beside the document there is room
+const page = new JudgePage(JSON.parse($("data").textContent));
+$("scale").open = matchMedia("(min-width: 1180px)").matches; // there is room next to the document
 const switchKeys = $("keys");
 switchKeys.checked = localStorage.getItem("benchbench.judging.keys") !== "off";
-switchKeys.addEventListener("change", () => localStorage.setItem("benchbench.judging.keys", switchKeys.checked ? "on" : "off"));
+switchKeys.addEventListener("change", () =>
+    localStorage.setItem("benchbench.judging.keys", switchKeys.checked ? "on" : "off"),
+);
 
 document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || !switchKeys.checked) return;
@@ -249,20 +258,20 @@ document.addEventListener("keydown", (event) => {
         return;
     }
     const grade = /^[0-9]$/.test(event.key) ? Number(event.key) : null;
-    const what = grade === null ? LETTERS[event.key.toLowerCase()] : desk.has(grade) ? "grade" : null;
-    if (!what || (what !== "grade" && what !== "scale" && !document.querySelector(`[data-say=${what}]`))) return;
+    const kind = grade === null ? LETTERS[event.key.toLowerCase()] : page.has(grade) ? "grade" : null;
+    if (!kind || (kind !== "grade" && kind !== "scale" && !document.querySelector(`[data-say=${kind}]`))) return;
     event.preventDefault();
-    desk.act(what, grade);
+    page.act(kind, grade);
 });
 document.getElementById("judging").addEventListener("click", (event) => {
     const key = event.target.closest("[data-say]");
-    if (key) desk.act(key.dataset.say, key.dataset.grade === undefined ? null : Number(key.dataset.grade));
-    const rest = event.target.closest("[data-whole]");
-    if (rest) desk.whole(rest);
+    if (key) page.act(key.dataset.say, key.dataset.grade === undefined ? null : Number(key.dataset.grade));
+    const button = event.target.closest("[data-whole]");
+    if (button) page.showWhole(button);
 });
-window.addEventListener("online", () => desk.sync());
+window.addEventListener("online", () => page.sync());
 let hiddenAt = null;
 document.addEventListener("visibilitychange", () => {
     if (document.hidden) hiddenAt = performance.now();
-    else if (hiddenAt !== null) desk.away += performance.now() - Math.max(hiddenAt, desk.shownAt);
+    else if (hiddenAt !== null) page.away += performance.now() - Math.max(hiddenAt, page.shownAt);
 });

@@ -1,7 +1,7 @@
 // Keeps the parts of a page that change up to date while an operation is at work.
 //
 // An element with data-live names the operation to watch (data-operation) and where its body comes from (data-url).
-// Messages of the WebSocket are hints: on each one the server renders the body anew, so that a lost message costs
+// Messages of the WebSocket are hints: on each one the server renders the body again, so that a lost message costs
 // nothing. While no message comes, be the socket closed, connecting or silent, the body is fetched every five seconds.
 // The page says "Live" only while the socket answers and the body is what the server sent last. The body says in
 // data-active when to stop.
@@ -15,7 +15,7 @@ const SLOW_MS = 3000; // a body that is fetched for longer is old
 const LOAD_MS = 10000; // then it is given up
 const TICK_MS = 1000; // of a clock that shows that the machine slept
 const RETRY_MS = [1000, 2000, 4000, 8000, 15000];
-const FORBIDDEN = [1008, 4003]; // the server will not talk to us: polling is all there is
+const FORBIDDEN = new Set([1008, 4003]); // the server will not talk to us: polling is all there is
 const WORDS = {
     connecting: "Connecting; updating every 5 seconds",
     live: "Live",
@@ -53,8 +53,8 @@ class Live {
             if (slept) this.check();
         }, TICK_MS);
         signal.addEventListener("abort", () => clearInterval(tick));
-        const own = ({ detail }) => detail.elt === this.element && (detail.timeout = LOAD_MS);
-        this.element.addEventListener("htmx:configRequest", own, { signal });
+        const lengthen = ({ detail }) => detail.elt === this.element && (detail.timeout = LOAD_MS);
+        this.element.addEventListener("htmx:configRequest", lengthen, { signal });
     }
 
     check() {
@@ -110,7 +110,7 @@ class Live {
         if (!this.running || this.link === "polling") return;
         this.leave();
         this.startPolling();
-        if (FORBIDDEN.includes(code)) {
+        if (FORBIDDEN.has(code)) {
             clearTimeout(this.next);
             this.show("polling");
             return;
@@ -148,13 +148,15 @@ class Live {
         this.again = false;
     }
 
-    // Fetch the body; tell whether the server sent it.
+    // Fetch the body; return whether the server sent it.
     async load() {
         let fresh = false;
         const note = ({ detail }) => detail.elt === this.element && (fresh = Boolean(detail.successful));
         const slow = setTimeout(() => this.mark(true), SLOW_MS);
         this.element.addEventListener("htmx:afterRequest", note);
-        await htmx.ajax("GET", this.element.dataset.url, { source: this.element, target: this.body, swap: "innerHTML" }).catch(() => {});
+        await htmx
+            .ajax("GET", this.element.dataset.url, { source: this.element, target: this.body, swap: "innerHTML" })
+            .catch(() => {});
         this.element.removeEventListener("htmx:afterRequest", note);
         clearTimeout(slow);
         return fresh;
@@ -172,22 +174,22 @@ class Live {
     }
 
     scrolled() {
-        return [...this.body.querySelectorAll(".bb-scroll[id]")].map((part) => [part.id, part.scrollLeft]);
+        return [...this.body.querySelectorAll(".bb-scroll[id]")].map((frame) => [frame.id, frame.scrollLeft]);
     }
 
     scrollTo(places) {
         for (const [id, left] of places) {
-            const part = document.getElementById(id);
-            if (part) part.scrollLeft = left;
+            const frame = document.getElementById(id);
+            if (frame) frame.scrollLeft = left;
         }
     }
 
     show(link) {
         this.link = link;
         const state = this.stale && link !== "done" ? "stale" : link;
-        const place = this.element.querySelector("[data-live-state]");
+        const element = this.element.querySelector("[data-live-state]");
         this.element.dataset.state = state;
-        if (place.textContent !== WORDS[state]) place.textContent = WORDS[state]; // read aloud once
+        if (element.textContent !== WORDS[state]) element.textContent = WORDS[state]; // read aloud once
     }
 
     startPolling() {
@@ -214,8 +216,8 @@ class Live {
 // A session that ended answers with the login page; show that, not a login form inside the table.
 document.addEventListener("htmx:beforeSwap", (event) => {
     const answer = new URL(event.detail.xhr.responseURL || location.href);
-    const asked = new URL(event.detail.pathInfo.requestPath, location.href);
-    if (answer.pathname !== asked.pathname) {
+    const requested = new URL(event.detail.pathInfo.requestPath, location.href);
+    if (answer.pathname !== requested.pathname) {
         event.detail.shouldSwap = false;
         location.reload();
     }

@@ -12,7 +12,7 @@ export class Outbox {
         }
     }
 
-    // Read anew each time: another tab may have added to it.
+    // Read again each time: another tab may have added to it.
     all() {
         return JSON.parse((this.lasts && localStorage.getItem(this.name)) || this.memory);
     }

@@ -8,7 +8,10 @@ const COMPONENTS = ["theme", "searchForm", "searchDropdown", "searchCommand"]; /
 
 const REPLACED = [
     // The state of the page, on <body>, with the first tab of a form; it reads and stores whether the sidebar is open.
-    [/^\{[^}]*sidebarMobileOpen: false,[^}]*localStorage[^}]*\}$/, (found) => `shell('${/activeTab: '([\w-]*)'/.exec(found)?.[1] ?? ""}')`],
+    [
+        /^\{[^}]*sidebarMobileOpen: false,[^}]*localStorage[^}]*\}$/,
+        (state) => `shell('${/activeTab: '([\w-]*)'/.exec(state)?.[1] ?? ""}')`,
+    ],
     [/^activeTab = [^;]*;\s*\$watch\('sidebarDesktopOpen'.*$/s, ""],
     [/^sidebarDesktopOpen = !sidebarDesktopOpen; localStorage.*$/s, "sidebarDesktopOpen = !sidebarDesktopOpen"],
     [/^activeTab && activeTab !== 'general' \? window\.location.*$/s, "formAction()"],
@@ -39,7 +42,10 @@ function shell(firstTab) {
 document.addEventListener("alpine:init", () => {
     Alpine.data("shell", shell);
     for (const name of COMPONENTS) Alpine.data(name, window[name]);
-    Alpine.mapAttributes(({ name, value }) => ({ name, value: name.startsWith("x-") && typeof value === "string" ? makeReadable(value) : value }));
+    Alpine.mapAttributes(({ name, value }) => ({
+        name,
+        value: name.startsWith("x-") && typeof value === "string" ? makeReadable(value) : value,
+    }));
 });
 htmx.config.allowEval = false;
 // A part that is fetched every few seconds waits for its last request: one that is never answered must end.

@@ -10,7 +10,7 @@ from django.test import RequestFactory
 from rq.results import Result
 
 from apps.accounts.tokens import issue_token
-from apps.benchmarks.models import Benchmark, QueryResult, Run
+from apps.records.models import Benchmark, QueryResult, Run
 from apps.retrieval.models import Index
 from benchbench.site.history import note
 from tests.api.worlds import worlds
@@ -33,25 +33,25 @@ def make_world(owner: User) -> None:
 
 
 def paths(user: User) -> dict[str, str]:
-    """Return by name the path of every page that there is for `user`, filled in with what `make_world` made.
+    """Return by name the path of every page that exists for `user`, filled in with what `make_world` made.
 
     A page of rows is visited once for every status that they have.
     """
-    found = {}
+    hits = {}
     for address in addresses():
-        if not address.whole or address.name in NO_ROW or not permitted(address, user):
+        if not address.is_full or address.name in NO_ROW or not permitted(address, user):
             continue
         of_row = {"object_id", "query_id", "id"} & set(address.parameters)
         for row in rows_of(address)[: 1 if address.name.endswith(ALIKE) else None] if of_row else [None]:
             values = {parameter: value_of(parameter, row) for parameter in address.parameters}
             for query in queries_of(address.name, row):
                 name = " ".join([address.name, *map(str, values.values())]) + query
-                found[name] = address.url(values.__getitem__) + query
-    return found
+                hits[name] = address.url(values.__getitem__) + query
+    return hits
 
 
 def permitted(address: Address, user: User) -> bool:
-    """Tell whether rows of its model are added, or deleted, by hand at all; of any other page nothing is asked."""
+    """Return whether rows of its model are added, or deleted, by hand at all; of any other page nothing is asked."""
     model, act = address.model, address.name.rpartition("_")[2]
     if (
         model is None
@@ -73,12 +73,12 @@ def rows_of(address: Address) -> list[Model]:
 
 
 def value_of(parameter: str, row: Any) -> Any:
-    """Return what stands in an address for a parameter: add yours."""
+    """Return what is used an address for a parameter: add yours."""
     if parameter in ("object_id", "query_id", "id"):
         return row.pk
     job = django_rq.get_queue("default").jobs[-1]  # after those that the worlds queue
-    known = {"app_label": "benchmarks", "job_id": job.id, "key": "rq:worker:one"}
-    return job.results()[0].id if parameter == "result_id" else known.get(parameter, 0)
+    recognised = {"app_label": "benchmarks", "job_id": job.id, "key": "rq:worker:one"}
+    return job.results()[0].id if parameter == "result_id" else recognised.get(parameter, 0)
 
 
 def queries_of(name: str, row: Any) -> list[str]:
@@ -101,3 +101,11 @@ def queries_of(name: str, row: Any) -> list[str]:
     if isinstance(row, Run) and name.endswith("change") and row.status == Run.Status.COMPLETED:
         return ["", *(f"?against={run.pk}" for run in row.benchmark.runs.exclude(pk=row.pk)[:1])]
     return [""]
+
+
+# Addresses that answer no other method.
+POSTED = {
+    *("benchmark_preview", "dataset_preview", "index_grid_preview", "run_import_preview"),
+    *("round_decide", "round_exchange", "round_preview", "round_llm_preview"),
+}
+FORMATS = {"run_export": "csv-run", "benchmark_export": "json"}

@@ -1,29 +1,17 @@
-from collections.abc import Callable
-
 import pytest
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import User
 from django.test import Client
 
+from apps.datasets.models import Query
 from apps.mappings.models import Mapping
-from tests.benchmarks.conftest import make_library
-
-APPS = ("operations", "collections", "retrieval", "datasets", "mappings", "benchmarks", "judging")
-MakeStaff = Callable[..., User]
-
-
-@pytest.fixture
-def make_staff(db: None) -> MakeStaff:
-    """Make staff members that may do everything to what they see, but do not see what others own; or `may` less."""
-
-    def make(name: str, *, may: tuple[str, ...] = ("add", "change", "delete", "view")) -> User:
-        user = User.objects.create_user(name, is_staff=True)
-        permissions = Permission.objects.filter(content_type__app_label__in=APPS).exclude(
-            codename__startswith="view_all"
-        )
-        user.user_permissions.set([one for one in permissions if one.codename.split("_")[0] in may])
-        return user
-
-    return make
+from apps.mappings.resolving import resolve
+from apps.records.models import Run
+from apps.retrieval.models import ChunkSet, VectorSpace
+from tests.api.worlds import world
+from tests.factories import add_judgment
+from tests.library import make_library
+from tests.rankings import add_ranking
+from tests.staff import MakeStaff
 
 
 @pytest.fixture
@@ -41,3 +29,17 @@ def client_of_ada(ada: User) -> Client:
 @pytest.fixture
 def library(transactional_db: None) -> Mapping:
     return make_library(documents=12, queries=6)
+
+
+@pytest.fixture
+def owner(make_staff: MakeStaff) -> User:
+    """Someone who owns one of everything that has an address."""
+    user = make_staff("grace")
+    world(user)
+    run, query = Run.objects.get(), Query.objects.get()
+    add_judgment(query, {"document_id": "gone"}, 2)
+    resolve(run.benchmark.mapping)
+    add_ranking(run, query, [run.benchmark.mapping.collection.documents.get().pk], scores=[1.0])
+    ChunkSet.objects.create(collection=run.benchmark.mapping.collection, strategy="flat", fingerprint="f")
+    VectorSpace.objects.create(encoder="keyword:a", revision="1", kind="query", dimension=1)
+    return user

@@ -14,21 +14,23 @@ class _Fields(HTMLParser):
         self.is_post = False
 
     def handle_starttag(self, tag: str, attrs: Any) -> None:
-        given = dict(attrs)
+        supplied = dict(attrs)
         if tag == "form":
-            self.is_post = given.get("method", "").lower() == "post" and not given.get("action", "").endswith("logout/")
-        name, kind = given.get("name", ""), given.get("type", "text")
-        if not self.is_post or "disabled" in given:
+            self.is_post = supplied.get("method", "").lower() == "post" and not supplied.get("action", "").endswith(
+                "logout/"
+            )
+        name, kind = supplied.get("name", ""), supplied.get("type", "text")
+        if not self.is_post or "disabled" in supplied:
             return
         if tag == "input" and name and kind not in ("submit", "file"):
-            if kind not in ("checkbox", "radio") or "checked" in given:
+            if kind not in ("checkbox", "radio") or "checked" in supplied:
                 self.values.setdefault(name, []).append(
-                    given.get("value", "on" if kind in ("checkbox", "radio") else "")
+                    supplied.get("value", "on" if kind in ("checkbox", "radio") else "")
                 )
         elif tag == "select":
             self.chosen = name
-        elif tag == "option" and "selected" in given and self.chosen:
-            self.values.setdefault(self.chosen, []).append(given.get("value", ""))
+        elif tag == "option" and "selected" in supplied and self.chosen:
+            self.values.setdefault(self.chosen, []).append(supplied.get("value", ""))
         elif tag == "textarea":
             self.text = name
             self.values[name] = [""]

@@ -110,7 +110,7 @@ class Provider:
 
 @contextmanager
 def serve_site(provider: Provider, users: list[dict[str, Any]], **more: str) -> Iterator[str]:
-    """Serve a site on the database beside that of the tests; return its address."""
+    """Serve a site on the database next to that of the tests; return its address."""
     address = f"127.0.0.1:{find_free_port()}"
     environment = {
         "DJANGO_SETTINGS_MODULE": "tests.settings",

@@ -1,4 +1,4 @@
-"""Accounts: who may change users makes nobody more than they are, and guesses few passwords."""
+"""Accounts: who may change users makes no one more than they are, and guesses few passwords."""
 
 from typing import Any
 
@@ -69,12 +69,12 @@ def test_only_superusers_can_create_superusers(client: Client, ada: User, manage
 def test_users_cannot_grant_permissions_they_lack(client: Client, ada: User, manager: User, whom: str) -> None:
     user = User.objects.get(username=whom)
     before = set(user.user_permissions.all()), set(user.groups.all())
-    others = Group.objects.create(name="others")
+    remaining = Group.objects.create(name="others")
     mighty = Group.objects.create(name="mighty")
     mighty.permissions.set(permissions("delete_run"))
-    given = permissions("delete_run").get()
-    assert change(client, user, user_permissions=[given.pk]) == 200
-    for group in (others, mighty):
+    supplied = permissions("delete_run").get()
+    assert change(client, user, user_permissions=[supplied.pk]) == 200
+    for group in (remaining, mighty):
         assert change(client, user, groups=[group.pk]) == 200
     page = client.get(change_url(user)).content.decode()
     assert all(name not in page for name in ("others", "mighty", "Can delete run"))
@@ -109,18 +109,20 @@ def test_manager_can_set_the_password_of_lesser_accounts(client: Client, ada: Us
 
 def test_groups_are_changed_by_superusers_alone(client: Client, manager: User) -> None:
     manager.user_permissions.add(*Permission.objects.filter(content_type__model="group"))
-    others = Group.objects.create(name="others")
-    own = Group.objects.get(name="mine")
+    remaining = Group.objects.create(name="others")
+    personal = Group.objects.get(name="mine")
     assert client.post(reverse("admin:auth_group_add"), {"name": "new"}).status_code == 403
     assert (
-        client.post(change_url(own), {"name": "mine", "permissions": [permissions("delete_run").get().pk]}).status_code
+        client.post(
+            change_url(personal), {"name": "mine", "permissions": [permissions("delete_run").get().pk]}
+        ).status_code
         == 403
     )
-    assert client.post(reverse("admin:auth_group_delete", args=[own.pk]), {"post": "yes"}).status_code == 403
-    shown = client.get(build_list_url(Group)).content.decode()
-    assert ("mine" in shown, "others" in shown) == (True, False)
-    assert client.get(change_url(others)).status_code in (302, 404)
-    assert not own.permissions.exists()
+    assert client.post(reverse("admin:auth_group_delete", args=[personal.pk]), {"post": "yes"}).status_code == 403
+    page = client.get(build_list_url(Group)).content.decode()
+    assert ("mine" in page, "others" in page) == (True, False)
+    assert client.get(change_url(remaining)).status_code in (302, 404)
+    assert not personal.permissions.exists()
 
 
 def test_manager_with_full_view_can_assign_any_harmless_group(client: Client, manager: User, ada: User) -> None:
@@ -143,7 +145,7 @@ def test_a_superuser_changes_everything(manager: User, ada: User) -> None:
 
 
 def test_an_admin_gives_roles_up_to_its_own(ada: User) -> None:
-    """A role gives no team: who has one shares nothing by that, and is nobody's colleague."""
+    """A role gives no team: who has one shares nothing by that, and has no colleague by that."""
     Group.objects.filter(name__in=ROLES).delete()
     make_roles(apps)
     root, editor = (User.objects.create_user(name, is_staff=True) for name in ("root", "editor"))
@@ -159,18 +161,18 @@ def test_an_admin_gives_roles_up_to_its_own(ada: User) -> None:
 
 
 def test_roles_have_the_documented_permissions(db: None) -> None:
-    """Of every model that there is: a new one wants a migration that calls `make_roles` for it."""
+    """Of every model that exists: a new one wants a migration that calls `make_roles` for it."""
     Group.objects.filter(name__in=ROLES).delete()
     make_roles(apps)
-    told = {
+    answers = {
         group.name: {f"{row.content_type.app_label}.{row.codename}" for row in group.permissions.all()}
         for group in Group.objects.filter(name__in=ROLES)
     }
-    assert told == {role: list_role_permissions(role) for role in ROLES}
-    assert all(name.split(".")[1].startswith("view_") for name in told["viewer"])
-    assert not any("view_all" in name for role in ("viewer", "judge", "editor") for name in told[role])
-    assert told["viewer"] < told["judge"] < told["editor"] < told["admin"]
-    assert told["judge"] - told["viewer"] == {"judging.add_grade"}
+    assert answers == {role: list_role_permissions(role) for role in ROLES}
+    assert all(name.split(".")[1].startswith("view_") for name in answers["viewer"])
+    assert not any("view_all" in name for role in ("viewer", "judge", "editor") for name in answers[role])
+    assert answers["viewer"] < answers["judge"] < answers["editor"] < answers["admin"]
+    assert answers["judge"] - answers["viewer"] == {"judging.add_grade"}
 
 
 def test_a_site_begins_with_the_roles(groups_of_migrations: dict[str, set[str]]) -> None:
@@ -193,8 +195,8 @@ def rates(db: None, settings: Any, open_window: None) -> dict[str, tuple[int, in
 
 def sign_in(name: str, password: str = "guess", *, address: int = 1) -> str:
     """Return "in", or why not."""
-    stated = {"username": name, "password": password}
-    page = Client().post(reverse("admin:login"), stated, REMOTE_ADDR=f"203.0.113.{address}")
+    fields = {"username": name, "password": password}
+    page = Client().post(reverse("admin:login"), fields, REMOTE_ADDR=f"203.0.113.{address}")
     if page.status_code == 302:
         return "in"
     return str(page.context["form"].non_field_errors()[0]).partition(" ")[0]

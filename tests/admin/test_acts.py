@@ -9,25 +9,16 @@ from django.test import Client
 from django.urls import reverse
 from django.utils.timezone import now
 
-from apps.benchmarks.models import Benchmark, QueryResult, Run
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
 from apps.operations.working import wait
+from apps.records.models import Benchmark, QueryResult, Run
 from apps.retrieval.models import Index
 from benchbench.site.panels import build_list_url, change_url
-from tests.admin.conftest import MakeStaff
 from tests.factories import make_collection, make_dataset, make_mapping
 from tests.rankings import change_rankings
-
-
-def press(client: Client, row: Any, action: str, **more: str) -> Any:
-    """Press a button of a row's page: its list's action, posted for this row."""
-    fields = {"action": action, "_selected_action": str(row.pk), "next": change_url(row), **more}
-    return client.post(build_list_url(type(row)), fields, follow=True)
-
-
-def messages_of(response: Any) -> str:
-    return " ".join(str(message) for message in response.context["messages"])
+from tests.site import BENCHMARK_FORM, messages_of, press
+from tests.staff import MakeStaff
 
 
 @pytest.fixture
@@ -88,11 +79,11 @@ def test_a_link_never_acts(client_of_ada: Client, unresolved: Mapping) -> None:
     assert unresolved.status == Mapping.Status.PENDING
 
 
-@pytest.mark.parametrize("why", ["view only", "somebody else's"])
+@pytest.mark.parametrize("reason", ["view only", "somebody else's"])
 def test_acting_needs_permission_and_sight(
-    client: Client, make_staff: MakeStaff, unresolved: Mapping, why: str
+    client: Client, make_staff: MakeStaff, unresolved: Mapping, reason: str
 ) -> None:
-    if why == "view only":
+    if reason == "view only":
         client.force_login(make_staff("viewer", may=("view",)))
         assert "resolve_selected" not in client.get(change_url(unresolved)).content.decode()
     else:
@@ -129,24 +120,10 @@ def test_finished_operation_refreshes_its_page(transactional_db: None, admin_cli
 
 
 class TestBenchmark:
-    FIELDS = {
-        "name": "Which?",
-        "search_modes": ["dense", "sparse"],
-        "top_k_values": "10, 20",
-        "k_values_for_metrics": "5, 10",
-        "primary_k": "10",
-        "score_thresholds": "none, 0.5",
-        "use_reranker": "off",
-        "execution": "shared",
-        "unresolved": "count",
-        "empty_queries": "zero",
-        "seed": "7",
-    }
-
     def post(
         self, client: Client, library: Mapping, page: str = "admin:benchmarks_benchmark_add", **changes: Any
     ) -> Any:
-        return client.post(reverse(page), {"mapping": library.pk, **self.FIELDS, **changes}, follow=True)
+        return client.post(reverse(page), {"mapping": library.pk, **BENCHMARK_FORM, **changes}, follow=True)
 
     def test_the_preview_counts_the_runs(self, admin_client: Client, library: Mapping) -> None:
         page = self.post(admin_client, library, "admin:benchmark_preview").content.decode()
@@ -160,7 +137,7 @@ class TestBenchmark:
         assert ("at least" in isolated, "at least" in page) == (True, False)
 
     @pytest.mark.parametrize(
-        ("changes", "field", "said"),
+        ("changes", "field", "message"),
         [
             ({"top_k_values": "5"}, "top_k_values", "less than the greatest k"),
             ({"top_k_values": "many"}, "top_k_values", "not a whole number"),
@@ -171,15 +148,15 @@ class TestBenchmark:
         ],
     )
     def test_preview_and_form_show_errors_at_their_field(
-        self, admin_client: Client, library: Mapping, changes: dict[str, Any], field: str, said: str
+        self, admin_client: Client, library: Mapping, changes: dict[str, Any], field: str, message: str
     ) -> None:
         preview = self.post(admin_client, library, "admin:benchmark_preview", **changes).content.decode()
         after = preview.split(f'id="error_{field}"')[1].split("</div>")[0]
-        assert said in after
+        assert message in after
         assert f"{field}: " not in after, "the label of the field says that"
         assert "null" not in after
         response = self.post(admin_client, library, **changes)
-        assert said in str(response.context["form"].errors[field])
+        assert message in str(response.context["form"].errors[field])
         assert not Benchmark.objects.exists()
 
     def test_it_offers_resolved_mappings_and_their_indexes(self, admin_client: Client, library: Mapping) -> None:

@@ -25,19 +25,19 @@ pytestmark = [pytest.mark.django_db, pytest.mark.filterwarnings("ignore:Streamin
 def test_every_export_link_returns_a_file_or_an_explanation(admin_client: Client) -> None:
     version = import_dataset(SAMPLES["beir"], name="fruit").version
     pages = [admin_client.get(change_url(row)).content.decode() for row in (version, version.dataset)]
-    given = 0
+    supplied = 0
     for format, writer in WRITERS.items():
         url = reverse("admin:dataset_export", args=[version.pk, format])
         assert all(url in page for page in pages)
         answer = admin_client.get(url)
         if answer.status_code == 200:
-            given += 1
+            supplied += 1
             assert answer["Content-Disposition"] == f'attachment; filename="fruit-v1.{writer.extension or "zip"}"'
             assert b"".join(answer)
         else:
             page = admin_client.get(answer["Location"]).content.decode()
             assert "choose another format" in page or "cannot hold" in page
-    assert given == 1
+    assert supplied == 1
 
 
 def test_content_omitted_by_an_export_is_reported_afterwards(admin_client: Client) -> None:
@@ -58,8 +58,8 @@ def test_mapping_page_exports_the_dataset_by_its_documents(admin_client: Client,
     assert admin_client.get(url).status_code == 404
     resolve_now(mapping)
     assert url in admin_client.get(change_url(mapping)).content.decode()
-    held = zipfile.ZipFile(io.BytesIO(b"".join(admin_client.get(url))))
-    assert b"red fruit" in held.read("corpus.jsonl")
+    claimed = zipfile.ZipFile(io.BytesIO(b"".join(admin_client.get(url))))
+    assert b"red fruit" in claimed.read("corpus.jsonl")
     assert "with generated ids" in admin_client.get(change_url(mapping)).content.decode()
     Mapping.objects.update(owner=make_staff("ada"))
     stranger = Client()

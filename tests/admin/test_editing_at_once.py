@@ -59,24 +59,24 @@ def test_changes_of_different_fields_both_stay(ann, bob, kind):
     row = make_rows()[kind]
     first, second = PAIRS[kind]
     address = change_url(row)
-    shown = open_form(ann, address)
-    assert any(name.startswith("initial-") for name in shown), shown
-    assert ann.post(address, changed(shown, first)).status_code == 302
-    assert bob.post(address, changed(shown, second)).status_code == 302
+    form = open_form(ann, address)
+    assert any(name.startswith("initial-") for name in form), form
+    assert ann.post(address, changed(form, first)).status_code == 302
+    assert bob.post(address, changed(form, second)).status_code == 302
     row.refresh_from_db()
     assert getattr(row, first) == "new"
-    kept = getattr(row, second)
-    assert kept.filter(pk=1).exists() if second == "permissions" else kept == VALUES.get(second, "new")
+    stored = getattr(row, second)
+    assert stored.filter(pk=1).exists() if second == "permissions" else stored == VALUES.get(second, "new")
 
 
 @pytest.mark.parametrize("kind", PAIRS)
 def test_stale_change_of_the_same_field_is_refused(ann, bob, kind):
     row = make_rows()[kind]
-    field, other = PAIRS[kind]
+    field, second = PAIRS[kind]
     address = change_url(row)
-    shown = open_form(ann, address)
-    ann.post(address, changed(shown, field, "by ann"))
-    refused = bob.post(address, changed(changed(shown, field, "by bob"), other))
+    form = open_form(ann, address)
+    ann.post(address, changed(form, field, "by ann"))
+    refused = bob.post(address, changed(changed(form, field, "by bob"), second))
     page = refused.content.decode()
     assert refused.status_code == 200
     assert STALE in page
@@ -89,10 +89,10 @@ def test_stale_change_of_the_same_field_is_refused(ann, bob, kind):
 def test_refused_value_replaces_the_other_if_sent_again(ann, bob):
     dataset = make_rows()["dataset"]
     address = change_url(dataset)
-    shown = open_form(ann, address)
-    ann.post(address, changed(shown, "description", "by\r\nann"))
-    refused = bob.post(address, changed(shown, "description", "by bob"))
-    parser_client = _Shown(refused)
+    form = open_form(ann, address)
+    ann.post(address, changed(form, "description", "by\r\nann"))
+    refused = bob.post(address, changed(form, "description", "by bob"))
+    parser_client = _RepeatingClient(refused)
     again = open_form(parser_client, address)
     assert again["description"] == ["by bob"]
     assert bob.post(address, again).status_code == 302
@@ -100,7 +100,7 @@ def test_refused_value_replaces_the_other_if_sent_again(ann, bob):
     assert dataset.description == "by bob"
 
 
-class _Shown:
+class _RepeatingClient:
     """A client that shows one answer again."""
 
     def __init__(self, answer):
@@ -130,14 +130,14 @@ def drafted(ann: Client) -> Query:
 
 
 def test_two_editors_of_a_draft_query(ann, bob, drafted):
-    shown = open_form(ann, edit_address(drafted))
-    assert ann.post(edit_address(drafted), changed(shown, "query_text", "by ann")).status_code == 302
-    assert bob.post(edit_address(drafted), changed(shown, "notes", "by bob")).status_code == 302
+    form = open_form(ann, edit_address(drafted))
+    assert ann.post(edit_address(drafted), changed(form, "query_text", "by ann")).status_code == 302
+    assert bob.post(edit_address(drafted), changed(form, "notes", "by bob")).status_code == 302
     drafted.refresh_from_db()
     assert (drafted.text, drafted.notes) == ("by ann", "by bob")
-    refused = bob.post(edit_address(drafted), changed(shown, "query_text", "by bob"))
+    refused = bob.post(edit_address(drafted), changed(form, "query_text", "by bob"))
     assert STALE in refused.content.decode()
-    removing = bob.post(edit_address(drafted), {**shown, "remove": "1"})
+    removing = bob.post(edit_address(drafted), {**form, "remove": "1"})
     assert STALE in removing.content.decode()
     drafted.refresh_from_db()
     assert (drafted.text, drafted.notes) == ("by ann", "by bob")
@@ -145,9 +145,9 @@ def test_two_editors_of_a_draft_query(ann, bob, drafted):
 
 def test_two_judges_of_a_draft_judgment(ann, bob, drafted):
     address = f"/admin/datasets/query/{drafted.pk}/judge/?key=document_id&reference=d1&without_document=1"
-    shown = open_form(ann, address)
-    assert ann.post(address, changed(shown, "grade", "2")).status_code == 302
-    refused = bob.post(address, changed(shown, "grade", "0"))
+    form = open_form(ann, address)
+    assert ann.post(address, changed(form, "grade", "2")).status_code == 302
+    refused = bob.post(address, changed(form, "grade", "0"))
     assert STALE in refused.content.decode()
     assert drafted.judgments.get(until=None).grade == 2
 
@@ -168,10 +168,10 @@ def test_forms_sent_together_are_merged_in_turn(admin_user):
     dataset = make_dataset()
     address, client = change_url(dataset), Client()
     client.force_login(admin_user)
-    shown = open_form(client, address)
+    form = open_form(client, address)
     with transaction.atomic():
         Dataset.objects.select_for_update(no_key=True).get(pk=dataset.pk)
-        second = elsewhere(lambda: client.post(address, changed(shown, "description", "second")))
+        second = elsewhere(lambda: client.post(address, changed(form, "description", "second")))
         until_waited_for(second)
         Dataset.objects.filter(pk=dataset.pk).update(description="first")
     assert STALE in second.result(60).content.decode()

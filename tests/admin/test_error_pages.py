@@ -10,17 +10,17 @@ from django.test import Client, RequestFactory
 from django.urls import reverse
 
 from apps.api.errors import server_error
-from apps.benchmarks.models import Benchmark
+from apps.records.models import Benchmark
 from benchbench.site.panels import build_list_url, change_url
-from tests.admin.conftest import MakeStaff
+from tests.staff import MakeStaff
 
 LEAKS = ("Traceback", "urlconf", "URLconf", "CSRF", "apps.")
 
 
 def text_of(page: Any) -> str:
-    shown = page.content.decode()
-    assert not [word for word in LEAKS if word in shown]
-    return re.sub(r"\s+", " ", shown)
+    text = page.content.decode()
+    assert not [word for word in LEAKS if word in text]
+    return re.sub(r"\s+", " ", text)
 
 
 def test_unknown_address_shows_a_404_inside_the_shell(client_of_ada: Client) -> None:

@@ -12,16 +12,16 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
-from apps.benchmarks.models import Benchmark
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
 from apps.operations.working import wait
+from apps.records.models import Benchmark
 from apps.retrieval.models import Index
 from benchbench.site.panels import change_url
-from tests.admin.test_acts import TestBenchmark as OfBenchmark
-from tests.benchmarks.conftest import ENCODER
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
+from tests.library import ENCODER
 from tests.retrieval.llm_server import llm_server
+from tests.site import BENCHMARK_FORM
 
 
 def test_an_index_is_built_from_the_form(transactional_db: None, admin_client: Client) -> None:
@@ -40,27 +40,27 @@ def test_an_index_is_built_from_the_form(transactional_db: None, admin_client: C
 
 
 @pytest.fixture
-def here(settings: Any) -> Iterator[None]:
+def local_llm(settings: Any) -> Iterator[None]:
     """A server of a language model that answers."""
-    with llm_server() as made:
-        settings.BENCHBENCH_LLM_SERVERS = [f"here=ollama+{made.url}"]
+    with llm_server() as server:
+        settings.BENCHBENCH_LLM_SERVERS = [f"here=ollama+{server.url}"]
         yield
 
 
-def test_the_form_of_an_index_states_a_strategy(transactional_db: None, admin_client: Client, here: None) -> None:
+def test_the_form_of_an_index_states_a_strategy(transactional_db: None, admin_client: Client, local_llm: None) -> None:
     collection = make_collection("library", [{"title": "apple", "text": "apple pear"}])
     fields = {"collection": collection.pk, "encoder": ENCODER, "strategy": "lod_embed", "section_top_k": "3"}
     admin_client.post(reverse("admin:retrieval_index_add"), {**fields, "name": "lod"})
     cut = {**fields, "strategy": "flat", "section_top_k": "", "size": "50", "by_section": "on"}
     admin_client.post(reverse("admin:retrieval_index_add"), {**cut, "name": "flat"})
-    whole = admin_client.post(reverse("admin:retrieval_index_add"), {**cut, "name": "no", "size": ""})
-    assert "set a chunk size" in str(whole.context["form"].errors)
-    asked = {**fields, "strategy": "lod_llm", "llm": "llama3", "llm_server": "here"}
+    response = admin_client.post(reverse("admin:retrieval_index_add"), {**cut, "name": "no", "size": ""})
+    assert "set a chunk size" in str(response.context["form"].errors)
+    requests = {**fields, "strategy": "lod_llm", "llm": "llama3", "llm_server": "here"}
     misplaced = admin_client.post(
-        reverse("admin:retrieval_index_add"), {**cut, **asked, "strategy": "flat", "name": "a"}
+        reverse("admin:retrieval_index_add"), {**cut, **requests, "strategy": "flat", "name": "a"}
     )
     assert "uses no language model" in str(misplaced.context["form"].errors["llm"])
-    admin_client.post(reverse("admin:retrieval_index_add"), {**asked, "name": "asked"})
+    admin_client.post(reverse("admin:retrieval_index_add"), {**requests, "name": "asked"})
     page = admin_client.get(change_url(Index.objects.get(name="asked"))).content.decode()
     assert "llama3 on here, temperature 0.0" in page
     assert "the best 5 documents, then their best 3 sections" in page
@@ -78,8 +78,8 @@ def test_several_indexes_are_built_from_one_form(transactional_db: None, admin_c
         "encoders": f"{ENCODER}\nkeyword:fig",
         "lexical": "on",
     }
-    shown = admin_client.post(reverse("admin:index_grid_preview"), fields).content.decode()
-    assert shown.count("will be created") == 4
+    page = admin_client.post(reverse("admin:index_grid_preview"), fields).content.decode()
+    assert page.count("will be created") == 4
     response = admin_client.post(reverse("admin:index_grid"), fields)
     assert response.url == change_url(collection)
     assert {index.name for index in Index.objects.all()} == {
@@ -88,14 +88,14 @@ def test_several_indexes_are_built_from_one_form(transactional_db: None, admin_c
         for encoder in (f"{ENCODER[:59]}…", "keyword:fig")
     }
     assert Operation.objects.count() == 4
-    shown = admin_client.post(reverse("admin:index_grid_preview"), fields).content.decode()
-    assert (shown.count("will be created"), shown.count("still to be built")) == (0, 4)
+    page = admin_client.post(reverse("admin:index_grid_preview"), fields).content.decode()
+    assert (page.count("will be created"), page.count("still to be built")) == (0, 4)
     for index, status in zip(Index.objects.all(), ("failed", "cancelled"), strict=False):
         Index.objects.filter(pk=index.pk).update(status=status)
-    shown = admin_client.post(reverse("admin:index_grid_preview"), fields).content.decode()
-    for told in ("failed before, will be built again", "was cancelled, will be built again"):
-        assert shown.count(told) == 1
-    assert shown.count("still to be built") == 2
+    page = admin_client.post(reverse("admin:index_grid_preview"), fields).content.decode()
+    for message in ("failed before, will be built again", "was cancelled, will be built again"):
+        assert page.count(message) == 1
+    assert page.count("still to be built") == 2
 
 
 def test_index_grid_form_shows_its_errors(client_of_ada: Client) -> None:
@@ -110,7 +110,7 @@ def test_index_grid_form_shows_its_errors(client_of_ada: Client) -> None:
     assert not Index.objects.exists()
 
 
-def test_the_form_of_an_index_states_a_tree(transactional_db: None, admin_client: Client, here: None) -> None:
+def test_the_form_of_an_index_states_a_tree(transactional_db: None, admin_client: Client, local_llm: None) -> None:
     collection = make_collection("library", [{"title": "apple", "text": "apple pear"}])
     fields = {"collection": collection.pk, "encoder": ENCODER, "llm_server": "here", "max_layers": "2"}
     add = reverse("admin:retrieval_index_add")
@@ -118,10 +118,14 @@ def test_the_form_of_an_index_states_a_tree(transactional_db: None, admin_client
     admin_client.post(add, {**fields, "name": "asked", "strategy": "raptor", "llm": "llama3", "search": "tree"})
     nameless = admin_client.post(add, {**fields, "name": "no", "strategy": "raptor"})
     assert "needs a language model: name one" in str(nameless.context["form"].errors)
-    asked, plain = Index.objects.order_by("name")
-    assert (asked.llm, asked.chunk_parameters["search"], asked.chunk_parameters["max_layers"]) == ("llama3", "tree", 2)
+    requested, plain = Index.objects.order_by("name")
+    assert (requested.llm, requested.chunk_parameters["search"], requested.chunk_parameters["max_layers"]) == (
+        "llama3",
+        "tree",
+        2,
+    )
     assert (plain.llm, plain.chunk_parameters["search"], plain.chunk_parameters["size"]) == ("", "collapsed", 500)
-    assert "the best 5 summaries of each layer" in admin_client.get(change_url(asked)).content.decode()
+    assert "the best 5 summaries of each layer" in admin_client.get(change_url(requested)).content.decode()
 
 
 def test_index_without_any_search_method_is_refused(client_of_ada: Client) -> None:
@@ -147,8 +151,8 @@ def test_a_folder_of_the_server_is_no_model(
     for page in ("retrieval_index_add", "index_grid"):
         answer = admin_client.post(reverse(f"admin:{page}"), fields)
         assert answer.status_code == 200
-        told = answer.content.decode()
-        assert "Only commands accept a folder of the server" in told or "is unknown" in told
+        text = answer.content.decode()
+        assert "Only commands accept a folder of the server" in text or "is unknown" in text
     assert not Index.objects.exists()
     matrix = {"mapping": library.pk, "name": "b", "search_modes": "dense", "use_reranker": "on", "rerankers": name}
     answer = admin_client.post(reverse("admin:benchmarks_benchmark_add"), matrix)
@@ -184,7 +188,7 @@ def answer(client: Client, page: str, **fields: Any) -> str:
 def test_no_preview_holds_an_input(admin_client: Client, library: Mapping, page: str) -> None:
     dataset = make_dataset({"q1": [({"document_id": "a"}, 1)]}, name="judged")
     right, wrong = {
-        "benchmark_preview": ({"mapping": library.pk, **OfBenchmark.FIELDS}, {"top_k_values": "many"}),
+        "benchmark_preview": ({"mapping": library.pk, **BENCHMARK_FORM}, {"top_k_values": "many"}),
         "index_grid_preview": (
             {"collection": library.collection.pk, "strategies": "flat\nlod_embed", "encoders": "keyword:apple"},
             {"strategies": "flat(many"},
@@ -193,14 +197,16 @@ def test_no_preview_holds_an_input(admin_client: Client, library: Mapping, page:
         "run_import_preview": ({"dataset": dataset.pk, "file": ("a.run", RUN)}, {"k": "many", "version": "x"}),
     }[page]
     for fields in ({}, right, right | wrong):
-        files = {name: SimpleUploadedFile(*given) for name, given in fields.items() if isinstance(given, tuple)}
-        shown = answer(admin_client, page, **fields | files)
-        assert not INPUT.search(shown)
-        assert not fields or ("bb-note-bad" in shown) == ("many" in str(fields))
+        files = {
+            name: SimpleUploadedFile(*supplied) for name, supplied in fields.items() if isinstance(supplied, tuple)
+        }
+        displayed = answer(admin_client, page, **fields | files)
+        assert not INPUT.search(displayed)
+        assert not fields or ("bb-note-bad" in displayed) == ("many" in str(fields))
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"weights": "a:b"}, "Weights: “a:b” is not a pair of numbers"),
         ({"primary_k": "ten"}, "Primary k: Enter a whole number."),
@@ -208,20 +214,20 @@ def test_no_preview_holds_an_input(admin_client: Client, library: Mapping, page:
     ],
 )
 def test_invalid_axes_show_an_error_instead_of_runs(
-    admin_client: Client, library: Mapping, changes: dict[str, str], said: str
+    admin_client: Client, library: Mapping, changes: dict[str, str], message: str
 ) -> None:
-    fields = {"mapping": library.pk, **OfBenchmark.FIELDS, **changes}
-    shown = answer(admin_client, "benchmark_preview", **fields)
-    assert said in shown
-    assert " runs</strong>" not in shown
+    fields = {"mapping": library.pk, **BENCHMARK_FORM, **changes}
+    displayed = answer(admin_client, "benchmark_preview", **fields)
+    assert message in displayed
+    assert " runs</strong>" not in displayed
 
 
 def test_missing_name_is_no_error_in_the_preview(admin_client: Client, library: Mapping) -> None:
-    shown = answer(admin_client, "benchmark_preview", **{"mapping": library.pk, **OfBenchmark.FIELDS, "name": ""})
-    assert "8 runs</strong>" in shown
-    assert "error_name" not in shown, "what stands there stays"
-    shown = answer(admin_client, "benchmark_preview", **OfBenchmark.FIELDS)
-    assert "Choose a dataset and a collection to count the runs." in shown
+    displayed = answer(admin_client, "benchmark_preview", **{"mapping": library.pk, **BENCHMARK_FORM, "name": ""})
+    assert "8 runs</strong>" in displayed
+    assert "error_name" not in displayed, "what stands there stays"
+    displayed = answer(admin_client, "benchmark_preview", **BENCHMARK_FORM)
+    assert "Choose a dataset and a collection to count the runs." in displayed
 
 
 def test_choices_follow_the_field_that_decides_them(
@@ -236,8 +242,8 @@ def test_choices_follow_the_field_that_decides_them(
     type(stub).objects.update(kind="external")
     theirs = make_benchmark(make_mapping(dataset, stub, name="runs"), [0.5], name="of grace", owner=make_staff("grace"))
     runs = reverse("admin:run_import_choices")
-    shown = client_of_ada.get(runs, {"dataset": dataset.pk}).content.decode()
-    assert "judged v1" in shown
-    assert "of grace" not in shown
+    page = client_of_ada.get(runs, {"dataset": dataset.pk}).content.decode()
+    assert "judged v1" in page
+    assert "of grace" not in page
     Benchmark.objects.filter(pk=theirs.pk).update(owner=ada)
     assert "of grace" in client_of_ada.get(runs, {"dataset": dataset.pk}).content.decode()

@@ -1,4 +1,4 @@
-"""Headers of answers, and where they lead: what a browser is told, and what no address makes it do."""
+"""Headers of answers, and where they lead: what a browser is informed, and what no address makes it do."""
 
 import os
 import re
@@ -18,7 +18,7 @@ from benchbench.site.downloads import attachment
 from benchbench.site.presets import CONTENT_SECURITY_POLICY
 from tests.admin.addresses import make_world
 from tests.pages import NO_PAGES, every_address
-from tests.proxy.conftest import COMPOSE
+from tests.proxy.nginx import COMPOSE
 
 pytestmark = pytest.mark.thorough
 
@@ -36,8 +36,8 @@ def world(transactional_db: None) -> Client:
 
 
 def policy_of(answer: Any) -> dict[str, list[str]]:
-    parts = (part.split() for part in answer["Content-Security-Policy"].split(";"))
-    return {name: values for name, *values in parts}
+    pieces = (piece.split() for piece in answer["Content-Security-Policy"].split(";"))
+    return {name: values for name, *values in pieces}
 
 
 def test_policies_and_headers_that_every_answer_has(world: Client) -> None:
@@ -84,7 +84,7 @@ def test_files_are_kept_and_not_shown(world: Client) -> None:
 
 @pytest.mark.parametrize("target", ELSEWHERE)
 def test_no_address_leads_elsewhere(world: Client, target: str) -> None:
-    here = re.compile(r"/(?![/\\])")
+    local = re.compile(r"/(?![/\\])")
     visitor = Client()
     form = {"username": "ada", "password": "ada", "next": target}
     answers = [
@@ -105,7 +105,7 @@ def test_no_address_leads_elsewhere(world: Client, target: str) -> None:
     assert token.state == "revoked"
     for number, answer in enumerate(answers):
         location = answer.get("Location", "/")
-        assert here.match(location), (number, location)
+        assert local.match(location), (number, location)
 
 
 PRODUCTION = {
@@ -115,7 +115,7 @@ PRODUCTION = {
     "ALLOWED_HOSTS": "bench.example.org",
     "HTTPS": "true",
 }
-TOLD = """
+PRINT_SETTINGS = """
 from benchbench import settings
 for name in ("DEBUG", "SECURE_SSL_REDIRECT", "SECURE_HSTS_SECONDS", "SECURE_HSTS_INCLUDE_SUBDOMAINS",
              "SESSION_COOKIE_SECURE", "CSRF_COOKIE_SECURE"):
@@ -133,18 +133,18 @@ print(client.get("/healthz", headers={"X-Forwarded-Proto": "https"})["Strict-Tra
 """
 
 
-def in_production(*command: str, **other: str) -> str:
+def in_production(*command: str, **second: str) -> str:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("BENCH", "DJANGO"))}
-    environment |= {"DJANGO_SETTINGS_MODULE": "benchbench.settings"} | PRODUCTION | other
-    done = subprocess.run([sys.executable, *command], cwd=BASE_DIR, env=environment, capture_output=True, text=True)
-    return done.stdout + done.stderr
+    environment |= {"DJANGO_SETTINGS_MODULE": "benchbench.settings"} | PRODUCTION | second
+    process = subprocess.run([sys.executable, *command], cwd=BASE_DIR, env=environment, capture_output=True, text=True)
+    return process.stdout + process.stderr
 
 
 def test_production_settings_are_secure_and_https_is_for_good() -> None:
     """Security alone: the services of the example do not answer."""
-    told = in_production("manage.py", "check", "--deploy", "--tag", "security")
-    assert "no issues" in told
-    assert in_production("-c", TOLD).split("\n")[:-1] == [
+    output = in_production("manage.py", "check", "--deploy", "--tag", "security")
+    assert "no issues" in output
+    assert in_production("-c", PRINT_SETTINGS).split("\n")[:-1] == [
         "DEBUG False",
         "SECURE_SSL_REDIRECT True",
         "SECURE_HSTS_SECONDS 31536000",
@@ -159,11 +159,11 @@ def test_production_settings_are_secure_and_https_is_for_good() -> None:
 
 def test_whole_check_of_a_production_site_is_clean(process_environment: dict[str, str]) -> None:
     services = {name: process_environment[name] for name in ("DATABASE_URL", "REDIS_URL")}
-    told = in_production("manage.py", "check", "--deploy", "--fail-level", "DEBUG", **services)
+    output = in_production("manage.py", "check", "--deploy", "--fail-level", "DEBUG", **services)
     if html_is_slow():  # of this Python; another one has nothing to mend
-        assert re.findall(r"\b\w+\.[EW]\d+\b", told) == ["benchbench.W006"]
+        assert re.findall(r"\b\w+\.[EW]\d+\b", output) == ["benchbench.W006"]
     else:
-        assert told == "System check identified no issues (1 silenced).\n"
+        assert output == "System check identified no issues (1 silenced).\n"
     documented = (BASE_DIR / ".env.example").read_text().partition("# --- The site")[0]
     assert [name for name in PRODUCTION if f"\n# {name}=" not in documented] == []
 
@@ -175,6 +175,8 @@ def test_redis_without_a_password_triggers_a_warning() -> None:
     sites = [service["environment"]["REDIS_URL"] for service in COMPOSE.values() if service.get("env_file")]
     assert len(sites) >= 4
     assert set(sites) == {f"${{REDIS_URL:-redis://:{password}@redis/0}}"}
-    told = in_production("manage.py", "check", "--deploy", "--tag", "security", REDIS_URL="redis://redis.example.org/0")
-    assert "(benchbench.W002) Redis at 'redis.example.org' requires no password." in told
-    assert "REDIS_URL=redis://:PASSWORD@HOST/0" in told
+    output = in_production(
+        "manage.py", "check", "--deploy", "--tag", "security", REDIS_URL="redis://redis.example.org/0"
+    )
+    assert "(benchbench.W002) Redis at 'redis.example.org' requires no password." in output
+    assert "REDIS_URL=redis://:PASSWORD@HOST/0" in output

@@ -16,10 +16,10 @@ from apps.mappings.models import Mapping, Resolution
 from apps.mappings.repairing import find_candidates
 from apps.mappings.resolving import resolve
 from benchbench.site.panels import change_url
-from tests.admin.conftest import MakeStaff
-from tests.admin.test_acts import messages_of
 from tests.drafts import set_judgment
 from tests.factories import make_collection, make_dataset, make_mapping
+from tests.site import messages_of, text_of
+from tests.staff import MakeStaff
 
 TEXT = "red fruit,\nor a vegetable"
 
@@ -39,14 +39,16 @@ def edit(client: Client, query: Query, **changes: Any) -> Any:
     """Post the form as a browser would: every field as it is shown, its lines ended by CRLF, but for `changes`."""
     page = reverse("admin:query_edit", args=[query.pk])
     form = client.get(page).context["form"]
-    shown = {name: str(form[name].value()).replace("\n", "\r\n") for name in form.fields}
-    return client.post(page, shown | changes, follow=True)
+    displayed = {name: str(form[name].value()).replace("\n", "\r\n") for name in form.fields}
+    return client.post(page, displayed | changes, follow=True)
 
 
 def test_a_query_is_added_to_the_draft(client_of_ada: Client, dataset: Dataset, ada: User) -> None:
     assert reverse("admin:query_add", args=[dataset.pk]) in client_of_ada.get(change_url(dataset)).content.decode()
-    said = {"slices": "late\r\n\r\n autumn ", "filters": '{"season": ["autumn"]}', "evidence": '["It is blue."]'}
-    page = add(client_of_ada, dataset, query_key="blue", query_text="blue fruit\r\nplease", difficulty="hard", **said)
+    messages = {"slices": "late\r\n\r\n autumn ", "filters": '{"season": ["autumn"]}', "evidence": '["It is blue."]'}
+    page = add(
+        client_of_ada, dataset, query_key="blue", query_text="blue fruit\r\nplease", difficulty="hard", **messages
+    )
     query = Query.objects.get(key="blue")
     assert (query.text, query.slices, query.filters) == (
         "blue fruit\nplease",
@@ -62,7 +64,7 @@ def test_a_query_is_added_to_the_draft(client_of_ada: Client, dataset: Dataset, 
 
 
 @pytest.mark.parametrize(
-    ("changes", "field", "said"),
+    ("changes", "field", "message"),
     [
         ({"query_key": "red"}, "query_key", "has a query"),
         ({"query_key": " "}, "query_key", "required"),
@@ -77,10 +79,10 @@ def test_a_query_is_added_to_the_draft(client_of_ada: Client, dataset: Dataset, 
     ],
 )
 def test_form_shows_errors_at_their_field(
-    client_of_ada: Client, dataset: Dataset, changes: dict[str, str], field: str, said: str
+    client_of_ada: Client, dataset: Dataset, changes: dict[str, str], field: str, message: str
 ) -> None:
     page = add(client_of_ada, dataset, **{"query_key": "blue", "query_text": "blue fruit"} | changes)
-    assert said in str(page.context["form"].errors[field])
+    assert message in str(page.context["form"].errors[field])
     assert find_draft(dataset) is None
 
 
@@ -93,9 +95,9 @@ def test_query_can_be_reworded(client_of_ada: Client, dataset: Dataset) -> None:
     assert (new.text, new.slices, new.evidence) == ("crimson fruit", ["a, b", "c"], ["It is red.", 1])
     assert new.judgments.get().grade == 2
     assert change_url(new) in client_of_ada.get(change_url(old)).content.decode(), "the old leads to the new"
-    told = client_of_ada.get(reverse("admin:query_edit", args=[old.pk]), follow=True)
-    assert "changed in version 2" in told.content.decode()
-    assert told.redirect_chain[-1][0] == change_url(old)
+    response = client_of_ada.get(reverse("admin:query_edit", args=[old.pk]), follow=True)
+    assert "changed in version 2" in response.content.decode()
+    assert response.redirect_chain[-1][0] == change_url(old)
 
 
 def test_saving_an_unchanged_query_opens_no_draft(client_of_ada: Client, dataset: Dataset) -> None:
@@ -114,14 +116,14 @@ def test_a_query_is_removed_from_the_draft(client_of_ada: Client, dataset: Datas
     assert dataset.versions.get(number=1).queries.get().text == TEXT
 
 
-TWICE, GONE, ODD = {"file_name": "pears.md"}, {"document_id": "old/plums.md"}, {"odd": "x"}
+TWICE, DELETED, ODD = {"file_name": "pears.md"}, {"document_id": "old/plums.md"}, {"odd": "x"}
 
 
 @pytest.fixture
 def mapping(db: None) -> Mapping:
     """Of four judgments one is resolved, one ambiguous, one names a document that is elsewhere, one is nonsense."""
-    stated: list[tuple[Any, int]] = [({"document_id": "apples"}, 1), (TWICE, 3), (GONE, 2), (ODD, 1)]
-    dataset = make_dataset({"q1": stated})
+    declared: list[tuple[Any, int]] = [({"document_id": "apples"}, 1), (TWICE, 3), (DELETED, 2), (ODD, 1)]
+    dataset = make_dataset({"q1": declared})
     names = {
         "apples": "apples.md",
         "a/pears": "pears.md",
@@ -130,19 +132,19 @@ def mapping(db: None) -> Mapping:
         "figs": "figs.md",
     }
     documents = [{"external_id": key, "title": f"On {key}", "file_name": name} for key, name in names.items()]
-    made = create_mapping(dataset, make_collection("library", documents))
-    resolve(made)
-    made.refresh_from_db()
-    return made
+    created = create_mapping(dataset, make_collection("library", documents))
+    resolve(created)
+    created.refresh_from_db()
+    return created
 
 
 def repair_url(mapping: Mapping, doc_ref: dict[str, str]) -> str:
-    found = Resolution.objects.get(mapping=mapping, judgment__doc_ref=doc_ref)
-    return reverse("admin:resolution_repair", args=[found.pk])
+    resolution = Resolution.objects.get(mapping=mapping, judgment__doc_ref=doc_ref)
+    return reverse("admin:resolution_repair", args=[resolution.pk])
 
 
-def offered(client: Client, page: str, **asked: str) -> list[str]:
-    return [document.external_id for document in client.get(page, asked).context["candidates"]]
+def offered(client: Client, page: str, **requested: str) -> list[str]:
+    return [document.external_id for document in client.get(page, requested).context["candidates"]]
 
 
 def document_of(mapping: Mapping, name: str) -> int:
@@ -160,17 +162,17 @@ def test_a_decomposed_file_name_is_a_candidate() -> None:
 def test_mapping_page_links_to_candidates_for_unresolved_judgments(client_of_ada: Client, mapping: Mapping) -> None:
     page = client_of_ada.get(change_url(mapping)).content.decode()
     assert "Yes, for questions v1: no newer version is frozen, and the collection is unchanged.<" in page
-    for doc_ref in (TWICE, GONE, ODD):
+    for doc_ref in (TWICE, DELETED, ODD):
         assert f'href="{repair_url(mapping, doc_ref)}"' in page
     assert offered(client_of_ada, repair_url(mapping, TWICE)) == ["a/pears", "b/pears"]
-    assert offered(client_of_ada, repair_url(mapping, GONE)) == ["plums"], "by the last part of its name"
+    assert offered(client_of_ada, repair_url(mapping, DELETED)) == ["plums"], "by the last part of its name"
     assert offered(client_of_ada, repair_url(mapping, ODD)) == []
     assert offered(client_of_ada, repair_url(mapping, ODD), q="ON F") == ["figs"]
-    resolution = Resolution.objects.get(judgment__doc_ref=GONE)
-    assert repair_url(mapping, GONE) in client_of_ada.get(change_url(resolution)).content.decode()
-    found = Resolution.objects.get(outcome="resolved")
-    answer = client_of_ada.get(reverse("admin:resolution_repair", args=[found.pk]))
-    assert answer["Location"] == change_url(found), "there is nothing to repair"
+    resolution = Resolution.objects.get(judgment__doc_ref=DELETED)
+    assert repair_url(mapping, DELETED) in client_of_ada.get(change_url(resolution)).content.decode()
+    result = Resolution.objects.get(outcome="resolved")
+    answer = client_of_ada.get(reverse("admin:resolution_repair", args=[result.pk]))
+    assert answer["Location"] == change_url(result), "there is nothing to repair"
 
 
 def test_redirecting_or_dropping_judgments_completes_the_mapping(
@@ -181,16 +183,16 @@ def test_redirecting_or_dropping_judgments_completes_the_mapping(
     answer = client_of_ada.post(repair_url(mapping, TWICE), chosen, follow=True)
     assert answer.redirect_chain == [(change_url(mapping), 302)]
     assert "now names b/pears, in the draft." in messages_of(answer)
-    client_of_ada.post(repair_url(mapping, GONE), {"document": document_of(mapping, "plums")})
+    client_of_ada.post(repair_url(mapping, DELETED), {"document": document_of(mapping, "plums")})
     page = client_of_ada.post(repair_url(mapping, ODD), {"drop": "1"}, follow=True).content.decode()
     assert "Draft of version 2 of questions, with 5 changes: 2 judgments added, 3 judgments removed." in page
     assert page.count("changed or removed in v2") == 3
     now = Judgment.objects.get(doc_ref={"document_id": "b/pears"})
     assert (now.grade, now.judge, now.note, now.section_refs) == (3, "grace", "Sure.", ["s1"])
     assert (now.source, now.judged_by) == ("import", ada)
-    assert "Import, entered by ada" in client_of_ada.get(change_url(now.query)).content.decode()
+    assert "Import, entered by ada" in text_of(client_of_ada.get(change_url(now.query)))
     to_freeze = reverse("admin:dataset_freeze", args=[mapping.dataset_id])
-    assert "Import, entered by ada" in client_of_ada.get(to_freeze).content.decode()
+    assert "Import, entered by ada" in text_of(client_of_ada.get(to_freeze))
     assert "the collection is unchanged. Freeze the draft to include it" in page
     late = client_of_ada.post(repair_url(mapping, TWICE), chosen)
     assert "was changed or removed since" in messages_of(late)
@@ -208,19 +210,19 @@ def test_already_judged_document_is_not_judged_twice(client_of_ada: Client, mapp
     for nonsense in ({}, {"document": "x"}, {"document": "9" * 18}):
         assert "Choose a document" in messages_of(client_of_ada.post(repair_url(mapping, TWICE), nonsense))
     mapping.collection.documents.filter(external_id="a/pears").update(removed_at="2026-01-01T00:00:00Z")
-    gone = client_of_ada.post(repair_url(mapping, TWICE), {"document": document_of(mapping, "a/pears")})
-    assert "is not in the collection" in messages_of(gone)
+    response = client_of_ada.post(repair_url(mapping, TWICE), {"document": document_of(mapping, "a/pears")})
+    assert "is not in the collection" in messages_of(response)
     mapping.collection.documents.filter(external_id="figs").update(external_id="old/plums.md")
-    found = client_of_ada.post(repair_url(mapping, GONE), {"document": document_of(mapping, "old/plums.md")})
-    assert "resolve the mapping again" in messages_of(found)
+    result = client_of_ada.post(repair_url(mapping, DELETED), {"document": document_of(mapping, "old/plums.md")})
+    assert "resolve the mapping again" in messages_of(result)
     assert find_draft(mapping.dataset) is None
 
 
 def test_page_names_other_mappings_that_resolve_the_reference(client_of_ada: Client, mapping: Mapping) -> None:
-    other = make_mapping(mapping.dataset, make_collection("shelf", [{"file_name": "pears.md"}]), name="on the shelf")
-    resolve(other)
+    second = make_mapping(mapping.dataset, make_collection("shelf", [{"file_name": "pears.md"}]), name="on the shelf")
+    resolve(second)
     assert "on the shelf" in client_of_ada.get(repair_url(mapping, TWICE)).content.decode()
-    assert "on the shelf" not in client_of_ada.get(repair_url(mapping, GONE)).content.decode()
+    assert "on the shelf" not in client_of_ada.get(repair_url(mapping, DELETED)).content.decode()
 
 
 def test_repair_requires_permission_to_change_the_dataset(

@@ -9,9 +9,9 @@ from django.db.models import Model
 from django.test import Client
 from django.urls import reverse
 
-from apps.benchmarks.models import Benchmark, Evaluation, Run
-from apps.results.leaderboard.runs import load_leaderboard
+from apps.records.models import Benchmark, Evaluation, Run
 from apps.retrieval.models import Index
+from apps.verdicts.ranked_runs import load_leaderboard
 from benchbench.site.panels import build_list_url, change_url
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 
@@ -19,7 +19,7 @@ from tests.factories import make_benchmark, make_collection, make_dataset, make_
 def listed_row(client: Client, row: Model, **query: str) -> dict[str, str]:
     """Return the cells of a row in its list as text, by the name of the column."""
     html = client.get(build_list_url(type(row), **query)).content.decode()
-    rows = [part for part in html.split("<tbody")[1:] if str(row.pk) in part]
+    rows = [piece for piece in html.split("<tbody")[1:] if str(row.pk) in piece]
     assert len(rows) == 1
     cells = re.findall(r"field-(\w+)[^>]*>(.*?)</t[dh]>", rows[0], re.DOTALL)
     return {name: " ".join(re.sub(r"<[^>]+>", " ", cell).split()) for name, cell in cells}
@@ -126,9 +126,9 @@ def test_numbers_of_benchmarks_need_the_permission_to_view_them(client: Client, 
 
 def test_chosen_columns_of_a_list_are_kept(admin_client: Client, measured: Benchmark) -> None:
     def find_hidden(address: str) -> set[str]:
-        shown = admin_client.get(address)
-        hidden = {name for name, _, is_hidden in shown.context["columns"] if is_hidden}
-        assert all(f"td.field-{name} {{ display: none" in shown.content.decode() for name in hidden)
+        displayed = admin_client.get(address)
+        hidden = {name for name, _, is_hidden in displayed.context["columns"] if is_hidden}
+        assert all(f"td.field-{name} {{ display: none" in displayed.content.decode() for name in hidden)
         return hidden
 
     address = build_list_url(Benchmark, status__exact="completed")

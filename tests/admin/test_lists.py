@@ -13,13 +13,13 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from apps.accounts.tokens import issue_token
-from apps.benchmarks.models import Baseline, Benchmark, QueryResult
 from apps.collections.models import Collection, Document
 from apps.datasets.editing.drafts import freeze
 from apps.datasets.editing.queries import edit_query
 from apps.datasets.models import Judgment
 from apps.mappings.models import Mapping, Resolution
 from apps.operations.models import Batch, Operation, Status
+from apps.records.models import Baseline, Benchmark, QueryResult
 from apps.results.triage.query_page import list_judgments
 from apps.retrieval.models import CachedVector, ChunkSet, Index, VectorSpace
 from benchbench.site.history import note
@@ -28,7 +28,7 @@ from tests.drafts import set_judgment
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping, make_round, make_schedule
 from tests.rankings import add_ranking
 
-MOST = 12
+MOST_STATEMENTS = 12
 OURS = sorted(
     (model for model in admin.site._registry if model.__module__.startswith("apps.")), key=lambda model: model.__name__
 )
@@ -58,20 +58,20 @@ def make_row_everywhere(number: int) -> None:
     document = collection.documents.order_by("external_id")[0]
     for query in queries:
         add_ranking(runs[0], query, [document.pk], scores=[1.0])
-        found = [
+        hits = [
             Resolution(mapping=mapping, judgment=judgment, document=document, outcome="resolved")
             for judgment in query.judgments.all()
         ]
-        Resolution.objects.bulk_create(found)
+        Resolution.objects.bulk_create(hits)
     operation = Operation.objects.create(
         kind="index", subject_id=index.pk, started_by=owner, status=Status.COMPLETED, queue=uuid.uuid4().hex
     )
     Batch.objects.bulk_create(Batch(operation=operation, ordinal=ordinal) for ordinal in range(2))
     note(owner, [collection, dataset], "Imported.")
     space = VectorSpace.objects.create(encoder=name, revision="1", kind="query", dimension=1)
-    for part in ("a", "b"):
-        issue_token(owner, name=f"{name} {part}")
-        CachedVector.objects.create(space=space, text_hash=f"{name} {part}", vector=b"1234")
+    for piece in ("a", "b"):
+        issue_token(owner, name=f"{name} {piece}")
+        CachedVector.objects.create(space=space, text_hash=f"{name} {piece}", vector=b"1234")
 
 
 def queries_for(client: Client, model: type[Model]) -> int:
@@ -94,7 +94,7 @@ def test_every_list_costs_a_bounded_number_of_queries(admin_client: Client, rows
         make_row_everywhere(number)
     many = {model: queries_for(admin_client, model) for model in OURS}
     assert many == few
-    assert max(many.values()) <= MOST, many
+    assert max(many.values()) <= MOST_STATEMENTS, many
 
 
 def test_every_column_sorts_each_row_once(admin_user: User, rf: RequestFactory, rows: None) -> None:
@@ -103,11 +103,11 @@ def test_every_column_sorts_each_row_once(admin_user: User, rf: RequestFactory, 
     for model, owner in admin.site._registry.items():
         unsorted = listed_rows(owner, rf, admin_user)
         assert unsorted.result_list, f"make_row_everywhere makes no {model.__name__}"
-        for place, column in enumerate(unsorted.list_display):
-            for order in (f"{place}", f"-{place}"):
+        for index, column in enumerate(unsorted.list_display):
+            for order in (f"{index}", f"-{index}"):
                 tried += 1
-                shown = listed_rows(owner, rf, admin_user, o=order)
-                if (shown.result_count, sorted_keys(shown)) != (unsorted.result_count, sorted_keys(unsorted)):
+                displayed = listed_rows(owner, rf, admin_user, o=order)
+                if (displayed.result_count, sorted_keys(displayed)) != (unsorted.result_count, sorted_keys(unsorted)):
                     wrong.append((model.__name__, column, order))
     assert tried > 200
     assert wrong == []
@@ -119,8 +119,8 @@ def listed_rows(owner: Any, rf: RequestFactory, user: User, **query: str) -> Any
     return owner.get_changelist_instance(request)
 
 
-def sorted_keys(shown: Any) -> list[str]:
-    return sorted(str(row.pk) for row in shown.result_list)
+def sorted_keys(displayed: Any) -> list[str]:
+    return sorted(str(row.pk) for row in displayed.result_list)
 
 
 def test_lists_that_may_be_long_are_not_counted(admin_client: Client, rows: None) -> None:
@@ -130,9 +130,9 @@ def test_lists_that_may_be_long_are_not_counted(admin_client: Client, rows: None
 
 
 def test_a_search_finds_and_a_filter_narrows(admin_client: Client, rows: None) -> None:
-    found = admin_client.get(build_list_url(Collection, q="row 2")).content.decode()
-    assert "row 2" in found
-    assert "row 1" not in found
+    page = admin_client.get(build_list_url(Collection, q="row 2")).content.decode()
+    assert "row 2" in page
+    assert "row 1" not in page
     collection = Collection.objects.get(name="row 1")
     listed = admin_client.get(build_list_url(Document, collection__id__exact=collection.pk))
     assert [str(document) for document in listed.context["cl"].result_list] == ["row 1", "row 1, other"]
@@ -141,12 +141,12 @@ def test_a_search_finds_and_a_filter_narrows(admin_client: Client, rows: None) -
 def test_a_search_is_for_ten_words_at_most(admin_client: Client, admin_user: User, rf: RequestFactory) -> None:
     collection = make_collection("Letters", [{"title": "a b c d e f g h i k, but no more"}])
     words = "a b c d e f g h i k"
-    shown = admin_client.get(build_list_url(Document, q=f"{words} {' '.join('lmnopqrs' * 5)}"))
-    assert [str(document) for document in shown.context["cl"].result_list] == [str(collection.documents.get())]
-    assert "Searched for the first 10 of 50 words. Quote a phrase" in shown.content.decode()
-    for query, found in ((words, 1), (f"{words[:-1]} x", 0), (f'x "{words}, but no more"', 0), (f'"{words}, but"', 1)):
-        shown = admin_client.get(build_list_url(Document, q=query))
-        assert (len(shown.context["cl"].result_list), "Searched for" in shown.content.decode()) == (found, False)
+    response = admin_client.get(build_list_url(Document, q=f"{words} {' '.join('lmnopqrs' * 5)}"))
+    assert [str(document) for document in response.context["cl"].result_list] == [str(collection.documents.get())]
+    assert "Searched for the first 10 of 50 words. Quote a phrase" in response.content.decode()
+    for query, hit in ((words, 1), (f"{words[:-1]} x", 0), (f'x "{words}, but no more"', 0), (f'"{words}, but"', 1)):
+        response = admin_client.get(build_list_url(Document, q=query))
+        assert (len(response.context["cl"].result_list), "Searched for" in response.content.decode()) == (hit, False)
 
 
 def test_every_list_that_searches_bounds_the_words(admin_user: User, rf: RequestFactory, db: None) -> None:
@@ -164,9 +164,9 @@ def test_the_palette_finds_a_few_rows_of_each_model(admin_client: Client, rows: 
     for number in range(7):
         make_collection(f"shelf {number}")
     with CaptureQueriesContext(connection) as captured:
-        found = admin_client.get(reverse("admin:search"), {"s": "shelf", "extended": "1"}).context["results"]
-    assert [result.title for result in found] == [f"shelf {number}" for number in range(5)]
-    assert len(captured) <= MOST
+        actual = admin_client.get(reverse("admin:search"), {"s": "shelf", "extended": "1"}).context["results"]
+    assert [result.title for result in actual] == [f"shelf {number}" for number in range(5)]
+    assert len(captured) <= MOST_STATEMENTS
     [benchmark] = Benchmark.objects.filter(name="row 2")
     links = [
         str(result.link) for result in admin_client.get(reverse("admin:search"), {"s": "row 2"}).context["results"]
@@ -194,10 +194,10 @@ def test_judgment_list_shows_current_judgments_with_their_dataset(admin_client: 
     freeze(dataset)
     set_judgment(dataset, "q1", {"document_id": "drafted"}, 3)
 
-    def listed(**asked: str) -> list[tuple[str, str, str]]:
-        shown = admin_client.get(build_list_url(Judgment, **asked)).context["cl"]
-        owner = shown.model_admin
-        return sorted((row.reference, owner.dataset(row), owner.versions(row)) for row in shown.result_list)
+    def listed(**requested: str) -> list[tuple[str, str, str]]:
+        displayed = admin_client.get(build_list_url(Judgment, **requested)).context["cl"]
+        owner = displayed.model_admin
+        return sorted((row.reference, owner.dataset(row), owner.versions(row)) for row in displayed.result_list)
 
     now = [("changed", "Fruit", "since v2"), ("drafted", "Fruit", "since v3"), ("kept", "Fruit", "since v1")]
     assert listed() == now

@@ -1,4 +1,4 @@
-"""Texts of users on pages: escaped on each, whatever a template of another package does with them."""
+"""Texts of users on pages: escaped on each, no matter what a template of another package does with them."""
 
 import contextlib
 import re
@@ -13,8 +13,8 @@ from django.test import Client
 from django.utils.html import format_html
 from markdown_it import MarkdownIt
 
-from apps.benchmarks.models import Benchmark, Run
 from apps.judging.models import RoundItem
+from apps.records.models import Benchmark, Run
 from apps.results.exporting import export, list_exporters
 from benchbench.errors import BenchbenchError
 from tests.admin.addresses import make_world, paths, rows_of
@@ -33,25 +33,25 @@ class Fieldset(list[object]):
 
 @pytest.mark.parametrize("template", ["unfold/helpers/help_text.html", "admin/includes/fieldset.html"])
 def test_templates_of_others_escape_what_is_no_html(template: str) -> None:
-    shown = get_template(template).render({"help_text": MARKUP, "fieldset": Fieldset()})
-    assert "&lt;img class=pwned" in shown
-    assert Escapes(shown).found == []
+    displayed = get_template(template).render({"help_text": MARKUP, "fieldset": Fieldset()})
+    assert "&lt;img class=pwned" in displayed
+    assert Escapes(displayed).found == []
 
 
 def test_forms_escape_their_texts_and_keep_html() -> None:
-    class Asked(Form):
+    class requested(Form):
         named = CharField(label=MARKUP, help_text=MARKUP, initial=MARKUP)
         told = CharField(help_text=format_html("A <code>{}</code>.", "<b class=pwned>"))
 
-    shown = str(Asked())
-    assert Escapes(shown).found == []
-    assert "A <code>&lt;b class=pwned&gt;</code>." in shown
+    displayed = str(requested())
+    assert Escapes(displayed).found == []
+    assert "A <code>&lt;b class=pwned&gt;</code>." in displayed
 
 
 def test_the_filter_safe_trusts_no_plain_text() -> None:
-    shown = engines["django"].from_string("{{ text|safe }} {{ html|safe }}")
-    told = shown.render({"text": "<i>", "html": format_html("<b>{}</b>", "<i>")})
-    assert told == "&lt;i&gt; <b>&lt;i&gt;</b>"
+    displayed = engines["django"].from_string("{{ text|safe }} {{ html|safe }}")
+    answer = displayed.render({"text": "<i>", "html": format_html("<b>{}</b>", "<i>")})
+    assert answer == "&lt;i&gt; <b>&lt;i&gt;</b>"
 
 
 @pytest.mark.thorough
@@ -59,8 +59,8 @@ def test_the_filter_safe_trusts_no_plain_text() -> None:
 def test_no_page_shows_html_as_letters(client: Client) -> None:
     ada = User.objects.create_superuser("ada")
     make_world(ada)
-    found = {name: LETTERS.findall(text) for name, text in read_pages(client, ada)}
-    assert {name: letters for name, letters in found.items() if letters} == {}
+    hits = {name: LETTERS.findall(text) for name, text in read_pages(client, ada)}
+    assert {name: letters for name, letters in hits.items() if letters} == {}
 
 
 @pytest.mark.thorough
@@ -68,10 +68,10 @@ def test_no_page_shows_html_as_letters(client: Client) -> None:
 def test_no_text_acts_on_pages_or_in_files(client: Client) -> None:
     ada = User.objects.create_superuser("ada")
     make_marked_world(ada)
-    shown = [*read_pages(client, ada), *read_fragments(client), *read_files()]
-    assert len(shown) > 200
-    found = {name: Escapes(text).found for name, text in shown}
-    assert {name: tags for name, tags in found.items() if tags} == {}
+    displayed = [*read_pages(client, ada), *read_fragments(client), *read_files()]
+    assert len(displayed) > 200
+    hits = {name: Escapes(text).found for name, text in displayed}
+    assert {name: tags for name, tags in hits.items() if tags} == {}
 
 
 def read_pages(client: Client, user: User) -> Iterator[tuple[str, str]]:
@@ -86,13 +86,13 @@ def read_pages(client: Client, user: User) -> Iterator[tuple[str, str]]:
 def read_fragments(client: Client) -> Iterator[tuple[str, str]]:
     """Yield the parts of pages that are asked for by themselves, and what the palette finds."""
     item = RoundItem.objects.order_by("round_id")[0]
-    known = {"item_id": item.pk}
+    recognised = {"item_id": item.pk}
     for address in addresses():
-        if address.whole:
+        if address.is_full:
             continue
         for row in rows_of(address) if "object_id" in address.parameters else [None]:
             key = item.round_id if address.name == "admin:round_text" else row and row.pk
-            answer = client.get(address.url((known | {"object_id": key}).__getitem__), {"s": "pwned"})
+            answer = client.get(address.url((recognised | {"object_id": key}).__getitem__), {"s": "pwned"})
             assert answer.status_code < 500, address.name  # 404 of a run that has no values
             yield f"{address.name} {key}", answer.content.decode()
 

@@ -13,18 +13,18 @@ from django.db import transaction
 from django.test import Client
 from django.urls import reverse
 
-from apps.benchmarks import preparing
-from apps.benchmarks.models import Benchmark
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset
+from apps.execution import preparing
 from apps.mappings.models import Mapping
 from apps.operations.ending import sweep
 from apps.operations.models import Operation
 from apps.operations.working import wait
+from apps.records.models import Benchmark
 from apps.retrieval.models import Index
 from benchbench.site.panels import change_url
-from tests.admin.conftest import MakeStaff
-from tests.benchmarks.conftest import ENCODER, FRUITS
+from tests.library import ENCODER, FRUITS
+from tests.staff import MakeStaff
 
 FORM = "admin:new_evaluation"
 CORPUS = "\n".join(json.dumps({"_id": f"d{n}", "title": "", "text": fruit}) for n, fruit in enumerate(FRUITS))
@@ -55,10 +55,10 @@ def test_two_files_lead_to_a_benchmark(staff: Client, django_assert_max_num_quer
     page = reverse("admin:operation_benchmark", args=[lead.pk])
     assert response.url == page
     with django_assert_max_num_queries(25):
-        shown = staff.get(page).content.decode()
+        displayed = staff.get(page).content.decode()
     for text in (">fruit</a>", "10 documents", "10 queries", "10 of 10 judgments have a document", "<progress"):
-        assert text in shown
-    assert "bb-status-queued" in shown
+        assert text in displayed
+    assert "bb-status-queued" in displayed
     assert not Benchmark.objects.exists()
     wait(lead)
     benchmark = Benchmark.objects.get()
@@ -103,15 +103,15 @@ def test_failed_build_is_shown_and_tried_again(staff: Client, make_staff: MakeSt
     page = reverse("admin:operation_benchmark", args=[lead.pk])
     Operation.objects.update(status="failed", error="The model is away.")
     Index.objects.update(status="failed")
-    shown = staff.get(page).content.decode()
-    assert "The model is away." in shown
-    assert "Try again" in shown
-    other = Client()
+    text = staff.get(page).content.decode()
+    assert "The model is away." in text
+    assert "Try again" in text
+    second = Client()
     grace = make_staff("grace")
     grace.user_permissions.add(*Permission.objects.filter(codename__startswith="view_all"))
-    other.force_login(grace)
-    assert other.get(page).status_code == 403
-    again = re.search(r'href="([^"]+evaluate/\?[^"]+)"', shown)
+    second.force_login(grace)
+    assert second.get(page).status_code == 403
+    again = re.search(r'href="([^"]+evaluate/\?[^"]+)"', text)
     assert again
     filled = staff.get(html.unescape(again[1])).context["form"]
     fields = {name: filled[name].value() for name in ("collection", "dataset", "question", "encoder")}
@@ -199,6 +199,6 @@ def test_changed_documents_are_shown_as_the_error(staff: Client) -> None:
     Collection.objects.update(fingerprint="changed")
     lead = Operation.objects.get()
     wait(lead)
-    shown = staff.get(reverse("admin:operation_benchmark", args=[lead.pk])).content.decode()
+    page = staff.get(reverse("admin:operation_benchmark", args=[lead.pk])).content.decode()
     assert not Benchmark.objects.exists()
-    assert "A step failed" in shown
+    assert "A step failed" in page

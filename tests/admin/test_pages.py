@@ -17,26 +17,26 @@ from django.urls import resolve as resolve_path
 from django.urls import reverse
 
 from apps.accounts.tokens import issue_token
-from apps.benchmarks.launching import launch
-from apps.benchmarks.measuring.again import rescore
-from apps.benchmarks.models import Benchmark, QueryResult, Run
+from apps.execution.launching import launch
 from apps.judging.models import RoundItem
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from apps.operations.working import wait
+from apps.records.measuring.again import rescore
+from apps.records.models import Benchmark, QueryResult, Run
 from benchbench.site.history import note
 from tests.admin.addresses import make_world, paths
-from tests.admin.conftest import APPS
 from tests.benchmarks.gated import pinned
 from tests.created import create_benchmark
 from tests.factories import add_judgment, add_version, make_round, make_schedule
 from tests.pages import Address, addresses
+from tests.staff import APPS
 
 pytestmark = pytest.mark.thorough
 
-MOST = 25
+MOST_STATEMENTS = 25
 RUNS = 64
-OTHERS = 8
+OTHER_ROWS = 8
 MATRIX = {
     "search_modes": ["hybrid"],
     "k_values_for_metrics": [5, 10],
@@ -50,40 +50,40 @@ MATRIX = {
 @pytest.fixture
 def benchmark(library: Mapping) -> Benchmark:
     """64 runs over six queries, measured on two versions of their dataset; and a few rows of everything else."""
-    made = create_benchmark(library, name="all", matrix=MATRIX)
-    assert made.total_runs == RUNS
-    wait(launch(made))
-    for number in range(OTHERS):
+    created = create_benchmark(library, name="all", matrix=MATRIX)
+    assert created.total_runs == RUNS
+    wait(launch(created))
+    for number in range(OTHER_ROWS):
         smaller = create_benchmark(library, name=f"benchmark {number}", matrix=MATRIX | {"top_k_values": [10]})
         launch(smaller)
     query = library.dataset.queries.order_by("id")[0]
     add_judgment(query, {"document_id": "nowhere"}, 2, since=2)
     add_version(library.dataset)
     resolve(library)
-    rescore(made)
-    for run in made.runs.order_by("run_order")[:OTHERS]:
+    rescore(created)
+    for run in created.runs.order_by("run_order")[:OTHER_ROWS]:
         pinned(run, f"baseline {run.run_order}")
         make_round(run)
-    make_schedule(made, repeats=3)
+    make_schedule(created, repeats=3)
     issue_token(User.objects.get(username="ada"), name="of ada")
     Group.objects.create(name="search")
-    note(User.objects.get(username="ada"), [made], "Looked at.")
-    made.refresh_from_db()
-    return made
+    note(User.objects.get(username="ada"), [created], "Looked at.")
+    created.refresh_from_db()
+    return created
 
 
 def asked_of(address: Address, benchmark: Benchmark) -> Iterator[str]:
     """Yield the query strings with which a page is asked for: as it is, and with all that it can be asked."""
     first, second, *_ = (str(run.pk) for run in benchmark.runs.order_by("run_order"))
     of_two = {"run": [first, second], "version": 2}
-    other = {"against": second, "version": 2}
-    asked: dict[str, list[dict[str, Any]]] = {
+    another = {"against": second, "version": 2}
+    requests: dict[str, list[dict[str, Any]]] = {
         "admin:benchmark_results": [{}, {"version": 2, "slice": "relevant documents: 1", "k": 5}],
         "admin:run_compare": [{"benchmark": benchmark.pk}, {"benchmark": benchmark.pk, "baseline": first}, of_two],
-        "admin:benchmarks_run_change": [{}, other | {"q": "a", "cause": "any"}],
+        "admin:benchmarks_run_change": [{}, another | {"q": "a", "cause": "any"}],
         "admin:run_side_by_side": [{}, {"against": second, "query": "q000", "version": 2}],
     }
-    yield from (urlencode(one, doseq=True) for one in asked.get(address.name, [{}]))
+    yield from (urlencode(one, doseq=True) for one in requests.get(address.name, [{}]))
 
 
 @pytest.fixture
@@ -114,20 +114,22 @@ def row_of(address: Address, benchmark: Benchmark) -> Any:
 def test_no_page_takes_more_than_25_statements(
     admin_client: Client, benchmark: Benchmark, values: dict[str, Any]
 ) -> None:
-    taken, shown = {}, 0
+    taken, displayed = {}, 0
     for address in addresses():
         if address.name.startswith("django_rq:"):  # not ours
             continue
-        known = values | ({"object_id": row_of(address, benchmark).pk} if "object_id" in address.parameters else {})
-        for asked in asked_of(address, benchmark):
+        recognised = values | (
+            {"object_id": row_of(address, benchmark).pk} if "object_id" in address.parameters else {}
+        )
+        for requested in asked_of(address, benchmark):
             cache.clear()
             with CaptureQueriesContext(connection) as captured:
-                answer = admin_client.get(f"{address.url(known.__getitem__)}?{asked}")
-            assert answer.status_code in (200, 302, 403), (address, asked, answer.status_code)
-            shown += answer.status_code == 200
-            taken[address.name, asked] = len(captured)
-    assert shown > 100
-    assert {page: count for page, count in taken.items() if count > MOST} == {}
+                answer = admin_client.get(f"{address.url(recognised.__getitem__)}?{requested}")
+            assert answer.status_code in (200, 302, 403), (address, requested, answer.status_code)
+            displayed += answer.status_code == 200
+            taken[address.name, requested] = len(captured)
+    assert displayed > 100
+    assert {page: count for page, count in taken.items() if count > MOST_STATEMENTS} == {}
 
 
 REFUSED = "No action selected"  # what Django answers to an action that the user may not take
@@ -146,17 +148,17 @@ class Offers(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        given = {name: value or "" for name, value in attributes}
+        supplied = {name: value or "" for name, value in attributes}
         for name in ("href", "hx-get"):
-            if name in given and (tag == "a" or name == "hx-get"):
-                self.links.add(urljoin(self.page, given[name].partition("#")[0]))
+            if name in supplied and (tag == "a" or name == "hx-get"):
+                self.links.add(urljoin(self.page, supplied[name].partition("#")[0]))
         if tag == "form":
-            self._form, self._sent = given, {}
+            self._form, self._sent = supplied, {}
         if self._form is None or self._form.get("method", "").lower() != "post":
             return
-        if tag == "input" and given.get("type") == "hidden":
-            self._sent[given.get("name", "")] = given.get("value", "")
-        if given.get("type", "submit" if tag == "button" else "") == "submit":
+        if tag == "input" and supplied.get("type") == "hidden":
+            self._sent[supplied.get("name", "")] = supplied.get("value", "")
+        if supplied.get("type", "submit" if tag == "button" else "") == "submit":
             self.posts.append((urljoin(self.page, self._form.get("action", "")), self._sent))
 
     def handle_endtag(self, tag: str) -> None:
@@ -192,27 +194,27 @@ def test_nothing_that_a_page_offers_is_refused(client: Client, viewer: User) -> 
 def fresh(links: set[str], tried: set[Any]) -> Iterator[str]:
     """Yield the links of this site of a kind that was not tried."""
     for link in sorted(links):
-        parts = urlsplit(link)
-        if not parts.netloc and parts.path.startswith("/admin/") and kind_of(link) not in tried:
+        address = urlsplit(link)
+        if not address.netloc and address.path.startswith("/admin/") and kind_of(link) not in tried:
             tried.add(kind_of(link))
             yield link
 
 
 def kind_of(link: str) -> tuple[Any, ...]:
     """Return what links have in common that lead to one page, with the same parameters."""
-    parts = urlsplit(link)
-    match = resolve_path(parts.path)
-    return (match.view_name, getattr(match.func, "model_admin", None), *sorted(parse_qs(parts.query)))
+    address = urlsplit(link)
+    match = resolve_path(address.path)
+    return (match.view_name, getattr(match.func, "model_admin", None), *sorted(parse_qs(address.query)))
 
 
 def answers_403(client: Client, link: str) -> bool:
-    """Tell whether a link is refused, which is so before its page is made: that takes most of the time, and is not."""
+    """Return whether a link is refused, and so before its page is made, which takes most of the time."""
     with patch.object(SimpleTemplateResponse, "rendered_content", ""):
         return client.get(link).status_code == 403
 
 
 def is_refused(client: Client, action: str, sent: dict[str, str]) -> bool:
-    """Tell whether a form is refused that is sent as it stands; what it does is undone."""
+    """Return whether a form is refused that is sent as it is; what it does is undone."""
     if urlsplit(action).path == reverse("admin:logout"):
         return False
     with transaction.atomic():

@@ -1,6 +1,8 @@
 """Who may what: every page, act, endpoint and socket by the least role that is let in, as docs/permissions.md has it.
 
-A new one fails here until its row is written, by BENCHBENCH_WRITE_PERMISSIONS=1 on this module; whoever reviews it
+Staff of any role find no page of rows that others own; `tests/api/test_isolation.py` asks so of the API.
+
+A new one fails here until its row is written, by BENCHBENCH_WRITE_PERMISSIONS=1 on this module; anyone who reviews it
 reads the difference. Of a page with a row only those at its border are asked: delete the row of one that changed.
 """
 
@@ -27,19 +29,22 @@ from apps.api import urls
 from apps.api.resource import Resource
 from apps.judging.models import RoundItem
 from apps.operations.consumers import PERMISSIONS
+from apps.records.models import QueryResult
+from apps.retrieval.models import VectorSpace
 from benchbench.asgi import websocket_urlpatterns
 from benchbench.site.history import note
-from tests.admin.conftest import make_staff  # noqa: F401
-from tests.admin.test_isolation import FORMATS, POSTED, owner  # noqa: F401 (a fixture)
-from tests.api.test_isolation import operations
+from benchbench.site.panels import change_url
+from tests.admin.addresses import FORMATS, POSTED
+from tests.api.addresses import operations
 from tests.pages import Address, every_address
+from tests.staff import APPS
 
 pytestmark = pytest.mark.thorough
 
 TABLE = Path(settings.BASE_DIR) / "docs" / "permissions.md"
 # Each may do what those before it may.
-WHO = ("everybody", "staff", "viewer", "judge", "editor", "admin", "superuser")
-TITLES = {name: name for name in WHO} | {"nobody": "closed to all"}
+ROLES = ("everybody", "staff", "viewer", "judge", "editor", "admin", "superuser")
+TITLES = {name: name for name in ROLES} | {"nobody": "closed to all"}
 HEAD = """# Permissions
 
 The least role that may open a page, do an act, call an endpoint or open a socket: everybody; staff of any role; the
@@ -48,16 +53,16 @@ roles of [security.md](security.md); superuser. Each may do what those before it
 """
 
 
-def become(user: User, who: str) -> Client:
+def become(user: User, person: str) -> Client:
     """Give a user what a role may, and return what asks as that user."""
-    client = Client(raise_request_exception=False)  # of jobs that there are not, for one
-    names = list_role_permissions(who) if who in ("viewer", "judge", "editor", "admin") else set()
+    client = Client(raise_request_exception=False)  # of jobs that do not exist, for one
+    names = list_role_permissions(person) if person in ("viewer", "judge", "editor", "admin") else set()
     keys = {
         f"{row.content_type.app_label}.{row.codename}": row for row in Permission.objects.select_related("content_type")
     }
     user.user_permissions.set([keys[name] for name in names])
-    User.objects.filter(pk=user.pk).update(is_superuser=who == "superuser")
-    if who != "everybody":
+    User.objects.filter(pk=user.pk).update(is_superuser=person == "superuser")
+    if person != "everybody":
         client.force_login(user)
     return client
 
@@ -86,55 +91,45 @@ def let_in(client: Client, address: Address) -> bool:
     return not login and answer.status_code not in (401, 403)
 
 
-def least(allowed: dict[str, bool], what: str) -> str:
-    """Return the first who may, of those who were asked; whoever comes later may too."""
-    asked = [who for who in WHO if who in allowed]
-    first = next((who for who in asked if allowed[who]), "nobody")
-    assert first == "nobody" or all(allowed[who] for who in asked[asked.index(first) :]), (what, allowed)
+def find_lowest_role(allowed: dict[str, bool], subject: str) -> str:
+    """Return the first role that may; each that comes later may too."""
+    first = next((role for role in ROLES if allowed[role]), "nobody")
+    assert first == "nobody" or all(allowed[role] for role in ROLES[ROLES.index(first) :]), (subject, allowed)
     return first
 
 
 def written() -> dict[str, str]:
     """Return who may, by page, as the lists have it."""
     sections = re.findall(r"^### (\w[\w ]*)\n((?:\n?- .+)+)", TABLE.read_text(), re.MULTILINE)
-    who = {title: name for name, title in TITLES.items()}
-    return {name: who[title] for title, names in sections for name in re.findall(r"^- `(.+)`$", names, re.MULTILINE)}
+    user = {title: name for name, title in TITLES.items()}
+    return {name: user[title] for title, names in sections for name in re.findall(r"^- `(.+)`$", names, re.MULTILINE)}
 
 
-def to_ask(known: str | None) -> tuple[str, ...]:
-    """Return who is asked for a page: the least who may and the last who may not, or all for one without a row."""
-    if known is None or known == "nobody":
-        return WHO if known is None else WHO[-1:]
-    place = WHO.index(known)
-    return WHO[max(place - 1, 0) : place + 1]
+def find_open_pages(client: Client) -> set[str]:
+    addresses = sorted(pages(), key=lambda address: "logout" in address.name)  # which is the last thing to do
+    with patch.object(SimpleTemplateResponse, "rendered_content", ""):
+        return {address.name for address in addresses if let_in(client, address)}
 
 
 def rows_of_pages(user: User) -> dict[str, str]:
-    allowed: dict[str, dict[str, bool]] = {}
-    known = written()
-    addresses = sorted(pages(), key=lambda address: "logout" in address.name)  # which is the last thing to do
-    with patch.object(SimpleTemplateResponse, "rendered_content", ""):
-        for who in WHO:
-            client = become(user, who)
-            for address in addresses:
-                if who in to_ask(known.get(address.name)):
-                    allowed.setdefault(address.name, {})[who] = let_in(client, address)
-    return {name: least(told, name) for name, told in sorted(allowed.items())}
+    by_person = {person: find_open_pages(become(user, person)) for person in ROLES}
+    allowed = {page.name: {person: page.name in by_person[person] for person in ROLES} for page in pages()}
+    return {name: find_lowest_role(message, name) for name, message in sorted(allowed.items())}
 
 
 def rows_of_acts(user: User) -> dict[str, str]:
     """Actions of lists, and the buttons that do them."""
     allowed: dict[str, dict[str, bool]] = {}
-    for who in WHO:
-        become(user, who)
+    for person in ROLES:
+        become(user, person)
         request = RequestFactory().get("/")
         request.user = User.objects.get(pk=user.pk)
         for model, model_admin in admin.site._registry.items():
-            offered = model_admin.get_actions(request) if who != "everybody" else {}
+            offered = model_admin.get_actions(request) if person != "everybody" else {}
             for action in model_admin.actions or ():
-                told = allowed.setdefault(f"{model._meta.label_lower}: {action}", {})
-                told[who] = (action if isinstance(action, str) else action.__name__) in offered
-    return {name: least(told, name) for name, told in sorted(allowed.items())}
+                answer = allowed.setdefault(f"{model._meta.label_lower}: {action}", {})
+                answer[person] = (action if isinstance(action, str) else action.__name__) in offered
+    return {name: find_lowest_role(message, name) for name, message in sorted(allowed.items())}
 
 
 def rows_of_endpoints() -> dict[str, str]:
@@ -147,42 +142,42 @@ def rows_of_endpoints() -> dict[str, str]:
         if not issubclass(view, Resource):
             rows[f"GET {pattern.pattern}"] = "staff"
         for act in operations(pattern):
-            who = who_may(view.model, act.permission) if view.permission_classes else "everybody"
-            rows[f"{act.method.upper()} {pattern.pattern}"] = who
+            user = who_may(view.model, act.permission) if view.permission_classes else "everybody"
+            rows[f"{act.method.upper()} {pattern.pattern}"] = user
     return dict(sorted(rows.items(), key=lambda row: row[0].partition(" ")[::-1]))
 
 
 def who_may(model: type[Model], act: str) -> str:
     acts = ("view", "change") if act == "view" else (act,)
     names = {f"{model._meta.app_label}.{name}_{model._meta.model_name}" for name in acts}
-    return next((role for role in WHO[2:-1] if names & list_role_permissions(role)), "superuser")
+    return next((role for role in ROLES[2:-1] if names & list_role_permissions(role)), "superuser")
 
 
 def rows_of_sockets() -> dict[str, str]:
-    role = next(role for role in WHO[2:] if set(PERMISSIONS) & list_role_permissions(role))
+    role = next(role for role in ROLES[2:] if set(PERMISSIONS) & list_role_permissions(role))
     paths = {str(pattern.pattern).rstrip("/") for pattern in websocket_urlpatterns}
     return {f"/{path}" if path else "any other": role if path else "nobody" for path in sorted(paths)}
 
 
 def lists(title: str, rows: dict[str, str]) -> str:
-    parts = [f"## {title}\n"]
-    for who in (*WHO, "nobody"):
+    pieces = [f"## {title}\n"]
+    for user in (*ROLES, "nobody"):
         names = [
             f"- `{name}`" if name != "any other" else f"- {name}"
             for name, least_who in rows.items()
-            if least_who == who
+            if least_who == user
         ]
-        parts += [f"### {TITLES[who]}\n", *names[:-1], names[-1] + "\n"] if names else []
-    return "\n".join(parts)
+        pieces += [f"### {TITLES[user]}\n", *names[:-1], names[-1] + "\n"] if names else []
+    return "\n".join(pieces)
 
 
-def test_permissions_match_the_documented_table(owner: User) -> None:  # noqa: F811
-    Group.objects.all().delete()  # the first is asked for: let it be a role, which whoever may see groups sees
+def test_permissions_match_the_documented_table(owner: User) -> None:
+    Group.objects.all().delete()  # the first is asked for: let it be a role, which anyone who may see groups sees
     make_roles(apps)
     issue_token(owner, name="ci")
     note(User.objects.create_user("somebody"), [owner], "Looked at.")  # who did something himself is not deleted
     Group.objects.get_or_create(name="team")
-    told = "\n".join(
+    text = "\n".join(
         [
             HEAD,
             lists("Pages of the admin, by name", rows_of_pages(owner)),
@@ -192,8 +187,50 @@ def test_permissions_match_the_documented_table(owner: User) -> None:  # noqa: F
         ]
     )
     if os.environ.get("BENCHBENCH_WRITE_PERMISSIONS"):
-        TABLE.write_text(told)
-    assert told == TABLE.read_text()
+        TABLE.write_text(text)
+    assert text == TABLE.read_text()
+
+
+def test_other_users_are_let_in_as_everybody(owner: User) -> None:
+    guest = Client(raise_request_exception=False)
+    guest.force_login(User.objects.create_user("guest"))
+    names = {page.name for page in pages()}
+    assert find_open_pages(guest) == {name for name, role in written().items() if role == "everybody"} & names
+
+
+def ask_all(client: Client, *, posting: bool = False) -> Iterator[tuple[Address, Any]]:
+    """Ask for every page of our models; yield it with the answer."""
+    for address in every_address():
+        if address.model and address.model._meta.app_label in APPS:
+            is_posted = posting or address.name.rpartition(":")[2] in POSTED
+            yield address, (client.post if is_posted else client.get)(url_of(address))
+
+
+def test_rows_of_other_owners_are_not_found(client_of_ada: Client, owner: User) -> None:
+    with patch.object(SimpleTemplateResponse, "rendered_content", ""):
+        statuses = {
+            address.name: answer.status_code
+            for address, answer in ask_all(client_of_ada)
+            if {"object_id", "query_id"} & set(address.parameters) and address.model is not VectorSpace
+        }
+    assert len(statuses) > 60
+    assert statuses == dict.fromkeys(statuses, 404)
+
+
+def test_a_form_of_another_site_is_accepted_nowhere(owner: User) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(owner)
+    for address, answer in ask_all(client, posting=True):
+        assert answer.status_code == 403, address
+        assert "Nothing was changed" in answer.content.decode(), address
+
+
+def test_alternative_spellings_of_an_id_open_the_same_page(client: Client, owner: User) -> None:
+    client.force_login(owner)
+    result = QueryResult.objects.get()
+    for row, another in ((result.run, str(result.run_id).upper()), (result, f"+{result.pk}")):
+        (usual,) = client.get(change_url(row)).templates[:1]
+        assert client.get(change_url(row).replace(str(row.pk), another)).templates[0].name == usual.name
 
 
 @pytest.mark.parametrize("name", ["viewer", "judge", "editor", "admin"])

@@ -1,28 +1,26 @@
-"""Who gets where: nobody without being staff, staff with permission, and nobody to what somebody else owns."""
+"""Who gets where: no one without being staff, staff with permission, and no one to what someone else owns."""
 
 import re
 from collections.abc import Callable
 from typing import Any
 
-import django_rq
 import pytest
 from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 from django.urls import NoReverseMatch, reverse
 
-from apps.benchmarks.models import Benchmark
 from apps.collections.models import Collection
+from apps.records.models import Benchmark
 from benchbench.site.panels import build_list_url, change_url
-from benchbench.urls import list_queue_pages
-from tests.admin.conftest import MakeStaff
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 from tests.rankings import add_ranking
+from tests.staff import MakeStaff
 
 
 @pytest.fixture
 def benchmark_of(db: None) -> Callable[[User | None], Benchmark]:
-    """Make a benchmark, with everything that it stands on, that belongs to a user."""
+    """Make a benchmark, with everything that it depends on, that belongs to a user."""
 
     def make(owner: User | None) -> Benchmark:
         collection = make_collection("hidden shelf", [{"title": "On pears"}], owner=owner)
@@ -37,7 +35,7 @@ def benchmark_of(db: None) -> Callable[[User | None], Benchmark]:
 
 
 def pages_of(benchmark: Benchmark) -> list[str]:
-    """Return every page that tells something of a benchmark, or of what it stands on."""
+    """Return every page that reports something of a benchmark, or of what it depends on."""
     run = benchmark.runs.get()
     mapping = benchmark.mapping
     rows = (
@@ -67,21 +65,21 @@ def test_rows_of_other_owners_appear_in_no_list(
     assert collection.name not in client_of_ada.get(build_list_url(type(collection.documents.get()))).content.decode()
 
 
-@pytest.mark.parametrize("how", ["owner", "team", "nobody's", "sees all"])
+@pytest.mark.parametrize("method", ["owner", "team", "nobody's", "sees all"])
 @pytest.mark.thorough
 def test_own_team_and_nobodys_rows_are_seen(
-    client: Client, make_staff: MakeStaff, benchmark_of: Callable, how: str
+    client: Client, make_staff: MakeStaff, benchmark_of: Callable, method: str
 ) -> None:
     ada, grace = make_staff("ada"), make_staff("grace")
-    benchmark = benchmark_of({"owner": ada, "nobody's": None}.get(how, grace))
-    if how == "team":
+    benchmark = benchmark_of({"owner": ada, "nobody's": None}.get(method, grace))
+    if method == "team":
         team = Group.objects.create(name="search")
         ada.groups.add(team)
         mapping = benchmark.mapping
         for row in (benchmark, mapping, mapping.collection, mapping.dataset):
             row.team = team
             row.save()
-    if how == "sees all":
+    if method == "sees all":
         ada.is_superuser = True
         ada.save()
     client.force_login(ada)
@@ -92,8 +90,8 @@ def test_own_team_and_nobodys_rows_are_seen(
 def test_one_is_not_counted_as_many(admin_client: Client, benchmark_of: Callable) -> None:
     nouns = "querie|run|document|judgment|operation|benchmark|version|pair|result|unit|chunk"
     for page in [*pages_of(benchmark_of(None)), reverse("admin:index")]:
-        shown = re.sub(r"<[^>]+>", "", admin_client.get(page).content.decode())
-        assert not re.search(rf"(?<![\d.,])1 ({nouns})s\b", shown), page
+        displayed = re.sub(r"<[^>]+>", "", admin_client.get(page).content.decode())
+        assert not re.search(rf"(?<![\d.,])1 ({nouns})s\b", displayed), page
 
 
 def test_facts_are_not_edited_by_hand(client_of_ada: Client, benchmark_of: Callable) -> None:
@@ -120,22 +118,22 @@ def test_user_without_full_view_cannot_change_the_owner(
 
 
 def test_a_row_is_shared_with_ones_own_teams_alone(client_of_ada: Client, ada: User) -> None:
-    mine, others, before = (Group.objects.create(name=name) for name in ("mine", "others", "before"))
+    mine, remaining, before = (Group.objects.create(name=name) for name in ("mine", "others", "before"))
     ada.groups.add(mine)
     collection = make_collection("mine")
     Collection.objects.update(owner=ada, team=before)
-    shown = client_of_ada.get(change_url(collection)).content.decode()
-    assert [f">{name}</option>" in shown for name in ("mine", "others", "before")] == [True, False, True]
-    for team, kept in ((others, before), (before, before), (mine, mine), (before, mine)):
+    page = client_of_ada.get(change_url(collection)).content.decode()
+    assert [f">{name}</option>" in page for name in ("mine", "others", "before")] == [True, False, True]
+    for team, stored in ((remaining, before), (before, before), (mine, mine), (before, mine)):
         client_of_ada.post(change_url(collection), {"name": "mine", "team": team.pk})
         collection.refresh_from_db()
-        assert collection.team == kept
+        assert collection.team == stored
 
 
 def test_user_names_require_permission_to_view_users(client_of_ada: Client, ada: User) -> None:
     ada.user_permissions.add(Permission.objects.get(codename="view_all_collection"))
-    asked = {"app_label": "collections", "model_name": "collection", "field_name": "owner", "term": "a"}
-    assert client_of_ada.get(reverse("admin:autocomplete"), asked).status_code == 403
+    requests = {"app_label": "collections", "model_name": "collection", "field_name": "owner", "term": "a"}
+    assert client_of_ada.get(reverse("admin:autocomplete"), requests).status_code == 403
 
 
 def test_duplicate_name_is_a_form_error(client_of_ada: Client, ada: User) -> None:
@@ -165,9 +163,9 @@ def test_unused_objects_can_be_deleted(client_of_ada: Client) -> None:
 def test_a_list_with_search_offers_no_one_elses_rows(client_of_ada: Client, make_staff: MakeStaff) -> None:
     for name, owner in (("my shelf", None), ("hidden shelf", make_staff("grace"))):
         Collection.objects.create(name=name, owner=owner)
-    asked = {"app_label": "mappings", "model_name": "mapping", "field_name": "collection", "term": "shelf"}
-    found = client_of_ada.get(reverse("admin:autocomplete"), asked).json()["results"]
-    assert [one["text"] for one in found] == ["my shelf"]
+    requests = {"app_label": "mappings", "model_name": "mapping", "field_name": "collection", "term": "shelf"}
+    result = client_of_ada.get(reverse("admin:autocomplete"), requests).json()["results"]
+    assert [one["text"] for one in result] == ["my shelf"]
 
 
 @pytest.mark.parametrize("alone", [{}, {"is_active": False}, {"is_superuser": True}])
@@ -182,45 +180,16 @@ def test_permissions_are_those_of_the_user_and_the_groups(
     User.objects.filter(pk=user.pk).update(**alone)
     expected = ModelBackend().get_all_permissions(User.objects.get(pk=user.pk))
     assert bool(expected) == ("is_active" not in alone)
-    found = User.objects.get(pk=user.pk)
+    result = User.objects.get(pk=user.pk)
     with django_assert_num_queries({"is_active": 0, "is_superuser": 2}.get(next(iter(alone), ""), 1)):
-        assert found.get_all_permissions() == expected
+        assert result.get_all_permissions() == expected
 
 
 HOME = "/admin/rq/"
 
 
-def queue_addresses() -> list[str]:
-    """Return an address of each page."""
-    job = django_rq.get_queue("default", commit_mode="auto").enqueue("apps.operations.working.work_batch", 0)
-    values = {
-        **dict.fromkeys(("queue_index", "scheduler_index", "connection_index"), 0),
-        **{"job_id": job.id, "result_id": "1", "key": "w", "scheduler_name": "s", "cron_job_name": "c", "token": "t"},
-    }
-    return [
-        reverse(f"django_rq:{page.name}", kwargs={name: values[name] for name in page.pattern.regex.groupindex})
-        for page in list_queue_pages()
-    ]
-
-
-def test_staff_are_refused_every_page_and_see_no_link(client: Client, make_staff: MakeStaff) -> None:
-    client.force_login(make_staff("ada"))
-    found = [ask(address).status_code for address in queue_addresses() for ask in (client.get, client.post)]
-    assert (set(found), len(found) > 40) == ({403}, True)
-    assert HOME not in client.get(reverse("admin:index")).content.decode()
-    assert django_rq.get_queue("default").count == 1
-
-
-def test_other_users_cannot_access_the_queues(client: Client, db: None) -> None:
-    client.force_login(User.objects.create_user("visitor"))
-    assert {client.get(address).status_code for address in queue_addresses()} == {403}
-    client.logout()
-    for address in queue_addresses():
-        answer = client.get(address)
-        assert answer.status_code in (302, 401) or answer.json()["error"], address
-
-
-def test_superusers_have_them_and_the_link(admin_client: Client) -> None:
+def test_superusers_alone_have_the_queues_and_the_link(admin_client: Client, client_of_ada: Client) -> None:
+    assert HOME not in client_of_ada.get(reverse("admin:index")).content.decode()
     assert HOME in admin_client.get(reverse("admin:index")).content.decode()
     home = admin_client.get(HOME)
     assert home.status_code == 200
@@ -229,6 +198,6 @@ def test_superusers_have_them_and_the_link(admin_client: Client) -> None:
         assert admin_client.get(reverse(f"django_rq:{name}", args=[0])).status_code == 200
 
 
-def test_there_is_no_second_set_of_them() -> None:
+def test_there_is_no_second_set_of_queue_pages() -> None:
     with pytest.raises(NoReverseMatch):
         reverse("admin:django_rq_home")

@@ -39,7 +39,7 @@ def pages(client: Client) -> dict[str, str]:
     return paths(ada)
 
 
-def asked(client: Client, path: str, **values: Any) -> int:
+def status_of(client: Client, path: str, **values: Any) -> int:
     return client.get(path, values).status_code
 
 
@@ -63,8 +63,8 @@ def names_read() -> Iterator[set[str]]:
 
         return read
 
-    kept = {name: getattr(QueryDict, name) for name in ("__getitem__", "__contains__", "getlist")}
-    with patch.multiple(QueryDict, **{name: recording(method) for name, method in kept.items()}):
+    stored = {name: getattr(QueryDict, name) for name in ("__getitem__", "__contains__", "getlist")}
+    with patch.multiple(QueryDict, **{name: recording(method) for name, method in stored.items()}):
         yield names
 
 
@@ -83,7 +83,7 @@ def test_no_lookup_of_any_column_makes_a_list_fail(client: Client, pages: dict[s
         for path, field in columns():
             tried = [(lookup, value) for lookup in LOOKUPS for value in ("x", LONG)]
             for lookup, value in (*tried, ("exact", ""), ("isnull", ""), ("regex", "["), ("year", LONG[:30])):
-                if asked(client, path, **{f"{field.name}__{lookup}": value}) >= 500:
+                if status_of(client, path, **{f"{field.name}__{lookup}": value}) >= 500:
                     failed.append((path, field.name, lookup, value[:5]))
     assert not failed
 
@@ -94,18 +94,18 @@ def test_no_value_of_a_known_parameter_crashes_a_page(client: Client, pages: dic
     for name, path in addresses_read().items():
         with names_read() as names:
             client.get(path)
-        known = names - {"csrfmiddlewaretoken", "action"}
+        recognised = names - {"csrfmiddlewaretoken", "action"}
         bare = path.partition("?")[0]
-        for parameter in known:
+        for parameter in recognised:
             for value in ("", "[]", "-1", LONG):
-                if asked(client, bare, **{parameter: value}) >= 500:
+                if status_of(client, bare, **{parameter: value}) >= 500:
                     failed.append((name, parameter, value[:5]))
     assert not failed
 
 
 def addresses_read() -> dict[str, str]:
     """Return by name a path of every page, part of a page and file; of pages with rows that of one row."""
-    found = {}
+    hits = {}
     for address in every_address():
         name = address.name.rpartition(":")[2]
         if name in NOT_GET or address.name.startswith("django_rq:"):
@@ -115,8 +115,8 @@ def addresses_read() -> dict[str, str]:
         if of_row and row is None:
             continue
         values = {parameter: value_of(parameter, row) for parameter in address.parameters}
-        found[address.name] = address.url(values.__getitem__) + queries_of(address.name, row)[-1]
-    return found
+        hits[address.name] = address.url(values.__getitem__) + queries_of(address.name, row)[-1]
+    return hits
 
 
 @pytest.mark.thorough
@@ -125,14 +125,14 @@ def test_invalid_choices_select_nothing(client: Client, pages: dict[str, str]) -
     assert len(adding) > 8
     for path in adding.values():
         for value in VALUES:
-            assert asked(client, path, **dict.fromkeys(FIELDS, value)) == 200, (path, value)
+            assert status_of(client, path, **dict.fromkeys(FIELDS, value)) == 200, (path, value)
 
 
 @pytest.mark.thorough
 def test_a_nul_is_refused_before_any_page(client: Client, pages: dict[str, str]) -> None:
     for path in (path for path in pages.values() if path.startswith("/admin/")):
         for name in ("kind", "status__exact"):
-            assert asked(client, path.partition("?")[0], **{name: "\0"}) == 400, path
+            assert status_of(client, path.partition("?")[0], **{name: "\0"}) == 400, path
 
 
 @pytest.mark.thorough

@@ -11,9 +11,9 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
-from apps.benchmarks.external.reports import read_uploaded_run, yield_run
 from apps.collections.uploading import yield_documents
 from apps.datasets.uploading import read_upload
+from apps.experiments.external.reports import read_uploaded_run, yield_run
 from benchbench.files.runs import read_run_file
 from benchbench.markup import html_is_slow
 from benchbench.reading.objects import InvalidKeyError
@@ -104,9 +104,9 @@ def test_another_process_reads_what_this_one_does(tmp_path, outside):
     run = tmp_path / "a.run"
     run.write_text("".join(f"q{n % 50} Q0 d{n} 1 {n / 7} tag\n" for n in range(30_000)))
     keys = {f"q{n}" for n in range(40)}
-    inside, there = (list(f(yield_documents, corpus, uri_prefix="")) for f in (_call, _call_outside))
+    inside, remote = (list(f(yield_documents, corpus, uri_prefix="")) for f in (_call, _call_outside))
     assert len(inside) > 1
-    assert there == inside
+    assert remote == inside
     read, uploaded = read_run_file(run, keys), read_uploaded_run(run, keys, format="", order_by=None)
     assert (uploaded.name, uploaded.sha256, uploaded.unknown_count) == (read.name, read.sha256, 10)
     assert {key: list(ranked.documents) for key, ranked in uploaded.rankings.items()} == {
@@ -198,11 +198,11 @@ def test_this_process_does_not_work_while_another_reads(settings):
 @pytest.mark.django_db
 def test_page_and_api_refuse_a_slow_file_with_remedy(client_of_ada, settings):
     settings.BENCHBENCH_READING_SECONDS = 1
-    said = "log.csv takes longer than 1 s to read"
+    message = "log.csv takes longer than 1 s to read"
     response = client_of_ada.post(reverse("admin:datasets_dataset_add"), {"file": make_log(450_000)})
-    assert said in " ".join(response.context["form"].errors["file"])
+    assert message in " ".join(response.context["form"].errors["file"])
     response = client_of_ada.post("/api/v2/benchmark-datasets", {"file": make_log(450_000), "name": "log"})
     assert response.status_code == 413, response.content
     assert response.json()["code"] == "slow_file"
-    assert said in response.json()["detail"]
+    assert message in response.json()["detail"]
     assert "Leave queries out, or import it with manage.py import_dataset." in response.json()["detail"]

@@ -8,19 +8,19 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
-from apps.benchmarks.gates.baselines import approve
-from apps.benchmarks.gates.gating import gate
-from apps.benchmarks.gates.rules import read_rules
-from apps.benchmarks.models import Baseline, Benchmark, GateOutcome, Run
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset, Query
+from apps.records.models import Baseline, Benchmark, GateOutcome, Run
+from apps.verdicts.gates.baselines import approve
+from apps.verdicts.gates.gating import gate
+from apps.verdicts.gates.rules import read_rules
 from benchbench.site.panels import build_list_url, change_url
-from tests.admin.conftest import MakeStaff
-from tests.admin.test_acts import messages_of, press
 from tests.benchmarks.gated import ANSWERABLE, GOOD, POOR, make_gated, search
 from tests.factories import make_benchmark as make_searched
 from tests.factories import make_collection, make_dataset, make_mapping
-from tests.results.test_pages import results_url, text_of
+from tests.pages import one_line
+from tests.site import messages_of, press, results_url, text_of
+from tests.staff import MakeStaff
 
 pytestmark = pytest.mark.django_db
 
@@ -39,7 +39,7 @@ def post(client: Client, page: str, dataset: Dataset, content: bytes = RUN, **fi
 
 
 def test_a_preview_counts_and_keeps_nothing(client_of_ada: Client, dataset: Dataset) -> None:
-    page = post(client_of_ada, PREVIEW, dataset).content.decode()
+    page = one_line(post(client_of_ada, PREVIEW, dataset).content.decode())
     assert "1 of 2 queries</strong> of questions v1" in page
     assert "2 results, of 2 distinct documents; read as TREC run, tagged “mine”" in page
     assert "mine.run lacks, counted as 0: 1." in page
@@ -49,21 +49,21 @@ def test_a_preview_counts_and_keeps_nothing(client_of_ada: Client, dataset: Data
 
 def test_unknown_ids_are_counted_in_preview_and_import(client_of_ada: Client, dataset: Dataset) -> None:
     run = b"q1 Q0 a 1 2 mine\nq1 Q0 x 2 1 mine\nq2 Q0 y 1 1 mine\nother Q0 a 1 1 mine\n"
-    told = (
+    answers = (
         "Queries of mine.run that the dataset does not have, left out: 1 of 3 (other).",
         "Documents of mine.run that no judgment of the dataset names, counted as not relevant: 2 of 3 (x, y).",
     )
     for page in (PREVIEW, PAGE):
-        shown = post(client_of_ada, page, dataset, run).content.decode()
-        assert [sentence for sentence in told if sentence not in shown] == []
+        text = post(client_of_ada, page, dataset, run).content.decode()
+        assert [sentence for sentence in answers if sentence not in text] == []
     alien = post(client_of_ada, PREVIEW, dataset, b"q1 Q0 <x> 1 2 mine\n").content.decode()
     assert "No judgment of the dataset names a document of mine.run (1: &lt;x&gt;)" in alien
 
 
 def test_documents_that_are_judged_by_another_key_are_known(client_of_ada: Client) -> None:
     judged = make_dataset({"q1": [({"uri": "file:///a.md"}, 1), ({"file_name": "b.md"}, 0), ({"odd": 1}, 1)]})
-    shown = post(client_of_ada, PREVIEW, judged, b"q1 Q0 file:///a.md 1 2 m\nq1 Q0 b.md 2 1 m\n").content.decode()
-    assert "no judgment" not in shown
+    page = post(client_of_ada, PREVIEW, judged, b"q1 Q0 file:///a.md 1 2 m\nq1 Q0 b.md 2 1 m\n").content.decode()
+    assert "no judgment" not in page
 
 
 def test_invalid_run_preview_shows_errors_and_no_import_button(client_of_ada: Client, dataset: Dataset) -> None:
@@ -107,14 +107,14 @@ def test_benchmarks_of_other_owners_accept_no_runs(client_of_ada: Client, admin_
 def test_dataset_and_benchmark_pages_link_to_the_import(client_of_ada: Client, dataset: Dataset) -> None:
     assert f"{reverse(PAGE)}?dataset={dataset.pk}" in client_of_ada.get(change_url(dataset)).content.decode()
     assert "Import a run" in client_of_ada.get(build_list_url(Benchmark)).content.decode()
-    asked = client_of_ada.get(reverse(PAGE), {"dataset": dataset.pk}).content.decode()
-    assert "questions v1" in asked
+    page = client_of_ada.get(reverse(PAGE), {"dataset": dataset.pk}).content.decode()
+    assert "questions v1" in page
 
 
 def test_every_page_handles_runs_without_stages_or_times(client_of_ada: Client, dataset: Dataset) -> None:
     post(client_of_ada, PAGE, dataset)
     run = Run.objects.get()
-    own = make_searched(make_mapping(dataset, make_collection()), [0.5]).runs.get()
+    personal = make_searched(make_mapping(dataset, make_collection()), [0.5]).runs.get()
     page = client_of_ada.get(change_url(run)).content.decode()
     assert "mine.run, tagged “mine”" in page
     assert "Unknown: the file contains no times." in page
@@ -125,7 +125,7 @@ def test_every_page_handles_runs_without_stages_or_times(client_of_ada: Client, 
         assert "<dt>Time</dt>" not in page
     for name in ("run_coverage", "run_sections", "run_content"):
         assert client_of_ada.get(reverse(f"admin:{name}", args=[run.pk])).status_code == 200
-    compared = client_of_ada.get(reverse("admin:run_compare"), {"run": [run.pk, own.pk]}).content.decode()
+    compared = client_of_ada.get(reverse("admin:run_compare"), {"run": [run.pk, personal.pk]}).content.decode()
     assert "The software is not recorded for external runs: mine" in compared
     assert "They searched different documents" not in compared
 
@@ -151,10 +151,10 @@ def test_run_pinned_from_its_page_shows_a_badge(client_of_ada: Client, ada: User
     assert run.label in text_of(client_of_ada.get(ADD, {"run": run.pk}))
     blank = client_of_ada.post(ADD, {"run": run.pk, "name": "main", "reason": " "})
     assert "reason" in blank.context["form"].errors
-    done = client_of_ada.post(ADD, {"run": run.pk, "name": "main", "reason": "The release of May."}, follow=True)
+    response = client_of_ada.post(ADD, {"run": run.pk, "name": "main", "reason": "The release of May."}, follow=True)
     baseline = Baseline.objects.get()
     assert (baseline.run, baseline.approved_by, baseline.dataset) == (run, ada, nightly.dataset_version.dataset)
-    assert done.redirect_chain[-1][0] == change_url(run)
+    assert response.redirect_chain[-1][0] == change_url(run)
     for page in (change_url(run), results_url(nightly)):
         assert "baseline main" in text_of(client_of_ada.get(page)), page
     assert "The release of May." in text_of(client_of_ada.get(change_url(baseline.dataset)))
@@ -186,8 +186,8 @@ def test_runs_of_other_owners_are_neither_pinned_nor_replaced(
     assert client_of_ada.get(gate_url(hidden)).status_code == 404
     assert "main" not in str(client_of_ada.get(gate_url(mine)).context["form"]["baseline"])
     gate(mine, rules=read_rules(RULES), baseline=baseline, by=grace)
-    shown = client_of_ada.get(change_url(mine))
-    assert [outcome.baseline for outcome in shown.context["gates"]] == [None]
+    response = client_of_ada.get(change_url(mine))
+    assert [outcome.baseline for outcome in response.context["gates"]] == [None]
     assert hidden.label not in text_of(client_of_ada.get(build_list_url(Baseline)))
 
 
@@ -197,17 +197,17 @@ def test_a_gate_on_the_page_of_a_run(client_of_ada: Client, ada: User, nightly: 
     first = client_of_ada.get(gate_url(poor))
     assert first.content.decode().count('class="bb-trail"') == 1
     assert first.context["form"]["may_lose"].value() == 0.01
-    asked = {"baseline": baseline.pk, "rules_text": RULES}
-    judged = client_of_ada.post(gate_url(poor), asked)
+    requests = {"baseline": baseline.pk, "rules_text": RULES}
+    judged = client_of_ada.post(gate_url(poor), requests)
     assert judged.context["headline"] == "Gate failed: 1 failed, of 3 checks"
     assert "nDCG@10 against the baseline" in text_of(judged)
     assert "nDCG@10 against the baseline is −" in text_of(client_of_ada.get(change_url(poor))), "the run keeps it"
     assert GateOutcome.objects.get().by == ada
     file = SimpleUploadedFile("gate.yaml", b"floors: {mrr: 0.1}")
-    assert "Gate passed" in text_of(client_of_ada.post(gate_url(poor), {**asked, "file": file}))
+    assert "Gate passed" in text_of(client_of_ada.post(gate_url(poor), {**requests, "file": file}))
     wrong = SimpleUploadedFile("gate.yaml", b"floors: {mr: 0.1}")
-    assert "file" in client_of_ada.post(gate_url(poor), {**asked, "file": wrong}).context["form"].errors
-    for fields, field in (({"rules_text": "floors: ["}, "rules_text"), ({**asked, "baseline": ""}, "baseline")):
+    assert "file" in client_of_ada.post(gate_url(poor), {**requests, "file": wrong}).context["form"].errors
+    for fields, field in (({"rules_text": "floors: ["}, "rules_text"), ({**requests, "baseline": ""}, "baseline")):
         response = client_of_ada.post(gate_url(poor), fields)
         assert field in response.context["form"].errors
         assert "Gate passed" not in text_of(response)

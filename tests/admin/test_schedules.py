@@ -8,27 +8,27 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from apps.benchmarks.models import Benchmark, Notice, Repeat, Schedule
 from apps.mappings.models import Mapping
-from apps.results.repeats import end_repeat
+from apps.records.models import Benchmark, Notice, Repeat, Schedule
+from apps.verdicts.schedules.repeats import end_repeat
 from benchbench.site.panels import change_url
-from tests.admin.conftest import MakeStaff
-from tests.benchmarks.conftest import make_library
 from tests.benchmarks.gated import GOOD, POOR, make_gated, pinned, search
 from tests.created import create_benchmark
 from tests.factories import make_schedule
+from tests.library import make_library
+from tests.staff import MakeStaff
 
 ADD = "/admin/benchmarks/schedule/add/"
 
 
 @pytest.fixture
 def benchmark(db: None) -> Benchmark:
-    made = search(make_gated(), GOOD, POOR)
-    pinned(made.runs.get(run_order=1))
-    return made
+    hits = search(make_gated(), GOOD, POOR)
+    pinned(hits.runs.get(run_order=1))
+    return hits
 
 
-def stated(benchmark: Any, **values: Any) -> dict[str, Any]:
+def schedule_fields(benchmark: Any, **values: Any) -> dict[str, Any]:
     return {"name": "nightly", "benchmark": benchmark, "cron": "0 3 * * *", "enabled": "on", **values}
 
 
@@ -36,18 +36,18 @@ def test_button_of_a_benchmark_leads_to_its_schedule(admin_client: Client, bench
     page = admin_client.get(change_url(benchmark)).content.decode()
     form = f"{ADD}?benchmark={benchmark.pk}&amp;name=nightly"
     assert form in page
-    shown = admin_client.get(form.replace("&amp;", "&")).content.decode()
-    assert "Current: main." in shown
+    text = admin_client.get(form.replace("&amp;", "&")).content.decode()
+    assert "Current: main." in text
     rules = "against_baseline: {mrr: {may_lose: 0.01}}"
-    values = stated(benchmark.pk, rules=rules, baseline="main", newest_indexes="on")
+    values = schedule_fields(benchmark.pk, rules=rules, baseline="main", newest_indexes="on")
     assert admin_client.post(ADD, values).status_code == 302
-    made = Schedule.objects.get()
-    assert made.owner == User.objects.get(username="admin")
-    assert made.next_run
-    assert made.next_run > timezone.now()
-    assert admin_client.post(change_url(made), values | {"enabled": "", "rules": ""}).status_code == 302
-    made.refresh_from_db()
-    assert (made.enabled, made.next_run, made.rules) == (False, None, "")
+    schedule = Schedule.objects.get()
+    assert schedule.owner == User.objects.get(username="admin")
+    assert schedule.next_run
+    assert schedule.next_run > timezone.now()
+    assert admin_client.post(change_url(schedule), values | {"enabled": "", "rules": ""}).status_code == 302
+    schedule.refresh_from_db()
+    assert (schedule.enabled, schedule.next_run, schedule.rules) == (False, None, "")
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_button_of_a_benchmark_leads_to_its_schedule(admin_client: Client, bench
 def test_errors_are_shown_at_their_fields(
     admin_client: Client, benchmark: Benchmark, values: dict[str, str], sentence: str
 ) -> None:
-    answer = admin_client.post(ADD, stated(benchmark.pk) | values)
+    answer = admin_client.post(ADD, schedule_fields(benchmark.pk) | values)
     assert sentence in answer.content.decode()
     assert list(answer.context["adminform"].form.errors) == list(values)
     assert not Schedule.objects.exists()
@@ -75,7 +75,7 @@ def test_hidden_benchmark_or_baseline_cannot_be_chosen(
     Benchmark.objects.update(owner=User.objects.create_user("grace"))
     client.force_login(make_staff("bea"))
     assert "Current:" not in client.get(f"{ADD}?benchmark={benchmark.pk}").content.decode()
-    assert client.post(ADD, stated(benchmark.pk)).status_code == 200
+    assert client.post(ADD, schedule_fields(benchmark.pk)).status_code == 200
     assert not Schedule.objects.exists()
 
 

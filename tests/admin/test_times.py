@@ -2,7 +2,6 @@
 
 import re
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,11 +9,11 @@ from django.template import Context, Template
 from django.test import Client
 from django.utils import timezone
 
-from apps.benchmarks.models import Benchmark, Repeat
+from apps.records.models import Benchmark, Repeat
 from benchbench.site.panels import build_list_url, change_url
+from tests.checkout import CHECKOUT
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping, make_schedule
 
-CHECKOUT = Path(__file__).resolve().parent.parent.parent
 TIME = re.compile(r"(?<![\d\"=T-])\d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d)?(?P<zone> (?:UTC|CES?T))?")
 HIDDEN = re.compile(r"<(script|template).*?</\1>|<[^>]*>", re.DOTALL)
 ENDED = datetime(2026, 1, 2, 3, 5, tzinfo=UTC)
@@ -29,8 +28,8 @@ def zone(request: pytest.FixtureRequest, settings: Any) -> str:
 
 def test_templates_leave_the_format_to_the_site() -> None:
     """A format that a template states would leave the zone out."""
-    stated = re.compile(r"\|(?:date|time):\"[^\"]*[HGgh]:?i")
-    assert [path.name for path in (CHECKOUT / "templates").rglob("*.html") if stated.search(path.read_text())] == []
+    declared = re.compile(r"\|(?:date|time):\"[^\"]*[HGgh]:?i")
+    assert [path.name for path in (CHECKOUT / "templates").rglob("*.html") if declared.search(path.read_text())] == []
 
 
 def test_formats_of_times_have_a_zone(zone: str) -> None:
@@ -46,12 +45,12 @@ def test_pages_and_lists_show_the_zone(db: None, zone: str, admin_client: Client
     Repeat.objects.update(due_at=ENDED)
     assert str(Repeat.objects.get()) == f"{schedule} at {zone}"
     pages = [build_list_url(Benchmark), change_url(benchmark), change_url(mapping.dataset), change_url(schedule)]
-    found = 0
+    result = 0
     for page in pages:
         visible = re.sub(
             r"<(script|template).*?</\1>|<[^>]*>", " ", admin_client.get(page).content.decode(), flags=re.S
         )
         for time in TIME.finditer(visible):
             assert time["zone"] is not None, visible[time.start() - 60 : time.end() + 20]
-            found += 1
-    assert found >= len(pages)
+            result += 1
+    assert result >= len(pages)

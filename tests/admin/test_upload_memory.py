@@ -28,7 +28,7 @@ pytestmark = pytest.mark.thorough
 
 
 def test_a_large_upload_has_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
-    """So that a process which is killed in its midst leaves nothing: the kernel frees what nobody holds open."""
+    """So that a process which is killed in its midst leaves nothing: the kernel frees what no one holds open."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     content = os.urandom(settings.FILE_UPLOAD_MAX_MEMORY_SIZE + 1)
     request = RequestFactory().post("/", {"file": SimpleUploadedFile("a.bin", content)})
@@ -59,14 +59,14 @@ def test_next_upload_removes_files_of_a_killed_process(tmp_path: Path, monkeypat
         for _ in range(2)
     ]
     try:
-        left, held = (Path(holder.stdout.readline().strip()) for holder in holders if holder.stdout)
+        left, claimed = (Path(holder.stdout.readline().strip()) for holder in holders if holder.stdout)
         holders[0].send_signal(signal.SIGKILL)
         holders[0].wait(HANG_SECONDS)
         assert left.exists()
-        for folder in (left, held):
+        for folder in (left, claimed):
             os.utime(folder, (0, 0))
         with scratch_folder() as mine:
-            assert sorted(tmp_path.glob(f"{PREFIX}*")) == sorted([held, mine])
+            assert sorted(tmp_path.glob(f"{PREFIX}*")) == sorted([claimed, mine])
     finally:
         for holder in holders:
             holder.kill()

@@ -50,8 +50,8 @@ def error_at(response: Any, field: str) -> str:
 
 def test_uploaded_dataset_belongs_to_user_and_page_counts_it(client_of_ada: Client, ada: User) -> None:
     response = upload(client_of_ada, DATASET, "fruit.json", json.dumps(dataset()).encode(), description="By hand.")
-    made = Dataset.objects.get()
-    assert (made.name, made.owner, made.description) == ("Fruit", ada, "By hand.")
+    created = Dataset.objects.get()
+    assert (created.name, created.owner, created.description) == ("Fruit", ada, "By hand.")
     assert Judgment.objects.get().grade == 3
     assert "Imported 1 query with 1 judgment as Fruit v1" in response.content.decode()
     again = upload(client_of_ada, DATASET, "fruit.json", json.dumps(dataset()).encode()).content.decode()
@@ -60,7 +60,7 @@ def test_uploaded_dataset_belongs_to_user_and_page_counts_it(client_of_ada: Clie
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"{", "JSON"),
         (json.dumps(dataset(relevant_docs=[{"doc_ref": "d1", "relevance_grade": 2.9}])).encode(), "relevance_grade"),
@@ -68,9 +68,9 @@ def test_uploaded_dataset_belongs_to_user_and_page_counts_it(client_of_ada: Clie
         (json.dumps({**dataset(), "schema_version": "9"}).encode(), "schema_version"),
     ],
 )
-def test_dataset_error_is_shown_at_the_file(client_of_ada: Client, content: bytes, said: str) -> None:
+def test_dataset_error_is_shown_at_the_file(client_of_ada: Client, content: bytes, message: str) -> None:
     response = upload(client_of_ada, DATASET, "fruit.json", content)
-    assert said in error_at(response, "file")
+    assert message in error_at(response, "file")
     assert not Dataset.objects.exists()
 
 
@@ -84,9 +84,9 @@ def test_collection_warns_of_empty_documents_and_rejects_query_files(client_of_a
     content = CORPUS.encode() + b'\n{"_id": "d9", "title": "Pear 9", "text": " "}'
     refused = upload(client_of_ada, COLLECTION, "queries.jsonl", content, name="Fruit")
     assert "name of a file of queries, not of documents" in error_at(refused, "file")
-    shown = upload(client_of_ada, COLLECTION, "corpus.jsonl", content, name="Fruit").content.decode()
-    assert "Imported 4 documents." in shown
-    assert "1 document without a text: only a title is searched." in shown
+    page = upload(client_of_ada, COLLECTION, "corpus.jsonl", content, name="Fruit").content.decode()
+    assert "Imported 4 documents." in page
+    assert "1 document without a text: only a title is searched." in page
 
 
 def test_a_file_that_is_too_large_is_not_read(client_of_ada: Client, settings: Any) -> None:
@@ -108,39 +108,39 @@ def test_form_accepts_the_next_version_of_a_dataset(client_of_ada: Client, ada: 
     def table(grade: int) -> bytes:
         return f"query_key,query_text,uri,grade\nq1,red,u,{grade}\n".encode()
 
-    def tell(grade: int, **fields: Any) -> str:
+    def report(grade: int, **fields: Any) -> str:
         file = SimpleUploadedFile("fruit.csv", table(grade))
         return client_of_ada.post(reverse("admin:dataset_preview"), {"file": file, **fields}).content.decode()
 
     upload(client_of_ada, DATASET, "fruit.csv", table(1))
-    made = Dataset.objects.get()
-    assert f"?dataset={made.pk}" in client_of_ada.get(change_url(made)).content.decode()
-    assert "Next version of" in client_of_ada.get(reverse(DATASET), {"dataset": made.pk}).content.decode()
-    assert "bump the version" in tell(2), "as it is refused when it is imported"
-    assert "fruit v1 holds exactly this: importing it changes nothing." in tell(1, dataset=made.pk)
-    assert "It becomes version 2 of the dataset &quot;fruit&quot;." in tell(2, dataset=made.pk)
+    created = Dataset.objects.get()
+    assert f"?dataset={created.pk}" in client_of_ada.get(change_url(created)).content.decode()
+    assert "Next version of" in client_of_ada.get(reverse(DATASET), {"dataset": created.pk}).content.decode()
+    assert "bump the version" in report(2), "as it is refused when it is imported"
+    assert "fruit v1 holds exactly this: importing it changes nothing." in report(1, dataset=created.pk)
+    assert "It becomes version 2 of the dataset &quot;fruit&quot;." in report(2, dataset=created.pk)
 
-    upload(client_of_ada, DATASET, "renamed.csv", table(2), dataset=made.pk)
+    upload(client_of_ada, DATASET, "renamed.csv", table(2), dataset=created.pk)
     upload(client_of_ada, DATASET, "fruit.csv", table(3), version="2026-11")
-    versions = made.versions.order_by("number").values_list("number", "label")
+    versions = created.versions.order_by("number").values_list("number", "label")
     assert list(versions) == [(1, ""), (2, ""), (3, "2026-11")]
     assert [row.grade for row in Judgment.objects.order_by("since")] == [1, 2, 3]
-    refused = upload(client_of_ada, DATASET, "fruit.csv", table(0), dataset=made.pk, version="2026-11")
+    refused = upload(client_of_ada, DATASET, "fruit.csv", table(0), dataset=created.pk, version="2026-11")
     assert 'states version "2026-11"' in error_at(refused, "version")
-    named = upload(client_of_ada, DATASET, "fruit.csv", table(0), dataset=made.pk, name="Other")
-    assert "leave out the other name" in error_at(named, "name")
-    set_judgment(made, "q1", {"uri": "u"}, 5)
-    drafted = upload(client_of_ada, DATASET, "fruit.csv", table(0), dataset=made.pk)
+    labelled = upload(client_of_ada, DATASET, "fruit.csv", table(0), dataset=created.pk, name="Other")
+    assert "leave out the other name" in error_at(labelled, "name")
+    set_judgment(created, "q1", {"uri": "u"}, 5)
+    drafted = upload(client_of_ada, DATASET, "fruit.csv", table(0), dataset=created.pk)
     assert "has a draft with edits" in error_at(drafted, "file")
-    discard_draft(made)
+    discard_draft(created)
     Dataset.objects.update(owner=make_staff("grace"))
-    hidden = upload(client_of_ada, DATASET, "fruit.csv", table(0), dataset=made.pk)
+    hidden = upload(client_of_ada, DATASET, "fruit.csv", table(0), dataset=created.pk)
     assert "Select a valid choice" in error_at(hidden, "dataset")
     Dataset.objects.update(owner=None)
     ada.user_permissions.remove(Permission.objects.get(codename="change_dataset"))
-    theirs = upload(client_of_ada, DATASET, "fruit.csv", table(0), dataset=made.pk)
+    theirs = upload(client_of_ada, DATASET, "fruit.csv", table(0), dataset=created.pk)
     assert "You may not change" in error_at(theirs, "dataset")
-    assert made.versions.count() == 3
+    assert created.versions.count() == 3
 
 
 def test_the_next_version_may_be_a_beir_directory(client_of_ada: Client, tmp_path: Path) -> None:
@@ -209,22 +209,22 @@ def test_an_import_shows_its_warnings(client_of_ada: Client) -> None:
 def test_a_corpus_becomes_a_collection(client_of_ada: Client, ada: User, packed: bool) -> None:
     content = gzip.compress(CORPUS.encode()) if packed else CORPUS.encode()
     response = upload(client_of_ada, COLLECTION, "corpus.jsonl.gz" if packed else "corpus.jsonl", content, name="Fruit")
-    made = Collection.objects.get()
-    assert (made.name, made.owner, made.document_count) == ("Fruit", ada, 3)
+    collection = Collection.objects.get()
+    assert (collection.name, collection.owner, collection.document_count) == ("Fruit", ada, 3)
     assert "Imported 3 documents" in response.content.decode()
     assert "Build an index" in response.content.decode()
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "message"),
     [
         ("corpus.csv", CORPUS.encode(), ".jsonl"),
         ("corpus.jsonl", b'{"_id": "d1"}', "line 1"),
         ("corpus.jsonl", CORPUS.encode() + b'\n{"_id": "d9", "text": 7}', "line 4"),
     ],
 )
-def test_corpus_error_is_shown_at_the_file(client_of_ada: Client, name: str, content: bytes, said: str) -> None:
-    assert said in error_at(upload(client_of_ada, COLLECTION, name, content, name="Fruit"), "file")
+def test_corpus_error_is_shown_at_the_file(client_of_ada: Client, name: str, content: bytes, message: str) -> None:
+    assert message in error_at(upload(client_of_ada, COLLECTION, name, content, name="Fruit"), "file")
     assert not Collection.objects.exists()
 
 

@@ -4,18 +4,19 @@ import json
 from functools import cached_property
 from typing import Any
 
+from asgiref.sync import async_to_sync
 from django.contrib.auth.models import Permission, User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from apps.accounts.tokens import issue_token
-from tests.admin.conftest import MakeStaff
+from tests.staff import MakeStaff
 
 ROOT = "/api/v2"
 
 
 class Caller:
-    """Asks as `user` with a personal token, or as nobody. Paths begin after /api/v2; bodies are JSON."""
+    """Asks as `user` with a personal token, or as no one. Paths begin after /api/v2; bodies are JSON."""
 
     def __init__(self, user: User | None = None, *, scope: str = "write") -> None:
         self.user = user
@@ -40,8 +41,8 @@ class Caller:
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
         """Send a JSON body with any method; headers by keyword, `idempotency_key=` for Idempotency-Key."""
         content = b"" if body is None else json.dumps(body).encode()
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return self.client.generic(method, ROOT + path, content, content_type="application/json", headers=named)
+        labelled = {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.client.generic(method, ROOT + path, content, content_type="application/json", headers=labelled)
 
     def upload(
         self,
@@ -59,20 +60,20 @@ class Caller:
         return self.client.post(ROOT + path, fields | {"file": file}, headers=headers)
 
 
-def done(answer: Any, status: int) -> Any:
+def checked_json(answer: Any, status: int) -> Any:
     """Return the JSON of an answer that must have this status."""
     assert answer.status_code == status, answer.content
     return answer.json()
 
 
-def assert_refused(answer: Any, status: int, code: str = "", told: str = "", *, field: str | None = None) -> None:
+def assert_refused(answer: Any, status: int, code: str = "", message: str = "", *, field: str | None = None) -> None:
     """Check the shape of a refusal, that its sentence holds `told`, and with `field` that it names this, or none."""
     assert answer.status_code == status, answer.content
     facts = answer.json()
     assert {"detail", "code"} <= set(facts) <= {"detail", "code", "errors", "reference"}
     assert code in ("", facts["code"]), facts
     assert facts["detail"][-1] in ".?"
-    assert told in facts["detail"]
+    assert message in facts["detail"]
     assert ("Retry-After" in answer.headers, "WWW-Authenticate" in answer.headers) == (
         status in (429, 503),
         status == 401,
@@ -123,3 +124,17 @@ class Callers:
         user = self.make_staff("overseer")
         user.user_permissions.add(*Permission.objects.filter(codename__startswith="view_all"))
         return Caller(user)
+
+
+MOST_QUERIES = 9  # of a personal token, as here: a JWT, or a session, takes one more
+
+
+def bearer(token: str) -> Client:
+    return Client(headers={"Authorization": f"Bearer {token}"})
+
+
+def content(answer: Any) -> bytes:
+    async def read() -> bytes:
+        return b"".join([piece async for piece in answer.streaming_content])
+
+    return async_to_sync(read)()

@@ -1,13 +1,13 @@
 import pytest
 
 from apps.mappings.models import Mapping
-from tests.admin.conftest import MakeStaff, make_staff  # noqa: F401 (a fixture)
 from tests.api.callers import Callers
-from tests.benchmarks.conftest import make_library
+from tests.library import make_library
+from tests.staff import MakeStaff
 
 
 @pytest.fixture
-def callers(make_staff: MakeStaff) -> Callers:  # noqa: F811
+def callers(make_staff: MakeStaff) -> Callers:
     return Callers(make_staff)
 
 

@@ -1,4 +1,4 @@
-"""The product handbook of the story that the examples tell, and the support questions asked of it."""
+"""The product handbook of the story that the examples report, and the support questions asked of it."""
 
 import json
 
@@ -33,8 +33,8 @@ WARRANTY = {
     ],
 }
 ANSWERS = [
-    {"external_id": f"{part}/faq", "title": f"Questions about {part}", "text": text, "file_name": "faq.md"}
-    for part, text in {"account": "A password has ten letters.", "device": "Reset it when it does not start."}.items()
+    {"external_id": f"{piece}/faq", "title": f"Questions about {piece}", "text": text, "file_name": "faq.md"}
+    for piece, text in {"account": "A password has ten letters.", "device": "Reset it when it does not start."}.items()
 ]
 QUESTIONS = [
     (
@@ -62,8 +62,8 @@ QUESTIONS = [
 
 def corpus(documents: list[tuple[str, str, str, str]]) -> str:
     lines = [
-        {"_id": id, "title": title, "text": text, "metadata": {"product": "base", "part": part}}
-        for id, title, text, part in documents
+        {"_id": id, "title": title, "text": text, "metadata": {"product": "base", "part": piece}}
+        for id, title, text, piece in documents
     ]
     return "".join(json.dumps(line) + "\n" for line in lines)
 

@@ -11,7 +11,7 @@ import yaml
 from django.urls import resolve
 
 from tests.api.callers import ROOT, Caller
-from tests.api.test_exports import content as content_of
+from tests.api.callers import content as content_of
 
 UUIDS = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 MOMENTS = re.compile(r"2\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
@@ -38,6 +38,7 @@ FIXED: dict[str, Any] = {
     "bytes": 31416,
     "resident_bytes": 62832,
     "duration_sec": 1.7,
+    "vectors_sec": 1.1,
     "estimate_seconds": 0.2,
     "eta_seconds": 0.2,
     "indexing_ms": 1700,
@@ -54,7 +55,7 @@ FIXED: dict[str, Any] = {
 class Walk:
     """Asks as `caller` and keeps what was asked and answered, by the id of the operation: `examples`, `errors`.
 
-    `words` are put in the place of others: a model that is not there when tests run has a stand-in.
+    `words` are put in the place of others: a model that is not there when tests run has a substitute.
     """
 
     def __init__(self, caller: Caller, schema: Path, *, words: dict[str, str]) -> None:
@@ -70,32 +71,34 @@ class Walk:
     def ask(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
         """Ask, with a query string or a JSON body, and return what is answered; it must be done."""
         answer = self.caller.get(path, **query) if method == "GET" else self.caller.ask(method, path, body)
-        return self._kept(method, path, answer, asked=body and {"application/json": body}, query=query)
+        return self._record_answer(method, path, answer, requested=body and {"application/json": body}, query=query)
 
     def upload(self, path: str, content: str, *, file_name: str, **fields: Any) -> Any:
         answer = self.caller.upload(path, content, file_name=file_name, **fields)
-        told = self._kept("POST", path, answer, asked={FORM: {**fields, "file": content}})
+        outcome = self._record_answer("POST", path, answer, requested={FORM: {**fields, "file": content}})
         self.examples[self._operation(path, "POST")]["file_name"] = file_name
-        return told
+        return outcome
 
     def refused(self, status: int, answer: Any) -> None:
         """Keep an answer as the example of an error."""
         assert answer.status_code == status, (status, answer.content)
         self.errors[str(status)] = self._settled(answer.json())
 
-    def _kept(self, method: str, path: str, answer: Any, *, asked: Any = None, query: Any = ()) -> Any:
+    def _record_answer(self, method: str, path: str, answer: Any, *, requested: Any = None, query: Any = ()) -> Any:
         self.steps += 1
         operation = self._operation(path, method)
         assert 200 <= answer.status_code < 300, (operation, answer.status_code, not answer.streaming and answer.content)
-        kept = self.examples.setdefault(operation, {"parameters": {}, "request": {}, "response": {}})
-        told = None
+        stored = self.examples.setdefault(operation, {"parameters": {}, "request": {}, "response": {}})
+        outcome = None
         if answer.get("Content-Type", "").startswith("application/json"):
-            told = json.loads(content_of(answer) if answer.streaming else answer.content)
-            kept["response"][str(answer.status_code)] = self._settled(told)
-        named = {name: str(one) if isinstance(one, UUID) else one for name, one in resolve(ROOT + path).kwargs.items()}
-        kept["parameters"] |= self._settled(named | dict(query))
-        kept["request"] |= self._settled(asked or {})
-        return told
+            outcome = json.loads(content_of(answer) if answer.streaming else answer.content)
+            stored["response"][str(answer.status_code)] = self._settled(outcome)
+        labelled = {
+            name: str(one) if isinstance(one, UUID) else one for name, one in resolve(ROOT + path).kwargs.items()
+        }
+        stored["parameters"] |= self._settled(labelled | dict(query))
+        stored["request"] |= self._settled(requested or {})
+        return outcome
 
     def _operation(self, path: str, method: str) -> str:
         address = "/" + re.sub(r"<\w+:(\w+)>", r"{\1}", resolve(ROOT + path).route)
@@ -114,23 +117,26 @@ class Walk:
         return self._text(value) if isinstance(value, str) else value
 
     def _text(self, text: str) -> str:
-        for word, other in self.words.items():
-            text = text.replace(word, other)
-        text = UUIDS.sub(lambda found: self._id(found[0]), text)
-        text = HASHES.sub(lambda found: self._hash(found[0]), WAITS.sub("44 seconds", text))
-        return MOMENTS.sub(lambda found: self._moment(found[0]), text)
+        for word, another in self.words.items():
+            text = text.replace(word, another)
+        text = UUIDS.sub(lambda results: self._id(results[0]), text)
+        text = HASHES.sub(lambda actual: self._hash(actual[0]), WAITS.sub("44 seconds", text))
+        return MOMENTS.sub(lambda result: self._moment(result[0]), text)
 
-    def _id(self, found: str) -> str:
-        return self.ids.setdefault(found, made_id(len(self.ids)))
+    def _id(self, result: str) -> str:
+        return self.ids.setdefault(result, made_id(len(self.ids)))
 
-    def _hash(self, found: str) -> str:
-        return sha256(self._id(found).encode()).hexdigest()[: len(found)]
+    def _hash(self, result: str) -> str:
+        return sha256(self._id(result).encode()).hexdigest()[: len(result)]
 
-    def _moment(self, found: str) -> str:
+    def _moment(self, result: str) -> str:
         minutes, seconds = divmod(self.steps, 60)
-        return self.moments.setdefault(found, f"2026-11-02T09:{30 + minutes}:{seconds:02}Z")
+        return self.moments.setdefault(result, f"2026-11-02T09:{30 + minutes}:{seconds:02}Z")
 
 
 def made_id(number: int) -> str:
     """Return an id that looks like one, and is the same each time."""
     return str(UUID(int=(number + 1) * GOLDEN % 2**128, version=4))
+
+
+CHECKED_IN = Path(__file__).resolve().parents[2] / "docs" / "openapi.yaml"

@@ -1,12 +1,12 @@
-"""The one story that the examples of the schema tell: support questions, asked of a product handbook."""
+"""The one story that the examples of the schema report: support questions, asked of a product handbook."""
 
 from django.conf import settings
 from django.test import override_settings
 
-from apps.benchmarks.models import QueryResult, Run
 from apps.operations.leasing import make_owner
 from apps.operations.models import Operation
 from apps.operations.working import perform_batch, wait
+from apps.records.models import QueryResult, Run
 from tests.api.callers import ROOT, Caller
 from tests.api.grading_story import grade
 from tests.api.handbook import ANSWERS, HANDBOOK, WARRANTY, corpus, questions
@@ -19,7 +19,7 @@ RUN = "q1 Q0 reset-password 1 9.5 bm25-tuned\nq2 Q0 invoices 1 8.1 bm25-tuned\nq
 DATASETS = "/benchmark-datasets"
 
 
-def tell(walk: Walk) -> None:
+def walk_everything(walk: Walk) -> None:
     """Walk from the first token to the last deletion, past every operation."""
     sign_in(walk)
     collection = fill_collection(walk)
@@ -39,8 +39,8 @@ def tell(walk: Walk) -> None:
 
 def sign_in(walk: Walk) -> None:
     walk.ask("GET", "/operations")  # none yet
-    stated = {"username": "ada", "password": "correct horse battery staple", "scope": "write"}
-    pair = walk.ask("POST", "/auth/token", stated)
+    fields = {"username": "ada", "password": "correct horse battery staple", "scope": "write"}
+    pair = walk.ask("POST", "/auth/token", fields)
     pair = walk.ask("POST", "/auth/token/refresh", {"refresh": pair["refresh"]})
     walk.ask("POST", "/auth/token/revoke", {"refresh": pair["refresh"]})
 
@@ -48,8 +48,8 @@ def sign_in(walk: Walk) -> None:
 def fill_collection(walk: Walk) -> str:
     path = "/collections"
     walk.upload(path, corpus(HANDBOOK[:1]), file_name="handbook.jsonl", name="Handbook of last year")
-    made = walk.ask("POST", path, {"name": "Product handbook", "description": "As of November."})
-    path = f"{path}/{made['id']}"
+    created = walk.ask("POST", path, {"name": "Product handbook", "description": "As of November."})
+    path = f"{path}/{created['id']}"
     walk.upload(f"{path}/documents", corpus(HANDBOOK), file_name="handbook.jsonl")
     walk.ask("POST", f"{path}/documents", {"documents": [WARRANTY, *ANSWERS]})
     walk.ask("PATCH", path, {"description": "As of December."})
@@ -59,13 +59,13 @@ def fill_collection(walk: Walk) -> str:
     walk.ask("GET", f"{path}/documents/{warranty['id']}")
     walk.ask("GET", path)
     walk.ask("GET", "/collections")
-    return str(made["id"])
+    return str(created["id"])
 
 
 def upload_dataset(walk: Walk) -> str:
     walk.ask("GET", f"{DATASETS}/formats")
     for _ in ("made", "there already"):
-        made = walk.upload(
+        created = walk.upload(
             DATASETS,
             questions(),
             file_name="questions.json",
@@ -73,9 +73,9 @@ def upload_dataset(walk: Walk) -> str:
             description="Asked in October, judged by two people.",
         )
     walk.ask("GET", DATASETS)
-    walk.ask("GET", f"{DATASETS}/{made['id']}")
-    walk.ask("GET", f"{DATASETS}/{made['id']}/export", format="benchbench-json")
-    return str(made["id"])
+    walk.ask("GET", f"{DATASETS}/{created['id']}")
+    walk.ask("GET", f"{DATASETS}/{created['id']}/export", format="benchbench-json")
+    return str(created["id"])
 
 
 def edit_dataset(walk: Walk, dataset: str) -> None:
@@ -84,12 +84,12 @@ def edit_dataset(walk: Walk, dataset: str) -> None:
     first = walk.caller.get(f"{path}/queries", query_key="q1").json()["queries"][0]
     change = {"expected_answer": "A link comes by mail.", "evidence": ["Open Account and press Reset."]}
     walk.ask("PATCH", f"{path}/queries/{first['id']}", change)
-    stated = {"query_key": "q6", "query_text": "How do I change my password?", "slices": ["account"]}
-    new = f"{path}/queries/{walk.ask('POST', f'{path}/queries', stated)['id']}"
+    fields = {"query_key": "q6", "query_text": "How do I change my password?", "slices": ["account"]}
+    new = f"{path}/queries/{walk.ask('POST', f'{path}/queries', fields)['id']}"
     for note in ("", "It says where."):
-        stated = {"doc_ref": {"document_id": "change-password"}, "relevance_grade": 2, "note": note}
-        made = walk.ask("POST", f"{new}/judgments", stated)
-    walk.ask("PUT", f"{new}/judgments/{made['id']}", {"relevance_grade": 3, "note": "Word for word."})
+        fields = {"doc_ref": {"document_id": "change-password"}, "relevance_grade": 2, "note": note}
+        created = walk.ask("POST", f"{new}/judgments", fields)
+    walk.ask("PUT", f"{new}/judgments/{created['id']}", {"relevance_grade": 3, "note": "Word for word."})
     terms = {"doc_ref": {"document_id": "warranty"}, "relevance_grade": 2, "section_refs": ["battery"]}
     start = {"doc_ref": {"document_id": "start"}, "relevance_grade": None}
     rows = [{"query_key": "q4", **terms}, {"query_key": "q3", **start}]
@@ -111,9 +111,9 @@ def edit_dataset(walk: Walk, dataset: str) -> None:
 
 def lay_over(walk: Walk, dataset: str, collection: str) -> str:
     path = f"{DATASETS}/{dataset}/mappings"
-    made = walk.ask("POST", path, {"collection_id": collection})
+    created = walk.ask("POST", path, {"collection_id": collection})
     walk.refused(409, walk.caller.post(path, {"collection_id": collection}))
-    one = f"{path}/{made['id']}"
+    one = f"{path}/{created['id']}"
     with override_settings(BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS=0):
         wait(Operation.objects.get(pk=walk.ask("POST", f"{one}/resolve")["operation_uuid"]))
     walk.ask("POST", f"{one}/resolve")
@@ -121,19 +121,19 @@ def lay_over(walk: Walk, dataset: str, collection: str) -> str:
     walk.ask("POST", f"{one}/check", {"version": 2})
     walk.ask("GET", one)
     walk.ask("GET", path)
-    return str(made["id"])
+    return str(created["id"])
 
 
 def build(walk: Walk, collection: str) -> None:
     path = f"/collections/{collection}/indexes"
     walk.ask("GET", "/indexes/options")
-    stated = {"name": "minilm", "encoder": STAND_IN, "chunk_parameters": {"size": 500, "overlap": 50, "title": True}}
-    made = walk.ask("POST", path, stated)
-    started = walk.ask("POST", f"/indexes/{made['id']}/build")
+    fields = {"name": "minilm", "encoder": STAND_IN, "chunk_parameters": {"size": 500, "overlap": 50, "title": True}}
+    created = walk.ask("POST", path, fields)
+    started = walk.ask("POST", f"/indexes/{created['id']}/build")
     walk.ask("POST", f"/operations/{started['operation_uuid']}/cancel")
-    again = walk.caller.post(f"/indexes/{made['id']}/build").json()
+    again = walk.caller.post(f"/indexes/{created['id']}/build").json()
     wait(Operation.objects.get(pk=again["operation_uuid"]))
-    walk.ask("GET", f"/indexes/{made['id']}")
+    walk.ask("GET", f"/indexes/{created['id']}")
     walk.ask("GET", path)
     grid = {
         "strategies": [
@@ -161,10 +161,10 @@ def run(walk: Walk, mapping: str) -> str:
         "primary_k": 5,
     }
     walk.ask("POST", "/benchmarks/preview", {"mapping_id": mapping, "config_matrix": matrix})
-    stated = {"name": "Dense or sparse", "mapping_id": mapping, "config_matrix": matrix}
-    made = walk.ask("POST", "/benchmarks", stated)
-    walk.refused(400, walk.caller.post("/benchmarks", stated | {"config_matrix": {"search_mode": "dense"}}))
-    path = f"/benchmarks/{made['id']}"
+    fields = {"name": "Dense or sparse", "mapping_id": mapping, "config_matrix": matrix}
+    created = walk.ask("POST", "/benchmarks", fields)
+    walk.refused(400, walk.caller.post("/benchmarks", fields | {"config_matrix": {"search_mode": "dense"}}))
+    path = f"/benchmarks/{created['id']}"
     walk.ask("POST", f"{path}/start", {"priority": "low"})
     walk.ask("POST", f"{path}/cancel")
     with override_settings(BENCHBENCH_BATCH_SECONDS=0.001):
@@ -174,13 +174,13 @@ def run(walk: Walk, mapping: str) -> str:
     walk.ask("GET", "/operations", kind="benchmark")
     wait(operation)
     change_rankings(
-        QueryResult.objects.filter(run__benchmark=made["id"], query__key="q2"), error="The database was away."
+        QueryResult.objects.filter(run__benchmark=created["id"], query__key="q2"), error="The database was away."
     )
-    Run.objects.filter(benchmark=made["id"]).update(failed_queries=1)
+    Run.objects.filter(benchmark=created["id"]).update(failed_queries=1)
     wait(Operation.objects.get(pk=walk.ask("POST", f"{path}/retry")["operation_uuid"]))
     walk.ask("GET", path)
     walk.ask("GET", "/benchmarks")
-    return str(made["id"])
+    return str(created["id"])
 
 
 def repeat(walk: Walk, benchmark: str) -> None:
@@ -199,8 +199,8 @@ def look(walk: Walk, benchmark: str) -> None:
     """Read all that came of a benchmark."""
     path = f"/benchmarks/{benchmark}"
     with override_settings(BENCHBENCH_MEASURE_AT_ONCE=0):
-        for act, asked in (("measures", {"metrics_to_compute": ["ERR@5"]}), ("rescore", {"version": 1})):
-            wait(Operation.objects.get(pk=walk.ask("POST", f"{path}/{act}", asked)["operation_uuid"]))
+        for act, requested in (("measures", {"metrics_to_compute": ["ERR@5"]}), ("rescore", {"version": 1})):
+            wait(Operation.objects.get(pk=walk.ask("POST", f"{path}/{act}", requested)["operation_uuid"]))
     walk.ask("POST", f"{path}/measures", {"metrics_to_compute": ["map@5", "ERR@20"]})
     walk.ask("POST", f"{path}/rescore", {"version": 1})
     results = walk.ask("GET", f"{path}/results")
@@ -218,8 +218,8 @@ def look(walk: Walk, benchmark: str) -> None:
 
 def repeat_nightly(walk: Walk, benchmark: str) -> None:
     """Repeat the benchmark on a schedule."""
-    stated = {"benchmark_id": benchmark, "name": "Every night", "cron": "0 3 * * *", "rules": {"floors": {"mrr": 0.5}}}
-    path = f"/schedules/{walk.ask('POST', '/schedules', stated)['id']}"
+    fields = {"benchmark_id": benchmark, "name": "Every night", "cron": "0 3 * * *", "rules": {"floors": {"mrr": 0.5}}}
+    path = f"/schedules/{walk.ask('POST', '/schedules', fields)['id']}"
     walk.ask("GET", "/schedules")
     walk.ask("PATCH", path, {"cron": "30 4 * * 1-5"})
     walk.ask("GET", path)
@@ -232,15 +232,15 @@ def judge(walk: Walk, dataset: str, benchmark: str) -> None:
     """Approve the first run as a baseline, and judge runs by rules; a run from elsewhere, too."""
     path = f"{DATASETS}/{dataset}"
     run = walk.caller.get(f"/benchmarks/{benchmark}/results").json()["runs"][0]["id"]
-    stated = {"run_id": run, "name": "main", "reason": "The release of November."}
-    made = walk.ask("POST", f"{path}/baselines", stated)
+    fields = {"run_id": run, "name": "main", "reason": "The release of November."}
+    created = walk.ask("POST", f"{path}/baselines", fields)
     walk.ask("GET", f"{path}/baselines")
-    walk.ask("GET", f"{path}/baselines/{made['id']}")
+    walk.ask("GET", f"{path}/baselines/{created['id']}")
     rules = {"floors": {"mrr": 0.5}, "against_baseline": {"ndcg@5": {"may_lose": 0.05}}}
     walk.ask("POST", f"/benchmarks/{benchmark}/gate", {"rules": "floors:\n  mrr: 0.5\n", "run": "all"})
     walk.ask("POST", f"/runs/{run}/gate", {"rules": rules, "baseline": "main"})
-    walk.ask("POST", f"{path}/baselines/{made['id']}/retire")
-    walk.ask("DELETE", f"{path}/baselines/{made['id']}")
+    walk.ask("POST", f"{path}/baselines/{created['id']}/retire")
+    walk.ask("DELETE", f"{path}/baselines/{created['id']}")
     walk.upload(f"{path}/external-runs", RUN, file_name="bm25.run", name="bm25-tuned")
 
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 import yaml
 from django.contrib.auth.models import User
@@ -21,18 +20,18 @@ from django.utils import timezone
 
 from apps.api import urls
 from apps.api.openapi import EXAMPLES
-from apps.benchmarks.models import Benchmark, Schedule
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset, Judgment, Query
 from apps.judging.models import Grade, Round
 from apps.mappings.models import Mapping, Resolution
 from apps.operations.models import Operation
+from apps.records.models import Benchmark, Schedule
 from apps.retrieval.models import Index
-from tests.api.callers import ROOT, Caller, Callers
-from tests.api.recording import Walk
-from tests.api.story import MODEL, STAND_IN, tell
-from tests.api.test_isolation import POSTS_THAT_READ, addresses, world
-from tests.api.worlds import measured
+from tests.api.addresses import POSTS_THAT_READ, addresses
+from tests.api.callers import MOST_QUERIES, ROOT, Caller, Callers
+from tests.api.recording import CHECKED_IN, Walk
+from tests.api.story import MODEL, STAND_IN, walk_everything
+from tests.api.worlds import measured, world
 from tests.benchmarks.gated import pinned
 from tests.factories import (
     add_judgment,
@@ -44,27 +43,25 @@ from tests.factories import (
     make_schedule,
 )
 
-OPEN = {"sign_in", "refresh", "sign_out", "schema"}  # the first three are for whoever has no token yet
+OPEN = {"sign_in", "refresh", "sign_out", "schema"}  # the first three are for anyone who has no token yet
 MAKE_NOTHING = {*POSTS_THAT_READ, "next_items"}  # the last renews what is held: an old answer would be out of date
-CHECKED_IN = Path(__file__).resolve().parents[2] / "docs" / "openapi.yaml"
-MOST_QUERIES = 9  # of a personal token, as here: a JWT, or a session, takes one more
 WORKED_OUT = "/runs/{run_id}/triage/documents"  # has rows only where something was searched: see test_comparison.py
 ROWS = 3
 
 
 def test_every_address_is_in_the_matrix_or_known_open() -> None:
-    named = {str(pattern.name) for pattern in urls.urlpatterns if pattern.name}
-    assert named == {address.name for address in addresses()} | OPEN
+    labelled = {str(pattern.name) for pattern in urls.urlpatterns if pattern.name}
+    assert labelled == {address.name for address in addresses()} | OPEN
     assert [pattern for pattern in urls.urlpatterns if not pattern.name] == [urls.urlpatterns[-1]], "a catch-all"
 
 
 def test_nested_resource_is_not_found_under_another_parent(callers: Callers) -> None:
-    one, other = (world(callers.owner.user, name) for name in ("one", "other"))
+    one, second = (world(callers.owner.user, name) for name in ("one", "other"))
     tried = set()
     nested = [at for at in addresses() if len(at.parameters) > 1 and "number" not in at.parameters]
     for address in nested:  # a version has its number in every dataset
         for cut in range(1, len(address.parameters)):
-            mixed = one | {name: other[name] for name in address.parameters[cut:]}
+            mixed = one | {name: second[name] for name in address.parameters[cut:]}
             for method in address.acts:
                 answer = callers.owner.ask(method, address.path(mixed.__getitem__), {} if method != "GET" else None)
                 assert (answer.status_code, answer.json()["code"]) == (404, "not_found"), (address, method, cut)
@@ -105,15 +102,15 @@ def test_list_query_count_is_independent_of_size_and_filters(callers: Callers) -
     for path, filters in lists():
         needed = {"run": first, "baseline": second} if path.startswith("/comparison") else {}
         for narrowed in ({}, *filters):
-            stated = needed | {name: values.get(name, value) for name, value in narrowed.items()}
-            few, _ = asked(callers, path.format(**values), stated | {"per_page": 1})
-            many, total = asked(callers, path.format(**values), stated | {"per_page": 100})
-            assert many <= MOST_QUERIES, (path, stated, many)
-            assert few == many or total <= 1, (path, stated, few, many)
+            declared = needed | {name: values.get(name, value) for name, value in narrowed.items()}
+            few, _ = measure_list(callers, path.format(**values), declared | {"per_page": 1})
+            many, total = measure_list(callers, path.format(**values), declared | {"per_page": 100})
+            assert many <= MOST_QUERIES, (path, declared, many)
+            assert few == many or total <= 1, (path, declared, few, many)
             assert narrowed or path == WORKED_OUT or total >= ROWS, f"{path}: make {ROWS} of them in `crowded`."
 
 
-def asked(callers: Callers, path: str, query: dict[str, Any]) -> tuple[int, int]:
+def measure_list(callers: Callers, path: str, query: dict[str, Any]) -> tuple[int, int]:
     """Return how many queries a list took, and how many rows it has in all."""
     cache.clear()
     with CaptureQueriesContext(connection) as captured:
@@ -124,12 +121,12 @@ def asked(callers: Callers, path: str, query: dict[str, Any]) -> tuple[int, int]
 
 def lists() -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """Yield the path of each list of the schema, and each of its filters with a value: the first that may be chosen."""
-    whole = yaml.load(CHECKED_IN.read_text(), yaml.CSafeLoader)
-    for path, methods in whole["paths"].items():
-        stated = {one["name"]: one for one in methods.get("get", {}).get("parameters", []) if one["in"] == "query"}
-        if "per_page" in stated:
+    complete = yaml.load(CHECKED_IN.read_text(), yaml.CSafeLoader)
+    for path, methods in complete["paths"].items():
+        declared = {one["name"]: one for one in methods.get("get", {}).get("parameters", []) if one["in"] == "query"}
+        if "per_page" in declared:
             filters = [
-                one for name, one in stated.items() if name not in ("page", "per_page") and not one.get("required")
+                one for name, one in declared.items() if name not in ("page", "per_page") and not one.get("required")
             ]
             yield path.removeprefix(ROOT), [{one["name"]: value} for one in filters for value in choices(one["schema"])]
 
@@ -178,7 +175,7 @@ def crowded(owner: User) -> dict[str, Any]:
     return values | filters | newest | {"state": "open"}
 
 
-SHOWN = ("application/json", "multipart/form-data")
+MEDIA_TYPES = ("application/json", "multipart/form-data")
 
 
 def test_schema_is_valid_and_matches_the_committed_file(tmp_path: Path) -> None:
@@ -190,21 +187,23 @@ def test_schema_is_valid_and_matches_the_committed_file(tmp_path: Path) -> None:
 
 
 def test_everything_has_an_example_and_every_example_is_one() -> None:
-    whole = yaml.load(CHECKED_IN.read_text(), yaml.CSafeLoader)
-    shown = [("errors", answer) for answer in whole["components"]["responses"].values()]
+    import jsonschema  # which takes seconds
+
+    complete = yaml.load(CHECKED_IN.read_text(), yaml.CSafeLoader)
+    displayed = [("errors", answer) for answer in complete["components"]["responses"].values()]
     places = []
-    for operation in (operation for path in whole["paths"].values() for operation in path.values()):
+    for operation in (operation for path in complete["paths"].values() for operation in path.values()):
         name = operation["operationId"]
-        shown += [(name, operation.get("requestBody", {}))]
-        shown += [(name, answer) for status, answer in operation["responses"].items() if status < "300"]
+        displayed += [(name, operation.get("requestBody", {}))]
+        displayed += [(name, answer) for status, answer in operation["responses"].items() if status < "300"]
         places += [(name, one) for one in operation.get("parameters", ()) if one.get("required") or "example" in one]
-    for name, body in shown:
-        places += [(name, one) for media_type, one in body.get("content", {}).items() if media_type in SHOWN]
-    assert not [name for name, place in places if "example" not in place]
-    for _, place in places:
-        schema = place["schema"] | {"components": whole["components"]}
+    for name, body in displayed:
+        places += [(name, one) for media_type, one in body.get("content", {}).items() if media_type in MEDIA_TYPES]
+    assert not [name for name, spot in places if "example" not in spot]
+    for _, position in places:
+        schema = position["schema"] | {"components": complete["components"]}
         validator = jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker())
-        validator.validate(place["example"])
+        validator.validate(position["example"])
 
 
 def test_it_is_served_to_staff(callers: Callers) -> None:
@@ -238,7 +237,7 @@ def test_the_page_to_try_it_acts_in_its_session(callers: Callers) -> None:
     assert [answer.status_code for answer in answers] == [403, 400], "let in, with a body that lacks everything"
 
 
-RECORD = "BENCHBENCH_RECORD_EXAMPLES"  # `make openapi` sets it: then they are written anew
+RECORD = "BENCHBENCH_RECORD_EXAMPLES"  # `make openapi` sets it: then they are written again
 
 
 @pytest.mark.thorough
@@ -248,12 +247,12 @@ def test_examples_match_recorded_requests_and_responses(db: None) -> None:
     Sentences and numbers of answers may be those of an older walk; keys and types may not.
     """
     walk = Walk(ada(), CHECKED_IN, words={STAND_IN: MODEL})
-    tell(walk)
+    walk_everything(walk)
     walked = walk.examples | {"errors": dict(sorted(walk.errors.items()))}
     if RECORD in os.environ:
         write(walked)
-    kept = {file.stem: json.loads(file.read_text()) for file in EXAMPLES.glob("*.json")}
-    drifted = sorted(name for name in kept | walked if lasting(kept.get(name)) != lasting(walked.get(name)))
+    stored = {file.stem: json.loads(file.read_text()) for file in EXAMPLES.glob("*.json")}
+    drifted = sorted(name for name in stored | walked if lasting(stored.get(name)) != lasting(walked.get(name)))
     assert not drifted, f"{drifted}: run `make openapi` and commit what it writes; tests/api/story.py asks them."
 
 

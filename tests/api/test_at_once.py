@@ -1,14 +1,10 @@
 """Requests at the same time, on connections of their own."""
 
 from collections import Counter
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
 from typing import Any
 
 import pytest
 from django.core.cache import cache
-from django.db import connections
 
 from apps.api.models import StoredAnswer
 from apps.collections.models import Collection, Document
@@ -17,36 +13,19 @@ from apps.datasets.versions import hash_version
 from apps.operations.models import Operation
 from apps.retrieval.indexing import create_index
 from apps.retrieval.models import Index
+from tests.api.bodies import CORPUS, DATASETS, PEAR, fruit, owned_collection, path_of, post_benchmark, questions, record
 from tests.api.callers import Caller, Callers
-from tests.api.test_benchmarks import made
-from tests.api.test_collections import CORPUS, owned, record
-from tests.api.test_datasets import PATH, questions
-from tests.api.test_queries import PEAR, fruit, path_of
-from tests.benchmarks.conftest import make_library
+from tests.at_once import at_once
 from tests.factories import make_dataset, make_mapping
+from tests.library import make_library
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def at_once(number: int, ask: Callable[[int], Any]) -> list[Any]:
-    """Call `ask` in threads that begin together."""
-    ready = Barrier(number)
-
-    def one(order: int) -> Any:
-        try:
-            ready.wait()
-            return ask(order)
-        finally:
-            connections.close_all()
-
-    with ThreadPoolExecutor(number) as pool:
-        return list(pool.map(one, range(number)))
-
-
 def test_one_key_at_once_is_done_once(callers: Callers) -> None:
-    callers.owner.get(PATH)
+    callers.owner.get(DATASETS)
     clients = [Caller(callers.owner.user) for _ in range(5)]
-    answers = at_once(5, lambda order: clients[order].upload(PATH, questions("a"), name="n", idempotency_key="k"))
+    answers = at_once(5, lambda order: clients[order].upload(DATASETS, questions("a"), name="n", idempotency_key="k"))
     assert {answer.status_code for answer in answers} == {201}
     assert sum("Idempotent-Replayed" in answer.headers for answer in answers) == 4
     assert len({answer.content for answer in answers}) == 1
@@ -58,9 +37,9 @@ def test_server_failure_before_the_response_rolls_back(callers: Callers, monkeyp
     owner.client.raise_request_exception = False
     with monkeypatch.context() as stopped:
         stopped.setattr("apps.api.idempotency.JSONRenderer", None)
-        assert owner.upload(PATH, questions("a"), name="n", idempotency_key="k").status_code == 500
+        assert owner.upload(DATASETS, questions("a"), name="n", idempotency_key="k").status_code == 500
     assert not Dataset.objects.exists()
-    again = owner.upload(PATH, questions("a"), name="n", idempotency_key="k")
+    again = owner.upload(DATASETS, questions("a"), name="n", idempotency_key="k")
     assert (again.status_code, again.headers.get("Idempotent-Replayed")) == (201, None)
 
 
@@ -68,7 +47,7 @@ def test_requests_at_once_are_all_counted(callers: Callers, settings: Any, open_
     settings.BENCHBENCH_API_RATES = settings.BENCHBENCH_API_RATES | {"read": (4, 3600)}
     clients = [Caller(callers.owner.user) for _ in range(8)]
     cache.clear()
-    statuses = at_once(8, lambda order: clients[order].get(PATH).status_code)
+    statuses = at_once(8, lambda order: clients[order].get(DATASETS).status_code)
     assert sorted(statuses) == [200] * 4 + [429] * 4
 
 
@@ -76,7 +55,7 @@ def test_requests_at_once_are_all_counted(callers: Callers, settings: Any, open_
 def test_starts_at_once_do_not_pass_the_quota(callers: Callers, settings: Any, keyed: bool) -> None:
     settings.BENCHMARK_MAX_RUNNING_PER_USER = 2
     mapping = make_library(documents=6, queries=2)
-    rows = [made(callers.owner, mapping, name=str(number)) for number in range(6)]
+    rows = [post_benchmark(callers.owner, mapping, name=str(number)) for number in range(6)]
     clients = [Caller(callers.owner.user) for _ in rows]
 
     def start(order: int) -> tuple[int, str]:
@@ -91,7 +70,7 @@ def test_starts_at_once_do_not_pass_the_quota(callers: Callers, settings: Any, k
 def test_builds_and_resolutions_at_once_do_not_pass_theirs(callers: Callers, settings: Any) -> None:
     settings.BENCHMARK_MAX_INDEXING_PER_USER = settings.BENCHMARK_MAX_RESOLVING_PER_USER = 1
     settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS = 0
-    owner, collection = callers.owner, owned(callers.owner, "fruit", [{"text": "apple"}])
+    owner, collection = callers.owner, owned_collection(callers.owner, "fruit", [{"text": "apple"}])
     paths = {"index": [], "resolve": []}
     for name in ("a", "b"):
         index = create_index(collection, name=name, owner=owner.user)
@@ -149,7 +128,7 @@ def test_concurrent_uploads_of_one_name_create_one_collection(clients: list[Call
 
 
 def test_no_document_is_lost(callers: Callers, clients: list[Caller]) -> None:
-    collection = owned(callers.owner)
+    collection = owned_collection(callers.owner)
     path = f"/collections/{collection.pk}/documents"
 
     def fill(order: int) -> int:
@@ -163,7 +142,7 @@ def test_no_document_is_lost(callers: Callers, clients: list[Caller]) -> None:
 
 
 def test_collection_deleted_during_import_is_gone_or_complete(callers: Callers, clients: list[Caller]) -> None:
-    path = f"/collections/{owned(callers.owner, documents=[{}]).pk}"
+    path = f"/collections/{owned_collection(callers.owner, documents=[{}]).pk}"
 
     def ask(order: int) -> int:
         client = clients[order]
@@ -180,10 +159,10 @@ def test_collection_deleted_during_import_is_gone_or_complete(callers: Callers, 
 
 
 def test_concurrent_requests_build_once_and_number_versions_uniquely(callers: Callers, clients: list[Caller]) -> None:
-    collection = owned(callers.owner, "fruit", [{"text": "apple"}])
+    collection = owned_collection(callers.owner, "fruit", [{"text": "apple"}])
     path = f"/collections/{collection.pk}/indexes"
-    made = at_once(8, lambda order: clients[order].post(path, {"name": "n"}).json()["version"])
-    assert sorted(made) == list(range(1, 9))
+    created = at_once(8, lambda order: clients[order].post(path, {"name": "n"}).json()["version"])
+    assert sorted(created) == list(range(1, 9))
     index = create_index(collection, name="other", owner=callers.owner.user)
     answers = at_once(8, lambda order: clients[order].post(f"/indexes/{index.pk}/build"))
     assert Counter(answer.status_code for answer in answers) == {202: 1, 409: 7}

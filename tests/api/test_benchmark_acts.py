@@ -6,15 +6,15 @@ from uuid import uuid4
 import pytest
 from django.utils import timezone
 
-from apps.benchmarks.launching import launch
-from apps.benchmarks.models import Benchmark, QueryResult, Run
-from apps.benchmarks.repeating.manifests import build_manifest
+from apps.execution.launching import launch
+from apps.experiments.manifests import build_manifest
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation, Status
 from apps.operations.working import wait
+from apps.records.models import Benchmark, QueryResult, Run
 from apps.retrieval.models import Index
-from tests.api.callers import Callers, assert_refused, done
-from tests.api.test_benchmarks import PATH, made
+from tests.api.bodies import BENCHMARKS, post_benchmark
+from tests.api.callers import Callers, assert_refused, checked_json
 from tests.benchmarks.gated import GOOD, make_gated, search
 from tests.created import create_benchmark
 from tests.rankings import change_rankings
@@ -36,38 +36,42 @@ def test_it_clones_every_option(callers: Callers, library: Mapping) -> None:
     source = create_benchmark(
         library, name="x" * 200, matrix=matrix, measures=["ERR@10"], owner=callers.owner.user, **options
     )
-    copy = Benchmark.objects.get(pk=done(callers.owner.post(act(source, "clone"), {}), 201)["id"])
+    copy = Benchmark.objects.get(pk=checked_json(callers.owner.post(act(source, "clone"), {}), 201)["id"])
     assert (copy.name, copy.status) == ("x" * 194 + ", copy", "pending")
     same = ("matrix", "measures", "mapping_id", "execution", "runs_per_query", "seed", "unresolved", "empty_queries")
     same += ("experiment", "allow_missing")
     assert [getattr(copy, name) for name in same] == [getattr(source, name) for name in same]
     assert [run.config_hash for run in copy.runs.all()] == [run.config_hash for run in source.runs.all()]
-    named = callers.overseer.post(act(source, "clone"), {"name": "mine"}).json()
-    assert (named["name"], named["owner_id"]) == ("mine", callers.overseer.user.pk)
+    answer = callers.overseer.post(act(source, "clone"), {"name": "mine"}).json()
+    assert (answer["name"], answer["owner_id"]) == ("mine", callers.overseer.user.pk)
     strict = callers.owner.post(act(source, "clone"), {"allow_missing": False}).json()
     assert not Benchmark.objects.get(pk=strict["id"]).allow_missing
     assert callers.owner.post(act(source, "clone"), {"named": "mine"}).status_code == 400
     rebuilt = Index.objects.get()
     rebuilt.pk, rebuilt.version, rebuilt.ready_at, rebuilt._state.adding = uuid4(), 2, timezone.now(), True
     rebuilt.save()
-    other = Benchmark.objects.get(pk=callers.owner.post(act(source, "clone"), {}).json()["id"])
-    assert {run.index for run in other.runs.all()} == {rebuilt}
-    assert other.experiment == {}  # which says what was run
+    second = Benchmark.objects.get(pk=callers.owner.post(act(source, "clone"), {}).json()["id"])
+    assert {run.index for run in second.runs.all()} == {rebuilt}
+    assert second.experiment == {}  # which says what was run
     Index.objects.update(status=Index.Status.FAILED)
     assert_refused(callers.owner.post(act(source, "clone")), 409, "cannot_clone", "has no ready index")
 
 
 def test_it_measures_by_more(callers: Callers, nightly: Benchmark) -> None:
-    more = done(callers.owner.post(act(nightly, "measures"), {"metrics_to_compute": ["map@10", "Success@5"]}), 200)
+    more = checked_json(
+        callers.owner.post(act(nightly, "measures"), {"metrics_to_compute": ["map@10", "Success@5"]}), 200
+    )
     assert more["added"][:2] == ["AP@10", "Success@5"]
     means = callers.owner.get(act(nightly, "results")).json()["runs"][0]["metrics_flat"]
     assert means["Success@5"] == pytest.approx(20 / 21)
     assert means["map@10"] == pytest.approx(15 / 21)
-    for body, told in (
+    for body, message in (
         ({"metrics_to_compute": ["mrr"]}, "already"),
         ({"metrics_to_compute": ["Hit@@"]}, "Hit"),
     ):
-        assert_refused(callers.owner.post(act(nightly, "measures"), body), 400, told=told, field="metrics_to_compute")
+        assert_refused(
+            callers.owner.post(act(nightly, "measures"), body), 400, message=message, field="metrics_to_compute"
+        )
     Benchmark.objects.update(status=Status.RUNNING)
     assert_refused(callers.owner.post(act(nightly, "measures"), {"metrics_to_compute": ["ERR@20"]}), 409, "conflict")
 
@@ -75,10 +79,10 @@ def test_it_measures_by_more(callers: Callers, nightly: Benchmark) -> None:
 def test_much_is_measured_on_the_queue(callers: Callers, nightly: Benchmark, settings: Any) -> None:
     settings.BENCHBENCH_MEASURE_AT_ONCE = -1  # its version says nothing of its queries
     answer = callers.owner.post(act(nightly, "measures"), {"metrics_to_compute": ["ERR@20"]})
-    told = answer.json()
-    assert (answer.status_code, told["added"][0]) == (202, "ERR@20")
+    message = answer.json()
+    assert (answer.status_code, message["added"][0]) == (202, "ERR@20")
     assert_refused(callers.owner.post(act(nightly, "rescore")), 409, "operation_active")
-    operation = Operation.objects.get(pk=told["operation_uuid"])
+    operation = Operation.objects.get(pk=message["operation_uuid"])
     assert operation.started_by == nightly.owner
     wait(operation)
     ended = callers.owner.get(f"/operations/{operation.pk}").json()
@@ -118,8 +122,8 @@ def test_manifest_can_be_rerun_and_verified(callers: Callers, library: Mapping) 
     again = Benchmark.objects.get(pk=answer.json()["id"])
     assert callers.owner.get(act(again, "verification")).status_code == 409
     wait(launch(again))
-    told = callers.owner.get(act(again, "verification")).json()
-    assert told == {"reproduces": True, "source": "first", "differences": [], "environment": []}
+    message = callers.owner.get(act(again, "verification")).json()
+    assert message == {"reproduces": True, "source": "first", "differences": [], "environment": []}
 
 
 def test_a_clone_needs_the_mapping(callers: Callers, library: Mapping) -> None:
@@ -140,71 +144,73 @@ def test_invalid_manifest_is_rejected(callers: Callers, manifest: Any) -> None:
 
 
 def test_damaged_manifest_never_causes_a_server_error(callers: Callers, nightly: Benchmark) -> None:
-    whole = build_manifest(nightly)
-    for key in [*whole, "runs", "indexes"]:
+    manifest = build_manifest(nightly)
+    for key in [*manifest, "runs", "indexes"]:
         for value in (None, 10**30, -1, "x", [7], {"a": [None]}):
-            answer = callers.owner.post("/benchmarks/manifest", {"manifest": whole | {key: value}})
+            answer = callers.owner.post("/benchmarks/manifest", {"manifest": manifest | {key: value}})
             assert answer.status_code in (400, 409), (key, value, answer.content)
 
 
 def test_it_starts_and_ends_and_does_not_start_again(callers: Callers, library: Mapping) -> None:
-    row = made(callers.owner, library)
-    started = done(callers.owner.post(f"{PATH}/{row.pk}/start"), 200)
+    row = post_benchmark(callers.owner, library)
+    started = checked_json(callers.owner.post(f"{BENCHMARKS}/{row.pk}/start"), 200)
     row.refresh_from_db()
-    told = {"id": str(row.pk), "status": "running", "operation_uuid": str(row.operation_id)}
-    assert started == told | {"message": "The benchmark is started."}
+    messages = {"id": str(row.pk), "status": "running", "operation_uuid": str(row.operation_id)}
+    assert started == messages | {"message": "The benchmark is started."}
     assert row.operation is not None
     assert row.operation.started_by == callers.owner.user
     for act, message in (("start", "already running"), ("retry", "is running: wait")):
-        assert_refused(callers.owner.post(f"{PATH}/{row.pk}/{act}"), 409, "conflict", message)
-    assert "cancel it before" in callers.owner.delete(f"{PATH}/{row.pk}").json()["detail"]
+        assert_refused(callers.owner.post(f"{BENCHMARKS}/{row.pk}/{act}"), 409, "conflict", message)
+    assert "cancel it before" in callers.owner.delete(f"{BENCHMARKS}/{row.pk}").json()["detail"]
     wait(row.operation)
-    facts = callers.owner.get(f"{PATH}/{row.pk}").json()
+    facts = callers.owner.get(f"{BENCHMARKS}/{row.pk}").json()
     assert (facts["status"], facts["completed_runs"]) == ("completed", 1)
     assert facts["operation_uuid"] == str(row.operation_id)
     assert facts["completed_at"] > facts["started_at"]
     for act in ("start", "retry", "cancel"):
-        assert callers.owner.post(f"{PATH}/{row.pk}/{act}").status_code == 409
-    assert callers.owner.delete(f"{PATH}/{row.pk}").status_code == 204
-    assert callers.owner.get(f"{PATH}/{row.pk}").status_code == 404
+        assert callers.owner.post(f"{BENCHMARKS}/{row.pk}/{act}").status_code == 409
+    assert callers.owner.delete(f"{BENCHMARKS}/{row.pk}").status_code == 204
+    assert callers.owner.get(f"{BENCHMARKS}/{row.pk}").status_code == 404
 
 
 @pytest.mark.parametrize("act", ["start", "cancel", "retry"])
 def test_act_with_an_unused_key_starts_nothing(callers: Callers, library: Mapping, act: str) -> None:
-    row = made(callers.owner, library)
-    refused = callers.owner.post(f"{PATH}/{row.pk}/{act}", {"dry_run": True})
-    told = "Unknown key: use priority." if act == "start" else "No key is allowed here: leave out 'dry_run'."
-    assert_refused(refused, 400, told=told)
+    row = post_benchmark(callers.owner, library)
+    refused = callers.owner.post(f"{BENCHMARKS}/{row.pk}/{act}", {"dry_run": True})
+    answer = "Unknown key: use priority." if act == "start" else "No key is allowed here: leave out 'dry_run'."
+    assert_refused(refused, 400, message=answer)
     row.refresh_from_db()
     assert row.status == Status.PENDING
 
 
 def test_it_starts_with_an_allowed_priority(callers: Callers, library: Mapping) -> None:
-    row = made(callers.owner, library)
-    refused = callers.owner.post(f"{PATH}/{row.pk}/start", {"priority": "high"})
+    row = post_benchmark(callers.owner, library)
+    refused = callers.owner.post(f"{BENCHMARKS}/{row.pk}/start", {"priority": "high"})
     assert_refused(refused, 403, "permission_denied", "choose normal or low")
-    operation = done(callers.owner.post(f"{PATH}/{row.pk}/start", {"priority": "low"}), 200)["operation_uuid"]
+    operation = checked_json(callers.owner.post(f"{BENCHMARKS}/{row.pk}/start", {"priority": "low"}), 200)[
+        "operation_uuid"
+    ]
     assert callers.owner.get(f"/operations/{operation}").json()["priority"] == "low"
 
 
 def test_it_cancels_and_resumes(callers: Callers, library: Mapping) -> None:
-    row = made(callers.owner, library)
-    assert_refused(callers.owner.post(f"{PATH}/{row.pk}/cancel"), 409, told="only a running benchmark")
-    callers.owner.post(f"{PATH}/{row.pk}/start")
-    answer = callers.owner.post(f"{PATH}/{row.pk}/cancel")
-    assert done(answer, 200)["status"] == "cancelled"
-    assert callers.owner.post(f"{PATH}/{row.pk}/start").json()["status"] == "running"
+    row = post_benchmark(callers.owner, library)
+    assert_refused(callers.owner.post(f"{BENCHMARKS}/{row.pk}/cancel"), 409, message="only a running benchmark")
+    callers.owner.post(f"{BENCHMARKS}/{row.pk}/start")
+    answer = callers.owner.post(f"{BENCHMARKS}/{row.pk}/cancel")
+    assert checked_json(answer, 200)["status"] == "cancelled"
+    assert callers.owner.post(f"{BENCHMARKS}/{row.pk}/start").json()["status"] == "running"
 
 
 def test_retry_reruns_failed_queries(callers: Callers, library: Mapping) -> None:
-    row = made(callers.owner, library)
-    callers.owner.post(f"{PATH}/{row.pk}/start")
+    row = post_benchmark(callers.owner, library)
+    callers.owner.post(f"{BENCHMARKS}/{row.pk}/start")
     row.refresh_from_db()
     assert row.operation is not None
     wait(row.operation)
     change_rankings(QueryResult.objects.filter(run__benchmark=row, query__key="q000"), error="The index was away.")
     row.runs.update(failed_queries=1)
-    answer = callers.owner.post(f"{PATH}/{row.pk}/retry")
+    answer = callers.owner.post(f"{BENCHMARKS}/{row.pk}/retry")
     assert (answer.status_code, answer.json()["message"]) == (200, "The failed runs are started again.")
     wait(Operation.objects.get(pk=answer.json()["operation_uuid"]))
     assert not QueryResult.objects.exclude(error="").exists()

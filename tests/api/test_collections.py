@@ -11,16 +11,12 @@ import pytest
 
 from apps.collections.importing import create_collection
 from apps.collections.models import Collection, Document
-from tests.api.callers import Caller, Callers, assert_refused, done
-from tests.factories import make_collection, make_dataset, make_mapping
+from tests.api.bodies import CORPUS, owned_collection, record
+from tests.api.callers import Callers, assert_refused, checked_json
+from tests.factories import make_dataset, make_mapping
 
 PATH = "/collections"
-CORPUS = '{"_id": "d1", "title": "Red", "text": "apple"}\n{"_id": "d2", "text": "plum"}\n'
 DID = {"created": 0, "updated": 0, "unchanged": 0, "removed": 0, "duplicates": 0, "empty": 0}
-
-
-def owned(caller: Caller, name: str = "library", documents: Any = ()) -> Collection:
-    return make_collection(name, documents, owner=caller.user)
 
 
 def packed(**files: str) -> bytes:
@@ -32,25 +28,24 @@ def packed(**files: str) -> bytes:
     return content.getvalue()
 
 
-def record(external_id: str, text: str = "apple", **fields: Any) -> dict[str, Any]:
-    return {"external_id": external_id, "text": text, **fields}
-
-
 def test_post_creates_an_empty_collection_and_returns_its_fields(callers: Callers) -> None:
-    facts = done(callers.owner.post(PATH, {"name": "library", "description": "Of May."}), 201)
-    made = Collection.objects.get()
+    facts = checked_json(callers.owner.post(PATH, {"name": "library", "description": "Of May."}), 201)
+    collection = Collection.objects.get()
     assert facts == {
         "created_at": facts["created_at"],
         "updated_at": facts["updated_at"],
-        "id": str(made.pk),
+        "id": str(collection.pk),
         "name": "library",
         "description": "Of May.",
         "kind": "documents",
         "owner_id": callers.owner.user.pk,
         "document_count": 0,
         "fingerprint": "",
+        "language": "",
+        "language_agreeing": None,
+        "language_sampled": None,
     }
-    assert callers.owner.get(f"{PATH}/{made.pk}").json() == facts
+    assert callers.owner.get(f"{PATH}/{collection.pk}").json() == facts
     assert callers.owner.get(PATH).json() == {"collections": [facts], "total": 1, "page": 1, "per_page": 50}
     assert_refused(callers.owner.post(PATH, {"name": "library"}), 409, field="name")
 
@@ -58,7 +53,7 @@ def test_post_creates_an_empty_collection_and_returns_its_fields(callers: Caller
 @pytest.mark.parametrize("name", ["corpus.jsonl", "corpus.jsonl.gz", "corpus.zip", "é" * 250 + ".jsonl"])
 def test_it_makes_a_collection_of_a_corpus(callers: Callers, name: str) -> None:
     content = {"z": gzip.compress(CORPUS.encode()), "p": packed(a_in_corpus__jsonl=CORPUS)}.get(name[-1], CORPUS)
-    facts = done(callers.owner.upload(PATH, content, file_name=name, name="fruit", description="Two."), 201)
+    facts = checked_json(callers.owner.upload(PATH, content, file_name=name, name="fruit", description="Two."), 201)
     assert (facts["document_count"], facts["description"]) == (2, "Two.")
     assert list(Document.objects.values_list("external_id", "title", "text")) == [
         ("d1", "Red", "apple"),
@@ -69,7 +64,7 @@ def test_it_makes_a_collection_of_a_corpus(callers: Callers, name: str) -> None:
 @pytest.mark.parametrize("prefix", ["", "https://docs.example.org/"])
 def test_zip_uris_reveal_nothing_of_the_server(callers: Callers, prefix: str) -> None:
     content = packed(a_in_one__md="# One\n1", a_in_b_in_two__html="<title>Two</title>2")
-    done(callers.owner.upload(PATH, content, file_name="docs.zip", name="docs", uri_prefix=prefix), 201)
+    checked_json(callers.owner.upload(PATH, content, file_name="docs.zip", name="docs", uri_prefix=prefix), 201)
     assert list(Document.objects.values_list("external_id", "uri", "title")) == [
         ("b/two.html", f"{prefix}b/two.html", "Two"),
         ("one.md", f"{prefix}one.md", "One"),
@@ -82,12 +77,12 @@ def test_sectioned_documents_of_a_zip_keep_their_sections(callers: Callers) -> N
         documents_in_a__json=json.dumps({"id": "a", "title": "A", "sections": sections}),
         documents_in_a__md="# Why\n\nBecause.",
     )
-    done(callers.owner.upload(PATH, content, file_name="documents.zip", name="manual"), 201)
+    checked_json(callers.owner.upload(PATH, content, file_name="documents.zip", name="manual"), 201)
     assert Document.objects.get().sections.get().section_id == "s1"
 
 
 @pytest.mark.parametrize(
-    ("file_name", "content", "status", "told"),
+    ("file_name", "content", "status", "message"),
     [
         ("corpus.csv", CORPUS, 400, "corpus.csv is not a corpus: its name must end in .jsonl, .jsonl.gz, .zip."),
         ("corpus.jsonl", "\n", 400, "The source has no documents to import."),
@@ -100,25 +95,25 @@ def test_sectioned_documents_of_a_zip_keep_their_sections(callers: Callers) -> N
     ],
 )
 def test_invalid_file_is_rejected_with_a_reason(
-    callers: Callers, settings: Any, file_name: str, content: Any, status: int, told: str
+    callers: Callers, settings: Any, file_name: str, content: Any, status: int, message: str
 ) -> None:
     settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES = 2000
     answer = callers.owner.upload(PATH, content, file_name=file_name, name="fruit")
-    assert_refused(answer, status, told=told)
+    assert_refused(answer, status, message=message)
     assert "/tmp" not in answer.json()["detail"]
     assert not Collection.objects.exists()
 
 
 def test_invalid_name_is_rejected_with_a_reason(callers: Callers) -> None:
-    assert_refused(callers.owner.post(PATH, {"name": "a\nb"}), 400, told="printable", field="name")
-    assert_refused(callers.owner.post(PATH, {"name": "a\0"}), 400, told="holds a character that cannot be stored")
+    assert_refused(callers.owner.post(PATH, {"name": "a\nb"}), 400, message="printable", field="name")
+    assert_refused(callers.owner.post(PATH, {"name": "a\0"}), 400, message="holds a character that cannot be stored")
     assert not Collection.objects.exists()
 
 
 def test_collection_can_be_renamed_except_to_a_taken_name(callers: Callers) -> None:
-    made = owned(callers.owner)
-    owned(callers.owner, "taken")
-    path = f"{PATH}/{made.pk}"
+    created = owned_collection(callers.owner)
+    owned_collection(callers.owner, "taken")
+    path = f"{PATH}/{created.pk}"
     changed = callers.owner.patch(path, {"name": "new", "description": "Better."})
     assert (changed.status_code, changed.json()["name"], changed.json()["description"]) == (200, "new", "Better.")
     assert callers.owner.patch(path, {"description": ""}).json()["name"] == "new"
@@ -128,7 +123,7 @@ def test_collection_can_be_renamed_except_to_a_taken_name(callers: Callers) -> N
 
 
 def test_only_unused_collections_can_be_deleted(callers: Callers) -> None:
-    used, unused = owned(callers.owner, "used"), owned(callers.owner, "unused", [{}])
+    used, unused = owned_collection(callers.owner, "used"), owned_collection(callers.owner, "unused", [{}])
     make_mapping(make_dataset(), used)
     assert_refused(callers.owner.delete(f"{PATH}/{used.pk}"), 409, "conflict", "is used by the mapping")
     assert callers.owner.delete(f"{PATH}/{unused.pk}").status_code == 204
@@ -136,10 +131,10 @@ def test_only_unused_collections_can_be_deleted(callers: Callers) -> None:
 
 
 def test_documents_are_added_and_brought_up_to_date(callers: Callers) -> None:
-    path = f"{PATH}/{owned(callers.owner).pk}/documents"
+    path = f"{PATH}/{owned_collection(callers.owner).pk}/documents"
 
     def post(*documents: Any, **more: Any) -> dict[str, int]:
-        report: dict[str, int] = done(callers.owner.post(path, {"documents": documents, **more}), 200)
+        report: dict[str, int] = checked_json(callers.owner.post(path, {"documents": documents, **more}), 200)
         return report
 
     assert post(record("a"), record("b"), record("b")) == DID | {"created": 2, "duplicates": 1, "document_count": 2}
@@ -153,31 +148,31 @@ def test_documents_are_added_and_brought_up_to_date(callers: Callers) -> None:
 
 
 def test_document_detail_is_full_and_list_is_short(callers: Callers) -> None:
-    made = owned(callers.owner)
-    path = f"{PATH}/{made.pk}/documents"
+    created = owned_collection(callers.owner)
+    path = f"{PATH}/{created.pk}/documents"
     section = {"section_id": "s", "heading": "", "level": 2, "start": 0, "end": 5}
-    stated = record(" a ", " apple", title="A", uri="u", file_name="a.md", metadata={"n": [1]}, sections=[section])
-    assert callers.owner.post(path, {"documents": [stated, record("b")]}).status_code == 200
+    declared = record(" a ", " apple", title="A", uri="u", file_name="a.md", metadata={"n": [1]}, sections=[section])
+    assert callers.owner.post(path, {"documents": [declared, record("b")]}).status_code == 200
     listed = callers.owner.get(path, external_id=" a ").json()
     assert listed["total"] == 1
     assert [row["external_id"] for row in callers.owner.get(path).json()["documents"]] == [" a ", "b"]
-    whole = callers.owner.get(f"{path}/{listed['documents'][0]['id']}").json()
-    assert {key: whole[key] for key in stated} == stated
-    assert whole["content_hash"] == sha256(b"A\n apple").hexdigest()
-    assert set(whole) == set(listed["documents"][0]) | {"text", "metadata", "removed_at", "sections"}
+    answer = callers.owner.get(f"{path}/{listed['documents'][0]['id']}").json()
+    assert {key: answer[key] for key in declared} == declared
+    assert answer["content_hash"] == sha256(b"A\n apple").hexdigest()
+    assert set(answer) == set(listed["documents"][0]) | {"text", "metadata", "removed_at", "sections"}
 
 
 def test_removed_document_is_unlisted_but_still_readable(callers: Callers) -> None:
-    path = f"{PATH}/{owned(callers.owner).pk}/documents"
+    path = f"{PATH}/{owned_collection(callers.owner).pk}/documents"
     callers.owner.post(path, {"documents": [record("a")]})
     callers.owner.post(path, {"documents": [record("b")], "remove_missing": True})
     assert callers.owner.get(path, external_id="a").json()["total"] == 0
-    gone = callers.owner.get(f"{path}/{Document.objects.get(external_id='a').uuid}").json()
-    assert gone["removed_at"].endswith("Z")
+    answer = callers.owner.get(f"{path}/{Document.objects.get(external_id='a').uuid}").json()
+    assert answer["removed_at"].endswith("Z")
 
 
 @pytest.mark.parametrize(
-    ("documents", "told"),
+    ("documents", "message"),
     [
         ([record("a"), record("a", "pear")], "documents[1]) occurs before with other content"),
         ([record(" ")], "documents[0]"),
@@ -189,12 +184,14 @@ def test_removed_document_is_unlisted_but_still_readable(callers: Callers) -> No
         ([record("a", sections=[{"section_id": "s", "start": -1, "end": 10**299}])], ""),
     ],
 )
-def test_it_names_the_document_that_is_wrong(callers: Callers, documents: Any, told: str) -> None:
-    path = f"{PATH}/{owned(callers.owner).pk}/documents"
-    assert_refused(callers.owner.post(path, {"documents": documents}), 400, told=told)
+def test_it_names_the_document_that_is_wrong(callers: Callers, documents: Any, message: str) -> None:
+    path = f"{PATH}/{owned_collection(callers.owner).pk}/documents"
+    assert_refused(callers.owner.post(path, {"documents": documents}), 400, message=message)
     assert not Document.objects.exists()
 
 
 def test_the_ids_of_external_runs_take_no_documents(callers: Callers) -> None:
-    made = create_collection("stub", owner=callers.owner.user, kind=Collection.Kind.EXTERNAL)
-    assert_refused(callers.owner.post(f"{PATH}/{made.pk}/documents", {"documents": [record("a")]}), 409, "conflict")
+    collection = create_collection("stub", owner=callers.owner.user, kind=Collection.Kind.EXTERNAL)
+    assert_refused(
+        callers.owner.post(f"{PATH}/{collection.pk}/documents", {"documents": [record("a")]}), 409, "conflict"
+    )

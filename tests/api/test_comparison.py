@@ -8,20 +8,19 @@ from django.core.cache import cache
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from apps.benchmarks.launching import launch
-from apps.benchmarks.measuring.evaluating import load_truth
-from apps.benchmarks.models import Benchmark, Evaluation, Run
+from apps.execution.launching import launch
 from apps.mappings.models import Mapping
 from apps.mappings.truth import hash_truth
 from apps.operations.working import wait
-from apps.results.comparison.comparing import compare_runs
-from tests.api.callers import Callers, assert_refused
-from tests.api.test_addresses import MOST_QUERIES
-from tests.api.test_isolation import UNKNOWN
-from tests.benchmarks.conftest import make_library, short_batches  # noqa: F401 (a fixture)
+from apps.records.measuring.evaluating import load_truth
+from apps.records.models import Benchmark, Evaluation, Run
+from apps.verdicts.comparing import compare_runs
+from tests.api.addresses import UNKNOWN
+from tests.api.callers import MOST_QUERIES, Callers, assert_refused
 from tests.commands import json_of
 from tests.created import create_benchmark
 from tests.factories import add_version
+from tests.library import make_library, short_batches  # noqa: F401 (a fixture)
 from tests.results.compared import make_compared, make_queries, noisy
 
 PATH = "/comparison"
@@ -43,8 +42,8 @@ def test_comparison_of_two_runs_matches_the_command(callers: Callers, compared: 
     before, after, _ = runs_of(compared)
     facts = callers.reader.get(PATH, baseline=before.pk, run=after.pk).json()
     assert facts == json_of("compare", before.pk, after.pk)
-    asked = {"baseline": before.pk, "run": after.pk, "margin": 0.01}
-    assert callers.reader.get(PATH, **asked).json() == json_of("compare", before.pk, after.pk, "--margin", "0.01")
+    requests = {"baseline": before.pk, "run": after.pk, "margin": 0.01}
+    assert callers.reader.get(PATH, **requests).json() == json_of("compare", before.pk, after.pk, "--margin", "0.01")
     [difference] = facts["differences"]
     assert (difference["run"], difference["compared_with"]) == (str(after.pk), str(before.pk))
     assert (facts["measure"], facts["queries"], facts["baseline"]) == ("ndcg@10", 40, str(before.pk))
@@ -66,11 +65,11 @@ def test_default_version_is_the_newest_with_values(callers: Callers, compared: B
         evaluation = run.evaluations.get()
         evaluation.pk, evaluation.dataset_version = None, newer
         evaluation.save()
-    asked = {"baseline": before.pk, "run": after.pk}
-    facts = callers.reader.get(PATH, **asked).json()
+    requests = {"baseline": before.pk, "run": after.pk}
+    facts = callers.reader.get(PATH, **requests).json()
     assert facts["dataset_version"].endswith(" v2")
     assert facts == json_of("compare", before.pk, after.pk)
-    assert callers.reader.get(PATH, **asked, version=1).json()["dataset_version"].endswith(" v1")
+    assert callers.reader.get(PATH, **requests, version=1).json()["dataset_version"].endswith(" v1")
 
 
 def test_without_a_baseline_every_pair_is_compared(callers: Callers, compared: Benchmark) -> None:
@@ -89,8 +88,8 @@ def test_without_a_baseline_every_pair_is_compared(callers: Callers, compared: B
 
 def test_descriptive_comparison_has_no_p_value(callers: Callers, compared: Benchmark) -> None:
     query = {"run": [run.pk for run in runs_of(compared)]}
-    for asked in ({"measure": "mrr"}, {"measure": "RR"}, {"slice": "category: rare"}):
-        facts = callers.owner.get(PATH, **query, **asked).json()
+    for requested in ({"measure": "mrr"}, {"measure": "RR"}, {"slice": "category: rare"}):
+        facts = callers.owner.get(PATH, **query, **requested).json()
         assert (facts["is_tested"], facts["verdict"]) == (False, None)
         assert {one["p"] for one in facts["differences"]} == {None}
         assert {one["standing"] for one in facts["runs"]} == {None}
@@ -100,7 +99,7 @@ def test_descriptive_comparison_has_no_p_value(callers: Callers, compared: Bench
 
 
 @pytest.mark.parametrize(
-    ("query", "status", "field", "told"),
+    ("query", "status", "field", "message"),
     [
         ({"run": str(UNKNOWN)}, 404, "", f"The run {UNKNOWN} does not exist."),
         ({"run": ["first"]}, 400, "run", "takes 2 to 64 runs, not 1"),
@@ -112,21 +111,21 @@ def test_descriptive_comparison_has_no_p_value(callers: Callers, compared: Bench
     ],
 )
 def test_invalid_query_is_rejected_with_a_reason(
-    callers: Callers, compared: Benchmark, query: dict[str, Any], status: int, field: str, told: str
+    callers: Callers, compared: Benchmark, query: dict[str, Any], status: int, field: str, message: str
 ) -> None:
     add_version(compared.dataset_version.dataset)
     names = dict(zip(("first", "second"), (str(run.pk) for run in runs_of(compared)), strict=False))
 
-    def named(value: Any) -> Any:
-        return [named(one) for one in value] if isinstance(value, list) else names.get(value, value)
+    def labelled(value: Any) -> Any:
+        return [labelled(one) for one in value] if isinstance(value, list) else names.get(value, value)
 
-    answer = callers.owner.get(PATH, **{key: named(value) for key, value in query.items()})
-    assert_refused(answer, status, told=told, field=field)
+    answer = callers.owner.get(PATH, **{key: labelled(value) for key, value in query.items()})
+    assert_refused(answer, status, message=message, field=field)
 
 
 def test_incomparable_runs_return_a_conflict(callers: Callers, compared: Benchmark) -> None:
-    other = make_compared(make_queries(40, name="others"), VALUES, name="other", owner=callers.owner.user)
-    runs = [runs_of(one)[0].pk for one in (compared, other)]
+    second = make_compared(make_queries(40, name="others"), VALUES, name="other", owner=callers.owner.user)
+    runs = [runs_of(one)[0].pk for one in (compared, second)]
     for path, query in ((PATH, {"run": runs}), (f"{PATH}/queries", {"run": runs[0], "baseline": runs[1]})):
         assert_refused(callers.owner.get(path, **query), 409, "incomparable", "They use different datasets")
 
@@ -144,7 +143,7 @@ def test_queries_come_with_the_widest_gap_first(callers: Callers, compared: Benc
     assert len({row["query_id"] for row in rows}) == 39
     gaps = {row["query_key"]: row["difference"] for row in rows}
     assert gaps == pytest.approx(
-        {f"q{place:04}": failed[place] - VALUES[0][place] for place in range(40) if place != 3}
+        {f"q{index:04}": failed[index] - VALUES[0][index] for index in range(40) if index != 3}
     )
     assert [abs(row["difference"]) for row in rows] == sorted((abs(gap) for gap in gaps.values()), reverse=True)
     assert all(row["difference"] == row["value"] - row["baseline_value"] for row in rows)
@@ -156,10 +155,10 @@ def test_comparison_query_count_is_independent_of_size(callers: Callers, compare
     runs = [run.pk for run in runs_of(compared)]
     callers.owner.get(PATH, run=runs)
     counts = []
-    for asked in (runs[:2], runs):
-        with CaptureQueriesContext(connection) as made:
-            callers.owner.get(PATH, run=asked)
-        counts.append(len(made))
+    for requested in (runs[:2], runs):
+        with CaptureQueriesContext(connection) as statements:
+            callers.owner.get(PATH, run=requested)
+        counts.append(len(statements))
     assert counts[0] == counts[1] <= 10
 
 
@@ -167,7 +166,7 @@ def test_runs_of_others_are_refused(callers: Callers, compared: Benchmark) -> No
     first, second, _ = runs_of(compared)
     for path in (PATH, f"{PATH}/queries"):
         statuses = [
-            getattr(callers, who).get(path, run=second.pk, baseline=first.pk).status_code for who in callers.NAMES
+            getattr(callers, person).get(path, run=second.pk, baseline=first.pk).status_code for person in callers.NAMES
         ]
         assert statuses == [401, 403, 403, 403, 200, 200, 200]
     mine = make_compared(compared.mapping, VALUES, name="mine", owner=callers.other.user)

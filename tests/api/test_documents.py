@@ -20,7 +20,7 @@ from apps.api.access import InScope
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.matrix import Matrix
 from tests.api.callers import Callers
-from tests.conftest import CHECKOUT
+from tests.checkout import CHECKOUT
 from tests.operations.documented import fields_of
 
 API = CHECKOUT / "docs" / "api.md"
@@ -29,7 +29,7 @@ ELSEWHERE = (
     *(
         "apps.accounts.single_sign_on",
         "apps.accounts.tokens",
-        "apps.benchmarks.repeating.experiments",
+        "apps.experiments.experiments",
         "apps.mappings.beir",
     ),
     *("apps.operations.admission", "apps.operations.working", "apps.results.trying"),
@@ -57,10 +57,10 @@ REST_FRAMEWORK = (
 
 
 def test_docs_list_exactly_the_error_codes_by_status() -> None:
-    told, raised, presented = set(listed()), {*of_use_cases(), *of_rest_framework()}, of_the_presenter()
+    answers, raised, presented = set(listed()), {*of_use_cases(), *of_rest_framework()}, of_the_presenter()
     assert len(raised) > 60
-    assert raised <= told, raised - told
-    assert {code for _, code in told - raised} == presented - {code for _, code in raised & told}
+    assert raised <= answers, raised - answers
+    assert {code for _, code in answers - raised} == presented - {code for _, code in raised & answers}
 
 
 def listed() -> Iterator[tuple[int, str]]:
@@ -94,7 +94,7 @@ def of_rest_framework() -> Iterator[tuple[int, str]]:
 
 
 def of_the_presenter() -> set[str]:
-    """Return the codes that are told without an error of that code: what the server itself meets."""
+    """Return the codes that are informed without an error of that code: what the server itself meets."""
     return set(re.findall(r'_body\((?:f?"[^"]*"|\w+\(?\w*\)?), "([a-z_]+)"', inspect.getsource(errors)))
 
 
@@ -127,32 +127,32 @@ def schema() -> Any:
     return yaml.load((DOCS / "openapi.yaml").read_text(), yaml.CSafeLoader)
 
 
-def ours(whole: Any) -> set[str]:
+def ours(complete: Any) -> set[str]:
     """Every field, parameter and value that the schema, the events and the formats of ours name."""
-    named = set(re.findall(r"\b(?:name|const): (\w+)", yaml.dump(whole))) | {"timestamp", "type", "data"}
-    for part in whole["components"]["schemas"].values():
-        named |= set(part.get("properties", ())) | {str(value) for value in part.get("enum", ())}
-        for inner in part.get("properties", {}).values():
-            named |= set(inner.get("properties", ()))
+    labelled = set(re.findall(r"\b(?:name|const): (\w+)", yaml.dump(complete))) | {"timestamp", "type", "data"}
+    for piece in complete["components"]["schemas"].values():
+        labelled |= set(piece.get("properties", ())) | {str(value) for value in piece.get("enum", ())}
+        for inner in piece.get("properties", {}).values():
+            labelled |= set(inner.get("properties", ()))
     for kind in ("benchmark_progress", "benchmark_mapping_resolution_progress"):
-        named |= {name for field in fields_of(kind) for name in re.split(r"[.\[\]]+", field)}
-    return named.union(*(coded((DOCS / name).read_text()) for name in ("formats.md", "events.md", "measures.md")))
+        labelled |= {name for field in fields_of(kind) for name in re.split(r"[.\[\]]+", field)}
+    return labelled.union(*(coded((DOCS / name).read_text()) for name in ("formats.md", "events.md", "measures.md")))
 
 
 def coded(text: str) -> set[str]:
-    """The words that stand in code within prose."""
+    """The words that are in code within prose."""
     prose = re.sub("```.*?```", "", text, flags=re.DOTALL)
     return {word for code in re.findall("`([^`]+)`", prose) for word in re.findall(r"[A-Za-z_]\w*", code)}
 
 
 def test_every_address_of_the_description_is_one_of_ours(described: str) -> None:
     paths = schema()["paths"]
-    stated = re.findall(r"^- `(GET|POST|DELETE) (/api/v2/[^`?]+)(?:\?([^`]+))?`", described, re.MULTILINE)
-    assert len(stated) == 16
-    for method, path, query in stated:
+    declared = re.findall(r"^- `(GET|POST|DELETE) (/api/v2/[^`?]+)(?:\?([^`]+))?`", described, re.MULTILINE)
+    assert len(declared) == 16
+    for method, path, query in declared:
         operation = paths[path][method.lower()]
         parameters = {parameter["name"] for parameter in operation.get("parameters", ())}
-        assert {part.partition("=")[0] for part in query.split("&") if query} <= parameters, path
+        assert {piece.partition("=")[0] for piece in query.split("&") if query} <= parameters, path
 
 
 def test_every_example_field_is_ours_or_a_listed_difference(described: str) -> None:
@@ -176,6 +176,6 @@ def test_the_examples_of_uploads_are_taken(described: str, callers: Callers) -> 
 
 def test_matrix_example_creates_the_documented_runs(described: str) -> None:
     example = described.partition("config_matrix = ")[2].partition("}")[0] + "}"
-    stated = yaml.safe_load(re.sub("#.*", "", example).replace("None", "null"))
+    declared = yaml.safe_load(re.sub("#.*", "", example).replace("None", "null"))
     assert "= 16 runs" in described
-    assert len(Matrix.parse(stated).list_configurations()) == 16
+    assert len(Matrix.parse(declared).list_configurations()) == 16

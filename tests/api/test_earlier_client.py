@@ -1,7 +1,7 @@
 """A client of the earlier benchmark system, written from its two descriptions alone: plain httpx and websockets.
 
 What they state it relies on, and asserts: addresses, statuses, the format of uploads, names of measures, events. What
-they leave open it finds for itself: an id under whatever name, the rows of a list with an envelope or without. Only the
+they leave open it finds for itself: an id under any name, the rows of a list with an envelope or without. Only the
 address of the sockets is from elsewhere, where those descriptions have it too.
 """
 
@@ -17,7 +17,7 @@ from django.contrib.auth.models import User
 from websockets.sync.client import connect
 
 from apps.collections.models import Collection
-from tests.client.conftest import ada, library, make_staff, token  # noqa: F401 (fixtures)
+from tests.client.site import ada, library, token  # noqa: F401 (fixtures)
 
 SECONDS = 180
 PER_PAGE = 50
@@ -53,8 +53,8 @@ class EarlierClient:
         headers = {"Authorization": f"Bearer {self.token}"}
         url = f"{self.address}/api/v2{path}"
         answer = httpx.request(method, url, headers=headers, timeout=SECONDS, trust_env=False, **content)
-        done = answer.status_code in statuses if statuses else answer.is_success
-        assert done, (method, path, answer.status_code, answer.text)
+        finished = answer.status_code in statuses if statuses else answer.is_success
+        assert finished, (method, path, answer.status_code, answer.text)
         return answer.json() if answer.content else None
 
     def upload(self, name: str, content: Any) -> str:
@@ -66,9 +66,9 @@ class EarlierClient:
         """Return all rows of a list: pages are asked for until one is not full."""
         rows: list[Any] = []
         for page in range(1, 100):
-            told = rows_of(self.ask("GET", path, params={"page": page, "per_page": PER_PAGE, **query}))
-            rows += told
-            if len(told) < PER_PAGE:
+            answer = rows_of(self.ask("GET", path, params={"page": page, "per_page": PER_PAGE, **query}))
+            rows += answer
+            if len(answer) < PER_PAGE:
                 break
         return rows
 
@@ -91,7 +91,7 @@ class EarlierClient:
                     return
 
     def count_runs(self, operation: str) -> tuple[list[Any], Any]:
-        """Return the runs of a benchmark as they were told to be completed, and the last event."""
+        """Return the runs of a benchmark as they were informed to be completed, and the last event."""
         runs = []
         for data in self.watch(operation, "benchmark_progress"):
             assert data["status"] in STATUSES
@@ -104,37 +104,37 @@ class EarlierClient:
         return runs, data
 
 
-def id_of(told: dict[str, Any], noun: str) -> str:
-    """Return the id of a thing, whatever it is called."""
-    found = [str(told[name]) for name in ("id", "uuid", f"{noun}_id", f"{noun}_uuid") if told.get(name)]
-    assert found, told
-    return found[0]
+def id_of(message: dict[str, Any], noun: str) -> str:
+    """Return the id of a thing, no matter what it is called."""
+    hits = [str(message[name]) for name in ("id", "uuid", f"{noun}_id", f"{noun}_uuid") if message.get(name)]
+    assert hits, message
+    return hits[0]
 
 
-def operation_of(told: dict[str, Any]) -> str:
-    """Return the operation that an answer tells of: as resolving names it."""
-    assert told.get("operation_uuid"), told
-    return str(told["operation_uuid"])
+def operation_of(message: dict[str, Any]) -> str:
+    """Return the operation that an answer reports of: as resolving names it."""
+    assert message.get("operation_uuid"), message
+    return str(message["operation_uuid"])
 
 
-def rows_of(told: Any) -> list[Any]:
+def rows_of(message: Any) -> list[Any]:
     """Return the rows of a list: the answer itself, or the one list of objects in it."""
-    if isinstance(told, list):
-        return told
-    lists = [value for value in told.values() if isinstance(value, list) and all(isinstance(x, dict) for x in value)]
-    assert len(lists) == 1, told
+    if isinstance(message, list):
+        return message
+    lists = [value for value in message.values() if isinstance(value, list) and all(isinstance(x, dict) for x in value)]
+    assert len(lists) == 1, message
     return lists[0]
 
 
-def value_of(told: Any, name: str) -> Any:
-    """Return a measure by its name (`precision@5`), flat or nested, at whatever depth an answer has it."""
+def value_of(message: Any, name: str) -> Any:
+    """Return a measure by its name (`precision@5`), flat or nested, at any depth an answer has it."""
     base, _, cutoff = name.partition("@")
-    if isinstance(told, dict):
-        if name in told:
-            return told[name]
-        if cutoff and isinstance(told.get(base), dict) and cutoff in told[base]:
-            return told[base][cutoff]
-        return next((found for inner in told.values() if (found := value_of(inner, name)) is not None), None)
+    if isinstance(message, dict):
+        if name in message:
+            return message[name]
+        if cutoff and isinstance(message.get(base), dict) and cutoff in message[base]:
+            return message[base][cutoff]
+        return next((result for inner in message.values() if (result := value_of(inner, name)) is not None), None)
     return None
 
 
@@ -233,12 +233,12 @@ def map_and_resolve(client: EarlierClient, dataset: str, collection: str, status
 
 def make(client: EarlierClient, name: str, mapping: str) -> str:
     """Return a benchmark of three rrf_k values, among others."""
-    asked = {"name": name, "mapping_id": mapping, "config_matrix": MATRIX}
-    return id_of(client.ask("POST", "/benchmarks", json=asked), "benchmark")
+    requests = {"name": name, "mapping_id": mapping, "config_matrix": MATRIX}
+    return id_of(client.ask("POST", "/benchmarks", json=requests), "benchmark")
 
 
 def stop(client: EarlierClient, mapping: str) -> None:
-    """Start a benchmark that nobody works on yet and cancel it: a late watcher is told so, and of no run."""
+    """Start a benchmark that no one works on yet and cancel it: a late watcher is informed so, and of no run."""
     path = f"/benchmarks/{make(client, 'stopped', mapping)}"
     operation = operation_of(client.ask("POST", f"{path}/start"))
     client.ask("POST", f"{path}/cancel")

@@ -67,9 +67,7 @@ def test_unexpected_missing_row_is_a_logged_server_error(
     callers: Callers, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     callers.owner.client.raise_request_exception = False
-    monkeypatch.setattr(
-        collections.importing, "edit_collection", lambda *_, **__: Collection.objects.get(pk=UUID(int=0))
-    )
+    monkeypatch.setattr(collections.editing, "edit_collection", lambda *_, **__: Collection.objects.get(pk=UUID(int=0)))
     collection = Collection.objects.create(name="c", owner=callers.owner.user)
     path = f"/collections/{collection.pk}"
     answer = callers.owner.ask("PATCH", path, {"description": "x"})
@@ -96,8 +94,8 @@ def in_time_limit(cursor: Any) -> None:
 
 
 def under_a_lock(cursor: Any) -> None:
-    with psycopg.connect(**parameters()) as other:
-        other.execute("SELECT pg_advisory_xact_lock(1)")
+    with psycopg.connect(**parameters()) as second:
+        second.execute("SELECT pg_advisory_xact_lock(1)")
         cursor.execute("SET LOCAL lock_timeout = '10ms'")
         cursor.execute("SELECT pg_advisory_xact_lock(1)")
 
@@ -105,13 +103,13 @@ def under_a_lock(cursor: Any) -> None:
 def in_a_deadlock(cursor: Any) -> None:
     """Wait for what the other transaction has, which waits for what this one has."""
     cursor.execute("SELECT pg_advisory_xact_lock(1)")
-    with psycopg.connect(**parameters()) as other:
-        other.execute("SET deadlock_timeout = '1h'")  # so that PostgreSQL undoes this one
-        other.execute("SELECT pg_advisory_xact_lock(2)")
-        waiting = threading.Thread(target=lambda: other.execute("SELECT pg_advisory_xact_lock(1)"))
+    with psycopg.connect(**parameters()) as second:
+        second.execute("SET deadlock_timeout = '1h'")  # so that PostgreSQL undoes this one
+        second.execute("SELECT pg_advisory_xact_lock(2)")
+        waiting = threading.Thread(target=lambda: second.execute("SELECT pg_advisory_xact_lock(1)"))
         waiting.start()
         cursor.execute("SET LOCAL deadlock_timeout = '10ms'")
-        pid = other.info.backend_pid
+        pid = second.info.backend_pid
         while cursor.execute("SELECT FROM pg_locks WHERE pid = %s AND NOT granted", [pid]).rowcount == 0:
             time.sleep(0.005)
         try:
@@ -147,10 +145,10 @@ def unforeseen(cursor: Any) -> None:
 
 
 def parameters() -> dict[str, Any]:
-    return {key: value for key, value in connection.get_connection_params().items() if key in PLACE}
+    return {key: value for key, value in connection.get_connection_params().items() if key in CONNECTION_KEYS}
 
 
-PLACE = ("dbname", "user", "password", "host", "port")
+CONNECTION_KEYS = ("dbname", "user", "password", "host", "port")
 
 
 @pytest.mark.django_db(transaction=True)
@@ -186,8 +184,8 @@ def test_postgresql_failures_have_their_own_codes(
         raise raised.value
     except Error:
         page = server_error(RequestFactory().get("/admin/"))
-        told = server_error(RequestFactory().get("/api/v2/datasets"))
-    assert (page.status_code, told.status_code, json.loads(told.content)["code"]) == (status, status, code)
+        answer = server_error(RequestFactory().get("/api/v2/datasets"))
+    assert (page.status_code, answer.status_code, json.loads(answer.content)["code"]) == (status, status, code)
     assert sentence in page.content.decode()
 
 

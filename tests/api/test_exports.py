@@ -6,18 +6,17 @@ import zipfile
 from typing import Any
 
 import pytest
-from asgiref.sync import async_to_sync
 
-from apps.benchmarks.models import Benchmark, Run
 from apps.collections.models import Collection
 from apps.datasets.formats.registry import FORMATS, WRITERS
 from apps.datasets.models import Dataset
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve_now
+from apps.records.models import Benchmark, Run
 from apps.results.exporting import EXPORTERS, export, name_file
-from tests.api.callers import Callers, assert_refused
-from tests.api.test_isolation import UNKNOWN
-from tests.api.test_mappings import JUDGED, mapped
+from tests.api.addresses import UNKNOWN
+from tests.api.bodies import JUDGED, mapped
+from tests.api.callers import Callers, assert_refused, content
 from tests.results.exported import make_exported
 
 
@@ -35,13 +34,6 @@ def path(subject: Benchmark | Run) -> str:
     return f"/benchmarks/{subject.pk}/export"
 
 
-def content(answer: Any) -> bytes:
-    async def read() -> bytes:
-        return b"".join([part async for part in answer.streaming_content])
-
-    return async_to_sync(read)()
-
-
 @pytest.mark.parametrize("name", sorted(set(EXPORTERS) - {"html", "strategy"}))  # large; a zip with the hour in it
 def test_response_has_the_content_of_the_format(callers: Callers, exported: Benchmark, name: str) -> None:
     exporter = EXPORTERS[name]
@@ -51,8 +43,8 @@ def test_response_has_the_content_of_the_format(callers: Callers, exported: Benc
     assert answer["Content-Type"] == f"{exporter.content_type}; charset=utf-8"
     assert name_file(subject, exporter).partition(".")[2] in answer["Content-Disposition"]
     if name != "spec-002":  # says when it was made
-        whole = b"".join(piece.encode() if isinstance(piece, str) else piece for piece in export(subject, name))
-        assert content(answer) == whole
+        text = b"".join(piece.encode() if isinstance(piece, str) else piece for piece in export(subject, name))
+        assert content(answer) == text
     lost = json.loads(answer["Export-Warnings"])
     assert [one.partition(" and ")[0] for one in lost] == (
         [] if exporter.marks_failures else ["1 query of the run failed"]
@@ -79,7 +71,7 @@ def test_it_lists_the_formats(callers: Callers) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "field", "told"),
+    ("query", "field", "message"),
     [
         ({"format": "xml"}, "format", '"xml" is not a valid choice.'),
         ({"format": "csv-run"}, "format", '"csv-run" is not a valid choice.'),
@@ -88,9 +80,9 @@ def test_it_lists_the_formats(callers: Callers) -> None:
     ],
 )
 def test_invalid_query_is_rejected_at_its_field(
-    callers: Callers, exported: Benchmark, query: dict[str, Any], field: str, told: str
+    callers: Callers, exported: Benchmark, query: dict[str, Any], field: str, message: str
 ) -> None:
-    assert_refused(callers.owner.get(path(exported), **query), 400, told=told, field=field)
+    assert_refused(callers.owner.get(path(exported), **query), 400, message=message, field=field)
 
 
 def test_subject_without_results_returns_a_conflict(callers: Callers, exported: Benchmark) -> None:
@@ -124,11 +116,11 @@ def test_it_downloads_a_version_in_a_format(callers: Callers) -> None:
     packed = callers.owner.get(path, format="beir", version="1", mapping_id=str(mapping.pk))
     with zipfile.ZipFile(io.BytesIO(body_of(packed))) as archive:
         assert "corpus.jsonl" in archive.namelist()
-    assert any("without a document in the collection" in told for told in json.loads(packed["Export-Warnings"]))
+    assert any("without a document in the collection" in message for message in json.loads(packed["Export-Warnings"]))
 
 
 @pytest.mark.parametrize(
-    ("query", "status", "field", "told"),
+    ("query", "status", "field", "message"),
     [
         ({"format": "beir"}, 400, "format", "has no document_id"),
         ({"format": "benchbench-json", "version": "7"}, 400, "version", "has no version 7; its versions: 1"),
@@ -136,11 +128,11 @@ def test_it_downloads_a_version_in_a_format(callers: Callers) -> None:
     ],
 )
 def test_invalid_dataset_export_is_rejected_at_its_field(
-    callers: Callers, query: dict[str, str], status: int, field: str, told: str
+    callers: Callers, query: dict[str, str], status: int, field: str, message: str
 ) -> None:
     mapping, _ = mapped(callers.owner)
     answer = callers.owner.get(f"/benchmark-datasets/{mapping.dataset_id}/export", **query)
-    assert_refused(answer, status, told=told, field=field)
+    assert_refused(answer, status, message=message, field=field)
 
 
 def test_a_mapping_that_is_not_resolved_names_no_documents(callers: Callers) -> None:

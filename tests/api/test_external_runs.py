@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Permission
 
-from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import Dataset
-from tests.api.callers import Callers, assert_refused, done
+from apps.records.models import Benchmark, Run
+from tests.api.callers import Callers, assert_refused, checked_json
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 
 RUN = "q1 Q0 d1 1 3.0 mine\nq1 Q0 d9 2 2.0 mine\nq2 Q0 d9 1 2.0 mine\nq2 Q0 d2 2 1.0 mine\nother Q0 d1 1 1.0 mine\n"
@@ -31,7 +31,9 @@ def upload(callers: Callers, dataset: Dataset, content: Any = RUN, file_name: st
 
 
 def test_it_measures_rankings_in_a_new_benchmark(callers: Callers, dataset: Dataset) -> None:
-    facts = done(upload(callers, dataset, name="From outside", k=[3, 5], measures=["ndcg", "map@3", "ERR@20"]), 201)
+    facts = checked_json(
+        upload(callers, dataset, name="From outside", k=[3, 5], measures=["ndcg", "map@3", "ERR@20"]), 201
+    )
     run = Run.objects.get()
     benchmark = run.benchmark
     assert facts["benchmark"] == {"id": str(benchmark.pk), "name": "From outside"}
@@ -63,7 +65,7 @@ def test_it_adds_to_a_benchmark(callers: Callers, dataset: Dataset) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "fields", "field", "told"),
+    ("content", "fields", "field", "message"),
     [
         ("q1 Q0 d1 1 3.0 mine\nq1 Q0 d9 2 high mine\n", {}, "", "mine.run, line 2"),
         (json.dumps({"runs": []}), {}, "format", "mine.run"),
@@ -71,9 +73,9 @@ def test_it_adds_to_a_benchmark(callers: Callers, dataset: Dataset) -> None:
     ],
 )
 def test_invalid_run_file_is_rejected_with_a_location(
-    callers: Callers, dataset: Dataset, content: str, fields: dict[str, Any], field: str, told: str
+    callers: Callers, dataset: Dataset, content: str, fields: dict[str, Any], field: str, message: str
 ) -> None:
-    assert_refused(upload(callers, dataset, content, **fields), 400, told=told, field=field)
+    assert_refused(upload(callers, dataset, content, **fields), 400, message=message, field=field)
     assert not Run.objects.exists()
 
 
@@ -91,13 +93,13 @@ def test_an_error_names_the_keys_that_a_request_has(callers: Callers, dataset: D
     run = {"run_id": "r", "entries": [{"query_id": "q1"} | dict(zip(keys, entry, strict=True)) for entry in entries]}
     unclear = upload(callers, dataset, json.dumps(run), "run.json").json()
     assert "Use order_by rank or order_by score" in unclear["detail"], unclear
-    made = upload(callers, dataset).json()
-    mapping = Benchmark.objects.get(pk=made["benchmark"]["id"]).mapping
-    asked = {"name": "n", "mapping_id": str(mapping.pk), "config_matrix": {}}
-    assert set(callers.owner.post("/benchmarks", asked).json()["errors"]) == {"mapping_id"}
-    other = make_dataset({"q1": [({"document_id": "d1"}, 1)]}, name="another")
+    answer = upload(callers, dataset).json()
+    mapping = Benchmark.objects.get(pk=answer["benchmark"]["id"]).mapping
+    requests = {"name": "n", "mapping_id": str(mapping.pk), "config_matrix": {}}
+    assert set(callers.owner.post("/benchmarks", requests).json()["errors"]) == {"mapping_id"}
+    second = make_dataset({"q1": [({"document_id": "d1"}, 1)]}, name="another")
     collection = {"collection_id": str(mapping.collection_id)}
-    refused = callers.owner.post(f"/benchmark-datasets/{other.pk}/mappings", collection)
+    refused = callers.owner.post(f"/benchmark-datasets/{second.pk}/mappings", collection)
     assert_refused(refused, 409, field="collection_id")
 
 
@@ -108,10 +110,10 @@ def test_unsuitable_targets_reject_the_run(callers: Callers, dataset: Dataset) -
     searched = make_benchmark(make_mapping(dataset, make_collection()), [0.5], owner=callers.owner.user)
     assert_refused(upload(callers, dataset, benchmark_id=searched.pk), 409, field="benchmark_id")
     first = upload(callers, dataset).json()
-    told = upload(callers, dataset, FLOWBABY, "run.json", benchmark_id=first["benchmark"]["id"], k=[5])
-    assert_refused(told, 400, field="benchmark_id")
-    other = make_dataset({"q1": [({"document_id": "d1"}, 1)]}, name="others")
-    assert upload(callers, other, benchmark_id=first["benchmark"]["id"]).status_code == 404
+    answer = upload(callers, dataset, FLOWBABY, "run.json", benchmark_id=first["benchmark"]["id"], k=[5])
+    assert_refused(answer, 400, field="benchmark_id")
+    second = make_dataset({"q1": [({"document_id": "d1"}, 1)]}, name="others")
+    assert upload(callers, second, benchmark_id=first["benchmark"]["id"]).status_code == 404
     assert Run.objects.count() == 2
 
 

@@ -13,11 +13,11 @@ from apps.operations.working import OperationFailedError, wait
 from apps.retrieval.availability import describe_missing
 from apps.retrieval.indexing import build_index, create_failed_index, create_index
 from apps.retrieval.models import Index, Ingredients
-from apps.retrieval.search.open_indexes import close_indexes
 from apps.retrieval.strategies import STRATEGIES
 from benchbench.ir.planning.ann import STORES
-from tests.api.callers import Callers, assert_refused, done
-from tests.api.test_collections import owned
+from benchbench.process import reset_all
+from tests.api.bodies import owned_collection
+from tests.api.callers import Callers, assert_refused, checked_json
 from tests.factories import make_benchmark, make_dataset, make_mapping
 
 ENCODER = "keyword:apple,plum"
@@ -28,12 +28,12 @@ DOCUMENTS = [{"text": "apple apple"}, {"text": "plum"}]
 def files_of_this_test_only(settings: Any, tmp_path: Any) -> Iterator[None]:
     settings.BENCHBENCH_VECTOR_DIR = tmp_path / "vectors"
     yield
-    close_indexes()
+    reset_all()
 
 
 @pytest.fixture
 def fruit(callers: Callers) -> Collection:
-    return owned(callers.owner, "fruit", DOCUMENTS)
+    return owned_collection(callers.owner, "fruit", DOCUMENTS)
 
 
 @pytest.fixture
@@ -43,11 +43,11 @@ def index(callers: Callers, fruit: Collection) -> Index:
 
 def test_post_declares_an_index_and_returns_its_fields(callers: Callers, fruit: Collection) -> None:
     path = f"/collections/{fruit.pk}/indexes"
-    stated = {"name": "small", "encoder": ENCODER, "chunk_parameters": {"size": 100, "overlap": 10}}
-    facts, made = done(callers.owner.post(path, stated), 201), Index.objects.get()
+    fields = {"name": "small", "encoder": ENCODER, "chunk_parameters": {"size": 100, "overlap": 10}}
+    facts, created = checked_json(callers.owner.post(path, fields), 201), Index.objects.get()
     assert facts == {
         "created_at": facts["created_at"],
-        "id": str(made.pk),
+        "id": str(created.pk),
         "collection_id": str(fruit.pk),
         "name": "small",
         "version": 1,
@@ -56,6 +56,11 @@ def test_post_declares_an_index_and_returns_its_fields(callers: Callers, fruit: 
         "encoder": ENCODER,
         "encoder_revision": "",
         "dimension": None,
+        "query_prompt": None,
+        "document_prompt": None,
+        "precision": "float32",
+        "prompts": None,
+        "warnings": [],
         "lexical": True,
         "llm": "",
         "llm_parameters": {},
@@ -68,19 +73,30 @@ def test_post_declares_an_index_and_returns_its_fields(callers: Callers, fruit: 
         "owner_id": callers.owner.user.pk,
         "ready_at": None,
     }
-    assert callers.owner.get(f"/indexes/{made.pk}").json() == facts
+    assert callers.owner.get(f"/indexes/{created.pk}").json() == facts
     assert callers.owner.get(path).json() == {"indexes": [facts], "total": 1, "page": 1, "per_page": 50}
     assert callers.owner.post(path, {"name": "small"}).json()["version"] == 2
 
 
 def test_it_declares_a_strategy_that_asks_a_language_model(callers: Callers, fruit: Collection, settings: Any) -> None:
     path = f"/collections/{fruit.pk}/indexes"
-    stated = {"name": "asked", "encoder": ENCODER, "strategy": "lod_llm", "llm": "llama3"}
-    assert_refused(callers.owner.post(path, stated), 409, "not_here")
+    fields = {"name": "asked", "encoder": ENCODER, "strategy": "lod_llm", "llm": "llama3"}
+    assert_refused(callers.owner.post(path, fields), 409, "not_here")
     settings.BENCHBENCH_LLM_SERVERS = ["here=ollama+http://127.0.0.1:1"]
-    facts = callers.owner.post(path, {**stated, "llm_parameters": {"seed": 7}}).json()
+    facts = callers.owner.post(path, {**fields, "llm_parameters": {"seed": 7}}).json()
     assert (facts["llm"], facts["llm_parameters"]["provider"], facts["llm_parameters"]["seed"]) == ("llama3", "here", 7)
-    assert callers.owner.post(path, {**stated, "llm_parameters": {"stop": "."}}).json()["code"] == "llm"
+    assert callers.owner.post(path, {**fields, "llm_parameters": {"stop": "."}}).json()["code"] == "llm"
+
+
+def test_prompts_and_precision_are_taken_with_their_blanks(callers: Callers, fruit: Collection) -> None:
+    path = f"/collections/{fruit.pk}/indexes"
+    fields = {"name": "e5", "encoder": "intfloat/e5-base-v2", "query_prompt": "query: ", "precision": "mixed"}
+    facts = checked_json(callers.owner.post(path, fields), 201)
+    assert {key: facts[key] for key in fields} == fields
+    assert facts["document_prompt"] is None
+    assert callers.owner.post(path, {**fields, "document_prompt": ""}).json()["document_prompt"] == ""
+    assert_refused(callers.owner.post(path, {**fields, "precision": "int8"}), 400, field="precision")
+    assert_refused(callers.owner.post(path, {**fields, "encoder": ENCODER}), 400, field="query_prompt")
 
 
 def test_index_with_only_a_name_gets_the_default_encoder(callers: Callers, fruit: Collection, settings: Any) -> None:
@@ -103,7 +119,7 @@ def test_index_with_an_unknown_strategy_is_not_built(callers: Callers, fruit: Co
 
 
 def test_build_is_an_operation_that_ends_with_stats(callers: Callers, index: Index) -> None:
-    started = done(callers.owner.post(f"/indexes/{index.pk}/build"), 202)
+    started = checked_json(callers.owner.post(f"/indexes/{index.pk}/build"), 202)
     operation = Operation.objects.get()
     assert started == {"id": str(index.pk), "status": "indexing", "operation_uuid": str(operation.pk)}
     assert_refused(callers.owner.post(f"/indexes/{index.pk}/build"), 409, "operation_active")
@@ -134,7 +150,7 @@ def test_a_build_that_failed_says_why_and_goes_on(callers: Callers, fruit: Colle
 
 
 @pytest.mark.parametrize(
-    ("stated", "field", "told"),
+    ("declared", "field", "message"),
     [
         ({"name": "a\nb"}, "name", "printable"),
         ({"name": "n", "encoder": "", "lexical": False}, None, "needs an encoder or BM25"),
@@ -145,16 +161,16 @@ def test_a_build_that_failed_says_why_and_goes_on(callers: Callers, fruit: Colle
     ],
 )
 def test_invalid_index_is_rejected_at_its_field(
-    callers: Callers, fruit: Collection, stated: Any, field: str | None, told: str
+    callers: Callers, fruit: Collection, declared: Any, field: str | None, message: str
 ) -> None:
-    assert_refused(callers.owner.post(f"/collections/{fruit.pk}/indexes", stated), 400, told=told, field=field)
+    assert_refused(callers.owner.post(f"/collections/{fruit.pk}/indexes", declared), 400, message=message, field=field)
     assert not Index.objects.exists()
 
 
 def test_encoder_paths_on_the_server_are_rejected(callers: Callers, fruit: Collection) -> None:
     for encoder in ("/etc", "~/model", "./model", "../model", "a/b/c", "https://x.org/m", "file:m", "a b"):
         answer = callers.owner.post(f"/collections/{fruit.pk}/indexes", {"name": "n", "encoder": encoder})
-        assert_refused(answer, 400, told="Only commands accept a folder of the server")
+        assert_refused(answer, 400, message="Only commands accept a folder of the server")
 
 
 def test_options_list_the_available_choices(callers: Callers, index: Index, settings: Any) -> None:
@@ -177,7 +193,7 @@ def test_options_list_the_available_choices(callers: Callers, index: Index, sett
 
 def test_without_documents_there_is_nothing_to_index(callers: Callers) -> None:
     stub = create_collection("stub", owner=callers.owner.user, kind=Collection.Kind.EXTERNAL)
-    for collection in (owned(callers.owner, "empty"), stub):
+    for collection in (owned_collection(callers.owner, "empty"), stub):
         assert_refused(callers.owner.post(f"/collections/{collection.pk}/indexes", {"name": "n"}), 409, "indexing")
 
 
@@ -199,7 +215,7 @@ GRID: dict[str, Any] = {
 
 def test_it_is_planned_and_then_made(callers: Callers, fruit: Collection) -> None:
     path = f"/collections/{fruit.pk}/indexes/grid"
-    cells = done(callers.owner.post(f"{path}/preview", GRID), 200)["indexes"]
+    cells = checked_json(callers.owner.post(f"{path}/preview", GRID), 200)["indexes"]
     assert cells[2] == {
         "name": f"lod_embed 500/50 doc_top_k=2 · {ENCODERS[0]}",
         "state": "new",
@@ -208,24 +224,45 @@ def test_it_is_planned_and_then_made(callers: Callers, fruit: Collection) -> Non
         "encoder": ENCODERS[0],
         "llm": "",
         "llm_parameters": {},
+        "query_prompt": None,
+        "document_prompt": None,
+        "precision": "float32",
         "index": None,
         "error": None,
     }
     assert not Index.objects.exists()
-    facts = done(callers.owner.post(path, GRID), 202)["indexes"]
+    facts = checked_json(callers.owner.post(path, GRID), 202)["indexes"]
     assert [row["name"] for row in facts] == [cell["name"] for cell in cells]
     assert {row["status"] for row in facts} == {"indexing"}
     assert {row["operation_uuid"] for row in facts} == {
         str(pk) for pk in Operation.objects.values_list("pk", flat=True)
     }
-    there = callers.owner.post(f"{path}/preview", GRID).json()["indexes"]
-    assert [(cell["state"], cell["index"]) for cell in there] == [("begun", row["id"]) for row in facts]
+    remote = callers.owner.post(f"{path}/preview", GRID).json()["indexes"]
+    assert [(cell["state"], cell["index"]) for cell in remote] == [("begun", row["id"]) for row in facts]
     assert Index.objects.filter(owner=callers.owner.user).count() == 4
 
 
+def test_encoders_have_prompts_and_a_precision(callers: Callers, fruit: Collection) -> None:
+    encoder = {"encoder": "some/model", "query_prompt": "query: ", "precision": "bfloat16"}
+    body = {"strategies": [{"strategy": "flat"}], "encoders": [encoder, "some/model"]}
+    with_prompt, plain = checked_json(callers.owner.post(f"/collections/{fruit.pk}/indexes/grid/preview", body), 200)[
+        "indexes"
+    ]
+    assert [with_prompt[key] for key in ("query_prompt", "document_prompt", "precision")] == [
+        "query: ",
+        None,
+        "bfloat16",
+    ]
+    assert (plain["query_prompt"], plain["precision"]) == (None, "float32")
+    assert with_prompt["name"] != plain["name"]
+
+
 @pytest.mark.parametrize(
-    ("stated", "status", "told"),
+    ("declared", "status", "message"),
     [
+        ({"encoders": [{"encoder": ENCODERS[0], "precision": "int4"}]}, 400, "not a valid choice"),
+        ({"encoders": [{"encoder": ENCODERS[0], "prompt": "x"}]}, 400, "prompt"),
+        ({"encoders": [7]}, 400, "encoders"),
         ({"encoders": ["/models/e5"]}, 400, "must be a model name such as"),
         ({"encoders": [""]}, 400, "needs an encoder"),
         ({"strategies": [{"strategy": "flat", "chunk_parameters": {"size": "x"}}]}, 400, "Chunk parameters must be"),
@@ -233,8 +270,8 @@ def test_it_is_planned_and_then_made(callers: Callers, fruit: Collection) -> Non
     ],
 )
 def test_invalid_grid_creates_no_index(
-    callers: Callers, fruit: Collection, stated: dict[str, Any], status: int, told: str
+    callers: Callers, fruit: Collection, declared: dict[str, Any], status: int, message: str
 ) -> None:
-    answer = callers.owner.post(f"/collections/{fruit.pk}/indexes/grid", GRID | stated)
-    assert (answer.status_code, told in answer.content.decode()) == (status, True), answer.content
+    answer = callers.owner.post(f"/collections/{fruit.pk}/indexes/grid", GRID | declared)
+    assert (answer.status_code, message in answer.content.decode()) == (status, True), answer.content
     assert not Index.objects.exists()

@@ -6,34 +6,13 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries
 
-from apps.collections.models import Collection
-from apps.datasets.models import Dataset
 from apps.mappings.creating import create_mapping
-from apps.mappings.models import Mapping
 from apps.operations.models import Operation
-from tests.api.callers import Caller, Callers, assert_refused, done
-from tests.api.test_isolation import UNKNOWN
+from tests.api.addresses import UNKNOWN
+from tests.api.bodies import JUDGED, mapped, owned_pair
+from tests.api.callers import Callers, assert_refused, checked_json
 from tests.drafts import set_judgment
 from tests.factories import add_version, make_benchmark, make_collection, make_dataset
-
-LIBRARY = [
-    {"external_id": "a", "uri": "file:///a.md"},
-    {"external_id": "c/README.md", "file_name": "README.md", "title": "Third"},
-    {"external_id": "b/README.md", "file_name": "README.md", "title": "Second"},
-]
-JUDGED = {"q1": [({"document_id": "a"}, 3), ({"file_name": "README.md"}, 2)], "q2": [({"uri": "file:///gone.md"}, 1)]}
-
-
-def owned(caller: Caller, judged: Any = JUDGED, name: str = "mine") -> tuple[Dataset, Collection]:
-    return make_dataset(judged, name=name, owner=caller.user), make_collection(name, LIBRARY, owner=caller.user)
-
-
-def mapped(caller: Caller, judged: Any = JUDGED) -> tuple[Mapping, str]:
-    """Return a mapping of the caller's, pending, and its path."""
-    dataset, collection = owned(caller, judged)
-    done(caller.post(f"/benchmark-datasets/{dataset.pk}/mappings", {"collection_id": str(collection.pk)}), 201)
-    mapping = Mapping.objects.get()
-    return mapping, f"/benchmark-datasets/{dataset.pk}/mappings/{mapping.pk}"
 
 
 def test_post_creates_a_mapping_and_returns_its_fields(callers: Callers) -> None:
@@ -69,7 +48,7 @@ def test_list_contains_all_mappings_of_a_dataset_unpaged(
     with django_assert_num_queries(len(few)):
         rows = callers.owner.get(listed).json()
     assert (len(rows), rows[0]["name"], rows[-1]["id"]) == (61, "mine on c59", str(mapping.pk))
-    assert_refused(callers.owner.get(listed, page=2), 400, told="No key is allowed here: leave out 'page'.")
+    assert_refused(callers.owner.get(listed, page=2), 400, message="No key is allowed here: leave out 'page'.")
 
 
 def test_a_second_mapping_of_the_two_is_a_conflict(callers: Callers) -> None:
@@ -91,23 +70,23 @@ def test_default_name_never_causes_a_conflict(callers: Callers) -> None:
 
 
 def test_unknown_or_foreign_collection_is_refused(callers: Callers) -> None:
-    dataset, _ = owned(callers.owner)
-    _, theirs = owned(callers.other, name="theirs")
+    dataset, _ = owned_pair(callers.owner)
+    _, theirs = owned_pair(callers.other, name="theirs")
     path = f"/benchmark-datasets/{dataset.pk}/mappings"
     nowhere = callers.owner.post(path, {"collection_id": str(UNKNOWN)})
-    assert_refused(nowhere, 404, told=f"The collection {UNKNOWN} does not exist.")
+    assert_refused(nowhere, 404, message=f"The collection {UNKNOWN} does not exist.")
     assert callers.owner.post(path, {"collection_id": str(theirs.pk)}).status_code == 403
 
 
 def test_small_mapping_resolves_immediately_and_lists_unresolved_judgments(callers: Callers) -> None:
     _, path = mapped(callers.owner)
     answer = callers.owner.post(f"{path}/resolve", idempotency_key="r")
-    facts = done(answer, 200)
+    facts = checked_json(answer, 200)
     assert (facts["mapping_status"], facts["mapped_count"], facts["total_count"]) == ("partial", 1, 3)
     assert facts["counts"] == {"resolved": 1, "ambiguous": 1, "not_found": 1, "invalid_ref": 0, "conflicts": 0}
     assert (facts["dataset_version"], facts["operation_uuid"]) == (1, None)
     assert facts["resolved_at"].endswith("Z")
-    twofold, gone = facts["unresolved"]
+    twofold, deleted = facts["unresolved"]
     assert {key: twofold[key] for key in ("query_key", "query_text", "relevance_grade", "doc_ref", "outcome")} == {
         "query_key": "q1",
         "query_text": "What is q1?",
@@ -117,7 +96,7 @@ def test_small_mapping_resolves_immediately_and_lists_unresolved_judgments(calle
     }
     assert twofold["reason"] == "2 documents have the file_name 'README.md'."
     assert [document["title"] for document in twofold["candidates"]] == ["Second", "Third"]
-    assert (gone["key"], gone["outcome"], gone["candidates"]) == ("uri", "not_found", [])
+    assert (deleted["key"], deleted["outcome"], deleted["candidates"]) == ("uri", "not_found", [])
     facts.pop("operation_uuid"), facts.pop("unresolved")
     assert callers.owner.get(path).json() == facts
     again = callers.owner.post(f"{path}/resolve", idempotency_key="r")
@@ -127,7 +106,7 @@ def test_small_mapping_resolves_immediately_and_lists_unresolved_judgments(calle
 def test_large_mapping_is_resolved_by_the_queue(callers: Callers, settings: Any) -> None:
     settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS = 2
     _, path = mapped(callers.owner)
-    facts = done(callers.owner.post(f"{path}/resolve"), 202)
+    facts = checked_json(callers.owner.post(f"{path}/resolve"), 202)
     operation = Operation.objects.get()
     assert (facts["operation_uuid"], facts["mapping_status"]) == (str(operation.pk), "pending")
     assert (facts["unresolved"], operation.started_by) == ([], callers.owner.user)
@@ -138,7 +117,7 @@ def test_large_mapping_is_resolved_by_the_queue(callers: Callers, settings: Any)
 def test_a_dataset_without_a_frozen_version_cannot_be_resolved(callers: Callers) -> None:
     mapping, path = mapped(callers.owner)
     mapping.dataset.versions.update(frozen_at=None)
-    assert_refused(callers.owner.post(f"{path}/resolve"), 409, told="freeze its draft")
+    assert_refused(callers.owner.post(f"{path}/resolve"), 409, message="freeze its draft")
 
 
 def test_unresolved_pages_cover_the_resolved_version(callers: Callers) -> None:
@@ -161,9 +140,9 @@ def test_it_checks_a_draft_before_that_is_frozen(callers: Callers, settings: Any
     mapping, path = mapped(callers.owner)
     set_judgment(mapping.dataset, "q2", {"document_id": "z"}, 1)
     set_judgment(mapping.dataset, "q2", {"document_id": "a"}, 1, section_refs=["s9"])
-    found = callers.owner.post(f"{path}/check", {}).json()
-    assert (found["version"], found["checked"], found["dangling_count"]) == (2, 5, 4)
-    assert found["dangling"][2:] == [
+    answer = callers.owner.post(f"{path}/check", {}).json()
+    assert (answer["version"], answer["checked"], answer["dangling_count"]) == (2, 5, 4)
+    assert answer["dangling"][2:] == [
         {"query_key": "q2", "reason": "No document has the document_id 'z'."},
         {"query_key": "q2", "reason": "The document 'a' has no section 's9'."},
     ]
@@ -180,7 +159,7 @@ def test_only_unused_mappings_can_be_deleted(callers: Callers) -> None:
     callers.owner.post(f"{path}/resolve")
     mapping.refresh_from_db()
     benchmark = make_benchmark(mapping)
-    assert_refused(callers.owner.delete(path), 409, told="is used by the benchmark")
+    assert_refused(callers.owner.delete(path), 409, message="is used by the benchmark")
     benchmark.delete()
     assert callers.owner.delete(path).status_code == 204
     assert callers.owner.get(path).status_code == 404

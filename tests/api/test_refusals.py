@@ -12,8 +12,8 @@ from apps.api.fields import Int, StrictSerializer, validate
 from apps.api.resources.benchmarks import MatrixField
 from apps.api.resources.gates import RunField
 from apps.collections.importing import create_collection
+from tests.api.bodies import DATASETS, questions
 from tests.api.callers import ROOT, Caller, Callers, assert_refused
-from tests.api.test_datasets import PATH, questions
 
 assert urls
 COLLECTIONS = "/collections"
@@ -51,7 +51,7 @@ def test_refused_query_parameter_is_explained(callers: Callers, query: dict[str,
         (COLLECTIONS, {"name": " "}, "name", "This field may not be blank."),
         (COLLECTIONS, {"name": "n" * 201}, "name", "Ensure this field has no more than 200 characters."),
         (COLLECTIONS, {"name": 7}, "name", "Not a valid string."),
-        (COLLECTIONS, {"title": "n"}, "title", "Unknown key: use name, description."),
+        (COLLECTIONS, {"title": "n"}, "title", "Unknown key: use name, description, language."),
         (COLLECTIONS, [], None, "Invalid data. Expected a dictionary, but got list."),
         ("/benchmarks/preview", {"mapping_id": "x"}, "mapping_id", "Must be a valid UUID."),
         ("/auth/token", {"username": "u", "password": "p", "scope": []}, "scope", '"[]" is not a valid choice.'),
@@ -62,15 +62,15 @@ def test_refused_query_parameter_is_explained(callers: Callers, query: dict[str,
 def test_refused_body_is_explained(callers: Callers, path: str, body: Any, field: str, sentence: str) -> None:
     answer = callers.owner.post(path, body)
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid")
-    told = answer.json()["errors"][field][0] if field else answer.json()["detail"]
-    assert told.startswith(sentence)
-    assert told in answer.json()["detail"]
+    outcome = answer.json()["errors"][field][0] if field else answer.json()["detail"]
+    assert outcome.startswith(sentence)
+    assert outcome in answer.json()["detail"]
 
 
 def test_error_names_the_path_of_the_key(callers: Callers) -> None:
-    made = callers.owner.post(COLLECTIONS, {"name": "n"}).json()
+    answer = callers.owner.post(COLLECTIONS, {"name": "n"}).json()
     documents = [{"external_id": "a", "text": "t"}, {"external_id": "b", "sections": [{"heading": 1}]}, "c"]
-    errors = callers.owner.post(f"{COLLECTIONS}/{made['id']}/documents", {"documents": documents}).json()["errors"]
+    errors = callers.owner.post(f"{COLLECTIONS}/{answer['id']}/documents", {"documents": documents}).json()["errors"]
     assert errors["documents[1].sections[0].heading"] == ["Not a valid string."]
     assert errors["documents[2]"] == ["Invalid data. Expected a dictionary, but got str."]
 
@@ -83,9 +83,9 @@ def test_session_without_a_csrf_token_is_explained(callers: Callers) -> None:
 
 
 def test_address_with_a_trailing_slash_suggests_the_correct_one(db: None) -> None:
-    told = [Caller().get(path).json()["detail"] for path in (f"{PATH}/", "/no/such/", "/nothing")]
-    assert told == [
-        f"{ROOT}{PATH}/ does not exist: leave out the final slash ({ROOT}{PATH}).",
+    answers = [Caller().get(path).json()["detail"] for path in (f"{DATASETS}/", "/no/such/", "/nothing")]
+    assert answers == [
+        f"{ROOT}{DATASETS}/ does not exist: leave out the final slash ({ROOT}{DATASETS}).",
         f"{ROOT}/no/such/ does not exist: /api/docs/ lists all addresses.",
         f"{ROOT}/nothing does not exist: /api/docs/ lists all addresses.",
     ]
@@ -93,17 +93,17 @@ def test_address_with_a_trailing_slash_suggests_the_correct_one(db: None) -> Non
 
 def test_unsupported_method_and_media_type_are_explained(callers: Callers) -> None:
     ask = callers.owner.ask
-    assert ask("PUT", PATH, {}).json()["detail"] == 'Method "PUT" not allowed.'
-    assert ask("POST", PATH, {}).json()["detail"] == ('Unsupported media type "application/json" in request.')
+    assert ask("PUT", DATASETS, {}).json()["detail"] == 'Method "PUT" not allowed.'
+    assert ask("POST", DATASETS, {}).json()["detail"] == ('Unsupported media type "application/json" in request.')
     send = callers.owner.client.post
-    told = [
+    messages = [
         send(f"{ROOT}{COLLECTIONS}", "name: n", content_type="text/yaml"),
         send(f"{ROOT}/benchmarks/preview", '{"name"', content_type="application/json"),
-        send(ROOT + PATH, "x", content_type="multipart/form-data"),
-        callers.owner.upload(PATH, questions("a"), name="n\0"),
-        callers.owner.client.post(ROOT + PATH, {"name": "n", "file": "{}"}),
+        send(ROOT + DATASETS, "x", content_type="multipart/form-data"),
+        callers.owner.upload(DATASETS, questions("a"), name="n\0"),
+        callers.owner.client.post(ROOT + DATASETS, {"name": "n", "file": "{}"}),
     ]
-    assert [answer.json()["detail"].partition("(")[0] for answer in told] == [
+    assert [answer.json()["detail"].partition("(")[0] for answer in messages] == [
         'Unsupported media type "text/yaml" in request.',
         "The body is not JSON: Expecting ':' delimiter ",
         "Multipart form parse error - Invalid boundary in multipart: None",
@@ -113,12 +113,12 @@ def test_unsupported_method_and_media_type_are_explained(callers: Callers) -> No
 
 
 FORM = "multipart/form-data; boundary=x"
-PART = b'--x\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n'
+FORM_PART = b'--x\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n'
 
 
 def test_any_bytes_as_a_token_are_refused_cleanly(db: None) -> None:
     for token in ("\xff\xfe", "bb_\xff", "bb_" + "x" * 10_000, "e30.e30.e30", "a.b.c", "..", "\0"):
-        answer = Client().get(ROOT + PATH, HTTP_AUTHORIZATION=f"Bearer {token}")
+        answer = Client().get(ROOT + DATASETS, HTTP_AUTHORIZATION=f"Bearer {token}")
         assert (answer.status_code, set(answer.json())) == (401, {"detail", "code"})
 
 
@@ -132,17 +132,17 @@ def test_any_bytes_as_a_token_are_refused_cleanly(db: None) -> None:
         (b"x", "multipart/form-data", 400),
         (b"x", FORM, 400),
         (b"--x\r\n\r\n\r\n--x--", FORM, 400),
-        (PART % (b"name", b"n\0") + b"--x--", FORM, 400),
-        (PART % (b"name", b"\xff") + b"--x--", FORM, 400),
-        (PART % (b"\0", b"n") + b"--x--", FORM, 400),
-        (b"".join(PART % (b"k%d" % number, b"") for number in range(1100)) + b"--x--", FORM, 400),
-        (PART % (b"name", b"x" * 2_700_000) + b"--x--", FORM, 413),
+        (FORM_PART % (b"name", b"n\0") + b"--x--", FORM, 400),
+        (FORM_PART % (b"name", b"\xff") + b"--x--", FORM, 400),
+        (FORM_PART % (b"\0", b"n") + b"--x--", FORM, 400),
+        (b"".join(FORM_PART % (b"k%d" % number, b"") for number in range(1100)) + b"--x--", FORM, 400),
+        (FORM_PART % (b"name", b"x" * 2_700_000) + b"--x--", FORM, 413),
     ],
 )
 def test_any_body_as_a_form_is_refused_cleanly(
     callers: Callers, content: bytes, content_type: str, status: int
 ) -> None:
-    answer = callers.owner.client.generic("POST", ROOT + PATH, content, content_type=content_type)
+    answer = callers.owner.client.generic("POST", ROOT + DATASETS, content, content_type=content_type)
     assert answer.status_code == status, answer.content
     assert {"detail", "code"} <= set(answer.json()) <= {"detail", "code", "errors"}
 
@@ -152,30 +152,30 @@ NAMES = ["", "..", "\0", "…"]
 
 @pytest.mark.parametrize(
     ("path", "name"),
-    [(PATH, name) for name in (*NAMES, "a/b", "x" * 300, "a.json.gz", "a.zip")]
+    [(DATASETS, name) for name in (*NAMES, "a/b", "x" * 300, "a.json.gz", "a.zip")]
     + [("/collections", name) for name in (*NAMES, "é" * 300 + ".zip", "a/b.jsonl", "a.jsonl.gz", ".jsonl", ".zip")],
 )
 def test_any_file_name_is_refused_cleanly(callers: Callers, path: str, name: str) -> None:
     head = f'--x\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'.encode()
-    content = PART % (b"name", b"n") + head + b"{}\r\n--x--"
+    content = FORM_PART % (b"name", b"n") + head + b"{}\r\n--x--"
     answer = callers.owner.client.generic("POST", ROOT + path, content, content_type=FORM)
     assert answer.status_code == 400, answer.content
 
 
 def test_invalid_external_ids_are_refused_cleanly(callers: Callers) -> None:
-    made = create_collection("library", owner=callers.owner.user)
+    collection = create_collection("library", owner=callers.owner.user)
     for external_id in ("\0", "", "x" * 501):
-        assert callers.owner.get(f"/collections/{made.pk}/documents", external_id=external_id).status_code == 400
+        assert callers.owner.get(f"/collections/{collection.pk}/documents", external_id=external_id).status_code == 400
 
 
-class Stated(StrictSerializer):
+class ManyFields(StrictSerializer):
     whole = Int(required=False)
     run = RunField(required=False)
     matrix = MatrixField(required=False)
 
 
 @pytest.mark.parametrize(
-    ("stated", "read"),
+    ("declared", "read"),
     [
         ({"whole": 5.0}, {"whole": 5}),
         ({"whole": -(2.0**53)}, {"whole": -(2**53)}),
@@ -186,12 +186,12 @@ class Stated(StrictSerializer):
         ),
     ],
 )
-def test_a_float_without_a_fraction_is_a_whole_number(stated: Any, read: Any) -> None:
-    assert repr(dict(validate(Stated, stated))) == repr(read)
+def test_a_float_without_a_fraction_is_a_whole_number(declared: Any, read: Any) -> None:
+    assert repr(dict(validate(ManyFields, declared))) == repr(read)
 
 
 @pytest.mark.parametrize("value", [5.5, 2.0**53 + 2, "5", True, None, float("inf")])
 @pytest.mark.parametrize("name", ["whole", "run"])
 def test_other_values_are_refused(name: str, value: Any) -> None:
     with pytest.raises(ValidationError):
-        validate(Stated, {name: value})
+        validate(ManyFields, {name: value})

@@ -9,18 +9,18 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from apps.benchmarks.models import Benchmark, Run
 from apps.mappings.models import Mapping
 from apps.operations.models import Status
-from apps.results.leaderboard.coverage import load_coverage
+from apps.records.models import Benchmark, Run
 from apps.results.triage.queries import load_evaluation
 from apps.results.triage.sections import load_content, load_section_means
+from apps.verdicts.coverage import load_coverage
 from benchbench.ir.measures import Measure
-from tests.api.callers import Callers, assert_refused, done
-from tests.benchmarks.conftest import short_batches  # noqa: F401 (a fixture)
+from tests.api.callers import Callers, assert_refused, checked_json
 from tests.benchmarks.gated import GOOD, POOR, make_gated, search
 from tests.commands import json_of
 from tests.factories import add_version, make_benchmark, make_collection, make_dataset, make_mapping
+from tests.library import short_batches  # noqa: F401 (a fixture)
 from tests.rankings import change_rankings, delete_rankings
 from tests.results.sectioned import make_sectioned, searching
 
@@ -28,9 +28,9 @@ from tests.results.sectioned import make_sectioned, searching
 @pytest.fixture
 def nightly(callers: Callers) -> Benchmark:
     """Two runs of 21 queries: the second is worse, and its last query of 20 with an answer failed."""
-    made = search(make_gated(), GOOD, [*POOR[:19], 0], owner=callers.owner.user)
-    made.runs.filter(run_order=2).update(failed_queries=1)
-    return made
+    hits = search(make_gated(), GOOD, [*POOR[:19], 0], owner=callers.owner.user)
+    hits.runs.filter(run_order=2).update(failed_queries=1)
+    return hits
 
 
 def path(benchmark: Benchmark, run: Run | None = None, *, tail: str = "") -> str:
@@ -41,7 +41,7 @@ def test_results_contain_every_documented_field(callers: Callers, nightly: Bench
     Run.objects.create(benchmark=nightly, run_order=3, label="late", config_hash="f" * 16, config={"top_k": 1})
     ended = timezone.now()
     Benchmark.objects.update(started_at=ended - timedelta(seconds=90), completed_at=ended)
-    facts = done(callers.owner.get(path(nightly, tail="/results")), 200)
+    facts = checked_json(callers.owner.get(path(nightly, tail="/results")), 200)
     first, second, pending = facts.pop("runs")
     assert facts == {
         "benchmark_id": str(nightly.pk),
@@ -51,6 +51,8 @@ def test_results_contain_every_documented_field(callers: Callers, nightly: Bench
         "duration_ms": 90_000,
         "primary_k": 10,
         "weighting": "equal",
+        "exclude_self": False,
+        "identical_texts": "different",
         "k_values_for_metrics": [5, 10],
         "summary": {
             "total_runs": 3,
@@ -134,7 +136,7 @@ def test_run_detail_extends_its_results_entry(callers: Callers, nightly: Benchma
 def test_query_list_shows_the_answers_of_a_run(callers: Callers, nightly: Benchmark) -> None:
     run = nightly.runs.get(run_order=2)
     change_rankings(run.query_results.all(), search_ms=3.5, rerank_ms=1.25, total_ms=6.0)
-    facts = done(callers.owner.get(path(nightly, run, tail="/queries"), per_page=100), 200)
+    facts = checked_json(callers.owner.get(path(nightly, run, tail="/queries"), per_page=100), 200)
     rows = {row["query_key"]: row for row in facts.pop("results")}
     assert facts == {"run_id": str(run.pk), "primary_k": 10, "total": 21, "page": 1, "per_page": 100}
     third = rows["q04"]
@@ -165,7 +167,7 @@ def test_values_are_those_of_the_requested_version(callers: Callers, nightly: Be
     assert_refused(callers.owner.get(path(nightly, tail="/results"), version=2), 400, field="version")
     assert_refused(callers.owner.post(path(nightly, tail="/rescore"), {"version": 2}), 409, "mapping_not_resolved")
     Mapping.objects.update(dataset_version=second)
-    assert done(callers.owner.post(path(nightly, tail="/rescore"), {"version": 2}), 200) | {"message": ""} == {
+    assert checked_json(callers.owner.post(path(nightly, tail="/rescore"), {"version": 2}), 200) | {"message": ""} == {
         "benchmark_id": str(nightly.pk),
         "dataset_version": 2,
         "measured_runs": 2,
@@ -198,16 +200,18 @@ def test_run_shows_its_coverage_sections_and_content(transactional_db: None, cal
     run = searching(benchmark)
     evaluation = load_evaluation(run)
     assert evaluation is not None
-    told = {name: callers.reader.get(f"/runs/{run.pk}/{name}").json() for name in ("coverage", "sections", "content")}
-    for facts in told.values():
+    answers = {
+        name: callers.reader.get(f"/runs/{run.pk}/{name}").json() for name in ("coverage", "sections", "content")
+    }
+    for facts in answers.values():
         assert (facts.pop("run_id"), facts.pop("dataset_version")) == (str(run.pk), 1)
-    assert told["coverage"] == {
+    assert answers["coverage"] == {
         "weighting": "equal",
         "measures": [asdict(row) | {"name": Measure.parse(row.name).wire} for row in load_coverage(evaluation)],
     }
-    assert told["sections"] == asdict(load_section_means(evaluation))
+    assert answers["sections"] == asdict(load_section_means(evaluation))
     content = load_content(evaluation)
-    assert told["content"] == {
+    assert answers["content"] == {
         "k": content.k,
         "queries": len(content.queries),
         "unanswered": content.unanswered,

@@ -1,15 +1,15 @@
-"""Judging rounds over the API: who may do what in them, and what a judge is told."""
+"""Judging rounds over the API: who may do what in them, and what a judge is informed."""
 
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 
-from apps.benchmarks.models import Benchmark
 from apps.judging.models import Grade, Round
+from apps.records.models import Benchmark
 from apps.retrieval.models import Chunk, ChunkSet
 from benchbench.ir.judging.orders import SHARE
-from tests.api.callers import Caller, Callers, assert_refused, done
+from tests.api.callers import Caller, Callers, assert_refused, checked_json
 from tests.judging.rounds import make_compared, open_for
 
 PATH = "/judging-rounds"
@@ -32,7 +32,7 @@ def opened(benchmark: Benchmark, callers: Callers, judge: Caller) -> Round:
 
 
 def handed(caller: Caller, opened: Round, count: int = 1) -> list[dict[str, Any]]:
-    items: list[dict[str, Any]] = done(caller.post(f"{PATH}/{opened.pk}/next", {"count": count}), 200)["items"]
+    items: list[dict[str, Any]] = checked_json(caller.post(f"{PATH}/{opened.pk}/next", {"count": count}), 200)["items"]
     return items
 
 
@@ -44,13 +44,13 @@ def test_item_shows_query_and_document_but_no_runs(opened: Round, callers: Calle
         chunk_set=chunk_set, document=item.document, ordinal=0, position=0, text=text[4:], start=4, end=len(text)
     )
     opened.items.filter(pk=item.pk).update(chunk=chunk)
-    (told,) = handed(judge, opened)
-    assert told["item_id"] == item.pk
-    assert (told["query_text"], told["document_title"]) == (item.query.text, item.document.title)
-    assert (told["text"], told["passage"], told["passage_start"]) == (text, text[4:], 4)
-    assert not {"rank", "score", "run", "run_id", "probability", "uniform", "place"} & told.keys()
-    whole = judge.get(f"{PATH}/{opened.pk}/items/{item.pk}").json()
-    assert whole == told
+    (answer,) = handed(judge, opened)
+    assert answer["item_id"] == item.pk
+    assert (answer["query_text"], answer["document_title"]) == (item.query.text, item.document.title)
+    assert (answer["text"], answer["passage"], answer["passage_start"]) == (text, text[4:], 4)
+    assert not {"rank", "score", "run", "run_id", "probability", "uniform", "place"} & answer.keys()
+    complete = judge.get(f"{PATH}/{opened.pk}/items/{item.pk}").json()
+    assert complete == answer
 
 
 def test_other_grades_are_shown_after_grading_unless_blind(opened: Round, callers: Callers, judge: Caller) -> None:
@@ -72,10 +72,10 @@ def test_other_grades_are_shown_after_grading_unless_blind(opened: Round, caller
 def test_a_judge_sees_and_grades_and_does_not_lead(opened: Round, callers: Callers, judge: Caller) -> None:
     path = f"{PATH}/{opened.pk}"
     (item,) = handed(judge, opened)
-    said = {"grades": [{"item_id": item["item_id"], "grade": 1, "seconds": 2.5}]}
-    assert judge.post(f"{path}/grades", said).status_code == 200
+    messages = {"grades": [{"item_id": item["item_id"], "grade": 1, "seconds": 2.5}]}
+    assert judge.post(f"{path}/grades", messages).status_code == 200
     assert [row["grade"] for row in judge.get(f"{path}/grades").json()["grades"]] == [1]
-    for method, where, body in (
+    for method, location, body in (
         ("POST", "close", {}),
         ("PATCH", "", {"continue_after_settled": True}),
         ("GET", "adjudications", None),
@@ -84,7 +84,7 @@ def test_a_judge_sees_and_grades_and_does_not_lead(opened: Round, callers: Calle
         ("GET", "verdicts?unknown=1", None),
         ("DELETE", "", None),
     ):
-        assert_refused(judge.ask(method, f"{path}/{where}".rstrip("/"), body), 409, "not_a_judge")
+        assert_refused(judge.ask(method, f"{path}/{location}".rstrip("/"), body), 409, "not_a_judge")
     assert judge.post(f"{path}/grades/undo").json()["items"][0]["item_id"] == item["item_id"]
     assert not Grade.objects.exists()
 
@@ -98,8 +98,12 @@ def test_many_grades_are_all_kept_or_none(opened: Round, callers: Callers, judge
 
 def test_non_judge_viewing_a_round_cannot_grade(opened: Round, callers: Callers, judge: Caller) -> None:
     item = opened.items.order_by("place")[0]
-    for where, body in (("next", {}), ("grades", {"grades": [{"item_id": item.pk, "grade": 1}]}), ("grades/undo", {})):
-        assert_refused(callers.overseer.post(f"{PATH}/{opened.pk}/{where}", body), 409, "not_a_judge")
+    for location, body in (
+        ("next", {}),
+        ("grades", {"grades": [{"item_id": item.pk, "grade": 1}]}),
+        ("grades/undo", {}),
+    ):
+        assert_refused(callers.overseer.post(f"{PATH}/{opened.pk}/{location}", body), 409, "not_a_judge")
     assert callers.overseer.get(f"{PATH}/{opened.pk}/items/{item.pk}").status_code == 200, "who sees all leads"
     stranger = Caller(User.objects.create_superuser("stranger"))
     assert stranger.get(f"{PATH}/{opened.pk}/state").status_code == 200
@@ -109,15 +113,15 @@ def test_opening_requires_visible_runs_and_existing_judges(
     benchmark: Benchmark, callers: Callers, judge: Caller
 ) -> None:
     runs = [str(run.pk) for run in benchmark.runs.order_by("run_order")]
-    stated = {"name": "fruit", "run_ids": runs, "order": "depth", "judges": ["owner"]}
+    fields = {"name": "fruit", "run_ids": runs, "order": "depth", "judges": ["owner"]}
     Benchmark.objects.update(owner=callers.owner.user)
-    assert judge.post(PATH, stated).status_code == 403
-    answer = callers.owner.post(PATH, stated | {"judges": ["nobody"]})
+    assert judge.post(PATH, fields).status_code == 403
+    answer = callers.owner.post(PATH, fields | {"judges": ["nobody"]})
     assert (answer.status_code, answer.json()["errors"].keys()) == (400, {"judges"})
-    unknown = callers.owner.post(PATH, stated | {"judges": [judge.user.username]})
+    unknown = callers.owner.post(PATH, fields | {"judges": [judge.user.username]})
     same = answer.json()["errors"]["judges"][0].replace("nobody", judge.user.username)
     assert (unknown.status_code, unknown.json()["errors"]["judges"]) == (400, [same])  # of no team of the owner's
-    assert_refused(callers.owner.post(PATH, stated | {"run_ids": [runs[0], runs[0]]}), 400, field="run_ids")
-    made = done(callers.owner.post(PATH, stated), 201)
-    assert made["uniform_share"] == SHARE, "the usual one, as of the form and of the command"
-    assert (made["judges"], made["item_count"], made["run_ids"]) == (["owner"], 10, runs)
+    assert_refused(callers.owner.post(PATH, fields | {"run_ids": [runs[0], runs[0]]}), 400, field="run_ids")
+    created = checked_json(callers.owner.post(PATH, fields), 201)
+    assert created["uniform_share"] == SHARE, "the usual one, as of the form and of the command"
+    assert (created["judges"], created["item_count"], created["run_ids"]) == (["owner"], 10, runs)

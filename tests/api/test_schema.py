@@ -28,21 +28,21 @@ from schemathesis.generation.feedback import NO_FEEDBACK
 from schemathesis.generation.overrides import Override
 
 from tests.api.callers import Caller
-from tests.api.test_addresses import CHECKED_IN
+from tests.api.recording import CHECKED_IN
 from tests.api.worlds import World, worlds
 from tests.retrieval.llm_server import ollama_server
 
 FUZZED = int(os.environ.get("BENCHBENCH_FUZZ_REQUESTS", "0"))  # so many of each, other ones each time
 FEW = 3  # and the same each time
 UUID_LENGTH = 36
-NAMED = ("manifest", "query_key", "refresh", "item_id")  # what is there under these is no id
+SUBSTITUTED = ("manifest", "query_key", "refresh", "item_id")  # what is there under these is not an id
 
 pytestmark = [pytest.mark.django_db, pytest.mark.thorough]
 schema = schemathesis.openapi.from_dict(yaml.load(CHECKED_IN.read_text(), yaml.CSafeLoader))
 schema.app = get_wsgi_application()
 schema.config.generation.update(with_security_parameters=False)
 schema.config.phases.update(phases=["fuzzing"])
-OPERATIONS = {found.ok().definition.raw["operationId"]: found.ok() for found in schema.get_all_operations()}
+OPERATIONS = {hit.ok().definition.raw["operationId"]: hit.ok() for hit in schema.get_all_operations()}
 load_all_checks()
 NEGATIVE = CHECKS.get_one("negative_data_rejection")
 NAMES = ["not_a_server_error", "status_code_conformance", "content_type_conformance", "response_headers_conformance"]
@@ -51,8 +51,8 @@ CHECKED = CHECKS.get_by_names(NAMES)
 
 
 @pytest.fixture(scope="module")
-def made(django_db_setup: None, django_db_blocker: Any) -> Iterator[tuple[Caller, list[World]]]:
-    """Somebody who may do everything, and what it can be done to; for all tests, in a transaction without an end."""
+def populated(django_db_setup: None, django_db_blocker: Any) -> Iterator[tuple[Caller, list[World]]]:
+    """Someone who may do everything, and what it can be done to; for all tests, in a transaction without an end."""
     signals = (request_started, request_finished)
     with django_db_blocker.unblock(), transaction.atomic():
         for signal in signals:
@@ -66,14 +66,16 @@ def made(django_db_setup: None, django_db_blocker: Any) -> Iterator[tuple[Caller
 
 
 @pytest.mark.parametrize("name", sorted(OPERATIONS))
-def test_its_examples_are_done_in_some_world(name: str, made: tuple[Caller, list[World]]) -> None:
-    caller, rows = made
+def test_its_examples_are_done_in_some_world(name: str, populated: tuple[Caller, list[World]]) -> None:
+    caller, rows = populated
     operation = OPERATIONS[name]
-    stated = operation.definition.raw
+    declared = operation.definition.raw
     query = {
-        one["name"]: one["example"] for one in stated.get("parameters", ()) if one["in"] == "query" and "example" in one
+        one["name"]: one["example"]
+        for one in declared.get("parameters", ())
+        if one["in"] == "query" and "example" in one
     }
-    for media_type, content in (stated.get("requestBody", {}).get("content") or {None: {}}).items():
+    for media_type, content in (declared.get("requestBody", {}).get("content") or {None: {}}).items():
         statuses = []
         for world in rows:
             case = operation.Case(
@@ -89,11 +91,11 @@ def test_its_examples_are_done_in_some_world(name: str, made: tuple[Caller, list
 
 @pytest.mark.fuzz
 @pytest.mark.parametrize("name", sorted(OPERATIONS))
-def test_at_its_boundaries_it_answers_as_its_schema_says(name: str, made: tuple[Caller, list[World]]) -> None:
+def test_at_its_boundaries_it_answers_as_its_schema_says(name: str, populated: tuple[Caller, list[World]]) -> None:
     """Made here, and not where tests are collected: that would cost every process of the tests ten seconds."""
     cases = list(boundaries(name))
     for case in cases if FUZZED else of_each_type(cases):
-        assert_answered(case, made)
+        assert_answered(case, populated)
 
 
 def boundaries(name: str) -> CoverageGenerator:
@@ -124,12 +126,12 @@ def of_each_type(cases: list[Any]) -> Iterator[Any]:
 @pytest.mark.fuzz
 @schema.parametrize()
 @settings(max_examples=FUZZED or FEW, derandomize=not FUZZED, database=None, suppress_health_check=list(HealthCheck))
-def test_it_answers_as_its_schema_says(case: Any, made: tuple[Caller, list[World]]) -> None:
-    assert_answered(case, made)
+def test_it_answers_as_its_schema_says(case: Any, populated: tuple[Caller, list[World]]) -> None:
+    assert_answered(case, populated)
 
 
-def assert_answered(case: Any, made: tuple[Caller, list[World]]) -> None:
-    caller, rows = made
+def assert_answered(case: Any, created: tuple[Caller, list[World]]) -> None:
+    caller, rows = created
     # What was drawn chooses the world, so that the same case always asks the same.
     world = Random(repr((case.path_parameters, case.query, case.body))).choice(rows)
     if not case.meta.is_negative_at(ParameterLocation.PATH):
@@ -152,21 +154,21 @@ def ask(case: Any, caller: Caller) -> Any:
     return answer
 
 
-def real(stated: Any, world: World) -> Any:
+def real(declared: Any, world: World) -> Any:
     """Return what is stated with what a world has in the place of what is made up."""
-    if isinstance(stated, list):
-        return [real(value, world) for value in stated]
-    if not isinstance(stated, dict):
-        return stated
-    return {name: known(name, value, world) for name, value in stated.items()}
+    if isinstance(declared, list):
+        return [real(value, world) for value in declared]
+    if not isinstance(declared, dict):
+        return declared
+    return {name: substitute(name, value, world) for name, value in declared.items()}
 
 
-def known(name: str, value: Any, world: World) -> Any:
-    there = world.get(name)
-    if isinstance(there, list):
-        return there if isinstance(value, list) else there[0] if is_id(value) else value
-    named = name in NAMED and type(value) is type(there)
-    return there if there and (is_id(value) or named) else real(value, world)
+def substitute(name: str, value: Any, world: World) -> Any:
+    remote = world.get(name)
+    if isinstance(remote, list):
+        return remote if isinstance(value, list) else remote[0] if is_id(value) else value
+    labelled = name in SUBSTITUTED and type(value) is type(remote)
+    return remote if remote and (is_id(value) or labelled) else real(value, world)
 
 
 def is_id(value: Any) -> bool:

@@ -10,8 +10,8 @@ from django.urls import get_resolver
 from apps.api.resource import Resource
 from apps.datasets.models import Query
 from apps.judging.models import Round
-from tests.api.callers import Caller, Callers, assert_refused, done
-from tests.api.test_queries import fruit, path_of
+from tests.api.bodies import fruit, path_of
+from tests.api.callers import Caller, Callers, assert_refused, checked_json
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping, make_schedule
 
 SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "openapi.yaml"
@@ -25,8 +25,10 @@ def draft_query(caller: Caller) -> str:
 
 def draft_judgment(caller: Caller) -> str:
     path = draft_query(caller)
-    made = done(caller.post(f"{path}/judgments", {"doc_ref": {"document_id": "d"}, "relevance_grade": 1}), 201)
-    return f"{path}/judgments/{made['id']}"
+    created = checked_json(
+        caller.post(f"{path}/judgments", {"doc_ref": {"document_id": "d"}, "relevance_grade": 1}), 201
+    )
+    return f"{path}/judgments/{created['id']}"
 
 
 def collection(caller: Caller) -> str:
@@ -42,7 +44,7 @@ def schedule(caller: Caller) -> str:
 def round_path(caller: Caller) -> str:
     dataset, documents = make_dataset(owner=caller.user), make_collection(owner=caller.user)
     mapping = make_mapping(dataset, documents, owner=caller.user)
-    made = Round.objects.create(
+    created = Round.objects.create(
         owner=caller.user,
         name="r",
         mapping=mapping,
@@ -51,7 +53,7 @@ def round_path(caller: Caller) -> str:
         measure="nDCG@10",
         scale=[],
     )
-    return f"/judging-rounds/{made.pk}"
+    return f"/judging-rounds/{created.pk}"
 
 
 # By the model of a resource: how to make a row, the method, a change and another one.
@@ -80,9 +82,9 @@ def test_schema_has_both_headers_of_each_row_that_changes() -> None:
     having: dict[str, set[str]] = {"get": set(), "patch": set(), "put": set(), "delete": set()}
     for path, operations in schema["paths"].items():
         for method, operation in operations.items():
-            stated = {parameter["name"] for parameter in operation.get("parameters", ())}
-            given = set(operation["responses"].get("200", {}).get("headers", {}))
-            if method in having and {"If-Match", "ETag"} & (stated | given):
+            declared = {parameter["name"] for parameter in operation.get("parameters", ())}
+            supplied = set(operation["responses"].get("200", {}).get("headers", {}))
+            if method in having and {"If-Match", "ETag"} & (declared | supplied):
                 having[method].add(path)
     assert having["patch"] | having["put"] == having["get"]
     assert len(having["get"]) == len(ROWS)
@@ -94,7 +96,7 @@ def test_stale_change_is_refused_with_its_author(kind: str, callers: Callers) ->
     make, method, first, second = ROWS[kind]
     path, owner = make(callers.owner), callers.owner
     tag = owner.get(path)["ETag"]
-    done(owner.ask(method, path, first, if_match=tag), 200)
+    checked_json(owner.ask(method, path, first, if_match=tag), 200)
     refused = owner.ask(method, path, second, if_match=tag)
     assert_refused(refused, 409, "stale", "read it again", field="If-Match")
     if kind != "judgment":
@@ -102,14 +104,14 @@ def test_stale_change_is_refused_with_its_author(kind: str, callers: Callers) ->
         assert next(iter(first)) in refused.json()["detail"]
     assert_refused(owner.ask("DELETE", path, if_match=tag), 409, "stale")
     assert owner.get(path)["ETag"] != tag
-    done(owner.ask(method, path, second, if_match=owner.get(path)["ETag"]), 200)
-    done(owner.ask(method, path, first), 200)  # without the header, the last one wins
-    done(owner.ask(method, path, second, if_match="*"), 200)
+    checked_json(owner.ask(method, path, second, if_match=owner.get(path)["ETag"]), 200)
+    checked_json(owner.ask(method, path, first), 200)  # without the header, the last one wins
+    checked_json(owner.ask(method, path, second, if_match="*"), 200)
 
 
 def test_changes_of_other_fields_stay_without_the_header(callers: Callers) -> None:
     path = draft_query(callers.owner)
-    done(callers.owner.patch(path, {"query_text": "changed"}), 200)
-    done(callers.owner.patch(path, {"notes": "noted"}), 200)
+    checked_json(callers.owner.patch(path, {"query_text": "changed"}), 200)
+    checked_json(callers.owner.patch(path, {"notes": "noted"}), 200)
     query = Query.objects.get(key="new")
     assert (query.text, query.notes) == ("changed", "noted")

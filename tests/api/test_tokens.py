@@ -17,11 +17,10 @@ from django.test import Client
 from apps.accounts.models import AccessToken
 from apps.accounts.tokens import issue_token
 from benchbench.site.panels import build_list_url, change_url
-from tests.admin.conftest import MakeStaff
-from tests.api.callers import ROOT, Caller
-from tests.api.test_base import bearer
-from tests.api.test_datasets import PATH, questions
-from tests.test_house import CHECKOUT
+from tests.api.bodies import DATASETS, questions
+from tests.api.callers import ROOT, Caller, bearer
+from tests.checkout import CHECKOUT
+from tests.staff import MakeStaff
 
 ADD = "/admin/accounts/accesstoken/add/"
 
@@ -52,15 +51,15 @@ def test_it_shows_the_secret_of_a_new_token_once(client_of_ada: Client, ada: Use
 
 
 def test_a_name_is_taken_until_its_token_is_revoked(client_of_ada: Client, ada: User) -> None:
-    stated = {"name": "nightly", "scope": "read", "days": ""}
-    client_of_ada.post(ADD, stated)
-    assert "You already have a token" in client_of_ada.post(ADD, stated).content.decode()
+    fields = {"name": "nightly", "scope": "read", "days": ""}
+    client_of_ada.post(ADD, fields)
+    assert "You already have a token" in client_of_ada.post(ADD, fields).content.decode()
     token = AccessToken.objects.get()
     assert token.expires_at is None
     revoke = {"action": "revoke_selected", "_selected_action": str(token.pk)}
-    told = client_of_ada.post(build_list_url(AccessToken), revoke, follow=True)
-    assert "is revoked" in told.content.decode()
-    client_of_ada.post(ADD, stated)
+    response = client_of_ada.post(build_list_url(AccessToken), revoke, follow=True)
+    assert "is revoked" in response.content.decode()
+    client_of_ada.post(ADD, fields)
     assert [token.state for token in AccessToken.objects.all()] == ["active", "revoked"]
 
 
@@ -121,16 +120,16 @@ def start(**variables: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.thorough
 def test_it_is_refused_without_debug() -> None:
-    done = start(DEBUG="false")
-    assert done.returncode != 0
-    assert "DISABLE_AUTH is true without DEBUG, so anyone can use the API as staff: unset it." in done.stderr
+    finished = start(DEBUG="false")
+    assert finished.returncode != 0
+    assert "DISABLE_AUTH is true without DEBUG, so anyone can use the API as staff: unset it." in finished.stderr
 
 
 @pytest.mark.thorough
 def test_disabled_authentication_is_reported_at_startup(settings: Any) -> None:
-    done = start(DEBUG="true", DISABLE_AUTH_USER="ada")
-    assert done.returncode == 0, done.stderr
-    assert "DISABLE_AUTH is on: the API lets everybody in as 'ada'." in done.stderr
+    finished = start(DEBUG="true", DISABLE_AUTH_USER="ada")
+    assert finished.returncode == 0, finished.stderr
+    assert "DISABLE_AUTH is on: the API lets everybody in as 'ada'." in finished.stderr
     settings.DISABLE_AUTH = True
     assert "benchbench.W010" in {message.id for message in run_checks()}
 
@@ -138,25 +137,25 @@ def test_disabled_authentication_is_reported_at_startup(settings: Any) -> None:
 @pytest.mark.thorough
 def test_everybody_is_the_named_user(make_staff: MakeStaff, settings: Any) -> None:
     user = make_staff("ada")
-    assert Caller().get(PATH).status_code == 401
+    assert Caller().get(DATASETS).status_code == 401
     settings.DISABLE_AUTH, settings.DISABLE_AUTH_USER = True, "ada"
-    assert Caller().upload(PATH, questions("a"), name="n").json()["owner_id"] == user.pk
-    assert Caller(make_staff("grace")).upload(PATH, questions("a"), name="n").json()["owner_id"] != user.pk
+    assert Caller().upload(DATASETS, questions("a"), name="n").json()["owner_id"] == user.pk
+    assert Caller(make_staff("grace")).upload(DATASETS, questions("a"), name="n").json()["owner_id"] != user.pk
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("token", ["bb_of-yesterday", "eyJhbGciOiJIUzI1NiJ9.e30.x", "two words", ""])
 def test_invalid_token_counts_as_no_token(make_staff: MakeStaff, settings: Any, token: str) -> None:
     user = make_staff("ada")
-    asked = {"HTTP_AUTHORIZATION": f"Bearer {token}"}
-    assert Client().get(ROOT + PATH, **asked).status_code == 401
+    requests = {"HTTP_AUTHORIZATION": f"Bearer {token}"}
+    assert Client().get(ROOT + DATASETS, **requests).status_code == 401
     settings.DISABLE_AUTH, settings.DISABLE_AUTH_USER = True, "ada"
-    assert Client().get(f"{ROOT}/operations", **asked).status_code == 200
+    assert Client().get(f"{ROOT}/operations", **requests).status_code == 200
     upload = {"name": "n", "file": SimpleUploadedFile("q.json", json.dumps(questions("a")).encode())}
-    assert Client().post(ROOT + PATH, upload, **asked).json()["owner_id"] == user.pk
+    assert Client().post(ROOT + DATASETS, upload, **requests).json()["owner_id"] == user.pk
     user.is_active = False
     user.save()
-    assert Client().get(ROOT + PATH, **asked).status_code == 401
+    assert Client().get(ROOT + DATASETS, **requests).status_code == 401
 
 
 @pytest.mark.thorough
@@ -168,8 +167,8 @@ def test_a_page_of_another_site_is_not_everybody(
 ) -> None:
     make_staff("ada")
     settings.DISABLE_AUTH, settings.DISABLE_AUTH_USER = True, "ada"
-    stated = {"name": "n", "file": SimpleUploadedFile("q.json", json.dumps(questions("a")).encode())}
-    answer = Client().post(ROOT + PATH, stated, headers={"Origin": origin} if origin else {})
+    fields = {"name": "n", "file": SimpleUploadedFile("q.json", json.dumps(questions("a")).encode())}
+    answer = Client().post(ROOT + DATASETS, fields, headers={"Origin": origin} if origin else {})
     assert answer.status_code == status, answer.content
     assert answer.json().get("code", "origin") == "origin"
 
@@ -182,6 +181,6 @@ def test_the_named_user_must_be_active_staff(make_staff: MakeStaff, settings: An
         setattr(user, name, value)
     user.save()
     settings.DISABLE_AUTH, settings.DISABLE_AUTH_USER = True, "ada"
-    answer = Caller().get(PATH)
+    answer = Caller().get(DATASETS)
     assert answer.status_code == 401
     assert "no active staff user is called 'ada'" in answer.json()["detail"]

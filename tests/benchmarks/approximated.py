@@ -1,9 +1,9 @@
 """Benchmarks with approximate arms, what they found, and a worker that does one batch."""
 
-from apps.benchmarks.models import Benchmark, Run
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
 from apps.operations.working import perform_batch
+from apps.records.models import Benchmark, Run
 from tests.created import create_benchmark, finish
 
 NARROW = "hnsw(ef_search=2)"

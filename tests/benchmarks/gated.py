@@ -5,13 +5,14 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from apps.benchmarks.gates.baselines import approve
-from apps.benchmarks.measuring.evaluating import evaluate_runs
-from apps.benchmarks.models import Baseline, Benchmark, Evaluation, Run
 from apps.datasets.models import Judgment, Query
 from apps.mappings.models import Mapping, Resolution
+from apps.records.measuring.evaluating import evaluate_runs
+from apps.records.models import Baseline, Benchmark, Evaluation, Run, StageList
+from apps.verdicts.gates.baselines import approve
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
-from tests.rankings import add_ranking
+from tests.kept import made_once
+from tests.rankings import build_ranking
 
 ANSWERABLE = [f"q{n:02}" for n in range(1, 21)]
 GOOD = [1] * 10 + [2] * 10
@@ -19,6 +20,7 @@ POOR = [1] * 3 + [3] * 8 + [4] * 9
 BEST = [1] * 20
 
 
+@made_once
 def make_gated() -> Mapping:
     """Twenty queries with one relevant document each, its number theirs; `none` has no answer, q01 and q02 are hard."""
     collection = make_collection("library", [{"title": f"Document {n}"} for n in range(1, 31)])
@@ -37,19 +39,21 @@ def make_gated() -> Mapping:
 def search(mapping: Mapping, *runs: Sequence[int], name: str = "nightly", **fields: Any) -> Benchmark:
     """Return a benchmark of runs that find the document of query n at rank `run[n]` of ten; 0 is an error."""
     benchmark = make_benchmark(mapping, [0.0] * len(runs), name=name, **fields)
-    others = list(mapping.collection.documents.order_by("pk").values_list("pk", flat=True))[20:]
+    remaining = list(mapping.collection.documents.order_by("pk").values_list("pk", flat=True))[20:]
     relevant = dict(mapping.collection.documents.values_list("external_id", "pk"))
     queries = list(mapping.dataset.queries.all())
+    lists = []
     for run, ranks in zip(benchmark.runs.order_by("run_order"), runs, strict=True):
         for query in queries:
-            ranking = list(others[:9])
+            ranking = list(remaining[:9])
             rank = 1 if query.key == "none" else ranks[int(query.key[1:]) - 1]
             if query.key != "none":
                 ranking.insert(rank - 1, relevant[f"d{int(query.key[1:])}"])
             if rank:
-                add_ranking(run, query, ranking, scores=[1.0] * len(ranking))
+                lists.append(build_ranking(run, query, ranking, scores=[1.0] * len(ranking)))
             else:
-                add_ranking(run, query, error="The index was away.")
+                lists.append(build_ranking(run, query, error="The index was away."))
+    StageList.objects.bulk_create(lists)
     runs_made = benchmark.runs.order_by("run_order")
     runs_made.update(timing={"total_ms": 12.5, "samples": 21, "execution": "shared"})
     Evaluation.objects.filter(run__benchmark=benchmark).delete()

@@ -30,11 +30,11 @@ def make_folder(folder: Path) -> None:
 
 def write_truth(folder: Path, questions: list[tuple[str, str, str]]) -> None:
     same = {"section_ids": ["s1"], "evidence": []}
-    stated = [{"id": key, "question": text, "answer": text, "document_id": id, **same} for key, text, id in questions]
-    (folder / "ground_truth.json").write_text(json.dumps(stated))
+    declared = [{"id": key, "question": text, "answer": text, "document_id": id, **same} for key, text, id in questions]
+    (folder / "ground_truth.json").write_text(json.dumps(declared))
 
 
-def write(folder: Path, **others: Any) -> Path:
+def write(folder: Path, **remaining: Any) -> Path:
     path = folder / "fruit.yaml"
-    path.write_text(yaml.safe_dump({**EXPERIMENT, **others}))
+    path.write_text(yaml.safe_dump({**EXPERIMENT, **remaining}))
     return path

@@ -33,7 +33,7 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        values = {name: found[0] for name, found in parse_qs(urlsplit(self.path).query).items()}
+        values = {name: hit[0] for name, hit in parse_qs(urlsplit(self.path).query).items()}
         self.server.asked.append((values["q"], time.monotonic()))
         time.sleep(self.server.seconds)
         ids = self.server.ranking[:: -1 if values.get("newest") == "true" else 1]

@@ -5,21 +5,22 @@ from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection
 from django.urls import reverse
 
-from apps.benchmarks.launching import launch, retry
-from apps.benchmarks.models import Benchmark, Evaluation, Run, StageList
-from apps.benchmarks.progress import build_event
-from apps.benchmarks.running.finishing import load_notes
+from apps.execution.launching import launch, retry
+from apps.execution.progress import build_event
+from apps.execution.running.finishing import load_notes
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
+from apps.records.models import Benchmark, Evaluation, Run, StageList
 from apps.results.exporters.documents import render_text
 from apps.results.exporters.results_json import build_results
 from apps.retrieval.models import Index
 from apps.retrieval.search.ann_indexes import find_ann_index
 from benchbench.ir.planning.matrix import MatrixError
-from tests.admin.test_acts import TestBenchmark as OfBenchmark
 from tests.benchmarks.approximated import NARROW, WIDE, benchmark_of, run_matrix, run_of, work_one
-from tests.benchmarks.conftest import run_key
+from tests.benchmarks.figures import run_key
 from tests.commands import json_of
+from tests.created import list_warnings
+from tests.site import BENCHMARK_FORM
 
 
 class TestAnApproximateRun:
@@ -34,7 +35,7 @@ class TestAnApproximateRun:
         for mode in ("dense", "hybrid"):
             exact, wide, narrow = (run_of(benchmark, ann, mode) for ann in ("exact", WIDE, NARROW))
             assert "ann" not in exact.provenance
-            assert (exact.warnings, wide.warnings) == ([], [])
+            assert (list_warnings(exact), list_warnings(wide)) == ([], [])
             assert [one["mean"] for one in wide.provenance["ann"]["recall"]] == [1, 1]
             assert wide.provenance["ann"]["ndcg"]["cost"] == 0
             at_ten, at_depth = narrow.provenance["ann"]["recall"]
@@ -52,8 +53,8 @@ class TestAnApproximateRun:
         reranked = {"use_reranker": [True], "score_thresholds": [0.9], "candidates": [30]}
         benchmark = run_matrix(library, search_modes=["dense"], ann=["exact", WIDE], **reranked)
         exact, wide = (run_of(benchmark, ann) for ann in ("exact", WIDE))
-        found = [len(ids) for ids in exact.query_results.values_list("document_ids", flat=True)]
-        assert 0 < sum(found) < 20 * len(found), "the threshold cuts"
+        hits = [len(ids) for ids in exact.query_results.values_list("document_ids", flat=True)]
+        assert 0 < sum(hits) < 20 * len(hits), "the threshold cuts"
         mean = Evaluation.objects.get(run=exact).means["nDCG@10"]
         assert wide.provenance["ann"]["ndcg"]["exact"] == pytest.approx(mean, abs=1e-12)
 
@@ -75,8 +76,8 @@ class TestAnApproximateRun:
 
         reported = {run.label: run.ann for run in build_results(benchmark).runs}
         assert reported[run_of(benchmark, WIDE).label]["recall"][0]["mean"] == 1
-        told = "recall@10 1.000 in 12 queries (worst 1.00), recall@20 1.000 in 12 queries (worst 1.00)"
-        assert told in render_text(benchmark)
+        answer = "recall@10 1.000 in 12 queries (worst 1.00), recall@20 1.000 in 12 queries (worst 1.00)"
+        assert answer in render_text(benchmark)
         assert "finds at most 2 chunks" in render_text(benchmark)
 
 
@@ -159,7 +160,7 @@ class TestPreparing:
         with connection.cursor() as cursor:
             cursor.execute(f'DROP INDEX "{name}"')
         wait(operation)
-        (warning,) = benchmark.runs.get().warnings
+        (warning,) = list_warnings(benchmark.runs.get())
         assert (
             "PostgreSQL compared every vector in 12 queries instead of using the index of hnsw(ef_search=50)" in warning
         )
@@ -202,8 +203,8 @@ class TestInterfaces:
         assert "recall@10" not in page
 
     def test_the_form_reads_settings_and_weights(self, library, admin_client):
-        filled = OfBenchmark.FIELDS | {"mapping": library.pk, "search_modes": ["hybrid"], "top_k_values": "20"}
-        filled |= {"lexical": ["bm25", "fts"], "fusion": ["weighted"], "weights": "0.7:0.3, 1:1"}
+        filled = BENCHMARK_FORM | {"mapping": library.pk, "search_modes": ["hybrid"], "top_k_values": "20"}
+        filled |= {"lexical": "bm25, fts", "fusion": ["weighted"], "weights": "0.7:0.3, 1:1"}
         filled |= {"ann": "exact, hnsw(m=8, ef_search=100)", "score_thresholds": ""}
         admin_client.post(reverse("admin:benchmarks_benchmark_add"), filled)
         matrix = Benchmark.objects.get().matrix
@@ -218,12 +219,12 @@ def test_retried_query_is_noted_once(library):
     benchmark = run_matrix(library, search_modes=["dense", "sparse"], ann=[NARROW])
     run = run_of(benchmark, NARROW)
     noted = load_notes(benchmark).queries
-    (told,) = noted.values()
-    assert len(told["short"]) == benchmark.dataset_version.query_count
+    (answer,) = noted.values()
+    assert len(answer["short"]) == benchmark.dataset_version.query_count
     lost = StageList.objects.filter(source=run.source).order_by("query").first()
     StageList.objects.filter(pk=lost.pk).update(error="It was slow.")
     Run.objects.filter(pk=run.pk).update(failed_queries=1)
     wait(retry(Benchmark.objects.get(pk=benchmark.pk)))
     assert benchmark.runs.get(pk=run.pk).failed_queries == 0
     noted = load_notes(benchmark).queries
-    assert noted == dict.fromkeys(noted, told)
+    assert noted == dict.fromkeys(noted, answer)

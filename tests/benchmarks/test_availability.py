@@ -1,4 +1,4 @@
-"""Where a part or an index is not to be had, its runs are neither created, started nor retried, and harm no others."""
+"""Where a part or an index is not available, its runs are neither created, started nor retried, and harm no others."""
 
 import shutil
 from collections.abc import Callable
@@ -10,12 +10,12 @@ import pytest
 from huggingface_hub import HfApi, constants
 from huggingface_hub.errors import RepositoryNotFoundError
 
-from apps.benchmarks.defining.previewing import preview
-from apps.benchmarks.launching import launch, retry
-from apps.benchmarks.models import Benchmark, Run
+from apps.execution.defining.previewing import preview
+from apps.execution.launching import launch, retry
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
 from apps.operations.working import OperationFailedError, wait
+from apps.records.models import Benchmark, Run
 from apps.retrieval.availability import UnavailableError, describe_missing, list_run_requirements
 from apps.retrieval.encoders import model_files
 from apps.retrieval.indexing import build_index, create_index
@@ -24,9 +24,9 @@ from apps.retrieval.models import Index
 from benchbench.errors import ConflictError
 from benchbench.ir.planning.configuration import Configuration
 from tests.benchmarks.approximated import benchmark_of, run_matrix
-from tests.benchmarks.conftest import ENCODER, make_library
 from tests.created import create_benchmark, run_benchmark
 from tests.kept import made_once
+from tests.library import ENCODER, make_library
 from tests.retrieval import llm_server
 from tests.retrieval.llm_server import MODEL
 
@@ -42,7 +42,7 @@ def looks_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "BELIEVED_SECONDS", 1e-9)
 
 
-def refused(library: Mapping, matrix: dict[str, Any], goes: Callable[[], object], said: str) -> None:
+def refused(library: Mapping, matrix: dict[str, Any], goes: Callable[[], object], message: str) -> None:
     """Check that no act works once something `goes`, though the benchmarks were made before."""
     launched, failed = (benchmark_of(library, **matrix) for _ in range(2))
     failed.runs.update(status="failed")
@@ -54,7 +54,7 @@ def refused(library: Mapping, matrix: dict[str, Any], goes: Callable[[], object]
         partial(retry, failed),
     )
     for act in acts:
-        with pytest.raises(UnavailableError, match=said):
+        with pytest.raises(UnavailableError, match=message):
             act()
     assert not Operation.objects.filter(kind=Operation.Kind.BENCHMARK).exists()
     assert [run.status for run in (launched.runs.get(), failed.runs.get())] == ["pending", "failed"]
@@ -104,10 +104,10 @@ def test_a_reranker_with_code_of_its_own_is_refused(library, tmp_path):
 
 
 def test_hub_is_asked_about_rerankers_to_download(monkeypatch):
-    def knows_none(*args: Any, **told: Any) -> Any:
+    def knows_none(*args: Any, **answer: Any) -> Any:
         raise RepositoryNotFoundError("404", response=httpx.Response(404, request=httpx.Request("GET", "http://hub")))
 
-    def is_away(*args: Any, **told: Any) -> Any:
+    def is_away(*args: Any, **message: Any) -> Any:
         raise httpx.ConnectError("No route to the hub.")
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
@@ -158,8 +158,8 @@ def test_indexes_of_missing_strategies_are_not_searched(library):
     failed.runs.update(status=Run.Status.FAILED)
     Index.objects.update(strategy="no_such")
     library.refresh_from_db()
-    made = partial(create_benchmark, library, name="b", matrix={})
-    for act in (made, partial(launch, pending), partial(retry, failed)):
+    created = partial(create_benchmark, library, name="b", matrix={})
+    for act in (created, partial(launch, pending), partial(retry, failed)):
         with pytest.raises(UnavailableError, match='"keywords" is not available here: the strategy no_such is unknown'):
             act()
     assert Benchmark.objects.count() == 2

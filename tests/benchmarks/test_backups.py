@@ -12,12 +12,12 @@ from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from apps.benchmarks.repeating.manifests import build_manifest
+from apps.experiments.manifests import build_manifest
 from benchbench import embedded
 from benchbench.reading import strict_yaml
-from tests.benchmarks.conftest import make_library
 from tests.commands import json_of, output_of
 from tests.created import run_benchmark
+from tests.library import make_library
 
 pytestmark = pytest.mark.thorough
 
@@ -29,10 +29,10 @@ def empty_database(transactional_db: None) -> Iterator[str]:
     name = f"restored_{uuid.uuid4().hex}"
     with psycopg.connect(
         embedded.find_places().database_url(str(connection.settings_dict["NAME"])), autocommit=True
-    ) as here:
-        here.execute(f"CREATE DATABASE {name}")
+    ) as local:
+        local.execute(f"CREATE DATABASE {name}")
         yield name
-        here.execute(f"DROP DATABASE {name} WITH (FORCE)")
+        local.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 def manage(database: str, environment: dict[str, str], *arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -48,9 +48,9 @@ def manage(database: str, environment: dict[str, str], *arguments: str) -> "subp
 
 def rows_of(database: str) -> dict[str, list[tuple[Any, ...]]]:
     """Every row of every table, vectors of indexes too."""
-    with psycopg.connect(embedded.find_places().database_url(database)) as there:
-        tables = there.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
-        return {name: sorted(there.execute(f'SELECT t::text FROM "{name}" t').fetchall()) for (name,) in tables}
+    with psycopg.connect(embedded.find_places().database_url(database)) as remote:
+        tables = remote.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+        return {name: sorted(remote.execute(f'SELECT t::text FROM "{name}" t').fetchall()) for (name,) in tables}
 
 
 def test_a_restored_database_is_whole(empty_database, process_environment, tmp_path):
@@ -59,18 +59,18 @@ def test_a_restored_database_is_whole(empty_database, process_environment, tmp_p
     backup, manifest = tmp_path / "backup.dump", tmp_path / "experiment.yaml"
     manifest.write_text(strict_yaml.dump(build_manifest(benchmark)))
 
-    told = json_of("backup", backup)
+    answer = json_of("backup", backup)
     restored = manage(empty_database, process_environment, "restore", str(backup))
     assert restored.returncode == 0, restored.stderr
 
-    assert told["bytes"] == backup.stat().st_size
+    assert answer["bytes"] == backup.stat().st_size
     assert backup.stat().st_mode & 0o077 == 0, "it holds the hashes of passwords"
     before, after = rows_of(str(connection.settings_dict["NAME"])), rows_of(empty_database)
     assert any("vector" in name and rows for name, rows in after.items())
     assert {name for name in before if before[name] != after.get(name)} <= WITHOUT_CONTENT
     files_made_anew = process_environment | {"BENCHBENCH_VECTOR_DIR": str(tmp_path / "vectors")}
-    stated = ["--experiment", str(manifest), "--name", "again", "--json"]
-    again = manage(empty_database, files_made_anew, "run_benchmark", *stated)
+    declared = [str(manifest), "--name", "again", "--json"]
+    again = manage(empty_database, files_made_anew, "reproduce", *declared)
     assert again.returncode == 0, again.stdout + again.stderr
 
     onto_itself = manage(empty_database, process_environment, "restore", str(backup))
@@ -79,8 +79,8 @@ def test_a_restored_database_is_whole(empty_database, process_environment, tmp_p
 
 
 def test_an_unfit_backup_is_refused(empty_database, process_environment, tmp_path):
-    other, newer = tmp_path / "other.dump", tmp_path / "newer.dump"
-    other.write_text("CREATE TABLE documents ();")
+    second, newer = tmp_path / "other.dump", tmp_path / "newer.dump"
+    second.write_text("CREATE TABLE documents ();")
     with connection.cursor() as cursor:
         cursor.execute("INSERT INTO django_migrations (app, name, applied) VALUES ('judging', '9999_later', now())")
     try:
@@ -91,12 +91,12 @@ def test_an_unfit_backup_is_refused(empty_database, process_environment, tmp_pat
 
     for file, sentence in (
         (tmp_path / "absent.dump", "cannot be read: No such file or directory"),
-        (other, "is not a backup: it must be in the custom format of pg_dump"),
+        (second, "is not a backup: it must be in the custom format of pg_dump"),
         (newer, "the migration judging.9999_later is unknown. Install the newer version."),
     ):
         with pytest.raises(CommandError, match=sentence.replace(".", r"\.")):
             call_command("restore", str(file))
     with pytest.raises(CommandError, match="exists already"):
         call_command("backup", str(newer))
-    with psycopg.connect(embedded.find_places().database_url(empty_database)) as there:
-        assert there.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone() == (0,)
+    with psycopg.connect(embedded.find_places().database_url(empty_database)) as remote:
+        assert remote.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone() == (0,)

@@ -5,18 +5,18 @@ import shutil
 import pytest
 from django.db import connection
 
-from apps.benchmarks.launching import cancel, launch
-from apps.benchmarks.models import Benchmark, Run
-from apps.benchmarks.running.builds import load_builds
+from apps.execution.launching import cancel, launch
+from apps.execution.running.builds import load_builds
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
+from apps.records.models import Benchmark, Run
 from apps.retrieval.models import Index
 from apps.retrieval.search.approximate import locate_collections
 from apps.retrieval.search.arms import find_build, make_arm
-from apps.retrieval.search.open_indexes import close_indexes
 from benchbench.ir.planning.ann import Ann
+from benchbench.process import reset_all
 from tests.benchmarks.approximated import benchmark_of, rankings_of, run_of, work_one
-from tests.benchmarks.conftest import make_library
+from tests.library import make_library
 from tests.retrieval.arms import LEARNS, WIDEST, require_installed
 
 HNSW = "hnsw(ef_search=2)"
@@ -32,7 +32,7 @@ def rebuild(index: Index) -> None:
     """Build the approximate indexes again, in PostgreSQL as a restore does, and in folders as another machine does."""
     with connection.cursor() as cursor:
         cursor.execute(f"REINDEX TABLE {index.vector_table}")
-    close_indexes()
+    reset_all()
     shutil.rmtree(locate_collections(index), ignore_errors=True)
 
 
@@ -49,7 +49,7 @@ def test_every_method_names_its_build(library, method):
     build = find_build(index, setting)
     assert bool(build) == (not setting.compares_all)
     assert not build or facts["build"] == build
-    close_indexes()
+    reset_all()
     assert find_build(index, setting) == build
     rebuild(index)
     make_arm(index, setting, 10)

@@ -6,22 +6,22 @@ import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.core.management import CommandError
 
-from apps.benchmarks.defining.choosing import add_modes
-from apps.benchmarks.defining.creating import CloneError, clone
-from apps.benchmarks.defining.previewing import preview
-from apps.benchmarks.models import Benchmark
-from apps.benchmarks.repeating.experiments import plan_experiment, prepare_experiment
-from apps.benchmarks.repeating.manifests import ManifestError, build_manifest
-from apps.benchmarks.repeating.reproducing import reproduce
+from apps.execution.defining.choosing import add_modes
+from apps.execution.defining.creating import CloneError, clone
+from apps.execution.defining.previewing import preview
+from apps.experiments.experiments import plan_experiment, prepare_experiment
+from apps.experiments.manifests import ManifestError, build_manifest
+from apps.experiments.reproducing import reproduce
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
+from apps.records.models import Benchmark
 from apps.retrieval.indexing import build_index, create_failed_index, create_index, get_or_create_index
 from apps.retrieval.models import Index, Ingredients
 from benchbench.ir.planning.matrix import MatrixError
-from tests.benchmarks.conftest import ENCODER, make_library
 from tests.benchmarks.laboratory import write
 from tests.commands import json_of
 from tests.created import create_benchmark, run_benchmark
+from tests.library import ENCODER, make_library
 
 WORDS = ["sparse"]
 
@@ -69,16 +69,18 @@ def test_the_newest_is_the_newest_that_the_owner_sees(library, alice, bob):
 def test_a_name_the_owner_does_not_see_is_missing(library, alice, act):
     more = {"name": "hers"} if act is create_benchmark else {}
 
-    def said(named: str) -> str:
+    def refusal(labelled: str) -> str:
         with pytest.raises(MatrixError) as raised:
-            act(library, matrix={"indexes": [named], "search_modes": WORDS}, owner=alice, **more)
-        return raised.value.message.replace(named, "…")
+            act(library, matrix={"indexes": [labelled], "search_modes": WORDS}, owner=alice, **more)
+        return raised.value.message.replace(labelled, "…")
 
     assert (
-        said("trial") == said("nothing") == "indexes: 'library' has no ready index named '…'; choose one of keywords."
+        refusal("trial")
+        == refusal("nothing")
+        == "indexes: 'library' has no ready index named '…'; choose one of keywords."
     )
     library.collection.indexes.filter(name="keywords").delete()
-    assert said("trial") == said("nothing") == "The collection 'library' has no ready index: build one first."
+    assert refusal("trial") == refusal("nothing") == "The collection 'library' has no ready index: build one first."
 
 
 def test_teams_choose_shared_indexes_and_overseers_all(library, trial, alice):
@@ -120,7 +122,7 @@ def test_clones_and_manifests_use_indexes_visible_to_new_owner(library, alice, b
 
 
 def test_command_finds_indexes_visible_to_its_owner(library, alice, bob):
-    plan = ("run_benchmark", "library", "--modes", "sparse", "--dry-run")
+    plan = ("preview_benchmark", "library", "--modes", "sparse")
     assert json_of(*plan, "--owner", "alice")["indexes"] == ["keywords"]
     assert json_of(*plan, "--owner", "bob")["indexes"] == ["trial"]
     assert json_of(*plan)["indexes"] == ["keywords"]
@@ -128,23 +130,23 @@ def test_command_finds_indexes_visible_to_its_owner(library, alice, bob):
         row.owner = bob
         row.save()
     assert json_of(*plan)["indexes"] == ["trial"]
-    for asked, refused in (
+    for requested, refused in (
         (plan, "The mapping 'library' was not found for alice; create one with"),
         (("build_index", "library", "--name", "hers"), "The collection 'library' was not found for alice"),
         (("import_run", "x.run", "--dataset", "questions"), "The dataset 'questions' was not found for alice"),
     ):
         with pytest.raises(CommandError, match=refused):
-            json_of(*asked, "--owner", "alice")
+            json_of(*requested, "--owner", "alice")
 
 
 def test_equal_index_is_reused_when_visible_to_the_owner(library, alice, bob):
-    asked = (library.collection, Ingredients("flat", {}, "keyword:apple"))
-    his = get_or_create_index(*asked, name="apples", owner=bob)
-    assert get_or_create_index(*asked, name="apples", owner=bob) == his
-    hers = get_or_create_index(*asked, name="apples", owner=alice)
+    requests = (library.collection, Ingredients("flat", {}, "keyword:apple"))
+    his = get_or_create_index(*requests, name="apples", owner=bob)
+    assert get_or_create_index(*requests, name="apples", owner=bob) == his
+    hers = get_or_create_index(*requests, name="apples", owner=alice)
     assert hers != his
-    assert create_failed_index(*asked, name="apples", reason="Gone.", owner=alice) == hers
-    assert get_or_create_index(*asked, name="apples") not in (hers, his)
+    assert create_failed_index(*requests, name="apples", reason="Gone.", owner=alice) == hers
+    assert get_or_create_index(*requests, name="apples") not in (hers, his)
     his.refresh_from_db()
     assert his.status == Index.Status.PENDING
 

@@ -1,4 +1,4 @@
-"""What stands between two runs, told with the values, and when their numbers must not be compared at all."""
+"""What is between two runs, told with the values, and when their numbers must not be compared at all."""
 
 from typing import Any
 
@@ -6,13 +6,13 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from apps.benchmarks.comparability import Comparability, find_differences
-from apps.benchmarks.measuring.again import find_version, rescore
-from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.datasets.models import Query
 from apps.mappings.models import Mapping
-from tests.benchmarks.test_rescoring import freeze_and_resolve, turn
+from apps.records.comparability import Comparability, find_differences
+from apps.records.measuring.again import find_version, rescore
+from apps.records.models import Benchmark, Evaluation, Run
 from tests.created import run_benchmark
+from tests.drafts import freeze_and_resolve, turn
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 
 MADE_BY: dict[str, Any] = {
@@ -46,18 +46,18 @@ def run_of(benchmark: Benchmark, **provenance: Any) -> Run:
     return benchmark.runs.get()
 
 
-def other(mapping: Mapping, provenance: dict[str, Any] | None = None, **fields: Any) -> Run:
+def second_run(mapping: Mapping, provenance: dict[str, Any] | None = None, **fields: Any) -> Run:
     return run_of(make_benchmark(mapping, [0.4], name="second", **fields), **(provenance or {}))
 
 
-def about(found: Comparability) -> list[tuple[str, str]]:
-    return [(difference.about, difference.severity) for difference in found.differences]
+def about(result: Comparability) -> list[tuple[str, str]]:
+    return [(difference.about, difference.severity) for difference in result.differences]
 
 
 def test_runs_that_differ_in_nothing_else_are_comparable(one, mapping):
-    found = find_differences([one, other(mapping)])
-    assert found == Comparability(mapping.dataset_version, ())
-    assert found.comparable
+    differences = find_differences([one, second_run(mapping)])
+    assert differences == Comparability(mapping.dataset_version, ())
+    assert differences.comparable
 
 
 def test_it_costs_two_queries_however_many_runs(mapping):
@@ -68,7 +68,7 @@ def test_it_costs_two_queries_however_many_runs(mapping):
 
 
 @pytest.mark.parametrize(
-    ("change", "what", "said"),
+    ("change", "subject", "message"),
     [
         ({"collection": {**PROVENANCE["collection"], "fingerprint": "e" * 64}}, "collection", "eeeeeeeeeeee"),
         ({"index": {**PROVENANCE["index"], "version": 2, "content": "2" * 64}}, "index", "v2 222222222222"),
@@ -80,114 +80,117 @@ def test_it_costs_two_queries_however_many_runs(mapping):
         ({"made_by": []}, "provenance", 'The software is not recorded for dense · top 10 of "second".'),
     ],
 )
-def test_it_warns_of_each_difference(one, mapping, change, what, said):
-    found = find_differences([one, other(mapping, change)])
-    assert about(found) == [(what, "warn")]
-    assert said in found.warnings[0]
-    assert found.comparable
+def test_it_warns_of_each_difference(one, mapping, change, subject, message):
+    differences = find_differences([one, second_run(mapping, change)])
+    assert about(differences) == [(subject, "warn")]
+    assert message in differences.warnings[0]
+    assert differences.comparable
 
 
 def test_cores_matter_to_isolated_times_alone(mapping):
     two, eight = ([MADE_BY | {"processor": {"cores": n, "numpy_threads": n}}] for n in (2, 8))
     for way, expected in (("shared", []), ("isolated", [("cores", "warn")])):
-        runs = [other(mapping, {"made_by": made_by}, execution=way) for made_by in (two, eight, [MADE_BY])]
+        runs = [second_run(mapping, {"made_by": made_by}, execution=way) for made_by in (two, eight, [MADE_BY])]
         assert about(find_differences(runs)) == expected
         assert about(find_differences(runs[1:])) == [], "one does not state them"
 
 
 def test_another_index_is_configuration_and_no_difference(one, mapping):
     chosen = {"index": {**PROVENANCE["index"], "name": "pieces", "content": "2" * 64}}
-    assert about(find_differences([one, other(mapping, chosen)])) == []
+    assert about(find_differences([one, second_run(mapping, chosen)])) == []
 
 
 def test_a_reranker_matters_to_those_that_use_it(one, mapping):
-    two = other(mapping, {"made_by": [MADE_BY | {"rerankers": {"late-interaction": "m 2"}}]})
+    two = second_run(mapping, {"made_by": [MADE_BY | {"rerankers": {"late-interaction": "m 2"}}]})
     assert about(find_differences([one, two])) == []
     for run in (one, two):
         Run.objects.filter(pk=run.pk).update(config=run.config | {"use_reranker": True})
-    (told,) = find_differences([one, two]).warnings
-    assert told.startswith('The reranker "late-interaction" had different revisions: m 1 (dense')
+    (answer,) = find_differences([one, two]).warnings
+    assert answer.startswith('The reranker "late-interaction" had different revisions: m 1 (dense')
 
 
 def test_shared_and_isolated_times_do_not_compare(one, mapping):
-    (told,) = find_differences([one, other(mapping, execution="isolated")]).warnings
-    assert told.startswith('They were executed differently: shared (dense · top 10 of "first"), isolated (')
+    (answer,) = find_differences([one, second_run(mapping, execution="isolated")]).warnings
+    assert answer.startswith('They were executed differently: shared (dense · top 10 of "first"), isolated (')
 
 
 @pytest.mark.parametrize(("policy", "value"), [("unresolved", "drop"), ("empty_queries", "skip")])
 def test_it_refuses_other_policies(one, mapping, policy, value):
-    found = find_differences([one, other(mapping, **{policy: value})])
-    assert about(found) == [(f"policy {policy}", "refuse")]
-    assert value in found.refusals[0]
-    assert found.version is None
+    differences = find_differences([one, second_run(mapping, **{policy: value})])
+    assert about(differences) == [(f"policy {policy}", "refuse")]
+    assert value in differences.refusals[0]
+    assert differences.version is None
 
 
 def test_it_refuses_another_dataset(one):
     elsewhere = make_mapping(make_dataset({}, name="elsewhere"), make_collection("other"), name="other")
-    found = find_differences([one, other(elsewhere)])
-    assert about(found) == [("dataset", "refuse")]
-    assert '"questions" (dense · top 10 of "first"), "elsewhere" (' in found.refusals[0]
+    differences = find_differences([one, second_run(elsewhere)])
+    assert about(differences) == [("dataset", "refuse")]
+    assert '"questions" (dense · top 10 of "first"), "elsewhere" (' in differences.refusals[0]
 
 
 @pytest.mark.parametrize(
-    ("status", "said"),
+    ("status", "message"),
     [
         ("failed", "failed: it has no values. Retry it"),
         ("cancelled", "was cancelled: it has no values. Resume it"),
         ("evaluating", "is not finished: it has no values. Wait for it"),
     ],
 )
-def test_runs_without_values_are_not_compared(one, mapping, status, said):
-    two = other(mapping)
+def test_runs_without_values_are_not_compared(one, mapping, status, message):
+    two = second_run(mapping)
     Run.objects.filter(pk=two.pk).update(status=status)
-    found = find_differences([one, two])
-    assert about(found) == [("status", "refuse")]
-    assert said in found.refusals[0]
+    differences = find_differences([one, two])
+    assert about(differences) == [("status", "refuse")]
+    assert message in differences.refusals[0]
 
 
 def test_it_warns_of_queries_that_only_some_answered(one, mapping):
-    two = other(mapping)
+    two = second_run(mapping)
     Evaluation.objects.filter(run=two).update(failed_queries=1, unsearched_queries=3)
-    told = find_differences([one, two]).warnings
-    assert 'are over different queries: 0 failed (dense · top 10 of "first"), 1 failed (dense' in told[0]
-    assert "3 never asked" in told[1]
+    answer = find_differences([one, two]).warnings
+    assert 'are over different queries: 0 failed (dense · top 10 of "first"), 1 failed (dense' in answer[0]
+    assert "3 never asked" in answer[1]
 
 
 def test_it_warns_of_as_many_queries_that_are_others(one, mapping):
-    two = other(mapping)
+    two = second_run(mapping)
     Evaluation.objects.update(failed_queries=1, values=[[None, 0.5]] * 8)
     assert find_differences([one, two]).warnings == []
     Evaluation.objects.filter(run=two).update(values=[[0.5, None]] * 8)
-    (told,) = find_differences([one, two]).warnings
-    assert told.startswith(
+    (answer,) = find_differences([one, two]).warnings
+    assert answer.startswith(
         "Their means are over different queries of the same number, because different queries failed."
     )
 
 
 def test_re_resolved_mapping_is_refused_and_two_mappings_warn(one, mapping):
-    two = other(mapping)
+    two = second_run(mapping)
     Evaluation.objects.filter(run=two).update(truth_hash="x", unresolved_count=4)
-    found = find_differences([one, two])
-    assert about(found) == [("mapping", "refuse")]
-    assert 'Re-score "first", "second" on version 1; this runs no searches.' in found.refusals[0]
-    beside = make_mapping(mapping.dataset, make_collection("beside"), name="beside")
-    Benchmark.objects.filter(pk=two.benchmark_id).update(mapping=beside)
-    found = find_differences([one, two])
-    assert about(found) == [("mapping", "warn")]
-    assert '"questions on library", 0 unresolved (dense' in found.warnings[0]
-    assert '"beside", 4 unresolved (dense' in found.warnings[0]
+    differences = find_differences([one, two])
+    assert about(differences) == [("mapping", "refuse")]
+    assert 'Re-score "first", "second" on version 1; this runs no searches.' in differences.refusals[0]
+    neighbour = make_mapping(mapping.dataset, make_collection("beside"), name="beside")
+    Benchmark.objects.filter(pk=two.benchmark_id).update(mapping=neighbour)
+    differences = find_differences([one, two])
+    assert about(differences) == [("mapping", "warn")]
+    assert '"questions on library", 0 unresolved (dense' in differences.warnings[0]
+    assert '"beside", 4 unresolved (dense' in differences.warnings[0]
 
 
 def test_it_refuses_two_mappings_that_read_equal_collections_otherwise(one, mapping):
     alike = make_collection("a copy of it")
-    beside = make_mapping(mapping.dataset, alike, name="beside", collection_fingerprint=mapping.collection_fingerprint)
-    two = other(beside)
+    neighbour = make_mapping(
+        mapping.dataset, alike, name="beside", collection_fingerprint=mapping.collection_fingerprint
+    )
+    two = second_run(neighbour)
     assert about(find_differences([one, two])) == []
     Evaluation.objects.filter(run=two).update(truth_hash="x")
-    found = find_differences([one, two])
-    assert about(found) == [("mapping", "refuse")]
+    differences = find_differences([one, two])
+    assert about(differences) == [("mapping", "refuse")]
     assert (
-        'but the mappings "questions on library" and "beside" resolve judgments to different ones.' in found.refusals[0]
+        'but the mappings "questions on library" and "beside" resolve judgments to different ones.'
+        in differences.refusals[0]
     )
 
 
@@ -199,10 +202,10 @@ def test_versions_are_refused_until_both_are_scored_on_one(library):
     turn(first)
     newer = freeze_and_resolve(library)
     runs = [first.runs.get(), run("second").runs.get()]
-    found = find_differences(runs)
-    assert about(found) == [("dataset version", "refuse")]
-    assert found.refusals[0].startswith("They were measured on different versions: questions v1 (dense")
-    assert found.refusals[0].endswith('Re-score "first" on version 2; this runs no searches.')
+    differences = find_differences(runs)
+    assert about(differences) == [("dataset version", "refuse")]
+    assert differences.refusals[0].startswith("They were measured on different versions: questions v1 (dense")
+    assert differences.refusals[0].endswith('Re-score "first" on version 2; this runs no searches.')
 
     rescore(first)
     assert find_differences(runs) == Comparability(newer, ())

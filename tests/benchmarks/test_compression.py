@@ -2,10 +2,10 @@
 
 import pytest
 
-from apps.benchmarks.models import Evaluation
-from apps.results.comparison.compression import list_ladders
+from apps.records.models import Evaluation
+from apps.results.ladders.compression import list_ladders
 from tests.benchmarks.approximated import rankings_of, run_matrix
-from tests.benchmarks.conftest import make_library
+from tests.library import make_library
 
 SIGNS, SIGNS_RESCORED = "compressed(precision=binary, rescore=0)", "compressed(precision=binary, rescore=5000)"
 SAME, HALF = "compressed(precision=float32, rescore=0)", "compressed(precision=float16)"

@@ -1,4 +1,4 @@
-"""Benchmarks are made whole or not at all, also while somebody deletes their parts; and foreseen before."""
+"""Benchmarks are made whole or not at all, also while someone deletes their parts; and foreseen before."""
 
 import re
 from functools import partial
@@ -10,23 +10,23 @@ from django.db import transaction
 from django.db.models import Value
 from django.db.models.functions import Concat
 
-from apps.benchmarks.defining import creating
-from apps.benchmarks.defining.creating import BenchmarkError, clone
-from apps.benchmarks.defining.previewing import preview
-from apps.benchmarks.launching import launch
-from apps.benchmarks.models import Benchmark, Run
+from apps.execution.defining import creating
+from apps.execution.defining.creating import BenchmarkError, clone
+from apps.execution.defining.previewing import preview
+from apps.execution.launching import launch
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from apps.operations.working import wait
+from apps.records.models import Benchmark, Run
 from apps.results.exporters.documents import render_text
 from apps.retrieval.deleting import delete_index
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import CachedVector, Index
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.ir.planning.matrix import MatrixError
-from tests.benchmarks.conftest import make_library
 from tests.commands import json_of, output_of
 from tests.created import create_benchmark
+from tests.library import make_library
 from tests.sessions import elsewhere, until_waited_for
 
 
@@ -91,9 +91,9 @@ def mapping() -> Mapping:
 def test_a_benchmark_of_a_deleted_index_is_refused(mapping, monkeypatch):
     index, run_of = Index.objects.get(), creating.run_of
 
-    def deleted_first(*parts: Any) -> Any:
+    def deleted_first(*pieces: Any) -> Any:
         elsewhere(lambda: delete_index(index)).result(timeout=60)
-        return run_of(*parts)
+        return run_of(*pieces)
 
     monkeypatch.setattr(creating, "run_of", deleted_first)
     with pytest.raises(ConflictError, match="The benchmark was not created: an object that it needs was just deleted"):
@@ -144,13 +144,13 @@ def test_isolated_execution_shares_no_work(library):
 def test_open_loops_last_until_their_last_request(library):
     """Loops of 12 queries last five seconds each at 20/s and 10/s, and 12 at 1/s: 100, 50 and 12 searches."""
     facts = json_of(
-        *("run_benchmark", "library", "--modes", "sparse", "--rate", "20/s,10/s,1/s", "--dry-run"),
+        *("preview_benchmark", "library", "--modes", "sparse", "--rate", "20/s,10/s,1/s"),
         *("--execution", "isolated"),
     )
     assert facts["estimate_seconds"] == pytest.approx(5 + 5 + 12, abs=0.5)
     assert facts["distinct"]["lexical"] == 100 + 50 + 12
     with pytest.raises(CommandError, match="only isolated execution"):
-        output_of("run_benchmark", "library", "--rate", "20/s", "--dry-run")
+        output_of("preview_benchmark", "library", "--rate", "20/s")
 
 
 def test_estimate_uses_local_measured_costs_once_available(library):
@@ -163,15 +163,15 @@ def test_estimate_uses_local_measured_costs_once_available(library):
 
 
 def test_the_command_prints_it(library):
-    facts = json_of("run_benchmark", "library", "--modes", "dense,hybrid", "--dry-run")
+    facts = json_of("preview_benchmark", "library", "--modes", "dense,hybrid")
     assert (facts["total_runs"], facts["queries"]) == (2, 12)
     assert facts["distinct"] == {"encode": 12, "dense": 12, "lexical": 12, "fuse": 12, "rerank_pairs_at_most": 0}
     assert facts["estimate_seconds"] > 0
-    told = output_of("run_benchmark", "library", "--dry-run")
-    assert "3 runs over 12 queries" in told
-    isolated = output_of("run_benchmark", "library", "--dry-run", "--execution", "isolated")
+    output = output_of("preview_benchmark", "library")
+    assert "3 runs over 12 queries" in output
+    isolated = output_of("preview_benchmark", "library", "--execution", "isolated")
     assert re.search(r"At least [\d.]+ s with one worker", isolated), "costs of shared batches are less"
-    assert re.search(r"About [\d.]+ s with one worker, and [\d.]+\sKB of its memory for the index keywords", told)
+    assert re.search(r"About [\d.]+ s with one worker, and [\d.]+\sKB of its memory for the index keywords", output)
 
 
 def test_preview_lists_the_builds_beyond_the_estimate(library):
@@ -180,13 +180,13 @@ def test_preview_lists_the_builds_beyond_the_estimate(library):
     hnsw, ivfflat, words = preview(library, matrix).builds
     assert hnsw == "hnsw (m=16, ef_construction=64, storage=vector) over 30 vectors of keywords"
     assert ivfflat == "ivfflat (lists=4, storage=vector) over 30 vectors of keywords"
-    assert words == "full text of 30 chunks of keywords"
+    assert words == "fts of 30 chunks of keywords"
     wait(launch(create_benchmark(library, name="b", matrix=matrix)))
     assert preview(library, matrix).builds == []
 
 
 @pytest.mark.parametrize(
-    ("typed", "said"),
+    ("typed", "message"),
     [
         (["--top-k", "5"], "--top-k: 5 is less than the greatest k to measure at, 20"),
         (["--k", "0"], "--k: 0 is not a whole number"),
@@ -197,11 +197,11 @@ def test_preview_lists_the_builds_beyond_the_estimate(library):
         (["--top-k", "20", "--k", "5,50"], "--top-k: 20 is less than"),
     ],
 )
-def test_the_command_names_the_options_that_were_typed(library, typed, said):
-    for how in (["--dry-run"], []):
+def test_the_command_names_the_options_that_were_typed(library, typed, message):
+    for command in ("preview_benchmark", "run_benchmark"):
         with pytest.raises(CommandError) as caught:
-            call_command("run_benchmark", "library", *typed, *how)
-        assert str(caught.value).startswith(said)
+            call_command(command, "library", *typed)
+        assert str(caught.value).startswith(message)
 
 
 def test_a_tag_of_more_than_50_characters_is_refused(library):
@@ -218,9 +218,9 @@ def test_the_report_names_the_index_that_was_searched(library):
 
 def test_preview_warns_of_approximation_below_the_depth(library):
     approximate = ["compressed(rescore=20)", "hnsw(ef_search=20)", "compressed(rescore=300)"]
-    one, other = preview(library, {"ann": approximate, "candidates": [100]}).warnings
+    one, second = preview(library, {"ann": approximate, "candidates": [100]}).warnings
     assert "compressed(rescore=20): a query needs 100 chunks" in one
-    assert "hnsw(ef_search=20) finds at most 20 chunks" in other
+    assert "hnsw(ef_search=20) finds at most 20 chunks" in second
 
 
 def test_preview_warns_when_rerank_depth_limits_measured_results(library):
@@ -228,9 +228,9 @@ def test_preview_warns_when_rerank_depth_limits_measured_results(library):
     (warning,) = preview(library, matrix).warnings
     assert warning.startswith("2 reranked runs return only the 5 or 15 chunks per query that the reranker reads.")
     assert preview(library, {**matrix, "rerank_depths": [20]}).warnings == []
-    options = ["--modes", "dense", "--rerank", "on", "--rerank-depth", "5", "--dry-run"]
-    told = output_of("run_benchmark", "library", *options)
-    assert "1 reranked run returns only the 5 chunks per query that the reranker reads" in told
+    options = ["--modes", "dense", "--rerank", "on", "--rerank-depth", "5"]
+    output = output_of("preview_benchmark", "library", *options)
+    assert "1 reranked run returns only the 5 chunks per query that the reranker reads" in output
 
 
 def test_the_longest_names_make_a_benchmark(library):

@@ -11,22 +11,23 @@ from django.db import connection
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from apps.benchmarks.measuring.reading import FinalList
-from apps.benchmarks.models import Benchmark, ListSource, QueryResult, StageList
-from apps.benchmarks.planning import SharedList
-from apps.benchmarks.running.outcomes import Outcome
-from apps.benchmarks.running.rankings import build_final_lists, store_final_lists
+from apps.execution.running.outcomes import Outcome
+from apps.execution.running.rankings import build_final_lists
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
+from apps.records.lists.final import FinalList, ListKey, SearchFacts, store_final_lists
+from apps.records.models import Benchmark, ListSource, QueryResult, StageList
+from apps.records.planning import SharedList
 from apps.retrieval.indexing import build_index, create_index
+from benchbench.ir.planning.axes import BY_KEY
 from benchbench.ir.planning.configuration import Configuration
-from benchbench.ir.planning.matrix import BY_KEY, Matrix
+from benchbench.ir.planning.matrix import Matrix
 from benchbench.ir.planning.plan import RunPlan, plan
 from benchbench.ir.ranking import collapse, cut, scale_scores
 from benchbench.ir.records import ScoredList
-from tests.benchmarks.conftest import ENCODER, run_key
-from tests.benchmarks.test_isolated import values_of
+from tests.benchmarks.figures import run_key, values_of
 from tests.created import create_benchmark, run_benchmark
+from tests.library import ENCODER
 
 MODES = ("dense", "sparse", "cross-encoder", "late-interaction")
 CHUNKS = 40
@@ -52,39 +53,39 @@ def searches(draw: Any) -> tuple[list[RunPlan], ScoredList, Any]:
     scores = np.abs(scores) if mode == "sparse" else scores
     scores = np.sort(scores)[::-1]
     compared = rng.integers(0, 9, size) / 8 if mode == "late-interaction" else None
-    found = ScoredList(rng.permutation(CHUNKS)[:size], scores, compared)
+    result = ScoredList(rng.permutation(CHUNKS)[:size], scores, compared)
     documents = rng.integers(0, draw(st.integers(1, CHUNKS)), CHUNKS)
-    return list(plan(runs).runs), found, SimpleNamespace(chunk_ids=np.arange(CHUNKS) + 1000, document_ids=documents)
+    return list(plan(runs).runs), result, SimpleNamespace(chunk_ids=np.arange(CHUNKS) + 1000, document_ids=documents)
 
 
-def alone(run: RunPlan, found: ScoredList, index: Any) -> tuple[list[int], list[int], list[float]]:
+def alone(run: RunPlan, result: ScoredList, index: Any) -> tuple[list[int], list[int], list[float]]:
     """Return what the run makes of the list by itself: threshold, cut at top_k chunks, collapse to documents."""
-    head = found.head(run.candidates)
+    head = result.head(run.candidates)
     units = scale_scores(run.unit_kind, head.compared_scores)
-    kept = cut(head, unit_scores=units, threshold=run.threshold, top_k=run.top_k)
-    documents = index.document_ids[kept.ids]
+    stored = cut(head, unit_scores=units, threshold=run.threshold, top_k=run.top_k)
+    documents = index.document_ids[stored.ids]
     first = collapse(documents)
-    return documents[first].tolist(), index.chunk_ids[kept.ids[first]].tolist(), kept.scores[first].tolist()
+    return documents[first].tolist(), index.chunk_ids[stored.ids[first]].tolist(), stored.scores[first].tolist()
 
 
 @settings(max_examples=200)
 @given(searches())
 def test_cut_of_a_shared_list_equals_the_run_alone(search):
-    runs, found, index = search
-    outcomes = {stage.key: [Outcome(found, 1.0)] for run in runs for stage in run.stages}
+    runs, result, index = search
+    outcomes = {stage.key: [Outcome(result, 1.0)] for run in runs for stage in run.stages}
     by_list: dict[str, list[RunPlan]] = {}
     for run in runs:
         by_list.setdefault(run.list_key, []).append(run)
-    shared = [SharedList(1, tuple(run.run_key for run in some), tuple(some)) for some in by_list.values()]
-    for one, made in zip(shared, build_final_lists(shared, outcomes, [7], {None: index}, max_k=5), strict=True):
-        for run, length in zip(one.plans, made.lengths, strict=True):
-            places = np.arange(length) if made.chunk_ranks is None else made.chunk_ranks[:length] - 1
+    shared = [SharedList(1, tuple(some)) for some in by_list.values()]
+    for one, created in zip(shared, build_final_lists(shared, outcomes, [7], {None: index}, max_k=5), strict=True):
+        for run, length in zip(one.plans, created.lengths, strict=True):
+            places = np.arange(length) if created.chunk_ranks is None else created.chunk_ranks[:length] - 1
             returned = (
-                made.document_ids[:length].tolist(),
-                made.chunk_ids[places].tolist(),
-                made.scores[places].tolist(),
+                created.document_ids[:length].tolist(),
+                created.chunk_ids[places].tolist(),
+                created.scores[places].tolist(),
             )
-            assert returned == alone(run, found, index)
+            assert returned == alone(run, result, index)
 
 
 @pytest.mark.parametrize(("mode", "lists"), [("dense", 1), ("late-interaction", 2)])
@@ -97,7 +98,7 @@ def test_threshold_on_non_ranking_scores_needs_its_own_list(mode, lists):
 
 @pytest.fixture
 def pieces(library: Mapping) -> Mapping:
-    """A library with an index besides that cuts each document into two or three chunks."""
+    """A library with an index in addition that cuts each document into two or three chunks."""
     options = {"encoder": ENCODER, "chunk_parameters": {"size": 20, "overlap": 0}}
     wait(build_index(create_index(library.collection, name="pieces", **options)))
     return library
@@ -149,7 +150,7 @@ def assert_independent(pieces: Mapping, matrix: dict[str, list[Any]], draw: Any)
     for one in draw.sample(configurations, min(4, len(configurations))):
         alone = completed(pieces, {key: [getattr(one, BY_KEY[key].field)] for key in matrix})
         assert set(values_of(alone)) == {one.hash}
-        assert run_key(alone) == {key: found for key, found in rankings.items() if key[0] == one.hash}
+        assert run_key(alone) == {key: hit for key, hit in rankings.items() if key[0] == one.hash}
         assert values_of(alone)[one.hash] == values[one.hash]
     Benchmark.objects.all().delete()
 
@@ -169,17 +170,9 @@ def test_copied_lists_are_read_back_bit_identical(library, length):
     scores = rng.normal(size=length) * 1e-7
     run.source = ListSource.objects.create(benchmark=run.benchmark, key="made up")
     run.save()
-    one = FinalList(
-        run.source.pk,
-        (run.pk,),
-        query.pk,
-        2,
-        chunk_ids=ids + 1,
-        scores=scores,
-        document_ids=ids,
-        lengths=(length,),
-        timings={"encode_ms": math.pi, "total_ms": 0.1},
-    )
+    facts = SearchFacts(timings={"encode_ms": math.pi, "total_ms": 0.1})
+    key = ListKey(run.source.pk, query.pk, 2)
+    one = FinalList(key, facts, ids + 1, scores, document_ids=ids, lengths=(length,))
     store_final_lists([one])
     stored = QueryResult.objects.get(run=run)
     assert (stored.repetition, stored.query_id, stored.error) == (2, query.pk, "")
@@ -193,8 +186,9 @@ def test_storing_a_query_again_replaces_it(library):
     query = library.dataset.queries.first()
     run.source = ListSource.objects.create(benchmark=run.benchmark, key="made up")
     run.save()
-    store_final_lists([FinalList(run.source.pk, (run.pk,), query.pk, error="Zu spät – «timeout» \0")])
-    store_final_lists([FinalList(run.source.pk, (run.pk,), query.pk, error="still late")])
+    key = ListKey(run.source.pk, query.pk)
+    for error in ("Zu spät – «timeout» \0", "still late"):
+        store_final_lists([FinalList.failed(key, SearchFacts(error=error))])
     assert [result.error for result in QueryResult.objects.all()] == ["still late"]
 
 
@@ -202,16 +196,15 @@ def test_run_returns_first_documents_with_their_source_chunks(library):
     runs = list(create_benchmark(library, name="b", matrix={"top_k_values": [20, 30, 40]}).runs.order_by("run_order"))
     query = library.dataset.queries.first()
     source = ListSource.objects.create(benchmark=runs[0].benchmark, key="made up")
-    for place, run in enumerate(runs, start=1):
-        run.source, run.place = source, place
+    for index, run in enumerate(runs, start=1):
+        run.source, run.place = source, index
         run.save()
     chunks, scores = np.arange(101, 106), np.array([0.5, 0.4, 0.3, 0.2, 0.1])
     one = FinalList(
-        source.pk,
-        tuple(run.pk for run in runs),
-        query.pk,
-        chunk_ids=chunks,
-        scores=scores,
+        ListKey(source.pk, query.pk),
+        SearchFacts(),
+        chunks,
+        scores,
         document_ids=np.array([7, 9, 8]),
         chunk_ranks=np.array([1, 3, 5]),
         lengths=(3, 0, 2),

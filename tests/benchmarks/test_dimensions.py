@@ -6,33 +6,36 @@ from typing import Any
 import numpy as np
 import pytest
 
-from apps.benchmarks.launching import launch
-from apps.benchmarks.models import Evaluation, QueryResult, StageList
-from apps.benchmarks.running import stages
 from apps.collections.records import DocumentRecord
 from apps.datasets.records import QueryRecord
+from apps.execution.defining.previewing import preview
+from apps.execution.launching import launch
+from apps.execution.running import stages
 from apps.operations.working import wait
-from apps.retrieval.models import Index
+from apps.records.models import Evaluation, QueryResult, StageList
+from apps.retrieval.analysis import analyzers
+from apps.retrieval.availability import UnavailableError
+from apps.retrieval.models import Index, LexicalIndex
 from apps.retrieval.search.exact import TruncatedView
 from apps.retrieval.search.open_indexes import open_index
 from benchbench.ir.planning.matrix import MatrixError
 from tests.benchmarks.approximated import benchmark_of, run_matrix
-from tests.benchmarks.conftest import ENCODER, import_all
+from tests.library import ENCODER, import_all
 
 
 def test_a_run_ranks_by_the_dimensions_that_it_states(library):
-    whole = Index.objects.get().dimension or 0
-    benchmark = run_matrix(library, search_modes=["dense", "hybrid"], dimensions=[None, whole, whole - 2])
+    index = Index.objects.get().dimension or 0
+    benchmark = run_matrix(library, search_modes=["dense", "hybrid"], dimensions=[None, index, index - 2])
     runs = {run.label: run for run in benchmark.runs.all()}
     assert {run.status for run in runs.values()} == {"completed"}
-    fewer = f"dense · {whole - 2} dimensions · top 20"
+    fewer = f"dense · {index - 2} dimensions · top 20"
     for result in runs["dense · top 20"].query_results.all():
-        same = runs[f"dense · {whole} dimensions · top 20"].query_results.get(query_id=result.query_id)
+        same = runs[f"dense · {index} dimensions · top 20"].query_results.get(query_id=result.query_id)
         assert same.scores == pytest.approx(result.scores, abs=1e-6)
     opened = open_index(Index.objects.get())
-    vectors = np.asarray(opened._vectors)[:, : whole - 2].astype(float)
+    vectors = np.asarray(opened._vectors)[:, : index - 2].astype(float)
     for result in runs[fewer].query_results.select_related("query"):
-        query = opened.encode([result.query.text])[0][: whole - 2].astype(float)
+        query = opened.encode([result.query.text])[0][: index - 2].astype(float)
         lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(query)
         if not lengths.all():
             assert "are all zero" in result.error
@@ -54,11 +57,11 @@ def test_a_query_without_a_direction_fails_alone(transactional_db, settings):
 
 def test_shortening_the_vectors_is_in_no_time(library, monkeypatch):
     clock = SimpleNamespace(seconds=0.0)
-    made = TruncatedView.__init__
+    created = TruncatedView.__init__
 
     def slow(self: TruncatedView, *args: Any) -> None:
         clock.seconds += 10
-        made(self, *args)
+        created(self, *args)
 
     monkeypatch.setattr(TruncatedView, "__init__", slow)
     monkeypatch.setattr(stages, "time", SimpleNamespace(perf_counter=lambda: clock.seconds))
@@ -68,15 +71,15 @@ def test_shortening_the_vectors_is_in_no_time(library, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("stated", "sentence"),
+    ("declared", "sentence"),
     [
         ({"dimensions": [4096]}, "4096 exceeds the"),
         ({"dimensions": [2], "ann": ["hnsw"]}, "hnsw does not use this axis"),
     ],
 )
-def test_unsearchable_dimensions_are_rejected(library, stated, sentence):
+def test_unsearchable_dimensions_are_rejected(library, declared, sentence):
     with pytest.raises(MatrixError, match=sentence) as raised:
-        benchmark_of(library, search_modes=["dense"], **stated)
+        benchmark_of(library, search_modes=["dense"], **declared)
     assert raised.value.field == "dimensions"
 
 
@@ -88,6 +91,29 @@ class TestFullTextAndWeights:
             assert Evaluation.objects.get(run=run).means["nDCG@10"] > 0.5
         keys = set(StageList.objects.filter(source__benchmark=benchmark).values_list("source__key", flat=True))
         assert {"lexical(fts)", "lexical(bm25)"} <= keys
+
+    def test_a_run_indexes_the_words_of_its_analyzer(self, library):
+        matrix = {"search_modes": ["sparse"], "lexical": ["bm25(words=code|plain, k1=0.9)", "fts(language=german)"]}
+        assert preview(library, matrix).builds == [
+            f"{setting} of 30 chunks of keywords" for setting in ("bm25(words=code)", "fts(language=german)")
+        ]
+        benchmark = run_matrix(library, **matrix)
+        assert {run.status for run in benchmark.runs.all()} == {"completed"}
+        assert LexicalIndex.objects.count() == 3, "plain words are those of the index"
+        assert preview(library, matrix).builds == []
+        (tuned,) = run_matrix(library, search_modes=["sparse"], lexical=["bm25(k1=0.9)"]).runs.all()
+        code = benchmark.runs.get(config__lexical="bm25(words=code, k1=0.9)").provenance["words"]
+        assert (code["engine"], code["parameters"]["analyzer"]["words"]) == ("bm25", "code")
+        assert "words" not in tuned.provenance
+        plain = benchmark.runs.get(config__lexical="bm25(words=plain, k1=0.9)")
+        assert list(plain.query_results.order_by("query").values_list("document_ids", "scores")) == list(
+            tuned.query_results.order_by("query").values_list("document_ids", "scores")
+        )
+
+    def test_a_missing_package_is_refused_before_the_start(self, library, monkeypatch):
+        monkeypatch.setattr(analyzers, "find_spec", lambda module: None)
+        with pytest.raises(UnavailableError, match=r"words=rjieba needs rjieba: pip install 'benchbench\[rjieba\]'"):
+            launch(benchmark_of(library, search_modes=["sparse"], lexical=["bm25(words=rjieba)"]))
 
     def test_an_index_without_a_lexical_side_has_full_text(self, library):
         Index.objects.update(lexical_index=None)

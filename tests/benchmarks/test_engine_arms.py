@@ -5,20 +5,20 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from apps.benchmarks.defining.creating import CloneError, clone
-from apps.benchmarks.defining.previewing import preview
-from apps.benchmarks.launching import launch, retry
-from apps.benchmarks.measuring.reading import load_rankings
-from apps.benchmarks.models import Benchmark
 from apps.engines.storing import find_snippet
+from apps.execution.defining.creating import CloneError, clone
+from apps.execution.defining.previewing import preview
+from apps.execution.launching import launch, retry
 from apps.mappings.creating import ensure_external
 from apps.operations.working import wait
+from apps.records.lists.reading import load_rankings
+from apps.records.models import Benchmark
 from apps.results.comparison.axes import compute_effects
-from apps.results.comparison.comparing import compare_runs
-from apps.results.configurations import build_configuration, build_labels
 from apps.results.exporters.documents import render_text
 from apps.results.triage.lost_documents import UntracedError, triage_of
 from apps.results.triage.queries import load_hits
+from apps.verdicts.comparing import compare_runs
+from apps.verdicts.configurations import build_configuration, build_labels
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.matrix import MatrixError
 from benchbench.site.panels import change_url
@@ -63,16 +63,16 @@ def test_stages_follow_an_engine(shop_library, shop):
         (run.label, run.error_message) for run in benchmark.runs.all()
     ]
     orders = {(run.config["search_mode"], run.config["use_reranker"]): run.run_order for run in benchmark.runs.all()}
-    for own in ("dense", "sparse"):
-        ours = list_documents(benchmark, orders[own, False])
-        for query, fused in enumerate(list_documents(benchmark, orders[f"engine+{own}", False])):
+    for personal in ("dense", "sparse"):
+        ours = list_documents(benchmark, orders[personal, False])
+        for query, fused in enumerate(list_documents(benchmark, orders[f"engine+{personal}", False])):
             scores = dict.fromkeys([*ours[query], *shop.ranking[:10]], 0.0)
             for ranking in (ours[query], shop.ranking[:10]):
                 for rank, document in enumerate(ranking, start=1):
                     scores[document] += 1 / (60 + rank)
             assert [scores[document] for document in fused] == sorted(scores.values(), reverse=True)[:10]
     reranked = list_documents(benchmark, orders["engine", True])
-    assert [sorted(found) for found in reranked] == [sorted(shop.ranking[:10])] * 3
+    assert [sorted(hit) for hit in reranked] == [sorted(shop.ranking[:10])] * 3
 
 
 def test_ids_alone_are_enough_for_an_engine(shop_library, shop):
@@ -184,9 +184,9 @@ def test_an_engine_no_longer_declared_fails_its_runs_alone(shop_library, shop):
     operation = launch(benchmark)
     declare_anew(shop=None)
     wait(operation)
-    own, asked = benchmark.runs.order_by("run_order")
-    assert (own.status, asked.status) == ("completed", "failed")
-    assert "shop is not declared" in asked.error_message
+    personal, requested = benchmark.runs.order_by("run_order")
+    assert (personal.status, requested.status) == ("completed", "failed")
+    assert "shop is not declared" in requested.error_message
     with pytest.raises(CloneError, match="shop is not declared"):
         clone(ended)
     with pytest.raises(BenchbenchError, match="shop is not declared"):

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from apps.benchmarks.comparability import find_differences
-from apps.benchmarks.defining.previewing import preview
-from apps.benchmarks.running import latencies
-from apps.benchmarks.running.timing import mark_shared, sum_cost_ms
 from apps.engines.models import EngineAnswer
+from apps.execution.defining.previewing import preview
+from apps.execution.running import latencies
+from apps.execution.running.timing import mark_shared
+from apps.records.comparability import find_differences
 from apps.results.exporters.spec002 import build_content
 from apps.retrieval.encoders.registry import KeywordEncoder
 from tests.benchmarks.shop_server import declare_anew
@@ -30,8 +30,8 @@ def test_an_open_loop_counts_the_waiting(shop_library, shop, monkeypatch):
     assert loop["latency_ms"]["max"] >= loop["service_ms"]["max"]
     assert "p99" not in loop["latency_ms"], "twelve samples say nothing about it"
     moments = sorted(moment for _, moment in shop.asked[-12:])
-    for place, moment in enumerate(moments[6:]):
-        assert moment - moments[5] >= 0.05 + place / 40, "each is sent when it is due, after the first loop"
+    for index, moment in enumerate(moments[6:]):
+        assert moment - moments[5] >= 0.05 + index / 40, "each is sent when it is due, after the first loop"
 
 
 def test_times_of_an_open_loop_say_so(shop_library, shop, monkeypatch):
@@ -49,15 +49,17 @@ def test_an_open_loop_of_a_part_has_no_total(shop_library, shop, monkeypatch):
     shop.seconds = 0.03
     matrix = {"search_modes": ["engine", "engine+sparse"], "engines": ["shop"], "rates": [200]}
     benchmark = run_benchmark(shop_library, name="b", matrix=matrix, execution="isolated")
-    whole, part = benchmark.runs.order_by("run_order")
-    assert whole.timing["total_ms"] == whole.timing["open_loop"]["latency_ms"]["mean"]
-    assert not {"total_ms", "percentiles"} & part.timing.keys()
-    assert any("so no total time is known" in warning for warning in part.warnings)
-    assert sum_cost_ms(part) is None
-    assert 30 <= whole.timing["search_ms"] <= whole.timing["open_loop"]["service_ms"]["max"] * 1.001, "without waiting"
-    assert min(one.total_ms - one.search_ms for one in whole.query_results.all()) >= 0
-    assert {one.total_ms for one in part.query_results.all()} == {None}
-    for run in (whole, part):
+    complete, piece = benchmark.runs.order_by("run_order")
+    assert complete.timing["total_ms"] == complete.timing["open_loop"]["latency_ms"]["mean"]
+    assert not {"total_ms", "percentiles"} & piece.timing.keys()
+    assert any("so no total time is known" in warning for warning in piece.warnings)
+    assert piece.times.cost_ms is None
+    assert 30 <= complete.timing["search_ms"] <= complete.timing["open_loop"]["service_ms"]["max"] * 1.001, (
+        "without waiting"
+    )
+    assert min(one.total_ms - one.search_ms for one in complete.query_results.all()) >= 0
+    assert {one.total_ms for one in piece.query_results.all()} == {None}
+    for run in (complete, piece):
         content = build_content(run, benchmark.dataset_version)
         seconds = sum((one.search_ms + (one.fuse_ms or 0)) / 1000 for one in run.query_results.all())
         assert content["metadata"]["execution_time_seconds"] == pytest.approx(seconds, abs=0.001), "of three queries"

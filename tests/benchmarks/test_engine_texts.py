@@ -5,10 +5,10 @@ import json
 import pytest
 from django.db import connection
 
-from apps.benchmarks.models import StageList
 from apps.engines.answers import Paths, map_answer
 from apps.engines.errors import AnswerError
 from apps.engines.models import EngineAnswer
+from apps.records.models import StageList
 from benchbench.texts.storable import is_storable
 from tests.created import run_benchmark
 
@@ -61,10 +61,10 @@ def test_hits_beyond_those_asked_for_are_not_read():
     """They would be refused: those beyond have no id."""
     answer = {"hits": [{"id": "a", "title": "<b>t</b>", "score": 1.0}] * 11 + [{}] * 400_000}
     lists = {"ids": ["a"] * 11 + [None] * 400_000, "titles": ["t"] * 400_011}
-    for found, paths in (
+    for hit, paths in (
         (answer, Paths(hits="hits", id="id", title="title", score="score")),
         (lists, Paths(id="ids", title="titles")),
     ):
-        assert len(map_answer(found, paths, limit=11)[0]) == 11
+        assert len(map_answer(hit, paths, limit=11)[0]) == 11
         with pytest.raises(AnswerError):
-            map_answer(found, paths, limit=12)
+            map_answer(hit, paths, limit=12)

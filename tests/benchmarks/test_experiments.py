@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from apps.benchmarks.models import Benchmark
-from apps.benchmarks.repeating.experiments import ExperimentError, plan_experiment, prepare_experiment
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset
+from apps.experiments.experiments import ExperimentError, plan_experiment, prepare_experiment
+from apps.records.models import Benchmark
 from apps.results.exporters.strategy import build_files
 from apps.retrieval.grids import Grid, plan_grid
 from apps.retrieval.models import Index
@@ -20,6 +20,7 @@ from benchbench.ir.planning.ann import find_arm
 from tests.benchmarks.laboratory import EXPERIMENT, FRUITS, QUESTIONS, write, write_truth
 from tests.commands import output_of
 from tests.created import finish
+from tests.factories import plain_encoders
 from tests.retrieval.arms import require_installed
 from tests.retrieval.llm_server import known_server
 
@@ -83,7 +84,7 @@ def test_its_indexes_are_those_of_an_index_grid(folder):
     assert len(plan_experiment(path).combinations) == 1, "two names of one provider"
     run_of_one = run(path).runs.get()
     strategies = [("flat", {"size": 40, "overlap": 5, "sections": True}), ("flat", {"size": 20, "overlap": 5})]
-    ready, new = plan_grid(run_of_one.index.collection, Grid(strategies, [FRUITS], lexical=False))
+    ready, new = plan_grid(run_of_one.index.collection, Grid(strategies, plain_encoders([FRUITS]), lexical=False))
     assert (ready.state, ready.index, ready.name) == ("ready", run_of_one.index, run_of_one.config["index"])
     assert new.state == "new"
 
@@ -114,7 +115,7 @@ def test_limits_keep_expected_documents_and_first_queries(folder):
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(
-    ("others", "said"),
+    ("remaining", "message"),
     [
         (
             {"strategies": [{"name": "raptor"}], "llms": [{"model": "llama3"}], "backends": [{"name": "sqlite_vec"}]},
@@ -135,10 +136,10 @@ def test_limits_keep_expected_documents_and_first_queries(folder):
         ),
     ],
 )
-def test_it_imports_nothing_where_nothing_can_run(folder, monkeypatch, others, said):
+def test_it_imports_nothing_where_nothing_can_run(folder, monkeypatch, remaining, message):
     monkeypatch.setattr(SqliteVecStore, "packages", {"sqlite-vec": "no_such_module"})
-    with pytest.raises(ExperimentError, match=said):
-        prepare_experiment(plan_experiment(write(folder, **others)))
+    with pytest.raises(ExperimentError, match=message):
+        prepare_experiment(plan_experiment(write(folder, **remaining)))
     assert not Collection.objects.exists()
     assert not Dataset.objects.exists()
 
@@ -189,7 +190,7 @@ def test_options_without_effect_add_no_combinations(folder):
     assert [cell.name for cell in plan.combinations] == names
 
 
-command = partial(output_of, "run_benchmark")
+command = partial(output_of, "run_experiment")
 
 
 @pytest.mark.django_db(transaction=True)
@@ -200,9 +201,9 @@ def test_combinations_have_the_numbers_of_their_runs(folder):
     path = write(folder, strategies=strategies, backends=backends, embeddings=models)
     planned = plan_experiment(path).combinations
     runs = prepare_experiment(plan_experiment(path)).benchmark.runs.order_by("run_order")
-    made = [(run.index.encoder, run.index.chunk_parameters["size"], run.config.get("ann", "exact")) for run in runs]
-    assert len(made) == 12
-    assert made == [
+    created = [(run.index.encoder, run.index.chunk_parameters["size"], run.config.get("ann", "exact")) for run in runs]
+    assert len(created) == 12
+    assert created == [
         (cell.ingredients.encoder, cell.ingredients.chunk_parameters["size"], find_arm(cell.store)) for cell in planned
     ]
 
@@ -211,7 +212,7 @@ def test_combinations_have_the_numbers_of_their_runs(folder):
 def test_dry_run_lists_combinations_and_those_unable_to_run(folder):
     strategies, llms = [{"name": "flat"}, {"name": "raptor"}], [{"model": "llama3"}]
     path = str(write(folder, strategies=strategies, llms=llms, backends=[{"name": "memory"}, {"name": "pgvector"}]))
-    assert command("--experiment", path, "--dry-run") == (
+    assert output_of("preview_experiment", path) == (
         "Experiment fruit: 4 combinations of 2 strategies × 2 backends × 1 embedding × 1 language model where one "
         "is asked; 2 can run here. "
         "Each searches every query 2 times for 3 chunks.\n"
@@ -222,7 +223,7 @@ def test_dry_run_lists_combinations_and_those_unable_to_run(folder):
         f"  4 raptor 500/50 · pgvector · {FRUITS} · llama3: cannot run, the language model server ollama is "
         "unknown: set BENCHBENCH_LLM_SERVERS\n"
     )
-    facts = json.loads(command("--experiment", path, "--dry-run", "--json", "--preset", "quick_test"))
+    facts = json.loads(output_of("preview_experiment", path, "--json", "--preset", "quick_test"))
     assert (facts["total_runs"], facts["runs_that_can_run"]) == (4, 2)
     assert facts["experiment"]["benchmark"]["runs_per_query"] == 1
     assert facts["combinations"][0]["parameters"] == {"chunk_size": 500, "chunk_overlap": 50}
@@ -233,11 +234,11 @@ def test_dry_run_lists_combinations_and_those_unable_to_run(folder):
 def test_a_missing_language_model_fails_its_run(folder, settings, monkeypatch):
     with known_server(settings, monkeypatch):
         path = write(folder, strategies=[{"name": "flat"}, {"name": "lod_llm"}], llms=[{"model": "other"}])
-        lacks = "anguage model server ollama has no model 'other'; available: llama3, llama3:latest"
-        assert f"cannot run, the l{lacks}" in command("--experiment", str(path), "--dry-run")
-        facts = json.loads(command("--experiment", str(path), "--wait", "--json"))
+        misses = "anguage model server ollama has no model 'other'; available: llama3, llama3:latest"
+        assert f"cannot run, the l{misses}" in output_of("preview_experiment", str(path))
+        facts = json.loads(command(str(path), "--wait", "--json"))
     assert [run["status"] for run in facts["runs"]] == ["completed", "failed"]
-    assert facts["runs"][1]["error_message"] == f"Its index could not be built. The l{lacks}."
+    assert facts["runs"][1]["error_message"] == f"Its index could not be built. The l{misses}."
 
 
 @pytest.mark.django_db(transaction=True)
@@ -246,9 +247,9 @@ def test_documents_are_counted_upwards_over_all_indexes(folder):
     events: list[dict[str, Any]] = []
     prepare_experiment(plan_experiment(write(folder, strategies=strategies)), on_progress=events.append)
     documents = Collection.objects.get().document_count
-    done = [event["processed_documents"] for event in events]
-    assert done == sorted(done)
-    assert {0, documents} <= set(done)
+    finished = [event["processed_documents"] for event in events]
+    assert finished == sorted(finished)
+    assert {0, documents} <= set(finished)
     assert {event["total_documents"] for event in events} == {2 * documents}
     assert len({event["index_id"] for event in events}) == 2
 
@@ -257,16 +258,16 @@ def test_documents_are_counted_upwards_over_all_indexes(folder):
 def test_command_runs_experiment_and_shows_failures(folder, monkeypatch):
     monkeypatch.setattr(ChromaStore, "packages", {"chromadb": "no_such_module"})
     path = str(write(folder, backends=[{"name": "chromadb"}, {"name": "memory"}]))
-    assert "cannot run, the store chromadb needs the package chromadb" in command("--experiment", path, "--dry-run")
-    facts = json.loads(command("--experiment", path, "--wait", "--json", "--name", "tonight"))
+    assert "cannot run, the store chromadb needs the package chromadb" in output_of("preview_experiment", path)
+    facts = json.loads(command(path, "--wait", "--json", "--name", "tonight"))
     assert (facts["name"], facts["status"]) == ("tonight", "completed")
     failed, completed = facts["runs"]
-    said = "The store chromadb needs the package chromadb: pip install 'benchbench[chromadb]'."
-    assert failed["error_message"] == said
+    message = "The store chromadb needs the package chromadb: pip install 'benchbench[chromadb]'."
+    assert failed["error_message"] == message
     assert failed["label"].endswith("· dense · chromadb:hnsw · top 3")
     assert completed["metrics_flat"]["recall@1"] == 1
     benchmark = Benchmark.objects.get()
     log = "".join(build_files(benchmark, benchmark.dataset_version)["run.log"])
     _, _, traceback = log.partition("never started. The store chromadb needs the package chromadb")
     assert traceback.splitlines()[1] == "    Traceback (most recent call last):"
-    assert 'File "apps/benchmarks/defining/creating.py"' in traceback
+    assert 'File "apps/execution/defining/creating.py"' in traceback

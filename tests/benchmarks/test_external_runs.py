@@ -5,23 +5,24 @@ import csv
 import pytest
 from django.utils import timezone
 
-from apps.benchmarks.gates.baselines import approve
-from apps.benchmarks.gates.gating import gate
-from apps.benchmarks.gates.rules import read_rules
-from apps.benchmarks.launching import delete_benchmark, launch, retry
-from apps.benchmarks.measuring.again import rescore
-from apps.benchmarks.measuring.reading import RankingsDeletedError
-from apps.benchmarks.models import Benchmark, Run
-from apps.benchmarks.repeating.manifests import build_manifest
-from apps.collections.importing import delete_collection, import_documents
+from apps.collections.editing import delete_collection
+from apps.collections.importing import import_documents
 from apps.collections.models import Collection
 from apps.collections.records import DocumentRecord
 from apps.datasets.models import Query
+from apps.execution.launching import delete_benchmark, launch, retry
+from apps.experiments.manifests import build_manifest
 from apps.mappings.creating import create_mapping, delete_dataset, delete_mapping, ensure_external
 from apps.mappings.resolving import is_stale, resolve
-from apps.results.comparison.comparing import compare_runs
+from apps.records.lists.reading import RankingsDeletedError
+from apps.records.measuring.again import rescore
+from apps.records.models import Benchmark, Run
 from apps.results.exporting import export, export_to
 from apps.retrieval.indexing import create_index
+from apps.verdicts.comparing import compare_runs
+from apps.verdicts.gates.baselines import approve
+from apps.verdicts.gates.gating import gate
+from apps.verdicts.gates.rules import read_rules
 from benchbench.errors import BenchbenchError, ConflictError
 from tests.benchmarks.gated import pinned
 from tests.benchmarks.imported import imported, means_of, write
@@ -112,8 +113,8 @@ def test_unknown_external_run_values_are_exported_empty(dataset, run_file, tmp_p
 
 
 def test_an_imported_run_can_be_gated_and_compared(dataset, run_file, tmp_path):
-    found = imported(dataset, run_file, write(tmp_path / "other.run", "q1 Q0 a 1 1 other\n"))
-    first, second = (run for run, _ in found.runs)
+    importing = imported(dataset, run_file, write(tmp_path / "other.run", "q1 Q0 a 1 1 other\n"))
+    first, second = (run for run, _ in importing.runs)
     assert gate(first, rules=read_rules("floors: {nDCG@10: 0.1}")).outcome == "passed"
     timed = gate(first, rules=read_rules("latency_ms: {mean: 100}"))
     assert (timed.outcome, timed.outcome.phrase) == ("undecided", "cannot be decided")
@@ -121,16 +122,16 @@ def test_an_imported_run_can_be_gated_and_compared(dataset, run_file, tmp_path):
 
 
 def test_external_run_is_gated_against_a_local_baseline(library, tmp_path):
-    own = Run.objects.get(benchmark=run_benchmark(library, name="ours", matrix={"search_modes": ["sparse"]}))
-    lines = "".join(map(str, export(own, "trec-run"))).splitlines(keepends=True)
+    personal = Run.objects.get(benchmark=run_benchmark(library, name="ours", matrix={"search_modes": ["sparse"]}))
+    lines = "".join(map(str, export(personal, "trec-run"))).splitlines(keepends=True)
     columns = [line.split() for line in lines]
     worse = "".join(f"{query} Q0 {document} 1 {rank} worse\n" for query, _, document, rank, *_ in columns)
     dataset = library.dataset
     files = write(tmp_path / "same.run", "".join(lines)), write(tmp_path / "worse.run", worse)
     same, reversed_ = (run for run, _ in imported(dataset, *files).runs)
     rules = read_rules("against_baseline: {ndcg@10: {may_lose: 0.01}}")
-    baseline = pinned(own)
-    held = gate(same, rules=rules, baseline=baseline)
-    assert held.outcome == "passed", held
+    baseline = pinned(personal)
+    claimed = gate(same, rules=rules, baseline=baseline)
+    assert claimed.outcome == "passed", claimed
     assert gate(reversed_, rules=rules, baseline=baseline).outcome == "failed"
-    assert gate(own, rules=rules, baseline=pinned(same, "theirs")).outcome == "passed"
+    assert gate(personal, rules=rules, baseline=pinned(same, "theirs")).outcome == "passed"

@@ -6,19 +6,18 @@ from typing import Any
 
 import pytest
 
-from apps.benchmarks.external.importing import import_runs
-from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run
-from apps.benchmarks.repeating.experiments import plan_experiment, prepare_experiment
 from apps.collections.models import Collection, Document
 from apps.datasets.models import Dataset, DatasetVersion
+from apps.experiments.experiments import plan_experiment, prepare_experiment
+from apps.experiments.external.importing import import_runs
 from apps.mappings.models import Mapping
+from apps.records.models import Benchmark, Evaluation, QueryResult, Run
 from tests.benchmarks.laboratory import EXPERIMENT
 from tests.damages import Damage, damaged_value, import_each, writer
-from tests.datasets.test_readers import DOCUMENT, TRUTH
+from tests.datasets.valid import DOCUMENT, TRUTH
 from tests.factories import make_dataset
 from tests.files.samples import RUN as FLOWBABY
-from tests.files.samples import write_file
-from tests.files.test_fuzzing import TREC_RUN
+from tests.files.samples import TREC_RUN, write_file
 
 pytestmark = [pytest.mark.django_db, pytest.mark.fuzz]
 RUNS: dict[str, Any] = {"bm25.run": TREC_RUN, "run.json": FLOWBABY}
@@ -43,12 +42,14 @@ def test_run_import_is_atomic(name, tmp_path):
 def test_an_experiment_is_imported_whole_or_not_at_all(tmp_path):
     """Its embeddings stay: another name would be that of a model to load."""
     write_data = writer(tmp_path, DATA)
-    stated = {key: value for key, value in EXPERIMENT.items() if key != "embeddings"}
+    declared = {key: value for key, value in EXPERIMENT.items() if key != "embeddings"}
 
     def write(damages: list[Damage]) -> Path:
         is_data = not damages or damages[0][2] % 2 > 0
         write_data(damages if is_data else [])
-        experiment = (stated if is_data else damaged_value(stated, damages)) | {"embeddings": EXPERIMENT["embeddings"]}
+        experiment = (declared if is_data else damaged_value(declared, damages)) | {
+            "embeddings": EXPERIMENT["embeddings"]
+        }
         return write_file(tmp_path / "fruit.yaml", json.dumps(experiment))
 
     def use_case(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The rules of a gate are read, and a run is held against the baseline that somebody chose."""
+"""The rules of a gate are read, and a run is held against the baseline that someone chose."""
 
 import re
 from pathlib import Path
@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from django.contrib.auth.models import User
 
-from apps.benchmarks.gates.baselines import BaselineError, approve, find_baseline, load_baseline_names, retire
-from apps.benchmarks.gates.rules import RulesError, read_rules
-from apps.benchmarks.launching import delete_benchmark
-from apps.benchmarks.models import Baseline, Benchmark
+from apps.execution.launching import delete_benchmark
+from apps.records.models import Baseline, Benchmark
+from apps.verdicts.gates.baselines import BaselineError, approve, find_baseline, load_baseline_names, retire
+from apps.verdicts.gates.rules import RulesError, read_rules
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.ir.measures import Measure
 from benchbench.ir.profiles import Mean
@@ -146,14 +146,14 @@ def ada(db: None) -> User:
 def test_the_newest_approval_of_a_name_is_current(benchmark, ada):
     first, second, _ = benchmark.runs.all()
     old = approve(first, name="main", reason="The release of May.", by=ada)
-    other = approve(first, name="lexical", reason="What BM25 does.", by=ada)
+    another = approve(first, name="lexical", reason="What BM25 does.", by=ada)
     new = approve(second, name=" main ", reason="The release of June.", by=ada)
     old.refresh_from_db()
     assert (old.retired_by, new.retired_at, new.approved_by, new.name) == (ada, None, ada, "main")
     assert old.retired_at is not None
     dataset = benchmark.dataset_version.dataset
     assert find_baseline("main", dataset) == new
-    assert find_baseline(str(other.pk), dataset) == other
+    assert find_baseline(str(another.pk), dataset) == another
     assert load_baseline_names(benchmark) == {first.pk: ["lexical"], second.pk: ["main"]}
 
 
@@ -175,9 +175,9 @@ def test_it_is_retired_once_and_then_not_found(benchmark, ada):
     assert baseline.retired_by == ada
     with pytest.raises(BaselineError, match="already retired"):
         retire(baseline, by=ada)
-    for named in ("main", str(baseline.pk), "other"):
+    for labelled in ("main", str(baseline.pk), "other"):
         with pytest.raises(BenchbenchError, match="has no current baseline"):
-            find_baseline(named, baseline.dataset)
+            find_baseline(labelled, baseline.dataset)
 
 
 def test_benchmark_with_a_baseline_run_cannot_be_deleted(benchmark, ada):

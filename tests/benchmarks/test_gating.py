@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from apps.benchmarks.gates.gating import GateError, gate
-from apps.benchmarks.gates.reports import render_markdown
-from apps.benchmarks.gates.rules import read_rules
-from apps.benchmarks.measuring.evaluating import evaluate_runs
-from apps.benchmarks.models import Evaluation, GateOutcome, Run
 from apps.datasets.models import Query
 from apps.mappings.models import Mapping
+from apps.records.measuring.evaluating import evaluate_runs
+from apps.records.models import Evaluation, GateOutcome, Run
+from apps.verdicts.gates.gating import GateError, gate
+from apps.verdicts.gates.reports import render_markdown
+from apps.verdicts.gates.rules import read_rules
 from benchbench.ir.gate import CheckReport, Outcome
 from tests.benchmarks.gated import BEST, GOOD, POOR, make_gated, pinned, search
 from tests.factories import add_version, make_benchmark, make_dataset, make_mapping
@@ -43,13 +43,13 @@ def test_best_run_is_judged_by_stored_values_and_rankings(mapping):
         """
     )
     result = gate(benchmark, rules=rules)
-    found = checks(result)
+    actual = checks(result)
     assert result.verdicts[0].run.run_order == 2
     assert result.run_selection == "the best of 2 completed runs by nDCG@10"
-    assert found["RR"].value == pytest.approx(15 / 21)  # `none` counts as 0
-    assert found["Success@1"].value == pytest.approx(10 / 21)
-    assert found["Success@1 of named queries"].observed == "1 of 2 below: q11 (.0000)"
-    assert {name: check.outcome for name, check in found.items()} == {
+    assert actual["RR"].value == pytest.approx(15 / 21)  # `none` counts as 0
+    assert actual["Success@1"].value == pytest.approx(10 / 21)
+    assert actual["Success@1 of named queries"].observed == "1 of 2 below: q11 (.0000)"
+    assert {name: check.outcome for name, check in actual.items()} == {
         "RR": PASSED,
         "Success@1": FAILED,
         "nDCG@3": PASSED,
@@ -126,8 +126,8 @@ def test_significant_loss_fails_and_significant_gain_passes(mapping):
         ("before", "gain"): FAILED,
     }
     *_, warning = gate(before.runs.get(), rules=LOSS, baseline=baseline).warnings
-    told = 'The run "dense · top 10" is the baseline itself, so it shows no difference.'
-    assert warning == told
+    answer = 'The run "dense · top 10" is the baseline itself, so it shows no difference.'
+    assert warning == answer
     assert not any("itself" in warning for warning in gate(worse, rules=LOSS, baseline=baseline).warnings)
 
 
@@ -214,19 +214,19 @@ def test_version_slice_matches_the_version_on_pages(mapping):
 
 def test_failed_queries_are_in_no_mean_but_counted(mapping):
     benchmark = search(mapping, [0, 0, *BEST[2:]])
-    found = checks(gate(benchmark, rules=read_rules("floors: {mrr: 0.9}\ncoverage: {failed_queries: 1}")))
-    assert (found["RR"].n, found["RR"].value) == (19, pytest.approx(18 / 19))
-    assert (found["failed queries"].outcome, found["failed queries"].observed) == (FAILED, "2: q01, q02")
+    result = checks(gate(benchmark, rules=read_rules("floors: {mrr: 0.9}\ncoverage: {failed_queries: 1}")))
+    assert (result["RR"].n, result["RR"].value) == (19, pytest.approx(18 / 19))
+    assert (result["failed queries"].outcome, result["failed queries"].observed) == (FAILED, "2: q01, q02")
 
 
 def test_floor_over_few_answered_queries_does_not_pass(mapping):
     benchmark = search(mapping, [1, *[0] * 19])
-    found = gate(benchmark, rules=read_rules("floors: {Success@1: 0.5}"))
-    assert checks(found)["Success@1"].outcome == PASSED
-    assert checks(found)["failed queries"].required == "≤ 0"
-    assert checks(found)["failed queries"].outcome == FAILED
+    result = gate(benchmark, rules=read_rules("floors: {Success@1: 0.5}"))
+    assert checks(result)["Success@1"].outcome == PASSED
+    assert checks(result)["failed queries"].required == "≤ 0"
+    assert checks(result)["failed queries"].outcome == FAILED
     allowed = gate(benchmark, rules=read_rules("floors: {Success@1: 0.5}\ncoverage: {failed_queries: 19}"))
-    assert {found.outcome, allowed.outcome} == {UNDECIDED}
+    assert {result.outcome, allowed.outcome} == {UNDECIDED}
     one_failed = search(mapping, [0, *BEST[1:]], name="later")
     rules = read_rules("floors: {Success@1: 0.5}\ncoverage: {failed_queries: 1}")
     assert gate(one_failed, rules=rules).outcome == PASSED
@@ -237,14 +237,14 @@ def test_incomplete_runs_are_undecided_unless_runs_may_fail(mapping):
     benchmark.runs.filter(run_order=2).update(status=Run.Status.CANCELLED)
     benchmark.runs.filter(run_order=3).update(status=Run.Status.FAILED)
     strict, lenient = (read_rules(f"floors: {{mrr: 0.7}}\nruns_may_fail: {word}") for word in ("false", "true"))
-    found = gate(benchmark, rules=strict)
-    assert found.run_selection == "the only completed run (1 cancelled, 1 failed)"
-    check = checks(found)["completed runs"]
+    result = gate(benchmark, rules=strict)
+    assert result.run_selection == "the only completed run (1 cancelled, 1 failed)"
+    check = checks(result)["completed runs"]
     assert (check.observed, check.outcome) == ("1 of 3", UNDECIDED)
-    assert "the best run may be among them" in render_markdown(found)
-    assert found.outcome == UNDECIDED
+    assert "the best run may be among them" in render_markdown(result)
+    assert result.outcome == UNDECIDED
     allowed = gate(benchmark, rules=lenient)
-    assert (allowed.outcome, allowed.run_selection) == (PASSED, found.run_selection)
+    assert (allowed.outcome, allowed.run_selection) == (PASSED, result.run_selection)
     assert gate(benchmark.runs.get(run_order=1), rules=strict).outcome == PASSED
     assert gate(benchmark, rules=strict, every_run=True).outcome == FAILED
     assert gate(benchmark, rules=lenient, every_run=True).outcome == PASSED
@@ -270,13 +270,16 @@ def test_gate_rejects_incomparable_input(mapping):
     benchmark = search(mapping, GOOD)
     with pytest.raises(GateError, match=r"\(against_baseline\): choose one"):
         gate(benchmark, rules=LOSS)
-    other = make_benchmark(make_mapping(make_dataset({"q": []}, name="other"), mapping.collection, name="m"), [0.5])
+    second = make_benchmark(make_mapping(make_dataset({"q": []}, name="other"), mapping.collection, name="m"), [0.5])
     with pytest.raises(GateError, match="belongs to the dataset other"):
-        gate(benchmark, rules=LOSS, baseline=pinned(other.runs.get()))
+        gate(benchmark, rules=LOSS, baseline=pinned(second.runs.get()))
     Run.objects.filter(benchmark=benchmark).update(status=Run.Status.CANCELLED)
-    told = {benchmark: "has completed: run it before you judge it", benchmark.runs.get(): "only a completed run can be"}
-    for subject, said in told.items():
-        with pytest.raises(GateError, match=said):
+    messages = {
+        benchmark: "has completed: run it before you judge it",
+        benchmark.runs.get(): "only a completed run can be",
+    }
+    for subject, message in messages.items():
+        with pytest.raises(GateError, match=message):
             gate(subject, rules=read_rules("floors: {mrr: 0}"))
 
 

@@ -10,15 +10,15 @@ import pytest
 import pytrec_eval
 from django.core.management import CommandError, call_command
 
-from apps.benchmarks.comparability import find_differences
-from apps.benchmarks.external.importing import import_runs
-from apps.benchmarks.external.reports import read_for
-from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.collections.models import Collection
 from apps.datasets.formats.registry import read_dataset
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset, Query
+from apps.experiments.external.importing import import_runs
+from apps.experiments.external.reports import read_for
 from apps.mappings.models import Mapping
+from apps.records.comparability import find_differences
+from apps.records.models import Benchmark, Evaluation, Run
 from apps.results.exporting import export
 from apps.results.triage.queries import load_evaluation
 from benchbench.errors import BenchbenchError, ConflictError
@@ -43,13 +43,17 @@ def scored(qrels: Path, run: Path, benchmark: Benchmark) -> dict[str, float]:
 
 
 def test_it_stores_the_ranks_and_means_of_score(dataset, run_file, tmp_path):
-    found = imported(dataset, run_file, name="elsewhere", measures=["Rprec"], k=[1, 3])
-    ((run, report),) = found.runs
+    importing = imported(dataset, run_file, name="elsewhere", measures=["Rprec"], k=[1, 3])
+    ((run, report),) = importing.runs
     assert stored(run) == {"q1": ["c", "b", "a", "f", "e"], "q2": [], "q3": ["d", "c", "a"]}
-    assert means_of(run) == scored(write(tmp_path / "qrels", QRELS), run_file, found.benchmark)
+    assert means_of(run) == scored(write(tmp_path / "qrels", QRELS), run_file, importing.benchmark)
     assert (report.answered, report.missing, report.unknown, report.tied) == (2, 1, 1, 2)
     assert (report.results, report.documents, report.tags) == (8, 6, ("bm25",))
-    assert (found.benchmark.name, found.benchmark.k_values, found.benchmark.total_runs) == ("elsewhere", [1, 3, 10], 1)
+    assert (importing.benchmark.name, importing.benchmark.k_values, importing.benchmark.total_runs) == (
+        "elsewhere",
+        [1, 3, 10],
+        1,
+    )
     assert (run.label, run.status, run.is_external, run.timing, run.index) == ("bm25", "completed", True, {}, None)
     assert run.provenance["file"]["format"] == "trec"
     assert len(run.provenance["file"]["sha256"]) == 64
@@ -75,13 +79,13 @@ def test_undecodable_tags_are_shown_with_replacement_characters(dataset, tmp_pat
 
 
 def test_trec_eval_reproduces_values_of_an_exported_run(dataset, run_file):
-    found = imported(dataset, run_file)
-    exported = "".join(map(str, export(found.runs[0][0], "trec-run")))
-    qrels = pytrec_eval.parse_qrel(io.StringIO("".join(map(str, export(found.benchmark, "trec-qrels")))))
+    importing = imported(dataset, run_file)
+    exported = "".join(map(str, export(importing.runs[0][0], "trec-run")))
+    qrels = pytrec_eval.parse_qrel(io.StringIO("".join(map(str, export(importing.benchmark, "trec-qrels")))))
     theirs = pytrec_eval.RelevanceEvaluator(qrels, {"map", "recip_rank", "ndcg_cut_10"}).evaluate(
         pytrec_eval.parse_run(io.StringIO(exported))
     )
-    evaluation: Any = load_evaluation(found.runs[0][0])
+    evaluation: Any = load_evaluation(importing.runs[0][0])
     keys = dict(Query.objects.values_list("pk", "key"))
     for ours, name in (("AP", "map"), ("RR", "recip_rank"), ("nDCG@10", "ndcg_cut_10")):
         values = evaluation.values[evaluation.measures.index(ours)]
@@ -98,14 +102,14 @@ def test_score_and_import_agree_on_scifact(shared_data, tmp_path):
     truth = read_truth(qrels)
     documents = sorted({document.decode() for judged in truth.values() for document in judged})
     lines = [
-        f"{query} Q0 {documents[(place * 37 + number * 11) % len(documents)]} 1 {1 / (1 + number % 23):.2f} made\n"
-        for place, query in enumerate(list(truth)[:-3])
+        f"{query} Q0 {documents[(index * 37 + number * 11) % len(documents)]} 1 {1 / (1 + number % 23):.2f} made\n"
+        for index, query in enumerate(list(truth)[:-3])
         for number in range(100)
     ]
     path = write(tmp_path / "made.run", "".join(lines))
-    found = imported(dataset, path)
-    assert means_of(found.runs[0][0]) == scored(qrels, path, found.benchmark)
-    assert found.runs[0][1].missing == 3
+    importing = imported(dataset, path)
+    assert means_of(importing.runs[0][0]) == scored(qrels, path, importing.benchmark)
+    assert importing.runs[0][1].missing == 3
 
 
 def test_judgments_without_an_id_use_their_resolving_value(tmp_path):
@@ -123,24 +127,26 @@ def test_judgments_without_an_id_use_their_resolving_value(tmp_path):
         }
     )
     lines = "".join(f"q1 Q0 {name} 1 1 t\n" for name in ("file:///a.md", "file:///b.md", "c.md", digest.lower()))
-    found = imported(dataset, write(tmp_path / "a.run", lines))
-    mapping = found.benchmark.mapping
+    importing = imported(dataset, write(tmp_path / "a.run", lines))
+    mapping = importing.benchmark.mapping
     assert (mapping.mapped_count, mapping.total_count) == (4, 6)
-    assert means_of(found.runs[0][0])["P@5"] == 4 / 5
-    assert means_of(found.runs[0][0])["R@10"] == 4 / 6
+    assert means_of(importing.runs[0][0])["P@5"] == 4 / 5
+    assert means_of(importing.runs[0][0])["R@10"] == 4 / 6
 
 
 def test_runs_gather_in_one_benchmark_and_none_twice(dataset, run_file, tmp_path):
-    found = imported(dataset, run_file, write(tmp_path / "other.run.gz", "q1 Q0 new 1 1 bm25\n"))
-    assert [run.label for run, _ in found.runs] == ["bm25", "bm25 (other)"]
-    third = imported(dataset, write(tmp_path / "c.run", "q2 Q0 a 1 1 x\nq2 Q0 b 1 0 y\n"), benchmark=found.benchmark)
+    importing = imported(dataset, run_file, write(tmp_path / "other.run.gz", "q1 Q0 new 1 1 bm25\n"))
+    assert [run.label for run, _ in importing.runs] == ["bm25", "bm25 (other)"]
+    third = imported(
+        dataset, write(tmp_path / "c.run", "q2 Q0 a 1 1 x\nq2 Q0 b 1 0 y\n"), benchmark=importing.benchmark
+    )
     assert [(r.run_order, r.label) for r in third.benchmark.runs.all()] == [(1, "bm25"), (2, "bm25 (other)"), (3, "c")]
     assert third.benchmark.total_runs == 3
     with pytest.raises(ConflictError, match=r'has the same rankings as run 1, "bm25", .*: nothing was imported'):
-        imported(dataset, run_file, benchmark=found.benchmark)
+        imported(dataset, run_file, benchmark=importing.benchmark)
     renamed = write(tmp_path / "renamed.run", RUN.replace("bm25", "other-tag"))
     with pytest.raises(ConflictError, match=r"renamed\.run has the same rankings"):
-        imported(dataset, renamed, benchmark=found.benchmark)
+        imported(dataset, renamed, benchmark=importing.benchmark)
     assert Run.objects.count() == 3
     assert Collection.objects.count() == Mapping.objects.count() == 1
     assert not find_differences(list(third.benchmark.runs.all())).refusals
@@ -163,13 +169,13 @@ def test_bad_input_is_refused(dataset, run_file, tmp_path, content, sentence):
 
 
 def test_invalid_import_requests_are_rejected(dataset, run_file, tmp_path):
-    found = imported(dataset, run_file)
-    other = make_dataset({"q1": [({"document_id": "a"}, 1)]}, name="others")
+    importing = imported(dataset, run_file)
+    second = make_dataset({"q1": [({"document_id": "a"}, 1)]}, name="others")
     draft = add_version(dataset, frozen=False)
     with pytest.raises(BenchbenchError, match="is measured on questions v1"):
-        imported(other, run_file, benchmark=found.benchmark)
+        imported(second, run_file, benchmark=importing.benchmark)
     with pytest.raises(BenchbenchError, match="already has a name and measures"):
-        imported(dataset, run_file, benchmark=found.benchmark, k=[3])
+        imported(dataset, run_file, benchmark=importing.benchmark, k=[3])
     with pytest.raises(BenchbenchError, match="is not a frozen version"):
         imported(dataset, run_file, version=draft)
     with pytest.raises(BenchbenchError, match="every cutoff must be from 1 to 1,000,000"):
@@ -189,8 +195,8 @@ def test_import_command(dataset, run_file, tmp_path, capsys):
     assert "left out: 1 of 3 (q9)." in err
     assert "counted as not relevant: 3 of 6 (d, e, f)." in err
     assert "equal scores, ordered by id, descending: 2." in err
-    other = write(tmp_path / "other.run", "q1 Q0 a 1 1 x\n")
-    call_command("import_run", other, dataset="questions", benchmark="spring", dataset_version=1, json=True)
+    second = write(tmp_path / "other.run", "q1 Q0 a 1 1 x\n")
+    call_command("import_run", second, dataset="questions", benchmark="spring", dataset_version=1, json=True)
     facts = json.loads(capsys.readouterr().out)
     assert [run["label"] for run in facts["runs"]] == ["bm25", "x"]
     assert facts["imported"][0]["missing"] == 2
@@ -263,20 +269,20 @@ def flowbaby(seed: int) -> str:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(
-    ("format", "name", "made"), [("trec-run", "a.run", trec), ("flowbaby-run", "b.json", flowbaby)]
+    ("format", "name", "expected"), [("trec-run", "a.run", trec), ("flowbaby-run", "b.json", flowbaby)]
 )
-def test_the_rankings_are_the_same(format, name, made, tmp_path):
+def test_the_rankings_are_the_same(format, name, expected, tmp_path):
     dataset = make_dataset({key: [({"document_id": "d1"}, 1), ({"document_id": "é"}, 2)] for key in QUERIES})
 
-    def stated(path: Path) -> dict[str, list[str]]:
+    def declared(path: Path) -> dict[str, list[str]]:
         return {query: list(ranked.documents) for query, ranked in read_run_file(path, QUERIES).rankings.items()}
 
     for seed in range(5):
-        first = write_file(tmp_path / name, made(seed))
+        first = write_file(tmp_path / name, expected(seed))
         ((run, _),) = import_runs([first], dataset=dataset).runs
         second = write_file(tmp_path / f"again {name}.gz", "".join(map(str, export(run, format))))
-        assert stated(second) == stated(first)
-        assert len(stated(first)) == len(QUERIES)
+        assert declared(second) == declared(first)
+        assert len(declared(first)) == len(QUERIES)
         ((again, _),) = import_runs([second], dataset=dataset).runs
-        one, other = (Evaluation.objects.get(run=each) for each in (run, again))
-        assert one.means == other.means
+        one, another = (Evaluation.objects.get(run=each) for each in (run, again))
+        assert one.means == another.means

@@ -8,21 +8,23 @@ import pytest
 import torch
 from threadpoolctl import threadpool_limits
 
-from apps.benchmarks.measuring.reading import FinalList
-from apps.benchmarks.models import Benchmark, Run
-from apps.benchmarks.planning import add_sources, build_shared_lists, plan_of
-from apps.benchmarks.running.pairs import PinnedRerankers
-from apps.benchmarks.running.rankings import build_final_lists
-from apps.benchmarks.running.stages import Stages
 from apps.datasets.models import Query
+from apps.execution.running.pairs import PinnedRerankers
+from apps.execution.running.rankings import build_final_lists
+from apps.execution.running.stages import Stages
+from apps.records.lists.final import FinalList
+from apps.records.models import Benchmark, Run
+from apps.records.planning import add_sources, build_shared_lists, plan_of
 from apps.retrieval.search import exact
 from apps.retrieval.search.ann_indexes import make_ann_index
 from apps.retrieval.search.full_text import make_full_text
-from apps.retrieval.search.open_indexes import close_indexes, open_index
+from apps.retrieval.search.open_indexes import open_index
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.stages import DenseStage, LexicalStage
-from tests.benchmarks.conftest import make_library, make_wide
-from tests.conftest import empty_tables
+from benchbench.process import reset_all
+from tests.benchmarks.wide import make_wide
+from tests.library import make_library
+from tests.services import empty_tables
 
 pytestmark = pytest.mark.thorough
 
@@ -39,7 +41,7 @@ def wide(django_db_setup: None, django_db_blocker: Any, tmp_path_factory: Any) -
         prepare(benchmark)
         add_sources(benchmark)
         yield benchmark
-        close_indexes()
+        reset_all()
         empty_tables()
 
 
@@ -59,7 +61,7 @@ def prepare(benchmark: Benchmark) -> None:
         for stage in plan_of([run]).stages:
             if isinstance(stage, DenseStage) and stage.ann != "exact":
                 make_ann_index(run.index, Ann.parse(stage.ann))
-            if isinstance(stage, LexicalStage) and stage.engine == "fts":
+            if isinstance(stage, LexicalStage) and stage.lexical == "fts":
                 make_full_text(run.index.chunk_set)
 
 
@@ -83,18 +85,18 @@ def rankings(runs: Sequence[Run], *, batch: int, threads: int) -> Rankings:
     queries = list(Query.objects.filter(dataset__mappings__benchmarks=runs[0].benchmark).order_by("pk"))
     indexes = {run.config.get("index"): open_index(run.index) for run in runs if run.index}
     plan = plan_of(runs)
-    found: Rankings = {}
+    hits: Rankings = {}
     with on_threads(threads):
         for start in range(0, len(queries), batch):
-            part = queries[start : start + batch]
-            outcomes = Stages(part, indexes, PinnedRerankers(runs[0].benchmark), tolerant=False).run(plan)
-            for one in build_final_lists(
-                build_shared_lists(runs, plan), outcomes, [query.pk for query in part], indexes, max_k=10
-            ):
-                assert not one.error
-                for run_id, length in zip(one.run_ids, one.lengths, strict=True):
-                    found[str(run_id), one.query_id] = head(one, length)
-    return found
+            piece = queries[start : start + batch]
+            outcomes = Stages(piece, indexes, PinnedRerankers(runs[0].benchmark), tolerant=False).run(plan)
+            shared = build_shared_lists(runs, plan)
+            plans = {each.source: each.plans for each in shared}
+            for one in build_final_lists(shared, outcomes, [query.pk for query in piece], indexes, max_k=10):
+                assert not one.facts.error
+                for run, length in zip(plans[one.key.source], one.lengths, strict=True):
+                    hits[run.run_key, one.key.query_id] = head(one, length)
+    return hits
 
 
 @pytest.mark.django_db
@@ -107,7 +109,7 @@ def test_rankings_are_equal_in_any_batch(wide, together, batch, threads):
 
 @pytest.mark.django_db
 def test_rankings_are_bit_equal_alone_and_in_the_matrix(wide, together):
-    alone = {key: found for run in runs_of(wide) for key, found in rankings([run], batch=7, threads=2).items()}
+    alone = {key: hit for run in runs_of(wide) for key, hit in rankings([run], batch=7, threads=2).items()}
     assert alone == together
 
 
@@ -115,6 +117,6 @@ def test_rankings_are_bit_equal_alone_and_in_the_matrix(wide, together):
 @pytest.mark.django_db
 def test_rankings_are_equal_on_a_gpu(wide, together, monkeypatch):
     """The vectors of queries are made once and kept, and all that ranks by them is the same bits."""
-    assert exact._find_gpu() == "cuda"
-    monkeypatch.setattr(exact, "_find_gpu", lambda: None)
+    assert exact.find_gpu() == "cuda"
+    monkeypatch.setattr(exact, "find_gpu", lambda: None)
     assert rankings(runs_of(wide), batch=5, threads=2) == together

@@ -8,28 +8,23 @@ import pytest
 import torch
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from apps.benchmarks import provenance
-from apps.benchmarks.launching import cancel, launch
-from apps.benchmarks.models import Benchmark, Evaluation
-from apps.benchmarks.progress import build_event, list_completions
-from apps.benchmarks.running import execution, latencies, stages
-from apps.benchmarks.running.stages import Stages
+from apps.execution.launching import cancel, launch
+from apps.execution.progress import build_event, list_completions
+from apps.execution.running import execution, latencies, stages
+from apps.execution.running.stages import Stages
 from apps.operations.leasing import Lease
 from apps.operations.models import Operation
-from apps.operations.workers import watchdog
-from apps.operations.workers.watchdog import Board
 from apps.operations.working import OperationFailedError, wait
-from apps.results.leaderboard.runs import load_leaderboard
+from apps.records import provenance
+from apps.records.models import Benchmark
 from apps.retrieval.encoders.registry import KeywordEncoder
-from tests.benchmarks.conftest import ENCODER, make_library, make_wide, run_key
+from apps.verdicts.ranked_runs import load_leaderboard
+from tests.benchmarks.figures import run_key, values_of
+from tests.benchmarks.wide import make_wide
 from tests.created import create_benchmark, run_benchmark
+from tests.library import ENCODER, make_library
 
 RUNS, QUERIES = 18, 2
-
-
-def values_of(benchmark: Benchmark) -> dict[str, Any]:
-    evaluations = Evaluation.objects.filter(run__benchmark=benchmark).select_related("run")
-    return {one.run.config_hash: (one.means, one.query_ids, one.values, one.failed_queries) for one in evaluations}
 
 
 def marks_of(operation: Operation) -> list[str]:
@@ -53,14 +48,14 @@ def test_isolated_and_shared_execution_agree_on_every_axis(transactional_db, tmp
 
 @pytest.mark.parametrize(("way", "rates", "threads"), [("isolated", [None, 100], 1), ("shared", [None], 2)])
 def test_an_isolated_search_multiplies_in_one_thread(transactional_db, monkeypatch, way, rates, threads):
-    """With more threads, an exact search takes many times as long beside other work; the provenance says how many."""
+    """With more threads, an exact search takes many times as long next to other work; the provenance says how many."""
     monkeypatch.setattr(latencies, "LEAST_SECONDS", 0.1)
-    monkeypatch.setattr(execution, "_warm_up", lambda work: None)  # it is not timed
     monkeypatch.setattr(provenance, "sched_getaffinity", lambda process: {1, 4, 5})
     used, run = set[int](), Stages.run
 
     def count(searched: Stages, *plan: Any, **options: Any) -> Any:
-        used.add(max(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"))
+        if not searched.tolerant:  # a warm-up, which is not timed
+            used.add(max(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"))
         return run(searched, *plan, **options)
 
     monkeypatch.setattr(Stages, "run", count)
@@ -104,8 +99,8 @@ class TestOneLongBatch:
     def test_its_runs_have_provisional_means(self, benchmark, monkeypatch):
         report, seen, percents = Lease.report, [], []
 
-        def watched(lease: Lease, done: int, result: Any = None, **how: Any) -> None:
-            report(lease, done, result, **how)
+        def watched(lease: Lease, finished: int, result: Any = None, **method: Any) -> None:
+            report(lease, finished, result, **method)
             if result is not None:
                 seen.append(load_leaderboard(Benchmark.objects.get()).rows)
                 percents.append(build_event(lease.batch.operation)["percent"])
@@ -120,9 +115,9 @@ class TestOneLongBatch:
     def test_a_cancelled_run_has_no_progress(self, benchmark, monkeypatch):
         report = Lease.report
 
-        def cancelled(lease: Lease, *told: Any, **how: Any) -> None:
-            report(lease, *told, **how)
-            if len(told) > 1:
+        def cancelled(lease: Lease, *message: Any, **method: Any) -> None:
+            report(lease, *message, **method)
+            if len(message) > 1:
                 assert {run["completed_queries"] for run in build_event(lease.batch.operation)["runs"]} == {1}
                 cancel(Benchmark.objects.get())
                 lease._lost.set()
@@ -141,29 +136,28 @@ def test_a_model_that_encodes_differently_is_found(transactional_db, monkeypatch
     assert marks_of(wait(launch(create_benchmark(library, name="keeps the vectors", matrix=matrix)))) == ["shared"]
     embed = KeywordEncoder.embed_batch
 
-    def otherwise(encoder: KeywordEncoder, *texts: Any, **how: Any) -> Any:
-        return np.roll(embed(encoder, *texts, **how), 1, axis=1)
+    def otherwise(encoder: KeywordEncoder, *texts: Any, **method: Any) -> Any:
+        return np.roll(embed(encoder, *texts, **method), 1, axis=1)
 
     monkeypatch.setattr(KeywordEncoder, "embed_batch", otherwise)
     run = run_benchmark(library, name="b", matrix=matrix, execution="isolated").runs.get()
-    told = {result.error.partition(": ")[0] for result in run.query_results.all()}
+    answers = {result.error.partition(": ")[0] for result in run.query_results.all()}
     expected = f"Encoding a query again with {run.index.encoder} gave a vector other than the stored one"
-    assert told == {expected}, run.error_message
+    assert answers == {expected}, run.error_message
 
 
-def test_a_model_that_hangs_on_a_query_is_overdue(transactional_db, monkeypatch):
-    board, embed, seen = Board(), KeywordEncoder.embed_batch, []
+def test_a_model_that_hangs_on_a_query_is_overdue(transactional_db, board, monkeypatch):
+    embed, seen = KeywordEncoder.embed_batch, []
 
-    def seen_by(encoder: KeywordEncoder, *texts: Any, **how: Any) -> Any:
-        if how.get("kind") == "query":
+    def seen_by(encoder: KeywordEncoder, *texts: Any, **method: Any) -> Any:
+        if method.get("kind") == "query":
             seen.append(board.note())
-        return embed(encoder, *texts, **how)
+        return embed(encoder, *texts, **method)
 
     benchmark = create_benchmark(
         make_library(documents=12, queries=2), name="b", matrix={"search_modes": ["dense"]}, execution="isolated"
     )
-    monkeypatch.setattr(watchdog._watch, "board", board)
     monkeypatch.setattr(KeywordEncoder, "embed_batch", seen_by)
     wait(launch(benchmark))
-    told = [note.get("sentence", "").partition(" did not")[0] for note in seen]
-    assert told == [f"The encoder {ENCODER}"] * 6, "of each batch: to keep the vector, to warm up, and for the time"
+    answers = [note.get("sentence", "").partition(" did not")[0] for note in seen]
+    assert answers == [f"The encoder {ENCODER}"] * 6, "of each batch: to keep the vector, to warm up, and for the time"

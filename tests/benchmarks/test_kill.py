@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator
 import pytest
 from django.conf import settings
 
-from apps.benchmarks.launching import launch
-from apps.benchmarks.models import Benchmark, Evaluation, QueryResult
+from apps.execution.launching import launch
 from apps.operations.models import Batch, Operation
 from apps.operations.working import wait
-from tests.benchmarks.conftest import make_library, run_key
+from apps.records.models import Benchmark, Evaluation, QueryResult
+from tests.benchmarks.figures import run_key
 from tests.created import create_benchmark
+from tests.library import make_library
 from tests.waiting import until
 
 pytestmark = pytest.mark.thorough
@@ -43,12 +44,12 @@ def start_worker(process_environment: dict[str, str]) -> Iterator[Worker]:
 
 def kill_in_mid_batch(worker: "subprocess.Popen[bytes]", operation: Operation) -> Batch:
     """Kill the worker once it has done two batches and is at another; return that one."""
-    done = operation.batches.filter(state="done")
+    finished = operation.batches.filter(state="done")
     running = operation.batches.filter(state="running")
 
     def stopped_in_mid_batch() -> bool:
         os.killpg(worker.pid, signal.SIGSTOP)  # so that what is seen is still so when it is killed
-        if done.count() >= 2 and running.exists():
+        if finished.count() >= 2 and running.exists():
             return True
         os.killpg(worker.pid, signal.SIGCONT)
         return False
@@ -79,5 +80,5 @@ def test_a_killed_worker_costs_neither_work_nor_truth(start_worker):
     rows = [
         Evaluation.objects.filter(run__benchmark=one).order_by("run__run_order") for one in (benchmark, undisturbed)
     ]
-    values = [[evaluation.values for evaluation in found] for found in rows]
+    values = [[evaluation.values for evaluation in hit] for hit in rows]
     assert values[0] == values[1]

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from django.db.models.functions import Length
 
-from apps.benchmarks.launching import BATCHES, MAX_BATCH, choose_batch_size, split_batches
-from apps.benchmarks.models import Benchmark
+from apps.execution.launching import BATCHES, MAX_BATCH, choose_batch_size, split_batches
+from apps.records.models import Benchmark
 from apps.retrieval.encoders.encoding import compute_query_vectors
 from apps.retrieval.models import CachedVector
 from tests.created import create_benchmark

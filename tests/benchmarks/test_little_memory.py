@@ -8,25 +8,26 @@ import pytest
 from django.db import connection
 from psycopg.pq import TransactionStatus
 
-from apps.benchmarks.launching import launch
-from apps.benchmarks.models import QueryResult
+from apps.execution.launching import launch
 from apps.operations.working import wait
+from apps.records.models import QueryResult
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
 from apps.retrieval.search import pgvector
 from apps.retrieval.search.layouts import Layout
-from apps.retrieval.search.open_indexes import OpenIndex, close_indexes
-from tests.benchmarks.conftest import ENCODER, make_library
+from apps.retrieval.search.open_indexes import OpenIndex
+from benchbench.process import reset_all
 from tests.created import create_benchmark, run_benchmark
+from tests.library import ENCODER, make_library
 from tests.retrieval.llm_server import MODEL, known_server
 
 
 @pytest.fixture(autouse=True)
 def one_index_at_a_time(settings: Any) -> Iterator[None]:
     settings.BENCHBENCH_RESIDENT_BYTES = 1
-    close_indexes()
+    reset_all()
     yield
-    close_indexes()
+    reset_all()
 
 
 def test_index_is_never_read_during_a_copy(library, monkeypatch):
@@ -53,8 +54,8 @@ def test_one_time_reads_are_not_charged_to_queries(transactional_db, settings, m
     once = [(OpenIndex, "__init__"), (Layout, "load"), (pgvector, "_plan"), (pgvector, "_list_parameters")]
     with known_server(settings, monkeypatch):
         for name, llm in (("lod_embed", ""), ("lod_llm", MODEL)):
-            stated = {"name": name, "strategy": name, "llm": llm}
-            wait(build_index(create_index(library.collection, encoder=ENCODER, **stated)))
+            fields = {"name": name, "strategy": name, "llm": llm}
+            wait(build_index(create_index(library.collection, encoder=ENCODER, **fields)))
         names, arms = ["keywords", "lod_embed", "lod_llm"], ["exact", "pgvector:exact"]
         benchmark = create_benchmark(library, name="b", matrix={"indexes": names, "ann": arms}, execution=execution)
         clock, late = time.perf_counter, []
@@ -69,8 +70,8 @@ def test_one_time_reads_are_not_charged_to_queries(transactional_db, settings, m
 
 
 def slowed(work: Any, late: list[int]) -> Any:
-    def slow(*given: Any, **how: Any) -> Any:
+    def slow(*supplied: Any, **method: Any) -> Any:
         late.append(1)
-        return work(*given, **how)
+        return work(*supplied, **method)
 
     return slow

@@ -8,28 +8,29 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
+import psycopg
 import pytest
 from django.db import connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils import timezone
 
-from apps.benchmarks.comparability import find_differences
-from apps.benchmarks.defining.previewing import preview
-from apps.benchmarks.gates.evidence import Ground, MeasuredRun, build_evidence
-from apps.benchmarks.launching import launch
-from apps.benchmarks.models import Benchmark
-from apps.benchmarks.progress import build_event
-from apps.benchmarks.running import latencies, stages
-from apps.benchmarks.running.latencies import Loop, Timed, build_record, merge_records
-from apps.benchmarks.running.load import LoadedRun, send_all
-from apps.benchmarks.running.timing import PERCENTS, sum_cost_ms
+from apps.execution.defining.previewing import preview
+from apps.execution.launching import launch
+from apps.execution.progress import build_event
+from apps.execution.running import latencies, stages
+from apps.execution.running.latencies import Loop, Timed, build_record, merge_records
+from apps.execution.running.load import LoadedRun, send_all
+from apps.execution.running.timing import PERCENTS
 from apps.operations.working import wait
+from apps.records.comparability import find_differences
+from apps.records.models import Benchmark
+from apps.records.models.timing import LoopRecall, OpenLoop
 from apps.retrieval.indexing import build_index, create_index
-from apps.retrieval.search import pgvector
+from apps.verdicts.gates.evidence import Ground, MeasuredRun, build_evidence
 from benchbench.ir.planning.matrix import MatrixError
 from benchbench.ir.rules import Rules
-from tests.benchmarks.conftest import make_library
 from tests.created import create_benchmark, run_benchmark
+from tests.library import make_library
 from tests.tiny_models import save_cross_encoder, save_encoder
 
 SERVICE = 0.02  # seconds
@@ -60,7 +61,7 @@ class Path:
         )
 
 
-def summary_of(loop: Loop, requests: Any) -> dict[str, Any]:
+def summary_of(loop: Loop, requests: Any) -> OpenLoop:
     record = build_record(loop, [request.timed for request in requests], sent=len(requests), threads=1)
     return merge_records([record])
 
@@ -79,27 +80,27 @@ class TestAnOpenLoop:
         for earlier, later in pairwise(requests):
             assert later.due - earlier.due == pytest.approx(1 / 50)
         assert all(request.began >= request.due and request.ended - request.began >= SERVICE for request in requests)
-        found = summary_of(loop, requests)
-        assert (found["requests"], found["unsent"], found["offered"]) == (30, 0, 50)
-        assert found["latency_ms"]["p50"] >= 1000 * SERVICE * 0.999
+        summary = summary_of(loop, requests)
+        assert (summary.requests, summary.unsent, summary.offered) == (30, 0, 50)
+        assert summary.latency_ms["p50"] >= 1000 * SERVICE * 0.999
 
     def test_overload_is_seen_as_overload(self, settings):
         settings.BENCHBENCH_LOAD_THREADS = 1
         path = Path()
         loop, requests = path.run(100)
-        found = summary_of(loop, requests)
+        summary = summary_of(loop, requests)
         assert path.together["most"] == 1
-        assert found["achieved"] <= 1 / SERVICE
-        assert found["waiting_ms"]["max"] >= 1000 * (60 * SERVICE - 60 / 100 - SERVICE), "waiting grows to the end"
-        assert found["latency_ms"]["max"] >= found["waiting_ms"]["max"]
+        assert summary.achieved <= 1 / SERVICE
+        assert summary.waiting_ms["max"] >= 1000 * (60 * SERVICE - 60 / 100 - SERVICE), "waiting grows to the end"
+        assert summary.latency_ms["max"] >= summary.waiting_ms["max"]
 
     def test_an_overloaded_loop_ends(self, settings, monkeypatch):
         settings.BENCHBENCH_LOAD_THREADS = 1
         monkeypatch.setattr(latencies, "PATIENCE_SECONDS", 0.1)
         loop, requests = Path().run(200)
-        found = summary_of(loop, requests)
+        summary = summary_of(loop, requests)
         assert len(requests) < len(loop.schedule) == 120
-        assert found["unsent"] == 120 - len(requests) > 0
+        assert summary.unsent == 120 - len(requests) > 0
 
     def test_errors_and_stops_end_all_threads(self):
         def fail(number: int) -> None:
@@ -125,22 +126,22 @@ def test_achieved_rates_and_recalls_are_merged():
         answered = [Timed(1.0, 4.0, number * seconds / (count - 1)) for number in range(count)]
         record = build_record(loop, answered, sent=count + 1, threads=3)
         records.append(record | {"recall": [(10, recall * count, count)]})
-    found = merge_records(records)
-    assert found["achieved"] == pytest.approx(28 / 5)
-    assert (found["requests"], found["failed"], found["unsent"]) == (30, 2, 2 * len(loop.schedule) - 32)
-    assert found["latency_ms"]["p50"] == pytest.approx(5, rel=0.01)
-    assert found["recall"] == [{"k": 10, "mean": pytest.approx(0.9), "requests": 30}]
+    result = merge_records(records)
+    assert result.achieved == pytest.approx(28 / 5)
+    assert (result.requests, result.failed, result.unsent) == (30, 2, 2 * len(loop.schedule) - 32)
+    assert result.latency_ms["p50"] == pytest.approx(5, rel=0.01)
+    assert result.recall == (LoopRecall(10, pytest.approx(0.9), 30),)
 
 
 def found_by(benchmark: Benchmark) -> dict[float | None, dict[Any, Any]]:
     """Return by rate what each setting found for each query."""
-    found: dict[float | None, dict[Any, Any]] = {}
+    hits: dict[float | None, dict[Any, Any]] = {}
     for run in benchmark.runs.all():
         setting = run.label.removesuffix(f" · {run.config.get('rate', 0):g}/s")
         for one in run.query_results.all():
             row = (one.document_ids, one.chunk_ids, one.scores, one.error)
-            found.setdefault(run.config.get("rate"), {})[setting, one.query_id, one.repetition] = row
-    return found
+            hits.setdefault(run.config.get("rate"), {})[setting, one.query_id, one.repetition] = row
+    return hits
 
 
 @pytest.mark.thorough
@@ -162,9 +163,9 @@ def test_rankings_under_load_equal_those_one_at_a_time(transactional_db, tmp_pat
     }
     benchmark = run_benchmark(library, name="b", matrix=matrix, execution="isolated")
     assert {run.status for run in benchmark.runs.all()} == {"completed"}
-    found = found_by(benchmark)
-    assert found[100.0] == found[None]
-    assert len(found[None]) == benchmark.total_runs / 2 * 6
+    result = found_by(benchmark)
+    assert result[100.0] == result[None]
+    assert len(result[None]) == benchmark.total_runs / 2 * 6
 
 
 def test_runs_under_load_say_what_was_measured(library, monkeypatch):
@@ -187,18 +188,18 @@ def test_runs_under_load_say_what_was_measured(library, monkeypatch):
     evidence = build_evidence(Rules(), measured, {})
     assert evidence.latency_ms == {name: ms for name, ms in loop["latency_ms"].items() if name != "max"}
     assert evidence.samples == 20
-    assert sum_cost_ms(loaded) == round(20 * loop["service_ms"]["mean"])
+    assert loaded.times.cost_ms == round(20 * loop["service_ms"]["mean"])
     assert any("isolated at 100/s" in sentence for sentence in find_differences([hnsw, loaded]).warnings)
 
 
 def test_a_request_asks_neither_postgresql_nor_redis(library, monkeypatch):
     """Unless its search does: a service has no vectors of queries to look up, and nothing to count."""
     monkeypatch.setattr(latencies, "LEAST_SECONDS", 0.2)
-    asked = list[str]()
+    requested = list[str]()
 
     def note(name: str) -> None:
         if threading.current_thread().name == "load":
-            asked.append(name)
+            requested.append(name)
 
     connect = BaseDatabaseWrapper.ensure_connection
     monkeypatch.setattr(BaseDatabaseWrapper, "ensure_connection", lambda self: [note("sql"), connect(self)][-1])
@@ -206,15 +207,19 @@ def test_a_request_asks_neither_postgresql_nor_redis(library, monkeypatch):
     matrix = {"search_modes": ["dense", "sparse"], "rates": [100]}
     benchmark = run_benchmark(library, name="b", matrix=matrix, execution="isolated")
     assert [run.timing["open_loop"]["requests"] for run in benchmark.runs.all()] == [20, 20]
-    assert asked == []
+    assert requested == []
 
 
 def test_a_plan_is_checked_once_per_thread(library, monkeypatch):
     monkeypatch.setattr(latencies, "LEAST_SECONDS", 0.2)
-    checked, plan = list[str](), pgvector._plan
-    monkeypatch.setattr(
-        pgvector, "_plan", lambda *args: [checked.append(threading.current_thread().name), plan(*args)][-1]
-    )
+    checked, execute = list[str](), psycopg.Cursor.execute
+
+    def noted(cursor: Any, query: Any, *args: Any, **options: Any) -> Any:
+        if str(query).startswith("EXPLAIN"):
+            checked.append(threading.current_thread().name)
+        return execute(cursor, query, *args, **options)
+
+    monkeypatch.setattr(psycopg.Cursor, "execute", noted)
     matrix = {"search_modes": ["dense"], "ann": ["hnsw(ef_search=100)"], "rates": [100]}
     loop = run_benchmark(library, name="b", matrix=matrix, execution="isolated").runs.get().timing["open_loop"]
     assert (loop["requests"], loop["recall"][0]["mean"]) == (20, 1)

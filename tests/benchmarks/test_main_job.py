@@ -2,15 +2,15 @@
 
 import pytest
 
-from apps.benchmarks.launching import cancel, launch, retry
-from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run, StageList
-from apps.benchmarks.progress import build_event, list_completions
+from apps.execution.launching import cancel, launch, retry
+from apps.execution.progress import build_event, list_completions
 from apps.mappings.models import Mapping
 from apps.mappings.truth import read_truth
 from apps.operations.working import OperationFailedError, wait
+from apps.records.models import Benchmark, Evaluation, QueryResult, Run, StageList
 from benchbench.errors import ConflictError
 from tests.benchmarks.approximated import work_one
-from tests.benchmarks.conftest import run_key
+from tests.benchmarks.figures import run_key
 from tests.created import create_benchmark, finish
 
 ALL_MODES = {"search_modes": ["dense", "sparse", "hybrid"], "top_k_values": [20, 100], "score_thresholds": [None, 0.5]}
@@ -70,16 +70,16 @@ def test_cancelled_benchmark_keeps_rows_hides_means_and_resumes(library):
     work_one(launch(benchmark))
     cancel(benchmark)
     benchmark.refresh_from_db()
-    kept = QueryResult.objects.filter(run__benchmark=benchmark).count()
+    stored = QueryResult.objects.filter(run__benchmark=benchmark).count()
     assert benchmark.status == "cancelled"
     assert {run.status for run in benchmark.runs.all()} == {Run.Status.CANCELLED}
-    assert kept > 0
+    assert stored > 0
     assert not Evaluation.objects.filter(run__benchmark=benchmark).exists()
     with pytest.raises(ConflictError, match="only a running benchmark can be cancelled"):
         cancel(benchmark)
 
     resumed = launch(benchmark)
-    assert sum(len(batch.payload["query_ids"]) for batch in resumed.batches.all()) == 12 - kept // 12
+    assert sum(len(batch.payload["query_ids"]) for batch in resumed.batches.all()) == 12 - stored // 12
     wait(resumed)
     assert run_key(benchmark) == run_key(undisturbed)
 
@@ -108,7 +108,7 @@ def test_a_failed_operation_fails_its_runs(library, monkeypatch):
     def broken(*args: object) -> None:
         raise OSError("No space left on device")
 
-    monkeypatch.setattr("apps.benchmarks.running.execution.store_final_lists", broken)
+    monkeypatch.setattr("apps.execution.running.execution.store_final_lists", broken)
     benchmark = benchmark_of(library, {"search_modes": ["sparse"]})
     with pytest.raises(OperationFailedError, match="No space left"):
         wait(launch(benchmark))
@@ -138,8 +138,8 @@ def test_event_reports_every_run_during_and_after_work(library):
     wait(operation)
     operation.refresh_from_db()
     after = build_event(operation)
-    told = [after[key] for key in ("stage", "completed_runs", "current_run", "percent")]
-    assert told == ["completed", 12, None, 100]
+    answers = [after[key] for key in ("stage", "completed_runs", "current_run", "percent")]
+    assert answers == ["completed", 12, None, 100]
     finished = list_completions(operation, 0)
     assert [order for order, _ in finished] == list(range(1, 13))
     assert finished[0][1]["last_completed_run"]["metrics"]["ndcg"]["10"] == pytest.approx(

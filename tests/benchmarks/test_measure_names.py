@@ -15,19 +15,19 @@ from django.test import Client
 from django.urls import reverse
 from hypothesis import HealthCheck, Phase, example, given, settings
 
-from apps.benchmarks.gates.rules import RulesError, read_rules
-from apps.benchmarks.measuring.measures import USUAL
-from apps.benchmarks.models import Benchmark, Evaluation
 from apps.datasets.models import Dataset
+from apps.records.measuring.measures import USUAL
+from apps.records.models import Benchmark, Evaluation
+from apps.verdicts.gates.rules import RulesError, read_rules
 from benchbench.ir.measures import GradedRankings, Measure, MeasureError, evaluate
 from benchbench.ir.measures.spelling import MAX_NAME_LENGTH
-from benchbench.reading.kinds import split_calls
+from benchbench.reading.calls import split_calls
 from benchbench.scoring.command import main
-from tests.admin.conftest import MakeStaff, make_staff  # noqa: F401 (a fixture)
 from tests.api.callers import Caller, Callers
 from tests.benchmarks.imported import QRELS, RUN, imported, write
-from tests.ir.test_measures import random_case
+from tests.ir.simulated import random_case
 from tests.names_of_measures import names
+from tests.staff import MakeStaff
 
 WRONG = [
     "nDCG@1.5",
@@ -44,16 +44,16 @@ WRONG = [
 ]
 RIGHT = ["RBP(p=0.8)", "recall@5", "NDCG@3", "Compat", "nDCG(gains={1:1,2:7})@5", "SDCG(max_rel=4)@5", "ERR@5", "Hits"]
 CASE = GradedRankings.from_rankings(*random_case(3))
-Told = tuple[bool, str]  # whether the name was accepted, and what was shown
+Outcome = tuple[bool, str]  # whether the name was accepted, and what was shown
 
 
 def limits(examples: int) -> settings:
-    whole: dict[str, Any] = {"derandomize": True, "database": None, "deadline": None}
+    complete: dict[str, Any] = {"derandomize": True, "database": None, "deadline": None}
     return settings(
         max_examples=examples,
         suppress_health_check=list(HealthCheck),
         phases=[Phase.explicit, Phase.generate],
-        **whole,
+        **complete,
     )
 
 
@@ -80,7 +80,7 @@ def test_a_name_is_computed_or_refused_in_one_sentence(name):
     assert measure.definition.title
 
 
-def by_score(name: str, folder: Path) -> Told:
+def by_score(name: str, folder: Path) -> Outcome:
     out, err = io.StringIO(), io.StringIO()
     files = ["--qrels", str(write(folder / "qrels.txt", QRELS)), "--run", str(write(folder / "a.run", RUN))]
     with redirect_stdout(out), redirect_stderr(err):
@@ -89,7 +89,7 @@ def by_score(name: str, folder: Path) -> Told:
     return status == 0, out.getvalue() or err.getvalue()
 
 
-def by_command(*arguments: str) -> Told:
+def by_command(*arguments: str) -> Outcome:
     out = io.StringIO()
     try:
         call_command(*arguments, stdout=out, stderr=io.StringIO())
@@ -98,11 +98,11 @@ def by_command(*arguments: str) -> Told:
     return True, out.getvalue()
 
 
-def check(name: str, told: Told) -> None:
+def check(name: str, message: Outcome) -> None:
     measure, sentence = read(name)
-    accepted, shown = told
-    assert accepted == (measure is not None), shown
-    assert (sentence or json.dumps(str(measure))) in shown or json.dumps(measure and measure.wire) in shown
+    accepted, displayed = message
+    assert accepted == (measure is not None), displayed
+    assert (sentence or json.dumps(str(measure))) in displayed or json.dumps(measure and measure.wire) in displayed
 
 
 def is_one(name: str) -> bool:
@@ -152,7 +152,7 @@ def require_finite(benchmark: Benchmark) -> None:
 
 
 @pytest.fixture
-def caller(make_staff: MakeStaff, dataset: Dataset) -> Caller:  # noqa: F811
+def caller(make_staff: MakeStaff, dataset: Dataset) -> Caller:
     caller = Callers(make_staff).owner
     dataset.owner = caller.user
     dataset.save(update_fields=["owner"])
@@ -172,27 +172,27 @@ def test_added_names_are_read_as_by_every_entrance(name, dataset, run_file, call
         had = benchmark.measures
         if str(measure) in had:
             return
-        accepted, shown = ask(name, benchmark, caller, admin_client)
+        accepted, displayed = ask(name, benchmark, caller, admin_client)
         benchmark.refresh_from_db()
-        assert accepted == (measure is not None), shown
-        assert sentence in shown or len(name) > MAX_NAME_LENGTH  # the API's own words for any text that is too long
+        assert accepted == (measure is not None), displayed
+        assert sentence in displayed or len(name) > MAX_NAME_LENGTH  # the API's own words for any text that is too long
         assert [one for one in benchmark.measures if one not in had][:1] == [str(measure)] * accepted
         if measure is not None and measure.name != "FirstRelevant":
             require_finite(benchmark)
 
 
-def ask_command(name: str, benchmark: Benchmark, caller: Caller, client: Client) -> Told:
+def ask_command(name: str, benchmark: Benchmark, caller: Caller, client: Client) -> Outcome:
     return by_command("rescore", str(benchmark.pk), f"--measures={name}")
 
 
-def ask_api(name: str, benchmark: Benchmark, caller: Caller, client: Client) -> Told:
+def ask_api(name: str, benchmark: Benchmark, caller: Caller, client: Client) -> Outcome:
     answer = caller.post(f"/benchmarks/{benchmark.pk}/measures", {"metrics_to_compute": [name]})
     assert answer.status_code in (200, 400), answer.content
-    told = answer.json()
-    return answer.status_code == 200, told["detail"] if answer.status_code == 400 else answer.content.decode()
+    message = answer.json()
+    return answer.status_code == 200, message["detail"] if answer.status_code == 400 else answer.content.decode()
 
 
-def ask_page(name: str, benchmark: Benchmark, caller: Caller, client: Client) -> Told:
+def ask_page(name: str, benchmark: Benchmark, caller: Caller, client: Client) -> Outcome:
     answer = client.post(reverse("admin:benchmark_measures", args=[benchmark.pk]), {"measures": name})
     assert answer.status_code in (200, 302)
     return answer.status_code == 302, unescape(answer.content.decode())

@@ -8,34 +8,26 @@ import pytest
 from django.core.management import call_command
 from django.urls import reverse
 
-from apps.benchmarks.launching import cancel, launch, retry
-from apps.benchmarks.measuring import evaluating
-from apps.benchmarks.measuring.evaluating import evaluate_runs
-from apps.benchmarks.measuring.measures import MeasuresError, add_measures
-from apps.benchmarks.models import BatchValues, Benchmark, Evaluation, QueryResult
-from apps.benchmarks.progress import build_event
-from apps.benchmarks.repeating.manifests import build_manifest
-from apps.benchmarks.repeating.reproducing import reproduce
-from apps.benchmarks.repeating.verifying import verify
-from apps.benchmarks.running import execution
-from apps.benchmarks.running.stages import Stages
-from apps.benchmarks.runs import nest
+from apps.execution.launching import cancel, launch, retry
+from apps.execution.progress import build_event
+from apps.execution.running import execution
+from apps.execution.running.stages import Stages
+from apps.experiments.manifests import build_manifest
+from apps.experiments.reproducing import reproduce
+from apps.experiments.verifying import verify
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
 from apps.operations.working import perform_batch, wait
+from apps.records.finding import nest
+from apps.records.measuring import evaluating
+from apps.records.measuring.measures import MeasuresError, add_measures
+from apps.records.models import BatchValues, Benchmark, Evaluation, QueryResult
 from benchbench.ir.planning.stages import FuseStage
-from tests.benchmarks.conftest import make_library
+from tests.benchmarks.figures import create_with_thresholds, require_as_stored
 from tests.commands import output_of
 from tests.created import create_benchmark, finish, run_benchmark
+from tests.library import make_library
 from tests.rankings import delete_rankings
-
-MATRIX = {"search_modes": ["dense", "hybrid"], "score_thresholds": [None, 0.4], "top_k_values": [20]}
-
-
-def make(library: Mapping, **options: Any) -> Benchmark:
-    return create_benchmark(
-        library, name="b", matrix=MATRIX, measures=["FirstRelevant@1", "ERR@10"], empty_queries="skip", **options
-    )
 
 
 def begin(benchmark: Benchmark) -> Operation:
@@ -46,28 +38,11 @@ def begin(benchmark: Benchmark) -> Operation:
     return operation
 
 
-def figures(benchmark: Benchmark) -> dict[str, Any]:
-    return {
-        one.run_id: (one.means, one.measures, one.query_ids, one.values, one.query_count, one.failed_queries)
-        for one in Evaluation.objects.filter(run__benchmark=benchmark)
-    }
-
-
-def require_as_stored(benchmark: Benchmark) -> None:
-    """Compare every figure of an ended benchmark with those of the rankings in the database."""
-    benchmark.refresh_from_db()
-    kept = figures(benchmark)
-    assert not BatchValues.objects.exists()
-    evaluate_runs(benchmark, benchmark.runs.all(), version=benchmark.dataset_version)
-    assert kept == figures(benchmark)
-    assert len(kept) == benchmark.runs.count()
-
-
 @pytest.mark.parametrize("seconds", [0.001, 60], ids=["batches", "one batch"])
 @pytest.mark.parametrize("execution", ["shared", "isolated"])
 def test_nothing_is_measured_twice(library, monkeypatch, settings, execution, seconds):
     settings.BENCHBENCH_BATCH_SECONDS = seconds
-    benchmark = make(library, execution=execution, runs_per_query=2)
+    benchmark = create_with_thresholds(library, execution=execution, runs_per_query=2)
     with monkeypatch.context() as patched:
         patched.delattr(evaluating, "load_ranked_documents")
         wait(launch(benchmark))
@@ -75,9 +50,9 @@ def test_nothing_is_measured_twice(library, monkeypatch, settings, execution, se
 
 
 def test_failed_query_gets_its_value_on_retry(library, monkeypatch):
-    benchmark = make(library)
+    benchmark = create_with_thresholds(library)
     bad = library.dataset.queries.order_by("key")[4]
-    values = Stages._get_values
+    values = Stages.get_values
 
     def failing(self: Stages, stage: Any, number: int) -> Any:
         if isinstance(stage, FuseStage) and self.queries[number] == bad:
@@ -85,7 +60,7 @@ def test_failed_query_gets_its_value_on_retry(library, monkeypatch):
         return values(self, stage, number)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Stages, "_get_values", failing)
+        patched.setattr(Stages, "get_values", failing)
         wait(launch(benchmark))
     assert set(benchmark.runs.values_list("config__search_mode", "failed_queries")) == {("dense", 0), ("hybrid", 1)}
     require_as_stored(benchmark)
@@ -95,7 +70,7 @@ def test_failed_query_gets_its_value_on_retry(library, monkeypatch):
 
 
 def test_attempt_failing_during_commit_leaves_no_values(library, monkeypatch):
-    benchmark = make(library)
+    benchmark = create_with_thresholds(library)
     keep_values, errors = execution.store_values, [OSError(5, "The disk is away")]
 
     def fall_over_once(*arguments: Any, **options: Any) -> None:
@@ -109,7 +84,7 @@ def test_attempt_failing_during_commit_leaves_no_values(library, monkeypatch):
 
 
 def test_judgments_that_change_in_between_are_those_that_count(library):
-    benchmark = make(library)
+    benchmark = create_with_thresholds(library)
     operation = begin(benchmark)
     before = set(BatchValues.objects.values_list("truth_hash", flat=True))
     library.resolutions.filter(judgment__grade=1).update(outcome="not_found", document=None)
@@ -121,7 +96,7 @@ def test_judgments_that_change_in_between_are_those_that_count(library):
 @pytest.mark.parametrize("change", ["measures", "nothing kept"])
 def test_resumed_benchmark_ignores_values_of_another_setup(library, change):
     """`nothing kept`: the rankings are of a time before their values were kept."""
-    benchmark = make(library)
+    benchmark = create_with_thresholds(library)
     begin(benchmark)
     cancel(benchmark)
     if change == "measures":
@@ -135,19 +110,19 @@ def test_resumed_benchmark_ignores_values_of_another_setup(library, change):
 
 
 def test_replaced_rankings_are_measured_afresh(library):
-    benchmark = make(library)
+    benchmark = create_with_thresholds(library)
     begin(benchmark)
     cancel(benchmark)
     run = benchmark.runs.first()
     delete_rankings(QueryResult.objects.filter(run=run))  # so that the others are asked these queries again
-    for kept in BatchValues.objects.all():
-        BatchValues.objects.filter(pk=kept.pk).update(values=np.full(len(kept.values) // 8, 9.0).tobytes())
+    for stored in BatchValues.objects.all():
+        BatchValues.objects.filter(pk=stored.pk).update(values=np.full(len(stored.values) // 8, 9.0).tobytes())
     wait(launch(benchmark))
     require_as_stored(benchmark)
 
 
 def test_operation_event_ignores_measures_added_later(library):
-    benchmark = make(library)
+    benchmark = create_with_thresholds(library)
     operation = launch(benchmark)
     wait(operation)
     before = build_event(operation)["runs"]
@@ -157,13 +132,13 @@ def test_operation_event_ignores_measures_added_later(library):
 
 
 def test_provisional_figures_are_the_values_that_are_kept(library):
-    benchmark = make(library)
+    benchmark = create_with_thresholds(library)
     operation = begin(benchmark)
-    told = {one["run_id"]: one for one in build_event(operation)["runs"]}
-    for kept in BatchValues.objects.all():
-        row = np.frombuffer(kept.values).reshape(len(kept.measures), -1)[kept.measures.index("nDCG@10")]
-        one = told[str(kept.run_id)]
-        assert one["completed_queries"] == len(kept.query_ids) > 0
+    answers = {one["run_id"]: one for one in build_event(operation)["runs"]}
+    for stored in BatchValues.objects.all():
+        row = np.frombuffer(stored.values).reshape(len(stored.measures), -1)[stored.measures.index("nDCG@10")]
+        one = answers[str(stored.run_id)]
+        assert one["completed_queries"] == len(stored.query_ids) > 0
         assert one["metrics_flat"]["ndcg@10"] == pytest.approx(row.mean())
     cancel(benchmark)
 
@@ -178,9 +153,9 @@ def finished(mapping: Mapping, *measures: str) -> Benchmark:
 def test_requested_measures_and_their_judged_depths_are_measured(library):
     benchmark = finished(library, "Success@5", "MAP", "RBP(p=.8)", "Bpref")
     usual = ["nDCG@3", "P@3", "R@3", "RR", "AP", "Judged@3", "Judged"]
-    stated = [*usual, "Success@5", "RBP(p=0.8,rel=1)", "Bpref", "Judged@5"]
-    assert benchmark.measures == stated
-    assert set(Evaluation.objects.get().means) == set(stated)
+    declared = [*usual, "Success@5", "RBP(p=0.8,rel=1)", "Bpref", "Judged@5"]
+    assert benchmark.measures == declared
+    assert set(Evaluation.objects.get().means) == set(declared)
 
 
 @pytest.mark.parametrize("name", ["nDCG10", "Recal@5", "P", "P@0", "ERR@x", "RBP(q=.8)", "P@5(", "nDCG(dcg=open)@5"])
@@ -198,8 +173,8 @@ def test_valueless_query_affects_neither_provisional_nor_final_means(transaction
     query.text = "nothing of that kind"
     query.save()
     operation = launch(create_benchmark(library, name="b", matrix=LEXICAL, measures=["FirstRelevant"]))
-    *most, _ = operation.batches.order_by("ordinal")
-    for batch in most:
+    *limit, _ = operation.batches.order_by("ordinal")
+    for batch in limit:
         perform_batch(batch.pk, owner="test")
     so_far = build_event(operation)["runs"][0]
     assert so_far["n"] > 1, "the query without a value among them"
@@ -208,9 +183,9 @@ def test_valueless_query_affects_neither_provisional_nor_final_means(transaction
     evaluation = Evaluation.objects.get()
     ranks = evaluation.values[evaluation.measures.index("FirstRelevant")]
     assert ranks[evaluation.query_ids.index(query.pk)] is None
-    known = [rank for rank in ranks if rank is not None]
-    assert (len(known), evaluation.query_count) == (15, 16)
-    assert evaluation.means["FirstRelevant"] == pytest.approx(sum(known) / 15)
+    recognised = [rank for rank in ranks if rank is not None]
+    assert (len(recognised), evaluation.query_count) == (15, 16)
+    assert evaluation.means["FirstRelevant"] == pytest.approx(sum(recognised) / 15)
 
 
 def test_measures_are_added_to_a_finished_benchmark_without_searching(library):
@@ -240,12 +215,12 @@ def test_a_manifest_brings_them_along_in_the_same_order(library):
 
 def test_the_commands_and_the_page_take_them(library, admin_client):
     left_out = ("--unresolved", "drop", "--empty-queries", "skip")
-    how = ("--name", "b", "--modes", "sparse", "--measures", "Hits@5", *left_out)
-    call_command("run_benchmark", "library", *how, wait=True, verbosity=0)
+    method = ("--name", "b", "--modes", "sparse", "--measures", "Hits@5", *left_out)
+    call_command("run_benchmark", "library", *method, wait=True, verbosity=0)
     benchmark = Benchmark.objects.get()
     assert (benchmark.unresolved, benchmark.empty_queries) == ("drop", "skip")
     assert "Hits@5" in benchmark.measures
-    _, _, head, row = output_of("rescore", "b", measures=["RBP(p=0.8,rel=1)", "Success@1"]).splitlines()
+    _, _, head, row, *_ = output_of("rescore", "b", measures=["RBP(p=0.8,rel=1)", "Success@1"]).splitlines()
     assert head.split()[3:-2] == ["nDCG@10", "P@10", "R@10", "RR", "RBP(p=0.8,rel=1)", "Success@1"]
     assert re.search(r"(  [01]\.\d{4} *){6}  \d+\.\d$", row)
     page = reverse("admin:benchmark_measures", args=[benchmark.pk])

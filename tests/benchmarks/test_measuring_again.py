@@ -6,23 +6,22 @@ import numpy as np
 import pytest
 from django.urls import reverse
 
-from apps.benchmarks.launching import cancel, delete_benchmark, launch, retry
-from apps.benchmarks.measuring import again, evaluating
-from apps.benchmarks.measuring.again import RescoringError, find_version, rescore
-from apps.benchmarks.measuring.measures import add_measures
-from apps.benchmarks.models import BatchValues, Benchmark, Evaluation
 from apps.datasets.editing.drafts import end_queries, open_draft
 from apps.datasets.models import Query
+from apps.execution.launching import cancel, delete_benchmark, launch, retry
 from apps.operations.launching import OperationActiveError, QuotaError, cancel_operation
 from apps.operations.leasing import make_owner
 from apps.operations.models import Batch, Operation
 from apps.operations.working import perform_batch, wait
-from tests.admin.test_acts import messages_of, press
-from tests.benchmarks.conftest import make_library
-from tests.benchmarks.test_rescoring import freeze_and_resolve, turn
+from apps.records.measuring import again, evaluating
+from apps.records.measuring.again import RescoringError, find_version, rescore
+from apps.records.measuring.measures import add_measures
+from apps.records.models import BatchValues, Benchmark, Evaluation
 from tests.created import run_benchmark
-from tests.drafts import set_judgment
+from tests.drafts import freeze_and_resolve, set_judgment, turn
 from tests.kept import made_once
+from tests.library import make_library
+from tests.site import messages_of, press
 from tests.sockets import make_watcher
 
 MODES = {"search_modes": ["dense", "sparse"]}
@@ -108,8 +107,8 @@ def test_the_end_measures_nothing_again(finished, monkeypatch):
     rescore(finished, at_once=True)
     operation = add_measures(finished, ["ERR@5"]).operation
     assert operation.parameters["versions"] == [1, 2]
-    *others, last = operation.batches.order_by("ordinal")
-    for batch in others:
+    *remaining, last = operation.batches.order_by("ordinal")
+    for batch in remaining:
         perform_batch(batch.pk, owner=make_owner())
 
     def measured(*_: Any) -> Any:
@@ -211,5 +210,5 @@ def test_page_shows_queued_measuring_and_its_progress(finished, admin_client):
     assert "is being measured again" in sent.content.decode()
     wait(operation)
     address = reverse("admin:benchmark_measures", args=[finished.pk])
-    asked = admin_client.post(address, {"measures": "ERR@5"}, follow=True)
-    assert "Measuring by ERR@5 is queued" in messages_of(asked)
+    response = admin_client.post(address, {"measures": "ERR@5"}, follow=True)
+    assert "Measuring by ERR@5 is queued" in messages_of(response)

@@ -9,89 +9,27 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterator
 from datetime import timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
 import django_rq
 import pytest
-import stamina
 from django.db import connection
 from django.utils import timezone
 from rq.scheduler import RQScheduler
 
-from apps.benchmarks.models import Notice, Schedule
-from apps.benchmarks.schedules.jobs import list_timed_jobs
-from apps.benchmarks.schedules.notifying import GIVE_UP, breakers, list_destinations, send
-from apps.benchmarks.schedules.saving import save_schedule
 from apps.operations.queueing import NOTICES, SCHEDULES
-from tests.benchmarks.conftest import make_library
+from apps.records.models import Notice, Schedule
+from apps.verdicts.schedules.jobs import list_notices
+from apps.verdicts.schedules.notifying import GIVE_UP, list_destinations, send
+from apps.verdicts.schedules.saving import save_schedule
+from benchbench.process import reset_all
 from tests.benchmarks.gated import GOOD, make_gated, search
+from tests.benchmarks.receiver import SECRET
 from tests.created import create_benchmark
 from tests.factories import make_schedule
+from tests.library import make_library
 from tests.waiting import until
-
-SECRET = "correct horse battery staple"
-
-
-class Receiver(ThreadingHTTPServer):
-    """A receiver that stores requests and answers with the next of `statuses`, at last 204."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.requests: list[tuple[dict[str, str], bytes]] = []
-        self.statuses: list[int] = []
-        self.seconds = 0.0
-        self.headers: dict[str, str] = {}
-        self.act: Callable[[], None] = lambda: None  # done before the answer
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Receiver
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.requests.append((dict(self.headers), body))
-        time.sleep(self.server.seconds)
-        self.server.act()
-        self.send_response(self.server.statuses.pop(0) if self.server.statuses else 204)
-        for name, value in self.server.headers.items():
-            self.send_header(name, value)
-        self.end_headers()
-
-    def log_message(self, *_: Any) -> None:
-        pass
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    server = Receiver()
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    with stamina.set_testing(True, attempts=2):  # without waiting between them
-        yield server
-    server.shutdown()
-    server.server_close()
-
-
-@pytest.fixture
-def declare(receiver: Receiver, tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Declare the receiver as `team`, with further keys."""
-
-    def declare(
-        url: str = f"http://127.0.0.1:{receiver.server_port}/hooks", private: str = "true", more: str = ""
-    ) -> None:
-        file = tmp_path / "engines.yaml"
-        file.write_text(f"notices:\n  team: {{url: '{url}', secret: TEAM_HOOK, private: {private}{more}}}\n")
-        settings.BENCHBENCH_ENGINES = str(file)
-        monkeypatch.setenv("TEAM_HOOK", SECRET)
-
-    declare()
-    breakers.clear()
-    return declare
 
 
 def make_notice(**fields: Any) -> Notice:
@@ -137,12 +75,12 @@ def test_receiver_that_is_down_gets_the_notice_later(notice, receiver, declare):
     assert notice.status_text.startswith("waits for team (The receiver team refuses or breaks connections")
     assert SECRET not in notice.error
     assert before + timedelta(minutes=1) <= notice.due_at <= timezone.now() + timedelta(minutes=1)
-    assert [job.at for job in list_timed_jobs() if job.argument == str(notice.pk)] == [notice.due_at]
+    assert [at for pk, at in list_notices() if pk == notice.pk] == [notice.due_at]
     declare()
     Notice.objects.update(due_at=timezone.now())
     send(str(notice.pk))
     assert receiver.requests == [], "it has just failed"
-    breakers.clear()
+    reset_all()
     send(str(notice.pk))
     assert len(receiver.requests) == 1
 
@@ -158,13 +96,13 @@ def test_slow_receiver_is_asked_once_for_all_its_notices(notice, receiver, decla
 
 
 def test_receiver_gets_one_notice_at_a_time(notice, receiver, declare):
-    other = Notice.objects.create(**values_of(notice))
+    second = Notice.objects.create(**values_of(notice))
     lock = django_rq.get_connection("default").lock("benchbench:notices:team", timeout=60)
     lock.acquire()
-    send(str(other.pk))
+    send(str(second.pk))
     assert receiver.requests == []
     lock.release()
-    send(str(other.pk))
+    send(str(second.pk))
     assert len(receiver.requests) == 1
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
-from apps.benchmarks.models import Benchmark
-from apps.benchmarks.repeating.experiments import ExperimentError, plan_experiment, prepare_experiment
-from tests.benchmarks.conftest import run_key
+from apps.experiments.experiments import ExperimentError, plan_experiment, prepare_experiment
+from apps.records.models import Benchmark
+from tests.benchmarks.figures import run_key
 from tests.benchmarks.laboratory import FRUITS, write
 from tests.commands import output_of
 
@@ -24,7 +24,7 @@ STRATEGIES: list[dict[str, Any]] = [{"name": "flat"}, {"name": "lod_embed", "doc
 
 @pytest.fixture
 def guide(tmp_path: Path) -> Path:
-    """Twelve Markdown files, of which the last is asked for, and two others; a file of the experiment beside them."""
+    """Twelve Markdown files, of which the last is asked for, and two others; a file of the experiment next to them."""
     for number in range(12):
         word = WORDS[number % 4]
         path = tmp_path / "documents" / ("more" if number == 11 else "") / f"{number:02}.md"
@@ -32,16 +32,16 @@ def guide(tmp_path: Path) -> Path:
         path.write_text(f"# All of {number}\n\n{word}\n\n## Its uses\n\n{' '.join([word] * number)} {WORDS[-1]}\n")
     (tmp_path / "documents/00.md").write_text("apple\n\n```\n# no heading\n```\n")
     uses = ["its-uses"]
-    asked = [("q1", "apple", "00.md", []), ("q2", "plum", "10.md", uses), ("q3", "fig", "more/11.md", uses)]
+    requests = [("q1", "apple", "00.md", []), ("q2", "plum", "10.md", uses), ("q3", "fig", "more/11.md", uses)]
     truth = [
         {"id": key, "question": text, "answer": text, "document_id": id, "section_ids": sections, "evidence": []}
-        for key, text, id, sections in asked
+        for key, text, id, sections in requests
     ]
     (tmp_path / "ground_truth.json").write_text(json.dumps(truth))
     return write(tmp_path, strategies=STRATEGIES, backends=[{"name": "memory"}, {"name": "pgvector"}])
 
 
-command = partial(output_of, "run_benchmark")
+command = partial(output_of, "run_experiment")
 
 
 def rows_of(folder: Path, name: str) -> list[dict[str, str]]:
@@ -52,7 +52,7 @@ def rows_of(folder: Path, name: str) -> list[dict[str, str]]:
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(("preset", "documents", "times"), [("quick_test", 5, 1), ("baseline", 10, 3), ("full", 12, 5)])
 def test_preset_runs_from_markdown_to_results_and_reruns(guide, admin_client, monkeypatch, preset, documents, times):
-    command("--experiment", str(guide), "--preset", preset, "--output-dir", str(guide.parent / "results"))
+    command(str(guide), "--preset", preset, "--output-dir", str(guide.parent / "results"))
     first = Benchmark.objects.get()
     assert first.mapping.collection.documents.count() == documents
     assert (first.status, first.runs_per_query, first.mapping.status) == ("completed", times, "resolved")
@@ -64,7 +64,7 @@ def test_preset_runs_from_markdown_to_results_and_reruns(guide, admin_client, mo
     assert all(word in page for word in ("lod_embed", "pgvector", FRUITS))
 
     monkeypatch.chdir(results)
-    command("--experiment", "config.yaml", "--output-dir", "again")
+    command("config.yaml", "--output-dir", "again")
     again = Benchmark.objects.exclude(pk=first.pk).get()
     assert (again.mapping, again.runs_per_query) == (first.mapping, times)
     assert run_key(again) == run_key(first)
@@ -80,17 +80,17 @@ def check_results(results: Path, *, documents: int, times: int) -> None:
     assert not any("error" in row for row in summaries)
     assert {row["consistency_score"] for row in summaries} == {"1.0"}
     assert [row["num_documents"] for row in rows_of(results, "index_stats.csv")] == [str(documents)] * 4
-    asked = {(row["query_id"], row["run"], row["top_k"]) for row in rows_of(results, "search_results.csv")}
-    assert asked == set(product(("q1", "q2", "q3"), map(str, range(1, times + 1)), ("1", "3")))
-    assert len(rows_of(results, "search_results.csv")) == 4 * len(asked)
+    requests = {(row["query_id"], row["run"], row["top_k"]) for row in rows_of(results, "search_results.csv")}
+    assert requests == set(product(("q1", "q2", "q3"), map(str, range(1, times + 1)), ("1", "3")))
+    assert len(rows_of(results, "search_results.csv")) == 4 * len(requests)
 
 
 def check_quick_test(benchmark: Benchmark, results: Path) -> None:
     """What is kept of the documents, and where they are found."""
-    kept = benchmark.mapping.collection.documents
+    stored = benchmark.mapping.collection.documents
     titles = {"00.md": "00", "01.md": "All of 1", "02.md": "All of 2", "10.md": "All of 10", "more/11.md": "All of 11"}
-    assert list(kept.order_by("external_id").values_list("external_id", "title")) == list(titles.items())
-    sections = kept.get(external_id="10.md").sections
+    assert list(stored.order_by("external_id").values_list("external_id", "title")) == list(titles.items())
+    sections = stored.get(external_id="10.md").sections
     assert list(sections.values_list("section_id", "level")) == [("all-of-10", 1), ("its-uses", 2)]
     assert {row["doc_recall_at_3"] for row in rows_of(results, "summary.csv")} == {"1.0"}
     plum = [row for row in rows_of(results, "search_results.csv") if (row["query_id"], row["top_k"]) == ("q2", "3")]

@@ -1,75 +1,112 @@
-"""Provisional sums: read once by a process, however many viewers look, and equal to sums over every batch."""
+"""Provisional sums: stored in one row as batches commit, and equal to sums over every batch."""
 
 import pytest
+from django.db import connection
+from django.db.models import F
+from django.test.utils import CaptureQueriesContext
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apps.benchmarks import provisional
-from apps.benchmarks.provisional import RunSums, load_run_sums
+from apps.execution.progress import build_event
+from apps.execution.provisional import add_shares, load_progress
 from apps.operations.models import Batch, Operation, Status
+from apps.records.models import MeansSoFar
+from apps.records.models.batches import dump_shares
+from apps.records.models.progress import RunShare, RunSums
+from tests.created import run_benchmark
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 
 RUNS = [f"run {number}" for number in range(3)]
+TOTAL = 200  # queries
 
 
 @pytest.fixture
 def operation(db):
     benchmark = make_benchmark(make_mapping(make_dataset(), make_collection()))
-    return Operation.objects.create(kind="benchmark", subject_id=benchmark.pk, status=Status.RUNNING)
+    parameters = {"run_ids": [str(run.pk) for run in benchmark.runs.all()]}
+    return Operation.objects.create(
+        kind="benchmark", subject_id=benchmark.pk, status=Status.RUNNING, parameters=parameters
+    )
 
 
 def add_batch(operation, value, state=Batch.State.DONE):
-    entry = {"completed": 2, "counted": 1, "sums": [value, 2 * value], "valued": [1, 1]}
+    share = RunShare(completed=2, counted=1, sums=[value, 2 * value], valued=[1, 1])
     fields = {"state": state, "lease_until": operation.created_at, "payload": {"query_ids": [1, 2]}}
-    result = {"runs": dict.fromkeys(RUNS, entry), "notes": {"long": "x" * 1000}}
+    result = {"runs": dump_shares(dict.fromkeys(RUNS, share)), "notes": {"long": "x" * 1000}}
     ordinal = operation.batches.count()
     return Batch.objects.create(operation=operation, ordinal=ordinal, result=result, **fields)
 
 
-def test_sums_are_those_of_every_batch(operation):
-    for value in (1.0, 2.0, 4.0):
-        add_batch(operation, value)
-    running = add_batch(operation, 8.0, Batch.State.RUNNING)
-    assert load_run_sums(operation)["run 1"] == RunSums(8, 4, [15.0, 30.0], [4, 4])
+def commit(batch):
+    """End a batch and add its share to the row of the operation, as a worker does."""
+    add_shares(batch, {run: RunShare(**share) for run, share in batch.result["runs"].items()}, TOTAL)
+    Batch.objects.filter(pk=batch.pk).update(state=Batch.State.DONE)
+
+
+def sums_of(operation):
+    return load_progress(operation, TOTAL)[1]
+
+
+@pytest.mark.parametrize("has_row", [False, True])
+def test_sums_are_those_of_every_batch(operation, has_row):
+    """Also of an operation of the version before, which has no row."""
+    if has_row:
+        MeansSoFar.objects.create(operation=operation)
+    *first, _ = [add_batch(operation, value, Batch.State.RUNNING) for value in (1.0, 2.0, 4.0, 8.0)]
+    for batch in first:
+        commit(batch)
+    assert load_progress(operation, TOTAL) == (TOTAL - 8, dict.fromkeys(RUNS, RunSums(8, 4, [15.0, 30.0], [4, 4])))
     operation.status = Status.CANCELLED
-    assert load_run_sums(operation)["run 1"] == RunSums(6, 3, [7.0, 14.0], [3, 3])
-    running.delete()
-    operation.batches.first().delete()  # never happens, and is noticed
-    assert load_run_sums(operation)["run 1"].sums == [6.0, 12.0]
+    assert sums_of(operation)["run 1"] == RunSums(6, 3, [7.0, 14.0], [3, 3])
 
 
-def test_results_are_loaded_once_for_all_viewers(operation, monkeypatch):
-    loaded = []
-    add_results = provisional._add_results
-
-    def count(sums, batches):
-        loaded.append(batches.count())
-        add_results(sums, batches)
-
-    monkeypatch.setattr(provisional, "_add_results", count)
-    for value in range(50):
-        add_batch(operation, float(value))
-    first = load_run_sums(operation)
-    assert max(loaded) <= provisional.AT_ONCE
-    loaded.clear()
-    for _ in range(20):
-        assert load_run_sums(operation) == first
-    assert sum(loaded) == 0
-    add_batch(operation, 1.0)
-    load_run_sums(operation)
-    assert sum(loaded) == 1
+def test_a_later_batch_adds_what_the_row_lacks(operation):
+    """A worker that found the row locked, or has the version before, leaves its share out."""
+    row = MeansSoFar.objects.create(operation=operation)
+    commit(add_batch(operation, 1.0, Batch.State.RUNNING))
+    left_out = add_batch(operation, 2.0)
+    assert sums_of(operation)["run 1"].sums == [3.0, 6.0]
+    row.refresh_from_db()
+    assert left_out.pk not in row.batch_ids
+    commit(add_batch(operation, 4.0, Batch.State.RUNNING))
+    assert sums_of(operation)["run 1"].sums == [7.0, 14.0]
+    row.refresh_from_db()
+    assert sorted(row.batch_ids) == [batch.pk for batch in operation.batches.all()]
 
 
-def test_a_process_remembers_few_operations(operation):
-    for _ in range(3 * provisional.MAX_OPERATIONS):
-        load_run_sums(Operation(status=Status.COMPLETED))
-    assert len(provisional._remembered) == provisional.MAX_OPERATIONS
+def test_a_refresh_costs_the_same_for_many_batches(operation):
+    """It reads neither payloads nor results of done batches: it says the same without them."""
+    MeansSoFar.objects.create(operation=operation)
+    statements = []
+    for number in (7, 40):
+        while operation.batches.count() < number:
+            commit(add_batch(operation, 1.0, Batch.State.RUNNING))
+        with CaptureQueriesContext(
+            connection,
+        ) as captured:
+            event = build_event(operation)
+        statements.append(len(captured))
+    assert statements[0] == statements[1]
+    operation.batches.update(payload={}, result={}, units=F("units"))
+    assert build_event(operation) == event
+    assert sums_of(operation)["run 1"].completed == 80
+
+
+@pytest.mark.django_db(transaction=True)
+def test_each_commit_of_a_benchmark_stores_the_sums(library, settings):
+    settings.BENCHBENCH_BATCH_SECONDS = 0.001
+    benchmark = run_benchmark(library, name="b", matrix={"search_modes": ["dense", "sparse"]})
+    operation = Operation.objects.get(subject_id=benchmark.pk)
+    row = MeansSoFar.objects.get(operation=operation)
+    searched = operation.batches.filter(payload__has_key="query_ids")
+    assert sorted(row.batch_ids) == [batch.pk for batch in searched]
+    assert {total.completed for total in row.read_sums().values()} == {benchmark.dataset_version.query_count}
 
 
 @given(st.lists(st.lists(st.floats(-9, 9), min_size=1, max_size=3), max_size=5))
 def test_measures_added_later_follow_those_of_earlier_batches(rows):
     total = RunSums()
     for row in rows:
-        total.add({"completed": 1, "counted": 1, "sums": row, "valued": [1] * len(row)})
+        total.add(RunShare(completed=1, counted=1, sums=row, valued=[1] * len(row)))
     shortest = min(map(len, rows), default=0)
     assert total.sums == pytest.approx([sum(row[n] for row in rows) for n in range(shortest)])

@@ -6,19 +6,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from apps.benchmarks.launching import retry
-from apps.benchmarks.models import Run
-from apps.benchmarks.running.latencies import Loop, Timed, build_record, merge_records
-from apps.benchmarks.running.timing import compute_consistency, compute_percentiles, count_calls
 from apps.datasets.models import Query
+from apps.execution.launching import retry
+from apps.execution.running.latencies import Loop, Timed, build_record, merge_records
+from apps.execution.running.timing import compute_consistency, compute_percentiles, count_calls
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
+from apps.records.models import Run
 from apps.retrieval.encoders.registry import KeywordEncoder
 from apps.retrieval.rerankers.late_interaction import LateInteractionReranker
 from apps.retrieval.search import approximate
 from apps.retrieval.search.open_indexes import OpenIndex
-from tests.benchmarks.conftest import ENCODER, run_key
-from tests.created import run_benchmark
+from tests.benchmarks.figures import run_key
+from tests.created import list_warnings, run_benchmark
+from tests.library import ENCODER
 from tests.rankings import change_rankings
 
 STALL = 8.0  # seconds of the one query; over the twelve of a batch it is less than a second each
@@ -43,8 +44,8 @@ def clock(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Clock:
     settings.BENCHBENCH_BATCH_SECONDS = 60
     settings.BENCHBENCH_QUERY_TIMEOUT_MS = LIMIT_MS
     for module in (
-        "apps.benchmarks.running.stages",
-        "apps.benchmarks.running.pairs",
+        "apps.execution.running.stages",
+        "apps.execution.running.pairs",
         "apps.retrieval.encoders.encoding",
         "apps.retrieval.search.approximate",
     ):
@@ -61,15 +62,15 @@ def slow(library: Mapping) -> Query:
 
 
 def stall(monkeypatch: pytest.MonkeyPatch, clock: Clock, slow: Query, stage: str) -> None:
-    """Let the slow query take its time at one stage, whoever is searched together with it."""
+    """Let the slow query take its time at one stage, anyone who is searched together with it."""
     vector = KeywordEncoder(ENCODER).embed_batch([slow.text])[0]
 
-    def is_slow(asked: Any) -> bool:
-        if isinstance(asked, str):
-            return asked == slow.text
-        if isinstance(asked, list):
-            return slow.text in asked
-        return bool((np.atleast_2d(asked) == vector).all(axis=1).any())
+    def is_slow(requested: Any) -> bool:
+        if isinstance(requested, str):
+            return requested == slow.text
+        if isinstance(requested, list):
+            return slow.text in requested
+        return bool((np.atleast_2d(requested) == vector).all(axis=1).any())
 
     owner, name = SLOWED[stage]
     original = getattr(owner, name)
@@ -138,17 +139,17 @@ def test_many_that_take_their_time_together_are_no_stall(library, clock, setting
 
     monkeypatch.setattr(OpenIndex, "search_words", steady)
     run = measured(library, MATRICES["lexical"])
-    assert (run.failed_queries, run.warnings) == (0, [])
+    assert (run.failed_queries, list_warnings(run)) == (0, [])
 
 
 @pytest.mark.parametrize("stage", ["dense", "lexical"])
 def test_rankings_are_those_that_are_found_together(library, clock, slow, monkeypatch, stage):
-    def others(run: Run) -> dict[Any, Any]:
-        return {key: found for key, found in run_key(run.benchmark).items() if key[1] != slow.pk}
+    def remaining(run: Run) -> dict[Any, Any]:
+        return {key: hit for key, hit in run_key(run.benchmark).items() if key[1] != slow.pk}
 
-    together = others(measured(library, MATRICES[stage]))
+    together = remaining(measured(library, MATRICES[stage]))
     stall(monkeypatch, clock, slow, stage)
-    assert others(measured(library, MATRICES[stage])) == together
+    assert remaining(measured(library, MATRICES[stage])) == together
 
 
 def test_time_limit_applies_to_the_sum_of_query_stages(library, clock, slow, monkeypatch):
@@ -192,10 +193,13 @@ def test_percentiles_are_the_nearest_ranks_everywhere(count, expected):
     assert compute_percentiles(samples) == expected
     assert [np.percentile(samples, int(name[1:]), method="inverted_cdf") for name in expected] == [*expected.values()]
     record = build_record(Loop("run", 10.0, range(count)), [Timed(0, ms, ms) for ms in samples], sent=count, threads=1)
-    found = merge_records([record])["latency_ms"]
-    assert {name: ms for name, ms in found.items() if name in expected} == pytest.approx(expected, rel=0.001)
-    assert found.keys() - expected == {"mean", "max"}
-    assert (found["mean"], found["max"]) == (pytest.approx((count + 1) / 2, rel=0.001), pytest.approx(count, rel=0.001))
+    result = merge_records([record]).latency_ms
+    assert {name: ms for name, ms in result.items() if name in expected} == pytest.approx(expected, rel=0.001)
+    assert result.keys() - expected == {"mean", "max"}
+    assert (result["mean"], result["max"]) == (
+        pytest.approx((count + 1) / 2, rel=0.001),
+        pytest.approx(count, rel=0.001),
+    )
 
 
 @pytest.fixture
@@ -207,9 +211,9 @@ def run(library: Mapping) -> Run:
 
 def test_consistency_score_is_the_share_of_consistent_queries(run):
     assert compute_consistency(run) == 1.0
-    other, failed, *_ = run.query_results.filter(repetition=2)
+    another, failed, *_ = run.query_results.filter(repetition=2)
     second = run.query_results.filter(repetition=2)
-    change_rankings(second.filter(query=other.query_id), document_ids=other.document_ids[::-1])
+    change_rankings(second.filter(query=another.query_id), document_ids=another.document_ids[::-1])
     change_rankings(second.filter(query=failed.query_id), error="It timed out.")
     assert compute_consistency(run) == pytest.approx(10 / 12)
 

@@ -5,18 +5,18 @@ from typing import Any
 
 import pytest
 
-from apps.benchmarks.circumstances import list_circumstances
-from apps.benchmarks.defining.previewing import preview
-from apps.benchmarks.launching import retry
-from apps.benchmarks.models import QueryResult, Run
-from apps.benchmarks.planning import plan_of
-from apps.benchmarks.running.pairs import PinnedRerankers
-from apps.benchmarks.running.stages import Stages
 from apps.collections.records import DocumentRecord
 from apps.datasets.records import QueryRecord
+from apps.execution.defining.previewing import preview
+from apps.execution.launching import retry
+from apps.execution.running.pairs import PinnedRerankers
+from apps.execution.running.stages import Stages
 from apps.mappings.models import Mapping
 from apps.operations.leasing import Stopped
 from apps.operations.working import wait
+from apps.records.circumstances import list_circumstances
+from apps.records.models import QueryResult, Run
+from apps.records.planning import plan_of
 from apps.results.exporters.strategy import build_files
 from apps.results.templatetags.benchbench import page_of
 from apps.results.triage.paths import build_paths
@@ -24,8 +24,10 @@ from apps.retrieval.availability import UnavailableError
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.llms import asking
 from apps.retrieval.models import LLMAnswer
+from benchbench.process import reset_all
 from tests.benchmarks.approximated import benchmark_of, run_matrix
-from tests.benchmarks.conftest import ENCODER, import_all
+from tests.library import ENCODER, import_all
+from tests.pages import one_line
 from tests.retrieval.llm_server import MODEL, LLMServer, llm_server
 
 HYBRID_HYDE = ("hybrid", "hyde")  # a passage for vectors, and the words as asked
@@ -36,17 +38,17 @@ LLM = {"llms": [f"here:{MODEL}"]}
 def server(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[LLMServer]:
     """A model that makes of a query for olives one for apples, or a passage on pears, or both as its variants."""
     monkeypatch.setattr(asking, "BACKOFF_SECONDS", 0)
-    asking.breakers.clear()
+    reset_all()
 
     def answer(prompt: str) -> str | int:
         if "Question: plum" in prompt:
             return 400
         return "Pear." if "passage" in prompt else "1. apple\n2. pear" if "different" in prompt else '"apple"'
 
-    with llm_server() as made:
-        settings.BENCHBENCH_LLM_SERVERS = [f"here=openai+{made.url}/v1"]
-        made.answer = answer
-        yield made
+    with llm_server() as created:
+        settings.BENCHBENCH_LLM_SERVERS = [f"here=openai+{created.url}/v1"]
+        created.answer = answer
+        yield created
 
 
 @pytest.fixture
@@ -85,8 +87,8 @@ def test_each_mode_searches_for_the_generated_text(shelf, server):
         ("hybrid", "multi(2)"): ["apple", "pear"],
     }
     calls = {key: runs["dense", key].query_results.get(query__key="q1") for key in ways}
-    made = {key: (result.embed_calls, result.llm_calls) for key, result in calls.items()}
-    assert made == {"as_asked": (1, 0), "rewrite": (1, 1), "hyde": (1, 1), "multi(2)": (2, 1)}
+    created = {key: (result.embed_calls, result.llm_calls) for key, result in calls.items()}
+    assert created == {"as_asked": (1, 0), "rewrite": (1, 1), "hyde": (1, 1), "multi(2)": (2, 1)}
     assert len(server.asked) == 6, "each way and query once, however many runs"
 
 
@@ -109,10 +111,10 @@ def test_a_run_names_the_revision_that_rewrote(shelf, server, settings):
     settings.BENCHBENCH_LLM_SERVERS = [f"here=ollama+{server.url}"]
     runs = []
     for server.digest in ("d1", "d2"):
-        asking.revisions.clear()
+        reset_all()
         benchmark = run_matrix(shelf, query=["rewrite"], **LLM)
         runs.append(benchmark.runs.get())
-        assert [made["llms"] for made in runs[-1].provenance["made_by"]] == [{f"here:{MODEL}": server.digest}]
+        assert [created["llms"] for created in runs[-1].provenance["made_by"]] == [{f"here:{MODEL}": server.digest}]
     assert [difference.about for difference in list_circumstances(runs)] == ["model"]
     log = "".join(build_files(benchmark, benchmark.dataset_version)["run.log"])
     assert f"language model here:{MODEL}, revision d2\n" in log
@@ -129,18 +131,18 @@ def test_strategy_prompt_uses_the_query_instead_of_the_passage(shelf, server):
     wait(build_index(create_index(shelf.collection, name="asks", encoder=ENCODER, **asks)))
     benchmark = run_matrix(shelf, indexes=["asks"], query=["rewrite", "hyde"], **LLM)
     assert benchmark.runs.filter(failed_queries=1).count() == 2, "plum alone"
-    prompts = [asked["messages"][0]["content"] for asked in server.asked]
+    prompts = [requested["messages"][0]["content"] for requested in server.asked]
     picking = [prompt for prompt in prompts if "documents" in prompt]
-    asked = [any(f"Question: {text}" in prompt for prompt in picking) for text in ("apple", "olive", "Pear")]
-    assert asked == [True, True, False]
+    requests = [any(f"Question: {text}" in prompt for prompt in picking) for text in ("apple", "olive", "Pear")]
+    assert requests == [True, True, False]
     hyde = benchmark.runs.get(config__query="hyde").query_results.get(query__key="q1")
     assert (hyde.embed_calls, hyde.llm_calls, hyde.error) == (1, 3, "")
 
 
 def test_an_error_is_charged_to_its_query(shelf, server):
     benchmark = run_matrix(shelf, query=["as_asked", "rewrite", "multi(3)"], **LLM)
-    asked, rewritten, multiplied = benchmark.runs.order_by("run_order")
-    assert (asked.failed_queries, rewritten.failed_queries, multiplied.status) == (0, 1, "failed")
+    requested, rewritten, multiplied = benchmark.runs.order_by("run_order")
+    assert (requested.failed_queries, rewritten.failed_queries, multiplied.status) == (0, 1, "failed")
     assert "answered 400" in rewritten.query_results.get(query__key="q2").error
     assert "returned 2 of the 3 texts" in multiplied.query_results.get(query__key="q1").error
 
@@ -164,7 +166,7 @@ def test_stored_answer_that_became_invalid_is_replaced(shelf, server):
         assert not benchmark.runs.get().query_results.get(query__key="q1", repetition=1).error
         benchmark.delete()
         LLMAnswer.objects.update(text="")
-    assert sum("olive" in asked["messages"][0]["content"] for asked in server.asked) == 2
+    assert sum("olive" in requested["messages"][0]["content"] for requested in server.asked) == 2
 
 
 @pytest.mark.parametrize("status", [500, 503])
@@ -210,10 +212,10 @@ def test_pages_show_the_query_text_that_found_a_document(shelf, server, admin_cl
     stages = ["lexical, text 2", "dense variants fused", "lexical variants fused", "fused"]
     assert [stop.stage for stop in stops[3:]] == stages
     assert [stop.is_beside for stop in stops[3:]] == [True, False, True, False]
-    searched_for = "<dt>Searched for</dt><dd>apple<br>pear</dd>"
-    assert searched_for in admin_client.get(page_of(result)).content.decode()
+    searched_for = "<dt>Searched for</dt> <dd>apple<br>pear</dd>"
+    assert searched_for in one_line(admin_client.get(page_of(result)).content.decode())
     LLMAnswer.objects.all().delete()
-    assert searched_for not in admin_client.get(page_of(result)).content.decode(), "which is not kept any more"
+    assert searched_for not in one_line(admin_client.get(page_of(result)).content.decode()), "it was deleted"
 
 
 def test_a_model_that_is_not_here_is_refused(shelf, server):

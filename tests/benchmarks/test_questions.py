@@ -8,13 +8,14 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from apps.benchmarks.defining.previewing import preview
-from apps.benchmarks.defining.questions import QUESTIONS, list_offers
-from apps.benchmarks.models import Benchmark
+from apps.execution.defining.previewing import preview
+from apps.execution.defining.questions import QUESTIONS, list_offers
 from apps.mappings.models import Mapping
+from apps.records.models import Benchmark
 from apps.retrieval.indexing import create_index
-from tests.benchmarks.conftest import ENCODER
 from tests.created import build, create_benchmark, run_benchmark
+from tests.library import ENCODER
+from tests.pages import one_line
 from tests.retrieval.llm_server import MODEL, llm_server
 
 ADD = "admin:benchmarks_benchmark_add"
@@ -55,10 +56,12 @@ def test_every_question_is_answered_by_valid_matrix(
     (tmp_path / "engines.yaml").write_text(f"engines:\n  old: {engine}\n  new: {engine}\n")
     settings.BENCHBENCH_ENGINES = str(tmp_path / "engines.yaml")
     build(create_index(library.collection, name="levels", strategy="lod_embed", encoder=ENCODER))
+    build(create_index(library.collection, name="half", encoder=ENCODER))
+    library.collection.indexes.filter(name="half").update(precision="bfloat16")
     with llm_server() as server:
         settings.BENCHBENCH_LLM_SERVERS = [f"here=ollama+{server.url}"]
         offers = list_offers(library, user)
-        with django_assert_max_num_queries(25):
+        with django_assert_max_num_queries(26):
             admin_client.get(reverse(ADD), {"mapping": library.pk})
         previews = [
             preview(library, offer.matrix or {}, owner=user, execution=offer.question.execution) for offer in offers
@@ -68,7 +71,7 @@ def test_every_question_is_answered_by_valid_matrix(
         [offer.runs for offer in offers]
         == [len(planned.labels) for planned in previews]
         == [
-            *(3, 6, 2, 4, 4, 9, 6),
+            *(3, 6, 3, 4, 4, 9, 6, 30, 2),
             *(2, 4, 2),
         ]
     )
@@ -79,29 +82,31 @@ def test_every_question_is_answered_by_valid_matrix(
 
 
 def test_unanswerable_question_says_why_without_link(library: Mapping, admin_client: Client) -> None:
-    library.collection.indexes.update(encoder="")
-    shown = admin_client.get(reverse(ADD), {"mapping": library.pk})
-    page = shown.content.decode()
+    library.collection.indexes.update(encoder="", lexical_index=None)
+    response = admin_client.get(reverse(ADD), {"mapping": library.pk})
+    page = response.content.decode()
     for problem in (
         "No ready index has both vectors and words.",
         "The reranker late-interaction needs an index with an encoder.",
         "The collection has only one ready index.",
         "No ready index has vectors.",
+        "No ready index has BM25.",
+        "No two ready indexes differ in precision alone.",
         "All ready indexes have the strategy flat.",
         "No language model server is configured: set BENCHBENCH_LLM_SERVERS.",
     ):
         assert problem in page
     assert "question=" not in page
     assert f"{reverse('admin:index_grid')}?collection={library.collection_id}" in page
-    assert shown.context["chosen"] is None
+    assert response.context["chosen"] is None
 
 
 def test_question_fills_form_that_starts_it(
     library: Mapping, admin_client: Client, django_assert_max_num_queries: Any
 ) -> None:
-    with django_assert_max_num_queries(25):
+    with django_assert_max_num_queries(26):
         page = admin_client.get(reverse(ADD), {"mapping": library.pk, "question": "approximation"})
-    assert 'aria-current="true">How approximate may it be?' in page.content.decode()
+    assert 'aria-current="true">How approximate may it be?' in one_line(page.content.decode())
     answer = admin_client.post(reverse(ADD), values_of(page) | {"start": "1"})
     assert answer.status_code == 302, answer.context["form"].errors
     benchmark = Benchmark.objects.get()
@@ -135,9 +140,9 @@ def test_detectable_difference_comes_from_earlier_benchmark(library: Mapping, ad
     assert modes.foresight.detectable == pytest.approx((2.394 + 0.842) * error, rel=1e-3)  # Bonferroni of 3 pairs
     assert (reranking.foresight.detectable or 0) > (modes.foresight.detectable or 0), "it compares more pairs"
     fields = values_of(admin_client.get(reverse(ADD), {"mapping": library.pk}))
-    shown = admin_client.post(reverse("admin:benchmark_preview"), fields).content.decode()
-    assert "between any two runs with a power of 80 %" in shown
-    assert reverse("admin:benchmark_results", args=[earlier.pk]) in shown
+    displayed = one_line(admin_client.post(reverse("admin:benchmark_preview"), fields).content.decode())
+    assert "between any two runs with a power of 80 %" in displayed
+    assert reverse("admin:benchmark_results", args=[earlier.pk]) in displayed
 
 
 def test_clone_repeats_every_value_of_the_matrix(library: Mapping, admin_client: Client) -> None:
@@ -159,7 +164,7 @@ def test_benchmark_runs_again_on_the_newest_index(library: Mapping, admin_client
     again = f"{reverse(ADD)}?from={original.pk}&newest=1"
     assert "It searches keywords again, the newest ready version." in admin_client.get(again).content.decode()
     newer = build(create_index(library.collection, name="keywords", encoder=ENCODER))
-    shown = admin_client.get(again)
-    assert f"It searches {newer}; old searched keywords." in shown.content.decode()
-    admin_client.post(reverse(ADD), values_of(shown))
+    response = admin_client.get(again)
+    assert f"It searches {newer}; old searched keywords." in response.content.decode()
+    admin_client.post(reverse(ADD), values_of(response))
     assert Benchmark.objects.get(name="old, newest index").runs.get().index == newer

@@ -9,28 +9,29 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from apps.benchmarks.launching import cancel, launch
-from apps.benchmarks.measuring.measures import add_measures
-from apps.benchmarks.models import Benchmark, Evaluation
-from apps.benchmarks.repeating.manifests import ManifestError, build_manifest
-from apps.benchmarks.repeating.reproducing import reproduce
-from apps.benchmarks.repeating.verifying import verify
 from apps.collections.models import Collection
 from apps.datasets.editing.drafts import freeze
 from apps.datasets.models import Dataset
+from apps.execution.launching import cancel, launch
+from apps.experiments.manifests import ManifestError, build_manifest
+from apps.experiments.reproducing import reproduce
+from apps.experiments.verifying import verify
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from apps.operations.models import Operation
 from apps.operations.working import perform_batch, wait
+from apps.records.measuring.measures import add_measures
+from apps.records.models import Benchmark, Evaluation
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
 from benchbench.errors import BenchbenchError
 from benchbench.reading import strict_yaml
-from tests.benchmarks.conftest import ENCODER, make_library, run_key
+from tests.benchmarks.figures import run_key
 from tests.commands import output_of
 from tests.created import create_benchmark, finish, run_benchmark
 from tests.drafts import set_judgment
 from tests.kept import made_once
+from tests.library import ENCODER, make_library
 
 MATRIX = {
     "search_modes": ["dense", "sparse", "hybrid"],
@@ -73,7 +74,7 @@ def test_a_second_run_of_a_manifest_reproduces_every_value(transactional_db, exe
 
 
 def test_manifest_finds_equal_data_under_other_ids_and_names(library):
-    """As on another site: everything is imported and built anew, and the first is gone."""
+    """As on another site: everything is imported and built again, and the first is gone."""
     manifest = build_manifest(run(library))
     for model in (Benchmark, Mapping, Dataset, Index, Collection):
         for row in model.objects.all():
@@ -110,18 +111,18 @@ def revise(library: Mapping) -> None:
 
 def test_verification_lists_the_differences(manifest):
     second = again(manifest)
-    told = second.manifest["runs"][0]
-    told["result"]["means"]["nDCG@10"] = 0.25
-    told["made_by"][0]["libraries"]["numpy"] = "1.0"
-    second.manifest["runs"].append({**told, "label": "dense", "config_hash": "f" * 16})
+    answer = second.manifest["runs"][0]
+    answer["result"]["means"]["nDCG@10"] = 0.25
+    answer["made_by"][0]["libraries"]["numpy"] = "1.0"
+    second.manifest["runs"].append({**answer, "label": "dense", "config_hash": "f" * 16})
     verification = verify(second)
     assert not verification.reproduces
     changed, missing = verification.differences
     assert "nDCG@10 was 0.25, is 0." in changed
     assert missing == "dense: the benchmark lacks this run."
     assert verification.environment == (f"numpy was 1.0, is {version('numpy')}",)
-    told["result"]["means"] = dict(Evaluation.objects.get(run__benchmark=second).means)
-    told["result"]["queries"] += 1
+    answer["result"]["means"] = dict(Evaluation.objects.get(run__benchmark=second).means)
+    answer["result"]["queries"] += 1
     assert "queries in the means were" in verify(second).differences[0]
 
 
@@ -143,8 +144,8 @@ def test_a_run_that_failed_then_is_expected_to_fail(library, tmp_path):
     assert verify(second).reproduces
     assert "in 1 run; 1 completed neither then nor now." in verify(second).sentence
     second.manifest["runs"][1]["result"] = second.manifest["runs"][0]["result"]
-    (told,) = verify(second).differences
-    assert "then it completed, here it failed (Every query failed" in told
+    (answer,) = verify(second).differences
+    assert "then it completed, here it failed (Every query failed" in answer
 
 
 def test_where_nothing_completed_nothing_is_reproduced(library, tmp_path):
@@ -175,12 +176,12 @@ UNFIT: list[tuple[str, dict[str, Any], str]] = [  # a part of a manifest, what i
 
 
 def test_manifest_with_missing_parts_is_rejected_by_name(manifest):
-    for place, change, said in UNFIT:
-        changed = part = deepcopy(manifest)
-        for key in filter(None, place.split(".")):
-            part = part[int(key) if key.isdigit() else key]
-        part |= change
-        with pytest.raises(BenchbenchError, match=f"(?i){said}"):
+    for position, change, message in UNFIT:
+        changed = piece = deepcopy(manifest)
+        for key in filter(None, position.split(".")):
+            piece = piece[int(key) if key.isdigit() else key]
+        piece |= change
+        with pytest.raises(BenchbenchError, match=f"(?i){message}"):
             reproduce(changed)
     assert Benchmark.objects.count() == 1, "nothing is made where anything is wrong"
     Mapping.objects.update(collection=Collection.objects.create(name="other"))
@@ -211,11 +212,11 @@ def test_the_provenance_of_a_run_is_complete(library):
     (index,) = build_manifest(run(library))["indexes"]
     assert (index["encoder"], index["strategy"], index["lexical"]["engine"]) == (ENCODER, "flat", "bm25")
     for one in library.benchmarks.get().runs.all():
-        known = one.provenance
-        assert known["dataset"]["content_hash"] == library.dataset_version.content_hash
-        assert known["collection"]["fingerprint"] == library.collection_fingerprint
-        assert known["index"]["content"] == index["content"]
-        (made_by,) = known["made_by"]
+        recognised = one.provenance
+        assert recognised["dataset"]["content_hash"] == library.dataset_version.content_hash
+        assert recognised["collection"]["fingerprint"] == library.collection_fingerprint
+        assert recognised["index"]["content"] == index["content"]
+        (made_by,) = recognised["made_by"]
         assert made_by["settings"]["BENCHBENCH_QUERY_TIMEOUT_MS"] == 60_000
         assert {"libraries", "device", "git_revision", "rerankers", "postgresql"} <= made_by.keys()
 
@@ -237,13 +238,13 @@ def test_manifest_names_all_workers_including_those_before_cancel(library):
 def test_command_reruns_a_manifest_and_fails_on_differences(manifest, tmp_path):
     file = tmp_path / "which.experiment.yaml"
     file.write_text(strict_yaml.dump(manifest))
-    assert "Reproduces every figure of “Which?”" in output_of("run_benchmark", experiment=file)
+    assert "Reproduces every figure of “Which?”" in output_of("reproduce", file)
 
     manifest["runs"][0]["result"]["means"]["RR"] = 2
     file.write_text(strict_yaml.dump(manifest))
     out = io.StringIO()
     with pytest.raises(CommandError, match="Differs from “Which\\?” in 1 of its 1 run"):
-        call_command("run_benchmark", experiment=file, json=True, stdout=out)
+        call_command("reproduce", str(file), json=True, stdout=out)
     assert json.loads(out.getvalue())["verification"]["reproduces"] is False
     with pytest.raises(CommandError, match="cannot be read"):
-        call_command("run_benchmark", experiment=tmp_path / "none.yaml")
+        call_command("reproduce", str(tmp_path / "none.yaml"))

@@ -5,19 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from apps.benchmarks.defining.creating import clone
-from apps.benchmarks.launching import cancel, launch
-from apps.benchmarks.models import Benchmark, PairList, QueryResult, StageList
-from apps.benchmarks.running import execution
+from apps.execution.defining.creating import clone
+from apps.execution.launching import cancel, launch
+from apps.execution.running import execution
 from apps.mappings.models import Mapping
 from apps.operations.models import Batch
 from apps.operations.working import OperationFailedError, perform_batch, wait
-from apps.retrieval import rerankers
+from apps.records.models import Benchmark, PairList, QueryResult, StageList
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.rerankers.late_interaction import LateInteractionReranker
 from benchbench.ir.planning.matrix import MatrixError
-from tests.benchmarks.conftest import make_library, run_key
+from benchbench.process import reset_all
+from tests.benchmarks.figures import run_key
 from tests.created import create_benchmark, finish, run_benchmark
+from tests.library import make_library
 from tests.tiny_models import save_cross_encoder
 
 MATRIX = {
@@ -57,13 +58,13 @@ def test_a_reranker_that_is_not_named_is_late_interaction(library):
 def test_thresholds_compare_the_plain_mean_of_similarities(library):
     matrix = {"use_reranker": [True], "top_k_values": [30], "score_thresholds": [None, 1.0]}
     benchmark = run_benchmark(library, name="b", matrix=matrix)
-    whole, cut = benchmark.runs.order_by("run_order")
+    complete, cut = benchmark.runs.order_by("run_order")
     for result in cut.query_results.all():
-        (kept,) = benchmark.pair_lists.filter(query=result.query)
-        both = [position for position, mean in zip(kept.positions, kept.threshold_scores, strict=True) if mean == 1]
+        (stored,) = benchmark.pair_lists.filter(query=result.query)
+        both = [position for position, mean in zip(stored.positions, stored.threshold_scores, strict=True) if mean == 1]
         assert len(result.document_ids) == len(both)
     assert StageList.objects.filter(source__benchmark=benchmark, source__key__startswith="rerank").count() == 12
-    assert all(len(result.document_ids) == 30 for result in whole.query_results.all())
+    assert all(len(result.document_ids) == 30 for result in complete.query_results.all())
 
 
 def test_pair_is_scored_once_across_runs_and_attempts(library, scored):
@@ -98,8 +99,8 @@ def test_stored_nan_score_is_computed_again(library, scored, full_once):
     operation = launch(benchmark)
     perform_batch(operation.batches.filter(state="pending").earliest("ordinal").pk, owner="test")
     damaged = benchmark.pair_lists.all()
-    for kept in damaged:
-        damaged.filter(pk=kept.pk).update(scores=[math.nan] * len(kept.scores))
+    for stored in damaged:
+        damaged.filter(pk=stored.pk).update(scores=[math.nan] * len(stored.scores))
     lost = len(pairs_of(benchmark))
     assert lost
     wait(operation)
@@ -139,7 +140,7 @@ class TestRevisions:
     def replace(self, folder: Path, *, seed: int) -> None:
         """Put a model into the folder, and let a new worker load it."""
         save_cross_encoder(folder, seed=seed)
-        rerankers._cross_encoder.cache_clear()
+        reset_all()
 
     def start(self, library: Mapping, folder: Path, execution: str) -> tuple[Benchmark, list[Batch]]:
         matrix = {"use_reranker": [True], "rerankers": [str(folder)], "top_k_values": [20]}
@@ -157,7 +158,7 @@ class TestRevisions:
         operation = wait(benchmark.operation or launch(benchmark))
         run = benchmark.runs.get()
         assert (operation.status, run.status, run.failed_queries) == ("completed", "completed", 0)
-        revisions = {made["rerankers"][str(folder)] for made in run.provenance["made_by"]}
+        revisions = {created["rerankers"][str(folder)] for created in run.provenance["made_by"]}
         assert revisions == {*benchmark.reranker_revisions.values_list("revision", flat=True)}
         assert len(revisions) == 1
         assert list(operation.unfit_workers) == ["second"]
@@ -168,12 +169,12 @@ class TestRevisions:
         cancel(benchmark)
         pinned = benchmark.reranker_revisions.get(model=str(folder)).revision
         self.replace(folder, seed=1)
-        with pytest.raises(OperationFailedError) as told:
+        with pytest.raises(OperationFailedError) as answer:
             wait(launch(benchmark))
-        assert str(told.value).startswith(
+        assert str(answer.value).startswith(
             f'No worker can run this operation. "b" is reranked by {folder} in revision {pinned}, but revision '
         )
-        assert str(told.value).endswith(
+        assert str(answer.value).endswith(
             "Install that revision on a worker, or clone the benchmark to measure with another."
         )
         assert not benchmark.runs.get().query_results.exclude(error="").exists()

@@ -3,27 +3,26 @@
 import pytest
 from django.core.management import CommandError, call_command
 
-from apps.benchmarks.launching import retry
-from apps.benchmarks.measuring.again import (
+from apps.datasets.editing.drafts import end_queries, freeze, open_draft
+from apps.datasets.models import Query
+from apps.execution.launching import retry
+from apps.mappings.truth import TruthError
+from apps.operations.models import Operation
+from apps.operations.working import wait
+from apps.records.measuring.again import (
     RescoringError,
     find_version,
     list_scored_versions,
     load_newest_version,
     rescore,
 )
-from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run, StageList
-from apps.datasets.editing.drafts import end_queries, freeze, open_draft
-from apps.datasets.models import DatasetVersion, Query
-from apps.mappings.models import Mapping
-from apps.mappings.resolving import resolve
-from apps.mappings.truth import TruthError
-from apps.operations.models import Operation
-from apps.operations.working import wait
-from tests.benchmarks.conftest import make_library
+from apps.records.models import Benchmark, Evaluation, QueryResult, Run, StageList
+from tests.benchmarks.figures import by_query
 from tests.commands import output_of
 from tests.created import run_benchmark
-from tests.drafts import set_judgment
+from tests.drafts import freeze_and_resolve, set_judgment, turn
 from tests.kept import made_once
+from tests.library import make_library
 from tests.rankings import change_rankings
 
 
@@ -35,26 +34,6 @@ def finished(transactional_db: None) -> Benchmark:
 @made_once
 def make_finished() -> Benchmark:
     return run_benchmark(make_library(), name="Which?", matrix={"search_modes": ["dense", "sparse"]})
-
-
-def turn(benchmark: Benchmark, *, queries: int = 1) -> None:
-    """Judge what the dense run has first for some queries to be not relevant, in the draft."""
-    run = benchmark.runs.filter(config__search_mode="dense")[0]
-    for query in benchmark.dataset_version.queries.order_by("key")[:queries]:
-        first = run.query_results.get(query=query).document_ids[0]
-        name = benchmark.mapping.collection.documents.get(pk=first).external_id
-        set_judgment(benchmark.mapping.dataset, query.key, {"document_id": name}, 0)
-
-
-def freeze_and_resolve(mapping: Mapping) -> DatasetVersion:
-    version = freeze(mapping.dataset)
-    resolve(mapping)
-    mapping.refresh_from_db()
-    return version
-
-
-def by_query(evaluation: Evaluation) -> dict[int, float | None]:
-    return dict(zip(evaluation.query_ids, evaluation.values[evaluation.measures.index("nDCG@10")], strict=True))
 
 
 def test_edited_judgment_rescores_finished_runs_without_searching(finished):
@@ -93,8 +72,8 @@ def test_unasked_queries_are_counted_but_excluded_from_means(finished):
     """One query is new, one is reworded, one is gone."""
     dataset, mapping = finished.mapping.dataset, finished.mapping
     draft = open_draft(dataset)
-    gone, reworded, *_ = Query.objects.filter(dataset=dataset).order_by("key")
-    end_queries(draft, [gone, reworded])
+    deleted, reworded, *_ = Query.objects.filter(dataset=dataset).order_by("key")
+    end_queries(draft, [deleted, reworded])
     for key, text in ((reworded.key, "other words"), ("new", "fig plum")):
         Query.objects.create(dataset=dataset, key=key, text=text, since=draft.number)
         set_judgment(dataset, key, {"document_id": "d001"}, 1)
@@ -108,9 +87,9 @@ def test_unasked_queries_are_counted_but_excluded_from_means(finished):
         assert (new.query_count, new.failed_queries, new.unsearched_queries) == (10, 0, 2)
         assert (old.query_count, old.unsearched_queries) == (12, 0)
         values = by_query(new)
-        kept = {query: value for query, value in by_query(old).items() if query not in (gone.pk, reworded.pk)}
-        assert new.means["nDCG@10"] == pytest.approx(sum(kept.values()) / 10)
-        assert {query: values[query] for query in kept} == kept
+        stored = {query: value for query, value in by_query(old).items() if query not in (deleted.pk, reworded.pk)}
+        assert new.means["nDCG@10"] == pytest.approx(sum(stored.values()) / 10)
+        assert {query: values[query] for query in stored} == stored
         assert sorted(key for key, value in values.items() if value is None) == sorted(
             Query.objects.filter(since=2).values_list("pk", flat=True)
         )
@@ -158,9 +137,9 @@ def test_rescoring_rejects_invalid_requests(finished):
 def test_command_prints_the_means_on_the_version(finished):
     turn(finished)
     version = freeze_and_resolve(finished.mapping)
-    told = output_of("rescore", "Which?", dataset_version=2)
-    assert "Measured 2 runs on questions v2 from stored rankings." in told
+    output = output_of("rescore", "Which?", dataset_version=2)
+    assert "Measured 2 runs on questions v2 from stored rankings." in output
     mean = Evaluation.objects.filter(dataset_version=version).first().means["nDCG@10"]
-    assert f"{mean:.4f}" in told
+    assert f"{mean:.4f}" in output
     with pytest.raises(CommandError, match="The benchmark 'none' was not found"):
         call_command("rescore", "none")

@@ -10,18 +10,18 @@ from django.contrib.auth.models import Group, User
 from django.db import connection
 from django.utils import timezone
 
-from apps.benchmarks.models import Benchmark, GateOutcome, Notice, Repeat, Schedule
-from apps.benchmarks.schedules import starting
-from apps.benchmarks.schedules.jobs import list_timed_jobs
-from apps.benchmarks.schedules.saving import save_schedule
-from apps.benchmarks.schedules.starting import start_due, start_now
-from apps.benchmarks.schedules.times import find_next_time
 from apps.mappings.models import Mapping
 from apps.operations import queueing
 from apps.operations.models import Operation, Status
-from apps.operations.timing import TimedJob, enqueue_due, make_scheduler, schedule
+from apps.operations.timing import TimedJob, enqueue_due, list_timed_jobs, make_scheduler, schedule
+from apps.operations.workers.jobs import name_function
 from apps.operations.working import wait
-from apps.results.repeats import end_repeat
+from apps.records.models import Benchmark, GateOutcome, Notice, Repeat, Schedule
+from apps.verdicts.schedules import starting
+from apps.verdicts.schedules.repeats import end_repeat
+from apps.verdicts.schedules.saving import save_schedule
+from apps.verdicts.schedules.starting import start_due, start_now
+from apps.verdicts.schedules.times import find_next_time
 from benchbench.errors import BenchbenchError, ConflictError
 from tests.benchmarks.gated import BEST, GOOD, POOR, make_gated, pinned, search
 from tests.created import create_benchmark
@@ -36,11 +36,11 @@ def berlin(settings: Any) -> None:
 
 
 def times(cron: str, after: str, number: int) -> list[str]:
-    time, found = datetime.fromisoformat(after), []
+    time, hits = datetime.fromisoformat(after), []
     for _ in range(number):
         time = find_next_time(cron, time)
-        found.append(f"{time:%m-%d %H:%M}")
-    return found
+        hits.append(f"{time:%m-%d %H:%M}")
+    return hits
 
 
 @pytest.mark.parametrize(
@@ -152,26 +152,26 @@ def test_an_inactive_owner_starts_nothing(due):
 def test_scheduler_enqueues_due_jobs_and_replaces_a_dead_one(due):
     queue = django_rq.get_queue(queueing.SCHEDULES)
     queue.empty()
-    one, other = make_scheduler(), make_scheduler()
-    job = TimedJob(queueing.START_REPEAT, str(due.pk), due.next_run)
-    later = TimedJob(queueing.START_REPEAT, str(due.pk), timezone.now() + timedelta(hours=1))
+    one, second = make_scheduler(), make_scheduler()
+    job = TimedJob(name_function(start_due), str(due.pk), due.next_run)
+    later = TimedJob(name_function(start_due), str(due.pk), timezone.now() + timedelta(hours=1))
     schedule([job, later])
     try:
         enqueue_due(one)
-        enqueue_due(other)
+        enqueue_due(second)
         assert queue.get_job_ids() == [job.id]
-        assert other.acquired_locks == set()
+        assert second.acquired_locks == set()
         schedule([job, later])
         assert queue.get_job_ids() == [job.id], "it waits already"
         queue.empty()
         queue.scheduled_job_registry.remove(later.id)
         schedule(list_timed_jobs())
         one.release_locks()  # as after its minute
-        enqueue_due(other)
+        enqueue_due(second)
         assert queue.get_job_ids() == [job.id]
     finally:
         one.release_locks()
-        other.release_locks()
+        second.release_locks()
         queue.empty()
 
 
@@ -323,7 +323,7 @@ def test_refused_starts_do_not_list_what_the_owner_sees(shared, monkeypatch):
     def refuse(*_: Any, **__: Any) -> None:
         raise ConflictError("indexes: 'library' has no ready index named 'a'; choose one of private plans, b.c.")
 
-    monkeypatch.setattr(starting, "_start", refuse)
+    monkeypatch.setattr(starting, "clone", refuse)
     shared.save()
     Schedule.objects.update(owner=None)  # may start anything
     with pytest.raises(ConflictError, match=r"^indexes: 'library' has no ready index named 'a'\.$"):

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from apps.benchmarks.models import Run
 from apps.collections.models import Document
+from apps.records.models import Run
 from tests.commands import json_of
 from tests.retrieval.independent import as_stored, find_swaps, read_vectors, score
 
@@ -13,10 +13,10 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.thorough]
 
 def test_dense_and_lexical_search_reach_the_published_figures(shared_data):
     folder = shared_data / "scifact"
-    told = json_of("import_beir", str(folder), "--name", "scifact", "--vectors", str(folder / "minilm.npz"))
-    assert (told["collection"]["documents"], told["dataset"]["queries"]) == (5183, 300)
-    assert (told["mapping"]["status"], told["mapping"]["mapped"]) == ("resolved", 339)
-    vectors = told["index"]["vectors"]
+    answer = json_of("import_beir", str(folder), "--name", "scifact", "--vectors", str(folder / "minilm.npz"))
+    assert (answer["collection"]["documents"], answer["dataset"]["queries"]) == (5183, 300)
+    assert (answer["mapping"]["status"], answer["mapping"]["mapped"]) == ("resolved", 339)
+    vectors = answer["index"]["vectors"]
     assert (vectors["documents"], vectors["queries"], vectors["missing_queries"]) == (5183, 300, 0)
     report = json_of("run_benchmark", "scifact", "--modes", "dense,sparse", "--k", "10,100", "--wait")
     dense, lexical = (run["metrics_flat"] for run in report["runs"])
@@ -37,8 +37,8 @@ def _check_rankings(run, path):
     rows = {key: row for row, key in enumerate(vectors.documents)}
     row_of = {pk: rows[key] for pk, key in Document.objects.values_list("pk", "external_id")}
     results = {result.query.key: result for result in run.query_results.select_related("query")}
-    found = np.array([[row_of[pk] for pk in results[key].document_ids] for key in vectors.queries])
-    assert found.shape == (300, 100)
+    actual = np.array([[row_of[pk] for pk in results[key].document_ids] for key in vectors.queries])
+    assert actual.shape == (300, 100)
     pair = vectors.document_vectors, vectors.query_vectors
-    assert list(find_swaps(found, score(*map(as_stored, pair)))) == []
-    assert list(find_swaps(found, score(*pair, precision="float64"), band=2e-7)) == []
+    assert list(find_swaps(actual, score(*map(as_stored, pair)))) == []
+    assert list(find_swaps(actual, score(*pair, precision="float64"), band=2e-7)) == []

@@ -1,4 +1,4 @@
-"""What a benchmark searched stays what its runs are measured by, whatever becomes of the collection afterwards."""
+"""What a benchmark searched stays what its runs are measured by, even if the collection changes."""
 
 import re
 from collections.abc import Callable
@@ -10,31 +10,31 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from apps.benchmarks.comparability import find_differences
-from apps.benchmarks.gates.gating import gate
-from apps.benchmarks.gates.rules import read_rules
-from apps.benchmarks.launching import launch
-from apps.benchmarks.measuring.again import rescore
-from apps.benchmarks.models import Benchmark, Evaluation
-from apps.benchmarks.repeating.manifests import build_manifest
 from apps.collections.importing import import_documents
 from apps.collections.models import Collection, CollectionState, Document, FormerDocument
 from apps.collections.records import DocumentRecord, SectionRecord
 from apps.datasets.editing.drafts import freeze
 from apps.datasets.records import JudgmentRecord, QueryRecord
+from apps.execution.launching import launch
+from apps.experiments.manifests import build_manifest
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
+from apps.records.comparability import find_differences
+from apps.records.measuring.again import rescore
+from apps.records.models import Benchmark, Evaluation
 from apps.results.exporting import export, list_exporters
-from apps.results.leaderboard.coverage import load_coverage
 from apps.results.triage.queries import load_grades
 from apps.results.triage.sections import load_section_means
 from apps.results.triage.triaging import load_judgments, load_losses
 from apps.retrieval.indexing import create_index
+from apps.verdicts.coverage import load_coverage
+from apps.verdicts.gates.gating import gate
+from apps.verdicts.gates.rules import read_rules
 from benchbench.errors import ConflictError
-from tests.benchmarks.conftest import ENCODER, import_all
 from tests.created import build, create_benchmark, finish, run_benchmark
 from tests.drafts import set_judgment
 from tests.kept import made_once
+from tests.library import ENCODER, import_all
 
 FRUITS = ("apple", "pear", "plum", "fig")
 HALVES = (SectionRecord("s1", start=0, end=6), SectionRecord("s2", start=6, end=14))
@@ -195,17 +195,17 @@ def test_dropped_judgments_stay_dropped(orchard):
 def test_runs_of_two_states_can_be_compared(orchard):
     change(orchard, CHANGES["one removed"], search=True)
     later = Benchmark.objects.get(name="after 0")
-    found = find_differences([orchard.runs.get(config__search_mode="sparse"), later.runs.get()])
-    assert found.comparable
-    assert [difference.about for difference in found.differences[:2]] == ["mapping", "collection"]
-    assert "Their judgments refer to different documents" in found.warnings[0]
+    result = find_differences([orchard.runs.get(config__search_mode="sparse"), later.runs.get()])
+    assert result.comparable
+    assert [difference.about for difference in result.differences[:2]] == ["mapping", "collection"]
+    assert "Their judgments refer to different documents" in result.warnings[0]
     assert (orchard.document_count, later.document_count) == (4, 3)
 
 
 def test_page_names_the_documents_that_were_searched(orchard, admin_client: Client):
     change(orchard, CHANGES["all judged ones removed"])
-    shown = admin_client.get(reverse("admin:benchmark_results", args=[orchard.pk])).content.decode()
-    facts = re.sub(r"\s+", " ", re.sub("<[^>]+>", " ", shown))
+    page = admin_client.get(reverse("admin:benchmark_results", args=[orchard.pk])).content.decode()
+    facts = re.sub(r"\s+", " ", re.sub("<[^>]+>", " ", page))
     assert "library, 4 documents It has changed since, and has 1 document now." in facts
     manifest = build_manifest(Benchmark.objects.get(pk=orchard.pk))
     state = CollectionState.objects.get()
@@ -225,7 +225,7 @@ def test_state_that_nobody_searched_leaves_no_trace(orchard):
 def test_launch_refuses_documents_that_changed_meanwhile(orchard, monkeypatch: pytest.MonkeyPatch):
     second = create_benchmark(orchard.mapping, name="second", matrix={"search_modes": ["sparse"]})
     import_documents(Collection.objects.get(), without("pear"))
-    monkeypatch.setattr("apps.benchmarks.launching.require_current", lambda mapping: None)
+    monkeypatch.setattr("apps.execution.launching.require_current", lambda mapping: None)
     with pytest.raises(ConflictError, match="are changing: launch the benchmark again afterwards"):
         launch(second)
     assert Benchmark.objects.get(pk=second.pk).state is None
@@ -246,10 +246,10 @@ ALLOWED: dict[str, Callable[[str], bool]] = {"apps/mappings/resolving.py": lambd
 
 def test_every_reader_of_resolutions_says_in_which_state():
     checkout = Path(__file__).resolve().parents[2]
-    found = [
+    hits = [
         f"{path.relative_to(checkout)}: {line.strip()}"
         for path in (checkout / "apps").rglob("*.py")
         for line in path.read_text().splitlines()
         if CALL.search(line) and not ALLOWED.get(str(path.relative_to(checkout)), lambda line: False)(line)
     ]
-    assert found == []
+    assert hits == []

@@ -15,12 +15,11 @@ import pytest
 from django.conf import settings
 from django.utils import timezone
 
-from apps.benchmarks.launching import launch
-from apps.benchmarks.models import Notice, Repeat, Schedule
+from apps.execution.launching import launch
 from apps.operations.models import Batch
-from tests.benchmarks.conftest import make_library
-from tests.benchmarks.test_notices import Receiver, declare, receiver  # noqa: F401  # fixtures
+from apps.records.models import Notice, Repeat, Schedule
 from tests.created import create_benchmark
+from tests.library import make_library
 from tests.waiting import until
 
 pytestmark = [pytest.mark.thorough, pytest.mark.django_db(transaction=True)]
@@ -54,7 +53,7 @@ def measure(benchmark: Any) -> float:
     return time.monotonic() - started
 
 
-def test_slow_receiver_does_not_slow_a_benchmark(receiver, declare, start_worker):  # noqa: F811
+def test_slow_receiver_does_not_slow_a_benchmark(receiver, declare, start_worker):
     library = make_library()
     first, second = (
         create_benchmark(library, name=name, matrix={"search_modes": ["sparse", "dense"]}) for name in ("a", "b")
@@ -69,9 +68,9 @@ def test_slow_receiver_does_not_slow_a_benchmark(receiver, declare, start_worker
         values = {"destination": "team", "payload": {"state": "red", "number": number}, "due_at": timezone.now()}
         Notice.objects.create(repeat=repeat, **values)
     until(lambda: receiver.requests, "the first notice")
-    beside = measure(second)
-    print(f"\nA benchmark alone {alone:.1f} s, beside a slow receiver {beside:.1f} s.")
-    assert beside < max(3 * alone, alone + SLOW_SECONDS / 2)
+    neighbour = measure(second)
+    print(f"\nA benchmark alone {alone:.1f} s, beside a slow receiver {neighbour:.1f} s.")
+    assert neighbour < max(3 * alone, alone + SLOW_SECONDS / 2)
 
 
 def test_many_due_schedules_do_not_starve_batches(start_worker):

@@ -6,10 +6,10 @@ from statistics import fmean
 import pytest
 from django.urls import reverse
 
-from apps.benchmarks.launching import launch, retry
-from apps.benchmarks.measuring.approximations import load_lists
 from apps.datasets.models import Query
+from apps.execution.launching import launch, retry
 from apps.operations.working import wait
+from apps.records.measuring.approximations import load_lists
 from apps.results.exporters.documents import render_text
 from apps.retrieval.availability import UnavailableError
 from apps.retrieval.deleting import delete_index
@@ -23,7 +23,8 @@ from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.matrix import MatrixError
 from benchbench.ir.ranking import recall
 from tests.benchmarks.approximated import benchmark_of, rankings_of, run_matrix, run_of, work_one
-from tests.benchmarks.conftest import make_library
+from tests.created import list_warnings
+from tests.library import make_library
 from tests.retrieval.arms import require_installed
 
 ARMS = ("sqlite_vec:exact", "pgvector:exact", "faiss:hnsw(ef_search=1000)")
@@ -44,7 +45,7 @@ def test_it_is_held_against_exact_search_in_memory(library, execution):
     for ann in ARMS:
         run = run_of(benchmark, ann)
         assert run.label == f"dense · {ann} · top 20"
-        assert run.warnings == []
+        assert list_warnings(run) == []
         if ann.endswith(":exact"):  # of equally near chunks a graph finds any
             assert rankings[ann] == rankings["exact"]
         facts = run.provenance["ann"]
@@ -59,15 +60,15 @@ def test_it_is_held_against_exact_search_in_memory(library, execution):
 
 def test_filters_apply_inside_the_search(transactional_db):
     benchmark = run_matrix(make_library(filtered=True), ann=["exact", *ARMS])
-    found = rankings_of(benchmark)
-    assert len(found) == 4
-    assert found["sqlite_vec:exact"] == found["pgvector:exact"] == found["exact"]
-    kept = {ann: [len(ids) for ids in rankings] for ann, rankings in found.items()}
-    assert kept["faiss:hnsw(ef_search=1000)"] == kept["exact"]
-    assert set(kept["exact"]) == {15, 20}, "of 30 documents, every second is green"
+    result = rankings_of(benchmark)
+    assert len(result) == 4
+    assert result["sqlite_vec:exact"] == result["pgvector:exact"] == result["exact"]
+    stored = {ann: [len(ids) for ids in rankings] for ann, rankings in result.items()}
+    assert stored["faiss:hnsw(ef_search=1000)"] == stored["exact"]
+    assert set(stored["exact"]) == {15, 20}, "of 30 documents, every second is green"
     for ann in ("sqlite_vec:exact", "pgvector:exact"):  # which themselves find all that a filter admits
         run = run_of(benchmark, ann)
-        assert (run.warnings, run.provenance["ann"]["notes"]) == ([], {})
+        assert (list_warnings(run), run.provenance["ann"]["notes"]) == ([], {})
 
 
 def test_store_unable_to_hold_the_vectors_is_rejected(library):
@@ -76,13 +77,13 @@ def test_store_unable_to_hold_the_vectors_is_rejected(library):
 
 
 def test_one_that_is_not_installed_is_refused(library, monkeypatch):
-    made, failed = (benchmark_of(library, ann=["faiss:exact"]) for _ in range(2))
+    created, failed = (benchmark_of(library, ann=["faiss:exact"]) for _ in range(2))
     failed.runs.update(status="failed")
     launched = benchmark_of(library, ann=["faiss:exact"])
     operation = launch(launched)
     monkeypatch.setattr(FaissStore, "packages", {"faiss-cpu": "no_such_module"})
     mends = r"the store faiss needs the package faiss-cpu: pip install 'benchbench\[faiss\]'"
-    for act in (partial(benchmark_of, library, ann=["faiss:hnsw"]), partial(launch, made), partial(retry, failed)):
+    for act in (partial(benchmark_of, library, ann=["faiss:hnsw"]), partial(launch, created), partial(retry, failed)):
         with pytest.raises(UnavailableError, match=mends):
             act()
     with pytest.raises(UnfitWorkerError, match=mends):  # which gives the batch to another worker
@@ -111,8 +112,8 @@ def test_run_whose_store_mostly_fell_back_fails(transactional_db):
     library = make_library(filtered=True)
     Query.objects.update(filters={"colour": "green"})
     benchmark = run_matrix(library, ann=arms)
-    whole, narrow = (run_of(benchmark, ann) for ann in arms)
-    assert (whole.status, whole.warnings) == ("completed", [])
+    complete, narrow = (run_of(benchmark, ann) for ann in arms)
+    assert (complete.status, list_warnings(complete)) == ("completed", [])
     assert narrow.status == "failed"
     assert "so exact search replaced it. Its values would be those of exact search" in narrow.error_message
 
@@ -129,9 +130,9 @@ def test_collection_damaged_between_batches_is_repaired(library):
         opened.write(bytes(size - size // 2))
     wait(operation)
     run = run_of(benchmark, "sqlite_vec:exact")
-    assert (run.status, run.failed_queries, run.warnings) == ("completed", 0, [])
-    found = rankings_of(benchmark)
-    assert found["sqlite_vec:exact"] == found["exact"]
+    assert (run.status, run.failed_queries, list_warnings(run)) == ("completed", 0, [])
+    result = rankings_of(benchmark)
+    assert result["sqlite_vec:exact"] == result["exact"]
 
 
 def test_recall_is_of_the_queries_that_the_store_answered(transactional_db):
@@ -145,9 +146,9 @@ def test_recall_is_of_the_queries_that_the_store_answered(transactional_db):
     exactly = set(Query.objects.filter(filters={"colour": "green"}).values_list("pk", flat=True))
     facts = run.provenance["ann"]
     assert (run.status, facts["notes"]["searched_exactly"]) == ("completed", len(exactly))
-    found, truth = load_lists(benchmark, f"dense({arm}, 20)"), load_lists(benchmark, "dense(exact)")
-    answered = found.keys() - exactly - {blue.pk}
-    shares = [recall(found[query], truth[query], 10) for query in answered]
+    hits, truth = load_lists(benchmark, f"dense({arm}, 20)"), load_lists(benchmark, "dense(exact)")
+    answered = hits.keys() - exactly - {blue.pk}
+    shares = [recall(hits[query], truth[query], 10) for query in answered]
     at_ten, _ = facts["recall"]
     assert (at_ten["queries"], at_ten["mean"], at_ten["worst"]) == (7, pytest.approx(fmean(shares)), min(shares))
     assert f"recall@10 {fmean(shares):.3f} in 7 queries (worst {min(shares):.2f})" in render_text(benchmark)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from apps.benchmarks.models import QueryResult, StageList
 from apps.operations.working import wait
+from apps.records.models import QueryResult, StageList
 from apps.results.exporters import strategy
 from apps.results.exporters.results_json import load_query_outcomes
 from apps.results.exporters.tables import write_csv, yield_run
@@ -21,7 +21,7 @@ from apps.retrieval.strategies.lod import OFFERED
 from benchbench.ir.records import ScoredList
 from tests.benchmarks.word_experiment import QUESTIONS
 from tests.created import build, run_benchmark
-from tests.results.test_exporting_strategy import rows_of
+from tests.results.exported import rows_of
 from tests.retrieval.arms import require_installed
 from tests.retrieval.llm_server import MODEL, llm_server
 from tests.retrieval.words import BAG
@@ -51,14 +51,14 @@ def test_an_experiment_compares_strategies_by_sections_and_calls(measured, tmp_p
 
 def test_a_query_that_fell_back_says_so(measured, admin_client):
     run = measured.runs.get(index__strategy="lod_embed")
-    fell_back, other = run.query_results.filter(repetition=1).order_by("query")[:2]
+    fell_back, second = run.query_results.filter(repetition=1).order_by("query")[:2]
     StageList.objects.filter(pk=fell_back.stage_list_id).update(fallback_used=True, llm_calls=2, llm_cached=1)
-    answers = load_query_outcomes(run, [fell_back.query_id, other.query_id])
+    answers = load_query_outcomes(run, [fell_back.query_id, second.query_id])
     calls = ("embed_calls", "llm_calls", "llm_cached", "fallback_used")
     assert [tuple(getattr(answer, name) for name in calls) for answer in answers] == [(3, 2, 1, True), (3, 0, 0, False)]
     lines = list(csv.DictReader(StringIO("".join(write_csv(yield_run)(run, measured.dataset_version)))))
     assert [line["fallback_used"] for line in lines][:2] == ["True", "False"]
-    page, unlike = (admin_client.get(page_of(result)).content.decode() for result in (fell_back, other))
+    page, unlike = (admin_client.get(page_of(result)).content.decode() for result in (fell_back, second))
     assert "chose none of the candidates" in page
     assert "2 answers, 1 cached" in page
     assert "chose none of the candidates" not in unlike
@@ -76,8 +76,8 @@ def test_shared_execution_finds_the_same(measured):
     (lod,) = measured.mapping.collection.indexes.filter(strategy="lod_embed")
     shared = run_benchmark(measured.mapping, name="shared", matrix=matrix_of(lod.name, dimensions=[None, 5]))
     isolated = rankings(measured.runs.get(index=lod))
-    whole, truncated = shared.runs.order_by("run_order")
-    assert (rankings(whole), whole.embed_calls) == (isolated, 9)
+    complete, truncated = shared.runs.order_by("run_order")
+    assert (rankings(complete), complete.embed_calls) == (isolated, 9)
     assert (truncated.embed_calls, truncated.failed_queries) == (6, 1), "zeta alone has no direction in 5 dimensions"
 
 
@@ -106,8 +106,8 @@ def test_a_model_is_asked_for_each_query(measured, settings, monkeypatch):
     with llm_server() as server:
         settings.BENCHBENCH_LLM_SERVERS = [f"here=openai+{server.url}/v1"]
         server.answer = answer
-        stated = {"strategy": "lod_llm", "llm": MODEL, "llm_parameters": {"cache": False}}
-        wait(build_index(create_index(measured.mapping.collection, name="llm", encoder=BAG, **stated)))
+        fields = {"strategy": "lod_llm", "llm": MODEL, "llm_parameters": {"cache": False}}
+        wait(build_index(create_index(measured.mapping.collection, name="llm", encoder=BAG, **fields)))
         benchmark = run_benchmark(measured.mapping, name="asked", matrix=matrix_of("llm", top_k_values=[3, 4]))
     three, four = benchmark.runs.order_by("run_order")
     assert three.source_id != four.source_id, "a search at one depth is no part of one at another"
@@ -116,7 +116,7 @@ def test_a_model_is_asked_for_each_query(measured, settings, monkeypatch):
     results = {result.query.key: result for result in three.query_results.select_related("query")}
     assert (results["q1"].llm_calls, results["q1"].fallback_used, results["q1"].error) == (2, False, "")
     assert results["q2"].fallback_used
-    assert {tuple(made["llms"]) for made in three.provenance["made_by"]} == {(f"here:{MODEL}",)}
+    assert {tuple(created["llms"]) for created in three.provenance["made_by"]} == {(f"here:{MODEL}",)}
     assert ("answered 400" in results["q3"].error, results["q3"].total_ms) == (True, None)
     table = "".join(strategy.build_files(benchmark, benchmark.dataset_version)["search_results.csv"])
     rows = csv.DictReader(StringIO(table))
@@ -148,15 +148,15 @@ def test_language_model_strategy_searches_through_stores(measured, server):
 def test_no_measured_query_is_answered_by_the_warm_up(measured, server):
     server.answer = lambda prompt: "nothing"
     build(create_index(measured.mapping.collection, name="llm", encoder=BAG, strategy="lod_llm", llm=MODEL))
-    stated = {"matrix": matrix_of("llm"), "execution": "isolated"}
-    benchmark = run_benchmark(measured.mapping, name="asked", **stated)
+    fields = {"matrix": matrix_of("llm"), "execution": "isolated"}
+    benchmark = run_benchmark(measured.mapping, name="asked", **fields)
     results = QueryResult.objects.filter(run__benchmark=benchmark)
     assert set(results.values_list("llm_calls", "llm_cached")) == {(2, 0)}
-    asked = len(server.asked)
-    assert asked == 2 * len(QUESTIONS) + 2
-    results = QueryResult.objects.filter(run__benchmark=run_benchmark(measured.mapping, name="again", **stated))
+    count = len(server.asked)
+    assert count == 2 * len(QUESTIONS) + 2
+    results = QueryResult.objects.filter(run__benchmark=run_benchmark(measured.mapping, name="again", **fields))
     assert set(results.values_list("llm_calls", "llm_cached")) == {(2, 2)}, "a repeat is free"
-    assert len(server.asked) == asked, "a repeat is free"
+    assert len(server.asked) == count, "a repeat is free"
 
 
 def test_chunks_missed_by_a_store_are_reported(measured, server, monkeypatch):
@@ -176,8 +176,8 @@ def finds_no_chunk(nearest: Any) -> Any:
     """A search that finds documents and sections as `find_nearest` does, and no chunk below them."""
 
     def search(self: ApproximateView, queries: Any, depth: int, *, mask: Any = None) -> list[ScoredList]:
-        found = nearest(self, queries, depth, mask=mask)
-        return found if depth == OFFERED else [ScoredList.empty()] * len(found)
+        result = nearest(self, queries, depth, mask=mask)
+        return result if depth == OFFERED else [ScoredList.empty()] * len(result)
 
     return search
 

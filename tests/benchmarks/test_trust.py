@@ -8,34 +8,35 @@ import numpy as np
 import pytest
 from django.core.management import CommandError, call_command
 
-from apps.benchmarks.launching import cancel, launch, retry
-from apps.benchmarks.models import Benchmark, Evaluation, PairList, Run, StageList
-from apps.benchmarks.progress import build_event, list_completions
 from apps.collections.importing import import_documents
 from apps.collections.records import DocumentRecord
 from apps.datasets.models import Query
+from apps.execution.launching import cancel, launch, retry
+from apps.execution.progress import build_event, list_completions
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from apps.operations.working import perform_batch, wait
-from apps.retrieval.encoders import load_encoder
+from apps.records.models import Benchmark, Evaluation, PairList, Run, StageList
 from apps.retrieval.encoders.registry import KeywordEncoder
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import CachedVector, LexicalPiece
 from apps.retrieval.rerankers import PairScores
 from apps.retrieval.rerankers.late_interaction import LateInteractionReranker
-from apps.retrieval.search.open_indexes import OpenIndex, close_indexes
+from apps.retrieval.search.open_indexes import OpenIndex
 from benchbench.errors import ConflictError
 from benchbench.ir.planning.matrix import MatrixError
 from benchbench.ir.records import ScoredList
-from tests.benchmarks.conftest import ENCODER, make_library, run_key
-from tests.created import create_benchmark, run_benchmark
+from benchbench.process import reset_all
+from tests.benchmarks.figures import run_key
+from tests.created import create_benchmark, list_warnings, run_benchmark
 from tests.kept import made_once
+from tests.library import ENCODER, make_library
 from tests.rankings import change_rankings, delete_rankings
 
 
 def change_documents(library: Mapping) -> None:
-    kept = library.collection.documents.values_list("external_id", "title", "text")[5:]
-    records = [DocumentRecord(external_id=key, title=title, text=text) for key, title, text in kept]
+    stored = library.collection.documents.values_list("external_id", "title", "text")[5:]
+    records = [DocumentRecord(external_id=key, title=title, text=text) for key, title, text in stored]
     import_documents(library.collection, records)
     library.refresh_from_db()
     resolve(library)
@@ -61,9 +62,9 @@ def test_a_worker_with_another_encoder_gives_back(library, monkeypatch):
     batch = operation.batches.earliest("ordinal")
     with monkeypatch.context() as patched:
         patched.setattr(KeywordEncoder, "revision", "2")
-        load_encoder.cache_clear()
+        reset_all()
         perform_batch(batch.pk, owner="unfit")
-    load_encoder.cache_clear()
+    reset_all()
     operation = wait(operation)
     assert list(operation.unfit_workers) == ["unfit"]
     run = benchmark.runs.get()
@@ -102,13 +103,14 @@ def make_pieces() -> Mapping:
 def test_run_warns_when_depth_leaves_too_few_documents(transactional_db, matrix):
     library = make_pieces()
     base = {"top_k_values": [10], "k_values_for_metrics": [10], "indexes": ["pieces"]}
-    (warning,) = run_benchmark(library, name="b", matrix=base | matrix).runs.get().warnings
+    warning, *further = list_warnings(run_benchmark(library, name="b", matrix=base | matrix).runs.get())
     assert "fewer than 10 documents" in warning
+    assert all("no word that BM25 reads" in one for one in further), "pieces of six letters"
 
 
 def test_run_does_not_warn_when_nothing_more_exists(library):
     benchmark = run_benchmark(library, name="b", matrix={"search_modes": ["dense", "sparse", "hybrid"]})
-    assert [run.warnings for run in benchmark.runs.all()] == [[], [], []]
+    assert [*map(list_warnings, benchmark.runs.all())] == [[], [], []]
 
 
 def test_a_broken_index_fails_only_its_own_runs(library):
@@ -117,7 +119,7 @@ def test_a_broken_index_fails_only_its_own_runs(library):
     benchmark = create_benchmark(library, name="b", matrix=matrix)
     broken = benchmark.runs.get(config__index="other").index
     LexicalPiece.objects.filter(lexical_index=broken.lexical_index).update(data=b"damaged")
-    close_indexes()
+    reset_all()
     wait(launch(benchmark))
     healthy, failed = benchmark.runs.order_by("run_order")
     assert (healthy.status, failed.status) == (Run.Status.COMPLETED, Run.Status.FAILED)
@@ -181,10 +183,14 @@ def test_runs_are_announced_once_in_run_order(library):
     benchmark.runs.filter(run_order=2).update(status=Run.Status.FAILED, error_message="Its index could not be made.")
     assert list_completions(operation, 0) == []
     wait(operation)
-    told = list_completions(operation, 0)
-    assert [order for order, _ in told] == [1, 2, 3]
-    assert {(part["status"], part["stage"]) for _, part in told} == {("running", "evaluating")}
-    assert [(part["completed_runs"], part["failed_runs"]) for _, part in told] == [(1, 0), (1, 1), (2, 1)]
+    completions = list_completions(operation, 0)
+    assert [order for order, _ in completions] == [1, 2, 3]
+    assert {(piece["status"], piece["stage"]) for _, piece in completions} == {("running", "evaluating")}
+    assert [(segment["completed_runs"], segment["failed_runs"]) for _, segment in completions] == [
+        (1, 0),
+        (1, 1),
+        (2, 1),
+    ]
     operation.refresh_from_db()
     assert (build_event(operation)["status"], build_event(operation)["stage"]) == ("completed", "completed")
     cancelled = create_benchmark(library, name="c", matrix={"search_modes": ["dense", "sparse", "hybrid"]})
@@ -216,9 +222,9 @@ def test_bad_query_vectors(library, monkeypatch, factor, settings):
 
     with monkeypatch.context() as patched:
         patched.setattr(KeywordEncoder, "embed_batch", broken)
-        told = errors(run(library))
-    assert told.keys() == {bad}
-    assert f"made a vector of the query '{bad}' that is" in told[bad]
+        answer = errors(run(library))
+    assert answer.keys() == {bad}
+    assert f"made a vector of the query '{bad}' that is" in answer[bad]
     distinct = set(Query.objects.values_list("text", flat=True))
     assert CachedVector.objects.filter(space__kind="query").count() == len(distinct) - 1
     later = run(library)
@@ -231,8 +237,8 @@ def test_a_bad_rerank_score_fails_its_query(library, monkeypatch, execution):
     score = LateInteractionReranker.score
 
     def broken(reranker: LateInteractionReranker, query: str, texts: Any) -> PairScores:
-        made = score(reranker, query, texts)
-        return PairScores(made.scores * (np.nan if query == bad else 1), made.threshold_scores)
+        created = score(reranker, query, texts)
+        return PairScores(created.scores * (np.nan if query == bad else 1), created.threshold_scores)
 
     options = {"matrix": {"use_reranker": [True]}, "execution": execution}
     with monkeypatch.context() as patched:
@@ -250,7 +256,7 @@ def test_a_bad_rerank_score_fails_its_query(library, monkeypatch, execution):
 
 
 @pytest.mark.parametrize(
-    ("ids", "scores", "told"),
+    ("ids", "scores", "message"),
     [
         ([0, 30], [1, 0.5], "chunks outside its 30"),
         ([0, -1], [1, 0.5], "chunks outside its 30"),
@@ -258,11 +264,11 @@ def test_a_bad_rerank_score_fails_its_query(library, monkeypatch, execution):
         ([0, 1], [np.inf, 0.5], "a score that is not a finite number"),
     ],
 )
-def test_impossible_result_list_is_an_error(library, monkeypatch, ids, scores, told):
+def test_impossible_result_list_is_an_error(library, monkeypatch, ids, scores, message):
     lists = [ScoredList(np.array(ids), np.array(scores, float))]
     monkeypatch.setattr(OpenIndex, "find_nearest", lambda index, queries, *args, **options: lists * len(queries))
     benchmark = run_benchmark(library, name="b", matrix={})
     assert benchmark.runs.get().status == "failed"
-    found = errors(benchmark).values()
-    assert len(found) == len(set(Query.objects.values_list("text", flat=True)))
-    assert all(f"The stage dense(exact) returned {told}: the index" in error for error in found)
+    result = errors(benchmark).values()
+    assert len(result) == len(set(Query.objects.values_list("text", flat=True)))
+    assert all(f"The stage dense(exact) returned {message}: the index" in error for error in result)

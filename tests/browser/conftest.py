@@ -2,43 +2,27 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.contrib.auth.models import User
-from django.db import connections
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
-PATIENCE = 180_000  # milliseconds, which only a page that hangs takes
+from tests.browser.reader import PATIENCE
+
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
-T = TypeVar("T")
 
 
 def find_browser() -> str | None:
     """Return the Chromium of this machine: the one CHROMIUM names, one on the PATH, or Playwright's own."""
-    named = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
-    if named:
-        return named
+    labelled = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+    if labelled:
+        return labelled
     with sync_playwright() as playwright:
         bundled = playwright.chromium.executable_path
     return bundled if Path(bundled).exists() else None
-
-
-def outside(work: Callable[[], T]) -> T:
-    """Do `work` in a thread of its own: this one runs Playwright's event loop, in which Channels cannot send."""
-
-    def alone() -> T:
-        try:
-            return work()
-        finally:
-            connections.close_all()
-
-    with ThreadPoolExecutor(max_workers=1) as pool:
-        return pool.submit(alone).result()
 
 
 @pytest.fixture(scope="module")  # no longer: while it lives, its event loop forbids other tests to run one
@@ -58,7 +42,7 @@ def browser() -> Iterator[Browser]:
 
 
 def is_error(message: ConsoleMessage) -> bool:
-    """Tell whether a message is an error of ours: not a refused socket, nor a request that is given up or cut off."""
+    """Return whether a message is an error of ours: not a refused socket, nor a request that is given up or cut off."""
     cut = ("Failed to load resource: net::ERR_FAILED", "Failed to load resource: net::ERR_INTERNET_DISCONNECTED")
     expected = ("WebSocket connection", "htmx:afterRequest", "htmx:sendAbort", *cut)
     return message.type == "error" and not message.text.startswith(expected)

@@ -35,9 +35,9 @@ class Relay:
                 writer.write(agree(head))
             if self.sockets != THROUGH:
                 await asyncio.sleep(3600)
-        there, on = await asyncio.open_connection(self.host, self.port)
+        remote, on = await asyncio.open_connection(self.host, self.port)
         on.write(head)
-        await asyncio.gather(self.copy(reader, on), self.copy(there, writer))
+        await asyncio.gather(self.copy(reader, on), self.copy(remote, writer))
 
     async def copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(2**16):

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Page
 
 from tests.admin.addresses import make_world, paths
-from tests.browser.conftest import PATIENCE, outside
+from tests.browser.reader import PATIENCE, outside
 
 pytestmark = pytest.mark.thorough
 
@@ -33,27 +33,27 @@ CHECK = """async ([rules, dark, whole]) => {
     return violations.map(({ id, impact, nodes }) => [id, impact, told(nodes)]);
 }"""
 REFUSED = "Content Security Policy"  # what the browser says of what it does not load or run
-SETTLED = "() => window.axe && !document.querySelector('.htmx-request')"
+SETTLED = "() => window.axe && document.querySelector('main') && !document.querySelector('.htmx-request')"
 LANDMARKS = """() => ["main", "a[href='#main-content']"].map((one) => document.querySelectorAll(one).length)"""
 
 
-# Three tests, so that two processes share them. What is no part of Django's pages is the third.
+# Three tests, so that two processes share them. What is not part of Django's pages is the third.
 KINDS = {"lists": ("changelist", "history", "delete"), "forms": ("add", "change"), "pages of ours": ()}
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_page_has_a_grave_fault(page, kind):
-    found = {name: path for name, path in outside(make_paths).items() if kind_of(name) == kind}
-    assert len(found) > 20
+    hits = {name: path for name, path in outside(make_paths).items() if kind_of(name) == kind}
+    assert len(hits) > 20
     context = page.context
     context.add_init_script(AXE_SCRIPT)
     visitor = Visitor(context.new_page())  # which may be shown an error, where `page` may not
-    faults = {name: visitor.faults_of(name, path) for name, path in found.items()}
+    faults = {name: visitor.faults_of(name, path) for name, path in hits.items()}
     if kind == "pages of ours":
         faults["not found"] = visitor.faults_of("not found", "/admin/nowhere/", status=404)
         context.clear_cookies()
         faults["sign in"] = visitor.faults_of("sign in", "/admin/login/")
-    faults = {name: told for name, told in faults.items() if told}
+    faults = {name: message for name, message in faults.items() if message}
     assert not faults, json.dumps(faults, indent=1)
 
 
@@ -64,11 +64,11 @@ def kind_of(name: str) -> str:
 def make_paths() -> dict[str, str]:
     ada = User.objects.get(username="ada")
     make_world(ada)
-    found = paths(ada)
-    assert len(found) > 90
+    result = paths(ada)
+    assert len(result) > 90
     # Django's page for what was done by hand: the same for every model, and here without a row.
-    _, *histories = (name for name in found if layout_of(name) == "history")
-    return {name: path for name, path in found.items() if name not in histories}
+    _, *histories = (name for name in result if layout_of(name) == "history")
+    return {name: path for name, path in result.items() if name not in histories}
 
 
 class Visitor:
@@ -81,7 +81,7 @@ class Visitor:
         page.context.new_cdp_session(page).send("Network.setBlockedURLs", {"urls": ["*/plotly.min.js"]})
         self.layouts: set[str] = set()
         self.refused: list[str] = []
-        page.on("console", lambda said: self.refused.append(said.text) if REFUSED in said.text else None)
+        page.on("console", lambda message: self.refused.append(message.text) if REFUSED in message.text else None)
 
     def faults_of(self, name: str, path: str, *, status: int = 200) -> list[Any]:
         """Return what is wrong with a page."""
@@ -95,16 +95,16 @@ class Visitor:
         faults: list[Any] = [*self.refused]
         self.refused.clear()
         faults += [] if landmarks == [1, 1] else ["has no main landmark, or no link to it"]
-        faults += self._check(RULES, dark=False, whole=not self.layouts)
+        faults += self._check(RULES, dark=False, complete=not self.layouts)
         if (layout := layout_of(name)) not in self.layouts:
             self.page.set_viewport_size(NARROW)
-            faults += self._check(OF_LOOKS, dark=True, whole=not self.layouts)
+            faults += self._check(OF_LOOKS, dark=True, complete=not self.layouts)
             self.layouts.add(layout)
         return faults
 
-    def _check(self, rules: list[str], *, dark: bool, whole: bool) -> list[Any]:
-        found = self.page.evaluate(CHECK, [rules, dark, whole])
-        return [(id, "dark" if dark else "light", nodes) for id, impact, nodes in found if impact in GRAVE]
+    def _check(self, rules: list[str], *, dark: bool, complete: bool) -> list[Any]:
+        evaluation = self.page.evaluate(CHECK, [rules, dark, complete])
+        return [(id, "dark" if dark else "light", nodes) for id, impact, nodes in evaluation if impact in GRAVE]
 
 
 OWN_LAYOUTS = ("run_change", "queryresult_change", "_query_change", "_document_change")

@@ -5,7 +5,7 @@ from django.urls import reverse
 from playwright.sync_api import Page, expect
 
 from apps.datasets.models import Query
-from tests.browser.conftest import outside
+from tests.browser.reader import outside
 from tests.factories import make_dataset
 
 pytestmark = pytest.mark.thorough

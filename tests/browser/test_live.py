@@ -5,12 +5,11 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
-from apps.benchmarks.launching import launch
+from apps.execution.launching import launch
 from apps.operations.models import Operation
 from apps.operations.working import wait
-from tests.browser.conftest import PATIENCE, outside
+from tests.browser.reader import PATIENCE, make_benchmark, outside
 from tests.browser.relay import NEVER, SILENT, Relay, relaying
-from tests.browser.test_main_job import make_benchmark
 
 pytestmark = pytest.mark.thorough
 
@@ -27,8 +26,8 @@ new MutationObserver(() => {
 
 @pytest.fixture
 def relay(site: str) -> Iterator[Relay]:
-    with relaying(site) as made:
-        yield made
+    with relaying(site) as created:
+        yield created
 
 
 @pytest.fixture
@@ -43,9 +42,9 @@ def open_page(page: Page, relay: Relay, operation: Operation) -> Page:
     return page
 
 
-def told(page: Page) -> list[str]:
-    said: list[str] = page.evaluate("() => window.said")
-    return said
+def announcements_of(page: Page) -> list[str]:
+    evaluation: list[str] = page.evaluate("() => window.said")
+    return evaluation
 
 
 @pytest.mark.parametrize("sockets", [SILENT, NEVER])
@@ -55,7 +54,7 @@ def test_a_socket_that_hangs_stops_nothing(page, relay, operation, sockets):
     page.wait_for_selector("text=Connecting")
     outside(lambda: wait(operation))
     page.wait_for_selector('#board[data-active="false"]', state="attached", timeout=PATIENCE)
-    assert "Live" not in told(page)
+    assert "Live" not in announcements_of(page)
 
 
 @pytest.mark.parametrize("sockets", [SILENT, NEVER])
@@ -63,7 +62,7 @@ def test_a_socket_that_hangs_is_tried_again(page, relay, operation, sockets):
     relay.sockets = sockets
     open_page(page, relay, operation)
     page.wait_for_selector("text=Reconnecting")
-    assert "Live" not in told(page)
+    assert "Live" not in announcements_of(page)
     relay.sockets = "through"
     page.wait_for_selector(".bb-live-state:text-is('Live')")
     assert relay.asked >= 2
@@ -74,7 +73,7 @@ def test_a_socket_that_falls_silent_is_left(page, relay, operation):
     state = page.locator(".bb-live-state")
     expect(state).to_have_text("Live", timeout=PATIENCE)
     page.wait_for_timeout(12_000)  # of a benchmark that has nothing to say
-    assert set(told(page)[told(page).index("Live") :]) == {"Live"}
+    assert set(announcements_of(page)[announcements_of(page).index("Live") :]) == {"Live"}
     relay.halts = True
     expect(state).not_to_have_text("Live", timeout=PATIENCE)
     expect(state).to_contain_text("Not up to date", timeout=PATIENCE)
@@ -116,12 +115,12 @@ def test_a_machine_that_slept_asks_at_once(page, relay, operation):
 
 
 def test_an_old_body_is_not_called_live(page, relay, operation):
-    other = page.context.new_page()  # which may be shown errors
-    other.set_default_timeout(PATIENCE)
-    open_page(other, relay, operation)
-    other.wait_for_selector(".bb-live-state:text-is('Live')")
-    other.route(FRAGMENT, lambda route: route.fulfill(status=503, body=""))
-    other.evaluate("() => window.dispatchEvent(new Event('online'))")
-    other.wait_for_selector("text=Not up to date")
-    other.unroute(FRAGMENT)
-    other.wait_for_selector(".bb-live-state:text-is('Live')")
+    second = page.context.new_page()  # which may be shown errors
+    second.set_default_timeout(PATIENCE)
+    open_page(second, relay, operation)
+    second.wait_for_selector(".bb-live-state:text-is('Live')")
+    second.route(FRAGMENT, lambda route: route.fulfill(status=503, body=""))
+    second.evaluate("() => window.dispatchEvent(new Event('online'))")
+    second.wait_for_selector("text=Not up to date")
+    second.unroute(FRAGMENT)
+    second.wait_for_selector(".bb-live-state:text-is('Live')")

@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
-from apps.benchmarks.launching import launch
-from apps.benchmarks.models import Benchmark, Evaluation
+from apps.execution.launching import launch
 from apps.operations.working import wait
-from tests.benchmarks.conftest import ENCODER, FRUITS, make_library
-from tests.browser.conftest import outside
-from tests.created import create_benchmark
+from apps.records.models import Benchmark, Evaluation
+from tests.browser.reader import choose, make_benchmark, outside, press
+from tests.library import ENCODER, FRUITS
 
 pytestmark = pytest.mark.thorough
 
@@ -43,19 +42,9 @@ def write_dataset(path: Path) -> Path:
     return path
 
 
-def press(page: Page, label: str) -> None:
-    page.click(f".bb-button:has-text('{label}')")
-
-
-def choose(page: Page, field: str, text: str) -> None:
-    """Choose from a list with search, as a person does: open it, type, take what it finds."""
-    page.click(f"#field_{field} .select2-selection")
-    page.fill(".select2-search__field", text)
-    page.click(f".select2-results__option:has-text('{text}')")
-
-
 def watch(page: Page) -> list[float]:
     """Return the values that the bar of a benchmark's page takes, until the table is final; nothing is reloaded."""
+    page.wait_for_selector("[data-live-body]", state="attached")
     page.evaluate(
         """() => {
             window.neverReloaded = true;
@@ -90,11 +79,6 @@ def table_of(page: Page, measures: list[str]) -> dict[str, list[str]]:
         len(measures),
     )
     return cells
-
-
-def make_benchmark(name: str) -> Benchmark:
-    library = make_library(documents=12, queries=16)
-    return create_benchmark(library, name=name, matrix={"search_modes": ["dense", "sparse"]})
 
 
 def rounded(value: float) -> str:
@@ -203,5 +187,5 @@ def test_leaderboard_fits_a_laptop_and_shows_names_on_phones(page):
     board.evaluate("board => board.scrollTo(board.scrollWidth, 0)")
     assert board.evaluate("board => board.scrollLeft") > 0
     places = [one.bounding_box() for one in (board, board.locator("tbody th").first, board.locator("thead .bb-name"))]
-    left, *names = [place["x"] for place in places if place]
+    left, *names = [position["x"] for position in places if position]
     assert [round(name - left) for name in names] == [1, 1], "beside the frame's line"

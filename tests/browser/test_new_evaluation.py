@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
-from apps.benchmarks.models import Benchmark
+from apps.records.models import Benchmark
 
 pytestmark = pytest.mark.thorough
 
@@ -18,7 +18,7 @@ MAX_CLICKS, MAX_SECONDS = 12, 300
 
 
 class Person:
-    """Somebody who uses a page by its links and buttons; each click, and each choice of a file, counts."""
+    """Someone who uses a page by its links and buttons; each click, and each choice of a file, counts."""
 
     def __init__(self, page: Page) -> None:
         self.page = page

@@ -8,10 +8,10 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
-from apps.benchmarks.models import Schedule
+from apps.records.models import Schedule
 from tests.admin.addresses import make_world, paths
-from tests.browser.conftest import PATIENCE, outside
-from tests.conftest import CHECKOUT
+from tests.browser.reader import PATIENCE, outside
+from tests.checkout import CHECKOUT
 from tests.marked import make_marked_world
 
 pytestmark = pytest.mark.thorough
@@ -66,19 +66,19 @@ OF_QUEUES = "$(...).actions is not a function"  # django-rq's page calls what un
 @pytest.fixture
 def visited(page: Page) -> Page:
     """A page on which `acted` notes what texts did and what the policy refused."""
-    made = page.context.new_page()
-    made.set_default_timeout(PATIENCE)
-    made.add_init_script(WATCH)
-    return made
+    created = page.context.new_page()
+    created.set_default_timeout(PATIENCE)
+    created.add_init_script(WATCH)
+    return created
 
 
 def test_no_text_acts_and_every_page_keeps_the_policy(visited: Page) -> None:
-    found = outside(make_paths)
-    assert len(found) > 90
+    result = outside(make_paths)
+    assert len(result) > 90
     errors: list[str] = []
     visited.on("pageerror", lambda error: errors.append(str(error)))
-    visited.on("console", lambda said: errors.append(said.text) if "Alpine" in said.text else None)
-    faults = {name: told for name, path in found.items() if (told := list_faults(visited, path, errors))}
+    visited.on("console", lambda message: errors.append(message.text) if "Alpine" in message.text else None)
+    faults = {name: answer for name, path in result.items() if (answer := list_faults(visited, path, errors))}
     assert faults == {}
 
 
@@ -98,8 +98,8 @@ def list_faults(page: Page, path: str, errors: list[str]) -> list[Any]:
         page.evaluate(
             f"async () => {{ const {{ draw }} = await import('/static/benchbench/chart.js'); await ({DRAW})(); }}"
         )
-    told = page.evaluate(LOOK if page.evaluate("() => Boolean(window.Alpine)") else "() => window.acted")
-    return [*told, *(error for error in errors if error != OF_QUEUES)]
+    evaluation = page.evaluate(LOOK if page.evaluate("() => Boolean(window.Alpine)") else "() => window.acted")
+    return [*evaluation, *(error for error in errors if error != OF_QUEUES)]
 
 
 def test_the_shell_works_under_the_policy(visited: Page) -> None:
@@ -172,6 +172,6 @@ def test_markup_in_a_page_would_not_run(visited: Page) -> None:
 
 def test_alpine_is_the_package_that_is_named() -> None:
     folder = CHECKOUT / "static/unfold/js/alpine"
-    told = (folder / "LICENSE").read_text()
-    assert hashlib.sha256((folder / "alpine.js").read_bytes()).hexdigest() in told
-    assert re.search(r"@alpinejs/csp \d+\.\d+\.\d+,", told)
+    text = (folder / "LICENSE").read_text()
+    assert hashlib.sha256((folder / "alpine.js").read_bytes()).hexdigest() in text
+    assert re.search(r"@alpinejs/csp \d+\.\d+\.\d+,", text)

@@ -4,12 +4,11 @@ import pytest
 from django.urls import reverse
 from playwright.sync_api import Locator, Page, expect
 
-from apps.benchmarks.models import Benchmark
 from apps.datasets.models import Judgment
-from tests.benchmarks.conftest import make_library
-from tests.browser.conftest import PATIENCE, outside
-from tests.browser.test_main_job import press
+from apps.records.models import Benchmark
+from tests.browser.reader import PATIENCE, outside, press
 from tests.created import run_benchmark
+from tests.library import make_library
 
 pytestmark = pytest.mark.thorough
 
@@ -62,10 +61,10 @@ def test_judging_a_failing_query_moves_its_value(page):
     form = page.locator("#judge-here form")
     expect(form).to_be_visible()
     form.locator("button[name=grade]").first.wait_for()
-    here = page.url
+    local = page.url
     with page.expect_navigation():
         page.keyboard.press("3")
-    assert page.url == here, "the benchmark and the version stay chosen"
+    assert page.url == local, "the benchmark and the version stay chosen"
     expect(page.get_by_text("Draft of version 2 of questions, with 1 change")).to_be_visible()
 
     press(page, "Freeze, resolve, re-score")

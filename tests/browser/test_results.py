@@ -5,17 +5,16 @@ from django.contrib.auth.models import User
 from django.urls import reverse
 from playwright.sync_api import Page, Route, expect
 
-from apps.benchmarks.models import Benchmark
 from apps.datasets.models import Query
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
+from apps.records.models import Benchmark
 from apps.results.exporting import export
 from apps.retrieval.indexing import build_index, create_index
-from tests.benchmarks.conftest import ENCODER, make_library
 from tests.benchmarks.gated import GOOD, POOR, make_gated, search
-from tests.browser.conftest import outside
-from tests.browser.test_main_job import choose
+from tests.browser.reader import choose, outside
 from tests.factories import make_dataset
+from tests.library import ENCODER, make_library
 
 pytestmark = pytest.mark.thorough
 
@@ -55,15 +54,15 @@ def ticked(page: Page) -> list[str]:
 
 
 def test_boxes_ticked_during_a_preview_request_stay_ticked(form):
-    held: list[Route] = []
-    form.route(PREVIEW, lambda route: held.append(route))
+    claimed: list[Route] = []
+    form.route(PREVIEW, lambda route: claimed.append(route))
     tick(form, "second")
     with form.expect_event("requestfailed") as dropped:
         tick(form, "keywords")
-    assert dropped.value == held[0].request, "the page waits no more for an answer that is overtaken"
+    assert dropped.value == claimed[0].request, "the page waits no more for an answer that is overtaken"
     assert ticked(form) == list(NAMES)
-    held[1].continue_()
-    form.wait_for_selector("#preview >> text=/indexes keywords, second, third/")
+    claimed[1].continue_()
+    form.wait_for_selector("#preview >> text=/indexes\\s+keywords, second, third/")
     assert ticked(form) == list(NAMES)
 
 

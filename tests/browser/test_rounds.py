@@ -11,23 +11,22 @@ from django.test import Client
 from django.urls import reverse
 from playwright.sync_api import Page, Route, expect
 
-from apps.benchmarks.models import QueryResult
 from apps.datasets.models import Judgment
 from apps.judging.llm.calibration import draw_sample
 from apps.judging.models import Grade, Round
+from apps.records.models import QueryResult
 from benchbench.site.panels import change_url
-from tests.benchmarks.conftest import make_library
-from tests.browser.conftest import PATIENCE, outside
-from tests.browser.test_main_job import press
+from tests.browser.reader import PATIENCE, outside, press
 from tests.created import run_benchmark
 from tests.judging.rounds import grade_sample, judged_by_model, make_orchard, make_simulated, open_for
+from tests.library import make_library
 
 pytestmark = pytest.mark.thorough
 
 SETTLED = 220  # milliseconds, in which a second key is taken for a bounce
-HELD = "JSON.parse(document.getElementById('judging-data').textContent).held"
+HELD_ITEMS = "JSON.parse(document.getElementById('judging-data').textContent).held"
 READY = "() => !document.querySelector('[data-say=grade]').disabled"
-# Press a key, and tell after how many milliseconds the next item is painted.
+# Press a key, and report after how many milliseconds the next item is painted.
 PRESS = """async (key) => {
     const item = document.getElementById("judging-item");
     const before = item.innerHTML;
@@ -52,11 +51,11 @@ def judge(page: Page, opened: Round) -> None:
     page.wait_for_function(READY)
 
 
-def said(page: Page, words: str) -> None:
+def expect_message(page: Page, words: str) -> None:
     expect(page.locator("#judging-said")).to_contain_text(words, timeout=PATIENCE)
 
 
-def kept(page: Page) -> None:
+def expect_saved(page: Page) -> None:
     expect(page.locator("#judging-connection")).to_have_text("Everything is saved.", timeout=PATIENCE)
 
 
@@ -70,36 +69,36 @@ def test_thirty_grades_by_keyboard_alone(page):
     look(page, "judge")
     waits = []
     begun = time.monotonic()
-    for place in range(30):
+    for index in range(30):
         page.wait_for_timeout(SETTLED)
-        waits.append(page.evaluate(PRESS, str(place % 3)))
+        waits.append(page.evaluate(PRESS, str(index % 3)))
     took = time.monotonic() - begun
     assert min(waits) >= 0, "each key graded an item that was there already"
     print(f"key to next item: median {sorted(waits)[15]:.1f} ms, most {max(waits):.1f} ms; {took / 30:.2f} s per grade")
-    said(page, "2 Relevant. Next: ")
+    expect_message(page, "2 Relevant. Next: ")
     assert page.evaluate("document.activeElement.id") == "judging-item"
-    kept(page)
+    expect_saved(page)
     assert count(opened) == 30
 
-    # Undo; a note; can't judge; skip; and undo once more after the page was loaded anew.
+    # Undo; a note; can't judge; skip; and undo once more after the page was loaded again.
     page.keyboard.press("u")
-    said(page, "Withdrawn: 2 Relevant. Back to: ")
+    expect_message(page, "Withdrawn: 2 Relevant. Back to: ")
     page.wait_for_timeout(SETTLED)
     page.keyboard.press("n")
     page.keyboard.type("Not 2 but 0.")
     page.keyboard.press("Escape")
     page.keyboard.press("0")
-    said(page, "0 Not relevant. ")
+    expect_message(page, "0 Not relevant. ")
     tap(page, "c")
     tap(page, "s")
-    kept(page)
+    expect_saved(page)
     rows = outside(lambda: list(Grade.objects.order_by("-graded_at")[:3].values_list("kind", "grade", "note")))
     assert rows == [("skip", None, ""), ("cannot_judge", None, ""), ("grade", 0, "Not 2 but 0.")]
     judge(page, opened)
     for _ in range(11):
         page.keyboard.press("u")
-    said(page, "Nothing to undo.")
-    kept(page)
+    expect_message(page, "Nothing to undo.")
+    expect_saved(page)
     assert count(opened) == 32 - 10
     page.keyboard.press("f")
     assert page.locator(".bb-full").evaluate("box => box.open")
@@ -141,7 +140,7 @@ def test_grades_survive_a_lost_connection_and_count_once(page):
     page.wait_for_timeout(SETTLED)
     assert count(opened) == 1
     page.context.set_offline(False)
-    kept(page)
+    expect_saved(page)
     rows = outside(lambda: list(Grade.objects.order_by("graded_at").values_list("grade", flat=True)))
     assert rows == [2, 1, 0]
 
@@ -152,7 +151,7 @@ def test_grades_survive_a_lost_connection_and_count_once(page):
     page.wait_for_timeout(SETTLED)
     page.unroute("**/judge/exchange/")
     judge(page, opened)
-    kept(page)
+    expect_saved(page)
     assert count(opened) == 4
 
 
@@ -170,28 +169,28 @@ def test_touch_judgments_are_adjudicated_and_change_the_leaderboard(page, browse
         base_url=page.url.partition("/admin")[0], viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True
     )
     phone.add_cookies([{"name": "sessionid", "value": client.cookies["sessionid"].value, "url": page.url}])
-    other = phone.new_page()
-    other.set_default_timeout(PATIENCE)
-    judge(other, opened)
-    assert other.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    second = phone.new_page()
+    second.set_default_timeout(PATIENCE)
+    judge(second, opened)
+    assert second.evaluate("document.documentElement.scrollWidth <= innerWidth")
     judge(page, opened)
-    both = {id for one in (page, other) for id in one.evaluate(HELD)}
+    both = {id for one in (page, second) for id in one.evaluate(HELD_ITEMS)}
     assert len(both) >= 10
-    for one, grade in ((other, "2"), (page, "0")):
+    for one, grade in ((second, "2"), (page, "0")):
         while not one.locator("[data-say=grade]").first.is_disabled():
             one.wait_for_timeout(SETTLED)
-            if one is other:
+            if one is second:
                 one.locator(f"[data-grade='{grade}']").tap()
             else:
                 one.keyboard.press(grade)
-        kept(one)
-        one.wait_for_selector(".bb-desk-end")
+        expect_saved(one)
+        one.wait_for_selector(".bb-grading-end")
     look(page, "end")
     phone.close()
     graded = outside(lambda: [tuple(row) for row in Grade.objects.values_list("item", "judge_name")])
     assert len(set(graded)) == len(graded)
     shared = outside(lambda: list(opened.items.filter(wanted=2).values_list("pk", flat=True)))
-    assert {item for item, _ in graded if sum(other == item for other, _ in graded) > 1} <= set(shared)
+    assert {item for item, _ in graded if sum(another == item for another, _ in graded) > 1} <= set(shared)
 
     page.goto(reverse("admin:judging_round_change", args=[opened.pk]))
     page.wait_for_selector("text=to adjudicate.")
@@ -204,7 +203,7 @@ def test_touch_judgments_are_adjudicated_and_change_the_leaderboard(page, browse
         tap(page, "1")
     page.wait_for_selector("text=No items are left to decide")
     page.wait_for_selector(".bb-button-primary >> text=what happens next")
-    kept(page)
+    expect_saved(page)
 
     page.goto(reverse("admin:round_close", args=[opened.pk]))
     look(page, "close")
@@ -231,7 +230,7 @@ def test_a_round_shows_its_model_and_three_verdicts(page):
 
 
 def look(page: Page, name: str) -> None:
-    """Keep pictures of a page for whoever wants to see it, where BENCHBENCH_PICTURES names a folder."""
+    """Keep pictures of a page for anyone who wants to see it, where BENCHBENCH_PICTURES names a folder."""
     folder = os.environ.get("BENCHBENCH_PICTURES")
     if not folder:
         return

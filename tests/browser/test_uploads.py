@@ -1,4 +1,4 @@
-"""A file that is too large is told so before it is sent."""
+"""A file that is too large is informed so before it is sent."""
 
 from collections.abc import Callable
 

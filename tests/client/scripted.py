@@ -1,4 +1,4 @@
-"""A server that answers as it is told, and keeps what it was asked."""
+"""A server that answers as it is informed, and keeps what it was asked."""
 
 import json
 from collections.abc import Iterator
@@ -36,12 +36,12 @@ def scripted(*answers: tuple[int, Any] | tuple[int, Any, dict[str, str]]) -> Ite
             if status == LOST:
                 self.close_connection = True
                 return
-            told = body if isinstance(body, bytes) else json.dumps(body).encode()
+            answer = body if isinstance(body, bytes) else json.dumps(body).encode()
             self.send_response(status)
-            for name, value in {"Content-Length": str(len(told)), **more}.items():
+            for name, value in {"Content-Length": str(len(answer)), **more}.items():
                 self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(told)
+            self.wfile.write(answer)
 
         do_POST = do_DELETE = do_GET
 

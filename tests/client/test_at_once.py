@@ -7,13 +7,13 @@ from collections import Counter
 import httpx
 import pytest
 
-from apps.benchmarks.models import Benchmark, QueryResult
 from apps.datasets.models import Dataset
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
+from apps.records.models import Benchmark, QueryResult
 from benchbench.client import Client, ClientError
-from tests.api.test_at_once import at_once
-from tests.client.conftest import questions
+from tests.at_once import at_once
+from tests.client.fruit import questions
 
 pytestmark = pytest.mark.thorough
 
@@ -99,7 +99,7 @@ def test_one_of_twenty_starts_a_benchmark(site, token, library, questions_file, 
             except ClientError as error:
                 return error.code
 
-        told = at_once(CLIENTS, start)
+        answer = at_once(CLIENTS, start)
     operation = Operation.objects.get(subject_id=benchmark["id"])
-    assert sorted(told) == sorted([str(operation.pk)] + ["conflict"] * (CLIENTS - 1))
+    assert sorted(answer) == sorted([str(operation.pk)] + ["conflict"] * (CLIENTS - 1))
     assert statuses == {200: 1, 409: CLIENTS - 1}

@@ -1,4 +1,4 @@
-"""What is sent again, what is not, and what is told of it."""
+"""What is sent again, what is not, and what is informed of it."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -29,9 +29,9 @@ def test_idempotent_requests_are_retried_with_the_same_key(failure):
         client = Client(site.address)
         assert client.start("b")["operation_uuid"] == "o"
         client.start("b")
-        first, again, other = site.keys()
+        first, again, second = site.keys()
     assert first is not None
-    assert first == again != other
+    assert first == again != second
 
 
 def test_it_sends_an_upload_again_whole(tmp_path):
@@ -53,11 +53,11 @@ def test_it_reads_again(failure):
         assert site.keys() == [None] * 4
 
 
-@pytest.mark.parametrize(("failure", "told"), [((LOST, b""), "may have been carried out or not"), (GATEWAY, "502")])
+@pytest.mark.parametrize(("failure", "message"), [((LOST, b""), "may have been carried out or not"), (GATEWAY, "502")])
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
-def test_requests_that_may_have_succeeded_are_not_retried(method, failure, told):
+def test_requests_that_may_have_succeeded_are_not_retried(method, failure, message):
     with scripted(failure) as site:
-        with pytest.raises(ClientError, match=told):
+        with pytest.raises(ClientError, match=message):
             Client(site.address).ask(method, "/collections")
         assert len(site.asked) == 1
 
@@ -67,20 +67,20 @@ def in_a_while():
 
 
 @pytest.mark.parametrize("status", [429, 503])
-@pytest.mark.parametrize("stated", [lambda: "100", in_a_while])
-def test_it_waits_as_long_as_a_busy_site_asks(status, stated, monkeypatch):
+@pytest.mark.parametrize("declared", [lambda: "100", in_a_while])
+def test_it_waits_as_long_as_a_busy_site_asks(status, declared, monkeypatch):
     pauses = []
     monkeypatch.setattr("benchbench.client.connection.time", SimpleNamespace(sleep=pauses.append))
-    busy = (status, {"detail": "Too often.", "code": "throttled"}, {"Retry-After": stated()})
+    busy = (status, {"detail": "Too often.", "code": "throttled"}, {"Retry-After": declared()})
     with scripted(busy, STARTED) as site:
         assert Client(site.address).start("b")["status"] == "running"
     (pause,) = pauses
     assert 50 < pause <= 100  # a moment comes nearer while the machine is busy
 
 
-@pytest.mark.parametrize("stated", ["soon", "-1", "²", "Wed, 21 Oct 2015 07:28:00"])
-def test_unreadable_retry_after_uses_the_default_wait(stated):
-    with scripted((429, {}, {"Retry-After": stated.encode().decode("latin-1")}), (204, b"")) as site:
+@pytest.mark.parametrize("declared", ["soon", "-1", "²", "Wed, 21 Oct 2015 07:28:00"])
+def test_unreadable_retry_after_uses_the_default_wait(declared):
+    with scripted((429, {}, {"Retry-After": declared.encode().decode("latin-1")}), (204, b"")) as site:
         assert Client(site.address).ask("DELETE", "/benchmarks/b") is None
 
 
@@ -179,12 +179,12 @@ BENCHMARK = {"total_runs": 4, "completed_runs": 0, "failed_runs": 0}
 
 
 def state_of(kind, status, stage="", error=None, **progress):
-    told = {"status": status, "stage": stage or status, "queue_position": None, "waiting_for": None, **progress}
-    return 200, {"operation_id": "o", "kind": kind, "status": status, "error": error, "progress": told}
+    messages = {"status": status, "stage": stage or status, "queue_position": None, "waiting_for": None, **progress}
+    return 200, {"operation_id": "o", "kind": kind, "status": status, "error": error, "progress": messages}
 
 
 def test_it_says_each_thing_once():
-    said = []
+    messages = []
     with scripted(
         state_of("benchmark", "pending", "starting", **BENCHMARK, queue_position=2, percent=0),
         state_of("benchmark", "pending", "starting", **BENCHMARK, waiting_for="A host is taken.", percent=0),
@@ -192,10 +192,10 @@ def test_it_says_each_thing_once():
         state_of("benchmark", "running", "evaluating", **BENCHMARK, percent=41.3),
         state_of("benchmark", "completed", **BENCHMARK | {"completed_runs": 3, "failed_runs": 1}, percent=100),
     ) as site:
-        ended = Client(site.address).wait({"operation_uuid": "o"}, progress=said.append, every=0.01)
+        ended = Client(site.address).wait({"operation_uuid": "o"}, progress=messages.append, every=0.01)
         assert {path for _, path, _, _ in site.asked} == {"/api/v2/operations/o"}
     assert ended["status"] == "completed"
-    assert said == [
+    assert messages == [
         "benchmark: starting, number 3 in the queue, 0 %, 0 of 4 runs",
         "benchmark: starting, A host is taken., 0 %, 0 of 4 runs",
         "benchmark: evaluating, 41 %, 0 of 4 runs",
@@ -214,24 +214,24 @@ def test_it_says_each_thing_once():
     ],
 )
 def test_wait_reports_progress_of_each_kind(kind, progress, sentence):
-    said = []
+    messages = []
     with scripted(state_of(kind, "running", **progress), state_of(kind, "completed", **progress)) as site:
-        Client(site.address).wait("o", progress=said.append, every=0.01)
-    assert said == [sentence, f"{kind}: completed"]
+        Client(site.address).wait("o", progress=messages.append, every=0.01)
+    assert messages == [sentence, f"{kind}: completed"]
 
 
 @pytest.mark.parametrize(
-    ("status", "error", "code", "told"),
+    ("status", "error", "code", "message"),
     [
         ("failed", "The model is not here.", "operation_failed", "failed: The model is not here."),
         ("cancelled", None, "operation_cancelled", "was cancelled"),
         ("running", None, "timeout", "It is still running after 0 s. index: running, 0 %"),
     ],
 )
-def test_waiting_for_an_incomplete_operation_raises(status, error, code, told):
+def test_waiting_for_an_incomplete_operation_raises(status, error, code, message):
     with scripted(state_of("index", status, error=error, **INDEX)) as site, pytest.raises(ClientError) as raised:
         Client(site.address).wait("o", timeout=0)
-    assert (raised.value.code, told in str(raised.value)) == (code, True)
+    assert (raised.value.code, message in str(raised.value)) == (code, True)
 
 
 def test_waiting_for_an_unstarted_operation_raises():
@@ -243,8 +243,8 @@ def test_it_reads_a_list_to_its_end():
     pages = [(200, {"things": list(rows), "total": 5, "page": 1, "per_page": 2}) for rows in ("ab", "cd", "e")]
     with scripted(*pages) as site:
         assert "".join(Client(site.address).rows("/things", kind="k")) == "abcde"
-        asked = [path for _, path, _, _ in site.asked]
-    assert asked == [f"/api/v2/things?kind=k&page={page}&per_page=100" for page in (1, 2, 3)]
+        requests = [path for _, path, _, _ in site.asked]
+    assert requests == [f"/api/v2/things?kind=k&page={page}&per_page=100" for page in (1, 2, 3)]
 
 
 @pytest.mark.parametrize(("names", "code"), [(["other"], "not_found"), (["library", "library"], "ambiguous")])
@@ -269,10 +269,10 @@ def test_a_model_judges_at_the_addresses_of_the_schema():
         client.draw_calibration_sample("r", 30)
         assert client.llm_judges("r") == []
         client.verdicts("r", llm="ollama:llama3")
-        asked = [(method, path.partition("?")[0]) for method, path, _, _ in site.asked]
+        requests = [(method, path.partition("?")[0]) for method, path, _, _ in site.asked]
         bodies = [json.loads(content) for _, _, _, content in site.asked if content]
         keyed = ["idempotency-key" in headers for _, _, headers, _ in site.asked]
-    for method, path in asked:
+    for method, path in requests:
         assert method.lower() in SCHEMA["paths"][path.replace("/r/", "/{round_id}/")]
     assert bodies == [
         {"llm": "ollama:llama3", "item_limit": 5},

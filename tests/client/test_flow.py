@@ -3,7 +3,7 @@
 import pytest
 
 from benchbench.client import Client, ClientError
-from tests.client.conftest import JUDGED
+from tests.client.fruit import JUDGED
 from tests.judging.rounds import make_compared
 
 pytestmark = pytest.mark.thorough
@@ -19,9 +19,9 @@ def test_the_whole_job_is_done_by_the_client(site, token, manage, library, quest
         assert (mapping["mapping_status"], mapping["mapped_count"], mapping["total_count"]) == ("partial", 7, 8)
         assert client.map(dataset, library.pk)["id"] == mapping["id"]
         benchmark = client.create_benchmark("which", mapping, MATRIX, metrics=["map@5"])
-        said = []
-        ended = client.wait(client.start(benchmark), progress=said.append, timeout=180)
-        assert (ended["status"], said[-1]) == ("completed", "benchmark: completed, 2 of 2 runs")
+        messages = []
+        ended = client.wait(client.start(benchmark), progress=messages.append, timeout=180)
+        assert (ended["status"], messages[-1]) == ("completed", "benchmark: completed, 2 of 2 runs")
         assert refused(lambda: client.start(benchmark)) == 409
         results = client.results(benchmark)
         assert_measured(client, benchmark, results)
@@ -33,9 +33,9 @@ def test_the_whole_job_is_done_by_the_client(site, token, manage, library, quest
         assert client.export(benchmark, "trec-run", run=results["runs"][1]["id"]).count(b"\n") == 3
         path = f"/benchmark-datasets/{dataset['id']}"
         assert refused(lambda: client.ask("DELETE", path)) == 409
-        for gone in (f"/benchmarks/{benchmark['id']}", path):
-            assert client.ask("DELETE", gone) is None
-            assert refused(lambda gone=gone: client.ask("GET", gone)) == 404
+        for removed in (f"/benchmarks/{benchmark['id']}", path):
+            assert client.ask("DELETE", removed) is None
+            assert refused(lambda deleted=removed: client.ask("GET", deleted)) == 404
 
 
 def refused(act):
@@ -55,10 +55,10 @@ def test_client_opens_judges_and_closes_a_round(ada, token, site):
         assert handed["offers_items"]
         assert len({item["query_key"] for item in handed["items"]}) in (1, 2)
         ids = [item["item_id"] for item in handed["items"]]
-        said = [{"item_id": item, "grade": 2, "note": "Ripe."} for item in ids[:3]]
+        messages = [{"item_id": item, "grade": 2, "note": "Ripe."} for item in ids[:3]]
         for _ in range(2):  # as where the answer was lost
-            given = client.grade(opened, [*said, {"item_id": ids[3], "kind": "cannot_judge"}])
-            assert [(row["item_id"], row["grade"], row["note"]) for row in given] == [
+            supplied = client.grade(opened, [*messages, {"item_id": ids[3], "kind": "cannot_judge"}])
+            assert [(row["item_id"], row["grade"], row["note"]) for row in supplied] == [
                 *((item, 2, "Ripe.") for item in ids[:3]),
                 (ids[3], None, ""),
             ]
@@ -72,19 +72,19 @@ def test_client_opens_judges_and_closes_a_round(ada, token, site):
         assert (closed["version"], closed["judgments"], closed["judged"]) == (2, 2, 0)
         assert not client.round_state(opened)["is_open"]
         with pytest.raises(ClientError) as refused:
-            client.grade(opened, said)
+            client.grade(opened, messages)
         assert (refused.value.status, refused.value.code) == (409, "round_state")
 
 
 def assert_measured(client, benchmark, results):
-    """Every fruit is found first; above the threshold stands nothing else. One relevant document is not there."""
-    whole, cut = results["runs"]
-    assert [run["config"]["score_threshold"] for run in (whole, cut)] == [None, 0.9]
-    assert whole["metrics_flat"]["mrr"] == cut["metrics_flat"]["mrr"] == 1
-    assert whole["metrics_flat"]["recall@5"] == pytest.approx((1 + 1 + 2 / 3) / 3)
+    """Every fruit is found first; above the threshold is nothing else. One relevant document is not there."""
+    complete, cut = results["runs"]
+    assert [run["config"]["score_threshold"] for run in (complete, cut)] == [None, 0.9]
+    assert complete["metrics_flat"]["mrr"] == cut["metrics_flat"]["mrr"] == 1
+    assert complete["metrics_flat"]["recall@5"] == pytest.approx((1 + 1 + 2 / 3) / 3)
     assert cut["metrics_flat"]["recall@5"] == pytest.approx((1 / 2 + 1 / 3 + 1 / 3) / 3)
-    assert whole["metrics_flat"]["ndcg@5"] == pytest.approx(0.920834, abs=1e-6)
-    assert whole["metrics"]["ndcg"]["5"] == whole["metrics_flat"]["ndcg@5"]
-    found = {query["query_key"]: query["retrieved_doc_ids"] for query in client.queries(benchmark, cut)}
-    assert set(found) == set(JUDGED)
-    assert {len(ids) for ids in found.values()} == {1}
+    assert complete["metrics_flat"]["ndcg@5"] == pytest.approx(0.920834, abs=1e-6)
+    assert complete["metrics"]["ndcg"]["5"] == complete["metrics_flat"]["ndcg@5"]
+    hits = {query["query_key"]: query["retrieved_doc_ids"] for query in client.queries(benchmark, cut)}
+    assert set(hits) == set(JUDGED)
+    assert {len(ids) for ids in hits.values()} == {1}

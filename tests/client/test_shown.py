@@ -1,22 +1,21 @@
-"""What README.md and docs/api.md show to be typed goes as it is told."""
+"""What README.md and docs/api.md show to be typed goes as it is informed."""
 
 import os
 import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from apps.benchmarks.gates.baselines import approve
-from apps.benchmarks.models import Benchmark
 from apps.collections.models import Collection
+from apps.records.models import Benchmark
+from apps.verdicts.gates.baselines import approve
 from benchbench.client import Client, pipeline
+from tests.checkout import CHECKOUT
 
 pytestmark = pytest.mark.thorough
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 PROGRAM = re.search(r"```python\n(.*?)```", (CHECKOUT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
 BLOCKED = "import sys; sys.modules.update(dict.fromkeys(['django', 'numpy', 'redis', 'psycopg', 'yaml']))\n"
 
@@ -42,25 +41,25 @@ def test_ten_line_pipeline_returns_the_verdict_as_exit_status(ada, site, manage,
     folder = questions_file.parent
     make_baseline(Client(site, token=token), library, questions_file, ada)
     environment = os.environ | {"PYTHONPATH": str(CHECKOUT), "BENCHBENCH_URL": site, "BENCHBENCH_TOKEN": token}
-    for rules, change, status, told in ENDS:
+    for rules, change, status, message in ENDS:
         (folder / "gate.yaml").write_text(rules)
         (folder / "pipeline.py").write_text(BLOCKED + PROGRAM[1].replace(*change))
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "pipeline.py"], cwd=folder, env=environment, capture_output=True, text=True, timeout=180
         )
-        assert done.returncode == status, done.stderr + done.stdout
-        assert told in (done.stderr or done.stdout)
-        assert "Traceback" not in done.stderr
-        assert ("benchmark: completed, 2 of 2 runs\n## Gate" in done.stdout) == ("## Gate" in told)
+        assert process.returncode == status, process.stderr + process.stdout
+        assert message in (process.stderr or process.stdout)
+        assert "Traceback" not in process.stderr
+        assert ("benchmark: completed, 2 of 2 runs\n## Gate" in process.stdout) == ("## Gate" in message)
 
 
 def test_failed_pipeline_step_exits_with_a_message(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("benchbench.client.connection.FIRST_PAUSE", 0.001)
     monkeypatch.delenv("BENCHBENCH_URL", raising=False)
-    for address, told in (("http://127.0.0.1:9", "that the site is running"), (None, "set BENCHBENCH_URL")):
+    for address, message in (("http://127.0.0.1:9", "that the site is running"), (None, "set BENCHBENCH_URL")):
         with pytest.raises(SystemExit, match="2"), pipeline(address) as bench:
             bench.find_collection("Handbook")
-        assert told in capsys.readouterr().err
+        assert message in capsys.readouterr().err
     with pytest.raises(SystemExit, match="2"), pipeline("http://127.0.0.1:9") as bench:
         bench.upload(tmp_path / "not there.json", name="Support questions")
     assert "not there.json" in capsys.readouterr().err
@@ -85,7 +84,7 @@ def test_documented_curl_walkthrough_works(ada, site, manage, tmp_path):
     assert site in script
     manage("manage.py", "worker")
     command = ["bash", "-eu", "-o", "pipefail", "-c", script]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "".join(text for kind, text in blocks if kind == "text")
+    process = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert (process.returncode, process.stderr) == (0, "")
+    assert process.stdout == "".join(text for kind, text in blocks if kind == "text")
     assert (tmp_path / "results.csv").read_text(encoding="utf-8-sig").count("\n") == 4

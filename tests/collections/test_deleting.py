@@ -4,11 +4,12 @@ import pytest
 from django.contrib.auth.models import Group, User
 from pytest_django import DjangoAssertNumQueries
 
-from apps.benchmarks.launching import delete_benchmark
-from apps.collections.importing import create_collection, delete_collection, import_documents
+from apps.collections.editing import delete_collection
+from apps.collections.importing import create_collection, import_documents
 from apps.collections.models import Collection, Document
 from apps.collections.records import DocumentRecord, SectionRecord
 from apps.datasets.models import Dataset
+from apps.execution.launching import delete_benchmark
 from apps.mappings.creating import delete_dataset
 from apps.mappings.models import Mapping
 from apps.retrieval.deleting import delete_index

@@ -42,9 +42,9 @@ def test_scan_sorts_paths_and_skips_hidden_or_unsupported_files(
 ) -> None:
     write(tmp_path, b_dot_txt="b", B_dot_TXT="B", a__z_dot_rst="z", a__c_dot_HTM="c", a_dot_pdf="p", code_dot_py="1")
     write(tmp_path, _dot_git__x_dot_txt="hidden", _dot_hidden_dot_md="hidden")
-    found = scan(tmp_path)
-    assert found.files == ("B.TXT", "a/c.HTM", "a/z.rst", "b.txt")
-    assert found.skipped == 2
+    result = scan(tmp_path)
+    assert result.files == ("B.TXT", "a/c.HTM", "a/z.rst", "b.txt")
+    assert result.skipped == 2
 
 
 def test_it_follows_no_link_that_leaves_the_folder(tmp_path: Path) -> None:
@@ -148,7 +148,8 @@ def test_it_imports_a_folder_and_reports(folder: Path, capsys: pytest.CaptureFix
     call_command("import_collection", folder, name="letters", uri_prefix="x:")
     out, err = capsys.readouterr()
     assert out == (
-        'Collection "letters" holds 2 documents: 2 created, 0 updated, 0 unchanged, 0 removed, 0 duplicates.\n'
+        'Collection "letters" holds 2 documents: 2 created, 0 updated, 0 unchanged, 0 removed, 0 duplicates. '
+        "Language: English, because none was chosen.\n"
     )
     assert err == "Files of other kinds, left out: 1.\n"
     assert list(Collection.objects.get().documents.values_list("uri", flat=True)) == ["x:a.md", "x:b.txt"]
@@ -174,6 +175,7 @@ def test_command_updates_a_collection_and_reports_json(
         "removed": 1,
         "duplicates": 0,
         "empty": 0,
+        "language": "",
     }
 
 
@@ -196,8 +198,8 @@ def test_headings_are_those_of_the_definition(seed: int) -> None:
         line = "".join(draw.choices(["#", " ", "\t", "a", "# ", "`"], k=draw.randint(1, 12)))
         match = HEADING.fullmatch(line)
         expected = [(match["title"], len(match["marks"]))] if match and match["title"] else []
-        found = [(heading.title, heading.level) for heading in yield_headings(line)]
-        assert found == expected, line
+        hits = [(heading.title, heading.level) for heading in yield_headings(line)]
+        assert hits == expected, line
 
 
 def test_equal_headings_get_the_free_numbers_in_order() -> None:

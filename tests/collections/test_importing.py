@@ -111,10 +111,10 @@ def test_conflicting_duplicate_ids_are_refused_and_nothing_stored(fruit: Collect
     import_documents(fruit, [PLUM])
     fingerprint = fruit.fingerprint
     filler = [DocumentRecord(f"filler {number}", "", "") for number in range(1500)]
-    other = replace(APPLE, text="Not a fruit.", location="corpus.jsonl, line 1502")
+    second = replace(APPLE, text="Not a fruit.", location="corpus.jsonl, line 1502")
     sentence = r"'apple' \(corpus\.jsonl, line 1502\) occurs before with other .* such as \"version\": \["
     with pytest.raises(DocumentError, match=sentence):
-        import_documents(fruit, [APPLE, *filler, other])
+        import_documents(fruit, [APPLE, *filler, second])
     assert [document.external_id for document in fruit.documents.all()] == ["plum"]
     fruit.refresh_from_db()
     assert fruit.fingerprint == fingerprint
@@ -134,10 +134,10 @@ def test_it_refuses_an_import_of_nothing(fruit: Collection) -> None:
 
 
 def test_several_chunks_are_stored_with_progress(fruit: Collection) -> None:
-    told: list[int] = []
+    messages: list[int] = []
     records = (DocumentRecord(str(number), "", f"text {number}") for number in range(2500))
-    assert import_documents(fruit, records, on_progress=told.append).created == 2500
-    assert told == [1000, 2000, 2500]
+    assert import_documents(fruit, records, on_progress=messages.append).created == 2500
+    assert messages == [1000, 2000, 2500]
 
 
 SECTIONS = (SectionRecord("s1", "Colour", 1, 0, 5), SectionRecord("s2", "Kind", 2, 6, 12))
@@ -160,13 +160,13 @@ def test_sections_are_replaced_only_if_they_differ(fruit: Collection) -> None:
         ("s1", 0, "Colour", 1, 0, 5),
         ("s2", 1, "Kind", 2, 6, 12),
     ]
-    kept = [section.pk for section in pear.sections.all()]
+    stored = [section.pk for section in pear.sections.all()]
     report = import_documents(
         fruit, [replace(APPLE, sections=SECTIONS[::-1]), replace(PEAR, sections=SECTIONS, uri="shop:pear")]
     )
     assert report == ImportReport(updated=2)
     assert [section.section_id for section in apple.sections.all()] == ["s2", "s1"]
-    assert [section.pk for section in pear.sections.all()] == kept
+    assert [section.pk for section in pear.sections.all()] == stored
 
 
 @pytest.mark.parametrize(
@@ -220,8 +220,8 @@ def test_fingerprint_covers_document_content_but_not_order(fruit: Collection) ->
     ]
     assert len(set(states)) == len(states)
     assert state(PEAR, APPLE) == states[0]
-    stated = [[r.external_id, r.hash(), r.hash(), r.uri, r.file_name, json.dumps(r.metadata)] for r in (APPLE, PEAR)]
-    lines = ["\0".join(fields) + "\n" for fields in stated]
+    declared = [[r.external_id, r.hash(), r.hash(), r.uri, r.file_name, json.dumps(r.metadata)] for r in (APPLE, PEAR)]
+    lines = ["\0".join(fields) + "\n" for fields in declared]
     assert states[0] == sha256("".join(lines).encode()).hexdigest()
 
 

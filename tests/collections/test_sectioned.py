@@ -114,9 +114,9 @@ def test_it_reads_documents_in_file_order(tmp_path: Path) -> None:
 def test_it_reads_a_gzipped_corpus_or_says_why_not(tmp_path: Path) -> None:
     path = corpus(tmp_path, gzip.compress(b'{"_id": "a", "text": "x"}\n'), "corpus.jsonl.gz")
     assert [record.external_id for record in read_corpus(path)] == ["a"]
-    whole = gzip.compress(b'{"_id": "a", "text": "x"}\n' * 100)
+    complete = gzip.compress(b'{"_id": "a", "text": "x"}\n' * 100)
     with pytest.raises(BenchbenchError, match=r"corpus\.jsonl\.gz cannot be unpacked past line \d+"):
-        list(read_corpus(corpus(tmp_path, whole[:-12], "corpus.jsonl.gz")))
+        list(read_corpus(corpus(tmp_path, complete[:-12], "corpus.jsonl.gz")))
     with pytest.raises(BenchbenchError, match=r"corpus\.jsonl cannot be read: No such file"):
         list(read_corpus(tmp_path / "corpus.jsonl"))
 

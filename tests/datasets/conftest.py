@@ -4,10 +4,7 @@ import pytest
 
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset
-from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord
-
-APPLE, PEAR = {"document_id": "apple"}, {"document_id": "pear"}
-RECORD = DatasetRecord("fruit", [QueryRecord("red", "red fruit", [JudgmentRecord(APPLE, 3)])], label="1")
+from tests.datasets.fruit import RECORD
 
 
 @pytest.fixture

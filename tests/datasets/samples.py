@@ -11,7 +11,7 @@ def by_id(*grades: int) -> list[JudgmentRecord]:
     return [JudgmentRecord({"document_id": f"doc {number}"}, grade) for number, grade in enumerate(grades, start=1)]
 
 
-WHOLE = DatasetRecord(
+COMPLETE = DatasetRecord(
     "Fruit",
     [
         QueryRecord(
@@ -43,7 +43,7 @@ WHOLE = DatasetRecord(
     slice_definitions={"easy": "One fruit."},
 )
 SAMPLES = {
-    "benchbench-json": WHOLE,
+    "benchbench-json": COMPLETE,
     "beir": DatasetRecord(
         "beir",
         [
@@ -86,8 +86,8 @@ ODD = ['"', "'", "=", "-", "@", ",", ";", "\t", "\n", "\r", " ", "<", "{", "\ufe
 
 def texts(**limits: int) -> st.SearchStrategy[str]:
     """Texts as the tables hold them, with what formats make something of more often than chance has it."""
-    whole = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
-    return st.lists(st.sampled_from(ODD) | whole, **{"max_size": 5} | limits).map("".join)
+    complete = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
+    return st.lists(st.sampled_from(ODD) | complete, **{"max_size": 5} | limits).map("".join)
 
 
 FILLED = texts(min_size=1).filter(str.strip)

@@ -184,8 +184,8 @@ def test_a_collection_is_imported_whole(library, tmp_path):
     from apps.mappings.beir import import_beir
 
     id = register(library, tmp_path)
-    done = import_beir(Path(f"ir_datasets:{id}"), name="fruit", lexical_only=True)
-    assert (done.collection.document_count, done.queries.queries) == (3, 2)
+    finished = import_beir(Path(f"ir_datasets:{id}"), name="fruit", lexical_only=True)
+    assert (finished.collection.document_count, finished.queries.queries) == (3, 2)
     assert Mapping.objects.get().status == "resolved"
 
 

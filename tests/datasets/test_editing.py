@@ -19,7 +19,7 @@ from apps.datasets.models import Dataset, Judgment, Query
 from apps.datasets.records import DatasetError, DatasetRecord, JudgmentRecord, QueryRecord
 from apps.datasets.versions import hash_version
 from benchbench.errors import ConflictError
-from tests.datasets.conftest import APPLE, PEAR
+from tests.datasets.fruit import APPLE, PEAR
 from tests.drafts import set_judgment
 
 
@@ -58,8 +58,8 @@ def test_freezing_makes_the_next_version(fruit):
 
 
 def test_stating_the_same_again_changes_nothing(fruit):
-    stated = set_judgment(fruit, "red", APPLE, 3, source=Judgment.Source.IMPORT)
-    assert (stated, find_draft(fruit)) == (Judgment.objects.get(), None)
+    declared = set_judgment(fruit, "red", APPLE, 3, source=Judgment.Source.IMPORT)
+    assert (declared, find_draft(fruit)) == (Judgment.objects.get(), None)
     first = set_judgment(fruit, "red", PEAR, 2, judge="mara")
     one = set_judgment(fruit, "red", PEAR, 1, judge="mara")
     assert set_judgment(fruit, "red", PEAR, 1, judge="mara") == one
@@ -82,11 +82,11 @@ def test_invalid_judgments_and_missing_drafts_are_refused(fruit):
 
 def test_an_import_waits_until_the_draft_is_frozen(fruit):
     set_judgment(fruit, "red", PEAR, 1)
-    other = DatasetRecord("fruit", [QueryRecord("red", "crimson fruit")], label="3")
+    second = DatasetRecord("fruit", [QueryRecord("red", "crimson fruit")], label="3")
     with pytest.raises(ConflictError, match="has a draft with edits: freeze it before importing"):
-        import_dataset(other)
+        import_dataset(second)
     freeze(fruit)
-    assert import_dataset(other).version.number == 3
+    assert import_dataset(second).version.number == 3
 
 
 def test_a_judgment_is_removed_from_the_draft_alone(fruit):
@@ -158,8 +158,8 @@ def edit(doc_ref: dict[str, Any], grade: int | None, key: str = "red") -> Judgme
 
 
 def counts(dataset: Dataset, *edits: JudgmentEdit) -> tuple[int, ...]:
-    done = edit_judgments(dataset, edits)
-    return done.version.number, done.added, done.changed, done.removed, done.unchanged
+    finished = edit_judgments(dataset, edits)
+    return finished.version.number, finished.added, finished.changed, finished.removed, finished.unchanged
 
 
 def test_it_adds_changes_and_removes_in_the_draft(fruit):
@@ -180,7 +180,7 @@ def test_the_same_again_opens_no_draft(fruit):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "field", "told"),
+    ("wrong", "field", "message"),
     [
         (edit(APPLE, 1, key="blue"), "judgments[1].query_key", "has no query 'blue'"),
         (edit({"url": "x"}, 1), "judgments[1].doc_ref", "has the unknown key 'url'"),
@@ -190,8 +190,8 @@ def test_the_same_again_opens_no_draft(fruit):
         (edit(APPLE, 40_000), "judgments[1].grade", "out of range"),
     ],
 )
-def test_one_invalid_edit_is_named_and_none_is_stored(fruit, wrong, field, told):
-    with pytest.raises(DatasetError, match=told) as raised:
+def test_one_invalid_edit_is_named_and_none_is_stored(fruit, wrong, field, message):
+    with pytest.raises(DatasetError, match=message) as raised:
         edit_judgments(fruit, [edit(PEAR, 1), wrong, edit(APPLE, 0)])
     assert raised.value.field == field
     assert (find_draft(fruit), Judgment.objects.count()) == (None, 1)

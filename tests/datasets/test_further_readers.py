@@ -8,7 +8,7 @@ import pytest
 from apps.datasets.formats.registry import detect, read_dataset
 from apps.datasets.records import JudgmentRecord, QueryRecord
 from benchbench.files.tables import read_table
-from tests.datasets.test_readers import MODULES, TABLE, said
+from tests.datasets.valid import MODULES, TABLE, refusal_of
 from tests.files.samples import write_file
 
 
@@ -34,11 +34,13 @@ class TestTable:
         assert read_dataset(path, columns=columns).queries == [
             QueryRecord("1", "red", [JudgmentRecord({"uri": "u"}, 3)], category="colour")
         ]
-        assert said(path, columns={"query": "q"}).startswith(
+        assert refusal_of(path, columns={"query": "q"}).startswith(
             "'query' is not a field of a table: choose one of query_key,"
         )
-        assert said(path, columns={"grade": "points"}).startswith("t.csv has no column 'points': it has q, question")
-        assert said(path, columns={"query_key": "q"}).startswith(
+        assert refusal_of(path, columns={"grade": "points"}).startswith(
+            "t.csv has no column 'points': it has q, question"
+        )
+        assert refusal_of(path, columns={"query_key": "q"}).startswith(
             "t.csv has no column query_text, no grade, no doc_ref (nor one of document_id, uri, "
         )
 
@@ -69,7 +71,9 @@ class TestTable:
         ],
     )
     def test_its_errors_name_file_and_line(self, tmp_path, rows, sentence):
-        assert said(write_file(tmp_path / "t.csv", "query_key,query_text,uri,grade\n" + rows)).startswith(sentence)
+        assert refusal_of(write_file(tmp_path / "t.csv", "query_key,query_text,uri,grade\n" + rows)).startswith(
+            sentence
+        )
 
     @pytest.mark.parametrize(
         ("content", "sentence"),
@@ -94,17 +98,19 @@ class TestTable:
         ],
     )
     def test_its_errors_name_file_and_column(self, tmp_path, content, sentence):
-        assert said(write_file(tmp_path / "t.csv", content), format="table").startswith(sentence)
+        assert refusal_of(write_file(tmp_path / "t.csv", content), format="table").startswith(sentence)
 
     def test_unknown_column_is_an_error_unless_ignored(self, tmp_path):
         path = write_file(tmp_path / "t.csv", "query_key,query_text,uri,grade,mood,tone\nq1,red,u,1,x,y\n")
-        assert said(path).startswith(
+        assert refusal_of(path).startswith(
             "t.csv has a column that holds no field: 'mood', 'tone'. On the page, add FIELD=COLUMN"
         )
-        assert said(path, ignore=["mood"]).startswith("t.csv has a column that holds no field: 'tone'.")
+        assert refusal_of(path, ignore=["mood"]).startswith("t.csv has a column that holds no field: 'tone'.")
         assert len(read_dataset(path, columns={"notes": "tone"}, ignore=["mood"]).queries) == 1
         stars = write_file(tmp_path / "s.csv", "query_key,query_text,uri,grade,stars\nq1,red,u,1,2\n")
-        assert said(stars, columns={"grade": "stars"}).startswith("s.csv has a column that holds no field: 'grade'.")
+        assert refusal_of(stars, columns={"grade": "stars"}).startswith(
+            "s.csv has a column that holds no field: 'grade'."
+        )
 
     def test_later_lines_may_add_known_fields_only(self, tmp_path):
         lines = [
@@ -114,7 +120,7 @@ class TestTable:
         path = write_file(tmp_path / "t.jsonl", "\n".join(map(json.dumps, lines)))
         assert read_dataset(path).queries[0].category == "colour"
         write_file(path, "\n".join(map(json.dumps, [lines[0], lines[1] | {"mood": 1}])))
-        assert said(path).startswith("t.jsonl, line 2 has a column that holds no field: 'mood'.")
+        assert refusal_of(path).startswith("t.jsonl, line 2 has a column that holds no field: 'mood'.")
 
     @pytest.mark.parametrize("text", ["\n=1", "＝1", "'＋1", "－", "＠SUM"])
     def test_an_exported_cell_is_read_as_it_was(self, tmp_path, text):
@@ -144,8 +150,8 @@ def test_it_reads_queries_with_the_version_as_filter(tmp_path):
 
 
 def test_a_query_may_be_about_any_of_several_versions(tmp_path):
-    stated = {"queries": [QUERY | {"version": ["16.0", "17.0"]}], "metadata": {"versions": {"16.0": 1, "18.0": 1}}}
-    record = read_dataset(write_file(tmp_path / "modules.json", stated))
+    fields = {"queries": [QUERY | {"version": ["16.0", "17.0"]}], "metadata": {"versions": {"16.0": 1, "18.0": 1}}}
+    record = read_dataset(write_file(tmp_path / "modules.json", fields))
     assert record.queries[0].filters == {"version": ["16.0", "17.0"]}
     assert record.warnings == (
         "metadata.versions says 1 of '18.0', but there are 0 queries of it.",
@@ -183,11 +189,11 @@ def test_counts_that_the_queries_contradict_are_warnings(tmp_path):
 )
 def test_its_errors_name_the_key(tmp_path, change, sentence):
     path = write_file(tmp_path / "m.json", {"benchmark_queries": [QUERY | change]})
-    assert said(path, format="module-queries").startswith(sentence)
+    assert refusal_of(path, format="module-queries").startswith(sentence)
 
 
 @pytest.mark.parametrize(
-    ("stated", "sentence"),
+    ("declared", "sentence"),
     [
         ({"benchmark_queries": []}, "m.json, benchmark_queries is empty: a dataset needs at least one query."),
         ({"benchmark_queries": {}}, "m.json, benchmark_queries must be a list, not an object."),
@@ -195,13 +201,13 @@ def test_its_errors_name_the_key(tmp_path, change, sentence):
         ({"benchmark_queries": [QUERY], "metadata": []}, "m.json, metadata must be an object, not a list."),
     ],
 )
-def test_its_errors_name_the_file(tmp_path, stated, sentence):
-    assert said(write_file(tmp_path / "m.json", stated), format="module-queries").startswith(sentence)
+def test_its_errors_name_the_file(tmp_path, declared, sentence):
+    assert refusal_of(write_file(tmp_path / "m.json", declared), format="module-queries").startswith(sentence)
 
 
 def test_a_list_and_an_id_twice_are_refused(tmp_path):
     """SPEC-002 reads its queries as a list; the file of SPEC-001 has them in an object."""
     path = write_file(tmp_path / "benchmark_queries.json", [QUERY])
-    assert said(path) == 'benchmark_queries.json is a list: put it into an object, {"benchmark_queries": […]}.'
+    assert refusal_of(path) == 'benchmark_queries.json is a list: put it into an object, {"benchmark_queries": […]}.'
     path = write_file(tmp_path / "m.json", {"benchmark_queries": [QUERY] * 2})
-    assert said(path) == "m.json has the id 7 more than once: it names one query."
+    assert refusal_of(path) == "m.json has the id 7 more than once: it names one query."

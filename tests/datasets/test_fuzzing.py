@@ -21,20 +21,20 @@ from benchbench.files import beir, flowbaby, sectioned
 from benchbench.files.experiment import read_experiment
 from tests.damages import damaged_bytes, fuzz, import_each, writer
 from tests.datasets import tool_samples
-from tests.datasets.test_readers import DOCUMENT, MODULES, QRELS_TXT, TABLE, TOPICS_TSV, TRUTH
-from tests.datasets.test_schema1 import FULL
+from tests.datasets.schema1 import FULL
+from tests.datasets.valid import DOCUMENT, MODULES, QRELS_TXT, TABLE, TOPICS_TSV, TRUTH
+from tests.files.samples import FULL_EXPERIMENT as EXPERIMENT
 from tests.files.samples import METADATA, QRELS, RUN, TOPICS, write_dataset, write_file
-from tests.files.test_experiment import FULL as EXPERIMENT
 
 BEIR_LINE = {"_id": "a", "text": "red", "metadata": {}}
-Where = tuple[str | int, ...]
+JsonPath = tuple[str | int, ...]
 
 
 def whole_dataset(path: Path) -> Any:
-    """Read the Flowbaby dataset of which one file stands at `path`, beside valid ones."""
+    """Read the Flowbaby dataset of which one file is at `path`, next to valid ones."""
     files = {"metadata": METADATA, "topics": TOPICS, "qrels": QRELS}
-    others = {name: value for name, value in files.items() if f"{name}.json" != path.name}
-    write_dataset(path.parent, **{name: others.get(name) for name in files})
+    remaining = {name: value for name, value in files.items() if f"{name}.json" != path.name}
+    write_dataset(path.parent, **{name: remaining.get(name) for name in files})
     return flowbaby.read_dataset(path.parent)
 
 
@@ -52,7 +52,7 @@ FILES: dict[str, tuple[Any, Callable[[Path], Any]]] = {
     "experiment.yaml": (EXPERIMENT, read_experiment),
 }
 # Of each object: its file, where it is in that, how sentences call it, and the keys that it must have.
-OBJECTS: list[tuple[str, Where, str, str]] = [
+OBJECTS: list[tuple[str, JsonPath, str, str]] = [
     ("a.json", (), "The file", "queries"),
     ("a.json", ("queries", 0), "queries[0]", "query_key query_text"),
     ("a.json", ("queries", 0, "relevant_docs", 0), "queries[0].relevant_docs[0]", "doc_ref"),
@@ -83,10 +83,10 @@ OBJECTS: list[tuple[str, Where, str, str]] = [
     ("experiment.yaml", ("backends", 0), "experiment.yaml, backends[0]", "name"),
     ("experiment.yaml", ("strategies", 0), "experiment.yaml, strategies[0]", "name"),
 ]
-MUST = [(file, path, place, key) for file, path, place, keys in OBJECTS for key in keys.split()]
+MUST = [(file, path, position, key) for file, path, position, keys in OBJECTS for key in keys.split()]
 
 
-def with_at(value: Any, path: Where, put: Any) -> Any:
+def with_at(value: Any, path: JsonPath, put: Any) -> Any:
     """A copy of a JSON value with `put` at a place in it."""
     if not path:
         return put
@@ -95,13 +95,13 @@ def with_at(value: Any, path: Where, put: Any) -> Any:
     return value | {path[0]: with_at(value[path[0]], path[1:], put)}
 
 
-def at(value: Any, path: Where) -> Any:
+def at(value: Any, path: JsonPath) -> Any:
     for key in path:
         value = value[key]
     return value
 
 
-def said(folder: Path, file: str, path: Where, put: Any) -> str:
+def refusal_of(folder: Path, file: str, path: JsonPath, put: Any) -> str:
     value, read = FILES[file]
     with pytest.raises(BenchbenchError) as caught:
         read(write_file(folder / file, with_at(value, path, put)))
@@ -115,20 +115,22 @@ def test_the_whole_file_is_read(file, tmp_path):
     assert read(write_file(tmp_path / file, value))
 
 
-@pytest.mark.parametrize(("file", "path", "place", "key"), MUST, ids=[f"{place}.{key}" for _, _, place, key in MUST])
-def test_missing_required_key_is_named(file, path, place, key, tmp_path):
-    stated = at(FILES[file][0], path)
-    without = {name: value for name, value in stated.items() if name != key}
-    message = said(tmp_path, file, path, without)
-    assert re.fullmatch(rf"{re.escape(place)}( \(query 'q1'\))? is missing the key {key}\.", message)
+@pytest.mark.parametrize(("file", "path", "position", "key"), MUST, ids=[f"{spot}.{key}" for _, _, spot, key in MUST])
+def test_missing_required_key_is_named(file, path, position, key, tmp_path):
+    declared = at(FILES[file][0], path)
+    without = {name: value for name, value in declared.items() if name != key}
+    message = refusal_of(tmp_path, file, path, without)
+    assert re.fullmatch(rf"{re.escape(position)}( \(query 'q1'\))? is missing the key {key}\.", message)
 
 
-@pytest.mark.parametrize(("file", "path", "place"), [one[:3] for one in OBJECTS], ids=[one[2] for one in OBJECTS])
-def test_unknown_keys_and_non_objects_are_named(file, path, place, tmp_path):
-    message = said(tmp_path, file, path, at(FILES[file][0], path) | {"colour": 1})
-    assert re.match(rf"{re.escape(place)}( \(query 'q1'\))? has the unknown key 'colour': choose one of \w+, ", message)
-    message = said(tmp_path, file, path, 7)
-    assert re.match(rf"{re.escape(place)}( \(query 'q1'\))?,? (must be an object, not|holds) (a number|7)", message)
+@pytest.mark.parametrize(("file", "path", "position"), [one[:3] for one in OBJECTS], ids=[one[2] for one in OBJECTS])
+def test_unknown_keys_and_non_objects_are_named(file, path, position, tmp_path):
+    message = refusal_of(tmp_path, file, path, at(FILES[file][0], path) | {"colour": 1})
+    assert re.match(
+        rf"{re.escape(position)}( \(query 'q1'\))? has the unknown key 'colour': choose one of \w+, ", message
+    )
+    message = refusal_of(tmp_path, file, path, 7)
+    assert re.match(rf"{re.escape(position)}( \(query 'q1'\))?,? (must be an object, not|holds) (a number|7)", message)
 
 
 JSON_LINES = [{"query_key": 1, "query_text": "red", "doc_ref": {"document_id": "d", "uri": "u"}, "grade": 2}] * 2

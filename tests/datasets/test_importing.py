@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.datasets.records import DatasetError, DatasetRecord, JudgmentRecord, QueryRecord
-from apps.datasets.versions import hash_content, hash_ref, hash_version
+from apps.datasets.versions import hash_content, hash_version
 from benchbench.errors import BenchbenchError, ConflictError
 
 pytestmark = pytest.mark.django_db
@@ -31,7 +31,7 @@ BLUE = QueryRecord(
 FRUIT = DatasetRecord("fruit", [RED, BLUE], label="1", description="Fruit by colour.", metadata={"judges": 2})
 
 
-def held(version: DatasetVersion) -> dict[str, dict[str, int]]:
+def contents_of(version: DatasetVersion) -> dict[str, dict[str, int]]:
     """What a version holds: query text → reference hash → grade."""
     return {
         f"{query.key}: {query.text}": {
@@ -51,7 +51,7 @@ def test_it_makes_a_dataset_with_a_frozen_first_version(admin_user):
     assert version.content_hash == hash_content([RED, BLUE])
     assert imported.report.outcome == "created"
     assert (imported.report.queries, imported.report.judgments, imported.report.warnings) == (2, 3, ())
-    assert held(version) == {"red: red fruit": {"apple": 3, "shop:plum": 0}, "blue: blue fruit": {"plum": 2}}
+    assert contents_of(version) == {"red: red fruit": {"apple": 3, "shop:plum": 0}, "blue: blue fruit": {"plum": 2}}
     blue = Query.objects.get(key="blue")
     assert (blue.slices, blue.category, blue.filters) == (["easy", "colour"], "colour", {"season": "autumn"})
     judgment = blue.judgments.get()
@@ -61,11 +61,11 @@ def test_it_makes_a_dataset_with_a_frozen_first_version(admin_user):
         "judge-7",
         "clear",
     )
-    assert judgment.ref_hash == hash_ref({"document_id": "plum"})
+    assert judgment.ref_hash == JudgmentRecord({"document_id": "plum"}, 1).ref_hash
 
 
 def test_references_and_versions_are_hashed_by_content():
-    assert hash_ref({"uri": "ü", "document_id": "a"}) == (
+    assert JudgmentRecord({"uri": "ü", "document_id": "a"}, 1).ref_hash == (
         "643aea5d0bf0fc5b4ffa303425d8e9f95f5988721c0b7231911c59d882bd342d"
     )
     version = import_dataset(FRUIT).version
@@ -107,8 +107,8 @@ def test_it_refuses_other_content_without_a_new_version(label):
 
 def test_new_version_reuses_equal_rows_and_preserves_old_version():
     first = import_dataset(FRUIT).version
-    before = held(first)
-    kept = Judgment.objects.get(doc_ref={"uri": "shop:plum"}).pk
+    before = contents_of(first)
+    judgment = Judgment.objects.get(doc_ref={"uri": "shop:plum"}).pk
     red = replace(
         RED,
         judgments=[JudgmentRecord({"document_id": "apple"}, 1), RED.judgments[1], JudgmentRecord({"uri": "new"}, 2)],
@@ -117,12 +117,12 @@ def test_new_version_reuses_equal_rows_and_preserves_old_version():
     imported = import_dataset(replace(FRUIT, queries=[red, green], label="2", metadata={}))
     second = imported.version
     assert (imported.report.outcome, second.number, second.label) == ("new version", 2, "2")
-    assert held(second) == {"red: red fruit": {"shop:plum": 0, "apple": 1, "new": 2}, "green: green fruit": {}}
-    assert held(first) == before
+    assert contents_of(second) == {"red: red fruit": {"shop:plum": 0, "apple": 1, "new": 2}, "green: green fruit": {}}
+    assert contents_of(first) == before
     assert hash_version(first) == first.content_hash
     assert hash_version(second) == second.content_hash
     assert (second.query_count, second.judgment_count) == (second.queries.count(), second.judgments.count()) == (2, 3)
-    assert second.judgments.filter(pk=kept).exists()
+    assert second.judgments.filter(pk=judgment).exists()
     assert Query.objects.filter(key="red").count() == 1
     assert second.dataset.metadata == {}
     assert import_dataset(FRUIT).version == first, "an older version is recognised by its label"
@@ -134,15 +134,15 @@ def test_changed_query_keeps_judgments_and_removed_query_may_return():
     first = import_dataset(FRUIT).version
     second = import_dataset(replace(FRUIT, label="2", queries=[replace(RED, text="crimson fruit")])).version
     third = import_dataset(replace(FRUIT, label="3", queries=[RED, BLUE])).version
-    assert held(second) == {"red: crimson fruit": {"apple": 3, "shop:plum": 0}}
-    assert held(third) == held(first)
+    assert contents_of(second) == {"red: crimson fruit": {"apple": 3, "shop:plum": 0}}
+    assert contents_of(third) == contents_of(first)
     assert third.content_hash == first.content_hash
 
 
 def test_an_import_stays_with_its_owner(admin_user):
     import_dataset(FRUIT)
-    other = import_dataset(replace(FRUIT, queries=[RED]), owner=admin_user)
-    assert other.report.outcome == "created"
+    second = import_dataset(replace(FRUIT, queries=[RED]), owner=admin_user)
+    assert second.report.outcome == "created"
     assert Dataset.objects.count() == 2
 
 

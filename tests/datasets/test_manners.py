@@ -15,7 +15,7 @@ from benchbench.errors import BenchbenchError
 from benchbench.files.ratings import parse_grade
 from benchbench.files.runs import read_run_file
 from benchbench.scoring.measuring import read_truth
-from tests.datasets.test_readers import VALID
+from tests.datasets.valid import VALID
 from tests.files.samples import write_file
 
 GRADES: dict[Any, int | None] = {

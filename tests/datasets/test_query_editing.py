@@ -12,7 +12,7 @@ from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.datasets.records import DatasetError, JudgmentRecord, QueryRecord
 from apps.datasets.versions import hash_version
 from benchbench.errors import ConflictError
-from tests.datasets.conftest import APPLE, PEAR
+from tests.datasets.fruit import APPLE, PEAR
 from tests.drafts import set_judgment
 from tests.factories import make_dataset
 
@@ -22,9 +22,9 @@ def texts(version: DatasetVersion) -> dict[str, str]:
 
 
 def draft(dataset: Dataset) -> DatasetVersion:
-    found = find_draft(dataset)
-    assert found is not None
-    return found
+    result = find_draft(dataset)
+    assert result is not None
+    return result
 
 
 def first_stands(dataset: Dataset) -> bool:
@@ -44,7 +44,7 @@ def test_it_adds_a_query_with_its_judgments(fruit):
 
 
 @pytest.mark.parametrize(
-    ("record", "told"),
+    ("record", "message"),
     [
         (QueryRecord("red", "again"), "has a query 'red': edit that one"),
         (QueryRecord(" ", "text"), "needs a key and a text"),
@@ -55,8 +55,8 @@ def test_it_adds_a_query_with_its_judgments(fruit):
         (QueryRecord("k", "t", [JudgmentRecord({"uri": "u" * 2_001}, 1)]), "a uri of more than 2,000 characters"),
     ],
 )
-def test_invalid_or_existing_queries_are_refused(fruit, record, told):
-    with pytest.raises((DatasetError, QueryExistsError), match=told):
+def test_invalid_or_existing_queries_are_refused(fruit, record, message):
+    with pytest.raises((DatasetError, QueryExistsError), match=message):
         add_query(fruit, record)
     assert find_draft(fruit) is None
 
@@ -66,8 +66,8 @@ def test_reworded_query_keeps_its_judgments(fruit):
     set_judgment(fruit, "red", PEAR, 1, note="late")
     new = edit_query(old, {"text": "crimson fruit", "category": "colour"})
     assert (new.pk != old.pk, new.key, new.text, new.category) == (True, "red", "crimson fruit", "colour")
-    kept = {row.doc_ref["document_id"]: (row.grade, row.note) for row in draft(fruit).judgments}
-    assert kept == {"apple": (3, ""), "pear": (1, "late")}
+    stored = {row.doc_ref["document_id"]: (row.grade, row.note) for row in draft(fruit).judgments}
+    assert stored == {"apple": (3, ""), "pear": (1, "late")}
     again = edit_query(new, {"text": "scarlet fruit"})
     assert (again.pk, texts(draft(fruit))) == (new.pk, {"red": "scarlet fruit"}), "only the draft has that row"
     assert first_stands(fruit)
@@ -132,7 +132,7 @@ def edit(dataset: Dataset) -> None:
     add_query(dataset, QueryRecord("new", "New?", [JudgmentRecord(A, 1), JudgmentRecord(B, 1)]))
 
 
-def told(difference: Difference) -> dict[str, Any]:
+def difference_rows(difference: Difference) -> dict[str, Any]:
     return {
         "judgments added": [(row.query.key, row.doc_ref) for row in difference.judgments_added],
         "judgments changed": [(r.query.key, r.doc_ref, r.grade_before, r.grade) for r in difference.judgments_changed],
@@ -156,15 +156,15 @@ def test_a_draft_is_held_against_the_version_before_it(dataset):
         "queries changed": [("worded", "What is worded?", "Other words?")],
         "queries removed": ["gone"],
     }
-    assert told(build_difference(draft)) == expected
+    assert difference_rows(build_difference(draft)) == expected
     counts = build_difference(draft).counts()
     assert (counts.added, counts.changed, counts.removed, counts.queries) == (1, 2, 1, 3)
     version = freeze(dataset)
     set_judgment(dataset, "new", C, 1)
     later = freeze(dataset)
-    assert told(Difference(later, since=1)) == expected, "the query is new, whatever its judgments"
-    assert told(Difference(later, since=version.number))["judgments added"] == [("new", C)]
-    assert len(told(Difference(version, since=0))["queries added"]) == 3
+    assert difference_rows(Difference(later, since=1)) == expected, "the query is new, whatever its judgments"
+    assert difference_rows(Difference(later, since=version.number))["judgments added"] == [("new", C)]
+    assert len(difference_rows(Difference(version, since=0))["queries added"]) == 3
 
 
 @pytest.mark.django_db

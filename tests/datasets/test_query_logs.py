@@ -14,8 +14,8 @@ from apps.datasets.models import Dataset, Judgment, Query
 from apps.datasets.records import QueryRecord, check
 from apps.datasets.versions import hash_content
 from tests.commands import json_of, output_of
-from tests.datasets.test_readers import said
 from tests.datasets.tool_samples import LOG
+from tests.datasets.valid import refusal_of
 from tests.files.samples import write_file
 
 
@@ -65,7 +65,7 @@ def test_what_must_be_is_left_out_with_numbers(tmp_path):
     assert (facts["lines"], facts["demand"], facts["distinct_queries"]) == (4, 10, 4)
     nothing = write_file(tmp_path / "log.csv", "query,count\n,3\n")
     left_out = "1 query empty (3 searches, 100.0 % of the demand)"
-    assert said(nothing) == f"log.csv has no query to keep. Left out: {left_out}."
+    assert refusal_of(nothing) == f"log.csv has no query to keep. Left out: {left_out}."
 
 
 @given(st.lists(st.integers(1, 500), min_size=1, max_size=80), st.integers(1, 30), st.integers(0, 50))
@@ -115,7 +115,7 @@ def test_a_whole_log_keeps_its_counts(tmp_path):
     ],
 )
 def test_errors_name_line_and_column(tmp_path, content, options, sentence):
-    assert said(write_file(tmp_path / "log.csv", content), format="query-log", **options).startswith(sentence)
+    assert refusal_of(write_file(tmp_path / "log.csv", content), format="query-log", **options).startswith(sentence)
 
 
 @pytest.mark.django_db

@@ -3,111 +3,14 @@
 import gzip
 import json
 import zipfile
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from apps.datasets.formats.registry import FORMATS, detect, read_dataset
-from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord, check
-from benchbench.errors import BenchbenchError
+from apps.datasets.records import JudgmentRecord, QueryRecord, check
 from benchbench.files.sniffing import sniff
-from tests.datasets import tool_samples
+from tests.datasets.valid import DOCUMENT, SCHEMA1, TOPICS_TSV, TRUTH, VALID, judgments, refusal_of, sectioned, trec
 from tests.files.samples import METADATA, QRELS, RUN, TOPICS, write_dataset, write_file
-
-QRELS_TXT = "q1 0 d1 1\nq1 0 d2 -1\nq3 0 d9 4\n"
-TOPICS_TSV = "q1\tred\nq2\tblue\nq3\tgreen\n"
-TABLE = "query_key,query_text,uri,grade\nq1,red,u1,1\nq1,,u2,0\nq1,red,u1,1\nq2,blue,,\n"
-MODULES = {
-    "benchmark_queries": [
-        {
-            "id": 7,
-            "query": "how to log",
-            "version": "2.0",
-            "expected_modules": ["log", "trace"],
-            "category": "ops",
-            "difficulty": "easy",
-            "notes": None,
-        }
-    ],
-    "metadata": {"total_queries": 2, "categories": {"ops": 1}, "difficulty_distribution": {"hard": 1}},
-}
-TRUTH = [
-    {
-        "id": "t1",
-        "question": "who?",
-        "answer": "ada",
-        "document_id": "A",
-        "section_ids": ["s1", "s9"],
-        "evidence": ["Ada did."],
-    },
-    {"id": "t2", "question": "when?", "answer": "", "document_id": "Z", "section_ids": [], "evidence": []},
-]
-DOCUMENT = {
-    "id": "A",
-    "title": "About",
-    "sections": [
-        {
-            "id": "s1",
-            "heading": "One",
-            "level": 1,
-            "content": "first",
-            "subsections": [{"id": "s2", "heading": "Two", "level": 2, "content": "second"}],
-        },
-        {"id": "s3", "heading": "Three", "level": 1, "content": "third", "subsections": []},
-    ],
-}
-Write = Callable[[Path], Path]
-
-
-def trec(folder: Path) -> Path:
-    write_file(folder / "qrels.txt", QRELS_TXT)
-    write_file(folder / "topics.tsv", TOPICS_TSV)
-    return folder
-
-
-def sectioned(folder: Path, truth: Any = TRUTH) -> Path:
-    (folder / "documents").mkdir(exist_ok=True)
-    write_file(folder / "documents/a.json", DOCUMENT)
-    write_file(folder / "ground_truth.json", truth)
-    return folder
-
-
-def beir(folder: Path) -> Path:
-    (folder / "qrels").mkdir()
-    write_file(folder / "queries.jsonl", '{"_id": "q1", "text": "red"}\n')
-    write_file(folder / "qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\td1\t1\n")
-    return folder
-
-
-SCHEMA1 = {"queries": [{"query_id": "q1", "query": "red", "relevant_doc_refs": ["u1"]}]}
-VALID: dict[str, Write] = {
-    "benchbench-json": lambda folder: write_file(folder / "a.txt", SCHEMA1),
-    "beir": beir,
-    "trec": trec,
-    "flowbaby": lambda folder: write_dataset(folder / "golden"),
-    "sectioned": sectioned,
-    "module-queries": lambda folder: write_file(folder / "modules.json", MODULES),
-    "quepid-ratings": lambda folder: write_file(folder / "case.csv", tool_samples.QUEPID_CSV),
-    "quepid-snapshot": lambda folder: write_file(folder / "snapshot.json", tool_samples.SNAPSHOT),
-    "rank-eval": lambda folder: write_file(folder / "body.json", tool_samples.RANK_EVAL),
-    "opensearch-judgments": lambda folder: write_file(folder / "list.json", tool_samples.JUDGMENTS),
-    "opensearch-queries": lambda folder: write_file(folder / "set.json", tool_samples.QUERY_SET),
-    "query-log": lambda folder: write_file(folder / "log.csv", tool_samples.LOG),
-    "table": lambda folder: write_file(folder / "judged.csv", TABLE),
-}
-
-
-def said(path: Path, **options: Any) -> str:
-    with pytest.raises(BenchbenchError) as caught:
-        check(read_dataset(path, **options))
-    assert caught.value.message.endswith(".")
-    return caught.value.message
-
-
-def judgments(record: DatasetRecord) -> dict[str, dict[str, int]]:
-    return {query.key: {str(j.doc_ref): j.grade for j in query.judgments} for query in record.queries}
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -172,16 +75,18 @@ def test_non_dataset_files_are_identified_with_a_remedy(tmp_path):
         ("notes.txt", "some words\nno more\n", "notes.txt has no known format: name its format, one of"),
         ("empty", "", "empty is empty."),
     ]:
-        assert said(write_file(tmp_path / name, content)).startswith(sentence)
+        assert refusal_of(write_file(tmp_path / name, content)).startswith(sentence)
     (tmp_path / "none").mkdir()
-    assert "holds no dataset" in said(tmp_path / "none")
+    assert "holds no dataset" in refusal_of(tmp_path / "none")
 
 
 def test_an_option_of_another_format_is_refused(tmp_path):
     path = write_file(tmp_path / "a.json", SCHEMA1)
-    assert said(path, columns={"grade": "x"}) == "The format benchbench-json has no columns: leave the columns out."
-    assert said(path, split="test") == "The format benchbench-json has no splits: leave the split out."
-    assert said(path, topics=path) == "The format benchbench-json has no topics: leave the topics out."
+    assert (
+        refusal_of(path, columns={"grade": "x"}) == "The format benchbench-json has no columns: leave the columns out."
+    )
+    assert refusal_of(path, split="test") == "The format benchbench-json has no splits: leave the split out."
+    assert refusal_of(path, topics=path) == "The format benchbench-json has no topics: leave the topics out."
 
 
 class TestTrec:
@@ -208,11 +113,11 @@ class TestTrec:
 
     def test_its_errors_are_sentences(self, tmp_path):
         trec(tmp_path)
-        assert "name the file of topics too" in said(tmp_path / "qrels.txt")
+        assert "name the file of topics too" in refusal_of(tmp_path / "qrels.txt")
         write_file(tmp_path / "topics.tsv", "q1\tred\n")
-        assert said(tmp_path) == "qrels.txt judges the query 'q3', which topics.tsv does not have."
+        assert refusal_of(tmp_path) == "qrels.txt judges the query 'q3', which topics.tsv does not have."
         (tmp_path / "topics.tsv").unlink()
-        assert "must hold one file of topics, and it has: none." in said(tmp_path)
+        assert "must hold one file of topics, and it has: none." in refusal_of(tmp_path)
 
 
 class TestFlowbaby:
@@ -267,11 +172,11 @@ class TestSectioned:
         ],
     )
     def test_its_errors_name_file_and_key(self, tmp_path, change, sentence):
-        assert said(sectioned(tmp_path, [TRUTH[0] | change, TRUTH[1]])).startswith(sentence)
+        assert refusal_of(sectioned(tmp_path, [TRUTH[0] | change, TRUTH[1]])).startswith(sentence)
 
     def test_its_errors_name_the_file(self, tmp_path):
-        assert said(sectioned(tmp_path, [])) == "ground_truth.json holds no question."
-        assert said(sectioned(tmp_path, {})) == "ground_truth.json must be a list of questions, not an object."
+        assert refusal_of(sectioned(tmp_path, [])) == "ground_truth.json holds no question."
+        assert refusal_of(sectioned(tmp_path, {})) == "ground_truth.json must be a list of questions, not an object."
 
     def test_section_ids_are_local_to_their_document(self, tmp_path):
         truth = [TRUTH[0] | {"section_ids": ["s1"]}, TRUTH[1] | {"section_ids": ["s3"]}]

@@ -1,4 +1,4 @@
-"""What a format gives back when it is read again, what it leaves out and tells, and what it refuses."""
+"""What a format gives back when it is read again, what it leaves out and reports, and what it refuses."""
 
 import io
 from dataclasses import replace
@@ -17,7 +17,7 @@ from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord, ch
 from apps.datasets.versions import hash_content
 from benchbench.errors import BenchbenchError
 from tests.damages import EXAMPLES, drawn
-from tests.datasets.samples import SAMPLES, WHOLE, by_id, records
+from tests.datasets.samples import COMPLETE, SAMPLES, by_id, records
 
 
 def again(record: DatasetRecord, format: str, folder: Path, *, split: str = "") -> DatasetRecord:
@@ -27,12 +27,12 @@ def again(record: DatasetRecord, format: str, folder: Path, *, split: str = "") 
     return read_dataset(path, format=format, split=split)
 
 
-def same(one: DatasetRecord, other: DatasetRecord, *, label: str = "A") -> bool:
+def same(one: DatasetRecord, second: DatasetRecord, *, label: str = "A") -> bool:
     """Whether two records are the same but for their names, and what readers say of them."""
     return (
-        hash_content(one.queries) == hash_content(other.queries)
-        and [query.key for query in one.queries] == [query.key for query in other.queries]
-        and describe_losses(one, other, label=label) == describe_losses(other, one, label=label) == ()
+        hash_content(one.queries) == hash_content(second.queries)
+        and [query.key for query in one.queries] == [query.key for query in second.queries]
+        and describe_losses(one, second, label=label) == describe_losses(second, one, label=label) == ()
     )
 
 
@@ -84,9 +84,9 @@ def test_exported_datasets_read_back_equal_or_are_refused(format, data, tmp_path
             assert (error.message[-1], list(folder.iterdir())) == (".", [])  # noqa: PT017 -- whether it raises is drawn
             return
         for split in {query.split for query in export.record.queries} if format == "beir" else {""}:
-            part = [query for query in export.record.queries if query.split == split]
-            held = replace(export.record, queries=part, metadata={"split": split}) if split else export.record
-            assert same(read_dataset(path, format=format, split=split), held)
+            piece = [query for query in export.record.queries if query.split == split]
+            claimed = replace(export.record, queries=piece, metadata={"split": split}) if split else export.record
+            assert same(read_dataset(path, format=format, split=split), claimed)
 
 
 def refusal(format: str, *queries: QueryRecord) -> str:
@@ -95,7 +95,7 @@ def refusal(format: str, *queries: QueryRecord) -> str:
     return caught.value.message
 
 
-TOLD = (
+REFUSALS = (
     "BEIR directory cannot hold queries without a judgment: q2.",
     "BEIR directory cannot hold the description of the dataset; the label of the dataset; the "
     "slice_definitions of the dataset; slices of 1 query; category of 1 query; difficulty of 1 query; query_type "
@@ -107,28 +107,28 @@ TOLD = (
 
 
 def test_export_warns_of_fields_the_format_cannot_hold():
-    first, second, third = WHOLE.queries
-    named = [replace(first, judgments=first.judgments[:1]), second, replace(third, judgments=by_id(1))]
-    assert export_record(replace(WHOLE, queries=named), "beir", name="x").warnings == TOLD
+    first, second, third = COMPLETE.queries
+    labelled = [replace(first, judgments=first.judgments[:1]), second, replace(third, judgments=by_id(1))]
+    assert export_record(replace(COMPLETE, queries=labelled), "beir", name="x").warnings == REFUSALS
 
 
 @pytest.mark.parametrize(
-    ("limit", "most", "said"),
+    ("limit", "maximum", "message"),
     [
         ("QUERIES", 2, "it has 3 queries, at most 2 are allowed."),
         ("JUDGMENTS_PER_QUERY", 2, "it has 3 judgments of one query, at most 2 are allowed."),
         ("UPLOAD_BYTES", 1_000, "it has more than 1,000 bytes, which is the most that is allowed."),
     ],
 )
-def test_export_warns_if_its_reader_would_refuse_it(limit, most, said, settings, tmp_path):
-    export = export_record(WHOLE, "benchbench-json", name="x")
+def test_export_warns_if_its_reader_would_refuse_it(limit, maximum, message, settings, tmp_path):
+    export = export_record(COMPLETE, "benchbench-json", name="x")
     assert export.warnings == ()
-    setattr(settings, f"BENCHMARK_DATASET_MAX_{limit}", most)
-    export = export_record(WHOLE, "benchbench-json", name="x")
+    setattr(settings, f"BENCHMARK_DATASET_MAX_{limit}", maximum)
+    export = export_record(COMPLETE, "benchbench-json", name="x")
     (warning,) = export.warnings
     assert warning.startswith("BenchBench JSON is complete, but uploading or importing it again would be refused: ")
-    assert said in warning
-    with pytest.raises(BenchbenchError, match=f"{most:,}"):
+    assert message in warning
+    with pytest.raises(BenchbenchError, match=f"{maximum:,}"):
         read_dataset(export.save(tmp_path / "x.json"))
 
 
@@ -140,8 +140,8 @@ def test_export_warns_of_fields_schema_1_cannot_hold():
         "judgments; note of 2 judgments.",
     )
     record = DatasetRecord("x", [QueryRecord("q1", "red", metadata={"split": "a", "b": 1})], metadata={"version": "3"})
-    held = export_record(record, "benchbench-json", name="x")
-    assert held.warnings == (
+    claimed = export_record(record, "benchbench-json", name="x")
+    assert claimed.warnings == (
         "BenchBench JSON, schema 1.0 cannot hold the metadata of the dataset.",
         "BenchBench JSON, schema 1.0 changes, or holds only in part, metadata of 1 query.",
     )
@@ -194,14 +194,14 @@ REFUSED = {
 
 @pytest.mark.parametrize(("format", "query", "sentence"), REFUSED.values(), ids=REFUSED)
 def test_exports_that_would_corrupt_data_are_refused(format, query, sentence):
-    said = refusal(format, query)
-    assert sentence in said
-    assert said.endswith(".")
+    message = refusal(format, query)
+    assert sentence in message
+    assert message.endswith(".")
 
 
 def test_names_of_formats_and_files():
     with pytest.raises(WriteError, match="Unknown dataset format 'xml': choose one of benchbench-json, beir, trec"):
-        export_record(WHOLE, "xml", name="x")
+        export_record(COMPLETE, "xml", name="x")
     names = {format: export_record(SAMPLES[format], format, name="Fruit & Ünique").name for format in WRITERS}
     assert (names["benchbench-json"], names["trec"]) == ("fruit-unique.json", "fruit-unique.zip")
-    assert export_record(WHOLE, "benchbench-json", name="§").name == "dataset.json"
+    assert export_record(COMPLETE, "benchbench-json", name="§").name == "dataset.json"

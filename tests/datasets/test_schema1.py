@@ -2,83 +2,13 @@
 
 import json
 from dataclasses import replace
-from typing import Any
 
 import pytest
-from django.test import override_settings
 
-from apps.datasets.formats.schema1 import parse_schema1, read_schema1
-from apps.datasets.records import DatasetRecord, JudgmentRecord
+from apps.datasets.formats.schema1 import read_schema1
+from apps.datasets.records import JudgmentRecord
 from benchbench.errors import BenchbenchError
-
-LIMITED = override_settings(
-    BENCHMARK_DATASET_MAX_UPLOAD_BYTES=10_000,
-    BENCHMARK_DATASET_MAX_QUERIES=3,
-    BENCHMARK_DATASET_MAX_JUDGMENTS_PER_QUERY=3,
-)
-
-
-@LIMITED
-def parse(value: Any) -> DatasetRecord:
-    return parse_schema1(value if isinstance(value, bytes) else json.dumps(value).encode())
-
-
-def refusal(value: Any) -> BenchbenchError:
-    with pytest.raises(BenchbenchError) as caught:
-        parse(value)
-    assert caught.value.status == 400
-    assert caught.value.message.endswith(".")
-    return caught.value
-
-
-def query(**changes: Any) -> dict[str, Any]:
-    """A file with one query of the key q1, changed."""
-    return {"queries": [{"query_key": "q1", "query_text": "red fruit"} | changes]}
-
-
-def judged(*items: Any) -> dict[str, Any]:
-    return query(relevant_docs=list(items))
-
-
-FULL = {
-    "schema_version": "1.0",
-    "metadata": {
-        "name": "Fruit",
-        "description": "Questions about fruit.",
-        "version": "2.1",
-        "slice_definitions": {"easy": "One fruit."},
-        "judges": 2,
-    },
-    "queries": [
-        {
-            "query_key": "q1",
-            "query_text": "red fruit",
-            "metadata": {
-                "slices": ["easy", "colour", "easy"],
-                "category": "colour",
-                "difficulty": "low",
-                "query_type": "keyword",
-                "split": "test",
-                "filters": {"season": "autumn"},
-                "expected_answer": "apple",
-                "evidence": ["red"],
-                "notes": "A warm-up.",
-                "author": "mara",
-            },
-            "relevant_docs": [
-                {"doc_ref": {"document_id": "apple", "uri": "shop:apple"}, "relevance_grade": 3},
-                {"doc_ref": "shop:plum", "relevance_grade": "1"},
-                "shop:cherry",
-            ],
-        },
-        {
-            "query_id": "q2",
-            "query": "no fruit",
-            "relevant_doc_refs": [{"doc_ref": {"path": "a/b"}, "relevance_grade": 0}],
-        },
-        {"query_key": "q3", "query_text": "what?"},
-    ],
-}
+from tests.datasets.schema1 import FULL, judged, parse, query, refusal
 
 
 def test_it_reads_a_dataset():
@@ -136,8 +66,8 @@ def test_null_reference_keys_are_ignored():
 )
 def test_invalid_reserved_query_keys_stay_plain_metadata(name, value):
     record = parse(query(metadata={name: value, "topic": "security"}))
-    (kept,) = record.queries
-    assert kept == replace(parse(query()).queries[0], metadata={name: value, "topic": "security"})
+    (stored,) = record.queries
+    assert stored == replace(parse(query()).queries[0], metadata={name: value, "topic": "security"})
     (warning,) = record.warnings
     assert warning.startswith(f"metadata.{name} is not what the {name} of a query")
     assert warning.endswith("in q1: it stays plain metadata, and is not used.")

@@ -7,7 +7,7 @@ import pytest
 
 from apps.datasets.formats.schema1 import read_schema1
 from benchbench.errors import BenchbenchError
-from tests.datasets.test_schema1 import judged, query, refusal
+from tests.datasets.schema1 import judged, query, refusal
 
 REFUSED: dict[str, tuple[Any, str]] = {
     "a list": ([], 'The file is a list: put it into an object, {"queries": […]}.'),
@@ -88,8 +88,8 @@ def test_it_refuses(value, sentence):
 @pytest.mark.parametrize("grade", [2.9, -1, 4, True, False, None, "high", "4", "2.5", "", "٢", [2], {"a": 1}])
 def test_grades_other_than_0_to_3_are_refused(grade):
     error = refusal(judged({"doc_ref": "u", "relevance_grade": grade}))
-    place = "queries[0].relevant_docs[0].relevance_grade (query 'q1')"
-    assert error.message == f"{place} must be an integer from 0 to 3, not {json.dumps(grade)}."
+    position = "queries[0].relevant_docs[0].relevance_grade (query 'q1')"
+    assert error.message == f"{position} must be an integer from 0 to 3, not {json.dumps(grade)}."
     assert error.field == "queries[0].relevant_docs[0].relevance_grade"
 
 

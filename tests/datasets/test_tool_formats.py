@@ -10,8 +10,8 @@ from apps.datasets.formats.registry import detect, read_dataset
 from apps.datasets.records import JudgmentRecord, QueryRecord
 from benchbench.errors import BenchbenchError
 from benchbench.files.runs import read_run_file
-from tests.datasets.test_readers import judgments, said
 from tests.datasets.tool_samples import JUDGMENTS, QUEPID_CSV, QUERY_LINES, QUERY_SET, RANK_EVAL, SNAPSHOT
+from tests.datasets.valid import judgments, refusal_of
 from tests.files.samples import write_file
 
 
@@ -91,7 +91,7 @@ class TestQuepid:
         ],
     )
     def test_errors_of_the_csv_name_the_line(self, tmp_path, content, sentence):
-        assert said(write_file(tmp_path / "q.csv", content), format="quepid-ratings") == sentence
+        assert refusal_of(write_file(tmp_path / "q.csv", content), format="quepid-ratings") == sentence
 
     @pytest.mark.parametrize(
         ("path", "put", "sentence"),
@@ -105,21 +105,25 @@ class TestQuepid:
         ],
     )
     def test_errors_of_the_snapshot_name_the_key(self, tmp_path, path, put, sentence):
-        assert said(write_file(tmp_path / "q.json", changed(SNAPSHOT, path, put))).startswith(sentence)
+        assert refusal_of(write_file(tmp_path / "q.json", changed(SNAPSHOT, path, put))).startswith(sentence)
 
 
 class TestFractions:
     def test_they_need_a_grade_factor(self, tmp_path):
         path = write_file(tmp_path / "q.csv", "query,docid,rating\na,1,0.75\na,2,1.0\n")
-        assert said(path).startswith(
+        assert refusal_of(path).startswith(
             "q.csv, line 2, rates the document '1' of the query 'a' with 0.75, and a grade is a whole number: round "
             "the ratings, or import them with a factor, such as 10 (Grade factor on the page, --grade-factor of the "
         )
-        assert said(path, grade_factor=10).startswith("q.csv, line 2, rates the document '1' of the query 'a' with 0.7")
+        assert refusal_of(path, grade_factor=10).startswith(
+            "q.csv, line 2, rates the document '1' of the query 'a' with 0.7"
+        )
         record = read_dataset(path, grade_factor=100)
         assert record.queries == [QueryRecord("a", "a", graded(**{"1": 75, "2": 100}))]
         assert record.metadata == {"grade_factor": 100}
-        assert said(path, grade_factor=10_001).startswith("The grade factor 10001 is not a number from 1 to 10,000")
+        assert refusal_of(path, grade_factor=10_001).startswith(
+            "The grade factor 10001 is not a number from 1 to 10,000"
+        )
 
 
 class TestRankEval:
@@ -169,7 +173,7 @@ class TestRankEval:
     def test_a_choice_of_texts_needs_a_parameter(self, tmp_path):
         several = changed(RANK_EVAL, ("requests", 1, "params"), {"q": "berlin", "field": "text"})
         path = write_file(tmp_path / "b.json", several)
-        assert said(path).startswith(
+        assert refusal_of(path).startswith(
             "b.json, requests[1], has several texts (berlin, text), with q, field: name the parameter that holds it by "
             "text=PARAMETER, or take the ids for texts by text=id"
         )
@@ -177,7 +181,9 @@ class TestRankEval:
         all_ids = read_dataset(path, columns={"text": "id"})
         assert [query.text for query in all_ids.queries] == ["amsterdam_query", "berlin_query"]
         none = changed(RANK_EVAL, ("requests", 0, "request"), {"query": {"match_all": {}}})
-        assert said(write_file(path, none)).startswith("b.json, requests[0], has no text of a query, with no parameter")
+        assert refusal_of(write_file(path, none)).startswith(
+            "b.json, requests[0], has no text of a query, with no parameter"
+        )
 
     @pytest.mark.parametrize(
         ("path", "put", "sentence"),
@@ -196,7 +202,7 @@ class TestRankEval:
         ],
     )
     def test_its_errors_name_the_key(self, tmp_path, path, put, sentence):
-        message = said(write_file(tmp_path / "b.json", changed(RANK_EVAL, path, put)))
+        message = refusal_of(write_file(tmp_path / "b.json", changed(RANK_EVAL, path, put)))
         assert message.removeprefix("b.json, ").startswith(sentence)
 
 
@@ -217,8 +223,8 @@ class TestOpenSearch:
             "Judgments generated outside SRW",
             1,
         )
-        shown = answer(JUDGMENTS | {"id": "1", "status": "COMPLETED", "type": "LLM_JUDGMENT", "metadata": {}})
-        by_model = read_dataset(write_file(tmp_path / "a.json", shown))
+        displayed = answer(JUDGMENTS | {"id": "1", "status": "COMPLETED", "type": "LLM_JUDGMENT", "metadata": {}})
+        by_model = read_dataset(write_file(tmp_path / "a.json", displayed))
         assert {judgment.source for query in by_model.queries for judgment in query.judgments} == {"llm"}
         from_clicks = read_dataset(write_file(tmp_path / "a.json", JUDGMENTS | {"type": "UBI_JUDGMENT"}))
         assert from_clicks.warnings[0].startswith("These ratings were computed from clicks")
@@ -263,15 +269,17 @@ class TestOpenSearch:
         ],
     )
     def test_errors_name_the_key(self, tmp_path, value, sentence):
-        assert said(write_file(tmp_path / "x.json", value)).removeprefix("x.json, ").startswith(sentence)
+        assert refusal_of(write_file(tmp_path / "x.json", value)).removeprefix("x.json, ").startswith(sentence)
 
     def test_errors_of_lines_name_the_line(self, tmp_path):
         lines = '{"queryText": "a", "referenceAnswer": "b"}\n{"queryText": "a"}\n'
-        assert said(write_file(tmp_path / "q.ndjson", lines)).startswith(
+        assert refusal_of(write_file(tmp_path / "q.ndjson", lines)).startswith(
             "q.ndjson, line 2, describes the query 'a' differently than before."
         )
         broken = '{"queryText": "a"}\n{"queryText":\n'
-        assert said(write_file(tmp_path / "q.ndjson", broken)).startswith("q.ndjson, line 2, column 14, is not JSON")
+        assert refusal_of(write_file(tmp_path / "q.ndjson", broken)).startswith(
+            "q.ndjson, line 2, column 14, is not JSON"
+        )
 
 
 def test_keys_of_long_texts_stay_distinct(tmp_path):

@@ -12,7 +12,7 @@ from apps.datasets.formats.registry import read_dataset
 from apps.datasets.formats.schema1 import parse_schema1
 from apps.datasets.records import DatasetError, DatasetRecord, QueryRecord, check
 from apps.datasets.versions import hash_content
-from tests.datasets.conftest import APPLE
+from tests.datasets.fruit import APPLE
 from tests.factories import make_dataset
 
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import Stemmer
 
-from apps.benchmarks.launching import launch
-from apps.benchmarks.models import Evaluation
 from apps.demo import preparing
+from apps.execution.launching import launch
 from apps.operations.working import wait
+from apps.records.models import Evaluation, Run
 from apps.retrieval.indexing import build_index, create_index
 from tests.created import create_benchmark
 
@@ -58,9 +58,9 @@ def test_no_document_contains_memory_addresses_or_machine_paths(snapshot):
 
 
 def test_the_judgments_were_made_on_this_very_collection(snapshot, documents, dataset):
-    stated = dataset["metadata"]["collection"]
-    assert stated["documents"] == len(documents)
-    assert stated["sha256_uncompressed"] == hashlib.sha256(snapshot).hexdigest()
+    declared = dataset["metadata"]["collection"]
+    assert declared["documents"] == len(documents)
+    assert declared["sha256_uncompressed"] == hashlib.sha256(snapshot).hexdigest()
 
 
 def test_the_dataset_keeps_its_limits_and_categories(dataset):
@@ -85,11 +85,11 @@ def test_every_judgment_has_a_known_document_and_valid_grade(documents, dataset)
 
 
 def test_pool_statistics_and_marks_are_those_of_the_judgments(dataset):
-    stated = dataset["metadata"]["pool_statistics"]
+    declared = dataset["metadata"]["pool_statistics"]
     grades = [grade for query in dataset["queries"] for grade in judgments(query).values()]
-    assert stated["queries"] == len(dataset["queries"])
-    assert stated["judgments"] == len(grades) == stated["pooled_pairs"] + stated["added_pairs"]
-    assert stated["by_grade"] == {str(grade): grades.count(grade) for grade in range(4)}
+    assert declared["queries"] == len(dataset["queries"])
+    assert declared["judgments"] == len(grades) == declared["pooled_pairs"] + declared["added_pairs"]
+    assert declared["by_grade"] == {str(grade): grades.count(grade) for grade in range(4)}
     marked = {each["query_key"] for each in dataset["queries"] if "no-answer" in each["metadata"]["slices"]}
     unanswered = {each["query_key"] for each in dataset["queries"] if not any(judgments(each).values())}
     assert marked == unanswered
@@ -127,3 +127,4 @@ def test_bm25_reaches_these_figures():
     wait(launch(create_benchmark(mapping, name="BM25", matrix={"search_modes": ["sparse"]})))
     means = {name: round(value, 4) for name, value in Evaluation.objects.get().means.items()}
     assert {name: means[name] for name in FIGURES} == FIGURES
+    assert Run.objects.get().warnings == []

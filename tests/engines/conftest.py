@@ -8,8 +8,7 @@ from django.utils import timezone
 from apps.engines import asking, sending
 from apps.engines.storing import Question
 from benchbench.ir.planning.engine import EngineSetting
-
-ANSWER = {"hits": "hits", "id": "id", "score": "score", "title": "title", "total": "found"}
+from benchbench.process import reset_all
 
 
 @pytest.fixture(autouse=True)
@@ -27,9 +26,9 @@ def declare(settings, tmp_path):
         path.write_text(json.dumps({"engines": engines or {}, "notices": notices or {}}))
         settings.BENCHBENCH_ENGINES = str(path)
 
-    asking.healths.clear()
+    reset_all()
     yield write
-    asking.healths.clear()
+    reset_all()
 
 
 @pytest.fixture
@@ -42,9 +41,3 @@ def ask(declare):
         return asking.ask_all(EngineSetting.parse(setting), [question], depth, since=since, check=lambda: None)[0]
 
     return ask
-
-
-def shop(url, **options):
-    """The keys of an engine at an address."""
-    query = {"q": "{query}", "size": "{size}", "offset": "{offset}"}
-    return {"version": "1", "private": True, "url": url, "query": query, "answer": ANSWER, **options}

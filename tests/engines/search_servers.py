@@ -49,8 +49,8 @@ def miss(sentence: str) -> NoReturn:
 
 def find_script(name: str) -> str:
     """Return the path of a script of the virtual environment that runs these tests, or of PATH."""
-    found = shutil.which(name, path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    return found or miss(f"There is no {name} here: pip install {name}.")
+    result = shutil.which(name, path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    return result or miss(f"There is no {name} here: pip install {name}.")
 
 
 @contextmanager

@@ -67,7 +67,7 @@ class SearchServer(ThreadingHTTPServer):
         self.answer = answer
         self.queries: list[str] = []
         self.running = self.most_running = self.connections = 0
-        self.headers: dict[str, str] = {}  # of every answer, beside the usual ones
+        self.headers: dict[str, str] = {}  # of every answer, next to the usual ones
         self.lock = threading.Lock()
         super().__init__(("127.0.0.1", port), _Handler)
 

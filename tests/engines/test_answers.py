@@ -23,8 +23,8 @@ class TestHits:
             {"id": 7, "score": "2.5", "title": ["a", "b"], "text": "x" * 3000},
             {"id": "c"},
         ]
-        found, total = map_answer({"hits": hits, "total": "3"}, PLAIN)
-        assert found == [Hit("b", 1.0), Hit("7", 2.5, "a … b", "x" * 1999 + "…"), Hit("c")]
+        result, total = map_answer({"hits": hits, "total": "3"}, PLAIN)
+        assert result == [Hit("b", 1.0), Hit("7", 2.5, "a … b", "x" * 1999 + "…"), Hit("c")]
         assert total == 3
 
     def test_parallel_lists_are_hits(self):

@@ -14,8 +14,7 @@ from apps.engines.errors import AnswerError, EngineDownError, EngineError, Engin
 from apps.engines.models import EngineAnswer
 from apps.engines.storing import Question, Reply, trim_answers
 from benchbench.ir.planning.engine import EngineSetting
-from tests.engines.conftest import shop
-from tests.engines.questions import ask
+from tests.engines.questions import ask, shop
 from tests.engines.servers import hits_of, search_server
 
 pytestmark = pytest.mark.django_db

@@ -11,47 +11,11 @@ import time
 
 import pytest
 
-from apps.engines.answers import Paths
 from apps.engines.errors import EngineError, EngineTimeoutError, TemporaryEngineError
-from apps.engines.guards import Request, fetch
-from apps.engines.records import Engine, Timeouts
+from apps.engines.guards import Request
 from benchbench.texts.secret import Secret
+from tests.engines.fetching import SECRET, ask, refuse, resolve, send
 from tests.engines.servers import reply, serve
-
-SECRET = "s3cr+t/Key==9"
-
-
-def ask(port, *, host="127.0.0.1", scheme="http", private=True, secret=SECRET, ca_file="", **limits):
-    limits = {"connect": 5.0, "total": 10.0, "max_bytes": 10_000} | limits
-    url, max_bytes = f"{scheme}://{host}:{port}/search", limits.pop("max_bytes")
-    options = {"private": private, "ca_file": ca_file, "timeouts": Timeouts(**limits), "max_bytes": max_bytes}
-    engine = Engine(alias="shop", url=url, answer=Paths(id="id"), **options)
-    return fetch(engine, Request("GET", url, {"X-Key": secret}), Secret(secret))
-
-
-def refuse(port, **options):
-    """The message of the error with which a request is refused."""
-    with pytest.raises(EngineError) as refused:
-        ask(port, **options)
-    return refused.value.message
-
-
-def send(data):
-    return lambda connection, request: connection.sendall(data)
-
-
-def resolve(monkeypatch, *answers):
-    """Let every host name resolve to the next of some lists of addresses, then to the last one."""
-    remaining = list(answers)
-    real = socket.getaddrinfo
-
-    def getaddrinfo(host, port, *args, **kwargs):
-        if not host.endswith(".example"):
-            return real(host, port, *args, **kwargs)
-        addresses = remaining.pop(0) if len(remaining) > 1 else remaining[0]
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port or 0)) for address in addresses]
-
-    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
 
 
 class TestAddresses:
@@ -69,7 +33,7 @@ class TestAddresses:
         assert not server.requests
 
     def test_a_changed_name_does_not_change_the_address(self, monkeypatch):
-        """The checked address is the one that is connected to, whatever the name resolves to a moment later."""
+        """The checked address is connected to, no matter what the name resolves to a moment later."""
         resolve(monkeypatch, ["127.0.0.1"], ["127.0.0.2"])
         with serve(send(reply(b"{}"))) as server:
             assert ask(server.port, host="shop.example").body == b"{}"

@@ -12,7 +12,7 @@ from apps.engines.sending import build_request
 from apps.engines.storing import Question, Search
 from benchbench.errors import BenchbenchError
 from benchbench.texts.secret import Secret
-from tests.engines.conftest import shop
+from tests.engines.questions import shop
 
 URL = "https://search.example/find"
 BOOST = {"boost": {"default": 1, "minimum": 0, "maximum": 10}, "mode": {"default": "any", "choices": ["any", "all"]}}
@@ -24,7 +24,7 @@ def request(engine, text="red shoes", *, parameters=None, secret="", number=0, *
     return build_request(Search(engine, parameters, 10), Question(text, **options), 10, number, Secret(secret))
 
 
-# What could stand where the name of a variable belongs; all hold a part of the key.
+# What could be where the name of a variable belongs; all hold a part of the key.
 TYPED = r"""
 sk-live-4f9a | 4f9a8b7c6d5e | Bearer 4f9a | 4f9a+b/c== | "4f9a\u003d" | !4f9a | !!4f9a | !!int 4f9a | *4f9a | &x *4f9a
 %4f9a | [4f9a] | {4f9a: 1} | {k: 4f9a} | '4f9a | {4f9a} | 4f9aключ | AKIA4F9A | sk_4f9a | @4f9a | `4f9a | 4f9a: 4f9a

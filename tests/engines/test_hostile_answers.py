@@ -10,14 +10,14 @@ import pytest
 
 from apps.engines.addresses import CREDENTIALS, POSITIONS, is_allowed
 from apps.engines.errors import EngineError
+from tests.engines.fetching import ask, refuse, resolve, send
 from tests.engines.servers import reply, serve
-from tests.engines.test_attacks import ask, refuse, resolve, send
 
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 BLOCK = b"x" * 65536
 LIMIT = 5_000_000  # bytes, as declarations have it by default
-MOST = 4 * LIMIT  # of memory, for one answer
+MOST_BYTES = 4 * LIMIT  # of memory, for one answer
 
 
 def flood(beginning, block, pause=0.0):
@@ -54,7 +54,7 @@ def test_endless_answer_takes_little_memory_and_time(answer):
         tracemalloc.start()
         try:
             refuse(server.port, total=3.0, max_bytes=LIMIT)  # without a limit it would never end
-            assert tracemalloc.get_traced_memory()[1] < MOST
+            assert tracemalloc.get_traced_memory()[1] < MOST_BYTES
         finally:
             tracemalloc.stop()
 
@@ -135,8 +135,8 @@ def test_kept_connection_serves_the_next_request():
 
 def embed(prefix, text, places):
     packed = bytearray(IPv6Address(prefix).packed)
-    for place, byte in zip(places, IPv4Address(text).packed, strict=True):
-        packed[place] = byte
+    for position, byte in zip(places, IPv4Address(text).packed, strict=True):
+        packed[position] = byte
     return str(IPv6Address(bytes(packed)))
 
 
@@ -158,13 +158,13 @@ def test_credentials_of_clouds_are_refused_in_every_form(address, private):
     assert [form for form in (address, *list_forms(address)) if is_allowed(form, private=private)] == []
 
 
-OTHERS = """
+PRIVATE_ADDRESSES = """
 169.254.1.1 224.0.0.1 fd00:ec2::254 fd00:ec2::23 fd20:ce::254 fd00:a9fe:a9fe::1 fd00:42::42 fe80::a9fe:a9fe fe80::1%1
 ff02::1 ::ffff:169.254.7.7 64:ff9b::169.254.7.7 2002:a9fe:707::
 """
 
 
-@pytest.mark.parametrize("address", OTHERS.split())
+@pytest.mark.parametrize("address", PRIVATE_ADDRESSES.split())
 def test_other_addresses_of_machines_are_refused_too(address):
     assert not is_allowed(address, private=True)
 

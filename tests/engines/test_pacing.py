@@ -12,8 +12,7 @@ from apps.engines.declarations import load_engine
 from apps.engines.errors import EngineError
 from apps.engines.pacing import TOLERANCE_SECONDS, Slot
 from apps.engines.storing import Reply, Search
-from tests.engines.conftest import shop
-from tests.engines.questions import ask, questions
+from tests.engines.questions import ask, questions, shop
 from tests.engines.servers import hits_of, search_server
 
 pytestmark = pytest.mark.django_db
@@ -40,7 +39,7 @@ class TestPace:
         assert late_by.min() > -TOLERANCE_SECONDS - 0.01  # by the clocks of two processes
 
     def test_each_request_is_due_one_interval_later(self, declare):
-        """Whoever asks: each is due 20 ms after the one before, or is late by more than is made good."""
+        """Anyone who asks: each is due 20 ms after the one before, or is late by more than is made good."""
         declare({"shop": shop("http://127.0.0.1:9/", rate=50, concurrency=8)})
         earliest = latest = -np.inf
         slots = [(Slot(load_engine("shop"), waits), waits) for waits in (Waits(), Waits())]

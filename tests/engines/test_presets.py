@@ -16,8 +16,8 @@ from apps.engines.apps import check_declarations
 from apps.engines.declarations import list_engines
 from apps.engines.errors import EngineError
 from apps.engines.storing import Reply
+from tests.checkout import CHECKOUT
 
-CHECKOUT = Path(__file__).parents[2]
 PRESETS = sorted((CHECKOUT / "apps/engines/presets").glob("*.yaml"))
 ANSWERS = {
     path.stem: json.loads(path.read_text()) for path in sorted((Path(__file__).parent / "answers").glob("*.json"))
@@ -110,10 +110,10 @@ def test_declarations_of_the_page_are_valid(settings, tmp_path, monkeypatch):
 class TestAPreset:
     def test_it_sends_the_documented_request(self, ask_preset, recorder, name):
         ask_preset(name, ANSWERS[name]["answer"])
-        parts = urlsplit(recorder.path)
+        address = urlsplit(recorder.path)
         sent = {
-            "path": parts.path,
-            "query": dict(parse_qsl(parts.query, keep_blank_values=True)),
+            "path": address.path,
+            "query": dict(parse_qsl(address.query, keep_blank_values=True)),
             "body": recorder.body,
         }
         assert sent == ANSWERS[name]["request"]

@@ -116,7 +116,7 @@ class TestDatasette:
         assert ids(ask(text, 3, **canned)) == WITH_APPLES[:3]
 
     def test_rows_cut_off_are_an_error(self, ask, canned):
-        """The server returns 20 rows at most, and says that there are more."""
+        """The server returns 20 rows at most, and says that exist more."""
         assert "truncated" in sentence(ask("apple", 25, page_size=25, **canned))
 
     def test_a_missing_query_is_a_clear_error(self, ask, canned):

@@ -4,7 +4,7 @@ import io
 import json
 
 import pytest
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import reverse
@@ -14,7 +14,7 @@ from apps.engines.asking import ask_all
 from apps.engines.models import EngineAnswer
 from apps.engines.storing import Question
 from benchbench.ir.planning.engine import EngineSetting
-from tests.engines.conftest import shop
+from tests.engines.questions import shop
 from tests.engines.servers import hits_of, search_server
 
 pytestmark = pytest.mark.django_db
@@ -97,9 +97,3 @@ class TestPage:
         declare({"shop": {"colour": 1}})
         page = self.look(User.objects.create_superuser("boss"))
         assert "engines.shop has the unknown key" in page.content.decode()
-
-    def test_it_needs_the_permission_to_view_operations(self):
-        staff = User.objects.create_user("staff", is_staff=True)
-        assert self.look(staff).status_code == 403
-        staff.user_permissions.add(Permission.objects.get(codename="view_operation"))
-        assert self.look(User.objects.get(pk=staff.pk)).status_code == 200

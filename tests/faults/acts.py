@@ -9,9 +9,6 @@ from django.core.exceptions import ObjectDoesNotExist
 from django.db.models import Model
 from django.test import override_settings
 
-from apps.benchmarks.launching import cancel, delete_benchmark, launch, retry
-from apps.benchmarks.measuring.again import rescore
-from apps.benchmarks.models import Benchmark
 from apps.collections.importing import import_documents
 from apps.collections.models import Collection
 from apps.collections.records import DocumentRecord
@@ -19,24 +16,27 @@ from apps.datasets.editing.drafts import freeze
 from apps.datasets.editing.judgments import set_judgment
 from apps.datasets.models import Dataset
 from apps.datasets.records import JudgmentRecord
+from apps.execution.launching import cancel, delete_benchmark, launch, retry
 from apps.mappings.creating import delete_mapping
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from apps.operations.launching import cancel_operation
 from apps.operations.models import Operation
+from apps.records.measuring.again import rescore
+from apps.records.models import Benchmark
 from apps.retrieval.deleting import delete_index
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
 from benchbench.errors import BenchbenchError
-from tests.benchmarks.conftest import ENCODER
 from tests.created import create_benchmark
+from tests.library import ENCODER
 
 MATRIX = {"search_modes": ["dense", "hybrid"], "k_values_for_metrics": [10], "top_k_values": [10, 20]}
-MOST = 4  # benchmarks and indexes of one history: more show no more
+MOST_TRIES = 4  # benchmarks and indexes of one history: more show no more
 
 
 def one(model: type[Model], number: int) -> Any:
-    """Return a row of those that there are, by a number that chooses it."""
+    """Return a row of those that exist, by a number that chooses it."""
     rows = list(model._default_manager.order_by("created_at"))
     if not rows:
         raise model.DoesNotExist
@@ -44,15 +44,15 @@ def one(model: type[Model], number: int) -> Any:
 
 
 def make(number: int) -> None:
-    if (made := Benchmark.objects.count()) < MOST:
-        create_benchmark(one(Mapping, number), name=f"race {made} {number}", matrix=MATRIX)
+    if (created := Benchmark.objects.count()) < MOST_TRIES:
+        create_benchmark(one(Mapping, number), name=f"race {created} {number}", matrix=MATRIX)
 
 
 def index(number: int) -> None:
     """Cut the documents otherwise, and so into chunks of another set."""
-    if (made := Index.objects.count()) < MOST:
+    if (created := Index.objects.count()) < MOST_TRIES:
         cut = {"size": 1000 + number, "title": True}
-        build_index(create_index(one(Collection, 0), name=f"race {made}", encoder=ENCODER, chunk_parameters=cut))
+        build_index(create_index(one(Collection, 0), name=f"race {created}", encoder=ENCODER, chunk_parameters=cut))
 
 
 def bring(number: int) -> None:
@@ -90,7 +90,7 @@ ACTS: dict[str, Callable[[int], Any]] = {
 }
 
 
-def act(name: str, number: int, told: Path) -> None:
+def act(name: str, number: int, answer: Path) -> None:
     """Do an act, and write what came of it: a word, the sentence of a refusal, or a traceback, which is a fault."""
     try:
         ACTS[name](number)
@@ -101,6 +101,6 @@ def act(name: str, number: int, told: Path) -> None:
         outcome = "gone"  # a 404
     except Exception:
         outcome = f"fault: {traceback.format_exc()}"
-    being_written = told.with_suffix(".part")
+    being_written = answer.with_suffix(".part")
     being_written.write_text(outcome)
-    being_written.rename(told)
+    being_written.rename(answer)

@@ -8,15 +8,15 @@ import pytest
 
 from tests.faults.kit import SETTINGS, Crew, make_nursery
 from tests.faults.table import write_table
-from tests.proxy.conftest import proxy  # noqa: F401 (a fixture)
+from tests.proxy.nginx import proxy  # noqa: F401 (a fixture)
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave all of this room to `make faults`."""
     for item in items:
-        if HERE in item.path.parents:
+        if FOLDER in item.path.parents:
             item.add_marker("faults")
 
 
@@ -51,12 +51,12 @@ def crew(
     crew = Crew(nursery, tmp_path, *family_of(request))
     yield crew
     crew.dismiss()
-    record_property("family", (crew.family, crew.stated, crew.slowest))
+    record_property("family", (crew.family, crew.expected_seconds, crew.slowest))
 
 
 def family_of(request: pytest.FixtureRequest) -> tuple[str, float]:
     """Return the row of the table that a test counts in, and the seconds that it states: its own, or its module's."""
     if "family" in request.fixturenames:
-        family, stated = request.getfixturevalue("family")
-        return family, stated
+        family, declared = request.getfixturevalue("family")
+        return family, declared
     return (request.module.__doc__ or "").splitlines()[0].rstrip("."), request.module.STATED_SECONDS

@@ -33,10 +33,12 @@ def main() -> None:
     state = os.statvfs(full.parent)
     full.write_bytes(bytes(state.f_bavail * state.f_frsize - LEFT))
     refused = send(client, "refused")
-    kept = Dataset.objects.count()
+    stored = Dataset.objects.count()
     full.unlink()
     taken = send(client, "taken")
-    print(json.dumps([refused.status_code, refused.content.decode(), kept, taken.status_code, Dataset.objects.count()]))
+    print(
+        json.dumps([refused.status_code, refused.content.decode(), stored, taken.status_code, Dataset.objects.count()])
+    )
 
 
 def send(client: Any, name: str) -> Any:
@@ -46,8 +48,8 @@ def send(client: Any, name: str) -> Any:
     judged = [{"doc_ref": {"document_id": "d"}, "relevance_grade": 1}]
     texts = [os.urandom(2000).hex() for _ in range(1000)]
     queries = [{"query_key": f"q{n}", "query_text": text, "relevant_docs": judged} for n, text in enumerate(texts)]
-    stated = {"schema_version": "1.0", "metadata": {"name": name}, "queries": queries}
-    file = SimpleUploadedFile(f"{name}.json", json.dumps(stated).encode())
+    fields = {"schema_version": "1.0", "metadata": {"name": name}, "queries": queries}
+    file = SimpleUploadedFile(f"{name}.json", json.dumps(fields).encode())
     return client.post("/admin/datasets/dataset/add/", {"file": file, "name": name})
 
 

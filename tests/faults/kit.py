@@ -22,10 +22,10 @@ from django.db import InterfaceError, OperationalError, connection
 
 from apps.operations.models import Operation
 from apps.retrieval.models import CachedVector
-from tests.conftest import environment_of_processes
 from tests.faults.outages import THE_TEST
 from tests.faults.planting import POINTS, Fault
 from tests.faults.work import KINDS, Kind
+from tests.services import environment_of_processes
 
 HANG_SECONDS = 600  # which only a hang takes, however busy the machine is
 BUSY = 10  # times as long as is stated, work may take on a machine that has much else to do
@@ -38,10 +38,10 @@ SETTINGS = {
 }
 
 
-def until(happened: Callable[[], Any], what: str, *, within: float = HANG_SECONDS) -> float:
+def until(happened: Callable[[], Any], subject: str, *, within: float = HANG_SECONDS) -> float:
     started = time.monotonic()
     while not _answered(happened):
-        assert time.monotonic() - started < within, f"{what}: not within {within} s"
+        assert time.monotonic() - started < within, f"{subject}: not within {within} s"
         time.sleep(0.05)
     return time.monotonic() - started
 
@@ -79,18 +79,18 @@ class Worker:
         return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
     def freeze(self) -> None:
-        self._tell(signal.SIGSTOP)
+        self._send(signal.SIGSTOP)
 
     def wake(self) -> None:
-        self._tell(signal.SIGCONT)
+        self._send(signal.SIGCONT)
 
     def kill(self) -> None:
-        self._tell(signal.SIGKILL)
+        self._send(signal.SIGKILL)
 
-    def _tell(self, what: signal.Signals) -> None:
-        for tell in (os.kill, os.killpg):  # one that was started a moment ago leads no group yet
+    def _send(self, subject: signal.Signals) -> None:
+        for report in (os.kill, os.killpg):  # one that was started a moment ago leads no group yet
             with contextlib.suppress(ProcessLookupError):
-                tell(self.pid, what)
+                report(self.pid, subject)
 
 
 @dataclass
@@ -100,7 +100,7 @@ class Crew:
     nursery: "subprocess.Popen[bytes]"
     folder: Path
     family: str  # in the table
-    stated: float  # seconds from a fault to the end of the work, on a machine that has nothing else to do
+    expected_seconds: float  # seconds from a fault to the end of the work, on a machine that has nothing else to do
     workers: list[Worker] = field(default_factory=list)
     slowest: float = 0.0  # seconds that it took
 
@@ -110,7 +110,7 @@ class Crew:
         """Start a worker; with a point and an action it is a broken one. `settings` are of it alone."""
         token = str(self.folder / f"fault-{len(self.workers)}")
         fault = asdict(Fault(point, action, token, calls, about)) if point else None
-        self.workers.append(Worker(self.tell(settings=SETTINGS | settings, queues=list(queues), fault=fault), token))
+        self.workers.append(Worker(self.order(settings=SETTINGS | settings, queues=list(queues), fault=fault), token))
         return self.workers[-1]
 
     def start_broken(self, scenario: "Scenario", **settings: Any) -> Worker:
@@ -119,17 +119,17 @@ class Crew:
         worker.wait_for_fault()
         return worker
 
-    def tell(self, **asked: Any) -> int:
+    def order(self, **requested: Any) -> int:
         assert self.nursery.stdin
         assert self.nursery.stdout
-        self.nursery.stdin.write(json.dumps(asked).encode() + b"\n")
+        self.nursery.stdin.write(json.dumps(requested).encode() + b"\n")
         self.nursery.stdin.flush()
         return int(self.nursery.stdout.readline())
 
     @property
     def limit(self) -> float:
         """Within how many seconds work must have ended, however busy the machine is."""
-        return self.stated * BUSY
+        return self.expected_seconds * BUSY
 
     def sees_the_end_of(self, operation: Operation) -> float:
 
@@ -173,8 +173,8 @@ class Scenario:
     alone: bool = False  # no other worker joins
 
     def __str__(self) -> str:
-        where = self.point if self.point.startswith(self.kind) else f"{self.kind} {self.point}"
-        return f"{self.action} {where}" + (f" x{self.calls}" if self.calls > 1 else "")
+        location = self.point if self.point.startswith(self.kind) else f"{self.kind} {self.point}"
+        return f"{self.action} {location}" + (f" x{self.calls}" if self.calls > 1 else "")
 
 
 def scenarios(action: str, table: str, **more: Any) -> list[Scenario]:
@@ -182,16 +182,16 @@ def scenarios(action: str, table: str, **more: Any) -> list[Scenario]:
 
     A stage is a point of `POINTS`: of its name, of that of the kind, or of a benchmark.
     """
-    found = []
+    hits = []
     for kind, _, stages in (line.strip().partition(": ") for line in table.strip().splitlines()):
         for stage in stages.split(", "):
             names = (stage, f"{kind}: {stage}", f"benchmark: {stage}")
-            found.append(Scenario(kind, next(name for name in names if name in POINTS), action, **more))
-    return found
+            hits.append(Scenario(kind, next(name for name in names if name in POINTS), action, **more))
+    return hits
 
 
 def survive(crew: Crew, scenario: Scenario, meanwhile: Callable[[], None] = lambda: None) -> Operation:
-    """Let a worker break amid its work and another join, and hold what came of it; return the work.
+    """Let a worker break during its work and another join, and hold what came of it; return the work.
 
     Where the scenario is `alone`, no other joins: the pool replaces the worker, or it goes on. `meanwhile` is called
     once the fault has happened.

@@ -29,27 +29,27 @@ def main() -> None:
     for module in pkgutil.walk_packages(apps.__path__, "apps."):
         if not module.name.endswith((".__main__", ".openid")):  # the latter only where single sign-on is configured
             importlib.import_module(module.name)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how they ended
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no one asks how they ended
     print("ready", flush=True)
     for line in sys.stdin:
         if (pid := os.fork()) == 0:
-            asked = json.loads(line)
-            (act if "act" in asked else work)(asked)
+            answer = json.loads(line)
+            (act if "act" in answer else work)(answer)
         print(pid, flush=True)
 
 
-def act(asked: dict[str, Any]) -> None:
+def act(requested: dict[str, Any]) -> None:
     """Do one act of a person, as a web process would."""
     from tests.faults import acts
 
     os.dup2(2, 1)
     try:
-        acts.act(asked["act"], asked["number"], Path(asked["told"]))
+        acts.act(requested["act"], requested["number"], Path(requested["told"]))
     finally:
         os._exit(0)
 
 
-def work(asked: dict[str, Any]) -> None:
+def work(requested: dict[str, Any]) -> None:
     """Be a worker, in a session of its own, until it ends."""
     from django.conf import settings
     from django.core.management import call_command
@@ -62,16 +62,16 @@ def work(asked: dict[str, Any]) -> None:
     os.setsid()
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # even a frozen one outlives no broken-off test run
     os.dup2(os.open(os.devnull, os.O_RDWR), 0)
-    os.dup2(2, 1)  # what it says is no answer
+    os.dup2(2, 1)  # what it says is not an answer
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    for name, value in asked["settings"].items():
+    for name, value in requested["settings"].items():
         setattr(settings, name, Path(value) if name.endswith("_DIR") else value)
     watchdog.GRACE_SECONDS = sharing.WAIT_SECONDS = 1.0
-    if asked["fault"]:
-        Fault(**asked["fault"]).plant()
+    if requested["fault"]:
+        Fault(**requested["fault"]).plant()
     code = 1
     try:
-        call_command("worker", *asked["queues"])
+        call_command("worker", *requested["queues"])
         code = 0
     finally:
         os._exit(code)

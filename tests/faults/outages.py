@@ -1,4 +1,4 @@
-"""Faults of what a worker stands on: Redis, PostgreSQL, clock, disk, files, model. See `planting.py`."""
+"""Faults of what a worker depends on: Redis, PostgreSQL, clock, disk, files, model. See `planting.py`."""
 
 import os
 import signal
@@ -35,9 +35,9 @@ def flush() -> None:
     redis.Redis.from_url(settings.REDIS_URL).flushall()
 
 
-def _tell_redis(what: signal.Signals) -> None:
+def _tell_redis(subject: signal.Signals) -> None:
     with redis.Redis.from_url(settings.REDIS_URL) as client:
-        os.kill(client.info("server")["process_id"], what)
+        os.kill(client.info("server")["process_id"], subject)
 
 
 action(partial(_tell_redis, signal.SIGKILL), name="kill Redis")
@@ -47,8 +47,8 @@ action(partial(_tell_redis, signal.SIGSTOP), name="freeze Redis")
 @action
 def cut_off() -> None:
     """Break off every session of the database, as where PostgreSQL is restarted."""
-    with psycopg.connect(**_database(), autocommit=True) as own:
-        own.execute(
+    with psycopg.connect(**_database(), autocommit=True) as personal:
+        personal.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
             " AND pid <> pg_backend_pid() AND application_name <> %s",
             [THE_TEST],
@@ -75,8 +75,8 @@ def crowd_out() -> None:
 @action
 def stop_postgres() -> None:
     """Stop the whole of PostgreSQL at once, as a power cut does: its keeper starts it again."""
-    with psycopg.connect(**_database()) as own:
-        (folder,) = own.execute("SHOW data_directory").fetchone() or ("",)
+    with psycopg.connect(**_database()) as personal:
+        (folder,) = personal.execute("SHOW data_directory").fetchone() or ("",)
     postmaster = int(Path(folder, "postmaster.pid").read_text().splitlines()[0])
     os.kill(postmaster, signal.SIGQUIT)
     while Path(f"/proc/{postmaster}").exists():
@@ -142,25 +142,25 @@ def flaw(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 @flaw
-def raises(made: Any) -> Any:
+def raises(created: Any) -> Any:
     raise RuntimeError("CUDA error: device-side assert triggered")
 
 
 @flaw
-def not_a_number(made: Any) -> Any:
-    return np.full_like(made, np.nan)
+def not_a_number(created: Any) -> Any:
+    return np.full_like(created, np.nan)
 
 
 @flaw
-def zeros(made: Any) -> Any:
-    return np.zeros_like(made)
+def zeros(created: Any) -> Any:
+    return np.zeros_like(created)
 
 
 @flaw
-def another_dimension(made: Any) -> Any:
-    return made[:, 1:]
+def another_dimension(created: Any) -> Any:
+    return created[:, 1:]
 
 
 @flaw
-def too_few_vectors(made: Any) -> Any:
-    return made[1:]
+def too_few_vectors(created: Any) -> Any:
+    return created[1:]

@@ -1,6 +1,6 @@
 """Faults, planted in a worker's process: at a named point of a stage something happens, once or some times.
 
-Whatever is wrapped is a function that the stage calls by the name it has in that module; no code of the site knows.
+Each wrapped thing is a function that the stage calls by the name it has in that module; no code of the site knows.
 """
 
 import ctypes
@@ -24,7 +24,7 @@ def action(act: Callable[[], None], *, name: str = "") -> Callable[[], None]:
 
 @action
 def freeze() -> None:
-    """Stand still, as a paused container or a host that swaps does, until somebody wakes it.
+    """Freeze, as a paused container or a host that swaps does, until someone wakes it.
 
     The kernel may stop this thread only after others of its process: it must not commit meanwhile.
     """
@@ -34,13 +34,13 @@ def freeze() -> None:
 
 @action
 def kill() -> None:
-    """End without a word."""
+    """End silently."""
     os.killpg(0, signal.SIGKILL)
 
 
 @action
 def die() -> None:
-    """End without a word, alone: the process that watches over this one lives on."""
+    """End silently, alone: the process that watches over this one lives on."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -70,7 +70,7 @@ def _deadlock(library: Any) -> None:
 
 @dataclass(frozen=True)
 class Point:
-    """A point in a stage: a function, by where it is called from, and whether before, after or amid its rows, or what
+    """A point in a stage: a function, by where it is called from, and whether before, after or during its rows, or what
     it made.
     """
 
@@ -82,19 +82,19 @@ class Point:
 # By kind of operation and stage. Of a commit the transaction is open, of a claim it is not any more.
 POINTS = {
     "claimed": Point("apps.operations.working", "claim", "after"),
-    "benchmark: planned": Point("apps.benchmarks.running.execution", "_load_work", "after"),
-    "benchmark: prepared": Point("apps.benchmarks.running.open_indexes", "_prepare", "after"),
+    "benchmark: planned": Point("apps.execution.running.execution", "_load_work", "after"),
+    "benchmark: prepared": Point("apps.execution.running.open_indexes", "_prepare", "after"),
     "benchmark: encoding": Point("apps.retrieval.encoders.registry", "KeywordEncoder.embed_batch"),
-    "benchmark: encoded": Point("apps.benchmarks.running.stages", "compute_query_vectors", "after"),
+    "benchmark: encoded": Point("apps.execution.running.stages", "compute_query_vectors", "after"),
     "benchmark: reranking": Point("apps.retrieval.rerankers.late_interaction", "LateInteractionReranker.score"),
-    "benchmark: reranked": Point("apps.benchmarks.running.pairs", "_check"),
-    "benchmark: searched": Point("apps.benchmarks.running.execution", "run_shared", "after"),
-    "benchmark: commit begun": Point("apps.benchmarks.running.execution", "store_final_lists"),
+    "benchmark: reranked": Point("apps.execution.running.pairs", "_check"),
+    "benchmark: searched": Point("apps.execution.running.execution", "run_shared", "after"),
+    "benchmark: commit begun": Point("apps.execution.running.execution", "store_final_lists"),
     "benchmark: amid COPY": Point("benchbench.database.binary", "copy_rows", "amid"),
-    "benchmark: commit stored": Point("apps.benchmarks.running.execution", "store_stage_lists", "after"),
+    "benchmark: commit stored": Point("apps.execution.running.execution", "store_stage_lists", "after"),
     "benchmark: committed": Point("apps.operations.working", "conclude"),
-    "benchmark: finishing": Point("apps.benchmarks.running.finishing", "evaluate_runs"),
-    "benchmark: finished": Point("apps.benchmarks.running.finishing", "_end", "after"),
+    "benchmark: finishing": Point("apps.execution.running.finishing", "evaluate_runs"),
+    "benchmark: finished": Point("apps.execution.running.finishing", "_end", "after"),
     "store: filling": Point("apps.retrieval.stores.filling", "seal_folder"),
     "store: searching": Point("apps.retrieval.stores.sqlite_vec_store", "SqliteVecCollection.build_nominator"),
     "index: chunked": Point("apps.retrieval.chunking", "store_pieces", "after"),
@@ -111,11 +111,11 @@ POINTS = {
     "judging: graded": Point("apps.judging.tasks", "_grade", "after"),
     "judging: finished": Point("apps.judging.tasks", "trim_answers", "after"),
     "resolve: decided": Point("apps.mappings.tasks", "store_rulings"),
-    "isolated: searched": Point("apps.benchmarks.running.execution", "run_isolated", "after"),
+    "isolated: searched": Point("apps.execution.running.execution", "run_isolated", "after"),
     "resolve: stored": Point("apps.mappings.tasks", "store_rulings", "after"),
-    "measure: commit begun": Point("apps.benchmarks.measuring.again", "store_values"),
-    "measure: commit stored": Point("apps.benchmarks.measuring.again", "store_values", "after"),
-    "measure: finished": Point("apps.benchmarks.measuring.again", "measure_again", "after"),
+    "measure: commit begun": Point("apps.records.measuring.again", "store_values"),
+    "measure: commit stored": Point("apps.records.measuring.again", "store_values", "after"),
+    "measure: finished": Point("apps.records.measuring.again", "measure_again", "after"),
     "model: encoded": Point("apps.retrieval.encoders.registry", "KeywordEncoder.embed_batch", "made"),
 }
 
@@ -137,23 +137,23 @@ class Fault:
         point = POINTS[self.point]
         owner: Any = importlib.import_module(point.module)
         *classes, name = point.name.split(".")
-        for part in classes:
-            owner = getattr(owner, part)
-        whole = getattr(owner, name)
+        for piece in classes:
+            owner = getattr(owner, piece)
+        complete = getattr(owner, name)
 
         def faulty(*args: Any, **options: Any) -> Any:
             concerned = self.about in repr((args, options))
             if point.when == "amid" and concerned:
-                *others, rows = args
-                return whole(*others, self._amid(rows), **options)
+                *remaining, rows = args
+                return complete(*remaining, self._amid(rows), **options)
             if point.when == "before" and concerned:
                 self._happen()
-            made = whole(*args, **options)
+            created = complete(*args, **options)
             if point.when == "made" and concerned:
-                return self._happen(made)
+                return self._happen(created)
             if point.when == "after" and concerned:
                 self._happen()
-            return made
+            return created
 
         setattr(owner, name, faulty)
 
@@ -163,11 +163,11 @@ class Fault:
                 self._happen()
             yield row
 
-    def _happen(self, *made: Any) -> Any:
+    def _happen(self, *created: Any) -> Any:
         for call in range(self.calls):
             try:
                 os.close(os.open(f"{self.token}.{call}", os.O_CREAT | os.O_EXCL))
             except FileExistsError:
                 continue
-            return ACTIONS[self.action](*made)
-        return made[0] if made else None
+            return ACTIONS[self.action](*created)
+        return created[0] if created else None

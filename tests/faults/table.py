@@ -13,17 +13,17 @@ HEAD = "| fault, and the result | scenarios | ends within | longest |\n|---|---|
 def write_table(reports: Iterable[Any]) -> None:
     """Write, of each family, the number of scenarios, and the stated and the longest time from a fault to an end.
 
-    Of all reports those of ends of tests tell them.
+    Of all reports those of ends of tests report them.
     """
     families: dict[tuple[str, float], list[float]] = {}
     for report in reports:
         properties = dict(getattr(report, "user_properties", ()))
         if "family" in properties and report.when == "teardown":
-            family, stated, slowest = properties["family"]
-            families.setdefault((family, stated), []).append(slowest)
+            family, options, slowest = properties["family"]
+            families.setdefault((family, options), []).append(slowest)
     rows = "".join(
-        f"| {family} | {len(seconds)} | {stated:.0f} s | {f'{max(seconds):.1f} s' if max(seconds) else ''} |\n"
-        for (family, stated), seconds in sorted(families.items())
+        f"| {family} | {len(seconds)} | {declared:.0f} s | {f'{max(seconds):.1f} s' if max(seconds) else ''} |\n"
+        for (family, declared), seconds in sorted(families.items())
     )
     count = sum(map(len, families.values()))
     table = f"{BEGIN}\n{HEAD}{rows}| **all** | **{count}** | | |\n{END}"

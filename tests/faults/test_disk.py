@@ -12,14 +12,14 @@ from django.conf import settings
 from django.contrib.auth.models import User
 
 from apps.accounts.tokens import issue_token
-from apps.benchmarks.launching import retry
-from apps.benchmarks.models import Benchmark
 from apps.datasets.models import Dataset
+from apps.execution.launching import retry
+from apps.records.models import Benchmark
 from benchbench.embedded.places import FOR_ROOT
-from tests.conftest import serving
 from tests.faults.kit import HANG_SECONDS, hold, scenarios, undisturbed, until
 from tests.faults.small_disk import seen_by
 from tests.faults.work import KINDS
+from tests.services import serving
 from tests.sockets import cookie_of
 
 STATED_SECONDS = 5
@@ -52,13 +52,13 @@ def test_full_disk_is_named_and_needs_only_a_retry(crew, scenario, tmp_path):
 
 
 MIB = 2**20
-MOST = 8 * MIB  # of which daphne, Django and the upload each take the size of what is sent
+MOST_BYTES = 8 * MIB  # of which daphne, Django and the upload each take the size of what is sent
 
 
 @pytest.mark.parametrize("way", ["page", "API"])
 def test_upload_to_full_disk_fails_and_the_next_succeeds(crew, way, manage, processes, tmp_path):
     folder = tmp_path / "temporary"
-    disk = ("-m", "tests.faults.small_disk", str(folder), str(MOST))
+    disk = ("-m", "tests.faults.small_disk", str(folder), str(MOST_BYTES))
     site = serving(lambda *command, **more: manage(*disk, *command, **more), TMPDIR=str(folder))
     user = User.objects.create_superuser("ada")
     if way == "page":
@@ -71,8 +71,8 @@ def test_upload_to_full_disk_fails_and_the_next_succeeds(crew, way, manage, proc
     def sent(size: int) -> httpx.Response:
         judged = [{"doc_ref": {"uri": "file:///d"}, "relevance_grade": 1}]
         query = {"query_key": "1", "query_text": "red?", "relevant_docs": judged}
-        stated = json.dumps({"schema_version": "1.0", "metadata": {}, "queries": [query]}).encode()
-        upload = {"file": ("full.json", stated + b" " * size)}
+        declared = json.dumps({"schema_version": "1.0", "metadata": {}, "queries": [query]}).encode()
+        upload = {"file": ("full.json", declared + b" " * size)}
         return httpx.post(url, data={"name": "full"}, files=upload, headers=headers, timeout=HANG_SECONDS)
 
     def is_empty() -> bool:
@@ -93,7 +93,7 @@ def test_full_data_folder_is_reported_and_next_upload_succeeds(crew, tmp_path):
     """The part of it that is the embedded database, which has no room for the rows."""
     disk = ("-m", "tests.faults.small_disk", str(FOR_ROOT), str(256 * MIB))
     environment = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "REDIS_URL")}
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, *disk, "-m", "tests.faults.full_data"],
         cwd=settings.BASE_DIR,
         env=environment
@@ -102,8 +102,8 @@ def test_full_data_folder_is_reported_and_next_upload_succeeds(crew, tmp_path):
         text=True,
         timeout=5 * HANG_SECONDS,
     )
-    assert done.returncode == 0, done.stderr
-    status, said, kept, next_status, kept_then = json.loads(done.stdout.splitlines()[-1])
-    assert (status, kept) == (507, 0), said
-    assert "the disk of the site or of the database is full" in said
+    assert process.returncode == 0, process.stderr
+    status, answer, data, next_status, kept_then = json.loads(process.stdout.splitlines()[-1])
+    assert (status, data) == (507, 0), answer
+    assert "the disk of the site or of the database is full" in answer
     assert (next_status, kept_then) == (302, 1)

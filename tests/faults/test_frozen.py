@@ -7,11 +7,11 @@ import pytest
 from django.db import connection
 from django.db.models.functions import Now
 
-from apps.benchmarks.launching import cancel
-from apps.benchmarks.models import Benchmark
+from apps.execution.launching import cancel
 from apps.operations.launching import cancel_operation
 from apps.operations.models import Batch, Operation
 from apps.operations.workers.limits import WORKER
+from apps.records.models import Benchmark
 from apps.retrieval.models import Index
 from tests.faults.kit import Crew, Scenario, scenarios, sessions, survive, until
 from tests.faults.work import KINDS
@@ -93,9 +93,9 @@ def test_other_work_continues_despite_a_frozen_worker(crew: Crew, point: str) ->
     worker.wait_for_fault()
     until(lambda: worker.is_frozen, "the worker to freeze")
     frozen = sessions()  # its sweep may have been in a transaction too
-    others = [KINDS[kind].start() for kind in ("benchmark", "index", "resolve")]
+    remaining = [KINDS[kind].start() for kind in ("benchmark", "index", "resolve")]
     crew.start(**hour)
-    for operation in others:
+    for operation in remaining:
         crew.slowest = max(crew.slowest, crew.sees_the_end_of(operation))
         assert Operation.objects.get(pk=operation.pk).status == "completed"
     until(lambda: sessions("idle in transaction") <= frozen, "only the frozen worker to have open transactions")

@@ -2,10 +2,10 @@
 
 import pytest
 
-from apps.benchmarks.launching import cancel
-from apps.benchmarks.models import Benchmark
 from apps.datasets.models import Query
+from apps.execution.launching import cancel
 from apps.operations.models import Operation
+from apps.records.models import Benchmark
 from tests.faults.kit import hold, scenarios, survive, undisturbed
 from tests.faults.work import KINDS, library
 

@@ -18,7 +18,7 @@ from tests.faults.work import KINDS, Kind, benchmark_figures, library, start_ben
 from tests.retrieval.llm_server import DRIPS, MODEL
 
 STATED_SECONDS = 15
-HIT = 4  # the query that is hit, amid the batches
+HIT = 4  # the query that is hit, during the batches
 
 
 def start_rewriting() -> Operation:
@@ -61,7 +61,7 @@ class Away:
 
 
 @pytest.mark.parametrize(
-    ("disturb", "said"),
+    ("disturb", "message"),
     [
         (lambda: DRIPS, "The language model server openai did not answer within 3 s and was interrupted."),
         (silent, "The language model server openai does not answer"),
@@ -71,17 +71,17 @@ class Away:
     ],
     ids=["drips for ever", "says nothing", "fails", "talks nonsense", "is overloaded for a moment"],
 )
-def test_missing_llm_answer_fails_only_its_query(crew, server, settings, disturb, said):
+def test_missing_llm_answer_fails_only_its_query(crew, server, settings, disturb, message):
     texts = dict(Query.objects.filter(dataset=library().dataset).order_by("pk").values_list("pk", "text"))
     hit = list(texts)[HIT]
     server.answer = lambda prompt: next(text for text in texts.values() if text in prompt)
     expected = undisturbed(REWRITING)["rankings"]
-    LLMAnswer.objects.all().delete()  # or nobody would be asked
+    LLMAnswer.objects.all().delete()  # or no one would be asked
     answer = server.answer
 
     def disturbed(prompt: str) -> Any:
-        told = disturb() if texts[hit] in prompt else None
-        return answer(prompt) if told is None else told
+        outcome = disturb() if texts[hit] in prompt else None
+        return answer(prompt) if outcome is None else outcome
 
     server.answer = disturbed
     operation = REWRITING.start()
@@ -95,8 +95,8 @@ def test_missing_llm_answer_fails_only_its_query(crew, server, settings, disturb
     assert operation.status == "completed", operation.error
     rankings = REWRITING.figures(operation)["rankings"]
     failed = {key: one[-1] for key, one in rankings.items() if one[-1]}
-    assert {query for _, query, _ in failed} == ({hit} if said else set())
-    assert all(said in error for error in failed.values()), failed
+    assert {query for _, query, _ in failed} == ({hit} if message else set())
+    assert all(message in error for error in failed.values()), failed
     assert {key: one for key, one in rankings.items() if key not in failed} == {
         key: one for key, one in expected.items() if key not in failed
     }
@@ -105,5 +105,5 @@ def test_missing_llm_answer_fails_only_its_query(crew, server, settings, disturb
 @pytest.mark.parametrize("scenario", BROKEN, ids=str)
 def test_a_model_that_judges_goes_on_with_another_worker(crew, server, settings, scenario):
     server.answer = lambda prompt: "2"
-    named = {name: getattr(settings, name) for name in ("BENCHBENCH_LLM_SERVERS", "BENCHBENCH_LLM_KEYS")}
-    survive(crew, replace(scenario, settings=named))
+    labelled = {name: getattr(settings, name) for name in ("BENCHBENCH_LLM_SERVERS", "BENCHBENCH_LLM_KEYS")}
+    survive(crew, replace(scenario, settings=labelled))

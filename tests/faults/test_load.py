@@ -15,13 +15,14 @@ from websockets.asyncio.client import connect
 
 from apps.accounts.roles import list_role_permissions
 from apps.accounts.tokens import issue_token
-from apps.benchmarks.launching import launch
-from apps.benchmarks.models import Benchmark
+from apps.execution.launching import launch
 from apps.operations.models import Operation
-from tests.benchmarks.conftest import make_library, run_key
+from apps.records.models import Benchmark
+from tests.benchmarks.figures import run_key
 from tests.created import create_benchmark
 from tests.faults.kit import HANG_SECONDS
 from tests.faults.work import MATRIX
+from tests.library import make_library
 
 STATED_SECONDS = 60
 OWNERS = ("ada", "bob", "cleo")
@@ -82,13 +83,15 @@ def make_people(site: str) -> list[Person]:
     return people
 
 
-async def crowd(people: list[Person], made: list[Benchmark], start: Callable[[], Any]) -> None:
+async def crowd(people: list[Person], created: list[Benchmark], start: Callable[[], Any]) -> None:
     """Let everybody watch, and ask, until all operations have ended for all who watch."""
     over = asyncio.Event()
-    polling = [asyncio.create_task(person.poll(made[place % len(made)], over)) for place, person in enumerate(people)]
+    polling = [
+        asyncio.create_task(person.poll(created[index % len(created)], over)) for index, person in enumerate(people)
+    ]
     watching = [
-        asyncio.create_task(person.watch(str(made[(place + socket) % len(made)].operation_id)))
-        for place, person in enumerate(people)
+        asyncio.create_task(person.watch(str(created[(position + socket) % len(created)].operation_id)))
+        for position, person in enumerate(people)
         for socket in range(SOCKETS)
     ]
     await asyncio.to_thread(start)
@@ -110,21 +113,23 @@ def left_when_the_first_ended(operations: list[Operation]) -> list[float]:
     first = min(operations, key=lambda operation: operation.finished_at or operation.created_at)
     shares = []
     for operation in operations:
-        done = operation.batches.filter(finished_at__lte=first.finished_at, payload__query_ids__isnull=False).count()
-        shares.append(done / max(operation.batches.filter(payload__query_ids__isnull=False).count(), 1))
+        finished = operation.batches.filter(
+            finished_at__lte=first.finished_at, payload__query_ids__isnull=False
+        ).count()
+        shares.append(finished / max(operation.batches.filter(payload__query_ids__isnull=False).count(), 1))
     return sorted(shares)
 
 
 def test_concurrent_users_are_neither_refused_nor_delayed(crew, serve, proxy, processes):
     mapping = make_library(queries=QUERIES, documents=30)
-    made = [create_benchmark(mapping, name=f"load of {name}", matrix=MATRIX) for name in OWNERS]
+    created = [create_benchmark(mapping, name=f"load of {name}", matrix=MATRIX) for name in OWNERS]
     sites = [serve(), serve()]
     servers = [process.pid for process in processes]
     people = make_people(proxy(*sites))
-    operations = [launch(one, by=User.objects.create(username=name)) for one, name in zip(made, OWNERS, strict=True)]
+    operations = [launch(one, by=User.objects.create(username=name)) for one, name in zip(created, OWNERS, strict=True)]
     before = [resident_mb(pid) for pid in servers]
     began = time.monotonic()
-    asyncio.run(crowd(people, made, lambda: [crew.start() for _ in range(2)]))
+    asyncio.run(crowd(people, created, lambda: [crew.start() for _ in range(2)]))
     crew.slowest = time.monotonic() - began
     assert crew.slowest < crew.limit
     seconds = sorted(second for person in people for second in person.seconds)
@@ -132,7 +137,7 @@ def test_concurrent_users_are_neither_refused_nor_delayed(crew, serve, proxy, pr
     assert not sum((person.faults for person in people), Counter())
     assert sum(person.ends for person in people) == PEOPLE * SOCKETS
     assert max(resident_mb(pid) - old for pid, old in zip(servers, before, strict=True)) < GROWTH_MB
-    keys = [run_key(Benchmark.objects.get(pk=benchmark.pk)) for benchmark in made]
+    keys = [run_key(Benchmark.objects.get(pk=benchmark.pk)) for benchmark in created]
     assert keys[0] == keys[1] == keys[2]
     shares = left_when_the_first_ended(operations)
     print("done when the first ended:", ", ".join(f"{share:.0%}" for share in shares))

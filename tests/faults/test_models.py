@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from apps.benchmarks.models import Benchmark
 from apps.datasets.models import Query
 from apps.operations.models import Operation
+from apps.records.models import Benchmark
 from apps.retrieval.indexing import build_index
 from apps.retrieval.models import CachedVector, Index
 from tests.faults.kit import Scenario, hold, undisturbed
@@ -41,11 +41,11 @@ def test_a_query_without_a_vector_fails_alone(crew, scenario):
     crew.start_broken(replace(scenario, about=repr(query.text)))
     crew.slowest = crew.sees_the_end_of(operation)
     assert Operation.objects.get(pk=operation.pk).status == "completed"
-    found = kind.figures(operation)["rankings"]
+    result = kind.figures(operation)["rankings"]
     hit = {key for key in expected if key[1] == query.pk}
-    assert {key: found[key] for key in expected.keys() - hit} == {key: expected[key] for key in expected.keys() - hit}
+    assert {key: result[key] for key in expected.keys() - hit} == {key: expected[key] for key in expected.keys() - hit}
     for key in hit:
-        assert FLAWS[scenario.action] in found[key][3]
+        assert FLAWS[scenario.action] in result[key][3]
     assert set(Benchmark.objects.get(pk=operation.subject_id).runs.values_list("failed_queries", flat=True)) == {1}
 
 

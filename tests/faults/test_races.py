@@ -10,14 +10,14 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
-from apps.benchmarks.models import BatchValues, Benchmark, Evaluation, ListSource, QueryResult, Run
 from apps.collections.models import Document
 from apps.operations.models import Operation
+from apps.records.models import BatchValues, Benchmark, Evaluation, ListSource, QueryResult, Run
 from apps.retrieval.models import Chunk, Index
-from tests.benchmarks.conftest import make_library
 from tests.created import run_benchmark
 from tests.faults.acts import ACTS, MATRIX
 from tests.faults.kit import Crew, Worker, until
+from tests.library import make_library
 
 STATED_SECONDS = 12
 WORKERS = 2
@@ -41,18 +41,18 @@ class Life(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         call_command("flush", interactive=False, verbosity=0, reset_sequences=False)
-        make_library.__wrapped__(queries=6, documents=30)  # anew: rows that were kept have numbers that come again
+        make_library.__wrapped__(queries=6, documents=30)  # again: rows that were kept have numbers that come again
         self.act([("make", 0)])
         self.act([("start", 0), ("make", 1)])
 
     @rule(acts=st.lists(CHOICES, min_size=1, max_size=3))
     def act(self, acts: Sequence[tuple[str, int]]) -> None:
         """None may end otherwise than done, refused in a sentence, or told that the row is gone."""
-        paths = [self.crew.folder / f"act-{self.told + place}" for place in range(len(acts))]
+        paths = [self.crew.folder / f"act-{self.told + index}" for index in range(len(acts))]
         self.told += len(acts)
         for (name, number), path in zip(acts, paths, strict=True):
             path.unlink(missing_ok=True)
-            self.crew.tell(act=name, number=number, told=str(path))
+            self.crew.order(act=name, number=number, told=str(path))
         for (name, _), path in zip(acts, paths, strict=True):
             until(path.exists, f"the answer to {name}")
             outcome = path.read_text()
@@ -60,9 +60,9 @@ class Life(RuleBasedStateMachine):
             self.seen[f"{name}: {outcome}"] += 1
 
     @precondition(lambda self: len(self.frozen) < WORKERS - 1)
-    @rule(which=st.integers(0, WORKERS - 1))
-    def freeze_worker(self, which: int) -> None:
-        worker = self.crew.workers[-1 - which]
+    @rule(choice=st.integers(0, WORKERS - 1))
+    def freeze_worker(self, choice: int) -> None:
+        worker = self.crew.workers[-1 - choice]
         worker.freeze()
         self.frozen.append(worker)
 
@@ -71,9 +71,9 @@ class Life(RuleBasedStateMachine):
     def wake_worker(self) -> None:
         self.frozen.pop().wake()
 
-    @rule(which=st.integers(0, WORKERS - 1))
-    def kill_worker(self, which: int) -> None:
-        worker = self.crew.workers.pop(-1 - which)
+    @rule(choice=st.integers(0, WORKERS - 1))
+    def kill_worker(self, choice: int) -> None:
+        worker = self.crew.workers.pop(-1 - choice)
         worker.kill()
         self.frozen = [one for one in self.frozen if one != worker]
         self.crew.start()
@@ -84,15 +84,15 @@ class Life(RuleBasedStateMachine):
 
     @precondition(lambda self: self.told > self.rested + 4)
     @rule()
-    def rest(self) -> None:
-        """Everything ends by itself, whatever a frozen worker holds; and what it says of itself agrees."""
+    def pause(self) -> None:
+        """Everything ends by itself, no matter what a frozen worker holds; and what it says of itself agrees."""
         until(lambda: not _active(), "the end of all operations", within=self.crew.limit)
         self.seen["rest"] += 1
         self.rested = self.told
         for operation in Operation.objects.filter(status="completed"):
             assert set(operation.batches.values_list("state", flat=True)) <= {"done"}
-            told = operation.batches.aggregate(done=Sum("done_units"), units=Sum("units"))
-            assert told["done"] == told["units"] == (operation.total_units or None)
+            answer = operation.batches.aggregate(done=Sum("done_units"), units=Sum("units"))
+            assert answer["done"] == answer["units"] == (operation.total_units or None)
         assert not Benchmark.objects.filter(status="running").exists()
         assert not Index.objects.filter(status="indexing").exists()
 
@@ -100,7 +100,7 @@ class Life(RuleBasedStateMachine):
         while self.frozen:
             self.wake_worker()
         if Operation.objects.exists():
-            self.rest()
+            self.pause()
             hold_figures(self.undisturbed)
             hold_no_orphans()
 
@@ -149,7 +149,7 @@ def test_concurrent_user_actions_end_consistently(crew):
     machine = type("Life", (Life,), {"crew": crew, "seen": seen, "undisturbed": found_by(benchmark)})
     for _ in range(WORKERS):
         crew.start()
-    asked = settings(
+    requested = settings(
         max_examples=HISTORIES,
         stateful_step_count=STEPS,
         deadline=None,
@@ -158,5 +158,5 @@ def test_concurrent_user_actions_end_consistently(crew):
         phases=[Phase.generate],  # to shrink a history takes an hour
         suppress_health_check=list(HealthCheck),
     )
-    run_state_machine_as_test(machine, settings=asked)
+    run_state_machine_as_test(machine, settings=requested)
     print(dict(sorted(seen.items())))

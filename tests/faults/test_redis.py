@@ -27,11 +27,11 @@ FROZEN = [one for one in scenarios("freeze Redis", POINTS, alone=True) if one.po
 class Server:
     """A Redis of these tests' own, which only their workers use."""
 
-    def __init__(self, folder: Path, *, keeps: bool) -> None:
+    def __init__(self, folder: Path, *, retains: bool) -> None:
         self.path = folder / "redis"
-        saved = ("--appendonly", "yes", "--appendfsync", "always") if keeps else ("--appendonly", "no")
-        place = ("--port", "0", "--unixsocket", str(self.path), "--dir", str(folder))
-        self.command = [str(find_program()), "--save", "", *place, *saved]
+        saved = ("--appendonly", "yes", "--appendfsync", "always") if retains else ("--appendonly", "no")
+        position = ("--port", "0", "--unixsocket", str(self.path), "--dir", str(folder))
+        self.command = [str(find_program()), "--save", "", *position, *saved]
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -47,7 +47,7 @@ class Server:
         self.start()
 
     def wake(self) -> None:
-        """Stand still for some seconds, and then go on."""
+        """Freeze for some seconds, and then go on."""
         assert self.process
         time.sleep(AWAY_SECONDS)
         self.process.send_signal(signal.SIGCONT)
@@ -61,7 +61,7 @@ class Server:
 @pytest.fixture(scope="module", params=[False, True], ids=["empty", "with its data"])
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     with TemporaryDirectory() as folder:
-        server = Server(Path(folder), keeps=request.param)
+        server = Server(Path(folder), retains=request.param)
         yield server
         server.kill()
 

@@ -33,15 +33,15 @@ def peak_mb(pid: int) -> float:
 def test_the_greatest_dataset_takes_bounded_memory(crew, upload, processes):
     judged = [{"doc_ref": {"uri": f"file:///{'x' * 38}{number:06}"}, "relevance_grade": 1} for number in range(100)]
     queries = [{"query_key": f"{key:06}", "query_text": "red?", "relevant_docs": judged} for key in range(1000)]
-    stated = json.dumps({"schema_version": "1.0", "metadata": {}, "queries": queries}).encode()
-    assert 0.9 < len(stated) / settings.BENCHMARK_DATASET_MAX_UPLOAD_BYTES <= 1
+    declared = json.dumps({"schema_version": "1.0", "metadata": {}, "queries": queries}).encode()
+    assert 0.9 < len(declared) / settings.BENCHMARK_DATASET_MAX_UPLOAD_BYTES <= 1
     before = peak_mb(processes[-1].pid)
     answer = httpx.post(
-        **upload, data={"name": "great"}, files={"file": ("great.json", stated)}, timeout=5 * HANG_SECONDS
+        **upload, data={"name": "great"}, files={"file": ("great.json", declared)}, timeout=5 * HANG_SECONDS
     )
     assert answer.status_code == 201, answer.text[:500]
     grown = peak_mb(processes[-1].pid) - before
-    print(f"{len(stated) / 2**20:.1f} MiB, {len(queries):,} queries: {grown:.0f} MB")
+    print(f"{len(declared) / 2**20:.1f} MiB, {len(queries):,} queries: {grown:.0f} MB")
     assert grown < GROWTH_MB
 
 
@@ -64,7 +64,7 @@ def test_site_killed_during_an_upload_leaves_no_file(crew, upload, processes, tm
 
 
 def is_in(folder: Path, descriptor: Path) -> bool:
-    """Tell whether an open file lies in a folder, or did before its name went."""
+    """Return whether an open file lies in a folder, or did before its name went."""
     try:
         return str(descriptor.readlink()).startswith(str(folder))
     except FileNotFoundError:

@@ -33,7 +33,7 @@ def test_reconnecting_watcher_gets_the_correct_state(crew, scenario, serve, proc
         return connect(f"{site}/ws/operations/{operation.pk}", subprotocols=[offered], proxy=None)
 
     with watch() as watcher:
-        assert told(watcher) == "pending"
+        assert next_status(watcher) == "pending"
         worker = crew.start(scenario.point, "freeze", **scenario.settings)
         worker.wait_for_fault()
         processes[-1].kill()
@@ -42,9 +42,9 @@ def test_reconnecting_watcher_gets_the_correct_state(crew, scenario, serve, proc
     worker.wake()
     crew.slowest = crew.sees_the_end_of(operation)
     with watch() as watcher:
-        assert told(watcher) == "completed"
+        assert next_status(watcher) == "completed"
     hold(kind, operation, expected)
 
 
-def told(watcher: Any) -> Any:
+def next_status(watcher: Any) -> Any:
     return json.loads(watcher.recv(timeout=HANG_SECONDS))["data"]["status"]

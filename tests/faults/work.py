@@ -6,18 +6,19 @@ from typing import Any
 
 from django.test import override_settings
 
-from apps.benchmarks.launching import launch
-from apps.benchmarks.measuring.measures import add_measures
-from apps.benchmarks.models import BatchValues, Benchmark, Evaluation, QueryResult
+from apps.execution.launching import launch
 from apps.mappings.models import Mapping, Resolution
 from apps.operations.launching import start_operation
 from apps.operations.models import Operation
 from apps.operations.working import wait
+from apps.records.measuring.measures import add_measures
+from apps.records.models import BatchValues, Benchmark, Evaluation, QueryResult
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Chunk, Index, LexicalPiece
 from apps.retrieval.search import vectors as tables
-from tests.benchmarks.conftest import ENCODER, make_library, run_key
+from tests.benchmarks.figures import run_key
 from tests.created import create_benchmark
+from tests.library import ENCODER, make_library
 
 QUERIES = 9
 MATRIX = {"search_modes": ["dense", "hybrid"], "use_reranker": [False, True]}
@@ -94,8 +95,8 @@ def start_tree() -> Operation:
     collection = library().collection
     number = collection.indexes.count()
     cut = {"size": 1000 + number}  # new: nothing is there to be shared
-    parts = {"strategy": "raptor_extractive", "encoder": ENCODER, "chunk_parameters": cut}
-    return build_index(create_index(collection, name=f"faults {number}", **parts))
+    pieces = {"strategy": "raptor_extractive", "encoder": ENCODER, "chunk_parameters": cut}
+    return build_index(create_index(collection, name=f"faults {number}", **pieces))
 
 
 def start_resolving() -> Operation:
@@ -105,8 +106,8 @@ def start_resolving() -> Operation:
 
 
 def resolutions(operation: Operation) -> Any:
-    found = Resolution.objects.filter(mapping=operation.subject_id).order_by("judgment")
-    return list(found.values_list("judgment", "document__external_id", "outcome"))
+    by = Resolution.objects.filter(mapping=operation.subject_id).order_by("judgment")
+    return list(by.values_list("judgment", "document__external_id", "outcome"))
 
 
 def start_measuring() -> Operation:

@@ -41,10 +41,10 @@ def write_file(path: Path, content: Any, *, packed: bool = False) -> Path:
     return path
 
 
-def write_dataset(directory: Path, **others: Any) -> Path:
+def write_dataset(directory: Path, **remaining: Any) -> Path:
     """Write the dataset, with other content for some of its files; None leaves one out."""
     directory.mkdir(parents=True, exist_ok=True)
-    for name, content in ({"metadata": METADATA, "topics": TOPICS, "qrels": QRELS} | others).items():
+    for name, content in ({"metadata": METADATA, "topics": TOPICS, "qrels": QRELS} | remaining).items():
         if content is not None:
             write_file(directory / f"{name}.json", content)
     return directory
@@ -55,8 +55,8 @@ Spoil = Callable[[bytes], bytes]
 
 def _flipped(content: bytes, start: int, end: int, bits: int) -> bytes:
     spoilt = bytearray(content)
-    for place in random.Random(1).sample(range(start * 8, end * 8), bits):
-        spoilt[place // 8] ^= 1 << place % 8
+    for position in random.Random(1).sample(range(start * 8, end * 8), bits):
+        spoilt[position // 8] ^= 1 << position % 8
     return bytes(spoilt)
 
 
@@ -92,3 +92,85 @@ def spoil(file: Path, way: Spoil) -> None:
     spoilt = way(file.read_bytes())
     assert spoilt != file.read_bytes()
     file.write_bytes(spoilt)
+
+
+COMPACT_EXPERIMENT = """id: a
+data: {documents_dir: d, ground_truth_path: 'g', max_queries: ~}
+benchmark: {top_k_values: [1, 3]}
+embeddings: [{model: m}]
+backends:
+- name: memory
+strategies: [{name: raptor, chunk_size: 300, cluster_threshold: .5}]
+llms: [{model: "l", temperature: 0}]
+"""
+FULL_EXPERIMENT = {
+    "id": "full",
+    "description": "Every key stated.",
+    "data": {
+        "documents_dir": "docs",
+        "ground_truth_path": "truth/ground_truth.json",
+        "max_documents": 20,
+        "max_queries": 7,
+    },
+    "benchmark": {"runs_per_query": 2, "top_k_values": [10, 1], "random_seed": 7},
+    "embeddings": [{"model": "one", "provider": "sbert"}, {"model": "two", "provider": "sbert"}],
+    "llms": [
+        {
+            "model": "llama3",
+            "provider": "ollama",
+            "base_url": "http://localhost:11434",
+            "temperature": 0.5,
+            "max_tokens": 100,
+        },
+        {"model": "mistral", "provider": "ollama", "base_url": None, "temperature": 0, "max_tokens": 500},
+    ],
+    "backends": [{"name": "memory", "path": None}, {"name": "chromadb", "path": "stores/chroma"}],
+    "strategies": [
+        {
+            "name": name,
+            "chunk_size": 300,
+            "chunk_overlap": 30,
+            "doc_top_k": 3,
+            "section_top_k": 6,
+            "max_layers": 2,
+            "cluster_threshold": 0.2,
+        }
+        for name in ("flat", "raptor", "lod_embed", "lod_llm")
+    ],
+}
+
+
+FLOWBABY_SUMMARY = {
+    "run_id": "one",
+    "timestamp": "2026-03-01T12:00:00Z",
+    "git_sha": "abc",
+    "dataset_id": "topics",
+    "dataset_version": "1.0",
+    "canonicalization_version": "v1",
+    "metrics": {"mrr": 0.5, "ndcg@5": 0.25},
+    "query_count": 10,
+    "duration_ms": 1500,
+}
+
+
+TREC_RUN = b"q1 Q0 d1 1 0.5 tag\nq1 Q0 d2 2 1e-3 tag\nq2 Q0 d1 1 -7 tag more\n\nq1 Q0 d3 3 inf tag\n"
+
+
+CLASSIC_TOPICS = """
+<top>
+<num> Number: 301
+<title> International Organized Crime
+<desc> Description:
+Identify organizations that
+participate & profit where x < y.
+<narr> Narrative:
+Topic: crime.
+</top>
+
+<TOP>
+<num> Number: 302 <title> Poliomyelitis and Post-Polio
+"""
+XML_TOPICS = """<?xml version="1.0"?>
+<topics task="x"><topic number="1"><title>Caf&eacute; &amp; bar</title><narrative>Where.</narrative></topic>
+<topic number="2"><query>coronavirus origin</query><question>where from</question></topic></topics>
+"""

@@ -1,4 +1,4 @@
-"""Archives that somebody uploads, unpacked or refused."""
+"""Archives that someone uploads, unpacked or refused."""
 
 import errno
 import gzip
@@ -15,9 +15,9 @@ from benchbench.files.archives import require_unpacked_size, unpacked
 
 
 def archive(path, *members):
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as created:
         for name, content in members:
-            made.writestr(name, content)
+            created.writestr(name, content)
     return path
 
 
@@ -47,17 +47,17 @@ def test_a_path_that_leads_out_is_refused(name, tmp_path):
     "name", ["n" * 256, "ü" * 128, "d" * 256 + "/x", "/".join(["d" * 200] * 16), "x" * 60_000], ids=len
 )
 def test_too_long_name_error_hides_server_folders(name, tmp_path):
-    said = refusal(archive(tmp_path / "a.zip", (name, b"x")))
-    assert "is too long: names may have 255 bytes" in said
-    assert "/tmp" not in said
-    assert str(tmp_path) not in said
-    assert len(said) < 600
+    message = refusal(archive(tmp_path / "a.zip", (name, b"x")))
+    assert "is too long: names may have 255 bytes" in message
+    assert "/tmp" not in message
+    assert str(tmp_path) not in message
+    assert len(message) < 600
 
 
 def test_write_error_hides_server_folders(tmp_path, monkeypatch):
     path = archive(tmp_path / "a.zip", ("x", b"1"))
     error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(tmp_path / "secret"))
-    monkeypatch.setattr(archives, "_write", Mock(side_effect=error))
+    monkeypatch.setattr(zipfile.ZipFile, "open", Mock(side_effect=error))
     assert refusal(path) == (
         "a.zip cannot be unpacked: one of its files cannot be written here: No space left on device."
     )

@@ -9,7 +9,7 @@ from benchbench.errors import BenchbenchError
 from benchbench.files.experiment import PRESETS, parse_experiment, read_experiment, select_documents
 from benchbench.ir.planning.ann import STORES
 from tests.damages import damaged_bytes, damaged_value, fuzz
-from tests.files.samples import write_file
+from tests.files.samples import COMPACT_EXPERIMENT, FULL_EXPERIMENT, write_file
 
 MINIMAL = """
 id: small
@@ -18,59 +18,15 @@ embeddings: [{model: all-MiniLM-L6-v2}]
 backends: [{name: memory}]
 strategies: [{name: flat}]
 """
-COMPACT = """id: a
-data: {documents_dir: d, ground_truth_path: 'g', max_queries: ~}
-benchmark: {top_k_values: [1, 3]}
-embeddings: [{model: m}]
-backends:
-- name: memory
-strategies: [{name: raptor, chunk_size: 300, cluster_threshold: .5}]
-llms: [{model: "l", temperature: 0}]
-"""
-FULL = {
-    "id": "full",
-    "description": "Every key stated.",
-    "data": {
-        "documents_dir": "docs",
-        "ground_truth_path": "truth/ground_truth.json",
-        "max_documents": 20,
-        "max_queries": 7,
-    },
-    "benchmark": {"runs_per_query": 2, "top_k_values": [10, 1], "random_seed": 7},
-    "embeddings": [{"model": "one", "provider": "sbert"}, {"model": "two", "provider": "sbert"}],
-    "llms": [
-        {
-            "model": "llama3",
-            "provider": "ollama",
-            "base_url": "http://localhost:11434",
-            "temperature": 0.5,
-            "max_tokens": 100,
-        },
-        {"model": "mistral", "provider": "ollama", "base_url": None, "temperature": 0, "max_tokens": 500},
-    ],
-    "backends": [{"name": "memory", "path": None}, {"name": "chromadb", "path": "stores/chroma"}],
-    "strategies": [
-        {
-            "name": name,
-            "chunk_size": 300,
-            "chunk_overlap": 30,
-            "doc_top_k": 3,
-            "section_top_k": 6,
-            "max_layers": 2,
-            "cluster_threshold": 0.2,
-        }
-        for name in ("flat", "raptor", "lod_embed", "lod_llm")
-    ],
-}
 
 
-def read(tmp_path, stated):
-    return read_experiment(write_file(tmp_path / "e.yaml", stated))
+def read(tmp_path, declared):
+    return read_experiment(write_file(tmp_path / "e.yaml", declared))
 
 
-def changed(**others):
+def changed(**remaining):
     minimal = yaml.safe_load(MINIMAL)
-    return {**minimal, **others}
+    return {**minimal, **remaining}
 
 
 def test_it_fills_in_every_default(tmp_path):
@@ -88,23 +44,23 @@ def test_it_fills_in_every_default(tmp_path):
 
 
 def test_written_experiments_read_back_equal(tmp_path):
-    for stated in (MINIMAL, yaml.safe_dump(FULL)):
-        experiment = read(tmp_path, stated)
+    for declared in (MINIMAL, yaml.safe_dump(FULL_EXPERIMENT)):
+        experiment = read(tmp_path, declared)
         assert read(tmp_path, experiment.as_yaml()) == experiment
         assert parse_experiment(json.loads(json.dumps(experiment.as_dict())), location="config") == experiment
-    assert experiment.as_dict() == FULL
-    assert list(yaml.safe_load(experiment.as_yaml())) == list(FULL)
+    assert experiment.as_dict() == FULL_EXPERIMENT
+    assert list(yaml.safe_load(experiment.as_yaml())) == list(FULL_EXPERIMENT)
 
 
 def test_texts_resembling_other_types_are_quoted(tmp_path):
     for text in ("1e5", "1.0e+5", "12e45", "no", "017", "2026-11-22", "null", "~", "0x1F"):
-        stated = FULL | {"description": text}
-        assert read(tmp_path, parse_experiment(stated, location="config").as_yaml()).description == text
+        declared = FULL_EXPERIMENT | {"description": text}
+        assert read(tmp_path, parse_experiment(declared, location="config").as_yaml()).description == text
 
 
 @pytest.mark.parametrize(("name", "documents", "runs"), [("quick_test", 5, 1), ("baseline", 10, 3), ("full", None, 5)])
 def test_a_preset_sets_documents_and_repetitions(tmp_path, name, documents, runs):
-    experiment = read(tmp_path, yaml.safe_dump(FULL)).apply_preset(name)
+    experiment = read(tmp_path, yaml.safe_dump(FULL_EXPERIMENT)).apply_preset(name)
     assert name in PRESETS
     assert (experiment.data.max_documents, experiment.benchmark.runs_per_query) == (documents, runs)
     assert (experiment.data.max_queries, experiment.benchmark.top_k_values) == (7, (10, 1))
@@ -115,13 +71,13 @@ def test_it_may_name_every_store(tmp_path, name):
     assert [backend.name for backend in read(tmp_path, changed(backends=[{"name": name}])).backends] == [name]
 
 
-@pytest.mark.parametrize(("most", "kept"), [(1, "bd"), (2, "bd"), (3, "abd"), (4, "abcd"), (9, "abcde")])
-def test_expected_documents_are_kept_and_then_the_first_ones(most, kept):
-    assert select_documents("abcde", {"d", "b", "gone"}, most) == list(kept)
+@pytest.mark.parametrize(("limit", "expected"), [(1, "bd"), (2, "bd"), (3, "abd"), (4, "abcd"), (9, "abcde")])
+def test_expected_documents_are_kept_and_then_the_first_ones(limit, expected):
+    assert select_documents("abcde", {"d", "b", "gone"}, limit) == list(expected)
 
 
 @pytest.mark.parametrize(
-    ("stated", "said"),
+    ("declared", "message"),
     [
         ("", "e.yaml must be an object, not null"),
         ("[]", "e.yaml must be an object, not a list"),
@@ -145,13 +101,13 @@ def test_expected_documents_are_kept_and_then_the_first_ones(most, kept):
         (b"a: \x01", "e.yaml cannot be read as YAML"),
     ],
 )
-def test_invalid_or_unsafe_yaml_is_refused(tmp_path, stated, said):
-    with pytest.raises(BenchbenchError, match=said):
-        read(tmp_path, stated)
+def test_invalid_or_unsafe_yaml_is_refused(tmp_path, declared, message):
+    with pytest.raises(BenchbenchError, match=message):
+        read(tmp_path, declared)
 
 
 @pytest.mark.parametrize(
-    ("others", "said"),
+    ("remaining", "message"),
     [
         ({"id": None}, "e.yaml is missing the key id"),
         ({"id": "../up"}, "e.yaml, id must be up to 100 letters"),
@@ -201,9 +157,9 @@ def test_invalid_or_unsafe_yaml_is_refused(tmp_path, stated, said):
     ],
     ids=str,
 )
-def test_invalid_values_are_named(tmp_path, others, said):
-    with pytest.raises(BenchbenchError, match=said):
-        read(tmp_path, json.dumps(changed(**others)))
+def test_invalid_values_are_named(tmp_path, remaining, message):
+    with pytest.raises(BenchbenchError, match=message):
+        read(tmp_path, json.dumps(changed(**remaining)))
 
 
 def require_same_again(experiment):
@@ -212,7 +168,7 @@ def require_same_again(experiment):
 
 @pytest.mark.fuzz
 def test_it_survives_damaged_bytes(tmp_path):
-    content = COMPACT.encode()
+    content = COMPACT_EXPERIMENT.encode()
     require_same_again(read(tmp_path, content))
     fuzz(
         lambda path: require_same_again(read_experiment(path)),
@@ -224,5 +180,5 @@ def test_it_survives_damaged_bytes(tmp_path):
 def test_it_survives_damaged_values():
     fuzz(
         lambda value: require_same_again(parse_experiment(value, location="e.yaml")),
-        lambda damages: damaged_value(FULL, damages),
+        lambda damages: damaged_value(FULL_EXPERIMENT, damages),
     )

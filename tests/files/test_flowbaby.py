@@ -8,7 +8,7 @@ from benchbench.errors import BenchbenchError
 from benchbench.files.flowbaby import list_rankings, read_dataset, read_qrels, read_run
 from benchbench.files.flowbaby_results import IncomparableSummariesError, Summary, compare_summaries, read_summary
 from benchbench.reading.objects import read_as
-from tests.files.samples import METADATA, QRELS, TOPICS
+from tests.files.samples import FLOWBABY_SUMMARY, METADATA, QRELS, TOPICS
 
 
 def entries(*scored):
@@ -53,7 +53,7 @@ class TestDataset:
         assert read_dataset(flowbaby(qrels=[*QRELS, QRELS[0]])).duplicates == 1
 
     @pytest.mark.parametrize(
-        ("others", "sentence"),
+        ("remaining", "sentence"),
         [
             ({"topics": None}, r"must contain topics\.json to be a Flowbaby dataset"),
             ({"qrels": None}, r"must contain qrels\.json"),
@@ -84,9 +84,9 @@ class TestDataset:
             ({"metadata": "{"}, r"metadata\.json is not JSON"),
         ],
     )
-    def test_damaged_files_are_refused(self, flowbaby, others, sentence):
+    def test_damaged_files_are_refused(self, flowbaby, remaining, sentence):
         with pytest.raises(BenchbenchError, match=sentence):
-            read_dataset(flowbaby(**others))
+            read_dataset(flowbaby(**remaining))
 
     def test_it_reads_judgments_alone(self, written):
         assert read_qrels(written(QRELS, "qrels.json.gz"))["q2"] == {"doc3": 2, "doc4": 1}
@@ -130,35 +130,22 @@ class TestRun:
             read_run(written(content, "run.json"))
 
 
-SUMMARY = {
-    "run_id": "one",
-    "timestamp": "2026-03-01T12:00:00Z",
-    "git_sha": "abc",
-    "dataset_id": "topics",
-    "dataset_version": "1.0",
-    "canonicalization_version": "v1",
-    "metrics": {"mrr": 0.5, "ndcg@5": 0.25},
-    "query_count": 10,
-    "duration_ms": 1500,
-}
-
-
 def compare(*changes):
     """Compare two summaries, each with what is changed of it."""
-    return compare_summaries(*(read_as(Summary, SUMMARY | change) for change in changes))
+    return compare_summaries(*(read_as(Summary, FLOWBABY_SUMMARY | change) for change in changes))
 
 
 def test_comparison_reports_changed_values():
     later = {"run_id": "two", "git_sha": "def", "metrics": {"mrr": 0.75, "ndcg@5": 0.25}, "duration_ms": 1000}
-    found = compare({}, later)
-    assert {name: of["difference"] for name, of in found["measures"].items()} == {"mrr": 0.25, "ndcg@5": 0.0}
-    assert [(run["id"], run["git_sha"]) for run in found["runs"]] == [("one", "abc"), ("two", "def")]
-    assert found["duration_ms"]["difference"] == -500
-    assert found["warnings"] == []
+    comparison = compare({}, later)
+    assert {name: owner["difference"] for name, owner in comparison["measures"].items()} == {"mrr": 0.25, "ndcg@5": 0.0}
+    assert [(run["id"], run["git_sha"]) for run in comparison["runs"]] == [("one", "abc"), ("two", "def")]
+    assert comparison["duration_ms"]["difference"] == -500
+    assert comparison["warnings"] == []
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "said"),
+    ("before", "after", "message"),
     [
         ({}, {"dataset_id": "other"}, "different datasets: 'topics' and 'other'"),
         ({}, {"dataset_version": "other"}, "different versions of the dataset: '1.0' and 'other'"),
@@ -167,8 +154,8 @@ def test_comparison_reports_changed_values():
         ({"profile": "a"}, {"profile": "b"}, "different aggregation profiles: 'a' and 'b'"),
     ],
 )
-def test_incomparable_summaries_are_refused(before, after, said):
-    with pytest.raises(IncomparableSummariesError, match=said):
+def test_incomparable_summaries_are_refused(before, after, message):
+    with pytest.raises(IncomparableSummariesError, match=message):
         compare(before, after)
 
 
@@ -183,16 +170,16 @@ def test_comparison_warns_of_other_causes_of_change():
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ([], "must be an object, not a list"),
-        (SUMMARY | {"dataset_id": None}, "is missing the key dataset_id"),
-        (SUMMARY | {"canonicalization_version": 1}, "canonicalization_version must be a string, not a number"),
-        (SUMMARY | {"metrics": {"mrr": "high"}}, 'metrics.mrr must be a number, not "high"'),
-        (SUMMARY | {"metrics": {"mrr": True}}, "metrics.mrr must be a number, not true"),
-        (SUMMARY | {"duration_ms": "long"}, 'duration_ms must be a number, not "long"'),
+        (FLOWBABY_SUMMARY | {"dataset_id": None}, "is missing the key dataset_id"),
+        (FLOWBABY_SUMMARY | {"canonicalization_version": 1}, "canonicalization_version must be a string, not a number"),
+        (FLOWBABY_SUMMARY | {"metrics": {"mrr": "high"}}, 'metrics.mrr must be a number, not "high"'),
+        (FLOWBABY_SUMMARY | {"metrics": {"mrr": True}}, "metrics.mrr must be a number, not true"),
+        (FLOWBABY_SUMMARY | {"duration_ms": "long"}, 'duration_ms must be a number, not "long"'),
     ],
 )
-def test_invalid_summary_error_names_the_problem(written, content, said):
-    with pytest.raises(BenchbenchError, match=rf"^summary\.json,? {said}"):
+def test_invalid_summary_error_names_the_problem(written, content, message):
+    with pytest.raises(BenchbenchError, match=rf"^summary\.json,? {message}"):
         read_summary(written(content, "summary.json"))

@@ -26,16 +26,24 @@ from benchbench.ir.profiles import FLOWBABY_1_0, FLOWBABY_1_1
 from benchbench.reading.strict_json import read_value
 from tests.damages import EXAMPLES, damaged_bytes, damaged_value, drawn, fuzz
 from tests.datasets.samples import FILLED
-from tests.files.samples import METADATA, QRELS, RUN, TOPICS, write_dataset, write_file
-from tests.files.test_flowbaby import SUMMARY
-from tests.files.test_trec import CLASSIC, XML
+from tests.files.samples import (
+    CLASSIC_TOPICS,
+    FLOWBABY_SUMMARY,
+    METADATA,
+    QRELS,
+    RUN,
+    TOPICS,
+    TREC_RUN,
+    XML_TOPICS,
+    write_dataset,
+    write_file,
+)
 
 TREC_QRELS = b"q1 0 d1 1\nq1 0 d2 -1\nq2\t0\td1\t4\r\n\nq3 0 d9 0\n"
-TREC_RUN = b"q1 Q0 d1 1 0.5 tag\nq1 Q0 d2 2 1e-3 tag\nq2 Q0 d1 1 -7 tag more\n\nq1 Q0 d3 3 inf tag\n"
 TREC_LINES = b"1\twhat is it\n2\twhere\tis it\n"
 BEIR_QRELS = b"query-id\tcorpus-id\tscore\nq1\td1\t1\nq1\td2\t0\nq2\td1\t2\n"
 BEIR_QUERIES = b'{"_id": "q1", "text": "one", "metadata": {"split": "x"}}\n{"_id": 2, "text": "two"}\n'
-ASKED = {"q1", "q2"}
+QUERY_KEYS = {"q1", "q2"}
 
 
 def read_ranked_trec(path):
@@ -53,13 +61,13 @@ BYTES = {
     "TREC qrels": (trec.read_qrels, TREC_QRELS, "qrels.txt"),
     "TREC run": (read_ranked_trec, TREC_RUN, "run.txt"),
     "TREC topics, lines": (trec.read_topics, TREC_LINES, "topics.tsv"),
-    "TREC topics, open tags": (trec.read_topics, CLASSIC.encode(), "topics.txt"),
-    "TREC topics, XML": (trec.read_topics, XML.encode(), "topics.xml"),
+    "TREC topics, open tags": (trec.read_topics, CLASSIC_TOPICS.encode(), "topics.txt"),
+    "TREC topics, XML": (trec.read_topics, XML_TOPICS.encode(), "topics.xml"),
     "BEIR qrels": (beir.read_qrels, BEIR_QRELS, "test.tsv"),
     "BEIR queries": (lambda path: list(beir.read_queries(path)), BEIR_QUERIES, "queries.jsonl"),
     "Flowbaby run, text": (read_ranked_flowbaby, json.dumps(RUN).encode(), "run.json"),
-    "run, TREC": (lambda path: read_run_file(path, ASKED), TREC_RUN, "run.txt"),
-    "run, Flowbaby": (lambda path: read_run_file(path, ASKED), json.dumps(RUN).encode(), "run.json"),
+    "run, TREC": (lambda path: read_run_file(path, QUERY_KEYS), TREC_RUN, "run.txt"),
+    "run, Flowbaby": (lambda path: read_run_file(path, QUERY_KEYS), json.dumps(RUN).encode(), "run.json"),
 }
 
 
@@ -77,9 +85,9 @@ def test_a_reader_survives_damaged_bytes(name, tmp_path):
     ("read", "value", "name"),
     [
         (read_ranked_flowbaby, RUN, "run.json"),
-        (lambda path: read_run_file(path, ASKED, order_by="score"), RUN, "run.json"),
+        (lambda path: read_run_file(path, QUERY_KEYS, order_by="score"), RUN, "run.json"),
         (flowbaby.read_qrels, QRELS, "qrels.json"),
-        (read_summary, SUMMARY, "summary.json"),
+        (read_summary, FLOWBABY_SUMMARY, "summary.json"),
     ],
     ids=["Flowbaby run", "run, Flowbaby", "Flowbaby qrels", "summary"],
 )
@@ -90,11 +98,11 @@ def test_a_reader_survives_damaged_values(read, value, name, tmp_path):
 
 @pytest.mark.fuzz
 def test_the_reader_of_a_flowbaby_dataset_survives_damaged_values(tmp_path):
-    whole = {"metadata": METADATA, "topics": TOPICS, "qrels": QRELS}
+    complete = {"metadata": METADATA, "topics": TOPICS, "qrels": QRELS}
 
     def write(damages):
-        damaged = damaged_value(whole, damages)
-        return write_dataset(tmp_path / "data", **{name: json.dumps(damaged.get(name)) for name in whole})
+        damaged = damaged_value(complete, damages)
+        return write_dataset(tmp_path / "data", **{name: json.dumps(damaged.get(name)) for name in complete})
 
     fuzz(flowbaby.read_dataset, write)
 
@@ -123,10 +131,12 @@ def test_a_flowbaby_run(run_id, entries, tmp_path):
 @DRAWN
 @given(truth=st.dictionaries(COLUMN, st.dictionaries(COLUMN, st.integers(-9, 9), min_size=1), min_size=1))
 def test_trec_judgments(truth, tmp_path):
-    rows = [(query, document, grade) for query, of in truth.items() for document, grade in of.items()]
+    rows = [(query, document, grade) for query, owner in truth.items() for document, grade in owner.items()]
     with TemporaryDirectory(dir=tmp_path) as folder:
         read = trec.read_qrels(write_file(Path(folder) / "qrels.txt", "".join(trec.write_qrels(rows))))
-    assert {query: {name.decode(): grade for name, grade in of.items()} for query, of in read.items()} == truth
+    assert {
+        query: {name.decode(): grade for name, grade in subject.items()} for query, subject in read.items()
+    } == truth
 
 
 def test_flowbaby_results_and_summaries(tmp_path):
@@ -139,14 +149,14 @@ def test_flowbaby_results_and_summaries(tmp_path):
     for profile in (FLOWBABY_1_0, FLOWBABY_1_1):
         content = build_results(queries, profile=profile, cutoffs=[5], judged=[0, 2])
         assert read_value(write_file(tmp_path / "results.json", render_json(content))) == content
-        for others in (
+        for remaining in (
             {},
             {"git_sha": "abc", "selection_split": "train", "evaluation_split": "test", "duration_ms": 7},
         ):
-            short = build_summary(content, Provenance(**about, **versions, **others))
+            short = build_summary(content, Provenance(**about, **versions, **remaining))
             read = read_summary(write_file(tmp_path / "summary.json", render_json(short)))
-            known = {key: value for key, value in asdict(read).items() if value is not None}
-            assert known.items() <= short.items()
+            recognised = {key: value for key, value in asdict(read).items() if value is not None}
+            assert recognised.items() <= short.items()
             measures = compare_summaries(read, read)["measures"]
             assert measures.keys() == short["metrics"].keys()
-            assert {of["difference"] for of in measures.values()} == {0}
+            assert {owner["difference"] for owner in measures.values()} == {0}

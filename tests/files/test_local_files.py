@@ -5,12 +5,12 @@ import io
 import os
 import stat
 import zipfile
+import zlib
 
 import numpy as np
 import pytest
 
 from benchbench.errors import BenchbenchError, error_text
-from benchbench.local_files import sealed
 from benchbench.local_files.npz import ArrayBlocks, view_npz, write_npz
 from benchbench.local_files.placing import OutputError, scratch_folder, write_directory, write_file_pieces, write_zip
 from benchbench.local_files.sealed import SEAL_BYTES, load_array
@@ -67,20 +67,20 @@ def test_a_place_that_cannot_be_written_is_a_sentence(tmp_path):
 
 
 def test_a_zip_of_equal_files_has_equal_bytes():
-    made = []
+    created = []
     for _ in range(2):
         file = io.BytesIO()
         write_zip({"a": ["ü"], "b/c": [b"2"]}, file)
-        made.append(file.getvalue())
-    assert made[0] == made[1]
-    with zipfile.ZipFile(io.BytesIO(made[0])) as archive:
+        created.append(file.getvalue())
+    assert created[0] == created[1]
+    with zipfile.ZipFile(io.BytesIO(created[0])) as archive:
         assert archive.read("a").decode() == "ü"
 
 
 ROWS = np.arange(40, dtype=np.float32).reshape(10, 4)
 
 
-class Kept:
+class StoredArray:
     """An array in a file, and how often it was made."""
 
     def __init__(self, file, rows=ROWS):
@@ -95,112 +95,112 @@ class Kept:
 
 
 @pytest.fixture
-def kept(tmp_path):
-    return Kept(tmp_path / "folder" / "a.vectors")
+def stored(tmp_path):
+    return StoredArray(tmp_path / "folder" / "a.vectors")
 
 
-def test_it_is_made_once_and_mapped_read_only(kept):
+def test_it_is_made_once_and_mapped_read_only(stored):
     for _ in range(2):
-        found = kept.get()
-        assert np.array_equal(found, ROWS)
-        assert found.dtype == np.float32
-        assert not found.flags.writeable
-        assert isinstance(found.base, np.memmap)
-    assert kept.made == 1
-    assert os.listdir(kept.file.parent) == ["a.vectors"]
+        result = stored.get()
+        assert np.array_equal(result, ROWS)
+        assert result.dtype == np.float32
+        assert not result.flags.writeable
+        assert isinstance(result.base, np.memmap)
+    assert stored.made == 1
+    assert os.listdir(stored.file.parent) == ["a.vectors"]
 
 
 @pytest.mark.parametrize(
     "way", [pytest.param(way, id=name) for name, way in ways(row=16, header=slice(-256, None)).items()]
 )
-def test_damaged_file_is_rebuilt(kept, way, caplog):
-    kept.get()
-    spoil(kept.file, way)
-    assert np.array_equal(kept.get(), ROWS)
-    assert kept.made == 2
-    assert f"{kept.file} is damaged or has other contents: it is written again." in caplog.text
+def test_damaged_file_is_rebuilt(stored, way, caplog):
+    stored.get()
+    spoil(stored.file, way)
+    assert np.array_equal(stored.get(), ROWS)
+    assert stored.made == 2
+    assert f"{stored.file} is damaged or has other contents: it is written again." in caplog.text
 
 
-def test_damage_preserving_size_and_times_is_detected(kept):
-    kept.get()
-    before = kept.file.stat()
-    spoil(kept.file, lambda content: content[::-1])
-    os.utime(kept.file, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert np.array_equal(kept.get(), ROWS)
+def test_damage_preserving_size_and_times_is_detected(stored):
+    stored.get()
+    before = stored.file.stat()
+    spoil(stored.file, lambda content: content[::-1])
+    os.utime(stored.file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert np.array_equal(stored.get(), ROWS)
 
 
-def test_valid_file_of_other_content_is_rebuilt(kept, tmp_path):
-    others = (
-        Kept(tmp_path / "1", ROWS[::-1]).get(holds="b"),  # of another index: the same rows in another order
-        Kept(tmp_path / "2", ROWS.astype(np.int8)).get(dtype=np.int8),
-        Kept(tmp_path / "3", ROWS.reshape(20, 2)).get(shape=(20, 2)),
-        Kept(tmp_path / "4").get(dtype=np.int32),  # of the same size
+def test_valid_file_of_other_content_is_rebuilt(stored, tmp_path):
+    remaining = (
+        StoredArray(tmp_path / "1", ROWS[::-1]).get(holds="b"),  # of another index: the same rows in another order
+        StoredArray(tmp_path / "2", ROWS.astype(np.int8)).get(dtype=np.int8),
+        StoredArray(tmp_path / "3", ROWS.reshape(20, 2)).get(shape=(20, 2)),
+        StoredArray(tmp_path / "4").get(dtype=np.int32),  # of the same size
     )
-    assert len(others) == 4
+    assert len(remaining) == 4
     for number in range(1, 5):
-        kept.get()
-        kept.file.write_bytes((tmp_path / str(number)).read_bytes())
-        assert np.array_equal(kept.get(), ROWS)
-        assert kept.made == 1 + number
+        stored.get()
+        stored.file.write_bytes((tmp_path / str(number)).read_bytes())
+        assert np.array_equal(stored.get(), ROWS)
+        assert stored.made == 1 + number
 
 
-def test_unknown_row_count_accepts_any_number(kept):
+def test_unknown_row_count_accepts_any_number(stored):
     for _ in range(2):
-        assert kept.get(shape=(-1, 4)).shape == (10, 4)
-    kept.file.write_bytes(kept.file.read_bytes()[16:])
-    assert kept.get(shape=(-1, 4)).shape == (10, 4)
-    assert kept.made == 2
+        assert stored.get(shape=(-1, 4)).shape == (10, 4)
+    stored.file.write_bytes(stored.file.read_bytes()[16:])
+    assert stored.get(shape=(-1, 4)).shape == (10, 4)
+    assert stored.made == 2
 
 
-def test_file_is_verified_once_until_it_changes(kept, monkeypatch):
-    kept.get()
+def test_file_is_verified_once_until_it_changes(stored, monkeypatch):
+    stored.get()
     reads = []
-    read = sealed._is_sealed
-    monkeypatch.setattr(sealed, "_is_sealed", lambda *args: reads.append(1) or read(*args))
-    kept.get()
+    checksum = zlib.crc32
+    monkeypatch.setattr(zlib, "crc32", lambda *args: reads.append(1) or checksum(*args))
+    stored.get()
     assert not reads
-    kept.file.write_bytes(kept.file.read_bytes())
-    kept.get()
+    stored.file.write_bytes(stored.file.read_bytes())
+    stored.get()
     assert len(reads) == 1
 
 
-def test_file_is_synced_before_it_is_renamed(kept, monkeypatch):
-    done = []
+def test_file_is_synced_before_it_is_renamed(stored, monkeypatch):
+    finished = []
     sync, replace = os.fsync, os.replace
 
     def noted(descriptor):
-        done.append("folder" if os.path.isdir(f"/dev/fd/{descriptor}") else f"{os.fstat(descriptor).st_size} bytes")
+        finished.append("folder" if os.path.isdir(f"/dev/fd/{descriptor}") else f"{os.fstat(descriptor).st_size} bytes")
         sync(descriptor)
 
     monkeypatch.setattr(os, "fsync", noted)
-    monkeypatch.setattr(os, "replace", lambda *paths: done.append("name") or replace(*paths))
-    kept.get()
-    assert done == [f"{ROWS.nbytes + SEAL_BYTES} bytes", "name", "folder"]
+    monkeypatch.setattr(os, "replace", lambda *paths: finished.append("name") or replace(*paths))
+    stored.get()
+    assert finished == [f"{ROWS.nbytes + SEAL_BYTES} bytes", "name", "folder"]
 
 
-def test_leftover_temporary_files_are_deleted_after_an_hour(kept):
-    kept.file.parent.mkdir()
-    old, new = (kept.file.parent / f".a.vectors.{name}" for name in ("old", "new"))
+def test_leftover_temporary_files_are_deleted_after_an_hour(stored):
+    stored.file.parent.mkdir()
+    old, new = (stored.file.parent / f".a.vectors.{name}" for name in ("old", "new"))
     for left in (old, new):
         left.write_bytes(b"half")
     os.utime(old, (0, 0))
-    kept.get()
+    stored.get()
     assert (old.exists(), new.exists()) == (False, True)
 
 
-def test_wrong_row_count_is_an_error(kept):
+def test_wrong_row_count_is_an_error(stored):
     with pytest.raises(OutputError, match="was not written correctly"):
-        kept.get(shape=(11, 4))
+        stored.get(shape=(11, 4))
 
 
-def test_a_full_disk_is_a_sentence_and_leaves_nothing(kept, monkeypatch):
+def test_a_full_disk_is_a_sentence_and_leaves_nothing(stored, monkeypatch):
     def full(descriptor):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OutputError, match=r"a\.vectors cannot be written: No space left on device"):
-        kept.get()
-    assert os.listdir(kept.file.parent) == []
+        stored.get()
+    assert os.listdir(stored.file.parent) == []
 
 
 ARRAYS = {

@@ -1,4 +1,4 @@
-"""Packs: a record that is read is the one that was added, whatever became of the file."""
+"""Packs: a record that is read is as it was added, no matter what became of the file."""
 
 import os
 import resource
@@ -13,7 +13,7 @@ from benchbench.local_files.packs import OVERHEAD, Packs, count_packed_bytes, tr
 from benchbench.local_files.placing import OutputError
 from tests.files.samples import spoil, ways
 
-MOST = 10**6
+MOST_BYTES = 10**6
 
 
 def key(name):
@@ -31,7 +31,7 @@ def folder(tmp_path):
 def filled(folder, **options):
     packs = Packs(folder)
     for name, content in RECORDS.items():
-        packs.add(name, content, max_bytes=options.get("most", MOST))
+        packs.add(name, content, max_bytes=options.get("most", MOST_BYTES))
     return packs
 
 
@@ -44,12 +44,12 @@ def test_records_are_read_by_writer_and_other_readers(folder):
 
 
 def test_records_added_by_another_instance_are_visible(folder):
-    one, other = Packs(folder), Packs(folder)
+    one, second = Packs(folder), Packs(folder)
     for number, (name, content) in enumerate(RECORDS.items()):
-        packs, reader = (one, other) if number % 2 else (other, one)
+        packs, reader = (one, second) if number % 2 else (second, one)
         assert not reader.find_keys([name])
-        assert not packs.read([name])  # as whoever adds has looked
-        packs.add(name, content, max_bytes=MOST)
+        assert not packs.read([name])  # as anyone who adds has looked
+        packs.add(name, content, max_bytes=MOST_BYTES)
         assert reader.find_keys([name]) == {name}
         assert reader.read([name]) == {name: content}
     assert len(os.listdir(folder)) == 1
@@ -62,13 +62,13 @@ def test_full_disk_gives_an_error_and_loses_no_records(folder):
     resource.setrlimit(resource.RLIMIT_FSIZE, (pack.stat().st_size + 100, limits[1]))
     try:
         with pytest.raises(OutputError) as raised:
-            packs.add(key("more"), more, max_bytes=MOST)
+            packs.add(key("more"), more, max_bytes=MOST_BYTES)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert raised.value.message.startswith(f"{pack} cannot be written: File too large. Free ")
     for one in (packs, Packs(folder)):
         assert one.read([*RECORDS, key("more")]) == RECORDS
-    packs.add(key("more"), more, max_bytes=MOST)
+    packs.add(key("more"), more, max_bytes=MOST_BYTES)
     assert Packs(folder).read([*RECORDS, key("more")]) == RECORDS | {key("more"): more}
 
 
@@ -82,10 +82,10 @@ def test_damaged_record_is_missing_and_can_be_added_again(folder, way, is_fresh)
     (file,) = folder.iterdir()
     spoil(file, way)
     packs = packs if is_fresh else Packs(folder)
-    found = packs.read(list(RECORDS))
-    assert found.items() <= RECORDS.items()
-    for name in RECORDS.keys() - found.keys():
-        packs.add(name, RECORDS[name], max_bytes=MOST)
+    result = packs.read(list(RECORDS))
+    assert result.items() <= RECORDS.items()
+    for name in RECORDS.keys() - result.keys():
+        packs.add(name, RECORDS[name], max_bytes=MOST_BYTES)
     for reader in (packs, Packs(folder)):
         assert reader.read(list(RECORDS)) == RECORDS
 
@@ -113,14 +113,14 @@ def test_a_content_under_another_key_is_missing(folder):
 def test_packs_that_went_are_forgotten(folder):
     packs = filled(folder, most=1)
     assert len(os.listdir(folder)) == 6
-    kept = trim_packs(folder.parent, 3 * len(RECORDS[key("0")]) + 3 * OVERHEAD)
-    assert kept == count_packed_bytes(folder.parent) > 0
+    stored = trim_packs(folder.parent, 3 * len(RECORDS[key("0")]) + 3 * OVERHEAD)
+    assert stored == count_packed_bytes(folder.parent) > 0
     assert packs.read(list(RECORDS)).keys() == set(list(RECORDS)[3:])
     assert packs.find_keys(list(RECORDS)) == set(list(RECORDS)[3:])
     trim_packs(folder.parent, 0)
     folder.rmdir()
     assert not packs.read(list(RECORDS))
-    packs.add(key("0"), b"again", max_bytes=MOST)
+    packs.add(key("0"), b"again", max_bytes=MOST_BYTES)
     assert Packs(folder).read([key("0")]) == {key("0"): b"again"}
 
 
@@ -141,7 +141,7 @@ def test_readded_record_survives_rescan_of_its_damaged_pack(folder):
         spoil(file, lambda content, end=(number + 1) * size: content[: end - 1] + b"?" + content[end:])
         name = key(str(number))
         assert not packs.read([name])
-        packs.add(name, RECORDS[name], max_bytes=MOST)
+        packs.add(name, RECORDS[name], max_bytes=MOST_BYTES)
     assert packs.read([key("0"), key("1")]) == {name: RECORDS[name] for name in (key("0"), key("1"))}
 
 
@@ -190,6 +190,6 @@ def test_process_killed_while_adding_corrupts_nothing(folder):
     packs = Packs(folder)
     with writing(folder.parent):  # the lock is free
         assert packs.read([bytes(32), key("0")]) == {bytes(32): b"whole"}
-        packs.add(key("0"), b"next", max_bytes=MOST)
+        packs.add(key("0"), b"next", max_bytes=MOST_BYTES)
     for reader in (packs, Packs(folder)):
         assert reader.read([bytes(32), key("0")]) == {bytes(32): b"whole", key("0"): b"next"}

@@ -11,25 +11,7 @@ import pytest
 from benchbench.errors import BenchbenchError
 from benchbench.files.runs import read_run_file
 from benchbench.files.trec import Topic, decode_ids, read_qrels, read_run, read_topics, write_topics
-
-CLASSIC = """
-<top>
-<num> Number: 301
-<title> International Organized Crime
-<desc> Description:
-Identify organizations that
-participate & profit where x < y.
-<narr> Narrative:
-Topic: crime.
-</top>
-
-<TOP>
-<num> Number: 302 <title> Poliomyelitis and Post-Polio
-"""
-XML = """<?xml version="1.0"?>
-<topics task="x"><topic number="1"><title>Caf&eacute; &amp; bar</title><narrative>Where.</narrative></topic>
-<topic number="2"><query>coronavirus origin</query><question>where from</question></topic></topics>
-"""
+from tests.files.samples import CLASSIC_TOPICS, XML_TOPICS
 
 
 @pytest.mark.parametrize(
@@ -83,7 +65,7 @@ class TestQrels:
 class TestRun:
     def test_scattered_lines_of_a_query_are_grouped(self, written):
         run = read_run(written("q1 Q0 d1 1 .5 tag\nq2 Q0 d1 7 1e-3 tag and more\n\nq1 Q0 ü 1 -inf t", "run.gz"))
-        assert {query: (of.documents, of.scores) for query, of in run.items()} == {
+        assert {query: (owner.documents, owner.scores) for query, owner in run.items()} == {
             "q1": ([b"d1", "ü".encode()], [0.5, -float("inf")]),
             "q2": ([b"d1"], [0.001]),
         }
@@ -122,7 +104,7 @@ class TestTopics:
                 list(write_topics([topic]))
 
     def test_it_reads_open_tags(self, written):
-        assert read_topics(written(CLASSIC)) == [
+        assert read_topics(written(CLASSIC_TOPICS)) == [
             Topic(
                 "301",
                 "International Organized Crime",
@@ -133,7 +115,7 @@ class TestTopics:
         ]
 
     def test_it_reads_xml(self, written):
-        assert read_topics(written(XML, "topics.xml.gz")) == [
+        assert read_topics(written(XML_TOPICS, "topics.xml.gz")) == [
             Topic("1", "Café & bar", "", "Where."),
             Topic("2", "coronavirus origin"),
         ]
@@ -156,12 +138,17 @@ def flowbaby(entries):
 @pytest.mark.parametrize("name", ["a.run", "a.run.gz"])
 def test_trec_run_ranks_by_score_then_id_descending(tmp_path, name):
     path = write(tmp_path / name, TREC_RUN)
-    found = read_run_file(path, {"q1"})
-    assert (found.format, found.tags, found.unknown_count, found.first_unknown) == ("trec", ("mine",), 1, ("q9",))
-    assert found.rankings["q1"].documents == ["c", "b", "a"]
-    assert found.rankings["q1"].scores.tolist() == [0.7, 0.5, 0.5]
-    assert (found.tied, found.results) == (1, 3)
-    assert found.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    run_file = read_run_file(path, {"q1"})
+    assert (run_file.format, run_file.tags, run_file.unknown_count, run_file.first_unknown) == (
+        "trec",
+        ("mine",),
+        1,
+        ("q9",),
+    )
+    assert run_file.rankings["q1"].documents == ["c", "b", "a"]
+    assert run_file.rankings["q1"].scores.tolist() == [0.7, 0.5, 0.5]
+    assert (run_file.tied, run_file.results) == (1, 3)
+    assert run_file.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def test_pipes_are_refused(tmp_path):
@@ -173,10 +160,10 @@ def test_pipes_are_refused(tmp_path):
 
 def test_scores_that_are_equal_as_singles_are_ties(tmp_path):
     path = write(tmp_path / "a.run", "q1 Q0 a 1 1.00000001 x\nq1 Q0 b 2 1.0 y\nq1 Q0 c 3 -inf y\n")
-    found = read_run_file(path, {"q1"})
-    assert found.rankings["q1"].documents == ["b", "a", "c"]
-    assert found.rankings["q1"].scores.tolist() == [1.0, 1.00000001, -np.finfo(np.float64).max]
-    assert (found.tied, found.tags) == (1, ("x", "y"))
+    run_file = read_run_file(path, {"q1"})
+    assert run_file.rankings["q1"].documents == ["b", "a", "c"]
+    assert run_file.rankings["q1"].scores.tolist() == [1.0, 1.00000001, -np.finfo(np.float64).max]
+    assert (run_file.tied, run_file.tags) == (1, ("x", "y"))
 
 
 def test_flowbaby_run_uses_its_own_or_the_requested_order(tmp_path):

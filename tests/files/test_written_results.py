@@ -26,8 +26,8 @@ WHEN = datetime(2026, 3, 1, 12, 0, 5, tzinfo=UTC)
 
 
 def answer(expected, returned, **fields):
-    made = {"query_id": 1, "query": "which?", "version": "2.1", "category": "a", "difficulty": "easy"}
-    return Answer(**made | {"expected": expected, "returned": returned, "milliseconds": 5.0} | fields)
+    created = {"query_id": 1, "query": "which?", "version": "2.1", "category": "a", "difficulty": "easy"}
+    return Answer(**created | {"expected": expected, "returned": returned, "milliseconds": 5.0} | fields)
 
 
 def test_it_measures_one_query():
@@ -37,11 +37,11 @@ def test_it_measures_one_query():
         search_mode="dense",
         seconds=1.5,
     )
-    found = content["detailed_results"][0]["metrics"]
-    assert found["precision@3"] == pytest.approx(2 / 3)
-    assert (found["precision@5"], found["mrr"]) == (0.4, 1.0)
-    assert found["recall@10"] == pytest.approx(2 / 3)
-    assert (found["hits_in_top_3"], found["hits_in_top_5"], found["first_relevant_position"]) == (2, 2, 1)
+    result = content["detailed_results"][0]["metrics"]
+    assert result["precision@3"] == pytest.approx(2 / 3)
+    assert (result["precision@5"], result["mrr"]) == (0.4, 1.0)
+    assert result["recall@10"] == pytest.approx(2 / 3)
+    assert (result["hits_in_top_3"], result["hits_in_top_5"], result["first_relevant_position"]) == (2, 2, 1)
     assert content["metadata"]["search_mode"] == "vector"
 
 
@@ -60,7 +60,7 @@ def test_a_query_that_timed_out_is_in_no_mean():
     assert (content["metadata"]["valid_queries"], content["metadata"]["failed_queries"]) == (4, 1)
     assert content["detailed_results"][4]["metrics"] is None
     assert content["detailed_results"][2]["metrics"]["first_relevant_position"] is None
-    assert {name: of["count"] for name, of in content["per_difficulty"].items()} == {"easy": 3, "hard": 1}
+    assert {name: owner["count"] for name, owner in content["per_difficulty"].items()} == {"easy": 3, "hard": 1}
     assert content["per_category"]["late"] == {"count": 0, **dict.fromkeys(MEASURES)}
     assert content["per_category"]["a"]["count"] == 4
 
@@ -166,11 +166,11 @@ def content(answers, **options):
 
 
 def test_report_shows_each_query_and_the_totals():
-    found = content(ANSWERS)
+    result = content(ANSWERS)
     lines = spec002.render_opening("Which search?", source="queries.json", queries=3)
-    for place, detail in enumerate(found["detailed_results"], start=1):
-        lines += query_lines(detail, place, 3)
-    lines += spec002.render_closing(found, written_to="out/baseline_20251122_103045.json")
+    for position, detail in enumerate(result["detailed_results"], start=1):
+        lines += query_lines(detail, position, 3)
+    lines += spec002.render_closing(result, written_to="out/baseline_20251122_103045.json")
     assert "\n".join(lines) + "\n" == GOLDEN
     first, second, *_ = query_lines(content(ANSWERS)["detailed_results"][0], 20, 20, noun="document")
     assert first.index("Query:") == second.index("Version:") == 8
@@ -189,12 +189,12 @@ def test_difficulties_come_in_their_order_and_counts_are_aligned():
 
 
 def test_totals_report_missing_and_truncated_results():
-    told = spec002.render_closing(content([ANSWERS[2]]))
-    assert "  Precision@3:      –" in told
-    assert "  Mean MRR:         –" in told
-    assert "BY DIFFICULTY:" not in told
-    said = "Results per Query: 5; measures at greater cutoffs, up to 10, use no more"
-    assert said in spec002.render_closing(content(ANSWERS, limit=5))
+    answer = spec002.render_closing(content([ANSWERS[2]]))
+    assert "  Precision@3:      –" in answer
+    assert "  Mean MRR:         –" in answer
+    assert "BY DIFFICULTY:" not in answer
+    message = "Results per Query: 5; measures at greater cutoffs, up to 10, use no more"
+    assert message in spec002.render_closing(content(ANSWERS, limit=5))
     assert not any(line.startswith("Results per Query") for line in spec002.render_closing(content(ANSWERS)))
 
 
@@ -202,29 +202,29 @@ FLAT = Configuration("flat", "memory", "mini")
 STATS = IndexStats(1.5, 2, 6, 6, 0, 6)
 
 
-def search(query="q1", run=1, **others):
-    made = {"question": "Why?", "expected_doc": "A", "doc_rank": 2, "documents": ("B", "A")}
-    return Search(query_id=query, run=run, **(made | {"embed_calls": 1, "llm_calls": 0} | others))
+def search(query="q1", run=1, **remaining):
+    created = {"question": "Why?", "expected_doc": "A", "doc_rank": 2, "documents": ("B", "A")}
+    return Search(query_id=query, run=run, **(created | {"embed_calls": 1, "llm_calls": 0} | remaining))
 
 
 def summary_row(searches, cutoffs, **options):
     rows = [row for search in searches for row in search_rows(search, cutoffs)]
     consistency = compute_consistency(searches, max(cutoffs))
-    made = summarise(FLAT, STATS, rows, consistency_score=consistency, runs_per_query=2, **options)
-    return next(csv.DictReader(io.StringIO("".join(render_summary([made])))))
+    created = summarise(FLAT, STATS, rows, consistency_score=consistency, runs_per_query=2, **options)
+    return next(csv.DictReader(io.StringIO("".join(render_summary([created])))))
 
 
 def test_the_columns_are_those_of_formats_md():
-    told = "strategy,backend,embedding_model,llm_model"
+    answer = "strategy,backend,embedding_model,llm_model"
     index, *_ = index_stats([(FLAT, STATS)])
-    assert index == f"{told},duration_sec,num_documents,num_chunks,num_vectors,llm_calls,embed_calls\r\n"
+    assert index == f"{answer},duration_sec,num_documents,num_chunks,num_vectors,llm_calls,embed_calls\r\n"
     assert search_header() == (
-        f"query_id,run,{told},question,expected_doc,expected_sections,top_k,doc_found,doc_rank,section_found,"
+        f"query_id,run,{answer},question,expected_doc,expected_sections,top_k,doc_found,doc_rank,section_found,"
         "section_rank,search_time_ms,embed_calls,llm_calls,evidence_recall,answer_token_overlap,rouge_l,error,execution\r\n"
     )
     header, *_ = render_summary([summarise(FLAT, STATS, [], consistency_score=None, runs_per_query=1)])
     assert header == (
-        f"{told},index_time_sec,num_vectors,doc_recall_at_1,doc_recall_at_3,doc_recall_at_5,doc_recall_at_10,"
+        f"{answer},index_time_sec,num_vectors,doc_recall_at_1,doc_recall_at_3,doc_recall_at_5,doc_recall_at_10,"
         "section_recall_at_1,section_recall_at_3,section_recall_at_5,section_recall_at_10,doc_mrr,section_mrr,"
         "avg_search_time_ms,p50_search_time_ms,p95_search_time_ms,consistency_score,total_llm_calls,"
         "total_embed_calls,queries_evaluated,runs_per_query,execution\r\n"
@@ -244,8 +244,8 @@ def test_an_error_has_a_column_where_there_is_one():
 
 def test_search_has_one_line_per_cutoff():
     texts = {3: Content(0.5, 1, 0)}
-    found = search(section_rank=3, expected_sections="s2,s1", search_time_ms=2.5, execution="shared", content=texts)
-    first, third = (search_line(FLAT, row) for row in search_rows(found, [1, 3]))
+    hits = search(section_rank=3, expected_sections="s2,s1", search_time_ms=2.5, execution="shared", content=texts)
+    first, third = (search_line(FLAT, row) for row in search_rows(hits, [1, 3]))
     assert first == 'q1,1,flat,memory,mini,,Why?,A,"s2,s1",1,False,-1,False,-1,2.5,1,0,,,,,shared\r\n'
     assert third == 'q1,1,flat,memory,mini,,Why?,A,"s2,s1",3,True,2,True,3,2.5,1,0,0.5,1,0,,shared\r\n'
     [failed] = search_rows(search(doc_rank=None, error="=Late"), [1])

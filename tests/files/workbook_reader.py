@@ -19,7 +19,7 @@ def read_workbook(content: bytes) -> list[list[Cell]]:
         for cell in row.iter(f"{NAMESPACE}c"):
             assert cell.find(f"{NAMESPACE}f") is None, "a formula"
             letters = re.sub(r"\d", "", cell.attrib["r"])
-            column = sum(26**place * (ord(letter) - 64) for place, letter in enumerate(reversed(letters))) - 1
+            column = sum(26**index * (ord(letter) - 64) for index, letter in enumerate(reversed(letters))) - 1
             rows[-1][column] = _read(cell)
     width = max(max(row, default=0) for row in rows) + 1
     return [[row.get(column) for column in range(width)] for row in rows]
@@ -27,6 +27,6 @@ def read_workbook(content: bytes) -> list[list[Cell]]:
 
 def _read(cell: ElementTree.Element) -> Cell:
     if cell.attrib.get("t") == "inlineStr":
-        return "".join(part.text or "" for part in cell.iter(f"{NAMESPACE}t"))
+        return "".join(piece.text or "" for piece in cell.iter(f"{NAMESPACE}t"))
     value = cell.find(f"{NAMESPACE}v")
     return float(value.text or "") if value is not None else None

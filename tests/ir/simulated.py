@@ -5,6 +5,7 @@ log of its rank is the query's difficulty, which all runs share, less the run's 
 discrete, a fifth are 0 and four in ten are 1, and two runs correlate by .7.
 """
 
+import random
 from collections.abc import Sequence
 
 import numpy as np
@@ -45,3 +46,15 @@ def skewed(rng: np.random.Generator, runs: int = RUNS, queries: int = QUERIES) -
 
 _ABILITIES = np.linspace(0, 0.5, 6)
 COMPENSATION = float(np.interp(true_mean(0) / 0.95, [true_mean(ability) for ability in _ABILITIES], _ABILITIES))
+
+
+def random_case(seed):
+    """Forty queries with graded, negative and zero grades, unicode ids, empty rankings and truths of any size."""
+    pick = random.Random(seed)
+    documents = [f"文書-{number}-é" for number in range(60)]
+    rankings = [pick.sample(documents, pick.choice([0, 1, 7, 30])) for _ in range(40)]
+    truths = [
+        {document: pick.choice([-1, 0, 1, 2, 3, 4]) for document in pick.sample(documents, pick.choice([1, 3, 20, 60]))}
+        for _ in range(40)
+    ]
+    return rankings, truths

@@ -2,18 +2,17 @@ import numpy as np
 import pytest
 
 from benchbench.ir.planning.ann import Ann, AnnError
-from benchbench.ir.planning.axes import expand_ann
 from benchbench.ir.planning.matrix import Matrix
 from benchbench.ir.ranking import recall
 from benchbench.ir.records import ScoredList
-from benchbench.reading.kinds import split_calls
+from benchbench.reading.calls import split_calls
 
 
 def test_listed_values_state_every_combination():
     text = "compressed(dimensions=64|128, precision=int8 | binary)"
     listed = {"method": "compressed", "dimensions": [64, 128], "precision": ["int8", "binary"]}
-    settings = expand_ann(text)
-    assert settings == expand_ann(listed)
+    settings = [str(setting) for setting in Ann.expand(text)]
+    assert Ann.expand(text) == Ann.expand(listed)
     assert settings == [
         "compressed(dimensions=64)",
         "compressed(dimensions=64, precision=binary)",
@@ -22,14 +21,14 @@ def test_listed_values_state_every_combination():
     ]
     assert Matrix.parse({"ann": ["exact", text]}).axes["ann"] == ("exact", *settings)
     with pytest.raises(AnnError, match="states 121 settings; state 1 to 100"):
-        expand_ann(f"hnsw(m={'|'.join(['8'] * 11)}, ef_search={'|'.join(['9'] * 11)})")
+        Ann.expand(f"hnsw(m={'|'.join(['8'] * 11)}, ef_search={'|'.join(['9'] * 11)})")
     with pytest.raises(AnnError, match="states 0 settings"):
-        expand_ann({"method": "hnsw", "m": []})
+        Ann.expand({"method": "hnsw", "m": []})
 
 
 class TestText:
     @pytest.mark.parametrize(
-        ("stated", "canonical"),
+        ("declared", "canonical"),
         [
             ("exact", "exact"),
             ("exact()", "exact"),
@@ -42,8 +41,8 @@ class TestText:
             ({"storage": "halfvec", "ef_search": 100, "method": "hnsw"}, "hnsw(ef_search=100, storage=halfvec)"),
         ],
     )
-    def test_equal_settings_have_one_text_that_reads_back(self, stated, canonical):
-        setting = Ann.parse(stated)
+    def test_equal_settings_have_one_text_that_reads_back(self, declared, canonical):
+        setting = Ann.parse(declared)
         assert str(setting) == canonical
         assert Ann.parse(canonical) == setting
         assert hash(Ann.parse(canonical)) == hash(setting)
@@ -66,7 +65,7 @@ class TestText:
 
 class TestErrors:
     @pytest.mark.parametrize(
-        ("stated", "sentence"),
+        ("declared", "sentence"),
         [
             ("diskann", 'The method "diskann" does not exist; choose one of exact, compressed, hnsw, ivfflat.'),
             ({"method": ["hnsw"]}, 'The method ["hnsw"] does not exist; choose one of'),
@@ -92,9 +91,9 @@ class TestErrors:
             ("ivfflat(lists=5, probes=6)", "probes: 6 is more than lists, which is 5."),
         ],
     )
-    def test_each_error_lists_the_valid_choices(self, stated, sentence):
+    def test_each_error_lists_the_valid_choices(self, declared, sentence):
         with pytest.raises(AnnError) as raised:
-            Ann.parse(stated)
+            Ann.parse(declared)
         assert sentence in raised.value.message
 
 

@@ -47,15 +47,15 @@ def test_scan_finds_what_plain_numpy_finds(monkeypatch, precision, dimensions, i
     for query in QUERIES:
         plain = score_plainly(precision, dimensions, query)
         prepared = form.prepare(query)
-        found = []
+        hits = []
         for block_bytes in (2**20, 999):  # of all rows, and of a few
             monkeypatch.setattr(compression, "BLOCK_BYTES", block_bytes)
-            found.append(form.find_best(codes, prepared, 51, mask))
-        assert found[0].tolist() == found[1].tolist()
-        assert form.score(codes[found[0]], prepared) == pytest.approx(plain[found[0]], abs=1e-14)
+            hits.append(form.find_best(codes, prepared, 51, mask))
+        assert hits[0].tolist() == hits[1].tolist()
+        assert form.score(codes[hits[0]], prepared) == pytest.approx(plain[hits[0]], abs=1e-14)
         admitted = np.arange(len(VECTORS)) if mask is None else np.flatnonzero(mask)
-        expected = sorted(admitted.tolist(), key=lambda place: (-round(plain[place], 13), place))[:51]
-        assert found[0].tolist() == expected
+        expected = sorted(admitted.tolist(), key=lambda position: (-round(plain[position], 13), position))[:51]
+        assert hits[0].tolist() == expected
 
 
 def test_scores_do_not_depend_on_the_batch():
@@ -63,7 +63,7 @@ def test_scores_do_not_depend_on_the_batch():
         form = Form.learn(VECTORS, precision, 0)
         codes = np.concatenate(list(form.encode(VECTORS)))
         prepared = form.prepare(QUERIES[0])
-        alone = [form.score(codes[[place]], prepared)[0] for place in range(100)]
+        alone = [form.score(codes[[index]], prepared)[0] for index in range(100)]
         assert form.score(codes[:100], prepared).tolist() == alone
 
 

@@ -1,7 +1,7 @@
 import pytest
 
-from benchbench.ir.planning.configuration import AXES, Configuration
-from benchbench.ir.planning.labels import run_label
+from benchbench.ir.planning.axes import AXES, normalize, run_label
+from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.matrix import Matrix, MatrixError
 from benchbench.ir.planning.plan import plan
 from benchbench.ir.planning.query_text import QueryText, QueryTextError
@@ -15,7 +15,7 @@ class TestHash:
         assert CLASSIC.hash == "b431515b113d4585"
 
     @pytest.mark.parametrize(
-        "other",
+        "second",
         [
             {"top_k": 11},
             {"index": "e5"},
@@ -27,8 +27,8 @@ class TestHash:
             {"ann": "hnsw"},
         ],
     )
-    def test_every_key_off_its_default_changes_the_hash(self, other):
-        assert Configuration(**{"top_k": 10, **other}).hash != CLASSIC.hash
+    def test_every_key_off_its_default_changes_the_hash(self, second):
+        assert Configuration(**{"top_k": 10, **second}).hash != CLASSIC.hash
 
 
 class TestDict:
@@ -129,7 +129,7 @@ class TestNormal:
         ],
     )
     def test_normal_form_drops_keys_without_effect(self, values, plainest):
-        assert Configuration(**values).normalize() == Configuration(**plainest)
+        assert normalize(Configuration(**values)) == Configuration(**plainest)
 
     @pytest.mark.parametrize(
         "values",
@@ -143,27 +143,27 @@ class TestNormal:
         ],
     )
     def test_normal_form_keeps_keys_with_effect(self, values):
-        assert Configuration(**values).normalize() == Configuration(**values)
+        assert normalize(Configuration(**values)) == Configuration(**values)
 
     def test_a_whole_threshold_hashes_as_the_number_it_is(self):
-        assert Configuration(score_threshold=1).normalize().hash == Configuration(score_threshold=1.0).hash
+        assert normalize(Configuration(score_threshold=1)).hash == Configuration(score_threshold=1.0).hash
 
 
 LLM = {"llms": ["here:llama3"]}
 
 
 @pytest.mark.parametrize(
-    ("stated", "plain"),
+    ("declared", "plain"),
     [("as_asked", "as_asked"), (" rewrite ", "rewrite"), ("multi", "multi(3)"), ("multi( 4 )", "multi(4)")],
 )
-def test_a_way_has_one_text(stated, plain):
-    assert str(QueryText.parse(stated)) == plain
+def test_a_way_has_one_text(declared, plain):
+    assert str(QueryText.parse(declared)) == plain
 
 
-@pytest.mark.parametrize("stated", ["", "Rewrite", "rewrite(2)", "multi(1)", "multi(11)", "multi()", "steps"])
-def test_invalid_query_texts_are_rejected(stated):
+@pytest.mark.parametrize("declared", ["", "Rewrite", "rewrite(2)", "multi(1)", "multi(11)", "multi()", "steps"])
+def test_invalid_query_texts_are_rejected(declared):
     with pytest.raises(QueryTextError):
-        QueryText.parse(stated)
+        QueryText.parse(declared)
 
 
 def test_an_answer_is_read_as_texts():
@@ -210,9 +210,9 @@ def test_values_without_effect_add_no_runs():
 
 
 def test_unchanged_query_text_keeps_the_configuration_hash():
-    asked = Configuration()
-    assert "query" not in asked.as_dict()
-    assert Configuration(llm="here:llama3").normalize().hash == asked.hash
+    requested = Configuration()
+    assert "query" not in requested.as_dict()
+    assert normalize(Configuration(llm="here:llama3")).hash == requested.hash
 
 
 def test_hyde_passage_is_encoded_but_not_searched_lexically():

@@ -21,7 +21,7 @@ from benchbench.ir.sections import (
     section_share,
 )
 
-PASSAGES = {  # a passage, and a text in which it stands
+PASSAGES = {  # a passage, and a text in which it is
     "Chinese": ("中国的首都", "北京是中国的首都，人口很多。"),
     "Japanese": ("図書館は八時まで", "この図書館は八時まで開いています。"),
     "half width": ("データベース", "これはﾃﾞｰﾀﾍﾞｰｽです"),

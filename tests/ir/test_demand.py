@@ -95,7 +95,7 @@ def test_family_p_values_agree_with_an_own_recomputation():
     pairs = [(0, 1), (0, 2), (1, 2)]
     products_ = np.array([(values[i] - values[j]) * weights for i, j in pairs])
     norms = np.sqrt((products_**2).sum(axis=1))
-    signs = np.array([(1, *rest) for rest in product((1, -1), repeat=8)])
+    signs = np.array([(1, *remaining) for remaining in product((1, -1), repeat=8)])
     greatest = (np.abs(signs @ products_.T) / norms).max(axis=1)
     observed = np.abs(products_.sum(axis=1)) / norms
     expected = [(greatest >= r - 1e-9).mean() for r in observed]
@@ -188,11 +188,11 @@ def test_slices_are_weighted():
     first, second = np.zeros(2 * MINIMUM + 1), np.full(2 * MINIMUM + 1, 0.1)
     first[-1], second[-1] = 1, 0
     half = np.arange(2 * MINIMUM + 1)
-    parts = [Slice("kind", name, half % 2 == n, False) for n, name in enumerate("ab")]
+    pieces = [Slice("kind", name, half % 2 == n, False) for n, name in enumerate("ab")]
     heavy = np.ones(2 * MINIMUM + 1)
     heavy[-1] = 100
-    assert find_reversals(first, second, parts) == []
-    assert find_reversals(first, second, parts, heavy) == []
+    assert find_reversals(first, second, pieces) == []
+    assert find_reversals(first, second, pieces, heavy) == []
 
 
 def test_effects_of_axes_are_weighted():

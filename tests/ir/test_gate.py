@@ -22,9 +22,9 @@ LENIENT = Change(NDCG, may_lose=0.01, unless_significant=True)
 PASSED, FAILED, UNDECIDED = Outcome.PASSED, Outcome.FAILED, Outcome.UNDECIDED
 
 
-def evidence(**given):
+def evidence(**supplied):
     """Four queries: b failed, d has no relevant judgment and was left unanswered."""
-    made = {
+    created = {
         "keys": ["a", "b", "c", "d"],
         "failed": np.array([False, True, False, False]),
         "counted": np.array([True, False, True, True]),
@@ -38,11 +38,11 @@ def evidence(**given):
         "shared": False,
         "differences": {},
     }
-    return Evidence(**(made | given))
+    return Evidence(**(created | supplied))
 
 
-def only(rules, **given):
-    [check] = judge(rules, evidence(**given))
+def only(rules, **supplied):
+    [check] = judge(rules, evidence(**supplied))
     return check
 
 
@@ -85,15 +85,15 @@ def test_slice_floor_is_undecided_with_too_many_missing_queries():
 
 
 @pytest.mark.parametrize(
-    ("floor", "why"),
+    ("floor", "reason"),
     [
         (Floor(NDCG, 0.1, "hard", 2), "1 query counted here; the rule asks for 2."),
         (Floor(NDCG, 0.1, "easy"), "The slice 'easy' does not exist. Choose one of hard."),
     ],
 )
-def test_missing_or_too_small_slice_is_undecided(floor, why):
+def test_missing_or_too_small_slice_is_undecided(floor, reason):
     check = only(Rules(floors=(floor,)))
-    assert (check.outcome, check.note) == (UNDECIDED, why)
+    assert (check.outcome, check.note) == (UNDECIDED, reason)
 
 
 @pytest.mark.parametrize(
@@ -149,9 +149,9 @@ def test_change_check_notes_the_loss_not_ruled_out():
 
 
 def test_a_check_says_when_skew_decides():
-    held = Difference(0.05, (-0.02, 0.12), False, 60, detectable=0.08, is_held_back=True)
+    claimed = Difference(0.05, (-0.02, 0.12), False, 60, detectable=0.08, is_held_back=True)
     for change in (Change(NDCG, may_lose=0.01), Change(NDCG, must_gain=0.02)):
-        note = only(Rules(changes=(change,)), differences={NDCG: held}).note
+        note = only(Rules(changes=(change,)), differences={NDCG: claimed}).note
         assert "Few queries with large differences could turn the result" in note
     short = Difference(-0.05, None, False, 12, detectable=0.08)
     check = only(Rules(changes=(Change(NDCG, may_lose=0.01),)), differences={NDCG: short})
@@ -186,15 +186,15 @@ def test_named_queries_must_not_fail():
 
 
 def test_false_answers_are_a_share_of_unanswerable_queries():
-    asked = {"unanswerable": np.array([True, True, False, True]), "returned": np.array([True, False, True, False])}
-    check = only(Rules(false_answers=0.4), **asked)
+    requests = {"unanswerable": np.array([True, True, False, True]), "returned": np.array([True, False, True, False])}
+    check = only(Rules(false_answers=0.4), **requests)
     assert (check.outcome, check.observed, check.n) == (FAILED, ".5000 (1 of 2 answered)", 2)
-    assert only(Rules(false_answers=0.5), **asked).outcome == PASSED
+    assert only(Rules(false_answers=0.5), **requests).outcome == PASSED
     assert only(Rules(false_answers=0.5), unanswerable=np.zeros(4, bool)).outcome == UNDECIDED
 
 
 @pytest.mark.parametrize(
-    ("statistic", "limit", "given", "outcome"),
+    ("statistic", "limit", "supplied", "outcome"),
     [
         ("p95", 30.0, {}, PASSED),
         ("p95", 29.9, {}, FAILED),
@@ -204,10 +204,10 @@ def test_false_answers_are_a_share_of_unanswerable_queries():
         ("mean", 100.0, {"latency_ms": {}, "samples": 0}, UNDECIDED),
     ],
 )
-def test_a_latency_has_a_limit(statistic, limit, given, outcome):
-    check = only(Rules(latency_ms=((statistic, limit),)), **given)
+def test_a_latency_has_a_limit(statistic, limit, supplied, outcome):
+    check = only(Rules(latency_ms=((statistic, limit),)), **supplied)
     assert check.outcome == outcome
-    assert "share" in check.note or not given.get("shared")
+    assert "share" in check.note or not supplied.get("shared")
 
 
 def test_failed_queries_are_counted_and_named():

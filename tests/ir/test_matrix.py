@@ -4,9 +4,10 @@ import random
 
 import pytest
 
-from benchbench.ir.planning.configuration import AXES, CLASSIC, SEARCH_MODES
-from benchbench.ir.planning.labels import run_label
-from benchbench.ir.planning.matrix import BY_KEY, Configuration, Matrix, MatrixError
+from benchbench.ir.planning import matrix
+from benchbench.ir.planning.axes import AXES, BY_KEY, normalize, run_label
+from benchbench.ir.planning.configuration import CLASSIC, SEARCH_MODES
+from benchbench.ir.planning.matrix import Configuration, Matrix, MatrixError
 
 
 def labels(**data):
@@ -57,9 +58,9 @@ class TestConfigurations:
         assert [run_label(configuration) for configuration in matrix.list_configurations()] == ["dense · top 100"]
 
     def test_equal_settings_of_a_search_have_one_name(self):
-        stated = [{"method": "hnsw", "ef_search": 100}, "ivfflat( probes = 10, lists=100 )", "exact"]
+        declared = [{"method": "hnsw", "ef_search": 100}, "ivfflat( probes = 10, lists=100 )", "exact"]
         runs = ("dense · hnsw(ef_search=100)", "dense · ivfflat(probes=10)", "dense", "lexical")
-        assert labels(ann=stated, search_modes=["dense", "sparse"]) == [f"{run} · top 100" for run in runs]
+        assert labels(ann=declared, search_modes=["dense", "sparse"]) == [f"{run} · top 100" for run in runs]
 
     def test_lexical_fusion_and_weight_axes_multiply_affected_modes_only(self):
         assert labels(
@@ -137,7 +138,7 @@ class TestErrors:
             ({"ann": [7]}, "ann", "ann: 7 is not a setting such as hnsw(ef_search=100), or an object of it."),
             ({"ann": ["hnsw", "hnsw(m=16)"]}, "ann", 'ann: "hnsw(m=16)" occurs more than once'),
             ({"ann": ["hnsw", {"method": "hnsw"}]}, "ann", 'ann: {"method": "hnsw"} occurs more than once'),
-            ({"lexical": ["bm42"]}, "lexical", 'lexical: "bm42" is not one of "bm25", "fts"'),
+            ({"lexical": ["bm42"]}, "lexical", '"bm42" is not an engine; choose one of bm25, fts'),
             ({"fusion": ["sum"]}, "fusion", 'fusion: "sum" is not one of "rrf", "weighted"'),
             ({"weights": [0.5]}, "weights", "weights: 0.5 is not two numbers, for dense and lexical, from 0 up"),
             ({"weights": [[0.5]]}, "weights", "weights: [0.5] is not two numbers"),
@@ -175,9 +176,9 @@ class TestErrors:
         matrix = Matrix.parse({"use_reranker": [True]})
         assert matrix.as_dict()["rerankers"] == ["late-interaction"]
         assert [run_label(run) for run in matrix.list_configurations()] == ["dense · rerank late-interaction · top 100"]
-        named = Matrix.parse({"use_reranker": [True], "rerankers": ["late-interaction", "tiny", None]})
-        assert len(named.list_configurations()) == 2
-        assert named.list_configurations()[0].hash == matrix.list_configurations()[0].hash
+        labelled = Matrix.parse({"use_reranker": [True], "rerankers": ["late-interaction", "tiny", None]})
+        assert len(labelled.list_configurations()) == 2
+        assert labelled.list_configurations()[0].hash == matrix.list_configurations()[0].hash
         assert matrix.list_configurations()[0].as_dict().keys() == {"index", *CLASSIC}
 
     def test_values_per_list_and_runs_are_limited(self):
@@ -196,19 +197,18 @@ class TestErrors:
             Matrix.parse({"search_modes": ["dense", "hybrid"], **ranked}, max_runs=4)
 
     def test_too_many_runs_are_refused_before_they_are_made(self, monkeypatch):
-        made = []
-        normalize = Configuration.normalize
-        monkeypatch.setattr(Configuration, "normalize", lambda run: made.append(run) or normalize(run))
+        created = []
+        monkeypatch.setattr(matrix, "normalize", lambda run: created.append(run) or normalize(run))
         wide = {"top_k_values": [*range(100, 120)], "score_thresholds": [n / 20 for n in range(20)]}
         with pytest.raises(MatrixError, match="makes up to 400 runs; at most 200 are allowed"):
             Matrix.parse(wide, max_runs=200)
-        assert len(made) <= 205
+        assert len(created) <= 205
         with pytest.raises(MatrixError, match="has 160,000 combinations; at most 10,000 are allowed"):
             Matrix.parse(
                 wide | {"search_modes": ["hybrid"], "rrf_k_values": [*range(1, 21)], "candidates": [*range(120, 140)]},
                 max_runs=200,
             )
-        assert len(made) <= 210
+        assert len(created) <= 210
 
     @pytest.mark.parametrize("value", ["x" * 3000, {"method": "x" * 3000}, ["x" * 3000]])
     def test_long_value_is_refused_before_a_pattern_sees_it(self, value):
@@ -245,30 +245,33 @@ CHOICES = {
     "lexical": ["fts", "bm25"],
     "fusion": ["weighted", "rrf"],
     "weights": [[1, 3], None, [1, 1]],
-    "rrf_k_values": [10, 60],
     "score_thresholds": [0.5, None],
-    "dimensions": [64, None],
     "query": ["hyde", "as_asked", "rewrite"],
     "llms": ["ollama:llama3.2"],
     "engines": ["shop", "shop(boost=2)"],
     "filter_shares": [0.1, None],
-    "rates": [None],
 }
+
+
+def list_choices(axis):
+    """Return values of an axis: those of CHOICES, or the default and the least number that it takes."""
+    kinds = axis.kind.schema.get("anyOf", [axis.kind.schema])
+    return CHOICES.get(axis.key) or [axis.default, *(kind["minimum"] for kind in kinds if "minimum" in kind)]
 
 
 def expand_all(matrix):
     """Return the runs of a matrix by its definition: all combinations in normal form, each once."""
     combinations = itertools.product(*(matrix.axes[key] for key in BY_KEY))
-    runs = (Configuration(**dict(zip(AXES, values, strict=True))).normalize() for values in combinations)
+    runs = (normalize(Configuration(**dict(zip(AXES, values, strict=True)))) for values in combinations)
     return list(dict.fromkeys(runs))
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_only_combinations_that_make_a_difference_are_made(seed):
-    assert CHOICES.keys() == BY_KEY.keys(), "give every axis values here"
+    choices = {key: list_choices(BY_KEY[key]) for key in (*CHOICES, *(BY_KEY.keys() - CHOICES))}
     draw = random.Random(seed)
-    varied = {"search_modes", "query", *draw.sample(sorted(CHOICES), 6)}
-    chosen = {key: draw.sample(choices, len(choices) if key in varied else 1) for key, choices in CHOICES.items()}
+    varied = {"search_modes", "query", *draw.sample(sorted(choices), 6)}
+    chosen = {key: draw.sample(values, len(values) if key in varied else 1) for key, values in choices.items()}
     axes = {key: tuple(itertools.chain(*map(BY_KEY[key].list_values, values))) for key, values in chosen.items()}
     matrix = Matrix(primary_k=5, k_values_for_metrics=(5,), axes=axes)
     runs = matrix.list_configurations()

@@ -16,6 +16,7 @@ from benchbench.ir.measures import (
     mean,
 )
 from benchbench.ir.ranking import collapse
+from tests.ir.simulated import random_case
 
 RANKED = ["P@5", "P@10", "R@5", "R@100", "nDCG@3", "nDCG@10", "nDCG"]
 RANKED += ["AP", "AP@5", "RR", "RR@2", "Success@1", "Success@5", "Hits@10", "Hits"]
@@ -172,18 +173,6 @@ class TestKnownAnswers:
             assert math.isnan(nothing)
 
 
-def random_case(seed):
-    """Forty queries with graded, negative and zero grades, unicode ids, empty rankings and truths of any size."""
-    pick = random.Random(seed)
-    documents = [f"文書-{number}-é" for number in range(60)]
-    rankings = [pick.sample(documents, pick.choice([0, 1, 7, 30])) for _ in range(40)]
-    truths = [
-        {document: pick.choice([-1, 0, 1, 2, 3, 4]) for document in pick.sample(documents, pick.choice([1, 3, 20, 60]))}
-        for _ in range(40)
-    ]
-    return rankings, truths
-
-
 def test_values_are_bit_identical_in_any_batch():
     rankings, truths = random_case(99)
     measures = [Measure(name, 10) for name in DEFINITIONS] + [Measure("nDCG"), Measure("AP")]
@@ -201,11 +190,11 @@ def test_heads_have_the_bits_of_rankings_that_end_there():
     measures += [Measure(name) for name in DEFINITIONS if not DEFINITIONS[name].needs_cutoff] + [
         Measure.parse("RBP(p=0.8)")
     ]
-    whole = GradedRankings.from_rankings(rankings, truths)
+    complete = GradedRankings.from_rankings(rankings, truths)
     draw = random.Random(7)
     for lengths in [[draw.randint(0, len(ranking)) for ranking in rankings] for _ in range(5)]:
         cut = GradedRankings.from_rankings([ranking[:n] for ranking, n in zip(rankings, lengths, strict=True)], truths)
-        heads = whole.heads(np.array(lengths, np.int64))
+        heads = complete.heads(np.array(lengths, np.int64))
         assert evaluate(measures, heads).tobytes() == evaluate(measures, cut).tobytes()
         assert cover(measures, heads).condensed.tobytes() == cover(measures, cut).condensed.tobytes()
         assert heads.heads(cut.lengths // 2).read_until(heads.sums.hits, None).tobytes() == (
@@ -227,8 +216,8 @@ def test_arrays_of_ids_are_graded_as_the_same_lists(seed):
     ids = [*documents, -3, 2**62, "missing"]
     truths = [{name: draw.randint(-1, 3) for name in draw.sample(ids, draw.randint(0, 6))} for _ in range(seed)]
     rankings = [np.array(draw.sample(documents, draw.randint(0, 9)), np.int64) for _ in truths]
-    known = Truths.from_grades(truths)
-    arrays, lists = known.grade_arrays(rankings), known.grade([ranking.tolist() for ranking in rankings])
+    recognised = Truths.from_grades(truths)
+    arrays, lists = recognised.grade_arrays(rankings), recognised.grade([ranking.tolist() for ranking in rankings])
     np.testing.assert_array_equal(arrays.grades, lists.grades)
     np.testing.assert_array_equal(arrays.lengths, lists.lengths)
 

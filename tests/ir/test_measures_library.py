@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from benchbench.ir.measures import DEFINITIONS, GradedRankings, Measure, MeasureError, evaluate
 from benchbench.ir.measures.definitions import Definition
 from benchbench.ir.ranking import collapse, top
-from tests.ir.test_measures import random_case
+from tests.ir.simulated import random_case
 
 THEIRS = ["RBP(p=0.5,rel=1)", "infAP", "Bpref", "Rprec", "Compat(p=0.95)", "SetF(beta=1.0)"]
 THEIRS += [

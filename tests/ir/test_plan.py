@@ -160,12 +160,12 @@ class TestAnyRuns:
     @given(st.lists(st.sampled_from(WIDE), max_size=12))
     def test_stages_are_distinct_and_follow_their_dependencies(self, configurations):
         planned = plan_of(*configurations)
-        known = set()
+        recognised = set()
         for stage in planned.stages:
-            assert stage.key not in known
-            assert known.issuperset(stage.needs)
-            known.add(stage.key)
-        assert known == {stage.key for run in planned.runs for stage in run.stages}
+            assert stage.key not in recognised
+            assert recognised.issuperset(stage.needs)
+            recognised.add(stage.key)
+        assert recognised == {stage.key for run in planned.runs for stage in run.stages}
 
     @given(st.lists(st.sampled_from(WIDE), min_size=1, max_size=12))
     def test_other_runs_change_only_the_depth_of_exact_lists(self, configurations):
@@ -232,9 +232,9 @@ def test_language_model_indexes_are_searched_per_depth():
         ("c", Configuration()),
     ]
     planned = plan([*runs, ("d", Configuration(index="x", search_mode="hybrid", top_k=20))], asking={"x"})
-    asked = [stage for stage in planned.stages if isinstance(stage, AskStage)]
-    assert [(stage.key, stage.depth) for stage in asked] == [("asked(x, 20)", 20), ("asked(x, 30)", 30)]
-    assert planned.runs[3].stages[1:] == (asked[0], *planned.runs[3].stages[2:])
+    requests = [stage for stage in planned.stages if isinstance(stage, AskStage)]
+    assert [(stage.key, stage.depth) for stage in requests] == [("asked(x, 20)", 20), ("asked(x, 30)", 30)]
+    assert planned.runs[3].stages[1:] == (requests[0], *planned.runs[3].stages[2:])
     assert (planned.count_work(10)["ask"], planned.count_work(10)["dense"]) == (20, 10)
     assert "searches that ask a language model" in planned.explain(10)
     assert "ask" not in plan(runs).count_work(10)
@@ -243,8 +243,8 @@ def test_language_model_indexes_are_searched_per_depth():
 def test_language_model_indexes_have_their_own_exact_counterpart():
     exact, by_store = Configuration(index="x", top_k=20), Configuration(index="x", top_k=20, ann="faiss:hnsw")
     planned = plan([("a", exact), ("b", by_store)], asking={"x"})
-    asked = [stage.key for stage in planned.stages if isinstance(stage, AskStage)]
-    assert asked == ["asked(x, 20)", "asked(x, faiss:hnsw, 20)"]
+    requests = [stage.key for stage in planned.stages if isinstance(stage, AskStage)]
+    assert requests == ["asked(x, 20)", "asked(x, faiss:hnsw, 20)"]
     assert [run.dense.key for run in planned.truths] == ["asked(x, 20)"]
     assert planned.runs[1].dense.name == "by language model, faiss:hnsw"
 

@@ -55,10 +55,10 @@ class TestTop:
         expected = np.lexsort((np.arange(count), -scores))[:depth]
         assert top(scores, depth).ids.tolist() == expected.tolist()
 
-    @pytest.mark.parametrize("place", [0, 5_000, 9_999])
-    def test_top_rejects_a_single_nan_score(self, place):
+    @pytest.mark.parametrize("position", [0, 5_000, 9_999])
+    def test_top_rejects_a_single_nan_score(self, position):
         scores = np.random.default_rng(1).random(10_000)
-        scores[place] = np.nan
+        scores[position] = np.nan
         with pytest.raises(RankingError, match="not a number"):
             top(scores, 5)
 
@@ -82,9 +82,11 @@ class TestNominating:
 
     def test_it_rescores_only_the_chunks_within_the_band(self):
         similarities = np.array([0.9, 0.5, 0.5 - 9e-6, 0.5 - 3e-5, 0.1], np.float32)
-        asked = []
-        exact_top(similarities, 2, lambda positions: asked.append(positions.tolist()) or similarities[positions] * 1.0)
-        assert asked == [[0, 1, 2]]
+        requests = []
+        exact_top(
+            similarities, 2, lambda positions: requests.append(positions.tolist()) or similarities[positions] * 1.0
+        )
+        assert requests == [[0, 1, 2]]
 
     @pytest.mark.parametrize("depth", [0, 3, 10])
     def test_it_copes_with_any_depth_and_with_nothing(self, depth):
@@ -122,8 +124,8 @@ class TestPairScores:
         backwards = score_pairs(vectors[::-1], query)[::-1]
         in_columns = score_pairs(np.asfortranarray(vectors), query)
         in_threes = np.concatenate([score_pairs(vectors[row : row + 3], query) for row in range(0, 50, 3)])
-        for other in (alone, backwards, in_columns, in_threes):
-            assert together.tobytes() == other.tobytes()
+        for another in (alone, backwards, in_columns, in_threes):
+            assert together.tobytes() == another.tobytes()
 
     def test_it_is_the_inner_product_in_float64(self):
         vectors, query = unit_vectors(50, 384), unit_vectors(1, 384, seed=1)[0]
@@ -172,7 +174,7 @@ class TestCut:
 
 
 def ranking(*ids, scores=None):
-    falling = scores if scores is not None else [float(len(ids) - place) for place in range(len(ids))]
+    falling = scores if scores is not None else [float(len(ids) - index) for index in range(len(ids))]
     return ScoredList(np.array(ids, np.int64), np.array(falling, float))
 
 
@@ -192,11 +194,11 @@ class TestRRF:
     @given(st.lists(st.permutations(range(8)), min_size=1, max_size=4), st.integers(1, 100), st.integers(1, 10))
     def test_rrf_scores_match_formula_within_unit_interval(self, orders, k, depth):
         fused = rrf([ranking(*order) for order in orders], k=k, depth=depth)
-        found = {chunk for order in orders for chunk in order[:depth]}
+        hits = {chunk for order in orders for chunk in order[:depth]}
         expected = {
             chunk: sum(1 / (k + order.index(chunk) + 1) for order in orders if chunk in order[:depth])
             / (len(orders) / (k + 1))
-            for chunk in found
+            for chunk in hits
         }
         assert dict(zip(fused.ids.tolist(), fused.scores.tolist(), strict=True)) == pytest.approx(expected, rel=1e-12)
         assert ((fused.scores > 0) & (fused.scores <= 1)).all()
@@ -260,22 +262,22 @@ def test_fusion_with_one_weight_is_that_list(dense, lexical, weight, depth):
 
 
 @given(scored_lists(), st.integers(1, 10_000), SHARES, st.integers(0, 14))
-def test_fusion_with_an_empty_list_keeps_order(found, k, weight, depth):
-    for lists in ([found, EMPTY], [EMPTY, found]):
-        assert rrf(lists, k=k, depth=depth).ids.tolist() == found.head(depth).ids.tolist()
-        assert weighted(lists, weights=(weight, 1.0), depth=depth).ids.tolist() == found.head(depth).ids.tolist()
-    assert rrf([found, found], k=k, depth=depth).ids.tolist() == found.head(depth).ids.tolist()
+def test_fusion_with_an_empty_list_keeps_order(ranked, k, weight, depth):
+    for lists in ([ranked, EMPTY], [EMPTY, ranked]):
+        assert rrf(lists, k=k, depth=depth).ids.tolist() == ranked.head(depth).ids.tolist()
+        assert weighted(lists, weights=(weight, 1.0), depth=depth).ids.tolist() == ranked.head(depth).ids.tolist()
+    assert rrf([ranked, ranked], k=k, depth=depth).ids.tolist() == ranked.head(depth).ids.tolist()
 
 
 @given(scored_lists(), scored_lists(), st.integers(1, 100), st.sampled_from([(0.5, 0.5), (0.7, 0.3), (1e-300, 1.0)]))
 def test_fusion_never_reverses_what_both_lists_agree_on(dense, lexical, k, weights):
     """A chunk that is above another in each list, where one that a list lacks is below all of it, stays above."""
-    places = [{chunk: place for place, chunk in enumerate(one.ids.tolist())} for one in (dense, lexical)]
+    places = [{chunk: index for index, chunk in enumerate(one.ids.tolist())} for one in (dense, lexical)]
     for fused in (rrf([dense, lexical], k=k, depth=12), weighted([dense, lexical], weights=weights, depth=12)):
         scores = dict(zip(fused.ids.tolist(), fused.scores.tolist(), strict=True))
         assert scores.keys() == places[0].keys() | places[1].keys()
         for above, below in itertools.permutations(scores, 2):
-            if all(place.get(above, 99) <= place.get(below, 99) for place in places):
+            if all(position.get(above, 99) <= position.get(below, 99) for position in places):
                 assert scores[above] >= scores[below]
 
 

@@ -67,19 +67,19 @@ class TestBootstrapMeans:
 class TestMeanIntervals:
     def test_it_is_the_percentile_interval_of_scipy(self):
         values = benchmark(np.random.default_rng(2), [0, 0.5], 300)
-        for row, own in zip(values, mean_intervals(values, seed=3, resamples=20_000), strict=True):
+        for row, personal in zip(values, mean_intervals(values, seed=3, resamples=20_000), strict=True):
             theirs = stats.bootstrap((row,), np.mean, n_resamples=20_000, method="percentile", rng=4)
             tolerance = 0.05 * theirs.standard_error
-            assert own.mean == row.mean()
-            assert own.n == 300
-            assert own.interval.low == pytest.approx(theirs.confidence_interval.low, abs=tolerance)
-            assert own.interval.high == pytest.approx(theirs.confidence_interval.high, abs=tolerance)
+            assert personal.mean == row.mean()
+            assert personal.n == 300
+            assert personal.interval.low == pytest.approx(theirs.confidence_interval.low, abs=tolerance)
+            assert personal.interval.high == pytest.approx(theirs.confidence_interval.high, abs=tolerance)
 
     def test_mean_intervals_use_the_queries_each_run_answered(self):
         values = np.array([[1, 0, 1, 0], [1, NAN, 1, 0], [NAN, NAN, 1, NAN], [NAN] * 4, [0.5] * 4])
-        whole, part, one, none, level = mean_intervals(values, seed=0)
-        assert (whole.mean, whole.n) == (0.5, 4)
-        assert (part.mean, part.n) == (2 / 3, 3)
+        complete, piece, one, none, level = mean_intervals(values, seed=0)
+        assert (complete.mean, complete.n) == (0.5, 4)
+        assert (piece.mean, piece.n) == (2 / 3, 3)
         assert one == MeanInterval(1.0, None, 1)
         assert none == MeanInterval(None, None, 0)
         assert level == MeanInterval(0.5, Interval(0.5, 0.5), 4)

@@ -23,12 +23,12 @@ def test_weights_sum_to_the_demand(counts, size, seed):
 @given(COUNTS, st.integers(0, 1000))
 def test_strata_have_a_third_of_the_demand(counts, seed):
     strata = split_by_demand(counts, 3, seed=str(seed))
-    assert sorted(index for part in strata for index in part) == list(range(len(counts)))
-    order = [counts[index] for part in strata for index in part]
+    assert sorted(index for piece in strata for index in piece) == list(range(len(counts)))
+    order = [counts[index] for piece in strata for index in piece]
     assert order == sorted(counts, reverse=True)
     before = 0
-    for number, part in enumerate(strata):
-        for index in part:
+    for number, segment in enumerate(strata):
+        for index in segment:
             assert number * sum(counts) <= 3 * before < (number + 1) * sum(counts)
             before += counts[index]
 

@@ -107,17 +107,17 @@ class TestByHand:
 
     @pytest.mark.parametrize("baseline", [None, 0, 2, 4])
     def test_pair_lookup_finds_exactly_the_family_pairs(self, baseline):
-        found = compare(benchmark(np.random.default_rng(3), [0] * 5, 30), seed=0, baseline=baseline)
-        there = {(pair.first, pair.second): pair for pair in found.pairs}
+        comparison = compare(benchmark(np.random.default_rng(3), [0] * 5, 30), seed=0, baseline=baseline)
+        remote = {(pair.first, pair.second): pair for pair in comparison.pairs}
         for first in range(-1, 6):
             for second in range(-1, 6):
-                if (first, second) in there:
-                    assert found.get_pair(first, second) is there[first, second]
-                elif (second, first) in there:
-                    assert found.get_pair(first, second) == there[second, first].reversed
+                if (first, second) in remote:
+                    assert comparison.get_pair(first, second) is remote[first, second]
+                elif (second, first) in remote:
+                    assert comparison.get_pair(first, second) == remote[second, first].reversed
                 else:
                     with pytest.raises(ComparisonError, match="are not a pair"):
-                        found.get_pair(first, second)
+                        comparison.get_pair(first, second)
 
     def test_a_reversed_pair_says_the_same(self):
         values = benchmark(np.random.default_rng(8), [0, 0.7])
@@ -168,9 +168,9 @@ class TestInput:
         holes[0, 3] = holes[2, 40:50] = NAN
         comparison = compare(holes, seed=0)
         assert (comparison.n, comparison.left_out) == (49, 11)
-        kept = ~np.isnan(holes).any(axis=0)
-        assert comparison.pairs == compare(values[:, kept], seed=0).pairs
-        assert comparison.means == pytest.approx(values[:, kept].mean(axis=1))
+        stored = ~np.isnan(holes).any(axis=0)
+        assert comparison.pairs == compare(values[:, stored], seed=0).pairs
+        assert comparison.means == pytest.approx(values[:, stored].mean(axis=1))
 
     @pytest.mark.parametrize(
         ("values", "options", "message"),
@@ -201,10 +201,10 @@ class TestEqualRuns:
         rows = [2, 0, 2, 3, 1, 0, 2]
         # Among noise of their own bits the same runs are not known as equal: rounding apart, the answer is the same.
         apart = distinct[rows] + np.arange(len(rows))[:, None] * 1e-14
-        comparison, other = (compare(values, seed=4, baseline=baseline) for values in (distinct[rows], apart))
-        assert comparison.critical == pytest.approx(other.critical, rel=1e-9)
-        assert len(comparison.pairs) == len(other.pairs)
-        for pair, theirs in zip(comparison.pairs, other.pairs, strict=True):
+        comparison, another = (compare(values, seed=4, baseline=baseline) for values in (distinct[rows], apart))
+        assert comparison.critical == pytest.approx(another.critical, rel=1e-9)
+        assert len(comparison.pairs) == len(another.pairs)
+        for pair, theirs in zip(comparison.pairs, another.pairs, strict=True):
             ours, expected = asdict(pair), asdict(theirs)
             if rows[pair.first] == rows[pair.second]:
                 assert (pair.difference, pair.p_adjusted, pair.ties, pair.effect) == (0, 1, comparison.n, None)
@@ -229,9 +229,9 @@ class TestDraws:
     def test_p_values_do_not_depend_on_run_order(self):
         values = benchmark(np.random.default_rng(8), [0, 0.1, 0.2, 0.5, 0.6])
         order = [3, 0, 4, 2, 1]
-        one, other = compare(values, seed=4), compare(values[order], seed=4)
-        assert other.critical == pytest.approx(one.critical, rel=1e-12)
-        for pair in other.pairs:
+        one, another = compare(values, seed=4), compare(values[order], seed=4)
+        assert another.critical == pytest.approx(one.critical, rel=1e-12)
+        for pair in another.pairs:
             same = one.get_pair(order[pair.first], order[pair.second])
             assert pair.p_adjusted == same.p_adjusted
             assert pair.interval.low == pytest.approx(same.interval.low, abs=1e-12)
@@ -279,22 +279,22 @@ class TestSimulation:
 
     @pytest.mark.thorough
     def test_false_positive_rate_is_at_most_5_percent(self):
-        found = self.comparisons([0] * RUNS, 200)
-        wrong = np.mean([any(pair.significant for pair in one.pairs) for one in found])
+        result = self.comparisons([0] * RUNS, 200)
+        wrong = np.mean([any(pair.significant for pair in one.pairs) for one in result])
         assert wrong <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / 200)
-        assert np.mean([find_verdict(one).winner is not None for one in found]) <= wrong
+        assert np.mean([find_verdict(one).winner is not None for one in result]) <= wrong
         # Each pair by itself would be wrong somewhere in nearly every benchmark.
-        assert np.mean([any(pair.p_t <= 0.05 for pair in one.pairs) for one in found]) > 0.8
+        assert np.mean([any(pair.p_t <= 0.05 for pair in one.pairs) for one in result]) > 0.8
 
     @pytest.mark.thorough
     def test_the_detectable_difference_is_right_within_20_percent(self):
-        found = {}
-        stated = []
+        hits = {}
+        declared = []
         for ability in (0.55, 0.7, 0.85):
             comparisons = self.comparisons([ability] + [0] * (RUNS - 1), 100)
             pairs = [pair for one in comparisons for pair in one.pairs if pair.first == 0]
-            found[true_mean(ability) - true_mean(0)] = np.mean([pair.significant for pair in pairs])
-            stated.append(np.mean([pair.detectable for pair in pairs]))
-        powers, claimed = list(found.values()), np.mean(stated)
+            hits[true_mean(ability) - true_mean(0)] = np.mean([pair.significant for pair in pairs])
+            declared.append(np.mean([pair.detectable for pair in pairs]))
+        powers, claimed = list(hits.values()), np.mean(declared)
         assert powers[0] < 0.8 < powers[-1]
-        assert 0.8 < claimed / np.interp(0.8, powers, list(found)) < 1.2
+        assert 0.8 < claimed / np.interp(0.8, powers, list(hits)) < 1.2

@@ -147,13 +147,13 @@ class TestSkew:
 
     def test_intervals_of_success_hold_together(self):
         """Five runs that succeed on nine of ten queries and rarely differ, 20 queries: all ten intervals hold."""
-        held = 0
+        claimed = 0
         for seed in range(300):
             rng = np.random.default_rng((7, seed))
             values = np.where(rng.random((5, 20)) < 0.04, rng.random((5, 20)) < 0.5, rng.random(20) < 0.9).astype(float)
             pairs = compare(values, seed=seed, resamples=499).pairs
-            held += all(pair.simultaneous.low <= 0 <= pair.simultaneous.high for pair in pairs)
-        assert held >= 276
+            claimed += all(pair.simultaneous.low <= 0 <= pair.simultaneous.high for pair in pairs)
+        assert claimed >= 276
 
 
 class TestNotInferior:

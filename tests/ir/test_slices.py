@@ -8,9 +8,9 @@ from benchbench.ir.profiles import FLOWBABY_1_0, FLOWBABY_1_1, PLAIN, PROFILES, 
 from benchbench.ir.slices import LabelShape, QueryFacts, cut_slices, find_reversals, find_weak_slices, label_shape
 
 
-def facts(n, **given):
+def facts(n, **supplied):
     """`n` queries; each of `given` has a value per query."""
-    base = {"text": ["a word"] * n, "n_relevant": [1] * n} | given
+    base = {"text": ["a word"] * n, "n_relevant": [1] * n} | supplied
     return [QueryFacts(**{name: values[i] for name, values in base.items()}) for i in range(n)]
 
 
@@ -57,16 +57,16 @@ class TestWeakSlices:
         values[:30] -= 0.2
         values[30:60] -= 0.01
         values[90:] -= 0.5
-        (found,) = find_weak_slices(values, cut_slices(facts(95, category=category)))
-        assert found.slice.name == "category: weak"
-        assert found.mean == pytest.approx(values[:30].mean())
-        assert found.other_mean == pytest.approx(values[30:].mean())
-        assert found.p < 0.001
+        (result,) = find_weak_slices(values, cut_slices(facts(95, category=category)))
+        assert result.slice.name == "category: weak"
+        assert result.mean == pytest.approx(values[:30].mean())
+        assert result.other_mean == pytest.approx(values[30:].mean())
+        assert result.p < 0.001
 
     def test_queries_without_a_value_do_not_count(self):
         values = np.array([0.0] * 10 + [1.0] * 10 + [math.nan] * 10)
         slices = cut_slices(facts(30, category=["a"] * 10 + ["b"] * 10 + ["c"] * 10))
-        assert [found.slice.label for found in find_weak_slices(values, slices)] == ["a"]
+        assert [hit.slice.label for hit in find_weak_slices(values, slices)] == ["a"]
 
     def test_by_chance_alone_slices_are_rarely_weak(self):
         slices = cut_slices(facts(100, category=[f"c{i % 5}" for i in range(100)]))
@@ -76,11 +76,11 @@ class TestWeakSlices:
     def test_slice_with_few_valued_queries_is_small(self):
         category = ["hard"] * 30 + ["easy"] * 30
         values = np.array([0.1, 0.2] * 15 + [0.8, 0.9] * 15)
-        (found,) = find_weak_slices(values, cut_slices(facts(60, category=category)))
-        assert found.slice.n == 30
+        (result,) = find_weak_slices(values, cut_slices(facts(60, category=category)))
+        assert result.slice.n == 30
         values[10:30] = math.nan
-        (found,) = find_weak_slices(values, cut_slices(facts(60, category=category)))
-        assert (found.slice.n, found.slice.is_small) == (10, False)
+        (result,) = find_weak_slices(values, cut_slices(facts(60, category=category)))
+        assert (result.slice.n, result.slice.is_small) == (10, False)
         values[9] = math.nan
         assert find_weak_slices(values, cut_slices(facts(60, category=category))) == []
 
@@ -91,18 +91,18 @@ class TestReversals:
     def test_the_leader_overall_may_be_behind_in_most_slices(self):
         first, second = np.array([0.9] * 30 + [0.4] * 20), np.array([0.5] * 30 + [0.5] * 20)
         slices = cut_slices(facts(50, category=self.CATEGORIES))
-        (found,) = find_reversals(first, second, slices)
-        assert (found.partition, found.leader, len(found.slices)) == ("category", 0, 3)
-        assert [one.label for one in found.against] == ["b", "c"]
+        (result,) = find_reversals(first, second, slices)
+        assert (result.partition, result.leader, len(result.slices)) == ("category", 0, 3)
+        assert [one.label for one in result.against] == ["b", "c"]
         (mirrored,) = find_reversals(second, first, slices)
-        assert (mirrored.leader, mirrored.against) == (1, found.against)
+        assert (mirrored.leader, mirrored.against) == (1, result.against)
 
     def test_reversal_is_complete_only_when_runs_answered_different_queries(self):
         first = np.array([0.9] * 18 + [math.nan] * 12 + [0.2] * 5 + [math.nan] * 15)
         second = np.array([math.nan] * 25 + [0.95] * 5 + [0.3] * 20)
-        (found,) = find_reversals(first, second, cut_slices(facts(50, category=["a"] * 30 + ["b"] * 20)))
-        assert found.leader == 0
-        assert found.against == found.slices
+        (result,) = find_reversals(first, second, cut_slices(facts(50, category=["a"] * 30 + ["b"] * 20)))
+        assert result.leader == 0
+        assert result.against == result.slices
 
     def test_small_slices_equal_means_and_consistent_leads_never_reverse(self):
         slices = cut_slices(facts(50, category=self.CATEGORIES), minimum=11)

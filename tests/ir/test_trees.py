@@ -28,13 +28,13 @@ def near_topics(seed=5, noise=0.05):
     return unit(THREE + np.random.default_rng(seed).normal(size=THREE.shape) * noise)
 
 
-def lists(parts):
-    return [part.tolist() for part in parts]
+def lists(pieces):
+    return [piece.tolist() for piece in pieces]
 
 
-def clustered(vectors, *, length=100, most=10_000, **options):
+def clustered(vectors, *, length=100, maximum=10_000, **options):
     lengths = np.full(len(vectors), length)
-    return lists(trees.find_clusters(vectors, lengths, limit=most, **{"threshold": 0.1, "seed": 42} | options))
+    return lists(trees.find_clusters(vectors, lengths, limit=maximum, **{"threshold": 0.1, "seed": 42} | options))
 
 
 class TestPrincipalComponents:
@@ -63,9 +63,11 @@ class TestMixtures:
         left, right = rng.normal(-1, 0.25, size=(60, 1)), rng.normal(1, 0.25, size=(60, 1))
         points = np.concatenate([left, right, [[(left.mean() + right.mean()) / 2]]])
         soft = trees.fit_mixture(points, threshold=0.1, seed=0)
-        assert [part.tolist().count(120) for part in soft] == [1, 1]
+        assert [segment.tolist().count(120) for segment in soft] == [1, 1]
         hard = trees.fit_mixture(points, threshold=1.0, seed=0)
-        assert sum(part.tolist().count(120) for part in hard) == 1  # the most probable one, whatever the threshold
+        assert (
+            sum(piece.tolist().count(120) for piece in hard) == 1
+        )  # the most probable one, no matter what the threshold
 
     @pytest.mark.parametrize("count", [0, 1, 2, 3])
     def test_few_or_equal_points_are_one_component(self, count):
@@ -83,7 +85,7 @@ class TestClusters:
     def test_a_layer_that_does_not_shrink_has_none(self):
         assert clustered(near_topics()[:1]) == []
         assert clustered(near_topics()[:0]) == []
-        assert clustered(near_topics()[:4], length=100, most=199) == []  # no two fit together: four again
+        assert clustered(near_topics()[:4], length=100, maximum=199) == []  # no two fit together: four again
 
     def test_long_clusters_are_split_along_their_greatest_spread(self):
         line = np.stack([np.arange(8), np.zeros(8)], axis=1).astype(np.float32)
@@ -95,7 +97,7 @@ class TestClusters:
         assert lists(list(trees.split_rows(line, lengths, np.arange(8), 799))) == [[0, 1, 2, 3, 4, 5, 6], [7]]
 
     def test_equal_texts_are_parted_too(self):
-        assert [len(part) for part in clustered(np.ones((8, 2), np.float32), most=450)] == [4, 4]
+        assert [len(piece) for piece in clustered(np.ones((8, 2), np.float32), maximum=450)] == [4, 4]
 
     def test_texts_too_long_for_a_summary_are_rejected(self):
         with pytest.raises(trees.TreeError, match="A text has 101 characters, but a summary takes at most 100"):
@@ -103,20 +105,22 @@ class TestClusters:
 
     @limits(max_examples=8)
     @given(st.integers(2, 60), st.integers(0, 10**6), st.integers(300, 3000), st.floats(0.01, 1))
-    def test_each_text_is_in_a_cluster_that_fits(self, count, seed, most, threshold):
+    def test_each_text_is_in_a_cluster_that_fits(self, count, seed, most_units, threshold):
         rng = np.random.default_rng(seed)
         vectors, lengths = unit(rng.normal(size=(count, 16))), rng.integers(1, 300, count)
-        made = trees.find_clusters(vectors, lengths, limit=most, threshold=threshold, seed=seed)
-        if made:
-            assert set(chain(*lists(made))) == set(range(count))
-            assert len(made) < count
-            assert all(lengths[part].sum() <= most for part in made)
-        assert lists(made) == lists(trees.find_clusters(vectors, lengths, limit=most, threshold=threshold, seed=seed))
+        clusters = trees.find_clusters(vectors, lengths, limit=most_units, threshold=threshold, seed=seed)
+        if clusters:
+            assert set(chain(*lists(clusters))) == set(range(count))
+            assert len(clusters) < count
+            assert all(lengths[piece].sum() <= most_units for piece in clusters)
+        assert lists(clusters) == lists(
+            trees.find_clusters(vectors, lengths, limit=most_units, threshold=threshold, seed=seed)
+        )
 
     @pytest.mark.thorough
     def test_the_number_of_threads_changes_nothing(self):
         command = "from tests.ir.test_trees import *; print(clustered(near_topics(noise=0.6)))"
-        told = {
+        answers = {
             subprocess.run(
                 [sys.executable, "-c", command],
                 env=os.environ | {"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads},
@@ -126,15 +130,15 @@ class TestClusters:
             ).stdout
             for threads in ("1", "3")
         }
-        assert len(told) == 1
+        assert len(answers) == 1
 
     @pytest.mark.thorough  # numba compiles it: half a minute, and 15 s where it has done so before
     def test_umap_keeps_topics_apart_and_is_seeded(self):
         pytest.importorskip("umap")
-        made = clustered(near_topics(), reduction="umap")
-        assert set(chain(*made)) == set(range(36))
-        assert all(len({row // 12 for row in part}) == 1 for part in made)
-        assert made == clustered(near_topics(), reduction="umap")
+        created = clustered(near_topics(), reduction="umap")
+        assert set(chain(*created)) == set(range(36))
+        assert all(len({row // 12 for row in piece}) == 1 for piece in created)
+        assert created == clustered(near_topics(), reduction="umap")
 
 
 @dataclass
@@ -157,7 +161,7 @@ def near(depth, mask):
     return top(SIMILARITIES[admitted], depth, ids=admitted)
 
 
-def found(depth, mask=None):
+def search_tree(depth, mask=None):
     ranked = trees.search_collapsed(TREE, near(depth, mask), near, mask, depth)
     return list(zip(ranked.ids.tolist(), ranked.scores.tolist(), strict=True))
 
@@ -168,20 +172,20 @@ class TestSearching:
 
     def test_summary_returns_its_leaves_once_by_own_similarity(self):
         # By similarity: leaf 2, summary 6 (whose leaves are left: 1, then 3), leaf 4, leaf 1, 7, 3, 5 (left: 0).
-        assert found(5) == [(2, 0.8), (1, 0.7), (3, 0.7), (4, 0.6), (0, 0.2)]
+        assert search_tree(5) == [(2, 0.8), (1, 0.7), (3, 0.7), (4, 0.6), (0, 0.2)]
 
     def test_shorter_list_is_a_prefix_of_longer_ones(self):
         for depth in range(6):
-            assert found(depth) == found(5)[:depth]
-        assert found(50) == found(5)
+            assert search_tree(depth) == search_tree(5)[:depth]
+        assert search_tree(50) == search_tree(5)
 
     def test_a_filter_admits_leaves_and_the_summaries_above_them(self):
         only = np.zeros(10, bool)
         only[[0, 3, 5, 6, 8]] = True
-        assert found(5, only) == [(3, 0.7), (0, 0.2)]
+        assert search_tree(5, only) == [(3, 0.7), (0, 0.2)]
 
     def test_without_summaries_it_is_the_list_of_leaves(self):
-        assert found(3, TREE.levels == 0) == [(2, 0.8), (4, 0.6), (1, 0.5)]
+        assert search_tree(3, TREE.levels == 0) == [(2, 0.8), (4, 0.6), (1, 0.5)]
 
     def test_layer_by_layer_descends_only_below_selected_nodes(self):
         narrow = trees.traverse_tree(TREE, near, None, 5, layer_top_k=1)  # 9, then 7, then 4
@@ -236,11 +240,11 @@ def test_chunks_cover_all_and_each_brings_something_new(text, size, overlap):
         new = set(range(start, end)) - covered
         assert new
         covered |= new
-    assert {place for place, character in enumerate(text) if not character.isspace()} <= covered
+    assert {index for index, character in enumerate(text) if not character.isspace()} <= covered
 
 
 @pytest.mark.parametrize(
-    ("spans", "parts"),
+    ("spans", "pieces"),
     [
         ([], [(0, 10, None)]),
         ([(2, 5), (5, 10)], [(0, 2, None), (2, 5, 0), (5, 10, 1)]),
@@ -251,8 +255,8 @@ def test_chunks_cover_all_and_each_brings_something_new(text, size, overlap):
         ([(0, 8), (2, 4), (1, 6)], [(0, 1, 0), (1, 2, 2), (2, 4, 1), (4, 6, 2), (6, 8, 0), (8, 10, None)]),
     ],
 )
-def test_each_part_belongs_to_its_shortest_covering_span(spans, parts):
-    assert list_segments(10, spans) == parts
+def test_each_part_belongs_to_its_shortest_covering_span(spans, pieces):
+    assert list_segments(10, spans) == pieces
 
 
 def test_an_empty_text_has_no_parts():

@@ -39,10 +39,10 @@ def test_documents_in_the_first_k_are_not_lost():
     assert losses(Configuration(top_k=5), {"dense": ranked(20, 21, 10)}, 1, k=2) == []
 
 
-@pytest.mark.parametrize("why", [Loss.NOT_IN_COLLECTION, Loss.UNRESOLVED, Loss.NOT_INDEXED, Loss.FILTERED])
-def test_unreachable_documents_are_reported_as_such_first(why):
-    (one,) = lost(Configuration(top_k=5), {"dense": ranked(20)}, Relevant(-3, 2, unreachable=why))
-    assert one.loss == why
+@pytest.mark.parametrize("reason", [Loss.NOT_IN_COLLECTION, Loss.UNRESOLVED, Loss.NOT_INDEXED, Loss.FILTERED])
+def test_unreachable_documents_are_reported_as_such_first(reason):
+    (one,) = lost(Configuration(top_k=5), {"dense": ranked(20)}, Relevant(-3, 2, unreachable=reason))
+    assert one.loss == reason
     assert [(standing.rank, standing.score) for standing in one.standings] == [(None, None), (None, None)]
 
 
@@ -80,10 +80,10 @@ def test_short_dense_list_reports_missing_documents_as_not_reached():
 def test_approximate_search_misses_what_exact_search_has():
     approximate = Configuration(top_k=2, ann="hnsw")
     (run,) = plan([("run", approximate)]).runs
-    found = {run.final: ranked(20, 30)}
+    hits = {run.final: ranked(20, 30)}
 
     def find_loss(exact):
-        return triage(run, found | dict(zip(run.exact_keys, exact, strict=False)), [Relevant(1, 1)], k=1)[0].loss
+        return triage(run, hits | dict(zip(run.exact_keys, exact, strict=False)), [Relevant(1, 1)], k=1)[0].loss
 
     assert find_loss([ranked(20, 10)]) == Loss.MISSED
     assert find_loss([ranked(20, 30, 10)]) == Loss.BELOW_FIRST_STAGE, "exact search has it below the depth too"
@@ -93,8 +93,8 @@ def test_approximate_search_misses_what_exact_search_has():
 
 def test_documents_that_were_found_have_standings_too():
     (run,) = plan([("run", Configuration(top_k=2))]).runs
-    found = find_standings(run, {run.final: ranked(20, 10, 11)}, [1, 2, 3])
-    assert {number: [one.rank for one in path] for number, path in found.items()} == {
+    standings = find_standings(run, {run.final: ranked(20, 10, 11)}, [1, 2, 3])
+    assert {number: [one.rank for one in path] for number, path in standings.items()} == {
         1: [2, 2],
         2: [1, 1],
         3: [None] * 2,
@@ -143,11 +143,20 @@ def test_lost_share_is_the_document_share_of_ideal_gain():
     assert [one.grade, two.grade, three.grade] == [3, 2, 1]
 
 
+def test_a_passage_beyond_the_window_explains_low_ranks_alone():
+    hidden = Relevant(1, 1, unreachable=Loss.BEYOND_WINDOW)
+    below = [one.loss for one in lost(Configuration(top_k=5), {"dense": ranked(20, 10)}, hidden, k=1)]
+    assert below == [Loss.BEYOND_WINDOW]
+    cut = lost(Configuration(top_k=5, score_threshold=0.99), {"dense": ranked(20, 10)}, hidden, k=1)
+    assert [one.loss for one in cut] == [Loss.CUT_BY_THRESHOLD]
+    assert lost(Configuration(top_k=5), {"dense": ranked(10)}, hidden) == []
+
+
 def test_losses_are_counted_by_document_and_by_query():
-    def of(*reasons):
+    def owner(*reasons):
         return [LostDocument(1, 1, reason, (), 0) for reason in reasons]
 
-    counted = tally([of(Loss.BELOW_K, Loss.BELOW_K), of(Loss.BELOW_K, Loss.UNRESOLVED), []])
+    counted = tally([owner(Loss.BELOW_K, Loss.BELOW_K), owner(Loss.BELOW_K, Loss.UNRESOLVED), []])
     assert counted == {Loss.UNRESOLVED: Tally(1, 1), Loss.BELOW_K: Tally(3, 2)}
 
 

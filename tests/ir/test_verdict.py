@@ -17,43 +17,43 @@ def values(abilities, queries=100):
 
 class TestWinner:
     def test_it_beats_every_other_run(self):
-        told = find_verdict(compare(values([0, 2.5, 0.1, 0.2]), seed=0))
-        assert (told.reference, told.winner, told.group) == (1, 1, (1,))
-        assert set(told.worse) == {0, 2, 3}
-        assert told.settled_by == 0
+        verdict = find_verdict(compare(values([0, 2.5, 0.1, 0.2]), seed=0))
+        assert (verdict.reference, verdict.winner, verdict.group) == (1, 1, (1,))
+        assert set(verdict.worse) == {0, 2, 3}
+        assert verdict.settled_by == 0
 
     def test_equal_best_runs_have_no_winner(self):
-        told = find_verdict(compare(values([0, 2.5, 0.1])[[0, 1, 1, 2]], seed=0))
-        assert told.winner is None
-        assert told.group == (1, 2)
-        assert told.more_queries == (None,)
-        assert told.settled_by is None
+        verdict = find_verdict(compare(values([0, 2.5, 0.1])[[0, 1, 1, 2]], seed=0))
+        assert verdict.winner is None
+        assert verdict.group == (1, 2)
+        assert verdict.more_queries == (None,)
+        assert verdict.settled_by is None
 
     def test_group_holds_runs_indistinguishable_from_the_best(self):
         comparison = compare(values([0, 2.5, 2.4, 2.2, -1]), seed=0)
-        told = find_verdict(comparison)
-        assert told.winner is None
-        assert set(told.group) == {1, 2, 3}
-        means = [comparison.means[run] for run in told.group]
+        verdict = find_verdict(comparison)
+        assert verdict.winner is None
+        assert set(verdict.group) == {1, 2, 3}
+        means = [comparison.means[run] for run in verdict.group]
         assert means == sorted(means, reverse=True)
-        assert told.worse == (0, 4)
+        assert verdict.worse == (0, 4)
 
     def test_runs_are_named_alike_in_any_order(self):
         order = [3, 1, 4, 0, 2]
-        found = values([0, 2.5, 2.4, 2.2, -1])
-        one, other = (find_verdict(compare(rows, seed=0)) for rows in (found, found[order]))
-        assert [order[run] for run in other.group] == list(one.group)
-        assert other.more_queries == one.more_queries
+        result = values([0, 2.5, 2.4, 2.2, -1])
+        one, second = (find_verdict(compare(rows, seed=0)) for rows in (result, result[order]))
+        assert [order[run] for run in second.group] == list(one.group)
+        assert second.more_queries == one.more_queries
 
 
 class TestBaseline:
     def test_runs_are_sorted_by_comparison_with_the_baseline(self):
-        told = find_verdict(compare(values([1, 1.05, 3, -1.5, 3.2]), seed=0, baseline=0))
-        assert (told.reference, told.winner) == (0, None)
-        assert set(told.better) == {2, 4}
-        assert told.worse == (3,)
-        assert told.undecided == (1,)
-        assert len(told.more_queries) == 1
+        verdict = find_verdict(compare(values([1, 1.05, 3, -1.5, 3.2]), seed=0, baseline=0))
+        assert (verdict.reference, verdict.winner) == (0, None)
+        assert set(verdict.better) == {2, 4}
+        assert verdict.worse == (3,)
+        assert verdict.undecided == (1,)
+        assert len(verdict.more_queries) == 1
 
 
 class TestRankRanges:
@@ -117,36 +117,36 @@ MODES = ("dense", "hybrid")
 
 def effects(values, configurations):
     axes = dict.fromkeys(axis for configuration in configurations for axis in configuration)
-    asked = [one for axis in axes for one in compute_contrasts(np.array(values, float), configurations, axis)]
-    return {(effect.axis, effect.value): effect for effect in asked}
+    requests = [one for axis in axes for one in compute_contrasts(np.array(values, float), configurations, axis)]
+    return {(effect.axis, effect.value): effect for effect in requests}
 
 
 class TestContrasts:
     def test_contrast_averages_runs_differing_only_in_the_axis(self):
         configurations = [{"mode": mode, "rerank": rerank} for mode in MODES for rerank in (False, True)]
-        found = effects([[0.1, 0.3], [0.4, 0.6], [0.2, 0.2], [0.9, 0.5]], configurations)
-        assert set(found) == {("mode", "hybrid"), ("rerank", True)}
-        assert found["rerank", True].differences.mean() == pytest.approx((0.3 + 0.5) / 2)
-        assert found["mode", "hybrid"].differences.mean() == pytest.approx((0.0 + 0.2) / 2)
-        assert found["mode", "hybrid"].reference == "dense"
-        assert found["mode", "hybrid"].contexts == 2
-        assert len(found["mode", "hybrid"].differences) == 2
+        effect_rows = effects([[0.1, 0.3], [0.4, 0.6], [0.2, 0.2], [0.9, 0.5]], configurations)
+        assert set(effect_rows) == {("mode", "hybrid"), ("rerank", True)}
+        assert effect_rows["rerank", True].differences.mean() == pytest.approx((0.3 + 0.5) / 2)
+        assert effect_rows["mode", "hybrid"].differences.mean() == pytest.approx((0.0 + 0.2) / 2)
+        assert effect_rows["mode", "hybrid"].reference == "dense"
+        assert effect_rows["mode", "hybrid"].contexts == 2
+        assert len(effect_rows["mode", "hybrid"].differences) == 2
 
     def test_runs_without_a_counterpart_do_not_count(self):
         pairs = (("dense", 10), ("dense", 50), ("hybrid", 50), ("hybrid", 90))
         configurations = [{"mode": mode, "top": top} for mode, top in pairs]
-        found = effects([[0, 0], [0.1, 0.1], [0.4, 0.4], [1, 1]], configurations)
-        assert found["mode", "hybrid"].contexts == 1
-        assert found["mode", "hybrid"].differences.mean() == pytest.approx(0.3)
-        assert found["top", 50].differences.mean() == pytest.approx(0.1)
-        assert ("top", 90) not in found
+        effect_rows = effects([[0, 0], [0.1, 0.1], [0.4, 0.4], [1, 1]], configurations)
+        assert effect_rows["mode", "hybrid"].contexts == 1
+        assert effect_rows["mode", "hybrid"].differences.mean() == pytest.approx(0.3)
+        assert effect_rows["top", 50].differences.mean() == pytest.approx(0.1)
+        assert ("top", 90) not in effect_rows
 
     def test_absent_axis_is_none_and_repeated_runs_count_once(self):
         configurations = [{"mode": "dense"}, {"mode": "dense", "threshold": 0.5}, {"mode": "dense", "threshold": None}]
-        found = effects([[0, 0.2], [0.5, 0.5], [0.4, 0.2]], configurations)
-        assert found.keys() == {("threshold", 0.5)}
-        assert found["threshold", 0.5].reference is None
-        assert found["threshold", 0.5].differences.mean() == pytest.approx(0.5 - 0.2)
+        effect_rows = effects([[0, 0.2], [0.5, 0.5], [0.4, 0.2]], configurations)
+        assert effect_rows.keys() == {("threshold", 0.5)}
+        assert effect_rows["threshold", 0.5].reference is None
+        assert effect_rows["threshold", 0.5].differences.mean() == pytest.approx(0.5 - 0.2)
 
     def test_contrast_interval_of_two_runs_matches_their_comparison(self):
         values = benchmark(np.random.default_rng(1), [0, 0.4])
@@ -173,8 +173,8 @@ def points(*figures):
 
 class TestFrontier:
     def test_frontier_keeps_points_no_other_dominates(self):
-        found = points((0.5, 10, 100), (0.6, 20, 100), (0.55, 20, 100), (0.4, 10, 50), (0.5, 11, 100), (0.6, 30, 90))
-        assert find_frontier(found) == (0, 1, 3, 5)
+        result = points((0.5, 10, 100), (0.6, 20, 100), (0.55, 20, 100), (0.4, 10, 50), (0.5, 11, 100), (0.6, 30, 90))
+        assert find_frontier(result) == (0, 1, 3, 5)
 
     def test_equal_points_stay_together(self):
         assert find_frontier(points((0.5, 10, 100), (0.5, 10, 100), (0.5, 10, 101))) == (0, 1)
@@ -191,7 +191,7 @@ class TestFrontier:
 
 class TestCheapestNotWorse:
     VALUES = benchmark(np.random.default_rng(3), [0, 2.5, 2.4, 2.2])
-    COMPARISON = compare(VALUES, seed=0)  # runs 1, 2 and 3 cannot be told apart, run 0 is worse
+    COMPARISON = compare(VALUES, seed=0)  # runs 1, 2 and 3 cannot be distinguished, run 0 is worse
     POINTS = points((0, 1, 1), (0, 90, 10), (0, 40, 30), (0, 40, 20))
 
     def test_it_takes_the_quickest_then_the_smallest(self):

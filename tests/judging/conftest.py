@@ -6,10 +6,10 @@ import pytest
 from django.contrib.auth.models import User
 from rq import Queue
 
-from apps.benchmarks.models import Benchmark
 from apps.judging.llm.calibration import draw_sample
 from apps.judging.models import LLMJudge, Round
 from apps.operations import queueing
+from apps.records.models import Benchmark
 from tests.judging.rounds import (
     SIZE,
     grade_sample,
@@ -66,8 +66,8 @@ def calibrated(opened: Round, ada: User, server: LLMServer) -> LLMJudge:
 @pytest.fixture
 def server(db: None, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[LLMServer]:
     """A server of language models, under the names of both kinds."""
-    with known_server(settings, monkeypatch) as made:
-        yield made
+    with known_server(settings, monkeypatch) as created:
+        yield created
 
 
 @pytest.fixture

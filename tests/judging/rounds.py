@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
-from apps.benchmarks.models import Benchmark
 from apps.datasets.models import Query
 from apps.judging.grading import grade_item
 from apps.judging.llm.launching import build_judge
@@ -19,6 +20,7 @@ from apps.judging.opening import RoundOptions, open_round
 from apps.judging.settling.deciding import renew
 from apps.judging.settling.renewing import RoundStatus, load_round_status
 from apps.mappings.resolving import resolve
+from apps.records.models import Benchmark
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 from tests.kept import made_once
 from tests.rankings import add_ranking
@@ -57,15 +59,15 @@ def make_orchard() -> Benchmark:
     documents = [{"title": f"{a} {b}", "text": _story(a, b)} for a in SUBJECTS[:4] for b in KEEPERS[:3]]
     names = [f"q{number}" for number in range(1, 5)]
     mapping = make_mapping(
-        make_dataset({name: [({"document_id": f"d{place}"}, 2)] for place, name in enumerate(names, start=1)}),
+        make_dataset({name: [({"document_id": f"d{index}"}, 2)] for index, name in enumerate(names, start=1)}),
         make_collection("orchard", documents),
     )
     dataset = mapping.dataset
     for name, subject in zip(names, SUBJECTS, strict=False):
         about = f"Which {subject.lower()} keep longest?"
-        asked = {"description": "Advice for somebody who stores them at home.", "narrative": ""}
+        requests = {"description": "Advice for somebody who stores them at home.", "narrative": ""}
         Query.objects.filter(dataset=dataset, key=name).update(
-            text=about, metadata=asked, expected_answer=f"{subject} in cellars.", filters={"language": "en"}
+            text=about, metadata=requests, expected_answer=f"{subject} in cellars.", filters={"language": "en"}
         )
     resolve(mapping)
     mapping.refresh_from_db()
@@ -77,10 +79,10 @@ def make_orchard() -> Benchmark:
     return benchmark
 
 
-def _story(subject: str, where: str) -> str:
-    first = f"{subject} {where} keep for about four months, if nobody moves them. "
+def _story(subject: str, location: str) -> str:
+    first = f"{subject} {location} keep for about four months, if nobody moves them. "
     return first + " ".join(
-        f"Of {subject.lower()}, chapter {number} tells how they are kept {where}." for number in range(40)
+        f"Of {subject.lower()}, chapter {number} tells how they are kept {location}." for number in range(40)
     )
 
 
@@ -89,9 +91,9 @@ def make_judges(*names: str) -> list[User]:
 
 
 def open_for(benchmark: Benchmark, judges: Sequence[User], *, owner: User | None = None, **options: Any) -> Round:
-    stated = {"name": "fruit", "order": "depth", "uniform_share": 0.0} | options
+    declared = {"name": "fruit", "order": "depth", "uniform_share": 0.0} | options
     runs = list(benchmark.runs.order_by("run_order"))
-    return open_round(runs, RoundOptions(**stated), judges=judges, owner=owner)
+    return open_round(runs, RoundOptions(**declared), judges=judges, owner=owner)
 
 
 def state_now(opened: Round) -> RoundStatus:
@@ -191,3 +193,23 @@ def judged_by_model(opened: Round, errors: float = 0.3) -> LLMJudge:
         for item in opened.items.select_related("query", "document", "chunk")
     )
     return judge
+
+
+def page(client: Client, name: str, opened: Round, query: str = "") -> str:
+    answer = client.get(reverse(f"admin:{name}", args=[opened.pk]) + query)
+    assert answer.status_code == 200, answer
+    return answer.content.decode()
+
+
+def signed_in(client: Client, user: User) -> Client:
+    apps = ("judging", "benchmarks", "datasets", "mappings", "collections")
+    user.user_permissions.set(Permission.objects.filter(content_type__app_label__in=apps))
+    user.user_permissions.remove(*Permission.objects.filter(codename__startswith="view_all"))
+    client.force_login(user)
+    return client
+
+
+def send(client: Client, round: Round, *message: dict[str, Any], have: tuple[int, ...] = (), count: int = 8) -> Any:
+    entries = [{"key": str(index), **entry} for index, entry in enumerate(message)]
+    url = reverse("admin:round_exchange", args=[round.pk])
+    return client.post(url, {"entries": entries, "present_ids": have, "count": count}, content_type="application/json")

@@ -20,7 +20,7 @@ from apps.judging.models import Grade, Round, RoundItem, Slot
 from apps.judging.settling.deciding import renew
 from apps.operations.working import OperationFailedError, wait
 from tests.api.callers import ROOT, Caller
-from tests.api.test_at_once import at_once
+from tests.at_once import at_once
 from tests.judging.rounds import make_orchard, open_for
 from tests.sessions import elsewhere, until_waited_for
 from tests.waiting import until
@@ -139,17 +139,17 @@ def test_two_judges_send_the_same_items_in_different_orders(benchmark):
 
 
 def by_page(opened: Round, item: int, client: Client) -> bool:
-    """Grade an item as the page does; tell whether the server kept it."""
-    said = [{"key": "1", "item": item, "kind": "grade", "grade": 1}]
+    """Grade an item as the page does; return whether the server kept it."""
+    messages = [{"key": "1", "item": item, "kind": "grade", "grade": 1}]
     url = reverse("admin:round_exchange", args=[opened.pk])
     answer = client.post(
-        url, json.dumps({"entries": said, "present_ids": [], "count": 1}), content_type="application/json"
+        url, json.dumps({"entries": messages, "present_ids": [], "count": 1}), content_type="application/json"
     )
     return answer.status_code == 200 and not answer.json()["refused"]
 
 
 def by_api(opened: Round, item: int, client: Client) -> bool:
-    """Grade an item as a program does; tell whether the server kept it."""
+    """Grade an item as a program does; return whether the server kept it."""
     path = f"{ROOT}/judging-rounds/{opened.pk}/grades"
     body = json.dumps({"grades": [{"item_id": item, "grade": 1}]})
     return bool(client.post(path, body, content_type="application/json").status_code == 200)
@@ -191,13 +191,13 @@ def test_acknowledged_grades_of_three_processes_reach_the_version(tmp_path):
         assert process.exitcode == 0
     acknowledged = {(path.name, int(line)) for path in paths for line in path.read_text().split()}
     judged = closed.version.judgments.filter(since=2).values_list("query__key", "doc_ref__document_id", "judge")
-    stated = {(query, document): set(names.split(", ")) for query, document, names in judged}
+    declared = {(query, document): set(names.split(", ")) for query, document, names in judged}
     items = {
         item.pk: (item.query.key, item.document.external_id)
         for item in RoundItem.objects.filter(round=opened).select_related("query", "document")
     }
     assert {(name, items[item]) for name, item in acknowledged} == {
-        (name, pair) for pair, names in stated.items() for name in names
+        (name, pair) for pair, names in declared.items() for name in names
     }
     assert 30 <= Grade.objects.count() == len(acknowledged), "most often fewer than three for each pair"
 
@@ -208,8 +208,8 @@ def test_concurrent_judges_never_exceed_the_budget():
     orchard = make_orchard()
     for budget in (1, 5, 7):
         opened = open_for(orchard, judges, owner=judges[0], order="decisive", measure="nDCG@10", budget=budget)
-        held = at_once(6, lambda order, opened=opened: hand_out(loaded(opened), judges[order], count=3))  # type: ignore[misc]
-        assert sum(map(len, held)) == budget
+        claimed = at_once(6, lambda order, opened=opened: hand_out(loaded(opened), judges[order], count=3))  # type: ignore[misc]
+        assert sum(map(len, claimed)) == budget
         assert Slot.objects.filter(round=opened, until__isnull=False).count() == budget
 
 

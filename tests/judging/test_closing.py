@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 from django.contrib.auth.models import User
 
-from apps.benchmarks.models import Benchmark, Evaluation, StageList
 from apps.collections.importing import import_documents
 from apps.collections.models import Collection
 from apps.collections.records import DocumentRecord
@@ -18,14 +17,15 @@ from apps.judging.handing import load_next_items
 from apps.judging.judges import NotAJudgeError, RoundStateError
 from apps.judging.models import Round
 from apps.mappings.resolving import resolve
+from apps.records.models import Benchmark, Evaluation, StageList
 from benchbench.errors import ConflictError
 from tests.drafts import set_judgment
 from tests.judging.rounds import TITLES, open_for
 
-NAMED = {f"d{number}": title for number, title in enumerate(TITLES, 1)}
+TITLE_BY_ID = {f"d{number}": title for number, title in enumerate(TITLES, 1)}
 
 
-DOCUMENTS = {name: DocumentRecord(name, title, f"{title} are fruit.") for name, title in NAMED.items()}
+DOCUMENTS = {name: DocumentRecord(name, title, f"{title} are fruit.") for name, title in TITLE_BY_ID.items()}
 MENU = ("Menu", "The week's menu.")
 
 
@@ -159,7 +159,7 @@ def test_only_owner_closes_a_round_and_runs_stay_protected(benchmark, ada, grace
     opened = open_for(benchmark, [ada], owner=grace)
     with pytest.raises(NotAJudgeError, match="Only the owner"):
         close_round(opened, ada)
-    from apps.benchmarks.launching import delete_benchmark
+    from apps.execution.launching import delete_benchmark
 
     with pytest.raises(ConflictError, match="is used by"):
         delete_benchmark(benchmark)

@@ -10,17 +10,17 @@ import pytest
 from django.contrib.auth.models import User
 from django.urls import reverse
 
-from apps.benchmarks.models import Benchmark, QueryResult
 from apps.judging.grading import grade_item
 from apps.judging.llm.board import Board, load_board
 from apps.judging.llm.calibration import draw_sample
 from apps.judging.llm.verdicts import CORRECTED, PolicyReport, compute_verdicts
 from apps.judging.models import Grade, LLMJudge, Round
+from apps.records.models import Benchmark, QueryResult
 from benchbench.ir.judging.orders import query_order
 from tests.judging.rounds import grade_of, judged_by_model, open_for
 from tests.rankings import change_rankings
-from tests.results.test_pages import text_of
 from tests.retrieval.llm_server import LLMServer
+from tests.site import text_of
 
 with warnings.catch_warnings():  # it silences every warning of the process as it is imported
     from ppi_py import ppi_mean_ci, ppi_mean_pointestimate
@@ -52,7 +52,7 @@ def calibrated(opened: Round, ada: User, server: LLMServer) -> LLMJudge:
 
 def told_of(judge: LLMJudge) -> PolicyReport:
     judge = LLMJudge.objects.get(pk=judge.pk)
-    return next(told for told in compute_verdicts(judge.round, judge).verdicts if told.policy == CORRECTED)
+    return next(message for message in compute_verdicts(judge.round, judge).verdicts if message.policy == CORRECTED)
 
 
 def sampled_of(board: Board) -> list[int]:
@@ -60,23 +60,23 @@ def sampled_of(board: Board) -> list[int]:
     items = board.round.items
     waiting = set(items.exclude(grades__source="human").values_list("query", flat=True))
     order = query_order(board.pool, seed=3).tolist()
-    return list(takewhile(lambda place: board.query_ids[place] not in waiting, order))
+    return list(takewhile(lambda position: board.query_ids[position] not in waiting, order))
 
 
 def test_correction_over_whole_queries_matches_ppi_python(calibrated):
     board = load_board(calibrated.round, calibrated)
     sampled = sampled_of(board)
-    rest = [place for place in range(len(board.query_ids)) if place not in sampled]
+    remaining = [index for index in range(len(board.query_ids)) if index not in sampled]
     assert 10 <= len(sampled) < len(board.query_ids) - 10
-    told = told_of(calibrated)
-    assert (told.unavailable_reason, told.sampled_queries) == (None, len(sampled))
+    answer = told_of(calibrated)
+    assert (answer.unavailable_reason, answer.sampled_queries) == (None, len(sampled))
     person, model = (
         board.compute_values(board.build_truths(board.prior_grades, board.people)),
         board.compute_values(board.build_truths(board.prior_grades, board.model)),
     )
-    for pair, (first, second) in zip(told.pairs, combinations(range(3), 2), strict=True):
+    for pair, (first, second) in zip(answer.pairs, combinations(range(3), 2), strict=True):
         y, f = person[first] - person[second], model[first] - model[second]
-        args = y[sampled], f[sampled], f[rest]
+        args = y[sampled], f[sampled], f[remaining]
         assert pair.difference == pytest.approx(ppi_mean_pointestimate(*args).item(), abs=1e-12)
         low, high = (end.item() for end in ppi_mean_ci(*args, alpha=0.05))
         width = pair.high - pair.low
@@ -88,19 +88,21 @@ def test_correction_over_whole_queries_matches_ppi_python(calibrated):
 
 
 def test_report_names_the_sample_and_the_estimand(admin_client, calibrated, opened):
-    told = told_of(calibrated)
-    assert told.estimand == (
+    answer = told_of(calibrated)
+    assert answer.estimand == (
         "mean difference in AP@5 by the person's grades, over the queries from which the sample was drawn"
     )
-    sampled = [load_board(opened, calibrated).query_ids[place] for place in sampled_of(load_board(opened, calibrated))]
-    assert told.judged == opened.items.filter(query__in=sampled).count() < GRADED
-    assert told.model_judged == opened.pool_size
-    assert "People's grades of the first queries in a random order" in told.meaning
-    assert told.sentence.endswith("judged queries.")
+    sampled = [
+        load_board(opened, calibrated).query_ids[position] for position in sampled_of(load_board(opened, calibrated))
+    ]
+    assert answer.judged == opened.items.filter(query__in=sampled).count() < GRADED
+    assert answer.model_judged == opened.pool_size
+    assert "People's grades of the first queries in a random order" in answer.meaning
+    assert answer.sentence.endswith("judged queries.")
     words = unescape(text_of(admin_client.get(reverse("admin:round_verdicts", args=[opened.pk]))))
-    assert f"people’s for {told.sampled_queries} whole queries" in words
+    assert f"people’s for {answer.sampled_queries} whole queries" in words
     assert re.search(r"worth about \+\d+ judged queries", words)
-    assert str(told.estimand) in words
+    assert str(answer.estimand) in words
 
 
 def test_a_model_that_favours_a_run_is_corrected(simulated, ada, server):
@@ -113,11 +115,11 @@ def test_a_model_that_favours_a_run_is_corrected(simulated, ada, server):
         if row.item.document_id in third[row.item.query_id][0]:
             row.grade = 2  # everything that the worst run returns is relevant
             row.save(update_fields=["grade"])
-    wanted = float((true[0] - true[2]).mean())
-    filled, corrected = (told.pairs[1] for told in compute_verdicts(opened, judge).verdicts[1:])
-    assert abs(filled.difference - wanted) > 0.15
-    assert not filled.low <= wanted <= filled.high
-    assert corrected.low <= wanted <= corrected.high
+    expected = float((true[0] - true[2]).mean())
+    filled, corrected = (message.pairs[1] for message in compute_verdicts(opened, judge).verdicts[1:])
+    assert abs(filled.difference - expected) > 0.15
+    assert not filled.low <= expected <= filled.high
+    assert corrected.low <= expected <= corrected.high
 
 
 def test_grades_after_a_gap_are_not_counted_yet(calibrated, opened, ada):
@@ -144,15 +146,15 @@ def test_in_another_order_whole_queries_are_no_sample(calibrated, opened):
 
 
 def test_a_query_that_a_run_failed_on_ends_nothing(simulated, ada, server):
-    place = query_order(load_board(open_by_queries(simulated, ada), None).pool, seed=3)[2]
-    query = sorted(simulated.dataset_version.queries.values_list("pk", flat=True))[place]
+    position = query_order(load_board(open_by_queries(simulated, ada), None).pool, seed=3)[2]
+    query = sorted(simulated.dataset_version.queries.values_list("pk", flat=True))[position]
     run = simulated.runs.order_by("run_order")[0]
     change_rankings(QueryResult.objects.filter(run=run, query=query), error="It failed.")
     opened = open_by_queries(simulated, ada)
     calibrated = judged(opened, ada)
-    whole = told_of(calibrated)
+    complete = told_of(calibrated)
     Grade.objects.filter(item__round=opened, item__query=query, item__calibration=None, source="human").delete()
-    told = told_of(calibrated)
-    assert (told.queries, told.sampled_queries) == (39, whole.sampled_queries)
-    assert whole.sampled_queries >= 10
-    assert np.isfinite([pair.difference for pair in told.pairs]).all()
+    answer = told_of(calibrated)
+    assert (answer.queries, answer.sampled_queries) == (39, complete.sampled_queries)
+    assert complete.sampled_queries >= 10
+    assert np.isfinite([pair.difference for pair in answer.pairs]).all()

@@ -7,9 +7,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.urls import reverse
 
-from apps.benchmarks.launching import launch
-from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import Judgment, Query
+from apps.execution.launching import launch
 from apps.judging.closing import close_round
 from apps.judging.grading import grade_item, undo
 from apps.judging.handing import load_next_items
@@ -18,14 +17,14 @@ from apps.judging.llm.calibration import draw_sample
 from apps.judging.models import Grade, Round, RoundState, Slot
 from apps.judging.opening import RoundOptions, open_round
 from apps.judging.question import Question
-from apps.judging.settling import deciding
 from apps.mappings.resolving import resolve
 from apps.operations.working import wait
+from apps.records.models import Benchmark, Run
 from benchbench.ir.judging.judging import Judging
 from benchbench.ir.judging.pool import Pool
 from benchbench.ir.judging.state import State
 from benchbench.ir.measures import Measure
-from tests.benchmarks.conftest import make_library
+from benchbench.process import reset_all
 from tests.created import create_benchmark
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 from tests.judging.rounds import (
@@ -39,6 +38,7 @@ from tests.judging.rounds import (
     state_now,
 )
 from tests.kept import made_once
+from tests.library import make_library
 from tests.rankings import add_ranking
 
 QUERIES, DOCUMENTS = 20, 12
@@ -72,14 +72,14 @@ def best(opened: Round) -> int:
 
 def state_of(opened: Round) -> tuple[State, Sequence[Run]] | None:
     """Return the state of now and its runs."""
-    told = state_now(opened)
-    return None if told.state is None else (told.state, told.runs)
+    answer = state_now(opened)
+    return None if answer.state is None else (answer.state, answer.runs)
 
 
-def grade_on(opened: Round, judge: User, most: int) -> int:
+def grade_on(opened: Round, judge: User, limit: int) -> int:
     """Grade what is handed out, as if only the first document of the second run were relevant; return how many."""
     graded, relevant = 0, best(opened)
-    while graded < most and (items := load_next_items(opened, judge, count=5)):
+    while graded < limit and (items := load_next_items(opened, judge, count=5)):
         for item in items:
             grade_item(opened, item.pk, judge, grade=2 if item.document_id == relevant else 0)
         graded += len(items)
@@ -118,10 +118,10 @@ def test_state_depends_only_on_the_grades(apart, ada):
     grade_on(opened, ada, 60)
     state_of(opened)
     undo(opened, ada, count=3)
-    known = state_of(opened)
-    deciding._desks.clear()
+    recognised = state_of(opened)
+    reset_all()
     RoundState.objects.update(mark="")
-    assert known == state_of(opened)
+    assert recognised == state_of(opened)
 
 
 def test_settling_goes_on_from_the_stored_state(apart, ada, monkeypatch):
@@ -129,15 +129,15 @@ def test_settling_goes_on_from_the_stored_state(apart, ada, monkeypatch):
     before: list[State | None] = []
     compute = Judging.state
 
-    def note(judging: Judging, **stated: Any) -> State:
-        before.extend([stated["before"]] if "before" in stated else [])
-        return compute(judging, **stated)
+    def note(judging: Judging, **declared: Any) -> State:
+        before.extend([declared["before"]] if "before" in declared else [])
+        return compute(judging, **declared)
 
     monkeypatch.setattr(Judging, "state", note)
     opened = open_for(apart, [ada], order="decisive", measure="nDCG@5")
     first = state_of(opened)[0]
     grade_on(opened, ada, 5)
-    deciding._desks.clear()
+    reset_all()
     state_of(opened)
     Run.objects.update(completed_at=opened.created_at)
     state_of(opened)
@@ -171,7 +171,7 @@ def test_single_run_round_has_no_state_or_decisive_order(apart, ada):
 @pytest.mark.parametrize(("grade", "learns"), [(1, False), (0, True)])
 def test_prior_judgments_train_only_if_some_are_irrelevant(grade, learns):
     pool = Pool.from_rankings([[[1, 2, 3], [4, 5]], [[3, 2, 1], [5, 4]]])
-    judging = Question(pool, Measure.parse("nDCG@3"), (0, 1), [{1: 1}, {4: grade}], seed=1).build_judging()
+    judging = Question(pool, Measure.parse("nDCG@3"), (0, 1), [{1: 1}, {4: grade}], 1, grade <= 0).build_judging()
     taught = judging.state().reason
     assert taught is not None
     alone = "this round has 0"
@@ -219,7 +219,7 @@ def test_calibrated_model_is_evidence_but_never_in_the_version(opened, ada, serv
     ]
     assert sum(pair.standard_deviation for pair in after.pairs) < sum(pair.standard_deviation for pair in before.pairs)
 
-    deciding._desks.clear()
+    reset_all()
     RoundState.objects.update(mark="")
     assert evident_state(opened) == after, "another process says the same"
 
@@ -251,11 +251,11 @@ def test_text_vectors_are_evidence_and_named_on_the_page(admin_client):
     (ada,) = make_judges("ada")
     Judgment.objects.filter(grade__lte=1).delete()
     opened = open_for(Benchmark.objects.get(), [ada], owner=ada, order="decisive", measure="nDCG@5")
-    told = state_now(opened)
-    assert told.row.evidence == {"index": "keywords", "model": ""}
+    answer = state_now(opened)
+    assert answer.row.evidence == {"index": "keywords", "model": ""}
     assert Grade.objects.count() == 0
-    before = told.state
-    deciding._desks.clear()
+    before = answer.state
+    reset_all()
     RoundState.objects.update(mark="")
     assert evident_state(opened) == before, "what is packed says the same"
     page = admin_client.get(reverse("admin:round_state_fragment", args=[opened.pk])).content.decode()

@@ -37,7 +37,7 @@ def test_grade_is_stored_after_the_lease_moved_on(benchmark, ada, grace):
 
 
 @pytest.mark.parametrize(
-    ("stated", "field"),
+    ("declared", "field"),
     [
         ({"grade": 3}, "grade"),
         ({}, "grade"),
@@ -48,10 +48,10 @@ def test_grade_is_stored_after_the_lease_moved_on(benchmark, ada, grace):
         ({"grade": 1, "seconds": float("nan")}, "seconds"),
     ],
 )
-def test_grades_off_the_scale_are_rejected(round_of_ada, ada, stated, field):
+def test_grades_off_the_scale_are_rejected(round_of_ada, ada, declared, field):
     (item,) = load_next_items(round_of_ada, ada)
     with pytest.raises(RoundError) as refused:
-        grade_item(round_of_ada, item.pk, ada, **stated)
+        grade_item(round_of_ada, item.pk, ada, **declared)
     assert refused.value.field == field
     assert not Grade.objects.exists()
 
@@ -96,9 +96,9 @@ def test_agreed_grade_is_the_median_and_owner_decides_splits(benchmark, ada, gra
     for judge, grades in ((ada, (0, 2)), (grace, (2, 2))):
         for item, grade in zip((first, second), grades, strict=True):
             grade_item(opened, item.pk, judge, grade=grade)
-    known = load_consensus(opened)
-    assert (known[first.pk].grade, known[first.pk].split) == (None, True)
-    assert (known[second.pk].grade, known[second.pk].split) == (2, False)
+    consensus = load_consensus(opened)
+    assert (consensus[first.pk].grade, consensus[first.pk].split) == (None, True)
+    assert (consensus[second.pk].grade, consensus[second.pk].split) == (2, False)
     with pytest.raises(NotAJudgeError, match="Only the owner"):
         adjudicate(opened, first.pk, ada, 1)
     with pytest.raises(RoundStateError, match="not split"):
@@ -112,7 +112,7 @@ def test_agreed_grade_is_the_median_and_owner_decides_splits(benchmark, ada, gra
 
 
 @pytest.mark.parametrize(
-    ("grades", "wanted"),
+    ("grades", "expected"),
     [
         ([2], (2, False)),
         ([0, 3, 1], (1, False)),
@@ -121,9 +121,9 @@ def test_agreed_grade_is_the_median_and_owner_decides_splits(benchmark, ada, gra
         ([0, 1, 2, 3], (None, True)),
     ],
 )
-def test_median_of_an_even_split_is_undefined(grades, wanted):
-    told = compute_consensus(1, [Grade(grade=grade) for grade in grades])
-    assert (told.grade, told.split) == wanted
+def test_median_of_an_even_split_is_undefined(grades, expected):
+    consensus = compute_consensus(1, [Grade(grade=grade) for grade in grades])
+    assert (consensus.grade, consensus.split) == expected
 
 
 def test_unjudgeable_item_is_done_without_a_grade(round_of_ada, ada):
@@ -153,8 +153,8 @@ def test_item_needing_two_judges_goes_to_two_different_judges(benchmark, ada, gr
     for judge in (ada, grace, ada, grace):
         for item in load_next_items(opened, judge, count=20):
             grade_item(opened, item.pk, judge, grade=0)
-    given = opened.items.annotate(given=Count("grades")).values_list("given", "wanted")
-    assert all(count == wanted for count, wanted in given)
+    supplied = opened.items.annotate(given=Count("grades")).values_list("given", "wanted")
+    assert all(count == expected for count, expected in supplied)
     assert not Slot.objects.filter(round=opened, done=False).exists()
 
 
@@ -166,10 +166,10 @@ def test_single_judge_gets_a_double_item_once(benchmark, ada, grace):
 
 def test_an_abandoned_item_returns(benchmark, ada, grace):
     opened = open_for(benchmark, [ada, grace])
-    held = load_next_items(opened, ada, count=10)
+    next_items = load_next_items(opened, ada, count=10)
     assert load_next_items(opened, grace) == []
-    Slot.objects.filter(item__in=held[:2]).update(until=timezone.now() - timedelta(seconds=1))
-    assert load_next_items(opened, grace, count=5) == held[:2]
+    Slot.objects.filter(item__in=next_items[:2]).update(until=timezone.now() - timedelta(seconds=1))
+    assert load_next_items(opened, grace, count=5) == next_items[:2]
     give_back(opened, ada)
     assert len(load_next_items(opened, grace, count=20)) == 10
 

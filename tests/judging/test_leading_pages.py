@@ -9,17 +9,16 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from apps.benchmarks.measuring.again import rescore
-from apps.benchmarks.models import Benchmark
 from apps.judging.closing import close_round
 from apps.judging.grading import grade_item
 from apps.judging.handing import load_next_items
 from apps.judging.models import Grade, Round
 from apps.operations.models import Operation
 from apps.operations.working import wait
+from apps.records.measuring.again import rescore
+from apps.records.models import Benchmark
 from benchbench.site.panels import build_list_url, change_url
-from tests.judging.rounds import make_judges, open_for
-from tests.judging.test_pages import send, signed_in
+from tests.judging.rounds import make_judges, open_for, page, send, signed_in
 
 
 @pytest.fixture
@@ -41,18 +40,12 @@ def client_of_olga(client: Client, split: Round) -> Client:
     return signed_in(client, split.owner)
 
 
-def page(client: Client, name: str, opened: Round, query: str = "") -> str:
-    answer = client.get(reverse(f"admin:{name}", args=[opened.pk]) + query)
-    assert answer.status_code == 200, answer
-    return answer.content.decode()
-
-
 def test_round_page_shows_progress_and_available_actions(client_of_olga, split):
-    shown = page(client_of_olga, "judging_round_change", split)
-    assert "<strong>Read</strong> it whole." in shown
+    displayed = page(client_of_olga, "judging_round_change", split)
+    assert "<strong>Read</strong> it whole." in displayed
     for name in ("round_adjudicate", "round_close"):
-        assert reverse(f"admin:{name}", args=[split.pk]) in shown
-    assert reverse("admin:round_judge", args=[split.pk]) not in shown, "olga is no judge"
+        assert reverse(f"admin:{name}", args=[split.pk]) in displayed
+    assert reverse("admin:round_judge", args=[split.pk]) not in displayed, "olga is no judge"
     state = page(client_of_olga, "round_state_fragment", split)
     assert "20 of 20 gradings done. 1 item to adjudicate." in state
     assert "The judges are split on 1 item: decide" in state
@@ -61,36 +54,38 @@ def test_round_page_shows_progress_and_available_actions(client_of_olga, split):
 
 
 def test_the_cells_of_a_confusion_matrix_open_their_pairs(client_of_olga, split):
-    shown = page(client_of_olga, "round_pairs", split, "?first=ada&second=grace&a=2&b=0")
+    displayed = page(client_of_olga, "round_pairs", split, "?first=ada&second=grace&a=2&b=0")
     first = split.items.select_related("document").get(place=1)
-    assert str(first.document) in shown
-    assert "by grace" in shown
+    assert str(first.document) in displayed
+    assert "by grace" in displayed
     every = page(client_of_olga, "round_pairs", split, "?first=ada&second=grace&a=2&b=2")
     assert every.count("by grace") == 9
 
 
 def test_a_judge_of_a_blind_round_sees_progress_alone(client, split, ada):
     signed_in(client, ada)
-    shown = page(client, "judging_round_change", split)
+    displayed = page(client, "judging_round_change", split)
     state = page(client, "round_state_fragment", split)
     run = split.runs.order_by("run_order")[0]
-    for told in (shown, state):
-        assert "Differences between the runs" not in told
-        assert run.label not in told
+    for message in (displayed, state):
+        assert "Differences between the runs" not in message
+        assert run.label not in message
     assert "grace" not in state
     assert client.get(reverse("admin:round_pairs", args=[split.pk])).status_code == 403
     assert client.get(reverse("admin:round_adjudicate", args=[split.pk])).status_code == 302
 
 
 def test_owner_adjudicates_split_items(client_of_olga, split):
-    shown = client_of_olga.get(reverse("admin:round_adjudicate", args=[split.pk]))
-    (item,) = shown.context["data"]["items"]
+    response = client_of_olga.get(reverse("admin:round_adjudicate", args=[split.pk]))
+    (item,) = response.context["data"]["items"]
     assert "by ada" in item["html"]
     assert "by grace" in item["html"]
     url = reverse("admin:round_decide", args=[split.pk])
-    said = [{"key": "a", "item": item["id"], "kind": "grade", "grade": 1, "note": "Between."}]
+    messages = [{"key": "a", "item": item["id"], "kind": "grade", "grade": 1, "note": "Between."}]
     for _ in range(2):
-        answer = client_of_olga.post(url, {"entries": said, "present_ids": []}, content_type="application/json").json()
+        answer = client_of_olga.post(
+            url, {"entries": messages, "present_ids": []}, content_type="application/json"
+        ).json()
         assert (answer["refused"], answer["held"], answer["progress"]["done"]) == ([], [], 1)
     decided = Grade.objects.get(adjudicates=True)
     assert (decided.grade, decided.note, decided.judge_name) == (1, "Between.", "olga")
@@ -100,20 +95,20 @@ def test_adjudicator_can_withdraw_a_decision(client_of_olga, split):
     page_url, url = (reverse(f"admin:{name}", args=[split.pk]) for name in ("round_adjudicate", "round_decide"))
     (item,) = client_of_olga.get(page_url).context["data"]["items"]
 
-    def say(kind: str, **said: Any) -> Any:
-        message = {"entries": [{"key": "a", "item": item["id"], "kind": kind, **said}], "present_ids": []}
+    def speak(kind: str, **refusal: Any) -> Any:
+        message = {"entries": [{"key": "a", "item": item["id"], "kind": kind, **refusal}], "present_ids": []}
         return client_of_olga.post(url, message, content_type="application/json").json()
 
-    say("grade", grade=1)
+    speak("grade", grade=1)
     assert client_of_olga.get(page_url).context["data"]["last"] == [{"id": item["id"], "label": "1 Partly relevant"}]
     for _ in range(2):
-        answer = say("undo")
+        answer = speak("undo")
         assert (answer["refused"], answer["held"]) == ([], [item["id"]]), "sent twice it is done once"
     assert not Grade.objects.filter(adjudicates=True).exists()
     (lin,) = make_judges("lin")
-    say("grade", grade=1)
+    speak("grade", grade=1)
     Grade.objects.filter(adjudicates=True).update(judge=lin, judge_name="lin")
-    (refused,) = say("undo")["refused"]
+    (refused,) = speak("undo")["refused"]
     assert "lin decided this item" in refused["sentence"]
     assert Grade.objects.filter(adjudicates=True).exists()
 
@@ -131,7 +126,7 @@ def test_refused_closing_explains_and_successful_closing_opens_leaderboard(clien
 
 
 def test_closing_opens_existing_values_until_rescoring_is_done(client_of_olga, split, settings):
-    settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS = 0  # left to the queue, and re-scoring to whoever comes after
+    settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS = 0  # left to the queue, and re-scoring to anyone who comes after
     url = reverse("admin:round_close", args=[split.pk])
     closed = client_of_olga.post(url, {"leave_out_split": "on"}, follow=True)
     assert closed.status_code == 200
@@ -146,16 +141,16 @@ def step_of(client: Client, opened: Round) -> str:
 
 def test_each_state_of_a_round_names_its_next_step(client, round_of_ada, ada):
     round_of_ada.judges.add(*make_judges("grace"))
-    other = Client()
-    signed_in(other, round_of_ada.judges.get(username="grace"))
-    for one in (signed_in(client, ada), other):
+    second = Client()
+    signed_in(second, round_of_ada.judges.get(username="grace"))
+    for one in (signed_in(client, ada), second):
         assert step_of(one, round_of_ada).startswith("10 items wait for your grade. ")
     for item in load_next_items(round_of_ada, ada, count=10):
         grade_item(round_of_ada, item.pk, ada, kind=Grade.Kind.SKIP)
     assert "/people/" in step_of(client, round_of_ada)
     Round.objects.update(settled_at=round_of_ada.created_at)
     assert step_of(client, round_of_ada).startswith("The result is settled: close the round")
-    assert "waits for its owner" in step_of(other, round_of_ada)
+    assert "waits for its owner" in step_of(second, round_of_ada)
     close_round(round_of_ada, ada)
     assert step_of(client, round_of_ada).startswith("The round ended without grades")
 
@@ -180,18 +175,18 @@ def test_second_grades_wait_for_another_judge(client, benchmark, ada):
     opened = open_for(benchmark, [ada, *make_judges("grace")], owner=ada, overlap=1.0)
     for item in load_next_items(opened, ada, count=20):
         grade_item(opened, item.pk, ada, grade=1)
-    said = step_of(signed_in(client, ada), opened)
-    assert said.startswith("10 gradings wait for other judges")
+    message = step_of(signed_in(client, ada), opened)
+    assert message.startswith("10 gradings wait for other judges")
     grace = signed_in(Client(), opened.judges.get(username="grace"))
-    found = [one.get(f"{build_list_url(Round)}?waiting=me").context["cl"].result_count for one in (client, grace)]
-    assert found == [0, 1]
+    hits = [one.get(f"{build_list_url(Round)}?waiting=me").context["cl"].result_count for one in (client, grace)]
+    assert hits == [0, 1]
 
 
 def test_owner_names_judges_and_guidelines_on_a_page(client_of_olga, split, ada):
     people = reverse("admin:round_people", args=[split.pk])
-    shown = client_of_olga.get(people).content.decode()
-    assert "10 items need 2 judges each" in shown
-    assert "linus" not in shown
+    page = client_of_olga.get(people).content.decode()
+    assert "10 items need 2 judges each" in page
+    assert "linus" not in page
     make_judges("linus")
     refused = client_of_olga.post(people, {"judges": [ada.pk], "guidelines": ""})
     assert "the round has 1 judge" in refused.content.decode()
@@ -212,9 +207,9 @@ def test_the_state_of_a_round_takes_few_statements(client_of_olga, split):
 def test_many_grades_are_taken_back_at_once(client, split, ada):
     signed_in(client, ada)
     url = reverse("admin:round_grades", args=[split.pk])
-    shown = client.get(url)
-    assert shown.content.decode().count('name="item"') == 10
-    chosen = [row.item_id for row, _ in shown.context["rows"][:3]]
+    response = client.get(url)
+    assert response.content.decode().count('name="item"') == 10
+    chosen = [row.item_id for row, _ in response.context["rows"][:3]]
     client.post(url, {"item": chosen})
     assert Grade.objects.filter(judge=ada).count() == 7
     client.post(f"{url}?said=2", {"all": "1"})

@@ -12,10 +12,8 @@ from apps.judging.llm.verdicts import compute_verdicts
 from apps.judging.models import Round
 from apps.operations.models import Operation
 from apps.operations.working import wait
-from tests.judging.rounds import SIZE, make_judges
-from tests.judging.test_leading_pages import page
-from tests.judging.test_pages import signed_in
-from tests.results.test_pages import text_of
+from tests.judging.rounds import SIZE, make_judges, page, signed_in
+from tests.site import text_of
 
 MODEL = {"server": "ollama", "llm": "llama3", "item_limit": "4"}
 
@@ -25,18 +23,18 @@ def lead(client: Client, opened: Round, ada: User) -> Client:
     return signed_in(client, ada)
 
 
-def url(name: str, of: Round) -> str:
-    return reverse(f"admin:{name}", args=[of.pk])
+def url(name: str, owner: Round) -> str:
+    return reverse(f"admin:{name}", args=[owner.pk])
 
 
 def test_model_starts_after_cost_preview_and_can_be_cancelled(lead, opened, server):
     server.answer = lambda prompt: "1"
     assert url("round_llm", opened) in page(lead, "judging_round_change", opened)
     assert "Start" in page(lead, "round_llm", opened)
-    told = text_of(lead.post(url("round_llm_preview", opened), MODEL))
-    assert "4 answers of ollama:llama3@d1" in told
-    assert f"the cap leaves {opened.item_count - 4} items out" in told
-    assert "No calibration sample yet" in told
+    text = text_of(lead.post(url("round_llm_preview", opened), MODEL))
+    assert "4 answers of ollama:llama3@d1" in text
+    assert f"the cap leaves {opened.item_count - 4} items out" in text
+    assert "No calibration sample yet" in text
     wrong = text_of(lead.post(url("round_llm_preview", opened), MODEL | {"llm": "other"}))
     assert "has no model 'other'" in unescape(wrong)
     assert not Operation.objects.exists()
@@ -44,21 +42,21 @@ def test_model_starts_after_cost_preview_and_can_be_cancelled(lead, opened, serv
     answer = lead.post(url("round_llm", opened), MODEL)
     assert answer["Location"].endswith("/change/#llm")
     operation = Operation.objects.get()
-    shown = page(lead, "judging_round_change", opened)
-    assert f'data-operation="{operation.pk}"' in shown
-    assert "cancel_llm_selected" in shown
+    displayed = page(lead, "judging_round_change", opened)
+    assert f'data-operation="{operation.pk}"' in displayed
+    assert "cancel_llm_selected" in displayed
     sent = {"action": "cancel_llm_selected", "_selected_action": str(opened.pk), "next": url("round_llm", opened)}
     for sentence in ("judges &quot;fruit&quot; no more", "there is nothing to cancel"):
-        done = lead.post(reverse("admin:judging_round_changelist"), sent, follow=True)
-        assert sentence in done.content.decode()
+        response = lead.post(reverse("admin:judging_round_changelist"), sent, follow=True)
+        assert sentence in response.content.decode()
     operation.refresh_from_db()
     assert operation.status == "cancelled"
 
     lead.post(url("round_llm", opened), MODEL)
     wait(Operation.objects.get(status="pending"))
-    told = page(lead, "round_llm_judges", opened)
-    assert "It judged 4 of" in told
-    assert "The round has no calibration sample: draw one." in told
+    text = page(lead, "round_llm_judges", opened)
+    assert "It judged 4 of" in text
+    assert "The round has no calibration sample: draw one." in text
 
 
 def test_the_sample_is_drawn_on_a_page(lead, opened):
@@ -73,12 +71,12 @@ def test_the_sample_is_drawn_on_a_page(lead, opened):
 
 
 def test_page_shows_calibration_and_verdicts_unchanged(lead, calibrated, opened):
-    told = compute_calibration(calibrated)
-    assert told.figures
-    shown = lead.get(url("round_llm_judges", opened))
-    (judge,) = shown.context["judges"]
-    assert judge["calibration"].figures.alpha == told.figures.alpha
-    words = text_of(shown)
+    calibration = compute_calibration(calibrated)
+    assert calibration.figures
+    displayed = lead.get(url("round_llm_judges", opened))
+    (judge,) = displayed.context["judges"]
+    assert judge["calibration"].figures.alpha == calibration.figures.alpha
+    words = text_of(displayed)
     assert f"Graded by people and the model: {SIZE} pairs" in words
     assert "Kendall’s τ" in words
     assert calibrated.name in words
@@ -107,8 +105,8 @@ def test_plain_judge_sees_nothing_of_models(client, calibrated, opened):
     (grace,) = make_judges("grace")
     opened.judges.add(grace)
     signed_in(client, grace)
-    shown = page(client, "judging_round_change", opened)
-    assert "LLM judge" not in shown
+    displayed = page(client, "judging_round_change", opened)
+    assert "LLM judge" not in displayed
     for name in ("round_llm", "round_sample", "round_llm_judges", "round_verdicts"):
         assert client.get(url(name, opened)).status_code == 403, name
     assert client.post(url("round_llm_preview", opened), MODEL).status_code == 403

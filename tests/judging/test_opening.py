@@ -7,19 +7,19 @@ import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.urls import reverse
 
-from apps.benchmarks.models import Benchmark, Run
 from apps.judging.judges import RoundError
 from apps.judging.models import Round, Slot
 from apps.judging.opening import RoundOptions, open_round
 from apps.judging.scales import read_scale
 from apps.mappings.models import Mapping
+from apps.records.models import Benchmark, Run
 from benchbench.access import visible
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.ir.judging.orders import SHARE
 from benchbench.site.panels import change_url
 from tests.factories import make_benchmark
-from tests.judging.rounds import names_of, open_for
-from tests.judging.test_pages import signed_in
+from tests.judging.rounds import names_of, open_for, signed_in
+from tests.pages import one_line
 
 PAIR = ("query", "document")
 POOL_AT_2 = {"q1 d2", "q1 d3", "q2 d3", "q2 d6"}  # without what is judged: q1 d1, q2 d2
@@ -33,9 +33,9 @@ def test_items_are_the_unjudged_results_once_each(benchmark, ada):
     opened = open_for(benchmark, [ada], depth=2)
     assert sorted(items_of(opened)) == sorted(POOL_AT_2)
     assert (opened.item_count, opened.pool_size, opened.dataset_version.number) == (4, 4, 1)
-    whole = open_for(benchmark, [ada])
-    assert (whole.depth, whole.measure, whole.item_count) == (10, "nDCG@10", 10)
-    assert len(set(items_of(whole))) == 10
+    complete = open_for(benchmark, [ada])
+    assert (complete.depth, complete.measure, complete.item_count) == (10, "nDCG@10", 10)
+    assert len(set(items_of(complete))) == 10
 
 
 def test_the_order_of_depth_takes_the_best_ranks_first(benchmark, ada):
@@ -89,15 +89,15 @@ def test_a_share_of_the_items_wants_several_judges(benchmark, ada, grace):
 
 def test_the_scale_is_that_of_the_dataset_unless_stated(benchmark, ada):
     assert [one["name"] for one in open_for(benchmark, [ada]).scale] == ["Not relevant", "Partly relevant", "Relevant"]
-    stated = [{"grade": 1, "name": "Yes"}, {"grade": 0, "name": "No", "description": "Of another fruit."}]
-    assert open_for(benchmark, [ada], scale=stated).scale == [
+    declared = [{"grade": 1, "name": "Yes"}, {"grade": 0, "name": "No", "description": "Of another fruit."}]
+    assert open_for(benchmark, [ada], scale=declared).scale == [
         {"grade": 0, "name": "No", "description": "Of another fruit."},
         {"grade": 1, "name": "Yes", "description": ""},
     ]
 
 
 @pytest.mark.parametrize(
-    ("scale", "said"),
+    ("scale", "message"),
     [
         ([{"grade": 0, "name": "No"}], "at least one grade above"),
         ([{"grade": 1, "name": "a"}, {"grade": 2, "name": "b"}], "needs 0"),
@@ -109,8 +109,8 @@ def test_the_scale_is_that_of_the_dataset_unless_stated(benchmark, ada):
         ([{"grade": 1, "name": "a", "colour": "red"}], "unknown key 'colour'"),
     ],
 )
-def test_a_scale_that_cannot_be_is_refused(scale, said):
-    with pytest.raises(BenchbenchError, match=said):
+def test_a_scale_that_cannot_be_is_refused(scale, message):
+    with pytest.raises(BenchbenchError, match=message):
         read_scale(scale)
 
 
@@ -140,8 +140,8 @@ def test_options_that_cannot_be_are_refused(benchmark, ada, options, field):
 
 def test_runs_that_no_round_compares_are_refused(benchmark, ada, grace):
     options, runs = RoundOptions("fruit"), list(benchmark.runs.all())
-    for chosen, said in (([], "at least one run"), ([runs[0], runs[0]], "named twice")):
-        with pytest.raises(RoundError, match=said):
+    for chosen, message in (([], "at least one run"), ([runs[0], runs[0]], "named twice")):
+        with pytest.raises(RoundError, match=message):
             open_round(chosen, options, judges=[ada])
     with pytest.raises(RoundError, match="name at least one"):
         open_round(runs, options, judges=[])
@@ -166,11 +166,11 @@ def test_it_needs_a_resolved_mapping_and_something_to_judge(benchmark, ada):
 
 
 def test_only_judges_and_owner_see_the_round(benchmark, ada, grace):
-    other = User.objects.create_user("other", is_staff=True)
+    second = User.objects.create_user("other", is_staff=True)
     opened = open_for(benchmark, [ada], owner=grace)
-    assert [visible(Round.objects.all(), user).count() for user in (ada, grace, other)] == [1, 1, 0]
+    assert [visible(Round.objects.all(), user).count() for user in (ada, grace, second)] == [1, 1, 0]
     Round.objects.update(owner=None)
-    assert visible(Round.objects.filter(pk=opened.pk), other).count() == 1
+    assert visible(Round.objects.filter(pk=opened.pk), second).count() == 1
 
 
 FORM = {
@@ -184,7 +184,7 @@ FORM = {
 URL = "/admin/judging/round/add/"
 
 
-def stated(benchmark: Benchmark, **options: object) -> dict[str, object]:
+def opening_form(benchmark: Benchmark, **options: object) -> dict[str, object]:
     runs = [str(run.pk) for run in benchmark.runs.all()]
     return FORM | {"mapping": str(benchmark.mapping_id), "runs": runs, "blind": "on"} | options
 
@@ -194,7 +194,7 @@ def test_form_opens_a_round_with_the_given_options(client, benchmark, ada, grace
     Group.objects.create(name="search").user_set.add(ada, grace)
     scale = "2 Yes: all of it\n0 No\n\n1 Partly"
     options = {"scale": scale, "judges": [ada.pk, grace.pk], "overlap": "0.5", "guidelines": "Read.", "depth": "3"}
-    answer = client.post(URL, stated(benchmark, **options))
+    answer = client.post(URL, opening_form(benchmark, **options))
     opened = Round.objects.get()
     assert answer["Location"] == reverse("admin:judging_round_change", args=[opened.pk])
     assert (opened.name, opened.owner, opened.depth, opened.overlap, opened.blind) == ("fruit", ada, 3, 0.5, True)
@@ -207,12 +207,12 @@ def test_form_opens_a_round_with_the_given_options(client, benchmark, ada, grace
 def test_preview_counts_items_without_opening_a_round(client, benchmark, ada):
     signed_in(client, ada)
     url = reverse("admin:round_preview")
-    told = client.post(url, stated(benchmark, name="")).content.decode()
-    assert "<strong>10 pairs</strong>" in told
-    assert "at most 10 gradings, about 1 min 40 s at 10 s each" in told
-    shared = client.post(url, stated(benchmark, overlap="1", judges=[ada.pk])).content.decode()
+    answer = one_line(client.post(url, opening_form(benchmark, name="")).content.decode())
+    assert "<strong>10 pairs</strong>" in answer
+    assert "at most 10 gradings, about 1 min 40 s at 10 s each" in answer
+    shared = client.post(url, opening_form(benchmark, overlap="1", judges=[ada.pk])).content.decode()
     assert "needs 2 judges" in shared
-    assert "Give" not in client.post(url, stated(benchmark, name="")).content.decode()
+    assert "Give" not in client.post(url, opening_form(benchmark, name="")).content.decode()
     assert not Round.objects.exists()
 
 
@@ -225,7 +225,7 @@ def test_form_shows_errors_at_their_fields(client, benchmark, ada):
         ("depth", "0", "choose one from 1"),
         ("runs", [], "required"),
     ):
-        answer = client.post(URL, stated(benchmark, **{field: value}))
+        answer = client.post(URL, opening_form(benchmark, **{field: value}))
         assert sentence in str(answer.context["form"].errors[field]), field
     assert not Round.objects.exists()
 
@@ -263,8 +263,8 @@ def test_pages_of_results_lead_to_it_with_their_runs(client, benchmark, ada):
 def test_judges_are_colleagues(client, benchmark, ada, grace):
     signed_in(client, ada)
     assert "grace" not in client.get(URL).content.decode()
-    assert client.post(URL, stated(benchmark, judges=[grace.pk])).status_code == 200
+    assert client.post(URL, opening_form(benchmark, judges=[grace.pk])).status_code == 200
     assert not Round.objects.exists()
     ada.user_permissions.add(Permission.objects.get(codename="view_user"))
     assert "grace" in client.get(URL).content.decode()
-    assert client.post(URL, stated(benchmark, judges=[grace.pk])).status_code == 302
+    assert client.post(URL, opening_form(benchmark, judges=[grace.pk])).status_code == 302

@@ -1,10 +1,10 @@
-"""Pages of judging: what they show, what they take, and what they never tell."""
+"""Pages of judging: what they show, what they take, and what they never report."""
 
 import json
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -13,26 +13,12 @@ from django.urls import reverse
 from apps.judging.grading import grade_item
 from apps.judging.handing import load_next_items
 from apps.judging.models import Grade, Round
-from tests.judging.rounds import make_judges, open_for
+from tests.judging.rounds import make_judges, open_for, send, signed_in
 
 
 @pytest.fixture
 def client_of_ada(client: Client, ada: User) -> Client:
     return signed_in(client, ada)
-
-
-def signed_in(client: Client, user: User) -> Client:
-    apps = ("judging", "benchmarks", "datasets", "mappings", "collections")
-    user.user_permissions.set(Permission.objects.filter(content_type__app_label__in=apps))
-    user.user_permissions.remove(*Permission.objects.filter(codename__startswith="view_all"))
-    client.force_login(user)
-    return client
-
-
-def send(client: Client, round: Round, *said: dict[str, Any], have: tuple[int, ...] = (), count: int = 8) -> Any:
-    entries = [{"key": str(place), **entry} for place, entry in enumerate(said)]
-    url = reverse("admin:round_exchange", args=[round.pk])
-    return client.post(url, {"entries": entries, "present_ids": have, "count": count}, content_type="application/json")
 
 
 def data_of(client: Client, round: Round) -> dict[str, Any]:
@@ -50,16 +36,16 @@ def test_page_contains_the_first_items_and_leases(client_of_ada, round_of_ada):
 
 
 def test_grades_are_stored_and_the_next_items_returned(client_of_ada, round_of_ada):
-    first, second, *others = data_of(client_of_ada, round_of_ada)["held"]
-    said = [
+    first, second, *remaining = data_of(client_of_ada, round_of_ada)["held"]
+    messages = [
         {"item": first, "kind": "grade", "grade": 2, "note": "Yes.", "seconds": 3.5},
         {"item": second, "kind": "skip"},
     ]
-    answer = send(client_of_ada, round_of_ada, *said, have=tuple(others)).json()
+    answer = send(client_of_ada, round_of_ada, *messages, have=tuple(remaining)).json()
     assert answer["refused"] == []
     assert first not in answer["held"]
     assert second not in answer["held"]
-    assert {item["id"] for item in answer["items"]}.isdisjoint(others)
+    assert {item["id"] for item in answer["items"]}.isdisjoint(remaining)
     assert answer["progress"]["mine"] == 1
     row = Grade.objects.get(item=first)
     assert (row.grade, row.note, row.seconds, row.judge_name) == (2, "Yes.", 3.5, "ada")
@@ -67,21 +53,21 @@ def test_grades_are_stored_and_the_next_items_returned(client_of_ada, round_of_a
 
 def test_repeated_messages_count_once_and_undo_leases_item_again(client_of_ada, round_of_ada):
     first = data_of(client_of_ada, round_of_ada)["held"][0]
-    said = [{"item": first, "kind": "grade", "grade": 1}, {"item": first, "kind": "undo"}]
+    messages = [{"item": first, "kind": "grade", "grade": 1}, {"item": first, "kind": "undo"}]
     for _ in range(2):
-        answer = send(client_of_ada, round_of_ada, *said).json()
+        answer = send(client_of_ada, round_of_ada, *messages).json()
         assert answer["refused"] == []
         assert answer["held"][0] == first
         assert not Grade.objects.exists()
-    send(client_of_ada, round_of_ada, *said[:1])
-    send(client_of_ada, round_of_ada, *said[:1])
+    send(client_of_ada, round_of_ada, *messages[:1])
+    send(client_of_ada, round_of_ada, *messages[:1])
     assert Grade.objects.get().grade == 1
 
 
 def test_invalid_grades_are_reported_and_others_are_stored(client_of_ada, round_of_ada):
     first, second, *_ = data_of(client_of_ada, round_of_ada)["held"]
-    said = [{"item": first, "kind": "grade", "grade": 9}, {"item": second, "kind": "grade", "grade": 1}]
-    answer = send(client_of_ada, round_of_ada, *said).json()
+    messages = [{"item": first, "kind": "grade", "grade": 9}, {"item": second, "kind": "grade", "grade": 1}]
+    answer = send(client_of_ada, round_of_ada, *messages).json()
     assert [entry["key"] for entry in answer["refused"]] == ["0"]
     assert "not 9" in answer["refused"][0]["sentence"]
     assert Grade.objects.get().item_id == second
@@ -98,15 +84,15 @@ def test_a_message_of_another_form_changes_nothing(client_of_ada, round_of_ada, 
 
 
 def test_an_exchange_takes_twelve_statements_however_many_judge(client_of_ada, benchmark, ada, quick):
-    others = make_judges(*(f"judge{number}" for number in range(6)))
-    opened = open_for(benchmark, [ada, *others], order="decisive", measure="nDCG@3", depth=4, overlap=1.0)
-    for judge in others[:2]:
+    remaining = make_judges(*(f"judge{number}" for number in range(6)))
+    opened = open_for(benchmark, [ada, *remaining], order="decisive", measure="nDCG@3", depth=4, overlap=1.0)
+    for judge in remaining[:2]:
         for item in load_next_items(opened, judge):
             grade_item(opened, item.pk, judge, grade=1, seconds=2.0)
     item, *have = data_of(client_of_ada, opened)["held"]
     with CaptureQueriesContext(connection) as captured:
-        said = {"item": item, "kind": "grade", "grade": 1, "seconds": 3.0}
-        assert send(client_of_ada, opened, said, have=tuple(have)).json()["progress"]["mine"] == 1
+        messages = {"item": item, "kind": "grade", "grade": 1, "seconds": 3.0}
+        assert send(client_of_ada, opened, messages, have=tuple(have)).json()["progress"]["mine"] == 1
     ours = [row["sql"] for row in captured if "SAVEPOINT" not in row["sql"]]
     assert len(ours) == 12, [sql[:60] for sql in ours]
 
@@ -122,9 +108,9 @@ def test_page_reveals_neither_runs_nor_other_judges(client, benchmark, ada, grac
     signed_in(client, ada)
     page = client.get(reverse("admin:round_judge", args=[opened.pk])).content.decode()
     answer = send(client, opened).json()
-    told = json.dumps(answer) + page
+    outcome = json.dumps(answer) + page
     for word in ("grace", "rank", "score", "zebra", "yak", *(str(run.pk) for run in benchmark.runs.all())):
-        assert word not in told.replace("mark.js", "")
+        assert word not in outcome.replace("mark.js", "")
     assert all(set(item) == {"id", "html", "spoken"} for item in answer["items"])
 
 

@@ -1,25 +1,27 @@
-"""The state of a round: who renews it, how often, and what whoever looks at it is told of its age."""
+"""The state of a round: who renews it, how often, and what anyone who looks at it is informed of its age."""
 
 import threading
 import time
-from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 
-from apps.benchmarks.models import Benchmark
 from apps.judging import question, tasks
 from apps.judging.grading import adjudicate, grade_item, undo
 from apps.judging.handing import load_next_items
 from apps.judging.models import Round, RoundItem, RoundState
+from apps.judging.question import Question
 from apps.judging.settling import consensus, deciding
 from apps.judging.settling.renewing import load_round_status
 from apps.judging.settling.report import build_round_report
 from apps.judging.tasks import renew_state
 from apps.operations import queueing
 from apps.operations.management.commands.worker import Command
+from apps.records.models import Benchmark
+from benchbench.ir.judging.judging import Judging
 from benchbench.ir.judging.state import State
+from benchbench.process import reset_all
 from tests.judging.rounds import open_for, state_now
 
 
@@ -34,8 +36,8 @@ def decisive(benchmark: Benchmark, ada: User, grace: User) -> Round:
     return open_for(benchmark, [ada, grace], owner=ada, order="decisive", measure="nDCG@3", depth=4, overlap=1.0)
 
 
-def graded(opened: Round, judge: User, most: int, grade: int = 1) -> list[RoundItem]:
-    items = load_next_items(opened, judge, count=most)
+def graded(opened: Round, judge: User, limit: int, grade: int = 1) -> list[RoundItem]:
+    items = load_next_items(opened, judge, count=limit)
     for item in items:
         grade_item(opened, item.pk, judge, grade=grade)
     return items
@@ -44,8 +46,8 @@ def graded(opened: Round, judge: User, most: int, grade: int = 1) -> list[RoundI
 def test_without_a_worker_the_state_is_that_of_now(decisive, ada):
     for _ in range(3):
         graded(decisive, ada, 1)
-        told = load_round_status(decisive)
-        assert (told.is_current, told.row.grades) == (True, told.human_grades.count)
+        round_status = load_round_status(decisive)
+        assert (round_status.is_current, round_status.row.grades) == (True, round_status.human_grades.count)
     undo(decisive, ada)
     assert load_round_status(decisive).row.grades == 2
 
@@ -56,13 +58,13 @@ def test_a_worker_is_asked_once_however_often_judges_grade(decisive, ada, quick)
         graded(decisive, ada, 1)
     assert len(quick.job_ids) == 1
     assert RoundState.objects.get().grades == 0, "no request reckons it"
-    told = build_round_report(decisive, load_round_status(decisive))
-    assert (told.counted_grades, told.grades, told.is_current) == (0, 10, False)
-    assert told.sentence.endswith("The state counts 0 of 10 grades and is being updated.")
+    round_report = build_round_report(decisive, load_round_status(decisive))
+    assert (round_report.counted_grades, round_report.grades, round_report.is_current) == (0, 10, False)
+    assert round_report.sentence.endswith("The state counts 0 of 10 grades and is being updated.")
     renew_state(str(decisive.pk))
-    told = build_round_report(decisive, load_round_status(decisive))
-    assert (told.counted_grades, told.is_current) == (10, True)
-    assert "updated" not in told.sentence
+    round_report = build_round_report(decisive, load_round_status(decisive))
+    assert (round_report.counted_grades, round_report.is_current) == (10, True)
+    assert "updated" not in round_report.sentence
     graded(decisive, ada, 1)
     load_next_items(decisive, ada)
     assert len(quick.job_ids) == 2, "what comes after a job began wants another"
@@ -88,9 +90,9 @@ def test_changed_and_adjudicated_grades_make_the_state_stale(decisive, ada, grac
     (item,) = graded(decisive, ada, 1)
     state_now(decisive)
     grade_item(decisive, item.pk, ada, grade=0)
-    told = build_round_report(decisive, load_round_status(decisive))
-    assert not told.is_current, "as many grades as before, and another one"
-    assert told.sentence.endswith("A grade changed; the state is being updated.")
+    round_report = build_round_report(decisive, load_round_status(decisive))
+    assert not round_report.is_current, "as many grades as before, and another one"
+    assert round_report.sentence.endswith("A grade changed; the state is being updated.")
     state_now(decisive)
     grade_item(decisive, item.pk, grace, grade=2)
     assert state_now(decisive).human_grades.split == [item.pk]
@@ -102,7 +104,7 @@ def test_changed_and_adjudicated_grades_make_the_state_stale(decisive, ada, grac
 def test_renewing_a_current_state_computes_nothing(decisive, ada, monkeypatch):
     graded(decisive, ada, 2)
     first = load_round_status(decisive)
-    monkeypatch.setattr(deciding, "_load_desk", lambda *_: pytest.fail("nothing is to be reckoned"))
+    monkeypatch.setattr(Judging, "state", lambda *_, **__: pytest.fail("nothing is to be reckoned"))
     renew_state(str(decisive.pk))
     assert load_round_status(decisive).row.computed_at == first.row.computed_at
 
@@ -116,18 +118,18 @@ def test_stored_state_of_older_rules_is_read_and_renewed(decisive, ada, monkeypa
     row.save()
     stored = State.from_record(row.state)
     assert (stored.runs, stored.pairs[0].low <= stored.pairs[0].difference <= stored.pairs[0].high) == ((), True)
-    told = load_round_status(decisive)
-    assert (told.is_current, len(told.state.runs)) == (True, 2)
-    assert told.state == State.from_record(told.state.as_record())
+    round_status = load_round_status(decisive)
+    assert (round_status.is_current, len(round_status.state.runs)) == (True, 2)
+    assert round_status.state == State.from_record(round_status.state.as_record())
 
 
 def test_new_process_reads_the_whole_cached_board(decisive, ada, monkeypatch):
     graded(decisive, ada, 5)
-    known = load_round_status(decisive)
-    deciding._desks.clear()
+    round_status = load_round_status(decisive)
+    reset_all()
     RoundState.objects.update(mark="")
     monkeypatch.setattr(question, "read_rankings", lambda *_: pytest.fail("the board is kept"))
-    assert load_round_status(decisive).state == known.state
+    assert load_round_status(decisive).state == round_status.state
 
 
 def test_searching_a_run_again_rebuilds_the_board(decisive, ada):
@@ -161,20 +163,20 @@ def test_worker_renews_requested_states(benchmark, ada, quick):
 def test_concurrent_renewals_of_a_round_run_once(benchmark, ada, monkeypatch):
     opened = open_for(benchmark, [ada], owner=ada)
     at_work, second_waits = threading.Event(), threading.Event()
-    made = deciding._build_desk
+    created = Question.build_judging
     reckoned: list[str] = []
 
-    def slowly(*arguments: Any) -> deciding.Desk:
+    def slowly(question: Question) -> Judging:
         reckoned.append(threading.current_thread().name)
         at_work.set()
         assert second_waits.wait(60)
-        return made(*arguments)
+        return created(question)
 
     def renewed() -> None:
         deciding.renew(Round.objects.get(pk=opened.pk))
         connection.close()
 
-    monkeypatch.setattr(deciding, "_build_desk", slowly)
+    monkeypatch.setattr(Question, "build_judging", slowly)
     first, second = (threading.Thread(target=renewed, name=name) for name in ("first", "second"))
     first.start()
     assert at_work.wait(60)
@@ -194,13 +196,13 @@ def test_concurrent_renewals_of_a_round_run_once(benchmark, ada, monkeypatch):
     assert reckoned == ["first"]
 
 
-@pytest.mark.parametrize(("order", "share", "wanted"), [("depth", 0.2, 1), ("random", 0.1, 5), ("depth", 0.0, 0)])
-def test_inclusion_probability_reflects_the_judged_sample(benchmark, ada, order, share, wanted):
+@pytest.mark.parametrize(("order", "share", "expected"), [("depth", 0.2, 1), ("random", 0.1, 5), ("depth", 0.0, 0)])
+def test_inclusion_probability_reflects_the_judged_sample(benchmark, ada, order, share, expected):
     opened = open_for(benchmark, [ada], owner=ada, order=order, uniform_share=share)
     graded(opened, ada, 5)
-    told = load_round_status(opened)
-    assert told.row.sampled_from == opened.pool_size == 10
-    assert (told.row.sample_size, told.inclusion_probability) == (wanted, wanted / 10)
+    round_status = load_round_status(opened)
+    assert round_status.row.sampled_from == opened.pool_size == 10
+    assert (round_status.row.sample_size, round_status.inclusion_probability) == (expected, expected / 10)
     planned = opened.items.values_list("planned_probability", flat=True)[0]
     assert planned == (1.0 if order == "random" else share), "of the whole round"
 

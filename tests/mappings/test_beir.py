@@ -20,7 +20,7 @@ from apps.operations.working import wait
 from apps.retrieval.models import Index
 from apps.retrieval.search.open_indexes import open_index
 from benchbench.errors import BenchbenchError
-from tests.retrieval.conftest import dense
+from tests.retrieval.opened import dense
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -64,18 +64,22 @@ def run(capsys, directory: Path, *options: str) -> dict:
 
 
 def test_import_creates_everything_under_one_name_and_indexes_it(fruit, capsys, admin_user):
-    told = run(capsys, fruit, "--model", ENCODER, "--owner", "admin")
+    process = run(capsys, fruit, "--model", ENCODER, "--owner", "admin")
     mapping = Mapping.objects.get(name="fruit", owner=admin_user)
     assert (mapping.dataset.name, mapping.collection.name) == ("fruit", "fruit")
     assert (mapping.dataset.owner, mapping.collection.owner) == (admin_user, admin_user)
-    assert (told["mapping"]["status"], told["mapping"]["mapped"], told["mapping"]["total"]) == ("partial", 3, 4)
-    assert (told["collection"]["documents"], told["collection"]["created"]) == (3, 3)
-    assert (told["dataset"]["version"], told["dataset"]["queries"], told["dataset"]["judgments"]) == (1, 2, 4)
+    assert (process["mapping"]["status"], process["mapping"]["mapped"], process["mapping"]["total"]) == (
+        "partial",
+        3,
+        4,
+    )
+    assert (process["collection"]["documents"], process["collection"]["created"]) == (3, 3)
+    assert (process["dataset"]["version"], process["dataset"]["queries"], process["dataset"]["judgments"]) == (1, 2, 4)
     index = Index.objects.get(name="fruit")
-    assert told["index"]["id"] == str(index.pk)
+    assert process["index"]["id"] == str(index.pk)
     assert (index.status, index.encoder, index.stats["num_vectors"]) == ("ready", ENCODER, 3)
     opened = open_index(index)
-    assert [opened.document_ids[found.ids[0]] for found in opened.search_words(["apple"], 1)] == [
+    assert [opened.document_ids[hit.ids[0]] for hit in opened.search_words(["apple"], 1)] == [
         Document.objects.get(external_id="d1").pk
     ]
 
@@ -95,9 +99,9 @@ def test_importing_the_same_again_changes_nothing(fruit, capsys):
 def test_the_model_of_imported_vectors_can_be_named(fruit, capsys):
     vectors = str(write_vectors(fruit / "vectors.npz"))
     assert run(capsys, fruit, "--vectors", vectors)["index"]["encoder"] == ""
-    named = [run(capsys, fruit, "--vectors", vectors, "--vectors-model", ENCODER)["index"] for _ in range(2)]
-    assert [(one["encoder"], one["version"]) for one in named] == [(ENCODER, 2)] * 2
-    assert [one["reused"] for one in named] == [False, True]
+    labelled = [run(capsys, fruit, "--vectors", vectors, "--vectors-model", ENCODER)["index"] for _ in range(2)]
+    assert [(one["encoder"], one["version"]) for one in labelled] == [(ENCODER, 2)] * 2
+    assert [one["reused"] for one in labelled] == [False, True]
     opened = open_index(Index.objects.get(version=2))
     assert opened.encode(["pear"]).shape == (1, 4)  # a query that the file has no vector of
     with pytest.raises(CommandError, match=r"makes vectors of 2 dimensions, the index .* has 4"):
@@ -113,9 +117,9 @@ def test_another_split_under_the_name_is_refused_with_remedies(fruit, capsys):
     (fruit / "qrels" / "train.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\n")
     with pytest.raises(CommandError, match="other content than the split train of") as caught:
         run(capsys, fruit, "--no-vectors", "--split", "train")
-    beside, next_version = re.findall(r"`manage\.py (.*?)`", str(caught.value))
+    neighbour, next_version = re.findall(r"`manage\.py (.*?)`", str(caught.value))
     assert "--label" in next_version
-    call_command(*shlex.split(beside))
+    call_command(*shlex.split(neighbour))
     assert set(Dataset.objects.values_list("name", flat=True)) == {"fruit", "fruit-train"}
     judge(fruit, "q1 d1 1", "q2 d2 1")
     with pytest.raises(CommandError) as caught:
@@ -143,24 +147,24 @@ def test_each_vector_source_has_its_own_index(fruit, capsys):
 
 @pytest.mark.django_db
 def test_imported_vectors_need_no_operation(fruit):
-    done = import_beir(fruit, name="fruit", vectors=write_vectors(fruit / "vectors.npz"))
-    assert done.indexed.operation is None
-    assert (done.indexed.index.status, done.indexed.index.stats["num_vectors"]) == ("ready", 3)
-    assert (done.indexed.vectors.queries, done.indexed.vectors.missing_queries) == (1, 1)
-    opened = open_index(done.indexed.index)
+    beir = import_beir(fruit, name="fruit", vectors=write_vectors(fruit / "vectors.npz"))
+    assert beir.indexed.operation is None
+    assert (beir.indexed.index.status, beir.indexed.index.stats["num_vectors"]) == ("ready", 3)
+    assert (beir.indexed.vectors.queries, beir.indexed.vectors.missing_queries) == (1, 1)
+    opened = open_index(beir.indexed.index)
     best = dense(opened, opened.encode(["apple"]), 1)[0]
     assert opened.document_ids[best.ids[0]] == Document.objects.get(external_id="d1").pk
 
 
 def test_an_interrupted_build_is_taken_up_again(fruit):
-    left = import_beir(fruit, name="fruit", model=ENCODER).indexed  # and nobody works
-    found = import_beir(fruit, name="fruit", model=ENCODER).indexed
-    assert found.operation == left.operation
+    left = import_beir(fruit, name="fruit", model=ENCODER).indexed  # and no one works
+    result = import_beir(fruit, name="fruit", model=ENCODER).indexed
+    assert result.operation == left.operation
     cancel_operation(left.operation)
-    anew = import_beir(fruit, name="fruit", model=ENCODER).indexed
-    assert anew.index == left.index
-    assert anew.operation != left.operation
-    wait(anew.operation)
+    again = import_beir(fruit, name="fruit", model=ENCODER).indexed
+    assert again.index == left.index
+    assert again.operation != left.operation
+    wait(again.operation)
     assert Index.objects.get().status == "ready"
 
 
@@ -205,12 +209,12 @@ def test_it_wants_one_way_to_vectors(fruit):
 
 def test_adi_by_words(shared_data, capsys):
     call_command("import_beir", str(shared_data / "adi"), "--name", "adi", "--no-vectors")
-    said = capsys.readouterr().out
-    assert 'Collection "adi" holds 82 documents: 82 created' in said
-    assert "Dataset adi v1 (created): 35 queries, 170 judgments." in said
-    assert 'Mapping "adi" is resolved: 170 of 170 judgments.' in said
-    assert 'Index "adi" is ready: 82 chunks, 0 vectors.' in said
-    assert "manage.py run_benchmark adi --wait" in said
+    message = capsys.readouterr().out
+    assert 'Collection "adi" holds 82 documents: 82 created' in message
+    assert "Dataset adi v1 (created): 35 queries, 170 judgments." in message
+    assert 'Mapping "adi" is resolved: 170 of 170 judgments.' in message
+    assert 'Index "adi" is ready: 82 chunks, 0 vectors.' in message
+    assert "manage.py run_benchmark adi --wait" in message
 
 
 def test_vectors_of_another_split_join_the_index(fruit):
@@ -226,7 +230,7 @@ def test_vectors_of_another_split_join_the_index(fruit):
     second = import_beir(fruit, name="fruit", split="train", vectors=fruit / "vectors.npz")
     assert (second.indexed.index, second.indexed.reused) == (first.indexed.index, True)
     opened = open_index(second.indexed.index)
-    assert [found.ids.tolist() for found in dense(opened, opened.encode(["pear"]), 1)] == [[1]]
+    assert [hit.ids.tolist() for hit in dense(opened, opened.encode(["pear"]), 1)] == [[1]]
 
 
 def test_two_vectors_for_one_text_are_refused(fruit):

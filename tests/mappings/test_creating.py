@@ -97,9 +97,9 @@ def mapping(transactional_db) -> Mapping:
     return create_mapping(make_dataset({"q1": judgments}), library, name="trial")
 
 
-@pytest.mark.parametrize("most", [0, 100], ids=["queued", "at once"])
-def test_resolve_mapping_waits_and_reports_the_result(mapping, capsys, settings, most):
-    settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS = most
+@pytest.mark.parametrize("limit", [0, 100], ids=["queued", "at once"])
+def test_resolve_mapping_waits_and_reports_the_result(mapping, capsys, settings, limit):
+    settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS = limit
     call_command("resolve_mapping", "trial", "--json")
     assert json.loads(capsys.readouterr().out) == {
         "id": str(mapping.pk),

@@ -17,7 +17,7 @@ from apps.mappings.exporting import export_dataset
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve_now
 from apps.mappings.truth import TruthError
-from tests.datasets.test_readers import DOCUMENT, TRUTH
+from tests.datasets.valid import DOCUMENT, TRUTH
 from tests.drafts import set_judgment
 from tests.factories import make_collection, make_dataset
 from tests.files.samples import write_dataset, write_file
@@ -62,7 +62,7 @@ def test_a_mapping_names_documents_and_brings_the_corpus(mapping, tmp_path):
 
 
 def test_mapping_of_changed_documents_is_refused(mapping, tmp_path):
-    """The judgment of "gone" would else find the document that has this id today, and nobody resolved."""
+    """The judgment of "gone" would else find the document that has this id today, and no one resolved."""
     (tmp_path / "more.jsonl").write_text(CORPUS + '{"_id": "gone", "text": "back"}\n')
     import_collection(Source(read_corpus(tmp_path / "more.jsonl")), name="shop")
     assert mapping.dataset_version is not None

@@ -11,7 +11,7 @@ from apps.mappings import resolving
 from apps.mappings.creating import create_mapping
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import is_stale, resolve, resolve_now
-from apps.operations.handlers import load_handler
+from apps.operations.handlers import find_handler
 from apps.operations.launching import OperationActiveError, cancel_operation
 from apps.operations.models import Operation
 from apps.operations.working import wait
@@ -181,7 +181,7 @@ def test_the_queue_resolves_as_a_request_does(queue_everything):
     mapping = Mapping.objects.get()
     assert stored(mapping) == ALL_STORED
     assert (mapping.mapped_count, mapping.total_count, mapping.status) == (4, 8, "partial")
-    assert load_handler(operation).build_event(operation) == (
+    assert find_handler(operation).build_event(operation) == (
         "benchmark_mapping_resolution_progress",
         {
             "operation_id": str(operation.pk),
@@ -219,7 +219,7 @@ def test_a_cancelled_operation_leaves_the_mapping_as_it_was(queue_everything):
     operation = resolve(mapping).operation
     cancel_operation(operation)
     operation.refresh_from_db()
-    event = load_handler(operation).build_event(operation)[1]
+    event = find_handler(operation).build_event(operation)[1]
     assert (event["status"], event["stage"]) == ("cancelled", "failed")
     mapping.refresh_from_db()
     assert mapping.status == "partial"
@@ -233,7 +233,7 @@ def test_a_failed_operation_says_why(queue_everything):
     mapping.dataset.versions.update(frozen_at=None)
     with pytest.raises(Exception, match="freeze its draft"):
         wait(operation)
-    event = load_handler(operation).build_event(Operation.objects.get())[1]
+    event = find_handler(operation).build_event(Operation.objects.get())[1]
     assert (event["stage"], "freeze its draft" in event["error"]) == ("failed", True)
 
 

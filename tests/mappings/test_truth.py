@@ -10,7 +10,7 @@ from apps.mappings.creating import create_mapping
 from apps.mappings.models import Mapping
 from apps.mappings.repairing import JudgingError, find_judgments, judge_document, unjudge_document
 from apps.mappings.resolving import resolve
-from apps.mappings.truth import TruthError, read_truth
+from apps.mappings.truth import TruthError, TruthPolicies, read_truth
 from tests.drafts import set_judgment
 from tests.factories import add_judgment, add_version, make_collection, make_dataset, make_mapping
 
@@ -23,14 +23,14 @@ def library():
 def truth_of(queries, collection, **options):
     """The truth with external ids for documents and "?" + reference for unresolved judgments."""
     mapping = resolve(create_mapping(make_dataset(queries), collection)).mapping
-    found = read_truth(mapping, mapping.dataset_version, **options)
+    truth = read_truth(mapping, mapping.dataset_version, **options)
     names = dict(collection.documents.values_list("id", "external_id"))
     names |= {-pk: f"?{next(iter(ref.values()))}" for pk, ref in Judgment.objects.values_list("id", "doc_ref")}
     keys = dict(mapping.dataset_version.queries.values_list("id", "key"))
     grades = {
-        keys[query]: {names[key]: grade for key, grade in graded.items()} for query, graded in found.grades.items()
+        keys[query]: {names[key]: grade for key, grade in graded.items()} for query, graded in truth.grades.items()
     }
-    return grades, found.unresolved_count, found.unresolved_share
+    return grades, truth.unresolved_count, truth.unresolved_share
 
 
 PARTLY_LOST = {
@@ -67,7 +67,11 @@ def test_the_truth(library, queries, grades, unresolved):
 
 @pytest.mark.django_db
 def test_unresolved_judgments_can_be_dropped_and_are_still_counted(library):
-    assert truth_of(PARTLY_LOST, library, unresolved="drop") == ({"q1": {"a": 3}, "q2": {}}, 3, 3 / 6)
+    assert truth_of(PARTLY_LOST, library, policies=TruthPolicies(unresolved="drop")) == (
+        {"q1": {"a": 3}, "q2": {}},
+        3,
+        3 / 6,
+    )
 
 
 @pytest.mark.django_db
@@ -115,8 +119,8 @@ def test_it_takes_two_queries(library, django_assert_num_queries):
 @pytest.mark.django_db
 def test_truth_can_be_limited_to_some_queries(library):
     mapping = resolve(create_mapping(make_dataset({"q1": [({"document_id": "a"}, 2)], "q2": []}), library)).mapping
-    whole = read_truth(mapping, mapping.dataset_version)
-    for query_id, graded in whole.grades.items():
+    truth = read_truth(mapping, mapping.dataset_version)
+    for query_id, graded in truth.grades.items():
         assert read_truth(mapping, mapping.dataset_version, query_ids=[query_id]).grades == {query_id: graded}
 
 
@@ -135,9 +139,9 @@ def judged_mapping(db: None) -> Mapping:
 
 def grades(judged_mapping: Mapping, number: int) -> dict[str, list[int]]:
     version = judged_mapping.dataset.versions.get(number=number)
-    stated = find_judgments(judged_mapping, version, Query.objects.get())
-    documents = judged_mapping.collection.documents.in_bulk(stated)
-    return {documents[key].external_id: [one.grade for one in judged] for key, judged in stated.items()}
+    judgments = find_judgments(judged_mapping, version, Query.objects.get())
+    documents = judged_mapping.collection.documents.in_bulk(judgments)
+    return {documents[key].external_id: [one.grade for one in judged] for key, judged in judgments.items()}
 
 
 def judge(judged_mapping: Mapping, name: str, grade: int, by: User, note: str = "") -> Judgment:

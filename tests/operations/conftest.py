@@ -1,62 +1,20 @@
-"""A kind of operation whose work is to add up numbers: what `apps.operations` does is visible in the sum."""
-
-import uuid
-from typing import Any
+"""The handler that adds, registered, and its watchers."""
 
 import pytest
 from django.contrib.auth.models import User
 
 from apps.operations import consumers, handlers, models
-from apps.operations.handlers import Handler
-from apps.operations.launching import start_operation
-from apps.operations.leasing import Lease
-from apps.operations.models import Batch, Operation
+from tests.operations.adding import Adding
 from tests.sockets import make_watcher
-from tests.waiting import until as until
-
-
-class Adding(Handler):
-    """Each batch carries a number; a batch may also say to raise, or to add further batches."""
-
-    def __init__(self) -> None:
-        self.performed: list[int] = []
-        self.finalised = 0
-        self.stopped: list[str] = []
-
-    def perform(self, batch: Batch, lease: Lease) -> None:
-        self.performed.append(batch.payload["number"])
-        if batch.payload.get("raises") and batch.attempts <= batch.payload["raises"]:
-            raise OSError(5, "The disk is away", "/srv/site/vectors/7.bin")
-        lease.check()
-        more = [({"number": number}, 1) for number in batch.payload.get("adds", [])]
-        with lease.commit({"number": batch.payload["number"]}, batches=more):
-            pass
-
-    def finalise(self, operation: Operation) -> None:
-        self.finalised += 1
-
-    def stop(self, operation: Operation) -> None:
-        self.stopped.append(operation.status)
-
-    def build_event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
-        numbers = [result["number"] for result in operation.batches.values_list("result", flat=True) if result]
-        return "adding_progress", {"operation_id": str(operation.pk), "sum": sum(numbers), "status": operation.status}
-
 
 adding = Adding()
-
-
-def start_adding(*payloads: dict[str, Any], by: User | None = None, queue: str = "default") -> Operation:
-    """Start an operation on nothing, with a batch for each payload; without any, one that adds 1."""
-    parts = [(payload, 1) for payload in payloads or ({"number": 1},)]
-    return start_operation(Operation.Kind.RESOLVE, subject_id=uuid.uuid4(), batches=parts, by=by, queue=queue)
 
 
 @pytest.fixture
 def handler(monkeypatch: pytest.MonkeyPatch) -> Adding:
     adding.__init__()
-    monkeypatch.setitem(handlers.HANDLERS, Operation.Kind.RESOLVE, f"{__name__}.adding")
-    monkeypatch.setitem(models.SUBJECTS, Operation.Kind.RESOLVE, "collections.Collection")
+    monkeypatch.setitem(handlers.HANDLERS, Adding.kind, adding)
+    monkeypatch.setitem(models.SUBJECTS, Adding.kind, Adding.subject)
     return adding
 
 

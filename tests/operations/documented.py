@@ -50,9 +50,9 @@ def values_in(data: dict[str, Any], fields: dict[str, str], path: str = "") -> I
                 yield from values_in(item, fields, inner[1])
 
 
-def is_of(value: Any, stated: str) -> bool:
-    """Tell whether a value has the type that the page states, "text or null"."""
-    kind, _, null = stated.partition(" or ")
+def is_of(value: Any, declared: str) -> bool:
+    """Return whether a value has the type that the page states, "text or null"."""
+    kind, _, null = declared.partition(" or ")
     return TYPES[kind](value) if value is not None else null == "null"
 
 
@@ -62,16 +62,16 @@ def misfits(message: Any) -> list[str]:
     sent = list(values_in(message["data"], fields))
     wrong = [f"{name} is {value!r}" for name, value in sent if name in fields and not is_of(value, fields[name])]
     within = {name.rpartition(".")[0].removesuffix("[]") for name in fields}
-    whole = {name for name in fields if name.rpartition(".")[0] == ""}
+    complete = {name for name in fields if name.rpartition(".")[0] == ""}
     for name, value in sent:  # what is inside an object that was sent must be whole too
         items = value if isinstance(value, list) else [value]
         if name in within:
             mark = "[]." if isinstance(value, list) else "."
             inner = {field for field in fields if field.rpartition(".")[0] == (name + mark)[:-1]}
-            whole |= inner if any(items) else set()
+            complete |= inner if any(items) else set()
     names = {name for name, _ in sent}
     return (
         wrong
         + [f"{name} is not documented" for name in names - set(fields)]
-        + [f"{name} was not sent" for name in whole - names]
+        + [f"{name} was not sent" for name in complete - names]
     )

@@ -1,4 +1,4 @@
-"""Real clients on the real server: every kind of operation to each of its ends, as its watcher is told."""
+"""Real clients on the real server: every kind of operation to each of its ends, as its watcher is informed."""
 
 import json
 import threading
@@ -11,24 +11,24 @@ from django.contrib.auth.models import User
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from apps.benchmarks.launching import launch
-from apps.benchmarks.measuring.measures import add_measures
+from apps.execution.launching import launch
 from apps.judging.llm.launching import start_judging
 from apps.mappings.creating import create_mapping
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from apps.operations.models import Operation
+from apps.records.measuring.measures import add_measures
 from apps.retrieval.indexing import build_index, create_index
-from tests.benchmarks.conftest import ENCODER
 from tests.created import create_benchmark, run_benchmark
 from tests.factories import make_benchmark, make_dataset, make_round
+from tests.library import ENCODER
 
 ENDS = ("completed", "failed", "cancelled")
 SECONDS = 180
 
 
 class Watcher(threading.Thread):
-    """Reads a socket until what it was told satisfies `enough`, or until the server closes it."""
+    """Reads a socket until what it was informed satisfies `enough`, or until the server closes it."""
 
     def __init__(self, url: str, enough: Callable[[Any], bool], **options: Any) -> None:
         super().__init__(daemon=True)
@@ -50,7 +50,7 @@ class Watcher(threading.Thread):
             except ConnectionClosed as closed:
                 self.code = closed.rcvd.code if closed.rcvd else None
 
-    def told(self) -> list[Any]:
+    def read_all(self) -> list[Any]:
         """Return every message, once the last has come."""
         self.join(timeout=SECONDS)
         assert not self.is_alive(), self.messages[-1:]
@@ -58,7 +58,7 @@ class Watcher(threading.Thread):
 
 
 def is_end(message: Any) -> bool:
-    """Tell whether an operation's own event says that it is over."""
+    """Return whether an operation's own event says that it is over."""
     return message["data"].get("stage") in ENDS
 
 

@@ -13,17 +13,18 @@ from asgiref.sync import async_to_sync, sync_to_async
 from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
 
-from apps.benchmarks.launching import launch
 from apps.collections.models import Collection
+from apps.execution.launching import launch
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from apps.operations import admission, consumers
-from apps.operations.launching import QUOTAS, QuotaError
+from apps.operations.handlers import HANDLERS
+from apps.operations.launching import QuotaError
 from apps.operations.models import Operation, Status
 from apps.retrieval.indexing import build_index, create_index
 from benchbench.models import OwnedModel
-from tests.benchmarks.conftest import make_library
 from tests.created import create_benchmark
+from tests.library import make_library
 from tests.operations.documented import PAGE
 from tests.operations.watched import ALL, aside, path_of, start
 from tests.sockets import HOST, closed, in_loop, make_watcher, opened, refused, socket, watching
@@ -39,8 +40,8 @@ class TestAdmission:
         former = make_watcher("max", is_active=False)
         stranger = make_watcher("bob")
         codes = ["not_authenticated", "permission_denied", "permission_denied", "not_authenticated", "not_found"]
-        found = [async_to_sync(refused)(socket(path, user)) for user in (None, visitor, without, former, stranger)]
-        assert found == [(code, 1008) for code in codes]
+        hits = [async_to_sync(refused)(socket(path, user)) for user in (None, visitor, without, former, stranger)]
+        assert hits == [(code, 1008) for code in codes]
         assert async_to_sync(refused)(socket(ALL)) == ("not_authenticated", 1008)
         assert async_to_sync(refused)(socket(f"{ALL}/{uuid.uuid4()}", staff)) == ("not_found", 1008)
 
@@ -163,23 +164,23 @@ def a_mapping(library: Mapping, owner: User) -> tuple[OwnedModel, Starts]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "made", "told"),
+    ("kind", "expected", "message"),
     [
         (Kind.BENCHMARK, a_benchmark, "benchmarks running"),
         (Kind.INDEX, an_index, "indexes being built"),
         (Kind.RESOLVE, a_mapping, "mappings being resolved"),
     ],
 )
-def test_a_user_starts_so_many_of_a_kind(db, settings, kind, made, told):
-    setting = QUOTAS[kind][1]
+def test_a_user_starts_so_many_of_a_kind(db, settings, kind, expected, message):
+    setting = HANDLERS[kind].limit
     setattr(settings, setting, 2)
     ada, bob = User.objects.create_user("ada"), User.objects.create_user("bob")
-    subject, start = made(make_library(documents=4, queries=1), ada)
+    subject, start = expected(make_library(documents=4, queries=1), ada)
     settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS = 0
     before = [subject.updated_at, getattr(subject, "status", None)]
     for status in (Status.RUNNING, Status.PENDING, Status.COMPLETED):
         Operation.objects.create(kind=kind, subject_id=uuid4(), started_by=ada, status=status)
-    sentence = f"ada has 2 {told}; a user may have at most 2 .{setting}."
+    sentence = f"ada has 2 {message}; a user may have at most 2 .{setting}."
     with pytest.raises(QuotaError, match=sentence):
         start(subject, by=ada)
     with pytest.raises(QuotaError, match=sentence):

@@ -1,4 +1,4 @@
-"""Cancels beside others that hold the operation: who stands still is broken off, who is at work is waited for."""
+"""Cancels next to others that hold the operation: who is frozen is broken off, who is at work is waited for."""
 
 import threading
 import uuid
@@ -14,7 +14,7 @@ from apps.operations.launching import cancel_operation
 from apps.operations.models import Operation, Status
 from apps.operations.workers import limits
 from benchbench.errors import ConflictError
-from tests.operations.conftest import Adding, start_adding
+from tests.operations.adding import Adding, start_adding
 from tests.sessions import elsewhere
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -68,7 +68,9 @@ def until_works(holder: Future[Any]) -> None:
 
 
 @contextmanager
-def held(operation: Operation, statement: str = "", *, called: str = "", role: str = "", until: Any) -> Iterator[Any]:
+def lock_operation(
+    operation: Operation, statement: str = "", *, called: str = "", role: str = "", until: Any
+) -> Iterator[Any]:
     """Hold an operation in another session that says nothing more, or repeats a statement, until the event."""
     locked = threading.Event()
 
@@ -93,7 +95,7 @@ def held(operation: Operation, statement: str = "", *, called: str = "", role: s
 
 
 def test_concurrent_cancels_interrupt_only_the_stalled_session(operation):
-    with held(operation, until=threading.Event()) as holder:
+    with lock_operation(operation, until=threading.Event()) as holder:
         cancels = [elsewhere(lambda: cancel_operation(Operation.objects.get(pk=operation.pk))) for _ in range(3)]
         errors = [cancel.exception(60) for cancel in cancels]
     assert isinstance(holder.exception(), OperationalError)
@@ -104,14 +106,14 @@ def test_concurrent_cancels_interrupt_only_the_stalled_session(operation):
 
 
 def test_cancel_interrupts_a_running_statement(operation):
-    with held(operation, "SELECT pg_sleep(600)", called=limits.WORKER, until=threading.Event()) as holder:
+    with lock_operation(operation, "SELECT pg_sleep(600)", called=limits.WORKER, until=threading.Event()) as holder:
         cancel_operation(operation)
     assert isinstance(holder.exception(), OperationalError), "it is not waited for"
 
 
 def test_cancel_waits_for_an_active_session(operation, end_work):
     ended = threading.Event()
-    with held(operation, WORKING, until=ended) as holder:
+    with lock_operation(operation, WORKING, until=ended) as holder:
         until_works(holder)
         cancelled = elsewhere(lambda: cancel_operation(Operation.objects.get(pk=operation.pk)))
         with pytest.raises(TimeoutError):
@@ -125,14 +127,14 @@ def test_cancel_waits_for_an_active_session(operation, end_work):
 
 
 def test_a_cancel_leaves_a_worker_alone_that_waits_itself(operation):
-    """Behind one that stands still, and before the cancel: only that one is ended."""
+    """Behind one that is frozen, and before the cancel: only that one is ended."""
 
     def wait() -> None:
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("SELECT set_config('application_name', %s, false)", [limits.WORKER])
             Operation.objects.filter(pk=operation.pk).update(error="")
 
-    with held(operation, until=threading.Event()) as holder:
+    with lock_operation(operation, until=threading.Event()) as holder:
         worker = elsewhere(wait)
         until_waits(limits.WORKER, worker)
         cancel_operation(operation)
@@ -143,15 +145,15 @@ def test_a_cancel_leaves_a_worker_alone_that_waits_itself(operation):
 def test_a_cancel_leaves_a_session_of_another_role_alone(operation, other_role, settings):
     """To end it takes rights that a site need not have, and an error for one would leave all others as they are."""
     settings.BENCHBENCH_LOCK_SECONDS = 1
-    told = pytest.raises(ConflictError, match="Another process is changing the resolve")
-    with held(operation, role=other_role, until=threading.Event()) as holder, told:
+    answer = pytest.raises(ConflictError, match="Another process is changing the resolve")
+    with lock_operation(operation, role=other_role, until=threading.Event()) as holder, answer:
         cancel_operation(operation)
     assert holder.exception() is None
 
 
 def test_a_cancel_that_waits_too_long_says_so(operation, settings, end_work):
     settings.BENCHBENCH_LOCK_SECONDS = 1
-    with held(operation, WORKING, until=threading.Event()) as holder:
+    with lock_operation(operation, WORKING, until=threading.Event()) as holder:
         until_works(holder)
         with pytest.raises(ConflictError, match="Another process is changing the resolve"):
             cancel_operation(operation)

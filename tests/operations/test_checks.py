@@ -126,9 +126,9 @@ def test_statistics_of_changed_tables_are_renewed(transactional_db):
         cursor.execute("CREATE TABLE numbers AS SELECT n FROM generate_series(1, 3000) AS n")
         tables.renew_statistics()
         cursor.execute("SELECT reltuples FROM pg_class WHERE relname = 'numbers'")
-        (known,) = cursor.fetchone()
+        (recognised,) = cursor.fetchone()
         cursor.execute("DROP TABLE numbers")
-    assert known == 3000
+    assert recognised == 3000
 
 
 def test_every_command_that_writes_refuses_newer_tables(process_environment):
@@ -136,16 +136,16 @@ def test_every_command_that_writes_refuses_newer_tables(process_environment):
     with connection.cursor() as cursor:
         cursor.execute("INSERT INTO django_migrations (app, name, applied) VALUES ('datasets', '0999_new', now())")
     try:
-        own = sorted(name for name, app in get_commands().items() if str(app).startswith("apps."))
+        personal = sorted(name for name, app in get_commands().items() if str(app).startswith("apps."))
         exempt = {"worker", *cli.WITHOUT_TABLES}
-        assert {name for name in own if name in exempt} == {"backup", "demo", "restore", "worker"}
+        assert {name for name in personal if name in exempt} == {"backup", "demo", "restore", "worker"}
         for name in ("prune", "createsuperuser"):
             command = [sys.executable, "-m", "benchbench", name]
-            done = subprocess.run(
+            process = subprocess.run(
                 command, cwd=settings.BASE_DIR, env=process_environment, capture_output=True, text=True
             )
-            assert done.returncode == 1
-            assert "from a newer BenchBench, whose migration datasets.0999_new is unknown" in done.stderr
+            assert process.returncode == 1
+            assert "from a newer BenchBench, whose migration datasets.0999_new is unknown" in process.stderr
     finally:
         with connection.cursor() as cursor:
             cursor.execute("DELETE FROM django_migrations WHERE name = '0999_new'")

@@ -11,8 +11,7 @@ from apps.operations.leasing import claim
 from apps.operations.models import Operation, Status
 from apps.operations.workers import limits
 from benchbench import embedded
-from tests.operations.conftest import start_adding
-from tests.operations.test_leasing import batches
+from tests.operations.adding import batches, start_adding
 
 pytestmark = pytest.mark.django_db(transaction=True)
 DAY = 86_400

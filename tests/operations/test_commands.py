@@ -20,12 +20,12 @@ class Terminal(io.StringIO):
 
 
 def lines_on(terminal: Terminal) -> list[str]:
-    """What a terminal was told to show, without colours and movements."""
+    """What a terminal was informed to show, without colours and movements."""
     return re.split(r"[\r\n]", re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", terminal.getvalue()))
 
 
 class Clock:
-    """Stands still until it is set."""
+    """Is frozen until it is set."""
 
     now = 0.0
 
@@ -38,8 +38,8 @@ def test_progress_is_a_bar_on_a_terminal(monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
     clock, terminal = Clock(), Terminal()
     with Progress(terminal, "[bold] documents", total=5000, clock=clock) as progress:
-        for clock.now, done in ((2.0, 1000), (4.0, 4000)):
-            progress(done)
+        for clock.now, finished in ((2.0, 1000), (4.0, 4000)):
+            progress(finished)
         monkeypatch.setattr(clock, "now", 65.0)  # and no call since
     *_, last = filter(None, lines_on(terminal))
     assert re.fullmatch(r"━+╺?━+ 4,000 of 5,000 \[bold\] documents, 1,500 a second, 1 s left 0:01:05 *", last)
@@ -56,8 +56,8 @@ def test_progress_keeps_to_the_width_of_a_terminal(monkeypatch):
 def test_progress_writes_occasional_lines_to_a_file():
     clock, file = Clock(), io.StringIO()
     with Progress(file, "documents", clock=clock) as progress:
-        for clock.now, done in ((0.0, 1), (5.0, 500), (10.0, 1001), (15.0, 1500)):
-            progress(done)
+        for clock.now, finished in ((0.0, 1), (5.0, 500), (10.0, 1001), (15.0, 1500)):
+            progress(finished)
     assert file.getvalue() == "1,001 documents, 100 a second\n"
 
 
@@ -97,7 +97,7 @@ def test_postgresql_failure_ends_a_command_with_a_message(failure, sentence):
 
 
 @pytest.mark.parametrize(
-    ("field", "sentence", "told"),
+    ("field", "sentence", "message"),
     [
         ("mapping", "No mapping is called 'x'.", "--mapping: No mapping is called 'x'."),
         ("mapping", "mapping: It is stale.", "--mapping: It is stale."),
@@ -107,7 +107,7 @@ def test_postgresql_failure_ends_a_command_with_a_message(failure, sentence):
         ("name", "q.json: name is 7.", "q.json: name is 7."),  # of a file
     ],
 )
-def test_an_error_names_the_option_that_it_is_about(field, sentence, told):
+def test_an_error_names_the_option_that_it_is_about(field, sentence, message):
     class Failing(UseCaseCommand):
         def add_arguments(self, parser: CommandParser) -> None:
             parser.add_argument("dataset")
@@ -119,7 +119,7 @@ def test_an_error_names_the_option_that_it_is_about(field, sentence, told):
 
     with pytest.raises(CommandError) as caught:
         call_command(Failing(), "d", mapping="x", name="n")
-    assert str(caught.value) == told
+    assert str(caught.value) == message
 
 
 def test_progress_shows_percentage_time_left_and_wait_reason():
@@ -163,9 +163,9 @@ def test_progress_never_decreases_or_shows_zero_seconds_left():
     clock, stream = Clock(), io.StringIO()
     common = {"queue_position": None, "waiting_for": None, "all": 150}
     with Progress(stream, "documents indexed", clock=clock) as progress:
-        for done in (100, 150, 142, 148, 94, 150):
+        for finished in (100, 150, 142, 148, 94, 150):
             clock.now += 10
-            progress.show_units({**common, "done": done}, "done", "all")
+            progress.show_units({**common, "done": finished}, "done", "all")
     lines = stream.getvalue().splitlines()
     assert [int(line.partition(" of 150")[0]) for line in lines] == [100, 150, 150, 150, 150, 150]
     assert all(line.endswith("finishing…") for line in lines[1:])
@@ -175,9 +175,9 @@ def test_progress_never_decreases_or_shows_zero_seconds_left():
         for percent, eta in ((40.0, 30.0), (20.0, None), (50.0, 25.0)):
             clock.now += 10
             progress.show_percent({**common, "percent": percent, "eta_seconds": eta})
-    told = [
+    messages = [
         "40 % of the benchmark, 30 s left",
         "40 % of the benchmark, estimating…",
         "50 % of the benchmark, 25 s left",
     ]
-    assert stream.getvalue().splitlines() == told
+    assert stream.getvalue().splitlines() == messages

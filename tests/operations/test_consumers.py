@@ -50,9 +50,9 @@ class TestTelling:
     @pytest.mark.parametrize("slash", ["", "/"])
     @in_loop
     async def test_socket_sends_only_the_users_own_operations(self, handler, staff, slash):
-        mine, other = await begin(staff), await begin(await sync_to_async(make_watcher)("bob"))
+        mine, second = await begin(staff), await begin(await sync_to_async(make_watcher)("bob"))
         async with watching(ALL + slash, staff) as (watcher, first):
-            await aside(wait, other)
+            await aside(wait, second)
             await aside(wait, mine)
             last = await until(watcher, "completed")
             await aside(cancel_operation, await begin(staff))
@@ -60,7 +60,7 @@ class TestTelling:
         assert [state["operation_id"] for state in first["data"]["operations"]] == [str(mine.pk)]
         assert first["data"]["total"] == 1
         assert last["data"]["operation_id"] == str(mine.pk)
-        assert new["data"]["operation_id"] not in (str(mine.pk), str(other.pk))
+        assert new["data"]["operation_id"] not in (str(mine.pk), str(second.pk))
 
     @in_loop
     async def test_hint_socket_sends_only_that_an_operation_changed(self, handler, staff):
@@ -75,12 +75,12 @@ class TestTelling:
     @in_loop
     async def test_socket_detects_changes_without_hints(self, handler, staff, impatient, monkeypatch):
         monkeypatch.setattr(events, "publish", lambda *_, **__: None)
-        known, ended = await begin(staff), await begin(staff)
+        recognised, ended = await begin(staff), await begin(staff)
         await aside(wait, ended)
-        async with watching(path_of(known), staff) as (one, _), watching(ALL, staff) as (every, _):
-            await aside(wait, known)
+        async with watching(path_of(recognised), staff) as (one, _), watching(ALL, staff) as (every, _):
+            await aside(wait, recognised)
             for watcher in (one, every):
-                assert (await until(watcher, "completed"))["data"]["operation_id"] == str(known.pk)
+                assert (await until(watcher, "completed"))["data"]["operation_id"] == str(recognised.pk)
             later = await begin(staff)
             await aside(wait, later)  # begun and ended between two looks
             assert (await until(every, "completed"))["data"]["operation_id"] == str(later.pk)
@@ -108,8 +108,8 @@ class TestTelling:
     async def test_socket_answers_pings_and_rejects_other_messages(self, handler, staff):
         answers = []
         async with watching(ALL, staff) as (watcher, _):
-            for said in ('{"type": "ping"}', '{"type": "stop"}', "[]", "ping", '{"type":', "[" * 2000, b"\xff\x00"):
-                await watcher.send_to(**{"bytes_data" if isinstance(said, bytes) else "text_data": said})
+            for message in ('{"type": "ping"}', '{"type": "stop"}', "[]", "ping", '{"type":', "[" * 2000, b"\xff\x00"):
+                await watcher.send_to(**{"bytes_data" if isinstance(message, bytes) else "text_data": message})
                 answers.append(await watcher.receive_json_from(timeout=60))
         pong, *errors = answers
         assert pong == {"type": "pong"}

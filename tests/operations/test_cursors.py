@@ -24,14 +24,14 @@ def open_cursors() -> int:
 
 
 def read_half() -> None:
-    """Fail amid reading, with the error in a frame of its own: a cycle, which only a garbage collection ends."""
+    """Fail during reading, with the error in a frame of its own: a cycle, which only a garbage collection ends."""
     read = names()
     next(read)
     try:
         raise OSError(28, "No space left on device")
     except OSError as error:
-        kept = error
-    raise RuntimeError("It cannot be written.") from kept
+        stored = error
+    raise RuntimeError("It cannot be written.") from stored
 
 
 def test_half_read_cursor_is_closed_after_an_error():

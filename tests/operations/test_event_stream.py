@@ -1,4 +1,4 @@
-"""The event stream of a live site: daphne, a worker at real work, and clients that are no part of it."""
+"""The event stream of a live site: daphne, a worker at real work, and clients that are not part of it."""
 
 import itertools
 import textwrap
@@ -14,7 +14,7 @@ from django.contrib.auth.models import User
 from apps.accounts.tokens import open_sign_in
 from apps.operations.launching import cancel_operation, start_operation
 from apps.operations.models import Operation
-from tests.benchmarks.conftest import make_library
+from tests.library import make_library
 from tests.operations.documented import PAGE, example_of, fields_of, misfits, values_in
 from tests.operations.streamed import Watcher, is_end, make_operations
 from tests.sockets import cookie_of, make_watcher
@@ -64,7 +64,9 @@ def test_every_event_is_as_documented(ada, site, manage, settings, server):
 
     def is_end_and_somebody_came_late(message: Any) -> bool:
         if not late and message["data"].get("stage") == "evaluating" and message["data"]["runs"][0]["n"]:
-            late.append((message, Watcher(f"{address}/{message['data']['operation_id']}", bool, **program).told()[0]))
+            late.append(
+                (message, Watcher(f"{address}/{message['data']['operation_id']}", bool, **program).read_all()[0])
+            )
         return is_end(message)
 
     watchers = {
@@ -77,41 +79,41 @@ def test_every_event_is_as_documented(ada, site, manage, settings, server):
         if end == "cancelled":
             cancel_operation(operation)
     printing = ThreadPoolExecutor().submit(sample, site, operations["benchmark_progress", "completed"], program)
-    known = ",".join(settings.BENCHBENCH_LLM_SERVERS)
-    manage("manage.py", "worker", BENCHBENCH_EVENT_INTERVAL_MS="0", BENCHBENCH_LLM_SERVERS=known)
-    told = {key: watcher.told() for key, watcher in watchers.items()}
-    ends = [message["data"]["operation_id"] for message in every.told() if is_end(message)]
+    text = ",".join(settings.BENCHBENCH_LLM_SERVERS)
+    manage("manage.py", "worker", BENCHBENCH_EVENT_INTERVAL_MS="0", BENCHBENCH_LLM_SERVERS=text)
+    answers = {key: watcher.read_all() for key, watcher in watchers.items()}
+    ends = [message["data"]["operation_id"] for message in every.read_all() if is_end(message)]
     assert len(ends) == len(set(ends)) == len(operations)
     assert {watcher.code for watcher in (every, *watchers.values())} == {None}
-    for (event, end), messages in told.items():
+    for (event, end), messages in answers.items():
         assert_stages_are_told(messages, event, end)
-    assert_runs_are_told(told["benchmark_progress", "completed"])
+    assert_runs_are_told(answers["benchmark_progress", "completed"])
     printed = printing.result()
     assert [line[0] for line in printed] == [*range(1, 6), "completed"]
-    assert "freeze its draft" in told["benchmark_mapping_resolution_progress", "failed"][-1]["data"]["error"]
-    assert "could not be loaded" in told["index_progress", "failed"][-1]["data"]["error"]
-    assert "answered 400" in told["llm_judging_progress", "failed"][-1]["data"]["error"]
-    assert_documented([message for messages in told.values() for message in messages])
+    assert "freeze its draft" in answers["benchmark_mapping_resolution_progress", "failed"][-1]["data"]["error"]
+    assert "could not be loaded" in answers["index_progress", "failed"][-1]["data"]["error"]
+    assert "answered 400" in answers["llm_judging_progress", "failed"][-1]["data"]["error"]
+    assert_documented([message for messages in answers.values() for message in messages])
     ((seen, state),) = late
     assert state["data"]["progress"]["runs"][0]["completed_queries"] >= seen["data"]["runs"][0]["completed_queries"]
     for key, operation in operations.items():
-        state, *after = Watcher(f"{address}/{operation.pk}", is_end, **program).told()
-        assert_whole(state, after, [message["data"] for message in told[key][1:]])
+        state, *after = Watcher(f"{address}/{operation.pk}", is_end, **program).read_all()
+        assert_whole(state, after, [message["data"] for message in answers[key][1:]])
     assert sample(site, operations["benchmark_progress", "completed"], program) == printed
 
 
 def sample(site: str, operation: Operation, program: dict[str, Any]) -> list[Any]:
-    """Run the program of docs/events.md as it stands there, on this site; return what it prints."""
+    """Run the program of docs/events.md as it is there, on this site; return what it prints."""
     text = PAGE.partition("    import json\n")[2].partition("\n\n## ")[0]
     code = textwrap.dedent("    import json\n" + text).replace("wss://bench.example.org", site.replace("http", "ws"))
     printed: list[Any] = []
     token = program["subprotocols"][0].removeprefix("access_token.")
-    exec(code, {"operation": operation.pk, "token": token, "print": lambda *said: printed.append(said)})
+    exec(code, {"operation": operation.pk, "token": token, "print": lambda *message: printed.append(message)})
     return printed
 
 
 def assert_whole(state: Any, after: list[Any], events: list[Any]) -> None:
-    """Who comes after the end is told it, then each run once and in order, and then the end as it was told."""
+    """Who comes after the end is informed it, then each run once and in order, and then the end as it was informed."""
     assert (state["type"], state["data"]["finished_at"] is None) == ("current_state", False)
     assert state["data"]["progress"] == after[-1]["data"] == events[-1]
     assert runs_in([message["data"] for message in after]) == runs_in(events)
@@ -122,9 +124,9 @@ def runs_in(events: list[Any]) -> list[Any]:
     return [event["last_completed_run"] for event in events if event.get("last_completed_run")]
 
 
-def assert_stages_are_told(told: list[Any], event: str, end: str) -> None:
+def assert_stages_are_told(answer: list[Any], event: str, end: str) -> None:
     """The state first, and then events of one kind, through its stages in their order to the end."""
-    first, *messages = told
+    first, *messages = answer
     assert first["type"] == "current_state"
     assert {message["type"] for message in messages} == {event}
     stages = [first["data"]["progress"]["stage"], *(message["data"]["stage"] for message in messages)]
@@ -138,8 +140,8 @@ def assert_runs_are_told(messages: list[Any]) -> None:
     """Provisional means on the way, and then each run once, in its order, with its final ones, before the end."""
     progress = [message["data"] for message in messages[1:]]
     assert any(data["current_run"] and data["runs"][0]["metrics_flat"] for data in progress)
-    done = [data["runs"][0]["completed_queries"] for data in progress]
-    assert done == sorted(done)
+    finished = [data["runs"][0]["completed_queries"] for data in progress]
+    assert finished == sorted(finished)
     announcing = [data for data in progress if data["last_completed_run"]]
     assert {data["stage"] for data in announcing} == {"evaluating"}
     assert progress[-1]["last_completed_run"] is None
@@ -155,7 +157,7 @@ def assert_runs_are_told(messages: list[Any]) -> None:
 
 def assert_documented(messages: list[Any]) -> None:
     """Every message is as docs/events.md says, and what that says is sent; so are its examples."""
-    assert [found for message in messages for found in misfits(message)] == []
+    assert [hit for message in messages for hit in misfits(message)] == []
     for kind in ("current_state", *STAGES):
         sent = [name for message in messages if message["type"] == kind for name, _ in values_of(message)]
         assert set(sent) == set(fields_of(kind)), kind
@@ -181,5 +183,5 @@ def test_unauthorized_sockets_are_closed_with_a_code(ada, site, handler):
     ]
     for options, reason, code in cases:
         watcher = Watcher(address, lambda message: False, **options)
-        assert [message["data"]["code"] for message in watcher.told()] == [reason]
+        assert [message["data"]["code"] for message in watcher.read_all()] == [reason]
         assert watcher.code == code

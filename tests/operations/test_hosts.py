@@ -7,8 +7,7 @@ import time
 import pytest
 
 from apps.operations.hosts import lock_host
-from tests.operations.conftest import until
-from tests.waiting import HANG_SECONDS
+from tests.waiting import HANG_SECONDS, until
 
 
 def test_batches_share_a_host_unless_one_must_be_alone(tmp_path, settings):
@@ -39,7 +38,7 @@ def test_batches_share_a_host_unless_one_must_be_alone(tmp_path, settings):
     until(lambda: set(log) == {"a in", "b in"})  # together
     threads.append(hold("timed", alone=True))
     until(someone_is_in_the_turnstile)  # it waits there for a and b
-    threads.append(hold("late"))  # and lets nobody in before it
+    threads.append(hold("late"))  # and lets no one in before it
     release.set()
     for thread in threads:
         thread.join()

@@ -1,4 +1,4 @@
-"""What a worker finds on its queues, what of that it runs, and that it stops where it is told to."""
+"""What a worker finds on its queues, what of that it runs, and that it stops where it is informed to."""
 
 import os
 import pickle
@@ -15,13 +15,17 @@ from django.utils.module_loading import import_string
 from rq import Callback, Queue, SimpleWorker
 from rq.serializers import DefaultSerializer
 
+from apps.judging.settling.renewing import RENEW_STATE
 from apps.operations import queueing
-from apps.operations.handlers import HANDLERS, Handler
+from apps.operations.handlers import HANDLERS
 from apps.operations.management.commands.worker import Command, QueueWorker, Stop
+from apps.operations.models import SUBJECTS, Operation
+from apps.operations.workers.jobs import JOBS
 from apps.operations.workers.pool import Pool
+from apps.results.trying import ANSWER_TRIAL
 from tests.faults.planting import POINTS
-from tests.operations.conftest import start_adding, until
-from tests.waiting import HANG_SECONDS
+from tests.operations.adding import start_adding
+from tests.waiting import HANG_SECONDS, until
 
 
 class Touching:
@@ -91,7 +95,7 @@ def test_it_unpickles_nothing(queue, tmp_path):
 
 
 def test_second_stop_signal_during_the_handler_does_not_block(monkeypatch):
-    """A terminal tells the whole group, and the pool its worker: the second signal comes at any line of the handler."""
+    """A terminal signals the whole group, and the pool its worker: the second signal comes at any line."""
     monkeypatch.setattr(SimpleWorker, "request_stop", lambda *_: None)
     worker: Any = QueueWorker.__new__(QueueWorker)
     worker.stop = Stop()
@@ -106,23 +110,23 @@ def test_second_stop_signal_during_the_handler_does_not_block(monkeypatch):
         worker.request_stop(signal.SIGTERM, None)
         sys.setprofile(None)
 
-    told = threading.Thread(target=be_told, daemon=True)
-    told.start()
-    told.join(HANG_SECONDS)
-    assert not told.is_alive()
+    answer = threading.Thread(target=be_told, daemon=True)
+    answer.start()
+    answer.join(HANG_SECONDS)
+    assert not answer.is_alive()
     assert worker.stop.is_requested
 
 
-def test_every_dotted_name_leads_to_a_handler():
-    for name in HANDLERS.values():
-        assert Handler in type(import_string(name)).__mro__, name
-    for name in queueing.JOBS:
-        assert callable(import_string(name)), name
+def test_every_kind_and_job_is_registered():
+    assert set(HANDLERS) == set(SUBJECTS) == set(Operation.Kind)
+    assert {queueing.JOB, RENEW_STATE, ANSWER_TRIAL} <= set(JOBS)
+    for name, kind in JOBS.items():
+        assert import_string(name) is kind.function
 
 
 def test_every_fault_injection_point_exists_in_the_code():
     for stage, point in POINTS.items():
         owner = import_module(point.module)
-        for part in point.name.split("."):
-            assert hasattr(owner, part), f"{stage}: {point.module} has no {point.name}"
-            owner = getattr(owner, part)
+        for piece in point.name.split("."):
+            assert hasattr(owner, piece), f"{stage}: {point.module} has no {point.name}"
+            owner = getattr(owner, piece)

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import OperationalError, connection, transaction
 from django.db.models.functions import Now
 
-from apps.operations import queueing
+from apps.operations import ending, leasing, queueing
 from apps.operations.ending import conclude, sweep
 from apps.operations.launching import OperationActiveError, cancel_operation, start_operation
 from apps.operations.leasing import Lease, Stopped, claim
@@ -19,15 +19,11 @@ from apps.operations.models import Batch, Operation, Status
 from apps.operations.workers.limits import HeldError
 from apps.operations.working import OperationFailedError, perform_batch, wait, work_batch
 from benchbench.errors import BenchbenchError, ConflictError
-from tests.operations.conftest import start_adding
+from tests.operations.adding import batches, start_adding
 from tests.sessions import elsewhere
 from tests.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-def batches(operation: Operation) -> list[Batch]:
-    return list(operation.batches.order_by("ordinal"))
 
 
 def expire(batch: Batch) -> None:
@@ -74,10 +70,10 @@ def test_superseded_attempt_stores_nothing(handler, next_owner):
 
 def test_commit_rolls_back_if_the_worker_crashes(handler):
     operation = start_adding({"number": 1}, {"number": 2})
-    held = claim(batches(operation)[0].pk, "first")
+    claimed = claim(batches(operation)[0].pk, "first")
 
     def write_half() -> None:
-        with Lease(held).commit({"number": 1}):
+        with Lease(claimed).commit({"number": 1}):
             Operation.objects.filter(pk=operation.pk).update(error="half done")
             raise RuntimeError("the worker fell over")
 
@@ -111,11 +107,11 @@ def test_transient_errors_are_retried(handler):
 
 def test_it_fails_with_the_error_after_three_attempts(handler):
     operation = start_adding({"number": 1, "raises": 9}, {"number": 2})
-    told = "OSError: [Errno 5] The disk is away: '…/7.bin'"  # and not where the files of the server lie
-    with pytest.raises(OperationFailedError, match=re.escape(told)):
+    answer = "OSError: [Errno 5] The disk is away: '…/7.bin'"  # and not where the files of the server lie
+    with pytest.raises(OperationFailedError, match=re.escape(answer)):
         wait(operation)
     operation.refresh_from_db()
-    assert operation.error == batches(operation)[0].error == told
+    assert operation.error == batches(operation)[0].error == answer
     assert (operation.status, handler.stopped, handler.finalised) == (Status.FAILED, ["failed"], 0)
     assert batches(operation)[0].attempts == 3
 
@@ -131,13 +127,13 @@ def test_user_facing_errors_are_not_retried(handler, monkeypatch):
     assert batches(operation)[0].attempts == 1
 
 
-def test_it_does_nothing_more_after_a_cancel(handler):
+def test_it_does_nothing_more_after_a_cancel(handler, monkeypatch):
     operation = start_adding({"number": 1}, {"number": 2})
     first, second = batches(operation)
-    held = claim(first.pk, "worker")
+    claimed = claim(first.pk, "worker")
     cancel_operation(operation)
-    lease = Lease(held)
-    lease._checked_at = 0
+    lease = Lease(claimed)
+    monkeypatch.setattr(leasing, "CHECK_SECONDS", 0.0)
     with pytest.raises(Stopped):
         lease.check()
     assert claim(second.pk, "worker") is None
@@ -150,7 +146,7 @@ def test_errors_after_a_cancel_are_ignored(handler, monkeypatch, caplog):
     operation = start_adding({"number": 1})
 
     def find_nothing(batch: Batch, lease: Lease) -> None:
-        cancel_operation(operation)  # and somebody deletes what it was at
+        cancel_operation(operation)  # and someone deletes what it was at
         raise Batch.DoesNotExist
 
     monkeypatch.setattr(handler, "perform", find_nothing)
@@ -162,19 +158,19 @@ def test_errors_after_a_cancel_are_ignored(handler, monkeypatch, caplog):
 
 def test_a_cancel_breaks_off_a_statement_under_way(handler):
     operation = start_adding({"number": 1})
-    held = claim(batches(operation)[0].pk, "worker")
+    claimed = claim(batches(operation)[0].pk, "worker")
     canceller = threading.Timer(0.5, cancel_from_elsewhere, [operation])
     canceller.start()
     with pytest.raises(Stopped):
-        take_long(Lease(held))
+        take_long(Lease(claimed))
     assert Batch.objects.filter(state=Batch.State.RUNNING).exists()  # the connection is of use again
     canceller.join()
 
 
 def test_other_statement_errors_are_not_replaced(handler):
-    held = claim(batches(start_adding({"number": 1}))[0].pk, "worker")
+    claimed = claim(batches(start_adding({"number": 1}))[0].pk, "worker")
     with pytest.raises(OperationalError, match="statement timeout"):
-        take_long(Lease(held), timeout_ms=10)
+        take_long(Lease(claimed), timeout_ms=10)
 
 
 def take_long(lease: Lease, *, timeout_ms: int = 0) -> None:
@@ -232,8 +228,8 @@ def test_an_operation_without_work_is_complete_at_once(handler):
 
 def test_sweep_fails_operations_that_could_not_finish(handler, monkeypatch):
     monkeypatch.setattr(handler, "finalise", Mock(side_effect=ArithmeticError("of its figures")))
-    with monkeypatch.context() as held:
-        held.setattr(handler, "stop", Mock(side_effect=HeldError("of its figures")))
+    with monkeypatch.context() as claimed:
+        claimed.setattr(handler, "stop", Mock(side_effect=HeldError("of its figures")))
         # As a web request does:
         operation = start_operation(Operation.Kind.RESOLVE, subject_id=uuid.uuid4(), batches=[])
     assert operation.is_active
@@ -263,9 +259,9 @@ def test_a_worker_goes_on_after_the_database_was_restarted(handler):
     with psycopg.connect(settings.DATABASE_URL.replace("/benchbench?", "/postgres?"), autocommit=True) as administrator:
         work_batch(batches(first)[0].pk)
         connection.ensure_connection()
-        own = connection.connection.info.backend_pid
+        personal = connection.connection.info.backend_pid
         ids = [batch.pk for batch in batches(second)]
-        administrator.execute("SELECT pg_terminate_backend(%s)", [own])
+        administrator.execute("SELECT pg_terminate_backend(%s)", [personal])
         work_batch(ids[0])
     second.refresh_from_db()
     assert second.status == Status.COMPLETED
@@ -273,7 +269,7 @@ def test_a_worker_goes_on_after_the_database_was_restarted(handler):
 
 def test_two_workers_commit_side_by_side(handler, settings):
     """One commit that takes long must not hold up another of the same operation."""
-    settings.BENCHBENCH_LOCK_SECONDS = 1  # whoever waits gets an error
+    settings.BENCHBENCH_LOCK_SECONDS = 1  # anyone who waits gets an error
     operation = start_adding({"number": 1}, {"number": 2})
     first, second = (claim(batch.pk, "worker") for batch in batches(operation))
 
@@ -284,3 +280,14 @@ def test_two_workers_commit_side_by_side(handler, settings):
     with Lease(first).commit({"number": 1}):
         elsewhere(commit_other).result(timeout=60)
     assert [batch.state for batch in batches(operation)] == [Batch.State.DONE] * 2
+
+
+@pytest.mark.parametrize(("alone", "renewed"), [(True, 0), (False, 1)])
+def test_statistics_wait_for_a_batch_that_is_alone(handler, monkeypatch, alone, renewed):
+    """Other work would disturb its times. A batch that shares its host does not wait, nor do others wait for it."""
+    renewing = Mock()
+    monkeypatch.setattr(ending, "renew_statistics", renewing)
+    timed = start_adding({"number": 2, "alone": alone})
+    claim(batches(timed)[0].pk, "other")
+    perform_batch(batches(start_adding({"number": 1}))[0].pk, owner="worker")
+    assert renewing.call_count == renewed

@@ -22,18 +22,19 @@ from websockets.exceptions import ConnectionClosedError
 from websockets.sync.client import connect
 
 from apps.accounts.tokens import issue_token
-from apps.benchmarks.models import Benchmark
 from apps.mappings.resolving import resolve
 from apps.operations import working
 from apps.operations.launching import cancel_operation, start_operation
 from apps.operations.models import Operation
+from apps.records.models import Benchmark
 from apps.retrieval.models import Index
 from benchbench.embedded.service import find_program
 from tests.factories import make_collection, make_dataset, make_mapping
-from tests.operations.conftest import start_adding, until
+from tests.operations.adding import start_adding
 from tests.results.exported import make_exported
 from tests.sessions import elsewhere
 from tests.sockets import make_watcher
+from tests.waiting import until
 
 SECONDS = 120
 ALIVE = ("--ping-interval", "1", "--ping-timeout", "1")
@@ -62,7 +63,7 @@ def redis_of_its_own() -> Iterator[tuple[str, Callable[[], "subprocess.Popen[byt
 def stalled(site: str, path: str, offered: str) -> socket.socket:
     """Open a WebSocket whose client never reads, and so answers no ping."""
     address = urlsplit(site)
-    asked = [
+    requests = [
         f"GET {path} HTTP/1.1",
         f"Host: {address.netloc}",
         "Upgrade: websocket",
@@ -72,7 +73,7 @@ def stalled(site: str, path: str, offered: str) -> socket.socket:
         f"Sec-WebSocket-Protocol: {offered}",
     ]
     client = socket.create_connection((address.hostname, address.port))
-    client.sendall("\r\n".join([*asked, "", ""]).encode())
+    client.sendall("\r\n".join([*requests, "", ""]).encode())
     return client
 
 
@@ -86,10 +87,10 @@ def test_a_watcher_survives_a_loss_of_redis(serve, redis_of_its_own, transaction
     operation = start_operation(Operation.Kind.INDEX, subject_id=index.pk, by=ada, batches=[({"number": 1}, 1)])
     offered = f"access_token.{issue_token(ada, name='watching')[1]}"
     path = f"/ws/operations/{operation.pk}"
-    place = f"benchbench:sockets:{ada.pk}"
-    with redis.Redis.from_url(url) as known, stalled(site, path, offered):
-        until(lambda: known.zcard(place) == 1)
-        until(lambda: known.zcard(place) == 0)  # whoever answers no ping is let go
+    position = f"benchbench:sockets:{ada.pk}"
+    with redis.Redis.from_url(url) as recognised, stalled(site, path, offered):
+        until(lambda: recognised.zcard(position) == 1)
+        until(lambda: recognised.zcard(position) == 0)  # anyone who answers no ping is let go
     watching = {"uri": f"{site.replace('http', 'ws')}{path}", "subprotocols": [offered], "proxy": None}
     with connect(**watching) as watcher:
         assert json.loads(watcher.recv(timeout=SECONDS))["type"] == "current_state"
@@ -98,8 +99,8 @@ def test_a_watcher_survives_a_loss_of_redis(serve, redis_of_its_own, transaction
         with pytest.raises(ConnectionClosedError) as lost:
             watcher.recv(timeout=SECONDS)
     assert lost.value.rcvd.code == 1011  # connect again
-    asked = {"Authorization": f"Bearer {offered.partition('.')[2]}"}
-    answer = httpx.get(f"{site}/api/v2/operations", headers=asked, timeout=SECONDS, trust_env=False)
+    requests = {"Authorization": f"Bearer {offered.partition('.')[2]}"}
+    answer = httpx.get(f"{site}/api/v2/operations", headers=requests, timeout=SECONDS, trust_env=False)
     assert (answer.status_code, answer.json()["code"], answer.headers["Retry-After"]) == (503, "unavailable", "5")
     cancel_operation(operation)
     start_redis()
@@ -143,25 +144,25 @@ def test_a_command_that_waits_waits_for_postgresql_too(transactional_db, handler
     """It is stopped between two looks, away at the next two, and then there again."""
     operation = start_adding()
     at_work = [{"somebody"}]
-    there = connection.settings_dict["HOST"]
+    remote = connection.settings_dict["HOST"]
 
     def stop() -> None:
-        own = connection.connection.info.backend_pid
-        elsewhere(lambda: connection.cursor().execute("SELECT pg_terminate_backend(%s)", [own])).result(60)
+        personal = connection.connection.info.backend_pid
+        elsewhere(lambda: connection.cursor().execute("SELECT pg_terminate_backend(%s)", [personal])).result(60)
         monkeypatch.setitem(connection.settings_dict, "HOST", "/nowhere")
 
     def start() -> None:
-        monkeypatch.setitem(connection.settings_dict, "HOST", there)
+        monkeypatch.setitem(connection.settings_dict, "HOST", remote)
         at_work.clear()
 
     pauses = iter([stop, lambda: None, start])
     monkeypatch.setattr(working, "fit_workers", lambda _: at_work)
     monkeypatch.setattr(working.time, "sleep", lambda _: next(pauses)())
     assert working.wait(operation).status == "completed"
-    told = [record.getMessage() for record in caplog.records if "PostgreSQL does not answer" in record.getMessage()]
-    assert len(told) == 2
-    assert "terminating connection" in told[0]
-    assert "/nowhere" in told[1]
+    answers = [record.getMessage() for record in caplog.records if "PostgreSQL does not answer" in record.getMessage()]
+    assert len(answers) == 2
+    assert "terminating connection" in answers[0]
+    assert "/nowhere" in answers[1]
 
 
 def test_a_command_in_a_transaction_does_not_wait(db, handler, monkeypatch):

@@ -12,19 +12,24 @@ from apps.operations import queueing
 from apps.operations.management.commands import worker as command
 from apps.operations.timing import TimedJob, schedule
 from apps.operations.workers.aside import work_aside
+from apps.operations.workers.jobs import JOBS, JobKind, OwnJob, name_function
+from apps.results.tasks import prune
+from apps.verdicts.schedules.notifying import send
+from apps.verdicts.schedules.repeats import end_repeat
+from apps.verdicts.schedules.starting import start_due
 
-START = (queueing.START_REPEAT, "00000000-0000-0000-0000-000000000000")  # of no schedule
+START = (name_function(start_due), "00000000-0000-0000-0000-000000000000")  # of no schedule
 NOTICE = "00000000-0000-0000-0000-00000000000{}"
 
 
 @pytest.fixture
 def queues(db: None) -> Any:
     names = [queueing.QUICK, queueing.SCHEDULES, queueing.NOTICES, "gpu", "default"]
-    found = {name: django_rq.get_queue(name) for name in names}
-    for queue in found.values():
+    hits = {name: django_rq.get_queue(name) for name in names}
+    for queue in hits.values():
         queue.empty()
-    yield found
-    for queue in found.values():
+    yield hits
+    for queue in hits.values():
         queue.empty()
 
 
@@ -50,7 +55,7 @@ def test_many_timed_jobs_and_batches_take_turns(queues):
     worker = RecordingWorker(
         [queues[name] for name in names],
         connection=django_rq.get_connection("default"),
-        job_class=queueing.OwnJob,
+        job_class=OwnJob,
         serializer=JSONSerializer,
     )
     worker.stop, worker.served = command.Stop(), []
@@ -60,8 +65,7 @@ def test_many_timed_jobs_and_batches_take_turns(queues):
 
 
 def test_timed_jobs_wait_on_queues_of_their_own(queues):
-    names = (queueing.START_REPEAT, queueing.END_REPEAT, queueing.PRUNE, queueing.SEND_NOTICE)
-    jobs = [TimedJob(name, "1", timezone.now()) for name in names]
+    jobs = [TimedJob(name_function(one), "1", timezone.now()) for one in (start_due, end_repeat, prune, send)]
     schedule(jobs)
     waiting = {name: queue.scheduled_job_registry.get_job_ids() for name, queue in queues.items()}
     for queue in queues.values():
@@ -73,17 +77,18 @@ def test_timed_jobs_wait_on_queues_of_their_own(queues):
 
 
 def test_jobs_aside_are_done_in_order_though_one_fails(queues, monkeypatch):
-    done = []
+    finished = []
 
-    def send(notice_id: str) -> None:
-        done.append((notice_id[-1], threading.current_thread().name))
-        if len(done) == 1:
+    def send_one(notice_id: str) -> None:
+        finished.append((notice_id[-1], threading.current_thread().name))
+        if len(finished) == 1:
             raise ValueError("a mistake")
 
-    monkeypatch.setattr("apps.benchmarks.schedules.notifying.send", send)
+    name = name_function(send_one)
+    monkeypatch.setitem(JOBS, name, JobKind(send_one, queueing.NOTICES, list))
     queue = queues[queueing.NOTICES]
-    queue.enqueue_many([queue.prepare_data(queueing.SEND_NOTICE, args=(NOTICE.format(number),)) for number in range(3)])
+    queue.enqueue_many([queue.prepare_data(name, args=(NOTICE.format(number),)) for number in range(3)])
     work_aside(queueing.NOTICES)
-    assert [number for number, _ in done] == ["0", "1", "2"]
+    assert [number for number, _ in finished] == ["0", "1", "2"]
     assert len(queue) == 0
     assert not list(queue.connection.scan_iter("rq:job:*"))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg_pool import PoolTimeout
 
 from benchbench.database import probing
@@ -48,11 +49,11 @@ def ask(limit: RequestLimit, path: str = "/admin/", *, leaves: bool = False) -> 
     async def send(message: Any) -> None:
         sent.append(message)
 
-    async def whole() -> list[Any]:
+    async def complete() -> list[Any]:
         await limit({"type": "http", "path": path, "method": "GET"}, receive, send)
         return sent
 
-    return asyncio.create_task(whole())
+    return asyncio.create_task(complete())
 
 
 async def settle() -> None:
@@ -64,11 +65,11 @@ async def settle() -> None:
 async def test_requests_beyond_the_limit_wait_in_turn():
     site = Site()
     limit = RequestLimit(site, 3)
-    asked = [ask(limit) for _ in range(20)]
+    requests = [ask(limit) for _ in range(20)]
     await settle()
     assert site.now == 3
     site.end.set()
-    answers = await asyncio.gather(*asked)
+    answers = await asyncio.gather(*requests)
     assert {answer[0]["status"] for answer in answers} == {200}
     assert (site.most, site.answered) == (3, 20)
 
@@ -98,11 +99,11 @@ async def test_long_wait_ends_with_a_sentence_of_its_own(address):
 async def test_probes_do_not_wait(address):
     site = Site()
     limit = RequestLimit(site, 1, wait_seconds=0.01)
-    asked = [ask(limit), ask(limit, address)]
+    requests = [ask(limit), ask(limit, address)]
     await settle()
     assert site.now == 2
     site.end.set()
-    assert {answer[0]["status"] for answer in await asyncio.gather(*asked)} == {200}
+    assert {answer[0]["status"] for answer in await asyncio.gather(*requests)} == {200}
 
 
 @pytest.mark.asyncio
@@ -160,18 +161,18 @@ def test_probe_sees_that_a_migration_is_missing(monkeypatch):
 
 @pytest.mark.django_db(transaction=True)
 def test_many_probes_share_a_connection(monkeypatch):
-    asked = []
-    probe, whole = Probe(), Probe._ask
-    monkeypatch.setattr(Probe, "_ask", lambda self: asked.append(1) or whole(self))
+    requests = []
+    probe, copy = Probe(), BaseDatabaseWrapper.copy
+    monkeypatch.setattr(BaseDatabaseWrapper, "copy", lambda self: requests.append(1) or copy(self))
     threads = [threading.Thread(target=probe.ask) for _ in range(30)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(asked) == 1
+    assert len(requests) == 1
     monkeypatch.setattr(probing, "FRESH_SECONDS", 0.0)
     probe.ask()
-    assert len(asked) == 2
+    assert len(requests) == 2
 
 
 def test_limit_leaves_connections_of_the_pool_to_sockets():

@@ -18,7 +18,7 @@ def ask(path: str, content_type: str) -> tuple[int, str]:
     """Ask the site's own application, and return the status and the text of its answer."""
     from benchbench.asgi import application
 
-    async def asked() -> tuple[int, str]:
+    async def requested() -> tuple[int, str]:
         headers = [(b"host", b"localhost"), (b"content-type", content_type.encode())]
         scope = {"type": "http", "method": "POST", "path": path, "query_string": b"", "headers": headers}
         one = ApplicationCommunicator(application, scope)
@@ -27,7 +27,7 @@ def ask(path: str, content_type: str) -> tuple[int, str]:
         body: Any = await one.receive_output(10)
         return start["status"], body["body"].decode()
 
-    return asyncio.run(asked())
+    return asyncio.run(requested())
 
 
 @pytest.mark.parametrize("path", ["/api/v2/nowhere", "/nowhere"])

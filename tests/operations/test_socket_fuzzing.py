@@ -1,7 +1,7 @@
 """Frames of any content on the sockets of a real site: each is answered, or closes its socket in order.
 
-What is no message of the protocol (more than daphne's MiB, text that is no UTF-8) daphne drops with its connection,
-without a word; the site hears nothing of it.
+What is not a message of the protocol (more than daphne's MiB, text that is not UTF-8) daphne drops with its connection,
+silently; the site hears nothing of it.
 """
 
 import json
@@ -16,9 +16,9 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from apps.operations.admission import _build_key
-from tests.conftest import kept_redis
 from tests.damages import EXAMPLES, drawn
 from tests.operations.watched import ALL
+from tests.services import kept_redis
 from tests.sockets import cookie_of, make_watcher
 
 PATIENCE = 120
@@ -62,10 +62,10 @@ def answer_to(content: bytes, is_text: bool) -> str | int:
     if len(content) > LONGEST:
         return "message_too_long"
     try:
-        said = json.loads(text)
+        answer = json.loads(text)
     except (ValueError, RecursionError):
         return "unknown_message"
-    return "pong" if isinstance(said, dict) and said.get("type") == "ping" else "unknown_message"
+    return "pong" if isinstance(answer, dict) and answer.get("type") == "ping" else "unknown_message"
 
 
 def conversation(address: str, cookie: str, frames: Sequence[tuple[bytes, bool, int]]) -> list[str | int]:

@@ -8,16 +8,15 @@ import pytest
 from django.db.models import F
 from django.db.models.functions import Now
 
-from apps.operations import queueing, working
+from apps.operations import leasing, queueing, working
 from apps.operations.ending import sweep
-from apps.operations.handlers import MAY_RUN_TWICE
 from apps.operations.leasing import Lease, Stopped, claim
-from apps.operations.models import Batch, Operation
+from apps.operations.models import MAY_RUN_TWICE, Batch, Operation
 from apps.operations.workers.limits import HeldError
 from apps.operations.workers.stragglers import claim_backup
 from apps.operations.working import perform_batch, work_batch
 from benchbench.errors import BenchbenchError, UnfitWorkerError
-from tests.operations.conftest import Adding, start_adding
+from tests.operations.adding import Adding, start_adding
 from tests.sessions import elsewhere, until_waited_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -27,8 +26,8 @@ def make_straggler(seconds: float = 100, **payload: Any) -> Batch:
     """Return a batch that a worker began so long ago; the other one of its operation was done in no time."""
     django_rq.get_queue("default").empty()
     operation = start_adding({"number": 1}, {"number": 2, MAY_RUN_TWICE: True} | payload)
-    done, late = operation.batches.order_by("ordinal")
-    assert perform_batch(done.pk, owner="quick")
+    finished, late = operation.batches.order_by("ordinal")
+    assert perform_batch(finished.pk, owner="quick")
     claimed = claim(late.pk, "slow")
     Batch.objects.filter(pk=late.pk).update(started_at=Now() - timedelta(seconds=seconds))
     django_rq.get_queue("default").empty()
@@ -47,14 +46,14 @@ def assert_done_once(batch: Batch, owner: str, handler: Adding) -> None:
     assert sum(batch.operation.batches.values_list("result__number", flat=True)) == 3
 
 
-def test_backup_that_commits_first_wins_and_the_other_stops(handler):
+def test_backup_that_commits_first_wins_and_the_other_stops(handler, monkeypatch):
     late = make_straggler()
     assert sweep() == 1
     assert sweep() == 0  # its job waits
     assert queueing.list_job_ids("default") == {queueing.name_job(late)}
     work_batch(late.pk)
     lease = Lease(late)
-    lease._checked_at = 0
+    monkeypatch.setattr(leasing, "CHECK_SECONDS", 0.0)
     for stop in (lease.check, lambda: store(late, 1000)):
         with pytest.raises(Stopped):
             stop()
@@ -112,10 +111,10 @@ def test_of_two_commits_at_once_the_second_stores_nothing(handler, first):
 )
 def test_other_batches_are_not_done_twice(handler, settings, change):
     settings.BENCHBENCH_STRAGGLER_FACTOR = change.pop("factor", 3)
-    row, others = change.pop("row", {}), change.pop("others", {})
+    row, remaining = change.pop("row", {}), change.pop("others", {})
     late = make_straggler(**change)
     Batch.objects.filter(pk=late.pk).update(**row)
-    Batch.objects.exclude(pk=late.pk).update(**others)
+    Batch.objects.exclude(pk=late.pk).update(**remaining)
     assert claim_backup(late.pk, "idle") is None
 
 

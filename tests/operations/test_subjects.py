@@ -11,7 +11,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.accounts.tokens import issue_token
-from apps.benchmarks.launching import launch
+from apps.execution.launching import launch
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from apps.operations.launching import cancel_operation
@@ -21,12 +21,12 @@ from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
 from benchbench.models import OwnedModel
 from benchbench.site.panels import build_list_url, change_url
-from tests.admin.conftest import MakeStaff, make_staff  # noqa: F401 (a fixture)
-from tests.benchmarks.conftest import make_library
 from tests.created import create_benchmark
 from tests.factories import make_collection
+from tests.library import make_library
 from tests.operations.watched import ALL, aside, path_of
 from tests.sockets import closed, opened, refused, socket
+from tests.staff import MakeStaff
 
 pytestmark = pytest.mark.thorough
 
@@ -45,13 +45,13 @@ class People:
 
 
 @pytest.fixture
-def people(make_staff: MakeStaff) -> People:  # noqa: F811
-    found = People(*(make_staff(name) for name in ("owner", "mate", "other", "overseer", "reviewer")))
-    found.mate.groups.add(Group.objects.create(name="search"))
+def people(make_staff: MakeStaff) -> People:
+    result = People(*(make_staff(name) for name in ("owner", "mate", "other", "overseer", "reviewer")))
+    result.mate.groups.add(Group.objects.create(name="search"))
     every = Permission.objects.filter(codename__startswith="view_all")
-    found.overseer.user_permissions.add(*every)
-    found.sees_all_subjects.user_permissions.add(*every.exclude(codename="view_all_operation"))
-    return found
+    result.overseer.user_permissions.add(*every)
+    result.sees_all_subjects.user_permissions.add(*every.exclude(codename="view_all_operation"))
+    return result
 
 
 @dataclass
@@ -74,14 +74,14 @@ def work_on(kind: str, library: Mapping, owner: User) -> Work:
     return Work(subject, lambda by: act(subject, by=by))
 
 
-def told(client: Client, user: User, operation: Operation) -> list[Any]:
+def api_sees(client: Client, user: User, operation: Operation) -> list[Any]:
     _, secret = issue_token(user, name=f"token {user.access_tokens.count()}", scope="write")
     as_user = {"Authorization": f"Bearer {secret}"}
     listed = [row["operation_id"] for row in client.get(API, headers=as_user).json()["operations"]]
     return [listed == [str(operation.pk)], client.get(f"{API}/{operation.pk}", headers=as_user).status_code]
 
 
-def shown(client: Client, user: User, operation: Operation) -> list[Any]:
+def admin_sees(client: Client, user: User, operation: Operation) -> list[Any]:
     """Ask for it in the admin: in the list, by its page and by the bar of its progress."""
     client.force_login(user)
     listed = str(operation.pk) in client.get(build_list_url(Operation)).content.decode()
@@ -104,9 +104,9 @@ def test_operation_visibility_follows_its_subject(client, people, settings, kind
         operation = work.begin(by=starter)
         assert operation.started_by == (starter or people.owner)
         for watcher, expected in watchers.items():
-            assert told(client, watcher, operation) == expected[0], (watcher, starter)
+            assert api_sees(client, watcher, operation) == expected[0], (watcher, starter)
             if starter == people.overseer:
-                assert shown(client, watcher, operation) == expected[1], watcher
+                assert admin_sees(client, watcher, operation) == expected[1], watcher
         cancel_operation(operation)
 
 
@@ -120,9 +120,11 @@ def test_operation_of_a_deleted_subject_is_its_starters_only(client, people):
     cancel_operation(operation)
     delete_index(index)
     people.overseer.user_permissions.remove(Permission.objects.get(codename="view_all_operation"))
-    assert told(client, people.overseer, operation) == SEEN[0]
-    assert told(client, people.owner, operation) == told(client, people.sees_all_subjects, operation) == HIDDEN[0]
-    assert shown(client, people.overseer, operation) == SEEN[1]
+    assert api_sees(client, people.overseer, operation) == SEEN[0]
+    assert (
+        api_sees(client, people.owner, operation) == api_sees(client, people.sees_all_subjects, operation) == HIDDEN[0]
+    )
+    assert admin_sees(client, people.overseer, operation) == SEEN[1]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -146,9 +148,9 @@ def test_an_operation_follows_its_subject_s_owner(client, people, impatient):
         await theirs.disconnect()
         return [*facts, news]
 
-    first, owners, others, news = (message["data"] for message in async_to_sync(watch)())
+    first, owners, remaining, news = (message["data"] for message in async_to_sync(watch)())
     assert (first["owner_id"], first["started_by"]) == (people.owner.pk, "overseer")
-    assert (owners["total"], others["total"]) == (1, 0)
+    assert (owners["total"], remaining["total"]) == (1, 0)
     assert news["operation_id"] == str(operation.pk)
-    assert told(client, people.other, operation) == SEEN[0]
-    assert told(client, people.owner, operation) == HIDDEN[0]
+    assert api_sees(client, people.other, operation) == SEEN[0]
+    assert api_sees(client, people.owner, operation) == HIDDEN[0]

@@ -20,7 +20,7 @@ from apps.operations.models import Batch, Operation
 from apps.operations.workers.turns import take_turn
 from apps.operations.working import work_batch
 from benchbench import embedded
-from tests.operations.conftest import start_adding
+from tests.operations.adding import start_adding
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -109,9 +109,9 @@ def test_locked_batch_does_not_block_others(handler):
 def test_each_batch_that_waits_keeps_one_job(handler):
     first, second = start(), start()
     do(first.batches.all()[0])
-    given = first.batches.all()[1]
-    django_rq.get_queue("default").remove(queueing.name_job(given))
-    chosen = take_turn(given.pk, get_this_worker())
+    supplied = first.batches.all()[1]
+    django_rq.get_queue("default").remove(queueing.name_job(supplied))
+    chosen = take_turn(supplied.pk, get_this_worker())
     assert chosen == second.batches.all()[0].pk
     waiting = {queueing.name_job(batch) for batch in Batch.objects.filter(state="pending").exclude(pk=chosen)}
     assert queueing.list_job_ids("default") == waiting

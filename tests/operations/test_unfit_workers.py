@@ -17,7 +17,7 @@ from apps.operations.waiting import describe_wait
 from apps.operations.workers.limits import HeldError
 from apps.operations.working import OperationFailedError, perform_batch, wait
 from benchbench.errors import UnfitWorkerError
-from tests.operations.conftest import Adding, start_adding
+from tests.operations.adding import Adding, start_adding
 from tests.sessions import elsewhere
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -87,40 +87,40 @@ def test_the_sweep_waits_for_no_lock(operation, handler, settings):
     settings.BENCHBENCH_LOCK_SECONDS = 1
     take(operation, "unfit")
     leave_for(operation, seconds=90)
-    other = another()
+    second = another()
 
     def sweep_elsewhere() -> int:
-        with CaptureQueriesContext(connection) as asked:
+        with CaptureQueriesContext(connection) as statements:
             enqueued = sweep()
-        assert not [query for query in asked if query["sql"].startswith('UPDATE "operations_operation"')]
+        assert not [query for query in statements if query["sql"].startswith('UPDATE "operations_operation"')]
         return enqueued
 
     with transaction.atomic():
         Operation.objects.select_for_update().get(pk=operation.pk)
         assert elsewhere(sweep_elsewhere).result(60) == 3  # two of this one, and the other's
-    assert is_queued(other)
+    assert is_queued(second)
 
 
 @pytest.mark.parametrize("error", [HeldError("of its index"), RuntimeError("of its handler")])
 def test_sweep_continues_if_an_operation_cannot_be_failed(operation, handler, monkeypatch, error):
     take(operation, "unfit")
     leave_for(operation, seconds=90)
-    other = another()
+    second = another()
     monkeypatch.setattr(handler, "stop", Mock(side_effect=error))
     assert sweep() >= 1
-    assert is_queued(other)
+    assert is_queued(second)
     operation.refresh_from_db()
     assert operation.is_active
 
 
-@pytest.mark.parametrize("why", ["given back just now", "another serves the queue", "another is at work"])
-def test_it_waits_while_another_may_come(operation, why):
+@pytest.mark.parametrize("reason", ["given back just now", "another serves the queue", "another is at work"])
+def test_it_waits_while_another_may_come(operation, reason):
     take(operation, "unfit")
-    if why != "given back just now":
+    if reason != "given back just now":
         leave_for(operation, seconds=90)
-    if why == "another is at work":
+    if reason == "another is at work":
         assert leasing.claim(operation.batches.order_by("ordinal")[1].pk, "fit")
-    workers = ["unfit", "fit"] if why == "another serves the queue" else ["unfit"]
+    workers = ["unfit", "fit"] if reason == "another serves the queue" else ["unfit"]
     for owner in workers:
         queueing.announce_worker(owner, ["default"])
     try:
@@ -151,10 +151,10 @@ def test_an_unfit_command_fails_at_once(operation, unfit, monkeypatch):
 
 def another() -> Operation:
     """An older operation, which the sweep comes to later, and whose job Redis has forgotten."""
-    other = start_adding({"number": 3})
-    Operation.objects.filter(pk=other.pk).update(created_at=Now() - timedelta(days=1))
+    second = start_adding({"number": 3})
+    Operation.objects.filter(pk=second.pk).update(created_at=Now() - timedelta(days=1))
     django_rq.get_queue("default").empty()
-    return other
+    return second
 
 
 def is_queued(operation: Operation) -> bool:

@@ -29,8 +29,8 @@ from apps.operations.models import Batch, Operation, Status
 from apps.operations.progress import build_common_fields, compute_progress
 from apps.operations.waiting import REPORT_SECONDS, describe_wait
 from apps.operations.working import perform_batch
-from tests.operations.conftest import Adding, start_adding, until
-from tests.waiting import HANG_SECONDS
+from tests.operations.adding import Adding, start_adding
+from tests.waiting import HANG_SECONDS, until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 HOST = "quiet"
@@ -49,7 +49,9 @@ def begun() -> threading.Event:
 
 
 @pytest.fixture
-def held(handler: Adding, begun: threading.Event, monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+def release_batches(
+    handler: Adding, begun: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[threading.Event]:
     """While it is not set, a batch whose payload says `holds` does not end."""
     release = threading.Event()
     add = handler.perform
@@ -84,44 +86,44 @@ def work() -> Iterator[Callable[[Operation], None]]:
         thread.join(HANG_SECONDS)
 
 
-def assert_waits(other: Operation, timed: Operation, begun: threading.Event, work: Any, holder: str) -> None:
+def assert_waits(second: Operation, timed: Operation, begun: threading.Event, work: Any, holder: str) -> None:
     """Assert that while one holds the host alone, another says who that is."""
     work(timed)
     assert begun.wait(HANG_SECONDS)
-    work(other)
-    until(lambda: describe_wait(other))
+    work(second)
+    until(lambda: describe_wait(second))
     expected = rf"Waits for the host {HOST}: {holder} has run alone on it since {MOMENT}\."
-    assert re.fullmatch(expected, describe_wait(other) or "")
+    assert re.fullmatch(expected, describe_wait(second) or "")
 
 
-def test_it_names_the_isolated_work_until_its_end(held, begun, work):
-    timed, other = start(alone=True, holds=True), start()
-    assert_waits(other, timed, begun, work, f"the isolated {timed}")
+def test_it_names_the_isolated_work_until_its_end(release_batches, begun, work):
+    timed, second = start(alone=True, holds=True), start()
+    assert_waits(second, timed, begun, work, f"the isolated {timed}")
     assert describe_wait(timed) is None
-    claimed_at: Any = other.batches.get().started_at
-    held.set()
-    until(lambda: other.batches.get().state == "done")
-    other.refresh_from_db()
-    assert describe_wait(other) is None
-    done: Any = other.batches.get()
-    assert done.waits_for == ""
-    assert done.started_at - claimed_at >= timedelta(seconds=REPORT_SECONDS), "its time does not include waiting"
+    claimed_at: Any = second.batches.get().started_at
+    release_batches.set()
+    until(lambda: second.batches.get().state == "done")
+    second.refresh_from_db()
+    assert describe_wait(second) is None
+    finished: Any = second.batches.get()
+    assert finished.waits_for == ""
+    assert finished.started_at - claimed_at >= timedelta(seconds=REPORT_SECONDS), "its time does not include waiting"
 
 
-def test_queued_operation_names_the_isolated_work(held, begun, work, monkeypatch):
+def test_queued_operation_names_the_isolated_work(release_batches, begun, work, monkeypatch):
     """All workers of the host are busy with it: the other has no batch that could say so."""
     monkeypatch.setattr("apps.operations.leasing.socket.gethostname", lambda: HOST)
-    timed, other = start(alone=True, holds=True), start()
+    timed, second = start(alone=True, holds=True), start()
     queueing.announce_worker("me", ["default"])
     try:
-        assert describe_wait(other) is None
+        assert describe_wait(second) is None
         work(timed)
         assert begun.wait(HANG_SECONDS)
         expected = rf"Waits for the host {HOST}: the isolated {timed} has run alone on it since {MOMENT}\."
-        assert re.fullmatch(expected, describe_wait(other) or "")
-        held.set()
+        assert re.fullmatch(expected, describe_wait(second) or "")
+        release_batches.set()
         until(lambda: timed.batches.get().state == "done")
-        until(lambda: describe_wait(other) is None)
+        until(lambda: describe_wait(second) is None)
     finally:
         queueing.retire_worker("me", ["default"])
 
@@ -138,28 +140,28 @@ def test_operation_without_a_worker_reports_it(db):
     assert describe_wait(operation) == nobody
 
 
-def test_isolated_operation_reports_waiting_for_an_idle_host(held, begun, work):
-    other, timed = start(holds=True), start(alone=True)
-    work(other)
+def test_isolated_operation_reports_waiting_for_an_idle_host(release_batches, begun, work):
+    second, timed = start(holds=True), start(alone=True)
+    work(second)
     assert begun.wait(HANG_SECONDS)
     work(timed)
     until(lambda: describe_wait(timed))
     assert re.fullmatch(
         rf"Waits until the host {HOST} is free: times are measured without other work on it\. "
-        rf"Running on it: the resolve operation {other.pk}, since {MOMENT}\.",
+        rf"Running on it: the resolve operation {second.pk}, since {MOMENT}\.",
         describe_wait(timed) or "",
     )
-    held.set()
+    release_batches.set()
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_work_hidden_from_watchers_is_not_named(held, begun, work, shared):
+def test_work_hidden_from_watchers_is_not_named(release_batches, begun, work, shared):
     """Also of the same owner: a team sees what is shared with it."""
     ada = User.objects.create(username="ada")
     theirs: Any = {"owner": ada, "team": Group.objects.create(name="search")} if shared else {}
-    timed, other = start(owner=ada, alone=True, holds=True), start(**theirs)
-    assert_waits(other, timed, begun, work, "an isolated benchmark that you may not see")
-    held.set()
+    timed, second = start(owner=ada, alone=True, holds=True), start(**theirs)
+    assert_waits(second, timed, begun, work, "an isolated benchmark that you may not see")
+    release_batches.set()
 
 
 ELSEWHERE = """
@@ -186,19 +188,19 @@ def other_site(settings: Any) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def test_wait_reason_names_the_other_sites_operation(handler, work, other_site, settings, caplog):
-    other = start()
+    second = start()
     with caplog.at_level("INFO", "apps.operations.waiting"):
-        work(other)
-        until(lambda: describe_wait(other))
-        said = describe_wait(other)
-    assert said == (
+        work(second)
+        until(lambda: describe_wait(second))
+        wait = describe_wait(second)
+    assert wait == (
         f"Waits for the host {HOST}: the isolated benchmark operation 5f0d in the process 4242 of bench.example.com "
         "(database other) has run alone on it since 2026-01-19T12:00:00Z."
     )
-    assert said in caplog.text
-    assert build_common_fields(other)["waiting_for"] == said
+    assert wait in caplog.text
+    assert build_common_fields(second)["waiting_for"] == wait
     other_site.kill()
-    until(lambda: other.batches.get().state == "done")
+    until(lambda: second.batches.get().state == "done")
     until(lambda: not list_holders())  # the batch is done before its process lets go of the host
     assert not list(Path(settings.BENCHBENCH_LOCK_DIR).glob("benchbench-holder-*")), "what the killed process left"
 
@@ -242,16 +244,16 @@ def test_deleted_operation_does_not_block_others(handler, monkeypatch, work):
         return str(Collection.objects.get(pk=operation.subject_id))
 
     monkeypatch.setattr(handler, "name", name)
-    gone, other = start(alone=True), start()
-    claim(gone.batches.get().pk, f"{HOST}:gone")
-    cancel_operation(gone)
-    Collection.objects.filter(pk=gone.subject_id).delete()
+    deleted, second = start(alone=True), start()
+    claim(deleted.batches.get().pk, f"{HOST}:gone")
+    cancel_operation(deleted)
+    Collection.objects.filter(pk=deleted.subject_id).delete()
     with lock_host(alone=True, wait=time.sleep):
-        work(other)
-        until(lambda: describe_wait(other) or other.batches.get().error)
-        told = f"Waits for the host {HOST}: an isolated benchmark of another site runs alone on it."
-        assert describe_wait(other) == told
-    until(lambda: other.batches.get().state == "done")
+        work(second)
+        until(lambda: describe_wait(second) or second.batches.get().error)
+        answer = f"Waits for the host {HOST}: an isolated benchmark of another site runs alone on it."
+        assert describe_wait(second) == answer
+    until(lambda: second.batches.get().state == "done")
 
 
 def test_operation_with_a_running_batch_is_not_waiting(handler):
@@ -267,7 +269,7 @@ def test_operation_with_a_running_batch_is_not_waiting(handler):
 
 
 @pytest.mark.parametrize(
-    ("done", "seconds", "eta"),
+    ("finished", "seconds", "eta"),
     [
         (0, 300, None),
         (10, 30, None),  # 1 % after half a minute: models were being loaded
@@ -278,11 +280,11 @@ def test_operation_with_a_running_batch_is_not_waiting(handler):
         (1000, 30, None),  # what concludes the work is not counted
     ],
 )
-def test_it_estimates_the_time_from_the_pace(db, monkeypatch, done, seconds, eta):
+def test_it_estimates_the_time_from_the_pace(db, monkeypatch, finished, seconds, eta):
     now = timezone.now()
     monkeypatch.setattr(progress, "Now", lambda: Value(now, DateTimeField()))
     running = {"kind": "index", "subject_id": uuid.uuid4(), "status": Status.RUNNING}
     operation = Operation.objects.create(**running, total_units=1000)
     begun = now - timedelta(seconds=seconds)
-    Batch.objects.create(operation=operation, ordinal=0, units=1000, done_units=done, started_at=begun)
+    Batch.objects.create(operation=operation, ordinal=0, units=1000, done_units=finished, started_at=begun)
     assert compute_progress(operation).eta_seconds == eta

@@ -29,8 +29,8 @@ def path_of(operation: Operation) -> str:
 async def aside(work: Callable[..., Any], *arguments: Any) -> None:
     """Do the work in a thread, and close its connection to the database."""
 
-    def done() -> None:
+    def finished() -> None:
         work(*arguments)
         connection.close()
 
-    await sync_to_async(done, thread_sensitive=False)()
+    await sync_to_async(finished, thread_sensitive=False)()

@@ -14,10 +14,10 @@ from django.urls import reverse
 from apps.api.parsers import FORM_BYTES, UploadParser
 from apps.api.urls import urlpatterns
 from benchbench.client import Client
-from tests.client.conftest import PASSWORD
+from tests.client.fruit import PASSWORD
 from tests.client.scripted import scripted
 from tests.operations.streamed import Watcher
-from tests.proxy.conftest import COMPOSE, environment, filled_in
+from tests.proxy.nginx import COMPOSE, environment, filled_in
 from tests.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.thorough
@@ -66,7 +66,7 @@ def test_stalled_senders_are_disconnected(proxy):
 
 
 def test_proxy_forwards_client_address_and_protocol(proxy, http):
-    stated = {
+    fields = {
         "Host": "bench.example.org:8443",
         "X-Forwarded-For": "203.0.113.9",
         "X-Forwarded-Proto": "https",
@@ -76,7 +76,7 @@ def test_proxy_forwards_client_address_and_protocol(proxy, http):
     }
     with scripted((200, {}), (200, {})) as site:
         address = proxy(site.address)
-        http.get(f"{address}/api/v2/benchmarks?page=2", headers=stated)
+        http.get(f"{address}/api/v2/benchmarks?page=2", headers=fields)
         http.get(f"{address}/", headers={"X-Forwarded-Proto": "gopher"})
     (_, path, headers, _), (_, _, plain, _) = site.asked
     assert path == "/api/v2/benchmarks?page=2"
@@ -119,37 +119,37 @@ def test_the_site_works_behind_it(proxy, serve, ada, token):
         json.dumps({"_id": f"d{number}", "text": "apple " * 100_000}).encode() + b"\n" for number in range(8)
     )
     with Client(address, token=token) as client:
-        made = client.ask(
+        created = client.ask(
             "POST", "/collections", once=True, data={"name": "fruits"}, files={"file": ("fruits.jsonl", corpus)}
         )
-        assert (len(corpus) > 3 * MIB, made["document_count"]) == (True, 8)
+        assert (len(corpus) > 3 * MIB, created["document_count"]) == (True, 8)
         mine = {"subprotocols": [f"access_token.{token}"], "additional_headers": {"Origin": address}}
         watcher = Watcher(f"{address.replace('http', 'ws')}/ws/operations", lambda message: True, **mine)
-        assert [message["type"] for message in watcher.told()] == ["current_state"]
+        assert [message["type"] for message in watcher.read_all()] == ["current_state"]
         assert watcher.subprotocol == f"access_token.{token}"
     assert [sign_in(address, f"203.0.113.{number}", "127.0.0.1") for number in range(3)] == [401, 401, 429]
     assert sign_in(address, "127.0.0.1", "127.0.0.2") == 401
 
 
-def sign_in(address, stated, own):
+def sign_in(address, declared, personal):
     """Try to sign in from the address `own` of this machine, as a client who states another one."""
-    with httpx.Client(transport=httpx.HTTPTransport(local_address=own), timeout=180) as client:
+    with httpx.Client(transport=httpx.HTTPTransport(local_address=personal), timeout=180) as client:
         return client.post(
             f"{address}/api/v2/auth/token",
-            json={"username": f"nobody at {stated}", "password": PASSWORD},
-            headers={"X-Forwarded-For": stated},
+            json={"username": f"nobody at {declared}", "password": PASSWORD},
+            headers={"X-Forwarded-For": declared},
         ).status_code
 
 
 @pytest.mark.parametrize(
-    ("proxies", "same", "other"),
+    ("proxies", "same", "second"),
     [
         (0, ["203.0.113.1", "203.0.113.2", "203.0.113.3"], None),
         (1, ["203.0.113.1, 10.0.0.1", "203.0.113.2, 10.0.0.1", "10.0.0.1"], "10.0.0.1, 10.0.0.2"),
         (2, ["203.0.113.1, 10.0.0.1, 10.9.9.9", "10.0.0.1, 10.9.9.9", "10.0.0.1, 10.8.8.8"], "10.0.0.2, 10.9.9.9"),
     ],
 )
-def test_it_believes_its_proxies_alone(db, client, settings, open_window, proxies, same, other):
+def test_it_believes_its_proxies_alone(db, client, settings, open_window, proxies, same, second):
     settings.REST_FRAMEWORK = settings.REST_FRAMEWORK | {"NUM_PROXIES": proxies}
     settings.BENCHBENCH_API_RATES = settings.BENCHBENCH_API_RATES | {"auth": (2, 86_400)}
 
@@ -159,8 +159,8 @@ def test_it_believes_its_proxies_alone(db, client, settings, open_window, proxie
         return client.post("/api/v2/auth/token", body, "application/json", headers=headers).status_code
 
     assert [sign_in(forwarded) for forwarded in same] == [401, 401, 429]
-    if other:
-        assert sign_in(other) == 401
+    if second:
+        assert sign_in(second) == 401
 
 
 DATASET, CORPUS = "BENCHMARK_DATASET_MAX_UPLOAD_BYTES", "BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES"
@@ -178,7 +178,7 @@ LOCATION = re.compile(r'location ~ "(.+)" \{\s+client_max_body_size (\d+);')
 SAMPLES = {"id": "8d9f8a3e-5c0b-4e0e-9d55-1f0a5b0e2c11", "int": "7"}
 
 
-def most(path):
+def body_limit(path):
     """Return how large a body the proxy lets through to `path`, None for what it lets through anywhere."""
     return next((int(size) for regex, size in LOCATION.findall(filled_in()) if re.search(regex, path)), None)
 
@@ -188,7 +188,7 @@ def limits_of_the_api():
     for pattern in urlpatterns:
         parsers = getattr(pattern.callback, "initkwargs", {}).get("parser_classes", [])
         limits = [parser.limit for parser in parsers if issubclass(parser, UploadParser)]
-        path = re.sub(r"<(\w+):\w+>", lambda found: SAMPLES[found[1]], str(pattern.pattern))
+        path = re.sub(r"<(\w+):\w+>", lambda result: SAMPLES[result[1]], str(pattern.pattern))
         yield f"/api/v2/{path}", limits[0] if limits else None
 
 
@@ -196,7 +196,7 @@ def test_only_uploads_may_be_large():
     limits = [*limits_of_the_api(), *((reverse(name), limit) for name, limit in PAGES.items())]
     assert {limit for _, limit in limits} == {None, DATASET, CORPUS}
     for path, limit in limits:
-        assert most(path) == (limit and getattr(settings, limit) + FORM_BYTES), path
+        assert body_limit(path) == (limit and getattr(settings, limit) + FORM_BYTES), path
 
 
 def test_body_limit_exceeds_djangos_memory_limit():

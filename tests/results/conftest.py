@@ -2,12 +2,11 @@ from typing import Any
 
 import pytest
 
-from apps.benchmarks.models import Benchmark, QueryResult
 from apps.mappings.models import Mapping
+from apps.records.models import Benchmark, QueryResult
 from apps.results.retention.policies import POLICIES
-from tests.admin.conftest import make_staff  # noqa: F401 (a fixture)
-from tests.benchmarks.conftest import make_library
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
+from tests.library import make_library
 from tests.rankings import added_ranking
 from tests.results.exported import make_exported
 from tests.results.pruned import make_ended
@@ -43,7 +42,7 @@ def ranking(db: None) -> QueryResult:
 
 
 @pytest.fixture
-def kept(settings: Any) -> None:
+def retention(settings: Any) -> None:
     """Everything is kept for 30 days."""
     for setting in {policy.setting for policy in POLICIES}:
         setattr(settings, setting, 30)

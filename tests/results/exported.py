@@ -1,12 +1,15 @@
 """A benchmark with a failed run, a failed query and names that every format must escape, for what exports it."""
 
+import csv
 from datetime import UTC, datetime
+from pathlib import Path
 
 import numpy as np
 
-from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.datasets.models import DatasetVersion, Judgment, Query
 from apps.mappings.models import Mapping, Resolution
+from apps.records.models import Benchmark, Evaluation, Run
+from apps.results.exporting import EXPORTERS, export
 from tests.factories import judged, make_collection, make_dataset, make_mapping, make_run
 from tests.kept import made_once
 from tests.rankings import add_ranking
@@ -46,23 +49,23 @@ def _mapping() -> Mapping:
     queries = Query.objects.bulk_create(
         Query(
             dataset=dataset,
-            key=f"q{place}",
-            text=HOSTILE if place == 0 else f"What is {place}?",
-            slices=["fruit", "short"] if place % 2 else [],
-            category="billing" if place < 4 else "search",
-            difficulty="easy" if place < 5 else "hard",
+            key=f"q{index}",
+            text=HOSTILE if index == 0 else f"What is {index}?",
+            slices=["fruit", "short"] if index % 2 else [],
+            category="billing" if index < 4 else "search",
+            difficulty="easy" if index < 5 else "hard",
             split="validation",
-            metadata={"version": "2.1"} if place == 0 else {},
+            metadata={"version": "2.1"} if index == 0 else {},
         )
-        for place in range(QUERIES)
+        for index in range(QUERIES)
     )
     collection = make_collection("library", [{"title": f"On {name}"} for name in ("pears", "plums", "figs")])
     mapping = make_mapping(dataset, collection)
     documents = list(collection.documents.order_by("pk"))
     resolutions = []
     for query in queries:
-        stated = [("d1", 2, documents[0]), ("d3", 0, documents[2])] + [("gone", 1, None)] * (query == queries[1])
-        for name, grade, document in stated:
+        declared = [("d1", 2, documents[0]), ("d3", 0, documents[2])] + [("gone", 1, None)] * (query == queries[1])
+        for name, grade, document in declared:
             judgment = judged(query, {"document_id": name}, grade)
             outcome = "resolved" if document else "not_found"
             resolutions.append(Resolution(mapping=mapping, judgment=judgment, document=document, outcome=outcome))
@@ -77,8 +80,21 @@ def _store_rankings(run: Run, mapping: Mapping) -> None:
     documents = list(mapping.collection.documents.order_by("pk").values_list("pk", flat=True))
     ids = documents[::-1] if run.run_order == 2 else documents
     times = dict.fromkeys(("search_ms", "total_ms"), 10.0 * run.run_order)
-    found = {"document_ids": ids, "scores": [0.75, 0.5, 0.5], **times}
+    hits = {"document_ids": ids, "scores": [0.75, 0.5, 0.5], **times}
     nothing = {"error": "The query took 60 s."}
     failed = f"q{QUERIES - 1}" if run.run_order == 2 else None
     for query in mapping.dataset.queries.order_by("pk"):
-        add_ranking(run, query, **(nothing if query.key == failed else found))
+        add_ranking(run, query, **(nothing if query.key == failed else hits))
+
+
+def export_text(subject: Benchmark | Run, format: str) -> str:
+    return "".join(piece if isinstance(piece, str) else piece.decode() for piece in export(subject, format))
+
+
+def subject_of(benchmark: Benchmark, format: str) -> Benchmark | Run:
+    return benchmark if EXPORTERS[format].exports == "benchmark" else benchmark.runs.get(run_order=2)
+
+
+def rows_of(directory: Path, name: str) -> list[dict[str, str]]:
+    with (directory / name).open(newline="") as file:
+        return list(csv.DictReader(file))

@@ -5,16 +5,16 @@ from typing import Any
 
 from django.utils import timezone
 
-from apps.benchmarks.models import Benchmark
 from apps.operations.models import Operation
-from apps.results.leaderboard.runs import load_leaderboard
+from apps.records.models import Benchmark
 from apps.results.retention import sizes
 from apps.results.retention.policies import POLICIES
 from apps.results.retention.pruning import list_due
 from apps.retrieval.models import Index
-from tests.benchmarks.conftest import make_library
+from apps.verdicts.ranked_runs import load_leaderboard
 from tests.created import run_benchmark
 from tests.kept import made_once
+from tests.library import make_library
 
 LONG_AGO = timedelta(days=100)
 RANKINGS, INDEXES, VECTORS, LLM_ANSWERS, ENGINE_ANSWERS, OPERATIONS = (policy.name for policy in POLICIES)

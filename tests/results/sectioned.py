@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from apps.benchmarks.models import Benchmark, QueryResult, Run, StageList
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.sources import find_sectioned, read_sectioned
 from apps.datasets.formats import sectioned
@@ -16,6 +15,7 @@ from apps.datasets.importing import import_dataset
 from apps.mappings.creating import create_mapping
 from apps.mappings.resolving import resolve
 from apps.operations.working import OperationFailedError, wait
+from apps.records.models import Benchmark, QueryResult, Run, StageList
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
 from tests.created import build, run_benchmark
@@ -44,9 +44,11 @@ def write_sectioned(directory: Path) -> Path:
     """Write documents/*.json and ground_truth.json, and return where."""
     documents = directory / "documents"
     documents.mkdir(parents=True)
-    for name, parts in SECTIONS.items():
-        stated = [{"id": key, "heading": "", "level": 1, "content": f"{text:.<{WIDTH}}"} for key, text in parts.items()]
-        write_file(documents / f"{name}.json", {"id": name, "title": name, "sections": stated})
+    for name, pieces in SECTIONS.items():
+        declared = [
+            {"id": key, "heading": "", "level": 1, "content": f"{text:.<{WIDTH}}"} for key, text in pieces.items()
+        ]
+        write_file(documents / f"{name}.json", {"id": name, "title": name, "sections": declared})
     write_file(directory / "ground_truth.json", QUESTIONS)
     return directory
 
@@ -90,8 +92,8 @@ def _set_times(benchmark: Benchmark) -> None:
     Benchmark.objects.filter(pk=benchmark.pk).update(started_at=started, completed_at=ended)
     benchmark.runs.update(completed_at=ended)
     benchmark.runs.filter(started_at__isnull=False).update(started_at=started)
-    for place, result in enumerate(QueryResult.objects.order_by("query__key", "repetition"), start=1):
-        StageList.objects.filter(pk=result.stage_list_id).update(total_ms=10.0 * place)
+    for position, result in enumerate(QueryResult.objects.order_by("query__key", "repetition"), start=1):
+        StageList.objects.filter(pk=result.stage_list_id).update(total_ms=10.0 * position)
     index = Index.objects.get(name="flat")
     index.stats["duration_sec"] = 1.5
     Index.objects.filter(pk=index.pk).update(stats=index.stats)

@@ -54,7 +54,7 @@ def experiment_with(server: LLMServer | None) -> dict[str, Any]:
 
 def matrix_of(experiment: dict[str, Any]) -> Matrix:
     """For each strategy, backend and embedding; for each language model only where the strategy asks one."""
-    names = {key: [part.get("name", part.get("model")) for part in experiment[key]] for key in ("backends", "llms")}
+    names = {key: [piece.get("name", piece.get("model")) for piece in experiment[key]] for key in ("backends", "llms")}
     return {
         (strategy["name"], backend, MODEL, llm)
         for strategy in experiment["strategies"]
@@ -68,9 +68,9 @@ def write_experiment(folder: Path, experiment: dict[str, Any]) -> Path:
     documents.mkdir(parents=True)
     for name, texts in SECTIONS.items():
         same = {"heading": "", "level": 1, "subsections": []}
-        parts = [{"id": f"{name}{place}", "content": text, **same} for place, text in enumerate(texts)]
-        stated = {"id": name, "title": name, "source": "here", "summary": "", "sections": parts}
-        (documents / f"{name}.json").write_text(json.dumps(stated))
+        pieces = [{"id": f"{name}{index}", "content": text, **same} for index, text in enumerate(texts)]
+        fields = {"id": name, "title": name, "source": "here", "summary": "", "sections": pieces}
+        (documents / f"{name}.json").write_text(json.dumps(fields))
     truth = [
         {"id": key, "question": text, "answer": "", "document_id": document, "section_ids": sections, "evidence": []}
         for key, text, document, sections in QUESTIONS

@@ -7,25 +7,25 @@ import numpy as np
 import pytest
 from django.urls import reverse
 
-from apps.benchmarks.defining.foreseeing import find_prior
-from apps.benchmarks.gates.baselines import approve
-from apps.benchmarks.gates.gating import gate
-from apps.benchmarks.gates.rules import read_rules
-from apps.benchmarks.measuring.alternatives import choose_alternatives, keep_alternatives
-from apps.benchmarks.measuring.primary import select_facts
-from apps.benchmarks.models import Benchmark, Evaluation, Run
-from apps.results.comparison.comparing import compare_runs
+from apps.execution.defining.foreseeing import find_prior
+from apps.records.measuring.alternatives import choose_alternatives, keep_alternatives
+from apps.records.measuring.primary import select_facts
+from apps.records.models import Benchmark, Evaluation, Run
 from apps.results.comparison.history import load_history
-from apps.results.configurations import build_labels
 from apps.results.exporting import export
 from apps.results.leaderboard.page import build_context
-from apps.results.leaderboard.runs import NARROWER, load_leaderboard
 from apps.results.leaderboard.versions import choose_version
+from apps.verdicts.comparing import compare_runs
+from apps.verdicts.configurations import build_labels
+from apps.verdicts.gates.baselines import approve
+from apps.verdicts.gates.gating import gate
+from apps.verdicts.gates.rules import read_rules
+from apps.verdicts.ranked_runs import NARROWER, load_leaderboard
 from benchbench.decimals import short_signed
 from benchbench.ir.planning.labels import label_settings
 from tests.benchmarks.gated import BEST, GOOD, POOR, make_gated, search
 from tests.results.compared import make_compared, make_queries, noisy
-from tests.results.test_pages import results_url, text_of
+from tests.site import results_url, text_of
 
 pytestmark = pytest.mark.django_db
 SHARES = [{"ann": ann, "filter_share": share, "top_k": 10} for ann in ("exact", "hnsw") for share in (1.0, 0.1)]
@@ -166,8 +166,8 @@ def test_coverage_of_other_filters_is_no_warning():
 
 def test_chosen_runs_of_other_shares_are_compared_with_warning(admin_client):
     benchmark = make_filtered()
-    whole, filtered = benchmark.runs.order_by("run_order")[:2]
-    page = admin_client.get(reverse("admin:run_compare"), {"run": [whole.pk, filtered.pk]})
+    complete, filtered = benchmark.runs.order_by("run_order")[:2]
+    page = admin_client.get(reverse("admin:run_compare"), {"run": [complete.pk, filtered.pk]})
     assert list_orders(page.context["comparison"].runs) == [1, 2]
     text = text_of(page)
     assert "Their filters admit different shares of the documents" in text

@@ -3,19 +3,19 @@
 import numpy as np
 import pytest
 
-from apps.benchmarks.models import Baseline, Evaluation, Run
 from apps.datasets.models import Judgment
 from apps.mappings.models import Mapping, Resolution
-from apps.results.comparison.comparing import ComparingError, IncomparableError, compare_runs
-from apps.results.comparison.describing import summarise_measures
+from apps.records.models import Baseline, Evaluation, Run
 from apps.results.comparison.highlights import describe_measures
 from apps.results.comparison.page import list_choices
-from apps.results.comparison.values import load_run_values
+from apps.verdicts.comparing import ComparingError, IncomparableError, compare_runs
+from apps.verdicts.describing import summarise_measures
+from apps.verdicts.values import load_run_values
 from benchbench.ir.statistics.resampling import mean_intervals
 from benchbench.ir.statistics.significance import compare
 from tests.factories import add_version, make_collection, make_mapping
 from tests.results.compared import make_compared, make_queries, noisy
-from tests.results.test_pages import count_statements
+from tests.site import count_statements
 
 VALUES = noisy([0.3, 0.5, 0.49], 40)
 
@@ -26,11 +26,11 @@ def runs(db: None) -> list[Run]:
 
 
 def test_it_compares_the_primary_measure_of_all_pairs(runs):
-    found = compare_runs(runs)
-    assert found.comparison == compare(VALUES, seed=42)
-    assert (found.measure, found.is_tested, found.runs) == ("nDCG@10", True, tuple(runs))
-    assert found.verdict.group == (1, 2)
-    assert found.labels == ("top 10", "top 20", "top 30")
+    result = compare_runs(runs)
+    assert result.comparison == compare(VALUES, seed=42)
+    assert (result.measure, result.is_tested, result.runs) == ("nDCG@10", True, tuple(runs))
+    assert result.verdict.group == (1, 2)
+    assert result.labels == ("top 10", "top 20", "top 30")
 
 
 def test_the_order_in_which_runs_are_named_changes_nothing(runs):
@@ -38,9 +38,9 @@ def test_the_order_in_which_runs_are_named_changes_nothing(runs):
 
 
 def test_against_a_baseline_the_family_is_smaller(runs):
-    found = compare_runs(runs, baseline=runs[0])
-    assert found.comparison == compare(VALUES, seed=42, baseline=0)
-    assert (found.reference, found.pinned) == (0, False)
+    result = compare_runs(runs, baseline=runs[0])
+    assert result.comparison == compare(VALUES, seed=42, baseline=0)
+    assert (result.reference, result.pinned) == (0, False)
     Baseline.objects.create(dataset=runs[0].benchmark.mapping.dataset, run=runs[0], reason="in production")
     assert compare_runs(runs, baseline=runs[0]).pinned
 
@@ -48,9 +48,9 @@ def test_against_a_baseline_the_family_is_smaller(runs):
 def test_a_failed_query_is_left_out_of_every_run(db):
     values = VALUES.copy()
     values[1, 3] = values[2, 7] = np.nan
-    found = compare_runs(make_compared(make_queries(40), values).runs.all())
-    assert (found.comparison.n, found.comparison.left_out) == (38, 2)
-    assert found.comparison.means == pytest.approx(np.delete(values, [3, 7], axis=1).mean(axis=1))
+    result = compare_runs(make_compared(make_queries(40), values).runs.all())
+    assert (result.comparison.n, result.comparison.left_out) == (38, 2)
+    assert result.comparison.means == pytest.approx(np.delete(values, [3, 7], axis=1).mean(axis=1))
 
 
 def test_queries_skipped_by_the_policy_are_not_compared(db):
@@ -59,9 +59,9 @@ def test_queries_skipped_by_the_policy_are_not_compared(db):
     document = mapping.collection.documents.get()
     for judgment in Judgment.objects.all():
         Resolution.objects.create(mapping=mapping, judgment=judgment, document=document, outcome="resolved")
-    found = compare_runs(make_compared(mapping, VALUES, empty_queries="skip").runs.all())
-    assert (found.comparison.n, found.skipped) == (38, 2)
-    assert found.comparison.means == pytest.approx(np.delete(VALUES, [1, 5], axis=1).mean(axis=1))
+    result = compare_runs(make_compared(mapping, VALUES, empty_queries="skip").runs.all())
+    assert (result.comparison.n, result.skipped) == (38, 2)
+    assert result.comparison.means == pytest.approx(np.delete(VALUES, [1, 5], axis=1).mean(axis=1))
 
 
 def test_queries_count_if_every_mapping_resolves_a_relevant_document(db):
@@ -72,12 +72,12 @@ def test_queries_count_if_every_mapping_resolves_a_relevant_document(db):
         document = mapping.collection.documents.get()
         for judgment in Judgment.objects.select_related("query"):
             is_lost = judgment.query.key == lost
-            found = {"document": None, "outcome": "not_found"} if is_lost else {"document": document}
-            Resolution.objects.create(mapping=mapping, judgment=judgment, **{"outcome": "resolved", **found})
+            result = {"document": None, "outcome": "not_found"} if is_lost else {"document": document}
+            Resolution.objects.create(mapping=mapping, judgment=judgment, **{"outcome": "resolved", **result})
     policies = {"unresolved": "drop", "empty_queries": "skip"}
     runs = [
-        make_compared(mapping, VALUES[[place]], name=mapping.name, **policies).runs.get()
-        for place, mapping in enumerate(mappings)
+        make_compared(mapping, VALUES[[position]], name=mapping.name, **policies).runs.get()
+        for position, mapping in enumerate(mappings)
     ]
     for ordered in (runs, runs[::-1]):
         measured = {run.pk: run.evaluations.get() for run in ordered}
@@ -89,48 +89,48 @@ def test_queries_count_if_every_mapping_resolves_a_relevant_document(db):
 
 
 def test_another_measure_is_described_and_not_tested(runs):
-    found = compare_runs(runs, measure="P@5")
-    assert not found.is_tested
-    assert found.comparison.means == pytest.approx(VALUES.mean(axis=1) / 2)
+    result = compare_runs(runs, measure="P@5")
+    assert not result.is_tested
+    assert result.comparison.means == pytest.approx(VALUES.mean(axis=1) / 2)
     measures = {one.measure: one for one in summarise_measures(compare_runs(runs))}
     assert next(iter(measures)) == "nDCG@10"
-    stated = mean_intervals(VALUES / 2, seed=42, resamples=2_000)
-    assert measures["AP"].means == pytest.approx([one.mean for one in stated])
+    declared = mean_intervals(VALUES / 2, seed=42, resamples=2_000)
+    assert measures["AP"].means == pytest.approx([one.mean for one in declared])
     assert measures["AP"].differences[2].mean == pytest.approx((VALUES[2] - VALUES[1]).mean() / 2)
 
 
 def test_described_measures_cover_the_queries_that_every_run_answered(db):
     values = VALUES.copy()
     values[2, :2] = np.nan
-    found = compare_runs(make_compared(make_queries(40), values).runs.all())
-    primary = summarise_measures(found)[0]
-    assert primary.means == pytest.approx(found.comparison.means)
-    assert {one.n for one in primary.differences} == {found.comparison.n} == {38}
+    result = compare_runs(make_compared(make_queries(40), values).runs.all())
+    primary = summarise_measures(result)[0]
+    assert primary.means == pytest.approx(result.comparison.means)
+    assert {one.n for one in primary.differences} == {result.comparison.n} == {38}
 
 
 def test_sentence_on_measures_covers_the_queries_of_their_table(db):
     values = np.array([VALUES[0] + 0.01, VALUES[0]])
     values[0, :2], values[1, :2] = -5, np.nan  # the mean over its own queries is below the other's
-    found = compare_runs(make_compared(make_queries(40), values).runs.all())
-    assert describe_measures(found).startswith("top 10 has the best mean by each of ")
+    comparison = compare_runs(make_compared(make_queries(40), values).runs.all())
+    assert describe_measures(comparison).startswith("top 10 has the best mean by each of ")
 
 
 def test_measure_that_some_runs_lack_covers_common_queries(runs):
     for evaluation in Evaluation.objects.all():
-        found_at = [None if place < evaluation.run.run_order else 2.0 for place in range(40)]
+        found_at = [None if index < evaluation.run.run_order else 2.0 for index in range(40)]
         evaluation.measures = [*evaluation.measures, "FirstRelevant@10"]
         evaluation.values = [*evaluation.values, found_at]
         evaluation.save()
-    found = compare_runs(runs)
-    (summary,) = [one for one in summarise_measures(found) if one.measure == "FirstRelevant@10"]
-    assert ({one.n for one in summary.differences}, found.comparison.n) == ({40 - len(runs)}, 40)
+    result = compare_runs(runs)
+    (summary,) = [one for one in summarise_measures(result) if one.measure == "FirstRelevant@10"]
+    assert ({one.n for one in summary.differences}, result.comparison.n) == ({40 - len(runs)}, 40)
 
 
 def test_slices_are_compared_separately_and_small_ones_are_untested(db):
     runs = list(make_compared(make_queries(40, category=["billing"] * 35 + ["search"] * 5), VALUES).runs.all())
-    found = compare_runs(runs, slice="category: billing")
-    assert found.comparison == compare(VALUES[:, :35], seed=42)
-    assert found.is_tested
+    result = compare_runs(runs, slice="category: billing")
+    assert result.comparison == compare(VALUES[:, :35], seed=42)
+    assert result.is_tested
     assert not compare_runs(runs, slice="category: search").is_tested
     evaluation = Evaluation.objects.get(run=runs[1])
     evaluation.values = [[*[None] * 26, *column[26:]] for column in evaluation.values]
@@ -143,17 +143,17 @@ def test_slices_are_compared_separately_and_small_ones_are_untested(db):
 def test_comparison_of_two_benchmarks_uses_the_older_seed(db):
     mapping = make_queries(40)
     first = make_compared(mapping, VALUES[:2], name="first", seed=7)
-    found = compare_runs([*make_compared(mapping, VALUES[2:], name="second", seed=8).runs.all(), *first.runs.all()])
-    assert found.comparison == compare(VALUES, seed=7)
-    assert found.labels == ('top 10 of "first"', "top 20", 'top 10 of "second"')
-    assert compare_runs(found.runs, seed=9).comparison.seed == 9
+    result = compare_runs([*make_compared(mapping, VALUES[2:], name="second", seed=8).runs.all(), *first.runs.all()])
+    assert result.comparison == compare(VALUES, seed=7)
+    assert result.labels == ('top 10 of "first"', "top 20", 'top 10 of "second"')
+    assert compare_runs(result.runs, seed=9).comparison.seed == 9
 
 
 def test_runs_with_different_ground_truth_are_rejected(db):
     one = make_compared(make_queries(40), VALUES[:1], name="one")
-    other = make_compared(make_queries(40, name="others"), VALUES[:1], name="other")
+    second = make_compared(make_queries(40, name="others"), VALUES[:1], name="other")
     with pytest.raises(IncomparableError, match="They use different datasets") as caught:
-        compare_runs([*one.runs.all(), *other.runs.all()])
+        compare_runs([*one.runs.all(), *second.runs.all()])
     assert caught.value.comparability.refusals
     assert caught.value.status == 409
 
@@ -187,23 +187,23 @@ def test_measure_that_decreases_with_quality_has_no_best_run(runs):
         evaluation.save()
     with pytest.raises(ComparingError, match="FirstRelevant@10 falls as a run improves"):
         compare_runs(runs, measure="FirstRelevant@10")
-    found = compare_runs(runs)
-    assert "FirstRelevant@10" in {one.measure for one in summarise_measures(found)}
-    assert "FirstRelevant@10" not in list_choices(found)["measures"]
+    comparison = compare_runs(runs)
+    assert "FirstRelevant@10" in {one.measure for one in summarise_measures(comparison)}
+    assert "FirstRelevant@10" not in list_choices(comparison)["measures"]
 
 
 def test_runs_without_a_common_primary_measure_are_described(db):
     mapping = make_queries(40)
     first = make_compared(mapping, VALUES[:1], name="first")
-    other = make_compared(mapping, VALUES[1:2], name="second")
-    evaluation = Evaluation.objects.get(run__benchmark=other)
-    place = evaluation.measures.index("nDCG@10")
-    del evaluation.measures[place], evaluation.values[place]
+    second = make_compared(mapping, VALUES[1:2], name="second")
+    evaluation = Evaluation.objects.get(run__benchmark=second)
+    position = evaluation.measures.index("nDCG@10")
+    del evaluation.measures[position], evaluation.values[position]
     evaluation.save()
-    found = compare_runs([*first.runs.all(), *other.runs.all()], measure="P@5")
-    assert not found.is_tested
-    assert "nDCG@10" not in {one.measure for one in summarise_measures(found)}
-    assert "nDCG@10" not in list_choices(found)["measures"]
+    comparison = compare_runs([*first.runs.all(), *second.runs.all()], measure="P@5")
+    assert not comparison.is_tested
+    assert "nDCG@10" not in {one.measure for one in summarise_measures(comparison)}
+    assert "nDCG@10" not in list_choices(comparison)["measures"]
 
 
 def test_too_few_common_queries_are_no_comparison(db):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from django.core.management import CommandError, call_command
 
-from apps.benchmarks.models import Benchmark
+from apps.records.models import Benchmark
 from apps.results.exporting import export_to
 from tests.commands import json_of, output_of
 from tests.results.compared import make_compared, make_queries, noisy
@@ -48,10 +48,10 @@ def test_means_cover_the_same_queries_as_the_difference(db):
 
 
 def test_it_writes_a_table(compared):
-    shown = output_of("compare", "nightly:1", "nightly:2")
-    assert "top 20 is better" in shown
-    assert f"nDCG@10{np.mean(PAIR[0]):>21.4f}{np.mean(PAIR[1]):>12.4f}  +0." in shown
-    assert "git abc" in shown
+    output = output_of("compare", "nightly:1", "nightly:2")
+    assert "top 20 is better" in output
+    assert f"nDCG@10{np.mean(PAIR[0]):>21.4f}{np.mean(PAIR[1]):>12.4f}  +0." in output
+    assert "git abc" in output
 
 
 def test_it_refuses_runs_of_different_datasets(compared):
@@ -62,11 +62,11 @@ def test_it_refuses_runs_of_different_datasets(compared):
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [("nightly", "is a benchmark: name one of its runs, such as nightly:1"), ("nightly:9", "has no run 9")],
 )
-def test_it_says_how_to_name_a_run(compared, name, said):
-    with pytest.raises(CommandError, match=said) as caught:
+def test_it_says_how_to_name_a_run(compared, name, message):
+    with pytest.raises(CommandError, match=message) as caught:
         call_command("compare", "nightly:1", name)
     assert caught.value.returncode == 1
 
@@ -79,9 +79,9 @@ def test_it_compares_the_summaries_that_we_export(exported, tmp_path):
     assert facts["measures"]["mrr"]["difference"] == pytest.approx(1 - 1 / 3)
     assert facts["duration_ms"]["difference"] == 10 * 8 - 20 * 7  # what their own searches took
     assert "The files count 7 and 8 queries" in facts["warnings"][0]
-    told = output_of("compare", *paths)
-    assert "mrr" in told
-    assert told.count(", times shared") == 2
+    output = output_of("compare", *paths)
+    assert "mrr" in output
+    assert output.count(", times shared") == 2
 
     paths[1].write_text(json.dumps(json.loads(paths[1].read_text()) | {"canonicalization_version": "v2"}))
     with pytest.raises(CommandError, match="different versions of the canonical ids: 'v1' and 'v2'") as caught:

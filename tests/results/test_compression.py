@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from django.urls import reverse
 
-from apps.benchmarks.models import Benchmark
-from apps.results.comparison.compression import list_ladders, plot_ladder
+from apps.records.models import Benchmark
+from apps.results.ladders.compression import list_ladders, plot_ladder
 from apps.retrieval.models import ChunkSet, Index
 from tests.results.compared import make_compared, make_queries
-from tests.results.test_pages import results_url, text_of
+from tests.site import results_url, text_of
 
 QUERIES, CHUNKS, DIMENSION = 300, 1000, 64
 FULL = 4 * CHUNKS * DIMENSION
@@ -125,24 +125,24 @@ def test_figure_has_the_simultaneous_intervals_as_bars():
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [
         (0, "No query of 300 changed; up to 0.99 % may."),
         (9, "Only 9 of 300 queries changed, too few for an interval."),
         (10, "By it, the loss is at most .0"),
     ],
 )
-def test_few_changed_queries_have_no_interval(admin_client, changed, said):
+def test_few_changed_queries_have_no_interval(admin_client, changed, message):
     values = np.full((4, QUERIES), 0.5)
     values[1:, :changed] += 0.03 * np.random.default_rng(2).standard_normal((3, changed))
     benchmark = make_ladder(values)
     (ladder,) = list_ladders(benchmark)
-    assert all(said in sentence for sentence in ladder.sentences)
+    assert all(message in sentence for sentence in ladder.sentences)
     assert [row.interval is None for row in ladder.rows[1:]] == [changed < 10] * 3
     figure = plot_ladder(ladder)
     assert figure["layout"]["yaxis"]["range"] == pytest.approx([-0.012, 0.012])
     text = text_of(admin_client.get(reverse("admin:benchmark_compression", args=[benchmark.pk])))
-    assert said in text
+    assert message in text
     assert "at most .0000" not in text
     assert "[.0000, .0000]" not in text
 

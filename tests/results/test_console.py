@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from apps.benchmarks.defining.previewing import preview
-from apps.benchmarks.models import Benchmark, QueryResult, Run, StageList
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.models import Collection
 from apps.collections.records import DocumentRecord
 from apps.datasets.formats.registry import read_dataset
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset
+from apps.execution.defining.previewing import preview
 from apps.mappings.creating import ensure_mapping
 from apps.mappings.filters import MissingModulesError, find_missing_modules
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
+from apps.records.models import Benchmark, QueryResult, Run, StageList
 from apps.results.exporters.spec002 import Console, write_baselines
 from apps.retrieval.indexing import build_index, create_index
 from tests.commands import output_of
@@ -56,11 +56,11 @@ def queries(tmp_path: Path) -> Path:
 
 
 def write(folder: Path, queries: list[dict[str, Any]]) -> Path:
-    stated = [{**query, "expected_modules": query["expected"]} for query in queries]
-    for query in stated:
+    declared = [{**query, "expected_modules": query["expected"]} for query in queries]
+    for query in declared:
         query.pop("expected")
     path = folder / "benchmark_queries.json"
-    path.write_text(json.dumps({"benchmark_queries": stated}))
+    path.write_text(json.dumps({"benchmark_queries": declared}))
     return path
 
 
@@ -73,13 +73,13 @@ def map_queries(path: Path) -> Mapping:
 
 
 def test_a_file_of_queries_runs_in_one_go(odoo, queries, tmp_path):
-    told = run("--queries", queries, "--collection", "odoo", "--verbose", "--output-dir", tmp_path / "out" / "deep")
+    process = run("--queries", queries, "--collection", "odoo", "--verbose", "--output-dir", tmp_path / "out" / "deep")
     (file,) = (tmp_path / "out" / "deep").iterdir()
-    assert "Starting benchmark execution...\n\n[1/2] Query:" in told
-    first = told.index('[1/2] Query: "invoice"\n      Version: 16.0 | Category: sales | Difficulty: easy\n')
-    assert first < told.index('\n\n[2/2] Query: "docking"') < told.index("BENCHMARK COMPLETED")
+    assert "Starting benchmark execution...\n\n[1/2] Query:" in process
+    first = process.index('[1/2] Query: "invoice"\n      Version: 16.0 | Category: sales | Difficulty: easy\n')
+    assert first < process.index('\n\n[2/2] Query: "docking"') < process.index("BENCHMARK COMPLETED")
     values = r"P@3=0\.333 \| P@5=0\.20 \| R@10=1\.0 \| MRR=\d\.\d+"
-    assert re.search(rf"✓ Executed in \d+ms\n      Metrics: {values}\n", told)
+    assert re.search(rf"✓ Executed in \d+ms\n      Metrics: {values}\n", process)
     content = json.loads(file.read_text())
     assert content["metadata"]["limit"] == 10
     assert "execution" not in {*content["metadata"], *content["detailed_results"][0]}  # each time is the query's own
@@ -91,19 +91,19 @@ def test_a_file_of_queries_runs_in_one_go(odoo, queries, tmp_path):
 
 
 def test_shared_times_are_marked_where_they_were_asked_for(odoo, queries, tmp_path):
-    stated = ("--queries", queries, "--collection", "odoo", "--execution", "shared")
-    told = run(*stated, "--verbose", "--output-dir", tmp_path / "out")
-    assert re.search(r"✓ Executed in \d+ms \(shared\)\n", told)
-    assert re.search(r"Execution Time: [\d.]+ seconds \(shared\)\n", told)
+    declared = ("--queries", queries, "--collection", "odoo", "--execution", "shared")
+    process = run(*declared, "--verbose", "--output-dir", tmp_path / "out")
+    assert re.search(r"✓ Executed in \d+ms \(shared\)\n", process)
+    assert re.search(r"Execution Time: [\d.]+ seconds \(shared\)\n", process)
     (file,) = (tmp_path / "out").iterdir()
     content = json.loads(file.read_text())
-    assert [part.get("execution") for part in (content["metadata"], *content["detailed_results"])] == ["shared"] * 3
-    assert "ms/query (shared)" in run(*stated, "--wait")
+    assert [piece.get("execution") for piece in (content["metadata"], *content["detailed_results"])] == ["shared"] * 3
+    assert "ms/query (shared)" in run(*declared, "--wait")
 
 
 def test_limit_caps_the_documents_considered_per_query(odoo, queries, tmp_path):
-    stated = ("--queries", queries, "--collection", "odoo", "--modes", "sparse", "--lexical", "bm25,fts")
-    facts = json.loads(run(*stated, "--output-dir", tmp_path, "--limit", "1", "--json"))
+    declared = ("--queries", queries, "--collection", "odoo", "--modes", "sparse", "--lexical", "bm25,fts")
+    facts = json.loads(run(*declared, "--output-dir", tmp_path, "--limit", "1", "--json"))
     assert [Path(path).parent.name for path in facts["files"]] == ["run-1", "run-2"]
     for path in facts["files"]:
         content = json.loads(Path(path).read_text())
@@ -112,10 +112,10 @@ def test_limit_caps_the_documents_considered_per_query(odoo, queries, tmp_path):
 
 
 def test_several_runs_are_reported_in_sequence(odoo, queries):
-    told = run("--queries", queries, "--collection", "odoo", "--verbose", "--lexical", "bm25,fts")
-    order = [told.index(f"Run {n} of 2: ") for n in (1, 2)] + [told.rindex(f"Run {n} of 2: ") for n in (1, 2)]
+    process = run("--queries", queries, "--collection", "odoo", "--verbose", "--lexical", "bm25,fts")
+    order = [process.index(f"Run {n} of 2: ") for n in (1, 2)] + [process.rindex(f"Run {n} of 2: ") for n in (1, 2)]
     assert order == sorted(order)
-    assert told.count("[2/2]") == told.count("BENCHMARK COMPLETED") == 2
+    assert process.count("[2/2]") == process.count("BENCHMARK COMPLETED") == 2
 
 
 def test_failed_query_shows_its_reason_and_is_not_averaged(odoo, queries):
@@ -124,23 +124,23 @@ def test_failed_query_shows_its_reason_and_is_not_averaged(odoo, queries):
     change_rankings(late, error="The query took 60 s.", document_ids=[], scores=[])
     lines: list[str] = []
     Console(Benchmark.objects.get(), lines.append).close({})
-    told = "\n".join(lines)
-    assert "      ✗ Failed: The query took 60 s.\n" in told
-    assert "Failed Queries: 1, not in the means" in told
-    assert told.count("Metrics: P@3") == 1
+    text = "\n".join(lines)
+    assert "      ✗ Failed: The query took 60 s.\n" in text
+    assert "Failed Queries: 1, not in the means" in text
+    assert text.count("Metrics: P@3") == 1
 
 
 def test_lines_are_printed_in_query_order(odoo, queries):
     run("--queries", queries, "--collection", "odoo", "--wait")
-    kept = list(StageList.objects.order_by("query"))
+    stored = list(StageList.objects.order_by("query"))
     StageList.objects.all().delete()
     lines: list[str] = []
     console = Console(Benchmark.objects.get(), lines.append)
-    for result, told in ((kept[1], 0), (kept[0], 2)):
+    for result, message in ((stored[1], 0), (stored[0], 2)):
         result.pk = None
         result.save()
         console.poll()
-        assert sum(line.startswith("[") for line in lines) == told
+        assert sum(line.startswith("[") for line in lines) == message
 
 
 def test_failed_run_writes_its_error_without_figures(odoo, queries, tmp_path):
@@ -154,7 +154,7 @@ def test_failed_run_writes_its_error_without_figures(odoo, queries, tmp_path):
     assert [content["metadata"][name] for name in ("valid_queries", "failed_queries")] == [0, 2]
     assert {row["error"] for row in content["detailed_results"]} == {"The index is gone."}
     assert set(content["aggregate_metrics"].values()) == {None}
-    assert {kind: of["count"] for kind, of in content["per_category"].items()} == {"sales": 0, "stock": 0}
+    assert {kind: owner["count"] for kind, owner in content["per_category"].items()} == {"sales": 0, "stock": 0}
 
 
 def test_total_time_includes_failed_queries(odoo, queries, tmp_path):
@@ -175,9 +175,9 @@ def test_missing_modules_stop_a_run_until_they_are_allowed(odoo, tmp_path):
     with pytest.raises(MissingModulesError):
         preview(mapping, {"search_modes": ["sparse"]})
     assert preview(mapping, {"search_modes": ["sparse"]}, allow_missing=True).labels
-    told = run(mapping.name, "--allow-missing", "--verbose")
-    assert "Expected: 2 modules" in told
-    assert "R@10=0.5" in told
+    process = run(mapping.name, "--allow-missing", "--verbose")
+    assert "Expected: 2 modules" in process
+    assert "R@10=0.5" in process
 
 
 def test_module_split_across_version_documents_is_rejected_with_remedy(odoo, tmp_path):
@@ -191,16 +191,16 @@ def test_module_split_across_version_documents_is_rejected_with_remedy(odoo, tmp
 
 def test_queries_of_benchbench_json_run_in_one_go_too(odoo, tmp_path):
     path = tmp_path / "questions.json"
-    stated = {"query_key": "1", "query_text": "invoice", "relevant_docs": [{"doc_ref": {"document_id": "tax"}}]}
-    path.write_text(json.dumps({"queries": [stated]}))
+    fields = {"query_key": "1", "query_text": "invoice", "relevant_docs": [{"doc_ref": {"document_id": "tax"}}]}
+    path.write_text(json.dumps({"queries": [fields]}))
     assert "[1/1] Query: " in run("--queries", path, "--collection", "odoo", "--verbose")
 
 
 def test_a_query_may_be_about_several_versions(odoo, tmp_path):
     both = {**QUERIES[0], "query": "invoice docking", "version": ["18.0", "16.0"], "expected": ["tax", "dock"]}
     never = {**QUERIES[0], "id": 3, "version": ["17.0", "19.0"], "expected": ["tax"]}
-    told = run("--queries", write(tmp_path, [both]), "--collection", "odoo", "--verbose", "--output-dir", tmp_path)
-    assert "Version: 18.0 or 16.0 |" in told
+    process = run("--queries", write(tmp_path, [both]), "--collection", "odoo", "--verbose", "--output-dir", tmp_path)
+    assert "Version: 18.0 or 16.0 |" in process
     (file,) = tmp_path.glob("baseline_*.json")
     (answer,) = json.loads(file.read_text())["detailed_results"]
     assert (answer["version"], answer["expected_modules"]) == (["18.0", "16.0"], ["tax", "dock"])
@@ -212,8 +212,10 @@ def test_a_query_may_be_about_several_versions(odoo, tmp_path):
 def test_module_absent_from_the_requested_version_is_missing(odoo, tmp_path):
     wrong = {**QUERIES[0], "version": "17.0", "expected": ["tax", "gone"]}
     queries = write(tmp_path, [wrong, {**wrong, "id": 3, "version": "18.0", "expected": ["tax"]}, QUERIES[1]])
-    said = r"lacks 2 of the modules .*: gone, tax \(exists, but not with version 17\.0 or version 18\.0\)\. Import .*"
-    with pytest.raises(CommandError, match=said + "--allow-missing"):
+    message = (
+        r"lacks 2 of the modules .*: gone, tax \(exists, but not with version 17\.0 or version 18\.0\)\. Import .*"
+    )
+    with pytest.raises(CommandError, match=message + "--allow-missing"):
         run("--queries", queries, "--collection", "odoo", "--wait")
     mapping = map_queries(queries)
     (warning,) = preview(mapping, {"search_modes": ["sparse"]}, allow_missing=True).warnings
@@ -226,18 +228,18 @@ def test_module_absent_from_the_requested_version_is_missing(odoo, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (None, r"benchmark_queries\.json does not exist"),
         ('{"benchmark_queries": [', r"benchmark_queries\.json is not JSON: .* \(line 1, column \d+\)"),
         ('{"benchmark_queries": [{"id": 1}]}', r"benchmark_queries\[0\]"),
     ],
 )
-def test_an_unreadable_file_ends_in_a_sentence(odoo, tmp_path, content, said):
+def test_an_unreadable_file_ends_in_a_sentence(odoo, tmp_path, content, message):
     path = tmp_path / "benchmark_queries.json"
     if content is not None:
         path.write_text(content)
-    with pytest.raises(CommandError, match=said) as caught:
+    with pytest.raises(CommandError, match=message) as caught:
         run("--queries", path, "--collection", "odoo", "--output-dir", tmp_path / "out")
     assert caught.value.returncode == 1
     assert not Mapping.objects.exists()
@@ -254,20 +256,13 @@ def test_invalid_output_folder_is_reported_before_searching(odoo, queries, tmp_p
     "options",
     [
         [],
-        ["library", "--experiment", "e.yaml"],
-        ["library", "--preset", "full"],
         ["--queries", "q.json"],
+        ["library", "--queries", "q.json", "--collection", "odoo"],
         ["library", "--collection", "odoo"],
         ["library", "--verbose", "--json"],
         ["library", "--limit", "5"],
         ["library", "--verbose", "--limit", "500"],
         ["library", "--verbose", "--top-k", "5"],
-        ["--queries", "q.json", "--collection", "odoo", "--dry-run"],
-        ["--experiment", "e.yaml", "--seed", "42"],
-        ["--experiment", "e.yaml", "--execution", "shared"],
-        ["--experiment", "e.yaml", "--rerank", "off"],
-        ["--experiment", "e.yaml", "--measures", "ERR@10"],
-        ["--experiment", "e.yaml", "--unresolved", "drop"],
     ],
 )
 def test_options_that_do_not_go_together_are_wrong_usage(options):

@@ -4,11 +4,11 @@ import pytest
 from django.core.cache import cache
 from django.urls import reverse
 
-from apps.benchmarks.measuring.reading import CutError
-from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run, StageList
 from apps.collections.records import DocumentRecord, SectionRecord
 from apps.datasets.models import Query
 from apps.datasets.records import JudgmentRecord, QueryRecord
+from apps.records.lists.reading import CutError
+from apps.records.models import Benchmark, Evaluation, QueryResult, Run, StageList
 from apps.results.triage import sections as content
 from apps.results.triage.sections import (
     Content,
@@ -19,12 +19,12 @@ from apps.results.triage.sections import (
     load_section_means,
 )
 from benchbench.site.panels import change_url
-from tests.benchmarks.conftest import import_all
 from tests.created import run_benchmark
 from tests.factories import make_benchmark
 from tests.kept import made_once
+from tests.library import import_all
 from tests.rankings import change_rankings, own_rankings
-from tests.results.test_pages import count_statements, text_of
+from tests.site import count_statements, text_of
 
 SPRING = "bloom in the spring"
 CAKE = "fine, old cake"
@@ -57,9 +57,9 @@ def fragment_of(run: Run) -> str:
 
 
 def test_the_values_are_those_worked_out_by_hand(benchmark):
-    found = load_content(Evaluation.objects.get())
+    content = load_content(Evaluation.objects.get())
     keys = dict(Query.objects.values_list("pk", "key"))
-    values = {keys[query.query_id]: query.values for query in found.queries}
+    values = {keys[query.query_id]: query.values for query in content.queries}
     assert list(values) == ["zebra", "pear", "both", "sugar"], "the least evidence recall first"
     assert values == {
         "zebra": [0, None, None],  # it found nothing
@@ -67,20 +67,20 @@ def test_the_values_are_those_worked_out_by_hand(benchmark):
         "both": [1, None, None],  # in two chunks of one document
         "sugar": [None, 4 / 6, 2 * 3 / (7 + 7)],
     }
-    assert [(row.name, row.mean, row.queries) for row in found.means] == [
+    assert [(row.name, row.mean, row.queries) for row in content.means] == [
         ("evidence_recall", (0 + 1 / 2 + 1) / 3, 3),
         ("answer_token_overlap", pytest.approx((1 + 4 / 6) / 2), 2),
         ("rouge_l", pytest.approx((2 / 3 + 3 / 7) / 2), 2),
     ]
-    assert (found.k, found.unanswered) == (2, 0)
+    assert (content.k, content.unanswered) == (2, 0)
 
 
 def test_a_query_that_failed_is_left_out_and_counted(admin_client, benchmark):
     change_rankings(QueryResult.objects.filter(query__key="zebra"), error="It timed out.")
-    found = load_content(Evaluation.objects.get())
-    assert (found.means[0], found.unanswered) == (ContentMean("evidence_recall", 3 / 4, 2), 1)
-    shown = text_of(admin_client.get(fragment_of(benchmark.runs.get())))
-    assert "3 have evidence or an expected answer; 1 more failed or was not searched, and is left out." in shown
+    content = load_content(Evaluation.objects.get())
+    assert (content.means[0], content.unanswered) == (ContentMean("evidence_recall", 3 / 4, 2), 1)
+    page = text_of(admin_client.get(fragment_of(benchmark.runs.get())))
+    assert "3 have evidence or an expected answer; 1 more failed or was not searched, and is left out." in page
 
 
 def test_the_page_of_a_run_shows_and_defines_them(admin_client, benchmark):
@@ -88,11 +88,11 @@ def test_the_page_of_a_run_shows_and_defines_them(admin_client, benchmark):
     fragment = fragment_of(run)
     assert f'hx-get="{fragment}"' in admin_client.get(change_url(run)).content.decode()
     response = admin_client.get(fragment)
-    shown = text_of(response)
-    assert "Over the first 2 chunks" in shown
-    assert "Evidence recall .5000 3 Answer token overlap .8333 2 ROUGE-L .5476 2" in shown
-    assert "sequences of letters, digits and underscores, lower-cased" in shown
-    assert "zebra zebra .0000 – –" in shown
+    page = text_of(response)
+    assert "Over the first 2 chunks" in page
+    assert "Evidence recall .5000 3 Answer token overlap .8333 2 ROUGE-L .5476 2" in page
+    assert "sequences of letters, digits and underscores, lower-cased" in page
+    assert "zebra zebra .0000 – –" in page
     assert change_url(QueryResult.objects.get(query__key="zebra")) in response.content.decode()
 
 
@@ -105,9 +105,9 @@ def test_where_nothing_is_stated_nothing_is_offered(admin_client, mapping):
 
 def test_it_is_computed_once_for_each_state(benchmark, monkeypatch):
     evaluation = Evaluation.objects.get()
-    known = load_content(evaluation)
+    recognised = load_content(evaluation)
     monkeypatch.setattr(content, "rouge_l", None)
-    assert load_content(evaluation) == known
+    assert load_content(evaluation) == recognised
     evaluation.failed_queries += 1
     with pytest.raises(TypeError):
         load_content(evaluation)
@@ -115,10 +115,10 @@ def test_it_is_computed_once_for_each_state(benchmark, monkeypatch):
 
 def test_batch_size_does_not_change_content_values(benchmark, monkeypatch):
     evaluation = Evaluation.objects.get()
-    known = load_content(evaluation)
+    recognised = load_content(evaluation)
     cache.clear()
     monkeypatch.setattr(content, "QUERIES_AT_ONCE", 1)
-    assert load_content(evaluation) == known
+    assert load_content(evaluation) == recognised
 
 
 def test_statement_count_is_independent_of_query_count(admin_client, benchmark):
@@ -148,7 +148,10 @@ def test_unavailable_content_values_are_explained(admin_client, benchmark):
     assert "run names only documents" in text_of(admin_client.get(fragment_of(run)))
 
 
-PARTS = {"a": ("apple apple apple   ", "pear pear pear pear "), "b": ("pear plum fig lemon ", "plum plum plum plum ")}
+TEXT_PIECES = {
+    "a": ("apple apple apple   ", "pear pear pear pear "),
+    "b": ("pear plum fig lemon ", "plum plum plum plum "),
+}
 
 
 @pytest.fixture
@@ -160,7 +163,7 @@ def sectioned(transactional_db: None) -> Benchmark:
 def make_sectioned() -> Benchmark:
     """Two documents of two sections, a chunk each. "pear" finds (a, s2), (b, s1); "plum" finds (b, s2), (b, s1)."""
     sections = (SectionRecord("s1", start=0, end=20), SectionRecord("s2", start=20, end=40))
-    documents = [DocumentRecord(key, key, "".join(parts), sections=sections) for key, parts in PARTS.items()]
+    documents = [DocumentRecord(key, key, "".join(pieces), sections=sections) for key, pieces in TEXT_PIECES.items()]
     records = [
         QueryRecord("pear", "pear", [JudgmentRecord({"document_id": "b"}, 1, ["s1", "s2"])]),
         QueryRecord("plum", "plum", [JudgmentRecord({"document_id": "a"}, 1, ["s2"])]),
@@ -174,8 +177,8 @@ def make_sectioned() -> Benchmark:
 def test_the_means_are_those_worked_out_by_hand(sectioned):
     means = load_section_means(Evaluation.objects.get())
     assert means.judgments == 2, "the third judgment names no section"
-    told = [(row.k, row.doc_recall, row.section_recall, row.section_share) for row in means.rows]
-    assert told == [(1, 0.0, 0.0, 0.0), (2, 0.5, 0.5, 0.25)]
+    answers = [(row.k, row.doc_recall, row.section_recall, row.section_share) for row in means.rows]
+    assert answers == [(1, 0.0, 0.0, 0.0), (2, 0.5, 0.5, 0.25)]
     assert (means.doc_mrr, means.section_mrr) == ((1 / 2 + 0) / 2, (1 / 2 + 0) / 2)
 
 
@@ -183,9 +186,9 @@ def test_the_page_of_the_run_shows_them(admin_client, sectioned):
     run = sectioned.runs.get()
     fragment = reverse("admin:run_sections", args=[run.pk])
     assert fragment in admin_client.get(change_url(run)).content.decode()
-    shown = text_of(admin_client.get(fragment))
-    assert "Over 2 judgments that name sections" in shown
-    assert "Recall@2 .5000 .5000 .2500" in shown
+    page = text_of(admin_client.get(fragment))
+    assert "Over 2 judgments that name sections" in page
+    assert "Recall@2 .5000 .5000 .2500" in page
 
 
 def test_values_measured_before_resolving_again_are_rejected(sectioned):
@@ -199,8 +202,8 @@ def test_without_its_lists_it_says_so(admin_client, sectioned):
     StageList.objects.filter(lengths=None).delete()
     with pytest.raises(CutError, match="not stored"):
         load_section_means(Evaluation.objects.get())
-    shown = text_of(admin_client.get(reverse("admin:run_sections", args=[sectioned.runs.get().pk])))
-    assert "run the benchmark again" in shown
+    page = text_of(admin_client.get(reverse("admin:run_sections", args=[sectioned.runs.get().pk])))
+    assert "run the benchmark again" in page
 
 
 def test_a_chunk_belongs_to_the_section_it_overlaps_most():
@@ -225,5 +228,5 @@ def test_evidence_in_any_script_counts_in_full(transactional_db, text, question,
     record = QueryRecord("q", question, judged, evidence=[evidence], expected_answer=evidence)
     mapping = import_all([DocumentRecord(external_id="a", title="", text=text)], [record], name="whole")
     run_benchmark(mapping, name="b", matrix={"search_modes": ["sparse"], "k_values_for_metrics": [1], "primary_k": 1})
-    (found,) = load_content(Evaluation.objects.get()).queries
-    assert (found.evidence_recall, found.answer_token_overlap) == (1, 1)
+    (result,) = load_content(Evaluation.objects.get()).queries
+    assert (result.evidence_recall, result.answer_token_overlap) == (1, 1)

@@ -1,39 +1,39 @@
-"""Coverage beside every value, and results by slice: the numbers that a reader works out by hand."""
+"""Coverage next to every value, and results by slice: the numbers that a reader works out by hand."""
 
 import pytest
 from django.core.cache import cache
 from django.urls import reverse
 
-from apps.benchmarks.measuring.evaluating import evaluate_runs, load_truth
-from apps.benchmarks.measuring.slicing import SlicingError, load_slicing
-from apps.benchmarks.models import Benchmark, Evaluation
 from apps.datasets.models import Query
 from apps.mappings.models import Mapping, Resolution
 from apps.mappings.truth import hash_truth
-from apps.results.comparison.comparing import compare_runs
-from apps.results.leaderboard import coverage
-from apps.results.leaderboard.coverage import CoverageError, describe_uneven, load_coverage
-from apps.results.leaderboard.runs import load_leaderboard
+from apps.records.measuring.evaluating import evaluate_runs, load_truth
+from apps.records.measuring.slicing import SlicingError, load_slicing
+from apps.records.models import Benchmark, Evaluation
 from apps.results.triage.by_slice import group_slices
+from apps.verdicts import coverage
+from apps.verdicts.comparing import compare_runs
+from apps.verdicts.coverage import CoverageError, describe_uneven, load_coverage
+from apps.verdicts.ranked_runs import load_leaderboard
 from benchbench.site.panels import change_url
 from tests.factories import add_judgment, make_benchmark, make_collection, make_dataset, make_mapping
 from tests.rankings import add_ranking
-from tests.results.test_pages import count_statements, results_url, text_of
+from tests.site import count_statements, results_url, text_of
 
 
 def measured(mapping: Mapping, *rankings: dict[str, list[str]]) -> Benchmark:
     """Return a benchmark with a run for each of the rankings (query key to external ids), measured for real."""
     documents = {document.external_id: document for document in mapping.collection.documents.all()}
     for judgment in mapping.dataset_version.judgments.all():
-        found = documents.get(judgment.doc_ref.get("document_id"))
-        outcome = "resolved" if found else "not_found"
-        Resolution.objects.create(mapping=mapping, judgment=judgment, document=found, outcome=outcome)
+        result = documents.get(judgment.doc_ref.get("document_id"))
+        outcome = "resolved" if result else "not_found"
+        Resolution.objects.create(mapping=mapping, judgment=judgment, document=result, outcome=outcome)
     names = ["nDCG@10", "nDCG@2", "P@2", "R@2", "RR", "AP", "Judged@10", "Judged@2", "Judged", "Bpref", "FirstRelevant"]
     benchmark = make_benchmark(mapping, [0.0] * len(rankings), measures=names, k_values=[2, 10])
     for run, ranking in zip(benchmark.runs.all(), rankings, strict=True):
         for key, ids in ranking.items():
-            query, found = mapping.dataset.queries.get(key=key), [documents[one].pk for one in ids]
-            add_ranking(run, query, found, scores=[float(-rank) for rank in range(len(ids))])
+            query, result = mapping.dataset.queries.get(key=key), [documents[one].pk for one in ids]
+            add_ranking(run, query, result, scores=[float(-rank) for rank in range(len(ids))])
     Evaluation.objects.all().delete()
     evaluate_runs(benchmark, benchmark.runs.all(), version=benchmark.dataset_version)
     return benchmark
@@ -73,16 +73,16 @@ def test_page_shows_bounds_and_unresolved_judgments(admin_client, mapping):
     page = admin_client.get(change_url(run)).content.decode()
     fragment = reverse("admin:run_coverage", args=[run.pk])
     assert f'hx-get="{fragment}"' in page
-    shown = text_of(admin_client.get(fragment))
-    assert "1 judgment matches no document of the collection; it holds 16.7 % of the ideal gain" in shown
-    assert "75.0 %" in shown
+    text = text_of(admin_client.get(fragment))
+    assert "1 judgment matches no document of the collection; it holds 16.7 % of the ideal gain" in text
+    assert "75.0 %" in text
 
 
 def test_it_is_computed_once(first, monkeypatch):
     evaluation = Evaluation.objects.get()
-    known = load_coverage(evaluation)
+    recognised = load_coverage(evaluation)
     monkeypatch.setattr(coverage, "cover", None)
-    assert load_coverage(evaluation) == known
+    assert load_coverage(evaluation) == recognised
     cache.clear()
     with pytest.raises(TypeError):
         load_coverage(evaluation)
@@ -99,8 +99,8 @@ def test_the_leaderboard_shows_how_much_is_judged(admin_client, mapping):
     page = text_of(admin_client.get(results_url(benchmark), {"k": "2"}))
     assert "judged 100.0 %" in page
     assert "judged 25.0 %" in page
-    told = "Judgment coverage differs: 25.0 % of the top results of “top 20” are judged, but 100.0 % of “top 10”"
-    assert told in page
+    answer = "Judgment coverage differs: 25.0 % of the top results of “top 20” are judged, but 100.0 % of “top 10”"
+    assert answer in page
 
 
 def test_runs_that_are_judged_alike_need_no_sentence(admin_client, first):
@@ -119,9 +119,9 @@ def test_a_definition_is_behind_every_column(admin_client, first):
     for name in ("ndcg10", "ndcg2", "p2", "r2", "rr", "ap", "bpref"):
         assert page.count(f'popovertarget="define-board-{name}"') == page.count(f'id="define-board-{name}"') == 1
     assert 'popovertarget="define-means-p2"' in admin_client.get(change_url(first.runs.get())).content.decode()
-    shown = text_of(admin_client.get(reverse("admin:measures")))
-    assert "Normalised discounted cumulative gain" in shown
-    assert "infAP" in shown
+    text = text_of(admin_client.get(reverse("admin:measures")))
+    assert "Normalised discounted cumulative gain" in text
+    assert "infAP" in text
 
 
 HARD, EASY = 15, 25
@@ -140,7 +140,7 @@ def benchmark(db: None) -> Benchmark:
     for evaluation in Evaluation.objects.all():
         hard, easy = (0.1, 0.9) if evaluation.run.run_order == 1 else (0.9, 0.1)
         spread = [0.01 * (number % 2) for number in range(HARD + EASY)]
-        values = [hard + part if number < HARD else easy + part for number, part in enumerate(spread)]
+        values = [hard + piece if number < HARD else easy + piece for number, piece in enumerate(spread)]
         evaluation.values = [values for _ in evaluation.measures]
         evaluation.means = {name: sum(values) / len(values) for name in evaluation.measures}
         evaluation.save()
@@ -198,15 +198,15 @@ def test_the_leaderboard_of_a_slice_is_over_its_queries(admin_client, benchmark)
 
 def test_the_queries_of_a_run_are_filtered_by_slice(admin_client, benchmark):
     url = change_url(benchmark.runs.get(run_order=1))
-    found = admin_client.get(url, {"slice": "difficulty: hard"})
-    assert {row.query.difficulty for row in found.context["rows"]} == {"hard"}
-    assert len(found.context["rows"]) == HARD
-    assert "difficulty: hard: 15 of 40 queries" in text_of(found)
+    response = admin_client.get(url, {"slice": "difficulty: hard"})
+    assert {row.query.difficulty for row in response.context["rows"]} == {"hard"}
+    assert len(response.context["rows"]) == HARD
+    assert "difficulty: hard: 15 of 40 queries" in text_of(response)
     none = admin_client.get(url, {"slice": "difficulty: none such"})
     assert "The slice “difficulty: none such” does not exist here: all queries are listed" in text_of(none)
     assert "slice=difficulty" in admin_client.get(url, {"slice": "difficulty: easy", "q": "What"}).content.decode()
-    kept = admin_client.get(url, {"version": "1", "page": "2"}).content.decode()
-    assert 'href="?version=1&amp;slice=difficulty%3A+hard#queries"' in kept, "the link of a slice keeps the version"
+    page = admin_client.get(url, {"version": "1", "page": "2"}).content.decode()
+    assert 'href="?version=1&amp;slice=difficulty%3A+hard#queries"' in page, "the link of a slice keeps the version"
 
 
 def test_slice_values_for_an_outdated_truth_are_rejected(admin_client, benchmark):

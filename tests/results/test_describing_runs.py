@@ -1,4 +1,4 @@
-"""What is described beside the test: axes, slices, single queries."""
+"""What is described next to the test: axes, slices, single queries."""
 
 from typing import Any
 
@@ -9,14 +9,15 @@ from django.urls import reverse
 
 from apps.results.comparison.axes import compute_effects
 from apps.results.comparison.bars import MARGIN, WIDTH
-from apps.results.comparison.comparing import compare_runs
-from apps.results.comparison.describing import Bounds, compare_slices, compute_query_differences, find_reversed_runs
 from apps.results.comparison.figures import plot_pairs, plot_query_differences, plot_slice_differences
 from apps.results.comparison.highlights import describe_slices
 from apps.results.comparison.page import build_context
 from apps.results.comparison.panels import build_panel, build_rows, choose_columns
-from apps.results.comparison.sentences import describe_reversal
+from apps.verdicts.comparing import compare_runs
+from apps.verdicts.describing import Bounds, compare_slices, compute_query_differences, find_reversed_runs
+from apps.verdicts.sentences import describe_reversal
 from benchbench.decimals import short_signed
+from tests.pages import one_line
 from tests.rankings import added_ranking
 from tests.results.compared import make_compared, make_queries, noisy
 
@@ -28,12 +29,12 @@ MODES = [{**SAME, "search_mode": "dense"}, {**HYBRID, "rrf_k": 20}, {**HYBRID, "
 
 def test_run_unaffected_by_an_axis_represents_all_its_values():
     values = noisy([0.3, 0.5, 0.6], 30)
-    found = compute_effects(compare_runs(make_compared(make_queries(30), values, configs=MODES).runs.all()))
-    told = [(one.axis, one.value, one.reference, one.pairs) for one in found]
-    assert told == [("search mode", "hybrid", "dense", 2), ("RRF k", "RRF k 40", "RRF k 20", 1)]
-    assert found[0].difference == pytest.approx(((values[1] + values[2]) / 2 - values[0]).mean())
-    assert found[1].difference == pytest.approx((values[2] - values[1]).mean())
-    assert found[0].interval.low < found[0].difference < found[0].interval.high
+    effects = compute_effects(compare_runs(make_compared(make_queries(30), values, configs=MODES).runs.all()))
+    answers = [(one.axis, one.value, one.reference, one.pairs) for one in effects]
+    assert answers == [("search mode", "hybrid", "dense", 2), ("RRF k", "RRF k 40", "RRF k 20", 1)]
+    assert effects[0].difference == pytest.approx(((values[1] + values[2]) / 2 - values[0]).mean())
+    assert effects[1].difference == pytest.approx((values[2] - values[1]).mean())
+    assert effects[0].interval.low < effects[0].difference < effects[0].interval.high
 
 
 def test_pair_unaffected_by_another_axis_counts_once_per_value(admin_client):
@@ -44,7 +45,9 @@ def test_pair_unaffected_by_another_axis_counts_once_per_value(admin_client):
     assert (threshold.pairs, threshold.sets) == (3, 4), "the dense pair stands for both RRF k"
     lost = (values[3:] - values[:3]).mean(axis=1)
     assert threshold.difference == pytest.approx((2 * lost[0] + lost[1] + lost[2]) / 4)
-    page = admin_client.get(reverse("admin:run_compare"), {"benchmark": runs[0].benchmark_id}).content.decode()
+    page = one_line(
+        admin_client.get(reverse("admin:run_compare"), {"benchmark": runs[0].benchmark_id}).content.decode()
+    )
     assert "3<small>counted as 4</small>" in page
     assert "all combinations have the same weight" in page
 
@@ -75,13 +78,15 @@ def test_values_that_are_not_stated_have_words():
 
 def test_slices_show_means_and_differences_and_flag_small_ones():
     values = noisy([0.5, 0.3, 0.4], 40)
-    found = compare_runs(make_compared(make_queries(40, category=["billing"] * 35 + ["search"] * 5), values).runs.all())
-    billing, search = compare_slices(found)
+    comparison = compare_runs(
+        make_compared(make_queries(40, category=["billing"] * 35 + ["search"] * 5), values).runs.all()
+    )
+    billing, search = compare_slices(comparison)
     assert (billing.slice.n, billing.slice.is_small, search.slice.is_small) == (35, False, True)
     assert billing.means == pytest.approx(values[:, :35].mean(axis=1).tolist())
     expected = (values[:, :35] - values[0, :35]).mean(axis=1).tolist()
     assert [one.mean for one in billing.differences] == pytest.approx(expected)
-    figure = plot_slice_differences(found, [billing, search], [0, 2, 1])
+    figure = plot_slice_differences(comparison, [billing, search], [0, 2, 1])
     assert figure["data"][0]["z"][0] == pytest.approx([billing.differences[2].mean, billing.differences[1].mean])
     labels = [f"category: {one}, n\N{NO-BREAK SPACE}{count}" for one, count in (("billing", 35), ("search", 5))]
     assert figure["data"][0]["y"] == labels
@@ -94,18 +99,18 @@ def test_columns_prefer_runs_with_values_of_their_own(monkeypatch):
     monkeypatch.setattr("apps.results.comparison.panels.MOST_COLUMNS", 3)
     best, third, last = noisy([0.9, 0.5, 0.3], 30)
     mapping = make_queries(30, category=["a"] * 15 + ["b"] * 15)
-    found = compare_runs(make_compared(mapping, [best, best, third, third, last]).runs.all())
-    assert choose_columns(found) == [0, 2, 4]
-    assert describe_slices(found, [0, 1]) == "no run differs from the reference"
+    comparison = compare_runs(make_compared(mapping, [best, best, third, third, last]).runs.all())
+    assert choose_columns(comparison) == [0, 2, 4]
+    assert describe_slices(comparison, [0, 1]) == "no run differs from the reference"
 
 
 def test_slices_contradicting_the_overall_order_are_reported():
     first = np.concatenate([np.full(10, 0.1), np.full(10, 0.1), np.full(20, 0.9)])
     second = np.concatenate([np.full(10, 0.2), np.full(10, 0.2), np.full(20, 0.5)])
     mapping = make_queries(40, category=["a"] * 10 + ["b"] * 10 + ["c"] * 20)
-    found = compare_runs(make_compared(mapping, [first, second]).runs.all())
-    ((run, reversal),) = find_reversed_runs(found)
-    assert describe_reversal(found, run, reversal) == (
+    comparison = compare_runs(make_compared(mapping, [first, second]).runs.all())
+    ((run, reversal),) = find_reversed_runs(comparison)
+    assert describe_reversal(comparison, run, reversal) == (
         "top 10 leads top 20 over all queries, but by category it is behind in 2 of 3 slices: a and b."
     )
 
@@ -114,8 +119,10 @@ def test_a_slice_that_both_runs_hardly_answered_contradicts_nothing():
     first = np.concatenate([np.full(10, 0.1), np.full(10, 0.1), np.full(20, 0.9)])
     second = np.concatenate([[0.2], np.full(9, np.nan), np.full(10, 0.2), np.full(20, 0.5)])
     mapping = make_queries(40, category=["a"] * 10 + ["b"] * 10 + ["c"] * 20)
-    found = compare_runs(make_compared(mapping, [first, second]).runs.all())
-    assert find_reversed_runs(found) == [], "of the slices that are not small one is for the leader and one against it"
+    comparison = compare_runs(make_compared(mapping, [first, second]).runs.all())
+    assert find_reversed_runs(comparison) == [], (
+        "of the slices that are not small one is for the leader and one against it"
+    )
 
 
 def test_slices_cover_the_queries_that_every_run_answered():
@@ -128,8 +135,8 @@ def test_slices_cover_the_queries_that_every_run_answered():
     assert [(one.slice.n, one.slice.is_small) for one in (billing, search)] == [(3, True), (20, False)]
     assert {one.n for one in billing.differences} == {3}
     assert billing.means == pytest.approx(values[:, :3].mean(axis=1).tolist())
-    shown = plot_slice_differences(three, [billing, search], three.order)["data"][0]["z"]
-    assert [[cell is None for cell in row] for row in shown] == [[True, True], [False, False]], "without a colour"
+    displayed = plot_slice_differences(three, [billing, search], three.order)["data"][0]["z"]
+    assert [[cell is None for cell in row] for row in displayed] == [[True, True], [False, False]], "without a colour"
     assert [one.slice.n for one in compare_slices(compare_runs([runs[0], runs[2]]))] == [20, 20]
 
 
@@ -137,39 +144,43 @@ def test_two_runs_are_shown_query_by_query():
     values = noisy([0.5, 0.3], 30)
     benchmark = make_compared(make_queries(30), values)
     runs = list(benchmark.runs.order_by("run_order"))
-    found = compare_runs(runs)
+    comparison = compare_runs(runs)
     differences = values[1] - values[0]
     worst = int(differences.argmin())
     query = benchmark.dataset_version.queries.get(key=f"q{worst:04}")
     result = added_ranking(runs[1], query)
-    shown = compute_query_differences(found, 1, limit=3)
-    assert shown.differences == pytest.approx(differences.tolist())
+    query_differences = compute_query_differences(comparison, 1, limit=3)
+    assert query_differences.differences == pytest.approx(differences.tolist())
     gained = [one for one in sorted(differences, reverse=True)[:3] if one > 0]
-    assert [one.difference for one in shown.gains] == pytest.approx(gained)
-    assert [one.difference for one in shown.losses] == pytest.approx(sorted(differences)[:3])
-    assert (shown.losses[0].query, shown.losses[0].result, shown.losses[0].reference_result) == (query, result, None)
-    figure = plot_query_differences(shown.differences, "nDCG@10")
+    assert [one.difference for one in query_differences.gains] == pytest.approx(gained)
+    assert [one.difference for one in query_differences.losses] == pytest.approx(sorted(differences)[:3])
+    assert (
+        query_differences.losses[0].query,
+        query_differences.losses[0].result,
+        query_differences.losses[0].reference_result,
+    ) == (query, result, None)
+    figure = plot_query_differences(query_differences.differences, "nDCG@10")
     assert figure["data"][0]["y"] == pytest.approx(sorted(differences, reverse=True))
 
 
 def test_the_figures_hold_the_numbers_of_the_comparison():
-    found = compare_runs(make_compared(make_queries(30), noisy([0.3, 0.5, 0.9], 30)).runs.all())
-    second, third = (row["bar"] for row in build_rows(found, [1, 0]))
-    lows = [pair.simultaneous.low for run in (1, 0) if (pair := found.comparison.get_pair(run, 2)).simultaneous]
+    result = compare_runs(make_compared(make_queries(30), noisy([0.3, 0.5, 0.9], 30)).runs.all())
+    second, third = (row["bar"] for row in build_rows(result, [1, 0]))
+    lows = [pair.simultaneous.low for run in (1, 0) if (pair := result.comparison.get_pair(run, 2)).simultaneous]
     assert (third.low, second.zero) == (MARGIN, WIDTH - MARGIN), "the scale ends at the lowest interval and at zero"
     assert second.low == pytest.approx(MARGIN + (WIDTH - 2 * MARGIN) * (1 - lows[0] / lows[1]), abs=0.1)
     assert (second.colour, third.colour) == ("worse", "worse")
-    matrix = plot_pairs(found)
-    first = [found.comparison.get_pair(2, 1).difference, found.comparison.get_pair(2, 0).difference]
+    matrix = plot_pairs(result)
+    first = [result.comparison.get_pair(2, 1).difference, result.comparison.get_pair(2, 0).difference]
     assert matrix["data"][0]["z"][0][1:] == first
     assert matrix["data"][0]["text"][0][1:] == ["&lt; .001", "&lt; .001"]
-    assert plot_pairs(compare_runs(found.runs, baseline=found.runs[0])) is None
+    assert plot_pairs(compare_runs(result.runs, baseline=result.runs[0])) is None
 
 
 def test_plotly_takes_every_figure():
     runs = make_compared(make_queries(30), noisy([0.3, 0.5, 0.9], 30), configs=MODES).runs.all()
-    for found in (compare_runs(runs), compare_runs(runs[:2])):
-        figures = build_context(found, Bounds())["figures"] | build_panel("pairs", found)["figures"]
+    for hit in (compare_runs(runs), compare_runs(runs[:2])):
+        figures = build_context(hit, Bounds())["figures"] | build_panel("pairs", hit)["figures"]
         assert len(figures) == 2
         for figure in figures.values():
             go.Figure(figure)  # which refuses a key or a value that Plotly does not know

@@ -10,17 +10,18 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.urls import reverse
 
-from apps.benchmarks.measuring.again import rescore
-from apps.benchmarks.models import Benchmark, Evaluation
+from apps.records.measuring.again import rescore
+from apps.records.models import Benchmark, Evaluation
 from apps.results.exporters.outcomes import ExportError
 from apps.results.exporting import EXPORTERS, export, export_to
 from apps.results.leaderboard.versions import NoValuesError
 from benchbench.site.panels import change_url
-from tests.benchmarks.conftest import make_library
-from tests.benchmarks.test_rescoring import freeze_and_resolve, turn
 from tests.created import run_benchmark
+from tests.drafts import freeze_and_resolve, turn
 from tests.kept import made_once
-from tests.results.test_exporting import subject_of, whole
+from tests.library import make_library
+from tests.pages import one_line
+from tests.results.exported import export_text, subject_of
 
 
 def test_it_writes_a_file_and_replaces_none(exported, tmp_path, capsys):
@@ -43,9 +44,9 @@ def test_it_names_the_file_in_a_folder(exported, tmp_path, capsys):
     arguments = ["--run", "2", "--format", "trec-run", "--output", str(tmp_path), "--json"]
     call_command("export_results", str(exported.pk), *arguments)
     captured = capsys.readouterr()
-    told = json.loads(captured.out)
-    assert told["path"].endswith("run-2.run")
-    assert told["run"] == 2
+    answer = json.loads(captured.out)
+    assert answer["path"].endswith("run-2.run")
+    assert answer["run"] == 2
     assert "1 query of the run failed and is missing from this file" in captured.err
 
 
@@ -66,8 +67,8 @@ def test_half_a_file_is_not_kept(exported, tmp_path):
 def test_its_help_lists_the_formats(capsys):
     with pytest.raises(SystemExit):
         call_command("export_results", "--help")
-    shown = capsys.readouterr().out
-    assert all(one.title in shown for one in EXPORTERS.values())
+    displayed = capsys.readouterr().out
+    assert all(one.title in displayed for one in EXPORTERS.values())
 
 
 KNOWS_NO_VALUES = {"trec-run", "flowbaby-run"}  # rankings alone, which are those of any version
@@ -104,21 +105,21 @@ def test_every_format_exports_values_of_the_requested_version(rescored):
 
 def test_exported_values_match_the_evaluation_and_name_its_version(rescored):
     run = rescored.runs.get(run_order=2)
-    kept = Evaluation.objects.get(run=run, dataset_version__number=2)
+    evaluation = Evaluation.objects.get(run=run, dataset_version__number=2)
     content = json.loads(text_of(rescored, "json", 2))
     assert content["dataset_version"] == 2
-    assert content["runs"][1]["metrics_flat"]["ndcg@10"] == kept.means["nDCG@10"]
+    assert content["runs"][1]["metrics_flat"]["ndcg@10"] == evaluation.means["nDCG@10"]
     rows = list(csv.DictReader(io.StringIO(text_of(rescored, "csv", 2))))
-    assert (rows[1]["dataset_version"], float(rows[1]["nDCG@10"])) == ("2", kept.means["nDCG@10"])
+    assert (rows[1]["dataset_version"], float(rows[1]["nDCG@10"])) == ("2", evaluation.means["nDCG@10"])
     rows = list(csv.DictReader(io.StringIO(text_of(rescored, "csv-run", 2))))
     assert {row["dataset_version"] for row in rows} == {"2"}
-    assert [float(row["RR"]) for row in rows] == kept.values[kept.measures.index("RR")]
+    assert [float(row["RR"]) for row in rows] == evaluation.values[evaluation.measures.index("RR")]
     for format in ("markdown", "latex", "html"):
         assert "questions v2, measured from the rankings for questions v1" in text_of(rescored, format, 2), format
         assert "questions v2" not in text_of(rescored, format), format
     assert json.loads(text_of(rescored, "flowbaby-summary-1.1", 2))["dataset_version"] == "2"
     assert json.loads(text_of(rescored, "spec-002", 2))["metadata"]["dataset_version"] == 2
-    assert "dataset_version" not in json.loads(whole(run, "spec-002"))["metadata"]
+    assert "dataset_version" not in json.loads(export_text(run, "spec-002"))["metadata"]
 
 
 def test_a_version_without_values_is_refused(rescored, tmp_path):
@@ -146,9 +147,9 @@ def test_page_of_a_version_links_to_its_exports(rescored, admin_client):
         kind, format = ("benchmark", "csv") if subject == rescored else ("run", "csv-run")
         url = reverse(f"admin:{kind}_export", args=[subject.pk, format])
         assert f'href="{url}"' in admin_client.get(page).content.decode()
-        shown = admin_client.get(page, {"version": "2"}).content.decode()
-        assert f'href="{url}?version=2"' in shown
-        assert f"--format {'json' if kind == 'benchmark' else 'csv-run'} --dataset-version 2" in shown
+        displayed = one_line(admin_client.get(page, {"version": "2"}).content.decode())
+        assert f'href="{url}?version=2"' in displayed
+        assert f"--format {'json' if kind == 'benchmark' else 'csv-run'} --dataset-version 2" in displayed
         answer = admin_client.get(f"{url}?version=2")
         assert b"".join(answer).decode() == text_of(rescored, format, 2)
         assert ".v2." in answer["Content-Disposition"]

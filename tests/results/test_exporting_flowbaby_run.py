@@ -6,9 +6,6 @@ from typing import Any
 
 import pytest
 
-from apps.benchmarks.gates.gating import gate
-from apps.benchmarks.gates.rules import read_rules
-from apps.benchmarks.models import Benchmark, QueryResult, Run
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.models import Document
 from apps.collections.records import DocumentRecord
@@ -18,33 +15,36 @@ from apps.datasets.models import Dataset
 from apps.mappings.creating import create_mapping
 from apps.mappings.resolving import resolve
 from apps.operations.working import wait
+from apps.records.models import Benchmark, QueryResult, Run
 from apps.results.exporting import export_to
 from apps.results.triage.queries import load_evaluation
 from apps.retrieval.indexing import build_index, create_index
+from apps.verdicts.gates.gating import gate
+from apps.verdicts.gates.rules import read_rules
 from benchbench.files.flowbaby import read_run
 from benchbench.files.flowbaby_results import compare_summaries, read_summary
 from benchbench.ir.canonical import CanonicalizationError
 from benchbench.ir.gate import Outcome
 from benchbench.scoring.command import main
-from tests.benchmarks.conftest import ENCODER, FRUITS
 from tests.created import run_benchmark
 from tests.files.samples import write_file
-from tests.results.test_exporting import whole
+from tests.library import ENCODER, FRUITS
+from tests.results.exported import export_text
 
 METADATA = {"dataset_id": "fruit", "version": "1.0.0", "slice_definitions": {"short": ""}}
 
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """A Flowbaby dataset over documents of which many score alike, one judged item that nobody has."""
+    """A Flowbaby dataset over documents of which many score alike, one judged item that no one has."""
     topics = [
-        {"query_id": f"q{place}", "query_text": f"{fruit} {FRUITS[place - 1]}", "slice_ids": ["short"] * (place % 2)}
-        for place, fruit in enumerate(FRUITS)
+        {"query_id": f"q{index}", "query_text": f"{fruit} {FRUITS[index - 1]}", "slice_ids": ["short"] * (index % 2)}
+        for index, fruit in enumerate(FRUITS)
     ]
     qrels = [
-        {"query_id": f"q{place}", "canonical_item_id": f"d{document}", "relevance": 1 + document % 2}
-        for place in range(len(FRUITS) - 1)  # the last topic has no judgment
-        for document in range(place, place + 12, 4)
+        {"query_id": f"q{position}", "canonical_item_id": f"d{document}", "relevance": 1 + document % 2}
+        for position in range(len(FRUITS) - 1)  # the last topic has no judgment
+        for document in range(position, position + 12, 4)
     ]
     qrels.append({"query_id": "q0", "canonical_item_id": "gone", "relevance": 2})
     folder = tmp_path / "fruit"
@@ -56,7 +56,7 @@ def directory(tmp_path: Path) -> Path:
 
 def make_benchmark(directory: Path) -> Benchmark:
     collection = create_collection("library")
-    texts = {f"d{place}": f"{FRUITS[place % 10]} {FRUITS[place % 7]}" for place in range(24)}
+    texts = {f"d{index}": f"{FRUITS[index % 10]} {FRUITS[index % 7]}" for index in range(24)}
     # What metadata says of topics is another id than the judgments have: over a Flowbaby dataset it does not count.
     records = [DocumentRecord(key, key, text, metadata={"topic": f"about {key}"}) for key, text in texts.items()]
     import_documents(collection, records)
@@ -75,7 +75,9 @@ def test_scores_are_the_stored_values(transactional_db, directory, tmp_path, cap
         file = export_to(run, "flowbaby-run", tmp_path / f"{run.run_order}.json")
         arguments = ["--dataset", str(directory), "--run", str(file), "-k", "5", "10"]
         assert main([*arguments, "--output", str(tmp_path / "results.json"), "--json", "--by-query"]) == 0
-        assert json.loads((tmp_path / "results.json").read_text()) == json.loads(whole(run, "flowbaby-results-1.1"))
+        assert json.loads((tmp_path / "results.json").read_text()) == json.loads(
+            export_text(run, "flowbaby-results-1.1")
+        )
         scored = json.loads(capsys.readouterr().out)["by_query"]
         evaluation: Any = load_evaluation(run)
         keys = dict(run.benchmark.dataset_version.queries.values_list("pk", "key"))
@@ -88,7 +90,7 @@ def test_scores_are_the_stored_values(transactional_db, directory, tmp_path, cap
 def test_each_mean_is_named_and_usable_in_gates(transactional_db, directory, tmp_path):
     """One topic has no judgment: it is in the benchmark's mean alone."""
     run = make_benchmark(directory).runs.get(run_order=1)
-    results = json.loads(whole(run, "flowbaby-results-1.1"))
+    results = json.loads(export_text(run, "flowbaby-results-1.1"))
     evaluation: Any = load_evaluation(run)
     figures = {
         "benchmark": evaluation.means["R@5"],
@@ -113,8 +115,8 @@ def test_its_summary_compares_with_that_of_score(transactional_db, directory, tm
 
 def test_a_document_is_the_item_that_its_metadata_names(exported, tmp_path):
     """Ranked d1, d2, d3: an id, stripped; a topic, by name; and one that a model wrote, which is left out."""
-    stated = {"d1": {"topic_id": " t-1 "}, "d2": {"topic": "Auth", "topic_id": ""}, "d3": {"source": "LLM-answer"}}
-    for name, metadata in stated.items():
+    fields = {"d1": {"topic_id": " t-1 "}, "d2": {"topic": "Auth", "topic_id": ""}, "d3": {"source": "LLM-answer"}}
+    for name, metadata in fields.items():
         Document.objects.filter(external_id=name).update(metadata=metadata)
     run = exported.runs.get(run_order=1)
     entries = read_run(export_to(run, "flowbaby-run", tmp_path)).entries
@@ -139,4 +141,4 @@ def test_exported_run_reads_back_with_the_stored_ranks(exported, tmp_path):
 def test_rules_that_are_not_known_name_no_item(exported):
     Dataset.objects.update(metadata={"canonicalization_version": "v9"})
     with pytest.raises(CanonicalizationError, match="version 'v9' is not known"):
-        whole(exported.runs.get(run_order=1), "flowbaby-run")
+        export_text(exported.runs.get(run_order=1), "flowbaby-run")

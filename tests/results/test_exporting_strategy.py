@@ -1,6 +1,5 @@
 """The strategy benchmark's results directory: from sectioned files through a real benchmark to golden files."""
 
-import csv
 import io
 import os
 import re
@@ -13,16 +12,17 @@ import yaml
 from django.core.management import CommandError, call_command
 from django.urls import reverse
 
-from apps.benchmarks.measuring.reading import CutError
-from apps.benchmarks.models import Benchmark, Origin, QueryResult, StageList
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset
 from apps.operations.models import Batch
+from apps.records.lists.reading import CutError
+from apps.records.models import Benchmark, Origin, QueryResult, StageList
 from apps.results.exporting import export, export_to
 from apps.results.triage.sections import load_section_means
 from benchbench.files.experiment import parse_experiment
 from tests.kept import made_once
 from tests.rankings import change_rankings, own_rankings
+from tests.results.exported import rows_of
 from tests.results.sectioned import make_sectioned, searching
 
 GOLDEN = Path(__file__).parent / "golden" / "strategy"
@@ -41,24 +41,19 @@ def make_searched() -> Benchmark:
         return make_sectioned(Path(folder))
 
 
-def rows_of(directory: Path, name: str) -> list[dict[str, str]]:
-    with (directory / name).open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def test_export_matches_the_golden_files(benchmark, tmp_path):
-    """To write them anew after a change that is meant: BENCHBENCH_WRITE_GOLDEN=1, and read the difference."""
+    """To write them again after a change that is meant: BENCHBENCH_WRITE_GOLDEN=1, and read the difference."""
     directory = export_to(benchmark, "strategy", tmp_path / "results")
     assert directory == tmp_path / "results" / "which-strategy"
     assert sorted(os.listdir(directory)) == sorted(FILES)
     for name in FILES:
-        made = (directory / name).read_bytes()
+        created = (directory / name).read_bytes()
         if name == "run.log":  # less what changes with the code and its libraries
-            made = b"".join(x for x in made.splitlines(True) if b": ran with" not in x and x[:4] != b" " * 4)
+            created = b"".join(x for x in created.splitlines(True) if b": ran with" not in x and x[:4] != b" " * 4)
         if os.environ.get("BENCHBENCH_WRITE_GOLDEN"):
             GOLDEN.mkdir(exist_ok=True)
-            (GOLDEN / name).write_bytes(made)
-        assert made == (GOLDEN / name).read_bytes(), name
+            (GOLDEN / name).write_bytes(created)
+        assert created == (GOLDEN / name).read_bytes(), name
 
 
 def test_documents_and_sections_have_their_known_ranks(benchmark, tmp_path):
@@ -89,11 +84,11 @@ def test_the_summary_is_that_of_the_page(benchmark, tmp_path):
 def test_failed_or_differing_repetitions_are_reported_but_not_counted(benchmark, tmp_path):
     second = QueryResult.objects.filter(run=searching(benchmark), repetition=2)
     change_rankings(second.filter(query__key="q1"), error="It took 60 s.", document_ids=[], scores=[])
-    other = second.get(query__key="q2")
-    change_rankings(second.filter(query__key="q2"), document_ids=other.document_ids[::-1])
+    another = second.get(query__key="q2")
+    change_rankings(second.filter(query__key="q2"), document_ids=another.document_ids[::-1])
     directory = export_to(benchmark, "strategy", tmp_path)
-    found = [row for row in rows_of(directory, "search_results.csv") if row["embedding_model"] == "keyword:apple,pear"]
-    rows = {(row["query_id"], row["run"], row["top_k"]): row for row in found}
+    hits = [row for row in rows_of(directory, "search_results.csv") if row["embedding_model"] == "keyword:apple,pear"]
+    rows = {(row["query_id"], row["run"], row["top_k"]): row for row in hits}
     failed, differs = rows["q1", "2", "3"], rows["q2", "2", "3"]
     assert (failed["error"], failed["doc_found"], failed["search_time_ms"]) == ("It took 60 s.", "", "")
     assert (differs["doc_rank"], differs["section_rank"]) == ("2", ""), "the sections of this order are not known"
@@ -119,44 +114,43 @@ def test_the_log_has_errors_and_tracebacks(benchmark, tmp_path):
     assert re.search(rf"INFO {flat}: ran with git_revision \w+; python 3\.", log)
     assert f"{broken}: started" not in log
     assert f"ERROR {broken}: never started. Its index could not be built. 'keyword:' must have distinct" in log
-    told = log.partition(f"ERROR {broken}: never started")[2].splitlines()
-    assert told[1] == "    Traceback (most recent call last):"
-    assert any('File "apps/retrieval/' in line for line in told), "in the project, wherever that lies"
+    answer = log.partition(f"ERROR {broken}: never started")[2].splitlines()
+    assert answer[1] == "    Traceback (most recent call last):"
+    assert any('File "apps/retrieval/' in line for line in answer), "in the project, wherever that lies"
     error = "apps.retrieval.encoders.base.EncoderError"
-    assert told[-2].startswith(f"    {error}: 'keyword:' must have distinct keywords")
+    assert answer[-2].startswith(f"    {error}: 'keyword:' must have distinct keywords")
 
 
 def test_a_config_runs_where_it_lies(benchmark, tmp_path, monkeypatch):
     first = export_to(benchmark, "strategy", tmp_path / "results")
-    told = [line for line in (first / "config.yaml").read_text().splitlines() if line.startswith("#")]
-    assert told[0] == "# To run it again: manage.py run_benchmark --experiment config.yaml"
-    assert told[2].startswith(
+    answers = [line for line in (first / "config.yaml").read_text().splitlines() if line.startswith("#")]
+    assert answers[0] == "# To run it again: manage.py reproduce config.yaml"
+    assert answers[2].startswith(
         "# The index \"broken\" could not be built: it and its runs are left out. 'keyword:' must have distinct"
     )
     for model, name in ((Benchmark, "1e5"), (Collection, "shelf"), (Dataset, "what was asked")):
-        model.objects.update(name=name)  # the data is found whatever it is called by then
+        model.objects.update(name=name)  # the data is found no matter what it is called by then
     monkeypatch.chdir(first)
-    call_command("run_benchmark", "--experiment", "config.yaml", "--output-dir", "again")
+    call_command("reproduce", "config.yaml", "--output-dir", "again")
     again = first / "again" / first.name
-    made = Benchmark.objects.order_by("created_at").last()
-    assert made.pk != benchmark.pk
-    assert (made.execution, made.runs_per_query, made.seed, made.k_values) == ("isolated", 2, 42, [1, 3])
+    created = Benchmark.objects.order_by("created_at").last()
+    assert created.pk != benchmark.pk
+    assert (created.execution, created.runs_per_query, created.seed, created.k_values) == ("isolated", 2, 42, [1, 3])
     names = ("strategy", "doc_recall_at_1", "section_recall_at_3", "section_mrr", "queries_evaluated")
     before, after = rows_of(first, "summary.csv")[0], rows_of(again, "summary.csv")[0]
     assert [before[name] for name in names] == [after[name] for name in names]
-    stated, restated = [yaml.safe_load((one / "config.yaml").read_text()) for one in (first, again)]
+    declared, restated = [yaml.safe_load((one / "config.yaml").read_text()) for one in (first, again)]
     keys = ("matrix", "indexes", "id")
-    assert [stated[key] for key in keys] == [restated[key] for key in keys]
-    for wrong, said in ((["--preset", "full"], "defines one benchmark"), (["--output-dir", "again"], "exists already")):
-        with pytest.raises(CommandError, match=said):
-            call_command("run_benchmark", "--experiment", "config.yaml", *wrong)
+    assert [declared[key] for key in keys] == [restated[key] for key in keys]
+    with pytest.raises(CommandError, match="exists already"):
+        call_command("reproduce", "config.yaml", "--output-dir", "again")
     Collection.objects.update(fingerprint="0" * 64)
     with pytest.raises(CommandError, match="The collection of the experiment was not found"):
-        call_command("run_benchmark", "--experiment", "config.yaml", "--wait")
+        call_command("reproduce", "config.yaml", "--wait")
 
 
 def test_experiment_settings_become_the_config_and_id_the_directory(benchmark, tmp_path):
-    stated = {
+    fields = {
         "id": "quick",
         "description": "Wie schnell? Größe: klein.",
         "data": {"documents_dir": "documents", "ground_truth_path": "ground_truth.json", "max_documents": 5},
@@ -165,7 +159,7 @@ def test_experiment_settings_become_the_config_and_id_the_directory(benchmark, t
         "backends": [{"name": "pgvector"}],
         "strategies": [{"name": "flat", "chunk_size": 20, "chunk_overlap": 0}],
     }
-    experiment = parse_experiment(stated, location="quick.yaml")
+    experiment = parse_experiment(fields, location="quick.yaml")
     Origin.objects.create(benchmark=benchmark, experiment={"id": "quick", "config": experiment.as_dict()})
     directory = export_to(benchmark, "strategy", tmp_path)
     assert directory.name == "quick"
@@ -205,12 +199,12 @@ class TestOfAnyBenchmark:
         directory = export_to(exported, "strategy", tmp_path)
         answer = admin_client.get(reverse("admin:benchmark_export", args=[exported.pk, "strategy"]))
         assert f'filename="{directory.name}.zip"' in answer["Content-Disposition"]
-        whole = b"".join(answer)
-        with zipfile.ZipFile(io.BytesIO(whole)) as archive:
+        text = b"".join(answer)
+        with zipfile.ZipFile(io.BytesIO(text)) as archive:
             assert archive.namelist() == [f"{directory.name}/{name}" for name in FILES]
             for name in FILES:
                 assert archive.read(f"{directory.name}/{name}") == (directory / name).read_bytes()
-        assert b"".join(export(exported, "strategy")) == whole
+        assert b"".join(export(exported, "strategy")) == text
 
     def test_the_command_replaces_no_directory(self, exported, tmp_path, capsys):
         target = tmp_path / "deep" / "results"

@@ -10,23 +10,24 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from apps.benchmarks.measuring.evaluating import load_truth
-from apps.benchmarks.measuring.reading import load_values
-from apps.benchmarks.models import Evaluation, StageList
-from apps.results.comparison.compression import list_ladders
+from apps.records.measuring.evaluating import load_truth
+from apps.records.models import Evaluation, StageList
+from apps.records.models.values import load_values
 from apps.results.exporters.results_json import build_results
 from apps.results.exporting import export
-from apps.results.filter_shares import describe_crossing, find_crossing, list_settings
+from apps.results.ladders.compression import list_ladders
+from apps.results.ladders.filter_shares import describe_crossing, find_crossing, list_settings
 from apps.results.triage.triaging import load_losses
 from apps.retrieval.filters import PLACES, find_place
 from apps.retrieval.models import Index
 from apps.retrieval.search.open_indexes import open_index
+from benchbench.ir.planning.axes import normalize
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.matrix import Matrix, MatrixError
 from benchbench.ir.triage import Loss
 from tests.benchmarks.approximated import NARROW, WIDE, run_matrix
 from tests.commands import json_of
-from tests.results.test_pages import text_of
+from tests.site import text_of
 
 SHARES = [1, 0.5, 0.25]
 
@@ -42,7 +43,7 @@ class TestTheAxis:
 
     def test_engines_are_not_filtered_by_a_share(self):
         assert (
-            Configuration(search_mode="engine+dense", engine="shop", filter_share=0.1).normalize().filter_share is None
+            normalize(Configuration(search_mode="engine+dense", engine="shop", filter_share=0.1)).filter_share is None
         )
 
     @pytest.mark.parametrize("share", [0, -1, 1.5, "half"])
@@ -59,10 +60,10 @@ class TestTheAxis:
 
 
 class TestABenchmark:
-    @pytest.mark.parametrize(("shares", "shown"), [([None, 0.5], [1, 0.5]), ([None, 1, 0.5], [1, 0.5])])
-    def test_without_a_share_all_documents_are_admitted(self, library, shares, shown):
+    @pytest.mark.parametrize(("shares", "expected"), [([None, 0.5], [1, 0.5]), ([None, 1, 0.5], [1, 0.5])])
+    def test_without_a_share_all_documents_are_admitted(self, library, shares, expected):
         (setting,) = list_settings(run_matrix(library, filter_shares=shares))
-        assert [cell.share for cell in setting.cells] == shown
+        assert [rung.share for rung in setting.rungs] == expected
 
     def test_the_page_counts_the_admitted_documents(self, library, admin_client):
         benchmark = run_matrix(library, filter_shares=[0.5])
@@ -70,7 +71,7 @@ class TestABenchmark:
         admitted = sum(find_place(name) < math.ceil(0.5 * PLACES) for name in names)
         assert admitted != round(0.5 * len(names)), "chance decides"
         (setting,) = list_settings(benchmark)
-        narrow = setting.cells[-1]
+        narrow = setting.rungs[-1]
         assert narrow.admitted == admitted
         assert narrow.admitted_text == f"{admitted} documents, {100 * admitted / len(names):.3g} %"
 
@@ -103,25 +104,27 @@ class TestABenchmark:
         benchmark = run_matrix(library, search_modes=["sparse", "hybrid"], lexical=["bm25", "fts"], filter_shares=[0.5])
         names = dict(library.collection.documents.values_list("pk", "external_id"))
         for run in benchmark.runs.all():
-            found = {pk for ids in run.query_results.values_list("document_ids", flat=True) for pk in ids}
-            assert found
-            assert all(find_place(names[pk]) < PLACES / 2 for pk in found)
+            hits = {pk for ids in run.query_results.values_list("document_ids", flat=True) for pk in ids}
+            assert hits
+            assert all(find_place(names[pk]) < PLACES / 2 for pk in hits)
 
 
 class TestThePage:
     def test_it_shows_capped_recall_and_the_plan(self, library, admin_client):
         matrix = {"ann": ["exact", NARROW, "pgvector:exact"], "filter_shares": SHARES}
         benchmark = run_matrix(library, execution="isolated", **matrix)
-        exact, narrow, whole = list_settings(benchmark)
-        assert [cell.share for cell in narrow.cells] == SHARES
-        assert [cell.recall for cell in exact.cells] == [1, 1, 1]
-        assert all(cell.recall <= 2 / 8 and cell.short == 12 and cell.pair.difference < 0 for cell in narrow.cells)
-        assert {cell.choice for cell in whole.cells} == {"compare all admitted"}
+        exact, narrow, complete = list_settings(benchmark)
+        assert [rung.share for rung in narrow.rungs] == SHARES
+        assert [rung.recall for rung in exact.rungs] == [1, 1, 1]
+        assert all(
+            rung.recall <= 2 / 8 and rung.facts.short == 12 and rung.pair.difference < 0 for rung in narrow.rungs
+        )
+        assert {rung.choice for rung in complete.rungs} == {"compare all admitted"}
         page = admin_client.get(reverse("admin:benchmark_filters", args=[benchmark.pk])).content.decode()
         assert "12 queries found too few" in page
         assert "median ms of search" in page
         assert "Seq Scan" in page
-        assert whole.sentence == "", "it is exact too"
+        assert complete.sentence == "", "it is exact too"
         assert narrow.sentence.startswith("In-memory exact search is ")
         assert page.count("In-memory exact search ") == 1
         results = admin_client.get(reverse("admin:benchmark_results", args=[benchmark.pk])).content.decode()
@@ -138,10 +141,10 @@ class TestThePage:
         benchmark = run_matrix(
             library, dimensions=[None, Index.objects.get().dimension], filter_shares=SHARES, execution="isolated"
         )
-        whole, first = list_settings(benchmark)
-        assert [(cell.is_exact, cell.recall, cell.pair.ties) for cell in first.cells] == [(False, None, 12)] * 3
-        assert [cell.recall for cell in whole.cells] == [1, 1, 1]
-        assert whole.sentence == ""
+        complete, first = list_settings(benchmark)
+        assert [(rung.is_exact, rung.recall, rung.pair.ties) for rung in first.rungs] == [(False, None, 12)] * 3
+        assert [rung.recall for rung in complete.rungs] == [1, 1, 1]
+        assert complete.sentence == ""
         assert first.sentence.startswith("In-memory exact search ")
 
     def test_without_shares_it_says_what_to_add(self, library, admin_client):
@@ -159,24 +162,24 @@ class TestAnswerableQueries:
         exact, narrow = list_settings(benchmark)
         names = dict(library.collection.documents.values_list("pk", "external_id"))
         grades = load_truth(benchmark, benchmark.dataset_version).grades
-        for share, of_exact, cell in zip(shares, exact.cells, narrow.cells, strict=True):
+        for share, of_exact, rung in zip(shares, exact.rungs, narrow.rungs, strict=True):
             admitted = [
                 query
                 for query, graded in grades.items()
                 if any(grade > 0 and find_place(names[key]) < share * PLACES for key, grade in graded.items())
             ]
-            rows = [Evaluation.objects.get(run=one.run) for one in (of_exact, cell)]
+            rows = [Evaluation.objects.get(run=one.run) for one in (of_exact, rung)]
             values = load_values(rows, ["nDCG@10"], admitted)[:, 0]
             assert not values.size or values[1].mean() <= values[0].mean()
-            assert (of_exact.answerable, cell.answerable) == (len(admitted), len(admitted))
+            assert (of_exact.answerable, rung.answerable) == (len(admitted), len(admitted))
             if not admitted:
-                assert (of_exact.ndcg, cell.ndcg, cell.pair) == (None, None, None)
+                assert (of_exact.ndcg, rung.ndcg, rung.pair) == (None, None, None)
                 continue
-            assert (of_exact.ndcg, cell.ndcg) == pytest.approx(tuple(values.mean(axis=1)))
+            assert (of_exact.ndcg, rung.ndcg) == pytest.approx(tuple(values.mean(axis=1)))
             if len(admitted) > 1:
-                assert cell.pair.difference == pytest.approx((values[1] - values[0]).mean())
-                assert cell.pair.wins + cell.pair.losses == np.count_nonzero(np.abs(values[1] - values[0]) > 1e-9)
-        assert {cell.answerable for cell in narrow.cells} > {12}, "some queries have no admitted relevant document"
+                assert rung.pair.difference == pytest.approx((values[1] - values[0]).mean())
+                assert rung.pair.wins + rung.pair.losses == np.count_nonzero(np.abs(values[1] - values[0]) > 1e-9)
+        assert {rung.answerable for rung in narrow.rungs} > {12}, "some queries have no admitted relevant document"
 
     def test_judgments_are_read_once_for_all_shares(self, library):
         counts = []
@@ -201,7 +204,7 @@ class TestAnswerableQueries:
     def test_fewer_than_two_queries_have_no_difference(self, library, admin_client):
         benchmark = run_matrix(library, ann=["exact", NARROW], filter_shares=[1, 0.0001])
         _, narrow = list_settings(benchmark)
-        assert (narrow.cells[1].answerable, narrow.cells[1].ndcg, narrow.cells[1].pair) == (0, None, None)
+        assert (narrow.rungs[1].answerable, narrow.rungs[1].ndcg, narrow.rungs[1].pair) == (0, None, None)
         text = text_of(admin_client.get(reverse("admin:benchmark_filters", args=[benchmark.pk])))
         assert "0 of 12" in text
 
@@ -210,7 +213,7 @@ class TestAnswerableQueries:
         (ladder,) = list_ladders(benchmark)
         assert {row.run.config.get("filter_share") for row in ladder.rows} == {1}
         text = text_of(admin_client.get(reverse("admin:benchmark_compression", args=[benchmark.pk])))
-        assert "Runs under a filter share are left out here: Filters compares them" in text
+        assert "Runs under a filter share left out here: Filters compares them" in text
 
 
 class TestWhereExactSearchWins:
@@ -253,10 +256,10 @@ class TestWhereExactSearchWins:
         )
 
     @pytest.mark.parametrize(
-        ("curve", "said"),
+        ("curve", "message"),
         [([(0.5, 1, 2, 0.4), (1, 8, 7.8, 0.9)], "98 %"), ([(0.3, 1, 2, 0.4), (0.5, 8, 7.2, 0.9)], "47 %")],
     )
-    def test_rounding_passes_no_measured_share(self, curve, said):
+    def test_rounding_passes_no_measured_share(self, curve, message):
         sentence = describe_crossing(curve)
-        assert f"at about {said} of the documents and below" in sentence
+        assert f"at about {message} of the documents and below" in sentence
         assert sentence.endswith("is .40.")

@@ -7,21 +7,19 @@ from urllib.parse import urlencode
 
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
 from django.urls import reverse
 
-from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, StageList
 from apps.datasets.editing.drafts import find_draft
 from apps.datasets.models import Dataset, Judgment
 from apps.datasets.versions import hash_version
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
+from apps.records.models import Benchmark, Evaluation, QueryResult, StageList
 from benchbench.site.panels import change_url
-from tests.admin.test_acts import messages_of, press
-from tests.benchmarks.test_rescoring import by_query
+from tests.benchmarks.figures import by_query
 from tests.drafts import set_judgment
-from tests.results.test_pages import HOSTILE, results_url, text_of
-from tests.results.test_versions import freeze_url, make_finished
+from tests.results.compared import make_finished
+from tests.site import HOSTILE, freeze_by_page, freeze_url, messages_of, press, results_url, text_of
 
 
 @pytest.fixture
@@ -30,14 +28,8 @@ def finished(transactional_db: None) -> Benchmark:
 
 
 def judge_url(result: QueryResult, document_id: int | None = None) -> str:
-    named = {"result": result.pk, "document": document_id or result.document_ids[0]}
-    return f"{reverse('admin:query_judge', args=[result.query_id])}?{urlencode(named)}"
-
-
-def freeze_by_page(client: Client, dataset: Dataset, **fields: str) -> Any:
-    """Look at what the draft changes, and freeze that."""
-    seen = client.get(freeze_url(dataset)).context["difference"].digest
-    return client.post(freeze_url(dataset), {"digest": seen, **fields}, follow=True)
+    labelled = {"result": result.pk, "document": document_id or result.document_ids[0]}
+    return f"{reverse('admin:query_judge', args=[result.query_id])}?{urlencode(labelled)}"
 
 
 def steps_of(response: Any) -> list[str]:
@@ -53,16 +45,16 @@ def test_edited_judgment_changes_only_the_value_it_affects(admin_client, finishe
     before, searched = Evaluation.objects.get(run=run), list(QueryResult.objects.order_by("pk").values())
     stages, operations = StageList.objects.count(), Operation.objects.count()
 
-    shown = admin_client.get(page)
-    links = [unescape(link) for link in re.findall(r'href="([^"]+/judge/[^"]+)"', shown.content.decode())]
+    displayed = admin_client.get(page)
+    links = [unescape(link) for link in re.findall(r'href="([^"]+/judge/[^"]+)"', displayed.content.decode())]
     assert f"{judge_url(result)}&{urlencode({'next': page})}" in links, "each place has its link"
-    assert steps_of(shown) == []
-    whole, fragment = (
+    assert steps_of(displayed) == []
+    complete, fragment = (
         admin_client.get(links[0], headers=sent).content.decode() for sent in ({}, {"HX-Request": "true"})
     )
-    assert "<html" in whole
+    assert "<html" in complete
     assert "<html" not in fragment, "it opens in the page of the ranking"
-    for form in (whole, fragment):
+    for form in (complete, fragment):
         assert "csrfmiddlewaretoken" in form
         assert query.text in form
         assert '<button class="bb-key bb-key-grade" name="grade" value="0">' in form
@@ -122,8 +114,8 @@ def test_run_and_query_pages_follow_the_version(admin_client, finished):
     for nonsense in ("7", "x", "-1"):
         refused = admin_client.get(change_url(run), {"version": nonsense})
         assert refused.status_code == 404
-        said = f"has no values on version {nonsense} of its dataset; versions with values: 1, 2."
-        assert said in refused.content.decode()
+        message = f"has no values on version {nonsense} of its dataset; versions with values: 1, 2."
+        assert message in refused.content.decode()
         assert admin_client.get(change_url(result), {"version": nonsense}).status_code == 404
 
 
@@ -150,8 +142,8 @@ def test_a_query_lists_its_judgments_and_takes_others(admin_client, ranking):
     assert form.context["form"].initial["grade"] == 1
     assert "Remove the judgment" in text_of(form)
     admin_client.post(f"{url}?judgment={judgment.pk}", {"remove": "1"})
-    named = urlencode({"key": "uri", "reference": " lib:9 ", "without_document": "on"})
-    response = admin_client.post(f"{url}?{named}", {"grade": "3", "note": "New."}, follow=True)
+    labelled = urlencode({"key": "uri", "reference": " lib:9 ", "without_document": "on"})
+    response = admin_client.post(f"{url}?{labelled}", {"grade": "3", "note": "New."}, follow=True)
     assert response.redirect_chain == [(change_url(query), 302)]
     assert query.judgments.get(until=None, since=2).doc_ref == {"uri": " lib:9 "}, "to the letter"
     page = text_of(response)
@@ -181,9 +173,9 @@ def test_a_reference_shows_its_document_and_scale(admin_client, ranking):
     url = reverse("admin:query_judge", args=[query.pk])
     assert "Document by" in text_of(admin_client.get(url))
     document = ranking.run.benchmark.mapping.collection.documents.get(external_id="d3")
-    shown = admin_client.get(f"{url}?key=document_id&reference=d3").content.decode()
+    page = admin_client.get(f"{url}?key=document_id&reference=d3").content.decode()
     for words in (query.text, document.title, '<button class="bb-key bb-key-grade" name="grade" value="0">'):
-        assert words in shown
+        assert words in page
     first, second = query.judgments.order_by("pk")
     assert "the next of 1 more" in text_of(admin_client.get(f"{url}?judgment={first.pk}"))
     answer = admin_client.post(f"{url}?judgment={first.pk}", {"grade": "2", "go_on": "1"})
@@ -222,8 +214,8 @@ def test_user_without_change_permission_can_only_read(client, make_staff, rankin
     page = client.get(change_url(ranking))
     assert "Draft of version 2" in text_of(page)
     assert steps_of(page) == []
-    for shown in (page, client.get(change_url(ranking.query)), client.get(change_url(dataset))):
-        assert "/judge/" not in shown.content.decode()
+    for displayed in (page, client.get(change_url(ranking.query)), client.get(change_url(dataset))):
+        assert "/judge/" not in displayed.content.decode()
     for url in (judge_url(ranking), reverse("admin:query_judge", args=[ranking.query.pk])):
         assert client.post(url, {"grade": "1", "key": "uri", "reference": "x"}).status_code == 403
     assert client.get(freeze_url(dataset)).status_code == 403
@@ -278,8 +270,8 @@ def test_page_links_only_to_visible_objects(client, make_staff, ranking):
 
 def test_one_hit_after_the_other_is_judged(admin_client, ranking):
     page = change_url(ranking)
-    first, *others = ranking.document_ids
-    shown = text_of(admin_client.get(f"{judge_url(ranking)}&{urlencode({'next': page})}"))
-    assert f"the next of {len([pk for pk in others if pk != first])} unjudged here" in shown
+    first, *remaining = ranking.document_ids
+    text = text_of(admin_client.get(f"{judge_url(ranking)}&{urlencode({'next': page})}"))
+    assert f"the next of {len([pk for pk in remaining if pk != first])} unjudged here" in text
     answer = admin_client.post(judge_url(ranking), {"grade": "1", "next": page, "go_on": "1"})
-    assert answer["Location"].startswith(judge_url(ranking, others[0]) if others else page)
+    assert answer["Location"].startswith(judge_url(ranking, remaining[0]) if remaining else page)

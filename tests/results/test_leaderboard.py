@@ -10,28 +10,29 @@ from django.contrib.auth.models import User
 from django.urls import reverse
 from django.utils import timezone
 
-from apps.benchmarks.gates.baselines import approve
-from apps.benchmarks.launching import launch
-from apps.benchmarks.models import Benchmark, Evaluation, GateOutcome, Run, StageList
-from apps.benchmarks.runs import find_run
+from apps.execution.launching import launch
 from apps.mappings.models import Mapping
 from apps.operations.launching import cancel_operation
 from apps.operations.working import perform_batch, wait
+from apps.records.finding import find_run
+from apps.records.models import Benchmark, Evaluation, GateOutcome, Run, StageList
 from apps.results.charts import plot_quality
 from apps.results.comparison.history import load_history, plot_history
 from apps.results.exporters.documents import render_text
-from apps.results.leaderboard.runs import UNFINISHED, load_leaderboard, select_measures
+from apps.verdicts.gates.baselines import approve
+from apps.verdicts.ranked_runs import UNFINISHED, load_leaderboard, select_measures
 from benchbench.decimals import counted
-from tests.benchmarks.conftest import make_library
 from tests.created import create_benchmark, finish
 from tests.factories import add_version, make_benchmark
-from tests.results.test_pages import count_statements, results_url
-from tests.results.test_pages import text_of as page_text
+from tests.library import make_library
+from tests.pages import one_line
+from tests.site import count_statements, results_url
+from tests.site import text_of as page_text
 
-Place = tuple[int, int | None, bool]
+Standing = tuple[int, int | None, bool]
 
 
-def places(mapping: Mapping, values: list[float | None]) -> list[Place]:
+def places(mapping: Mapping, values: list[float | None]) -> list[Standing]:
     """Return (run order, rank, tied) of every row of a benchmark whose runs have these means."""
     board = load_leaderboard(make_benchmark(mapping, values))
     return [(row.run.run_order, row.rank, row.tied) for row in board.rows]
@@ -65,9 +66,9 @@ def test_warning_common_to_all_runs_is_shown_once(mapping, admin_client):
     benchmark.runs.update(warnings=["Short lists."])
     benchmark.runs.filter(run_order=3).update(warnings=["Short lists.", "Slow."])
     page = admin_client.get(results_url(benchmark)).content.decode()
-    for told in (render_text(benchmark), page):
-        assert told.count("Short lists.") == told.count("All runs: Short lists.") == 1
-        assert told.count("Slow.") == 1
+    for message in (render_text(benchmark), page):
+        assert message.count("Short lists.") == message.count("All runs: Short lists.") == 1
+        assert message.count("Slow.") == 1
 
 
 def test_text_shows_the_run_number_next_to_the_rank(mapping):
@@ -89,8 +90,8 @@ def test_text_gives_equal_means_the_same_rank(mapping):
 
 def test_page_shows_the_run_number_next_to_the_rank(admin_client, mapping):
     benchmark = make_benchmark(mapping, [0.25, None, 0.75], name="lower case")
-    page = admin_client.get(results_url(benchmark)).content.decode()
-    rank = r'<td class="bb-number">(?:<input[^>]*> )?(?:<span[^>]*>)?([\d–]+)(?:</span>)?</td>'
+    page = one_line(admin_client.get(results_url(benchmark)).content.decode())
+    rank = r'<td class="bb-number">(?:<input[^>]*> ?)?(?:<span[^>]*>)?([\d–]+)(?:</span>)?</td>'
     rows = re.findall(rank + r'\s*<td class="bb-number">(\d+)</td>', page)
     assert rows == [("1", "3"), ("2", "1"), ("–", "2")]
     assert ">lower case</" in re.sub(r"<h2>.*?</h2>", "", page)  # the name in the top line, as it is written
@@ -150,9 +151,9 @@ def test_provisional_means_are_not_ranked_among_final_ones(transactional_db, set
     assert (provisional.run, provisional.rank, provisional.provisional) == (sparse, None, True)
     assert provisional.values["nDCG@10"] is not None
     assert provisional.unranked == UNFINISHED
-    shown = admin_client.get(reverse("admin:benchmark_results", args=[benchmark.pk])).content.decode()
-    assert shown.count(UNFINISHED) == 1
-    assert f"so far, {counted(provisional.so_far or 0, 'query')}" in shown
+    page = admin_client.get(reverse("admin:benchmark_results", args=[benchmark.pk])).content.decode()
+    assert page.count(UNFINISHED) == 1
+    assert f"so far, {counted(provisional.so_far or 0, 'query')}" in page
     wait(operation)
     assert all(row.rank and not row.provisional for row in load_leaderboard(benchmark).rows)
 
@@ -197,10 +198,10 @@ def test_history_holds_best_finished_runs_with_their_truth(mapping, root):
     mapping.dataset_version = add_version(mapping.dataset)
     mapping.save()
     finished(mapping, "third", 0.3, days_ago=1)
-    shown = load_history(mapping.dataset, root)
-    found = [(point.benchmark.name, point.value, point.truth) for point in shown.points]
-    assert found == [("first", 0.5, "v1"), ("second", 0.6, "v1"), ("third", 0.3, "v2")]
-    assert shown.points[1].run.run_order == 2
+    history = load_history(mapping.dataset, root)
+    hits = [(point.benchmark.name, point.value, point.truth) for point in history.points]
+    assert hits == [("first", 0.5, "v1"), ("second", 0.6, "v1"), ("third", 0.3, "v2")]
+    assert history.points[1].run.run_order == 2
     by_rr = load_history(mapping.dataset, root, measure="RR")
     assert [point.value for point in by_rr.points] == [0.25, 0.3, 0.15]
     assert load_history(mapping.dataset, root, measure="nonsense").measure == "nDCG@10"
@@ -218,46 +219,48 @@ def test_history_ignores_measures_that_decrease_with_quality(mapping, root):
     benchmark = finished(mapping, "one", 0.5, days_ago=1)
     benchmark.measures = [*benchmark.measures, "FirstRelevant@10"]
     benchmark.save()
-    shown = load_history(mapping.dataset, root, measure="FirstRelevant@10")
-    assert shown.measure == "nDCG@10"
-    assert "FirstRelevant@10" not in shown.measures
+    history = load_history(mapping.dataset, root, measure="FirstRelevant@10")
+    assert history.measure == "nDCG@10"
+    assert "FirstRelevant@10" not in history.measures
 
 
 def test_history_figure_links_benchmarks_and_draws_current_baselines(mapping, root):
     old, new = finished(mapping, "old", 0.5, days_ago=3), finished(mapping, "new", 0.7, days_ago=1)
     for benchmark, name in ((old, "main"), (new, "main"), (old, "lexical")):
         approve(benchmark.runs.get(), name=name, reason="Because.", by=root)
-    shown = load_history(mapping.dataset, root)
-    assert [(line.baseline.name, line.value) for line in shown.lines] == [("lexical", 0.5), ("main", 0.7)]
-    assert [point.baselines for point in shown.points] == [["lexical"], ["main"]]
-    figure = plot_history(shown)
+    history = load_history(mapping.dataset, root)
+    assert [(line.baseline.name, line.value) for line in history.lines] == [("lexical", 0.5), ("main", 0.7)]
+    assert [point.baselines for point in history.points] == [["lexical"], ["main"]]
+    figure = plot_history(history)
     [trace] = figure["data"]
     assert list(trace["customdata"]) == [results_url(old), results_url(new)]
     assert [note["text"] for note in figure["layout"]["annotations"]] == ["lexical (v1) .5000", "main (v1) .7000"]
 
 
 def test_history_marks_gates_changes_and_later_versions(admin_client, mapping, root):
-    made = [finished(mapping, name, value, days_ago=days) for name, value, days in (("old", 0.5, 3), ("new", 0.7, 1))]
-    for benchmark, code, content in zip(made, ("a1b2c3d4", "b2c3d4e5"), ("0123456789", "9876543210"), strict=True):
+    created = [
+        finished(mapping, name, value, days_ago=days) for name, value, days in (("old", 0.5, 3), ("new", 0.7, 1))
+    ]
+    for benchmark, code, content in zip(created, ("a1b2c3d4", "b2c3d4e5"), ("0123456789", "9876543210"), strict=True):
         index = {"name": "MiniLM", "version": 1, "content": content}
         benchmark.runs.update(provenance={"index": index, "made_by": [{"git_revision": code}]})
     missed = {"name": "nDCG@10", "required": "≥ .6000", "observed": ".5000", "outcome": "failed", "note": ""}
-    GateOutcome.objects.create(run=made[0].runs.get(), rules={}, outcome="failed", checks=[missed], by=root)
-    old = Evaluation.objects.get(run__benchmark=made[0])
+    GateOutcome.objects.create(run=created[0].runs.get(), rules={}, outcome="failed", checks=[missed], by=root)
+    old = Evaluation.objects.get(run__benchmark=created[0])
     old.pk, old.dataset_version, old.means = None, add_version(mapping.dataset), {"nDCG@10": 0.8}
     old.save(force_insert=True)
-    shown = load_history(mapping.dataset, root)
-    assert [(point.value, point.truth, point.gate and point.gate.outcome) for point in shown.points] == [
+    history = load_history(mapping.dataset, root)
+    assert [(point.value, point.truth, point.gate and point.gate.outcome) for point in history.points] == [
         (0.5, "v1", "failed"),
         (0.7, "v1", None),
         (0.8, "v2", None),
     ]
-    assert [point.changes for point in shown.points] == [(), ("code b2c3d4e", "index MiniLM v1 (987654)"), ()]
-    figure = plot_history(shown)
+    assert [point.changes for point in history.points] == [(), ("code b2c3d4e", "index MiniLM v1 (987654)"), ()]
+    figure = plot_history(history)
     assert [trace["marker"]["symbol"] for trace in figure["data"]] == [["x", "circle"], ["circle"]]
     assert [trace["customdata"] for trace in figure["data"]] == [
-        [results_url(made[0]), results_url(made[1])],
-        [f"{results_url(made[0])}?version=2"],
+        [results_url(created[0]), results_url(created[1])],
+        [f"{results_url(created[0])}?version=2"],
     ]
     assert [note["text"] for note in figure["layout"]["annotations"]] == ["code index"]
     page = page_text(admin_client.get(page_of(mapping)))
@@ -275,8 +278,8 @@ def test_values_through_other_mappings_and_policies_have_another_colour(mapping,
 
 def test_history_page_shows_points_and_baselines_at_constant_cost(admin_client, mapping, root):
     assert "Make the first benchmark" in page_text(admin_client.get(page_of(mapping)))
-    there = admin_client.get(reverse("admin:datasets_dataset_change", args=[mapping.dataset_id]))
-    assert page_of(mapping) in there.content.decode()
+    remote = admin_client.get(reverse("admin:datasets_dataset_change", args=[mapping.dataset_id]))
+    assert page_of(mapping) in remote.content.decode()
     costs = []
     for number in range(1, 13):
         benchmark = finished(mapping, f"benchmark {number}", 0.5, days_ago=number)
@@ -284,12 +287,12 @@ def test_history_page_shows_points_and_baselines_at_constant_cost(admin_client, 
         costs.append(count_statements(lambda: admin_client.get(page_of(mapping))))
     page = page_text(admin_client.get(page_of(mapping)))
     assert costs[2] == costs[-1] <= 20
-    for said in ("benchmark 7", "baseline 7", "Reason 7.", "by root"):
-        assert said in page
+    for message in ("benchmark 7", "baseline 7", "Reason 7.", "by root"):
+        assert message in page
 
 
 def test_history_excludes_objects_hidden_from_the_user(client, mapping, root):
     approve(finished(mapping, "hidden", 0.9, days_ago=1).runs.get(), name="secret", reason="Because.", by=root)
     Benchmark.objects.update(owner=root)
-    shown = load_history(mapping.dataset, User.objects.create_user("ada", is_staff=True))
-    assert (shown.points, shown.lines) == ([], [])
+    history = load_history(mapping.dataset, User.objects.create_user("ada", is_staff=True))
+    assert (history.points, history.lines) == ([], [])

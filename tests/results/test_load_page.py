@@ -2,20 +2,20 @@
 
 import csv
 import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from django.urls import reverse
 
-from apps.benchmarks.models import Benchmark, Run
-from apps.benchmarks.running import latencies
-from apps.results.comparison.compression import list_ladders
+from apps.execution.running import latencies
+from apps.records.models import Benchmark, Run
+from apps.records.models.timing import OpenLoop
 from apps.results.exporters.tables import write_csv, yield_runs
-from apps.results.leaderboard.load import Point, Setting, build_load_context
+from apps.results.ladders.compression import list_ladders
+from apps.results.ladders.load import RateRung, Setting, load_settings, plot_latencies, plot_recalls
 from apps.results.leaderboard.page import list_times
-from apps.results.leaderboard.runs import load_leaderboard
 from apps.retrieval.models import Index
+from apps.verdicts.ranked_runs import load_leaderboard
 from benchbench.decimals import format_ms
 from tests.created import run_benchmark
 
@@ -48,13 +48,13 @@ def test_page_names_the_knee_of_each_setting(library, admin_client, monkeypatch)
     set_load(exact_40, achieved=39.5, p99=7)
     set_load(hnsw_20, achieved=20, p99=2)
     set_load(hnsw_40, achieved=39.5, p99=5.9)
-    context = build_load_context(benchmark)
-    assert [[point.offered for point in setting.points] for setting in context["settings"]] == [[20, 40]] * 2
-    assert [(one["name"], *one["x"], *one["y"]) for one in context["recalls"]["data"]] == [
+    settings = load_settings(benchmark)
+    assert [[rung.loop.offered for rung in setting.rungs] for setting in settings] == [[20, 40]] * 2
+    assert [(one["name"], *one["x"], *one["y"]) for one in plot_recalls(settings, 10)["data"]] == [
         ("exact", 1.0, 20.0),
         ("hnsw", 0.95, 40.0),
     ]
-    assert [[*one["y"]] for one in context["latencies"]["data"]] == [[2, 7], [2, 5.9]]
+    assert [[*one["y"]] for one in plot_latencies(settings)["data"]] == [[2, 7], [2, 5.9]]
     page = load_page(admin_client, benchmark)
     assert "The knee is 20/s: at 40/s p99 is 7.0 ms instead of 2.0 ms." in page
     assert "The knee is at least 40/s, the highest measured rate, by p99." in page
@@ -79,7 +79,7 @@ def test_every_page_has_one_latency_of_a_rate(library, admin_client, monkeypatch
     rows = load_leaderboard(benchmark).in_run_order
     assert [row.ms for row in rows] == [loop["mean"] for loop in loops]
     for row, loop in zip(rows, loops, strict=True):
-        assert list_times(row.run.timing) == [(name, loop[name]) for name in ("p50", "p95", "p99")]
+        assert list_times(row.run.times) == [(name, loop[name]) for name in ("p50", "p95", "p99")]
     lines = list(csv.DictReader(write_csv(yield_runs)(benchmark, benchmark.dataset_version)))
     assert [float(line["total_ms"]) for line in lines] == [loop["mean"] for loop in loops]
     page = admin_client.get(reverse("admin:benchmarks_run_change", args=[runs[0].pk])).content.decode()
@@ -92,8 +92,7 @@ def test_recall_of_fewer_dimensions_was_not_measured(library, monkeypatch):
     monkeypatch.setattr(latencies, "LEAST_SECONDS", 0.0)
     matrix = {"search_modes": ["dense"], "dimensions": [None, Index.objects.get().dimension], "rates": [100]}
     benchmark = run_benchmark(library, name="b", matrix=matrix, execution="isolated")
-    points = [setting.points[0] for setting in build_load_context(benchmark)["settings"]]
-    assert [point.recall for point in points] == [1, None]
+    assert [setting.rungs[0].recall for setting in load_settings(benchmark)] == [1, None]
 
 
 def test_page_without_rates_says_what_to_choose(library, admin_client):
@@ -103,11 +102,11 @@ def test_page_without_rates_says_what_to_choose(library, admin_client):
     assert reverse("admin:benchmark_load", args=[benchmark.pk]) not in results
 
 
-def points_of(*rows: tuple[float, float, float | None]) -> list[Point]:
-    return [
-        Point(Run(), rate, achieved, {"p50": 1.0, "p95": 2.0, "p99": p99 or 0.0}, 0.9, 1000 if p99 else 99, 8)
-        for rate, achieved, p99 in rows
-    ]
+def rung_of(offered: float, achieved: float, p99: float | None, requests: int = 1000) -> RateRung:
+    latencies = {"p50": 1.0, "p95": 2.0, "p99": p99 or 0.0}
+    requests = requests if p99 else 99
+    loop = OpenLoop(offered=offered, achieved=achieved, latency_ms=latencies, requests=requests)
+    return RateRung(run=Run(), recall=0.9, label="dense", loop=loop)
 
 
 @pytest.mark.parametrize(
@@ -127,15 +126,15 @@ def points_of(*rows: tuple[float, float, float | None]) -> list[Point]:
     ],
 )
 def test_the_knee_of_hand_examples(rows, knee, sentence):
-    setting = Setting("dense", "exact", points_of(*rows))
-    assert (setting.knee and setting.knee.offered) == knee
+    setting = Setting("dense", "exact", [rung_of(*row) for row in rows])
+    assert (setting.knee and setting.knee.loop.offered) == knee
     assert sentence in setting.sentence
 
 
 def test_the_knee_of_few_answers_is_by_p95():
     """p99 of 999 answers would rest on ten."""
-    low, high = points_of((10, 10, 5.0), (20, 20, 50.0))
-    few = replace(low, requests=999)
+    low, high = rung_of(10, 10, 5.0), rung_of(20, 20, 50.0)
+    few = rung_of(10, 10, 5.0, requests=999)
     assert Setting("dense", "exact", [low, high]).knee == low
     assert Setting("dense", "exact", [few, high]).knee == high
     assert Setting("dense", "exact", [few, high]).sentence.endswith("the highest measured rate, by p95.")

@@ -8,9 +8,9 @@ from django.core.management import call_command
 from django.urls import reverse
 from scipy import stats
 
-from apps.results.comparison.comparing import compare_runs
-from apps.results.comparison.migrating import MigrationError, build_migration
 from apps.results.comparison_report import build_report
+from apps.verdicts.comparing import compare_runs
+from apps.verdicts.migrating import MigrationError, build_migration
 from benchbench.ir.statistics.resampling import ComparisonError
 from benchbench.ir.statistics.significance import compare
 from benchbench.ir.statistics.verdict import check_non_inferiority
@@ -29,10 +29,10 @@ def test_non_inferiority_is_students_paired_test(margin):
     pair = compare(VALUES, seed=1).get_pair(1, 0)
     differences = VALUES[1] - VALUES[0]
     p = stats.ttest_1samp(differences, -margin, alternative="greater").pvalue
-    shown = check_non_inferiority(pair, 60, margin)
-    assert shown.is_excluded == (p < 0.05)
+    displayed = check_non_inferiority(pair, 60, margin)
+    assert displayed.is_excluded == (p < 0.05)
     expected = stats.ttest_1samp(differences, 0, alternative="greater").confidence_interval(0.95).low
-    assert shown.lower == pytest.approx(expected)
+    assert displayed.lower == pytest.approx(expected)
 
 
 def test_a_loss_shows_no_equality(runs):
@@ -51,8 +51,8 @@ def test_the_older_run_is_replaced(runs):
     assert (migration.old, migration.new, migration.is_non_inferior) == (runs[0].pk, runs[1].pk, True)
     assert migration.difference == pytest.approx(float(np.mean(VALUES[1] - VALUES[0])))
     assert migration.sentence.startswith("top 20 does not lose more than 0.5 against top 10")
-    other = build_migration(compare_runs(runs, baseline=runs[1]), 0.5)
-    assert (other.old, other.difference) == (runs[1].pk, pytest.approx(-migration.difference))
+    second = build_migration(compare_runs(runs, baseline=runs[1]), 0.5)
+    assert (second.old, second.difference) == (runs[1].pk, pytest.approx(-migration.difference))
     strict = build_migration(compare_runs(runs), 1e-6)
     assert not strict.is_non_inferior
     assert 0 < (strict.more_queries or 0) < 10_000
@@ -71,12 +71,12 @@ def test_equal_values_show_nothing(db):
 
 
 def test_page_and_command_say_the_same(runs, admin_client, capsys):
-    asked = {"run": [str(run.pk) for run in runs], "margin": "0.5"}
-    page = admin_client.get(reverse("admin:run_compare"), asked | {"panel": "migration"})
+    requests = {"run": [str(run.pk) for run in runs], "margin": "0.5"}
+    page = admin_client.get(reverse("admin:run_compare"), requests | {"panel": "migration"})
     sentence = page.context["migration"].sentence
     assert sentence in page.content.decode().replace("&#x27;", "'")
     assert build_report(compare_runs(runs)).migration is None
     call_command("compare", str(runs[0].pk), str(runs[1].pk), "--margin", "0.5", "--json")
     assert json.loads(capsys.readouterr().out)["migration"]["sentence"] == sentence
-    wrong = admin_client.get(reverse("admin:run_compare"), asked | {"panel": "migration", "margin": "-1"})
+    wrong = admin_client.get(reverse("admin:run_compare"), requests | {"panel": "migration", "margin": "-1"})
     assert wrong.status_code == 404

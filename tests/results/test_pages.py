@@ -1,47 +1,24 @@
-"""The pages of results: what stands on them, what they mark in texts, and where they lead."""
+"""The pages of results: what depends on them, what they mark in texts, and where they lead."""
 
 import re
 import unicodedata
-from collections.abc import Callable
-from typing import Any
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run
 from apps.mappings.models import Resolution
 from apps.operations.models import Operation
+from apps.records.models import Benchmark, Evaluation, QueryResult, Run
 from benchbench.markup import EXCERPT, excerpt, mark_words
 from benchbench.site.panels import build_list_url, change_url
-from tests.benchmarks.conftest import make_library
 from tests.created import run_benchmark
 from tests.factories import add_judgment, add_version, make_benchmark, make_collection, make_dataset, make_mapping
 from tests.kept import made_once
+from tests.library import make_library
 from tests.rankings import added_ranking
-
-HOSTILE = "<script>alert('x')</script>"
-
-
-def results_url(benchmark: Benchmark, page: str = "results") -> str:
-    return reverse(f"admin:benchmark_{page}", args=[benchmark.pk])
-
-
-def text_of(response: Any) -> str:
-    """Return what a reader sees of a page: its text, white space as single spaces."""
-    assert response.status_code == 200
-    body = re.sub(r"<script.*?</script>|<style.*?</style>", " ", response.content.decode(), flags=re.S)
-    return " ".join(re.sub(r"<[^>]+>", " ", body).split())
-
-
-def count_statements(act: Callable[[], object]) -> int:
-    with CaptureQueriesContext(connection) as captured:
-        result = act()
-    assert getattr(result, "status_code", 200) == 200
-    return len(captured)
+from tests.site import HOSTILE, count_statements, results_url, text_of
 
 
 @pytest.fixture
@@ -81,10 +58,10 @@ def test_from_the_leaderboard_to_a_ranking(admin_client, finished):
     assert ranks == sorted(ranks, reverse=True)
 
     query = finished.dataset_version.queries.first()
-    found = admin_client.get(change_url(run), {"q": query.key})
-    assert [row.query for row in found.context["rows"]] == [query]
+    actual = admin_client.get(change_url(run), {"q": query.key})
+    assert [row.query for row in actual.context["rows"]] == [query]
     result = QueryResult.objects.get(run=run, query=query)
-    assert change_url(result) in found.content.decode()
+    assert change_url(result) in actual.content.decode()
     page = text_of(admin_client.get(change_url(result)))
     assert finished.mapping.collection.documents.get(pk=result.document_ids[0]).external_id in page
     assert "The same query in the other runs" in page
@@ -100,8 +77,8 @@ def test_a_query_without_a_value_is_worse_than_any(admin_client, order, keys):
     mapping = make_mapping(dataset, make_collection("library", [{"title": "On pears"}]))
     run = make_benchmark(mapping, [0.5], measures=measures, k_values=[10]).runs.get()
     Evaluation.objects.update(values=[[0.5, 0.0, 1.0], [2.0, None, 1.0]])
-    shown = admin_client.get(change_url(run), {"order": order, "by": "FirstRelevant"})
-    assert [row.query.key for row in shown.context["rows"]] == keys
+    response = admin_client.get(change_url(run), {"order": order, "by": "FirstRelevant"})
+    assert [row.query.key for row in response.context["rows"]] == keys
 
 
 def test_the_fragment_alone_is_right_at_any_moment(admin_client, finished):
@@ -110,10 +87,10 @@ def test_the_fragment_alone_is_right_at_any_moment(admin_client, finished):
     assert 'data-active="true"' in active.content.decode()
     assert "no-store" in active["Cache-Control"]
     Benchmark.objects.filter(pk=finished.pk).update(status="completed")
-    done = admin_client.get(results_url(finished, "live")).content.decode()
-    assert 'data-active="false"' in done
-    assert "<html" not in done
-    assert f'value="{results_url(finished)}"' in done or "_selected_action" not in done
+    page = admin_client.get(results_url(finished, "live")).content.decode()
+    assert 'data-active="false"' in page
+    assert "<html" not in page
+    assert f'value="{results_url(finished)}"' in page or "_selected_action" not in page
 
 
 def test_the_cutoff_switches_the_other_measures(admin_client, mapping):
@@ -141,22 +118,22 @@ def test_page_shows_warnings_and_errors_of_failed_runs(admin_client, mapping):
     assert "raise top_k." in page
 
 
-@pytest.mark.parametrize(("policy", "said"), [("count", "counted as not found"), ("drop", "left out")])
-def test_page_shows_the_share_of_unresolved_judgments(admin_client, mapping, policy, said):
+@pytest.mark.parametrize(("policy", "message"), [("count", "counted as not found"), ("drop", "left out")])
+def test_page_shows_the_share_of_unresolved_judgments(admin_client, mapping, policy, message):
     benchmark = make_benchmark(mapping, [0.5], unresolved=policy)
     Evaluation.objects.update(unresolved_count=12, unresolved_share=0.031)
     page = text_of(admin_client.get(results_url(benchmark)))
     assert "12 of 0 judgments are unresolved; they hold 3.1 % of the ideal gain" in page
-    assert said in page
+    assert message in page
 
 
 def test_benchmark_waiting_for_a_worker_is_shown_as_queued(admin_client, mapping):
     operation = Operation.objects.create(kind="benchmark", subject_id=mapping.pk, parameters={"run_ids": []})
     benchmark = make_benchmark(mapping, [None], status="running", operation=operation)
     for path in (results_url(benchmark), change_url(benchmark), build_list_url(Benchmark), reverse("admin:index")):
-        for status, said in (("pending", "queued"), ("running", "running")):
+        for status, message in (("pending", "queued"), ("running", "running")):
             Operation.objects.update(status=status)
-            assert re.search(rf">\s*{said}\s*<", admin_client.get(path).content.decode()), (path, said)
+            assert re.search(rf">\s*{message}\s*<", admin_client.get(path).content.decode()), (path, message)
 
 
 @pytest.mark.parametrize(("execution", "marked"), [("shared", True), ("isolated", False)])
@@ -197,7 +174,7 @@ def test_ranking_shows_grades_and_explains_missing_documents(admin_client, mappi
     run = make_benchmark(mapping, [0.5]).runs.get()
     result = added_ranking(run, query, [documents["d1"].pk, documents["d3"].pk], scores=[0.9, 0.8])
     response = admin_client.get(change_url(result))
-    assert [hit.grade for hit, _ in response.context["hits"]] == [3, None]
+    assert [hit.grade for hit, _, _ in response.context["hits"]] == [3, None]
     assert [(one.grade, one.reference) for one in response.context["paths"].lost] == [(2, "d2"), (1, "gone:1")]
     page = text_of(response)
     assert "Not among the 2 documents" in page
@@ -292,10 +269,10 @@ def test_an_excerpt_without_blanks_shows_its_hit():
 
 def test_an_excerpt_begins_shortly_before_the_first_hit():
     pieces = excerpt("word " * 200 + "pear " + "more " * 200, "pear")
-    shown = "".join(piece.text for piece in pieces)
-    assert shown.startswith("… word")
-    assert shown.endswith("…")
-    assert len(shown) <= EXCERPT + 10
+    displayed = "".join(piece.text for piece in pieces)
+    assert displayed.startswith("… word")
+    assert displayed.endswith("…")
+    assert len(displayed) <= EXCERPT + 10
     assert [piece.text for piece in pieces if piece.hit] == ["pear"]
 
 

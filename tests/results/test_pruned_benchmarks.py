@@ -8,17 +8,17 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from apps.benchmarks.gates.baselines import approve
-from apps.benchmarks.launching import retry
-from apps.benchmarks.measuring.again import rescore
-from apps.benchmarks.measuring.reading import RankingsDeletedError
-from apps.benchmarks.models import Benchmark, QueryResult, Run
+from apps.execution.launching import retry
 from apps.judging.opening import RoundOptions, open_round
 from apps.operations.models import Status
+from apps.records.lists.reading import RankingsDeletedError
+from apps.records.measuring.again import rescore
+from apps.records.models import Benchmark, QueryResult, Run
 from apps.results.exporting import export, list_exporters
 from apps.results.retention.pruning import prune_for
 from apps.results.tasks import prune
 from apps.results.triage.updating import find_outdated
+from apps.verdicts.gates.baselines import approve
 from tests.factories import (
     add_version,
 )
@@ -28,7 +28,7 @@ from tests.results.pruned import (
 from tests.sessions import elsewhere, until_waited_for
 
 
-def test_pruned_benchmark_shows_the_same_values(ended: Benchmark, kept: None, admin_client: Client) -> None:
+def test_pruned_benchmark_shows_the_same_values(ended: Benchmark, retention: None, admin_client: Client) -> None:
     first, second = ended.runs.order_by("run_order")
     compare = f"{reverse('admin:run_compare')}?run={first.pk}&run={second.pk}"
     before, api = figures(ended), admin_client.get(f"/api/v1/benchmarks/{ended.pk}/results").json()
@@ -52,12 +52,12 @@ def test_pruned_benchmark_shows_the_same_values(ended: Benchmark, kept: None, ad
     ]
     for page in pages:
         assert "To get rankings again, clone it" in admin_client.get(page).content.decode(), page
-    shown = admin_client.get(reverse("admin:datasets_query_change", args=[query.pk])).content.decode()
-    assert "ranking deleted" in shown
-    assert "not searched" not in shown
+    text = admin_client.get(reverse("admin:datasets_query_change", args=[query.pk])).content.decode()
+    assert "ranking deleted" in text
+    assert "not searched" not in text
 
 
-def test_what_needs_rankings_refuses_by_name(ended: Benchmark, kept: None, admin_user: Any) -> None:
+def test_what_needs_rankings_refuses_by_name(ended: Benchmark, retention: None, admin_user: Any) -> None:
     prune_for()
     ended.refresh_from_db()
     run = ended.runs.get(run_order=1)
@@ -73,7 +73,7 @@ def test_what_needs_rankings_refuses_by_name(ended: Benchmark, kept: None, admin
     assert ended.status == Status.COMPLETED
 
 
-def test_exports_of_a_pruned_benchmark_are_unchanged_or_refused(ended: Benchmark, kept: None) -> None:
+def test_exports_of_a_pruned_benchmark_are_unchanged_or_refused(ended: Benchmark, retention: None) -> None:
     subjects = [ended, ended.runs.get(run_order=1)]
     before = {(row.pk, one.name): _exported(row, one.name) for row in subjects for one in list_exporters(row)}
     prune_for()
@@ -111,7 +111,7 @@ def test_what_keeps_rankings_waits_for_their_deletion(ended: Benchmark, admin_us
     assert isinstance(second.exception(timeout=60), RankingsDeletedError)
 
 
-def test_update_leaves_out_benchmarks_without_rankings(ended: Benchmark, kept: None, admin_user: Any) -> None:
+def test_update_leaves_out_benchmarks_without_rankings(ended: Benchmark, retention: None, admin_user: Any) -> None:
     dataset = ended.dataset_version.dataset
     add_version(dataset)
     outdated = find_outdated(dataset, admin_user, 2).benchmarks

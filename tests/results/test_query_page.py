@@ -6,23 +6,21 @@ import pytest
 from django.contrib.auth.models import User
 from django.urls import reverse
 
-from apps.benchmarks.models import Benchmark, Evaluation, QueryResult
 from apps.collections.models import Collection, Document
 from apps.datasets.models import Judgment, Query
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from apps.mappings.truth import read_truth
+from apps.records.models import Benchmark, Evaluation, QueryResult
 from apps.retrieval.models import Chunk, ChunkSet, Index
 from benchbench.site.panels import change_url
-from tests.admin.conftest import MakeStaff
-from tests.admin.test_acts import press
-from tests.benchmarks.test_rescoring import by_query
+from tests.benchmarks.figures import by_query
 from tests.drafts import set_judgment
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 from tests.rankings import add_ranking
-from tests.results.test_judging import freeze_by_page
-from tests.results.test_pages import HOSTILE, count_statements, text_of
-from tests.results.test_versions import make_finished
+from tests.results.compared import make_finished
+from tests.site import HOSTILE, count_statements, freeze_by_page, press, text_of
+from tests.staff import MakeStaff
 
 
 @pytest.fixture
@@ -38,17 +36,19 @@ def values_of(benchmark: Benchmark, version: int, query: Query) -> dict[Any, flo
 def test_query_page_has_values_and_ranks_of_every_run(admin_client, finished):
     query = finished.dataset_version.queries.order_by("key")[1]
     response = admin_client.get(change_url(query))
-    page, shown = response.content.decode(), response.context["runs"]
+    page, displayed = response.content.decode(), response.context["runs"]
     values = values_of(finished, 1, query)
-    assert {row.run.pk: row.value for row in shown.rows} == values
-    assert [row.value for row in shown.rows] == sorted(values.values(), reverse=True)
-    assert [row.mean for row in shown.rows] == [row.run.evaluations.get().means["nDCG@10"] for row in shown.rows]
+    assert {row.run.pk: row.value for row in displayed.rows} == values
+    assert [row.value for row in displayed.rows] == sorted(values.values(), reverse=True)
+    assert [row.mean for row in displayed.rows] == [
+        row.run.evaluations.get().means["nDCG@10"] for row in displayed.rows
+    ]
     assert sorted(x for trace in response.context["figure"]["data"] for x in trace["x"]) == sorted(values.values())
 
     grades = read_truth(finished.mapping, finished.dataset_version).grades[query.pk]
     matrix = {row.row.pk: row for row in response.context["matrix"]}
     assert {pk: row.grade for pk, row in matrix.items() if row.grade is not None} == grades
-    results = [QueryResult.objects.get(run=row.run, query=query) for row in shown.ranked]
+    results = [QueryResult.objects.get(run=row.run, query=query) for row in displayed.ranked]
     for pk, row in matrix.items():
         places = [result.document_ids.index(pk) + 1 if pk in result.document_ids else None for result in results]
         assert row.ranks == places
@@ -62,16 +62,16 @@ def test_query_page_has_values_and_ranks_of_every_run(admin_client, finished):
     assert best.judgment.grade == max(grades.values())
     assert any(piece.hit and piece.text in query.text for piece in best.passage), "the passage that matters"
     by_rank = admin_client.get(change_url(query), {"by": "RR"}).context["runs"]
-    assert (by_rank.measure, [row.value for row in by_rank.rows]) != ("nDCG@10", [row.value for row in shown.rows])
+    assert (by_rank.measure, [row.value for row in by_rank.rows]) != ("nDCG@10", [row.value for row in displayed.rows])
 
 
 def test_judging_on_query_page_moves_its_values(admin_client, finished):
     query = finished.dataset_version.queries.order_by("key").first()
     page = change_url(query)
-    shown = admin_client.get(page)
-    judgment = shown.context["relevant"][0].judgment
+    displayed = admin_client.get(page)
+    judgment = displayed.context["relevant"][0].judgment
     url = f"{reverse('admin:query_judge', args=[query.pk])}?judgment={judgment.pk}&next={page}"
-    assert url.replace("&", "&amp;").replace("next=/", "next=%2F").split("next")[0] in shown.content.decode()
+    assert url.replace("&", "&amp;").replace("next=/", "next=%2F").split("next")[0] in displayed.content.decode()
     response = admin_client.post(url, {"grade": "0", "next": page}, follow=True)
     assert response.redirect_chain == [(page, 302)]
     assert [row.judgment.grade for row in response.context["irrelevant"]] == [0]
@@ -81,12 +81,12 @@ def test_judging_on_query_page_moves_its_values(admin_client, finished):
     freeze_by_page(admin_client, finished.mapping.dataset, next=page)
     press(admin_client, finished.mapping, "resolve_selected", next=page)
     press(admin_client, finished, "rescore_selected", next=page)
-    shown = admin_client.get(page).context["runs"]
+    displayed = admin_client.get(page).context["runs"]
     old, new = values_of(finished, 1, query), values_of(finished, 2, query)
     assert old != new
-    assert (shown.at.version.number, {row.run.pk: row.value for row in shown.rows}) == (2, new)
-    assert {row.run.pk: row.change for row in shown.rows} == {run: new[run] - old[run] for run in new}
-    history = [(row.version.number, row.best, row.worst, row.changes.changed) for row in shown.history]
+    assert (displayed.at.version.number, {row.run.pk: row.value for row in displayed.rows}) == (2, new)
+    assert {row.run.pk: row.change for row in displayed.rows} == {run: new[run] - old[run] for run in new}
+    history = [(row.version.number, row.best, row.worst, row.changes.changed) for row in displayed.history]
     assert history == [(2, max(new.values()), min(new.values()), 1), (1, max(old.values()), min(old.values()), 0)]
     first = admin_client.get(page, {"version": "1"}).context
     assert {row.run.pk: row.value for row in first["runs"].rows} == old
@@ -126,8 +126,8 @@ def test_pages_ask_little_of_64_runs(client, make_staff: MakeStaff, many):
     assert len(unjudged) == 5
     assert "d40" not in unjudged, "it is judged in the draft"
     firsts = [documents[:10] for documents in QueryResult.objects.values_list("document_ids", flat=True)]
-    for external_id, found in unjudged.items():
-        assert found == sum(Document.objects.get(external_id=external_id).pk in first for first in firsts)
+    for external_id, hit in unjudged.items():
+        assert hit == sum(Document.objects.get(external_id=external_id).pk in first for first in firsts)
     lost = next(row for row in response.context["matrix"] if row.row is None)
     assert (lost.name, lost.grade, set(lost.ranks)) == ("gone", 3, {None})
     drafted = next(row for row in response.context["relevant"] if row.judgment.reference == "d40")
@@ -140,8 +140,8 @@ def test_pages_read_the_first_repetition_that_did_not_fail(admin_client, many):
     add_ranking(run, query, error="The worker was killed.")
     for repetition in (2, 3):
         add_ranking(run, query, [document.pk], scores=[0.5], repetition=repetition)
-    (shown,) = [row for row in admin_client.get(change_url(query)).context["runs"].rows if row.result]
-    assert (shown.result.repetition, shown.ranking) == (2, [document.pk])
+    (displayed,) = [row for row in admin_client.get(change_url(query)).context["runs"].rows if row.result]
+    assert (displayed.result.repetition, displayed.ranking) == (2, [document.pk])
     Judgment.objects.filter(query=query).delete()
     of_document = {row.row.key: row.ranks[0] for row in admin_client.get(change_url(document)).context["matrix"]}
     assert of_document["q2"] == 1, "best run first"
@@ -167,8 +167,8 @@ def test_document_page_shows_chunks_queries_and_ranks(admin_client, many):
     (row,) = page.context["matrix"]
     runs = [run for run, _ in page.context["columns"]]
     assert [run.run_order for run in runs] == [*range(64, 0, -1)], "best first"
-    found = [QueryResult.objects.get(run=run).document_ids.index(document.pk) + 1 for run in runs]
-    assert (row.grade, row.ranks) == (3, found)
+    hits = [QueryResult.objects.get(run=run).document_ids.index(document.pk) + 1 for run in runs]
+    assert (row.grade, row.ranks) == (3, hits)
     Judgment.objects.filter(doc_ref={"document_id": "d4"}).delete()
     (unjudged,) = admin_client.get(change_url(document)).context["matrix"] or [None]
     assert unjudged is None or (unjudged.grade, unjudged.row.key) == (None, "q1")

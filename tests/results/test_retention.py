@@ -7,15 +7,15 @@ import pytest
 from django.db.models import F
 from django.utils import timezone
 
-from apps.benchmarks.gates.baselines import approve
-from apps.benchmarks.models import BatchValues, Benchmark, QueryResult, Run, StageList
 from apps.engines.models import EngineAnswer
 from apps.judging.models import Round
 from apps.operations import timing
 from apps.operations.models import Operation
+from apps.records.models import BatchValues, Benchmark, QueryResult, Run, StageList
 from apps.results.retention import sizes
-from apps.results.retention.pruning import prune_for
+from apps.results.retention.pruning import list_prunings, prune_for
 from apps.retrieval.models import CachedVector, Index, LLMAnswer, VectorSpace
+from apps.verdicts.gates.baselines import approve
 from tests.commands import json_of, output_of
 from tests.created import build
 from tests.factories import (
@@ -41,7 +41,7 @@ from tests.results.pruned import (
 def test_without_days_nothing_is_deleted(ended: Benchmark) -> None:
     before = StageList.objects.count(), Operation.objects.count()
     assert due() == {} == prune_for()
-    assert timing.list_prunings() == []
+    assert list_prunings() == []
     assert (StageList.objects.count(), Operation.objects.count()) == before
 
 
@@ -54,7 +54,7 @@ def test_what_nothing_brings_back_stays(ended: Benchmark) -> None:
     assert (StageList.objects.count(), Index.objects.count()) == before
 
 
-def test_dry_run_names_what_is_then_deleted(ended: Benchmark, kept: None) -> None:
+def test_dry_run_names_what_is_then_deleted(ended: Benchmark, retention: None) -> None:
     planned = due()
     assert planned == {RANKINGS: 1, OPERATIONS: Operation.objects.count()}
     printed = output_of("prune", "--dry-run")
@@ -66,7 +66,7 @@ def test_dry_run_names_what_is_then_deleted(ended: Benchmark, kept: None) -> Non
     assert due() == {}
 
 
-def test_prune_reports_each_number(ended: Benchmark, kept: None) -> None:
+def test_prune_reports_each_number(ended: Benchmark, retention: None) -> None:
     for arguments in (["--dry-run"], []):
         facts = json_of("prune", *arguments)
         assert {type(policy["deleted"]) for policy in facts.values()} == {int}
@@ -81,7 +81,7 @@ def test_prune_names_one_day(ended: Benchmark, settings: Any) -> None:
 
 class TestProtectedRankings:
     @pytest.fixture(autouse=True)
-    def rows(self, kept: None, ended: Benchmark) -> None:
+    def rows(self, retention: None, ended: Benchmark) -> None:
         self.ended = ended
         self.run = ended.runs.get(run_order=1)
 
@@ -112,8 +112,8 @@ class TestProtectedRankings:
         self.check(is_kept=True)
 
     def test_of_a_repeat_without_a_result(self) -> None:
-        other = make_benchmark(make_mapping(make_dataset({"q": []}, name="b"), make_collection("b")), [])
-        repeat = make_schedule(other).repeats.get()
+        second = make_benchmark(make_mapping(make_dataset({"q": []}, name="b"), make_collection("b")), [])
+        repeat = make_schedule(second).repeats.get()
         repeat.benchmark, repeat.ended_at = self.ended, None
         repeat.save()
         self.check(is_kept=True)
@@ -135,7 +135,7 @@ class TestProtectedRankings:
         self.check(is_kept=True)
 
 
-def test_errors_stay_and_interrupted_deletions_continue(ended: Benchmark, kept: None) -> None:
+def test_errors_stay_and_interrupted_deletions_continue(ended: Benchmark, retention: None) -> None:
     failed = StageList.objects.filter(lengths__isnull=False).first()
     assert failed
     StageList.objects.filter(pk=failed.pk).update(error="The engine is gone.")
@@ -149,7 +149,7 @@ def test_errors_stay_and_interrupted_deletions_continue(ended: Benchmark, kept: 
     assert RANKINGS not in due()
 
 
-def test_only_indexes_that_nothing_searches_go(ended: Benchmark, kept: None) -> None:
+def test_only_indexes_that_nothing_searches_go(ended: Benchmark, retention: None) -> None:
     searched = Index.objects.get()
     unused = build(Index.objects.create(collection=searched.collection, name="unused", encoder=searched.encoder))
     new = build(Index.objects.create(collection=searched.collection, name="new", encoder=searched.encoder))
@@ -168,7 +168,7 @@ def test_only_indexes_that_nothing_searches_go(ended: Benchmark, kept: None) -> 
     assert {*Index.objects.all()} == {searched, new}
 
 
-def test_caches_lose_only_what_was_unused(transactional_db: None, kept: None) -> None:
+def test_caches_lose_only_what_was_unused(transactional_db: None, retention: None) -> None:
     for kind in VectorSpace.Kind.values:
         space = VectorSpace.objects.create(encoder="m", kind=kind, dimension=1)
         for name, pinned in (("old", False), ("new", False), ("imported", True)):
@@ -195,13 +195,13 @@ def test_caches_lose_only_what_was_unused(transactional_db: None, kept: None) ->
     assert [row.key for row in (LLMAnswer.objects.get(), EngineAnswer.objects.get())] == ["new", "new"]
 
 
-def test_operations_stay_that_may_be_continued(ended: Benchmark, kept: None) -> None:
+def test_operations_stay_that_may_be_continued(ended: Benchmark, retention: None) -> None:
     of_benchmark = Operation.objects.get(kind=Operation.Kind.BENCHMARK)
-    others = Operation.objects.exclude(pk=of_benchmark.pk).count()
+    remaining = Operation.objects.exclude(pk=of_benchmark.pk).count()
     run = ended.runs.get(run_order=1)
     Run.objects.filter(pk=run.pk).update(status=Run.Status.CANCELLED)
     active = Operation.objects.create(kind=Operation.Kind.RESOLVE, subject_id=ended.pk, finished_at=None)
-    assert prune_for() == ({OPERATIONS: others} if others else {})
+    assert prune_for() == ({OPERATIONS: remaining} if remaining else {})
     assert {*Operation.objects.all()} == {of_benchmark, active}
     Run.objects.filter(pk=run.pk).update(status=Run.Status.COMPLETED)
     BatchValues.objects.create(
@@ -220,15 +220,15 @@ def test_operations_stay_that_may_be_continued(ended: Benchmark, kept: None) -> 
     assert ended.operation is None
 
 
-def test_time_limit_leaves_the_rest(ended: Benchmark, kept: None) -> None:
+def test_time_limit_leaves_the_rest(ended: Benchmark, retention: None) -> None:
     assert prune_for(seconds=0) == {}
     assert QueryResult.objects.exists()
 
 
-def test_workers_prune_at_the_next_full_hour(settings: Any) -> None:
+def test_workers_prune_at_the_next_full_hour(db: None, settings: Any) -> None:
     settings.BENCHBENCH_KEEP_CACHES_DAYS = 1
     before = timezone.now()
-    (job,) = timing.list_prunings()
+    (job,) = timing.list_timed_jobs()
     assert job.name == "apps.results.tasks.prune"
     assert before < job.at <= timezone.now() + timedelta(hours=1)
     assert (job.at.minute, job.at.second) == (0, 0)

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from django.core.management import CommandError
 
-from apps.benchmarks.models import Benchmark
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.models import Collection
 from apps.collections.records import DocumentRecord
@@ -15,7 +14,8 @@ from apps.datasets.models import Dataset, DatasetVersion
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
 from apps.operations.working import wait
-from apps.results.management.commands import run_benchmark as command
+from apps.records.models import Benchmark
+from apps.results.management import running
 from apps.retrieval.indexing import build_index, create_index
 from tests.commands import output_of
 from tests.kept import made_once
@@ -106,7 +106,7 @@ def test_files_of_one_name_are_datasets_of_their_own(odoo, tmp_path):
 @pytest.mark.parametrize("served", [True, False])
 def test_settings_of_workers_are_named(odoo, tmp_path, monkeypatch, capsys, served):
     monkeypatch.setenv("BENCHBENCH_QUERY_TIMEOUT_MS", "5")
-    monkeypatch.setattr(command, "fit_workers", lambda operation: {"worker"} if served else set())
+    monkeypatch.setattr(running, "fit_workers", lambda operation: {"worker"} if served else set())
     run(write(tmp_path / "a.json", "tax"))
-    said = "A worker does the runs by its own BENCHBENCH_QUERY_TIMEOUT_MS: set it where the worker starts."
-    assert (said in capsys.readouterr().err) is served
+    message = "A worker does the runs by its own BENCHBENCH_QUERY_TIMEOUT_MS: set it where the worker starts."
+    assert (message in capsys.readouterr().err) is served

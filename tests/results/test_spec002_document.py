@@ -51,7 +51,7 @@ QUERIES: list[dict[str, Any]] = [
 ]
 
 
-# The functions of the specification, as they stand there.
+# The functions of the specification, as they are there.
 def calculate_precision_at_k(retrieved: list[str], expected: list[str], k: int) -> float:
     if not retrieved or k == 0:
         return 0.0
@@ -118,7 +118,7 @@ def queries_file(folder: Path, queries: list[dict[str, Any]] = QUERIES) -> Path:
 def test_the_specifications_promises_hold(odoo, tmp_path):
     source, folder = queries_file(tmp_path), tmp_path / "tests" / "results"
     options = ("--queries", source, "--collection", "odoo", "--verbose", "--output-dir", folder, "--modes", "dense")
-    told = output_of("run_benchmark", *options)
+    output = output_of("run_benchmark", *options)
     (file,) = folder.iterdir()
     assert re.fullmatch(r"baseline_\d{8}_\d{6}\.json", file.name)
     content = json.loads(file.read_text())
@@ -128,7 +128,7 @@ def test_the_specifications_promises_hold(odoo, tmp_path):
     for answer, query in zip(answers, QUERIES, strict=True):
         check_answer(answer, query)
     check_means(content, [answer for answer in answers if answer["error"] is None])
-    check_console(told, content, source, file)
+    check_console(output, content, source, file)
 
 
 def check_about(about: dict[str, Any], file: Path) -> None:
@@ -151,15 +151,15 @@ def check_answer(answer: dict[str, Any], query: dict[str, Any]) -> None:
     assert answer["execution_time_ms"] > 0
     returned = answer["returned_modules"]
     versions = query["version"] if isinstance(query["version"], list) else [query["version"]]
-    there = {name: version if isinstance(version, list) else [version] for name, (_, version) in MODULES.items()}
-    matching = {name for name in there if set(there[name]) & set(versions)}
+    remote = {name: version if isinstance(version, list) else [version] for name, (_, version) in MODULES.items()}
+    matching = {name for name in remote if set(remote[name]) & set(versions)}
     assert set(returned) == matching, "of that version, and no other"
     expected = query["expected_modules"]
-    places = [place for place, module in enumerate(returned, start=1) if module in expected]
+    places = [index for index, module in enumerate(returned, start=1) if module in expected]
     assert answer["metrics"] == {
         **{name: pytest.approx(value) for name, value in metrics(answer).items()},
-        "hits_in_top_3": sum(place <= 3 for place in places),
-        "hits_in_top_5": sum(place <= 5 for place in places),
+        "hits_in_top_3": sum(spot <= 3 for spot in places),
+        "hits_in_top_5": sum(position <= 5 for position in places),
         "first_relevant_position": places[0] if places else None,
     }
 
@@ -167,38 +167,41 @@ def check_answer(answer: dict[str, Any], query: dict[str, Any]) -> None:
 def check_means(content: dict[str, Any], valid: list[dict[str, Any]]) -> None:
     names = ("precision@3", "precision@5", "recall@10", "mrr")
     assert content["aggregate_metrics"] == {name: mean(valid, name) for name in names}
-    for part, key in (("per_category", "category"), ("per_difficulty", "difficulty")):
+    for piece, key in (("per_category", "category"), ("per_difficulty", "difficulty")):
         kinds = {answer[key] for answer in valid}
-        assert set(content[part]) == kinds
+        assert set(content[piece]) == kinds
         for kind in kinds:
             inside = [answer for answer in valid if answer[key] == kind]
-            assert content[part][kind]["count"] == len(inside)
+            assert content[piece][kind]["count"] == len(inside)
             for name in names[:2]:
-                assert content[part][kind][name] == mean(inside, name)
+                assert content[piece][kind][name] == mean(inside, name)
 
 
-def check_console(told: str, content: dict[str, Any], source: Path, file: Path) -> None:
+def check_console(message: str, content: dict[str, Any], source: Path, file: Path) -> None:
     rule = "=" * 80
-    assert told.startswith(f"{rule}\n")
+    assert message.startswith(f"{rule}\n")
     assert (
-        f"Loading queries from: {source}\n✓ Loaded 5 queries successfully\n\nStarting benchmark execution...\n" in told
+        f"Loading queries from: {source}\n✓ Loaded 5 queries successfully\n\nStarting benchmark execution...\n"
+        in message
     )
-    places = [told.index(f'[{place}/5] Query: "{query["query"]}"') for place, query in enumerate(QUERIES, start=1)]
+    places = [
+        message.index(f'[{position}/5] Query: "{query["query"]}"') for position, query in enumerate(QUERIES, start=1)
+    ]
     assert places == sorted(places)
-    first = told[places[0] : places[1]].splitlines()
+    first = message[places[0] : places[1]].splitlines()
     lines = [line.strip() for line in first[1:3]]
     assert lines == ["Version: 16.0 | Category: localization | Difficulty: easy", "Expected: 2 modules"]
-    assert re.search(r"✓ Executed in \d+ms", told)
-    assert re.search(r"Metrics: P@3=\d\.\d+ \| P@5=\d\.\d+ \| R@10=\d\.\d+ \| MRR=\d\.\d+", told)
-    assert f"{rule}\nBENCHMARK COMPLETED\n{rule}\n" in told
+    assert re.search(r"✓ Executed in \d+ms", message)
+    assert re.search(r"Metrics: P@3=\d\.\d+ \| P@5=\d\.\d+ \| R@10=\d\.\d+ \| MRR=\d\.\d+", message)
+    assert f"{rule}\nBENCHMARK COMPLETED\n{rule}\n" in message
     for line in ("Execution Time: ", "Total Queries: 5", "AGGREGATE METRICS:", "BY DIFFICULTY:"):
-        assert f"\n{line}" in told
+        assert f"\n{line}" in message
     for label, name in (("Precision@3:", "precision@3"), ("Precision@5:", "precision@5"), ("Recall@10:", "recall@10")):
         share = content["aggregate_metrics"][name]
         bar = "█" * round(24 * share) + "░" * (24 - round(24 * share))
-        assert re.search(rf"  {re.escape(label)}\s+{100 * share:.1f}%\s+{bar}\n", told)
-    assert re.search(rf"  Mean MRR:\s+{content['aggregate_metrics']['mrr']:.3f}\n", told)
-    for kind, of in content["per_difficulty"].items():
-        shares = f"P@3={100 * of['precision@3']:.1f}% | P@5={100 * of['precision@5']:.1f}%"
-        assert re.search(rf"  {kind.capitalize()}\s+\({of['count']}\):  {re.escape(shares)}", told)
-    assert f"Results saved to: {file}\n" in told
+        assert re.search(rf"  {re.escape(label)}\s+{100 * share:.1f}%\s+{bar}\n", message)
+    assert re.search(rf"  Mean MRR:\s+{content['aggregate_metrics']['mrr']:.3f}\n", message)
+    for kind, owner in content["per_difficulty"].items():
+        shares = f"P@3={100 * owner['precision@3']:.1f}% | P@5={100 * owner['precision@5']:.1f}%"
+        assert re.search(rf"  {kind.capitalize()}\s+\({owner['count']}\):  {re.escape(shares)}", message)
+    assert f"Results saved to: {file}\n" in message

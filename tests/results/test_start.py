@@ -10,21 +10,21 @@ from django.db.models import DateTimeField, Value
 from django.urls import reverse
 from django.utils import timezone
 
-from apps.benchmarks.models import Benchmark, Evaluation, GateOutcome
 from apps.datasets.models import DatasetVersion
 from apps.operations import progress, queueing
 from apps.operations.models import Batch, Operation
+from apps.records.models import Benchmark, Evaluation, GateOutcome
 from apps.results.charts import plot_sparkline
-from apps.results.comparison.comparing import compare_runs
-from apps.results.comparison.sentences import describe_verdict
 from apps.results.dashboard import build_trends, build_work, list_latest, list_tasks
 from apps.retrieval.models import Index
+from apps.verdicts.comparing import compare_runs
+from apps.verdicts.sentences import describe_verdict
 from benchbench.decimals import figure
 from benchbench.site.panels import change_url
 from tests.drafts import set_judgment
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping, make_round
 from tests.results.compared import make_compared, make_queries, noisy
-from tests.results.test_pages import count_statements, results_url, text_of
+from tests.site import count_statements, results_url, text_of
 
 START = reverse("admin:index")
 ENDED = datetime(2026, 1, 2, tzinfo=UTC)
@@ -38,12 +38,12 @@ def benchmark(db: None) -> Benchmark:
 def add_operation(benchmark: Benchmark, *states: str, now: datetime = ENDED, **fields: Any) -> Operation:
     """Return an operation with a batch in each state; what is done was begun 40 seconds before `now`."""
     operation = Operation.objects.create(kind="benchmark", subject_id=benchmark.pk, total_units=100, **fields)
-    for place, state in enumerate(states):
+    for index, state in enumerate(states):
         lease = {"lease_owner": "host:1:a", "lease_until": timezone.now() + timedelta(minutes=1)}
         result = {"made_by": {"device": "cuda (H100)"}} if state == "done" else {}
-        done = {"done_units": 40, "started_at": now - timedelta(seconds=40)} if state == "done" else {}
-        options = {"result": result, **done, **(lease if state == "running" else {})}
-        Batch.objects.create(operation=operation, ordinal=place, units=40, state=state, **options)
+        finished = {"done_units": 40, "started_at": now - timedelta(seconds=40)} if state == "done" else {}
+        options = {"result": result, **finished, **(lease if state == "running" else {})}
+        Batch.objects.create(operation=operation, ordinal=index, units=40, state=state, **options)
     return operation
 
 
@@ -88,12 +88,12 @@ def test_running_work_shows_place_workers_and_device(admin_user, admin_client, b
         assert [queueing.count_ahead(row.operation) for row in rows] == [None, 0, 1]
         assert rows[0].progress.percent == 40
         assert rows[0].progress.eta_seconds == 60
-        shown = " ".join(text_of(admin_client.get(START)).split())
-        assert "40 % · 1 worker · cuda (H100) · about 1 min" in shown
-        assert "queued behind 1 operation" in shown
-        part = admin_client.get(START, {"part": "work"})
-        assert str(running.pk) in part.text
-        assert "benchmarks" not in part.context, "a refresh loads only what runs"
+        displayed = " ".join(text_of(admin_client.get(START)).split())
+        assert "40 % · 1 worker · cuda (H100) · about 1 min" in displayed
+        assert "queued behind 1 operation" in displayed
+        piece = admin_client.get(START, {"part": "work"})
+        assert str(running.pk) in piece.text
+        assert "benchmarks" not in piece.context, "a refresh loads only what runs"
     finally:
         queueing.retire_worker("host:1:a", ["default"])
     assert build_work(admin_user)["work"][1].waiting_for.startswith("No worker serves the queue default")
@@ -162,10 +162,10 @@ def test_start_has_a_bounded_number_of_statements(admin_client, benchmark):
         dataset = make_dataset({"q": [({"document_id": "x"}, 1)]}, name=f"d{number}")
         shelf = make_collection(f"c{number}", [{"title": "Pears"}])
         mapping = make_mapping(dataset, shelf, name=f"m{number}")
-        other = make_benchmark(mapping, [0.1, 0.2], name=f"b{number}", completed_at=ENDED)
-        add_operation(other, "pending")
+        second = make_benchmark(mapping, [0.1, 0.2], name=f"b{number}", completed_at=ENDED)
+        add_operation(second, "pending")
         set_judgment(mapping.dataset, "q", {"document_id": "y"}, 1)
-        make_round(other.runs.all()[0], name=f"r{number}")
+        make_round(second.runs.all()[0], name=f"r{number}")
     assert count_statements(lambda: admin_client.get(START)) <= 19
 
 

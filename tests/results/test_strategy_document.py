@@ -18,7 +18,7 @@ import yaml
 from django.test import Client
 from django.urls import reverse
 
-from apps.benchmarks.models import Benchmark
+from apps.records.models import Benchmark
 from apps.retrieval.encoders.registry import KeywordEncoder
 from tests.commands import output_of
 from tests.results.stated import (
@@ -49,11 +49,11 @@ SUMMARY = (
     "doc_mrr section_mrr avg_search_time_ms p50_search_time_ms p95_search_time_ms consistency_score total_llm_calls "
     "total_embed_calls queries_evaluated runs_per_query"
 )
-NAMED = ("strategy", "backend", "embedding_model", "llm_model")
+NAME_FIELDS = ("strategy", "backend", "embedding_model", "llm_model")
 Row = dict[str, str]
 
 
-command = partial(output_of, "run_benchmark")
+command = partial(output_of, "run_experiment")
 
 
 def rows_of(path: Path) -> list[Row]:
@@ -62,7 +62,7 @@ def rows_of(path: Path) -> list[Row]:
 
 
 def configuration(row: Row) -> tuple[str, ...]:
-    return tuple(row[name] for name in NAMED)
+    return tuple(row[name] for name in NAME_FIELDS)
 
 
 @pytest.fixture(params=["without a server", "with a server"])
@@ -89,7 +89,7 @@ def results(
         return encode(self, texts, **options)
 
     monkeypatch.setattr(KeywordEncoder, "embed_batch", breaks)
-    command("--experiment", write_experiment(tmp_path, experiment), "--output-dir", tmp_path / "results")
+    command(write_experiment(tmp_path, experiment), "--output-dir", tmp_path / "results")
     return tmp_path / "results" / "which-strategy"
 
 
@@ -104,14 +104,14 @@ def test_the_documents_promises_hold(experiment, results, monkeypatch, admin_cli
         assert list(rows[0])[: len(columns.split())] == columns.split()
     assert {configuration(row) for row in stats} == {configuration(row) for row in summary} == matrix
     assert len(stats) == len(summary) == len(matrix), "one row per configuration"
-    told = {configuration(row): row for row in summary}
-    worked = {key for key, row in told.items() if not row["error"]}
-    known = {key for key in matrix if key[3] in ("", LLM)}
-    assert worked == known, "the rest is not known here; each says so, and stops no other"
+    answers = {configuration(row): row for row in summary}
+    worked = {key for key, row in answers.items() if not row["error"]}
+    recognised = {key for key in matrix if key[3] in ("", LLM)}
+    assert worked == recognised, "the rest is not known here; each says so, and stops no other"
     for key in matrix:
         check_rows([row for row in searches if configuration(row) == key], failed=key not in worked)
         if key in worked:
-            check_summary(told[key], [row for row in searches if configuration(row) == key])
+            check_summary(answers[key], [row for row in searches if configuration(row) == key])
     for row in stats:
         if configuration(row) in worked:
             check_index(row)
@@ -122,11 +122,11 @@ def test_the_documents_promises_hold(experiment, results, monkeypatch, admin_cli
 
 def check_index(row: Row) -> None:
     assert row["num_documents"] == str(len(SECTIONS))
-    chunks, vectors, asked = (int(row[name]) for name in ("num_chunks", "num_vectors", "llm_calls"))
+    chunks, vectors, requests = (int(row[name]) for name in ("num_chunks", "num_vectors", "llm_calls"))
     assert vectors == int(row["embed_calls"]) >= chunks >= len(SECTIONS)
     if row["strategy"] != "lod_llm":
-        assert vectors == chunks + asked, "one summary an answer"
-    assert (float(row["duration_sec"]) > 0, asked > 0) == (True, row["strategy"] == "raptor")
+        assert vectors == chunks + requests, "one summary an answer"
+    assert (float(row["duration_sec"]) > 0, requests > 0) == (True, row["strategy"] == "raptor")
 
 
 def check_rows(rows: list[Row], *, failed: bool) -> None:
@@ -135,17 +135,17 @@ def check_rows(rows: list[Row], *, failed: bool) -> None:
     expected = {key for key, *_ in QUESTIONS}, {str(run + 1) for run in range(RUNS)}, set(map(str, CUTOFFS))
     assert keys == set(product(*expected))
     assert len(rows) == len(keys)
-    stated = {key: (text, document, ",".join(sections)) for key, text, document, sections in QUESTIONS}
+    declared = {key: (text, document, ",".join(sections)) for key, text, document, sections in QUESTIONS}
     for row in rows:
-        assert (row["question"], row["expected_doc"], row["expected_sections"]) == stated[row["query_id"]]
+        assert (row["question"], row["expected_doc"], row["expected_sections"]) == declared[row["query_id"]]
         if failed or row["query_id"] == "q5":
             assert row["error"]
             assert {row[name] for name in ("doc_found", "doc_rank", "section_found", "section_rank")} == {""}
             continue
         assert row["error"] == ""
-        for part in ("doc", "section"):
-            rank = int(row[f"{part}_rank"])
-            assert (row[f"{part}_found"], rank == -1) in (("True", False), ("False", True))
+        for piece in ("doc", "section"):
+            rank = int(row[f"{piece}_rank"])
+            assert (row[f"{piece}_found"], rank == -1) in (("True", False), ("False", True))
             assert rank == -1 or 1 <= rank <= int(row["top_k"])
         assert float(row["search_time_ms"]) >= 0
         assert (row["embed_calls"], row["llm_calls"]) == ("1", LLM_CALLS[row["strategy"]])
@@ -156,16 +156,16 @@ def check_summary(row: Row, rows: list[Row]) -> None:
     answered = [one for one in rows if not one["error"]]
     queries = sorted({one["query_id"] for one in answered})
     once = {(one["query_id"], one["top_k"]): one for one in answered if one["run"] == "1"}
-    for part, k in product(("doc", "section"), (1, 3, 5, 10)):
+    for piece, k in product(("doc", "section"), (1, 3, 5, 10)):
         if k not in CUTOFFS:
-            assert row[f"{part}_recall_at_{k}"] == "", "was not run, which is not 0"
+            assert row[f"{piece}_recall_at_{k}"] == "", "was not run, which is not 0"
             continue
-        found = [once[query, str(k)][f"{part}_found"] == "True" for query in queries]
-        assert float(row[f"{part}_recall_at_{k}"]) == pytest.approx(sum(found) / len(queries))
+        hits = [once[query, str(k)][f"{piece}_found"] == "True" for query in queries]
+        assert float(row[f"{piece}_recall_at_{k}"]) == pytest.approx(sum(hits) / len(queries))
     deepest = str(max(CUTOFFS))
-    for part in ("doc", "section"):
-        ranks = [int(once[query, deepest][f"{part}_rank"]) for query in queries]
-        assert float(row[f"{part}_mrr"]) == pytest.approx(statistics.fmean(0 if r == -1 else 1 / r for r in ranks))
+    for piece in ("doc", "section"):
+        ranks = [int(once[query, deepest][f"{piece}_rank"]) for query in queries]
+        assert float(row[f"{piece}_mrr"]) == pytest.approx(statistics.fmean(0 if r == -1 else 1 / r for r in ranks))
     times = sorted(float(one["search_time_ms"]) for one in answered if one["top_k"] == deepest)
     assert float(row["avg_search_time_ms"]) == pytest.approx(statistics.fmean(times))
     for name, p in (("p50", 0.5), ("p95", 0.95)):
@@ -190,8 +190,8 @@ def check_page(client: Client, matrix: Matrix) -> None:
     """Each run with its strategy, store and encoder; each index with what it holds."""
     response = client.get(reverse("admin:benchmark_results", args=[Benchmark.objects.get().pk]))
     page = response.content.decode()
-    shown = {astuple(row["made_of"]) for row in response.context["rows"]}
-    assert shown == {tuple(name or None for name in named) for named in matrix}
+    displayed = {astuple(row["made_of"]) for row in response.context["rows"]}
+    assert displayed == {tuple(name or None for name in labelled) for labelled in matrix}
     assert "<td>chromadb</td>" in page
     (flat,) = [index for index in response.context["built"] if index["row"].strategy == "flat"]
     assert flat["counts"][0] == len(SECTIONS)
@@ -215,9 +215,9 @@ def check_config(results: Path, experiment: dict[str, Any], monkeypatch: pytest.
     for key in ("id", "description", "benchmark", "embeddings"):
         assert config[key] == experiment[key]
     for key in ("strategies", "llms"):
-        assert [{**one, **stated} for one, stated in zip(config[key], experiment[key], strict=True)] == config[key]
+        assert [{**one, **declared} for one, declared in zip(config[key], experiment[key], strict=True)] == config[key]
     monkeypatch.chdir(results)
-    command("--experiment", "config.yaml", "--output-dir", "again")
+    command("config.yaml", "--output-dir", "again")
     again, first = rows_of(results / "again" / "which-strategy" / "summary.csv"), rows_of(results / "summary.csv")
     timed = {name for name in first[0] if name.endswith(("_ms", "_sec"))}
     assert [{name: row[name] for name in row if name not in timed} for row in again] == [

@@ -6,20 +6,15 @@ from typing import Any
 
 import pytest
 
-from apps.benchmarks.measuring.evaluating import load_truth
-from apps.benchmarks.measuring.reading import (
-    build_stored_plan,
-    list_keys,
-    load_documents,
-    read_lists,
-)
-from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run, StageList
 from apps.collections.importing import import_documents
 from apps.collections.models import Collection, Document
 from apps.collections.records import DocumentRecord
 from apps.datasets.records import JudgmentRecord, QueryRecord
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
+from apps.records.lists.reading import build_stored_plan, list_keys, load_documents, read_lists
+from apps.records.measuring.evaluating import load_truth
+from apps.records.models import Benchmark, Evaluation, QueryResult, Run, StageList
 from apps.results.triage.causes import count_causes
 from apps.results.triage.lost_documents import triage_of
 from apps.results.triage.paths import build_paths, name_documents
@@ -27,9 +22,9 @@ from apps.results.triage.queries import load_evaluation
 from apps.results.triage.triaging import RunLosses, list_lost_documents, load_judgments, load_losses
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.triage import Loss, find_standings
-from tests.benchmarks.conftest import ENCODER, import_all, make_library
 from tests.created import run_benchmark
 from tests.kept import made_once
+from tests.library import ENCODER, import_all, make_library
 from tests.tiny_models import save_cross_encoder
 
 
@@ -45,7 +40,7 @@ def losses(run: Run) -> RunLosses:
 
 
 def documents_lost(run: Run) -> dict[tuple[str, str], Loss]:
-    """Return the cause of every lost document, by query key and external id (or −judgment id, where it has none)."""
+    """Return the cause of every lost document, by query key and external id (or −judgment id, where it lacks it)."""
     benchmark = run.benchmark
     plan = build_stored_plan(run)
     judged = load_judgments(run, benchmark.dataset_version)
@@ -95,8 +90,8 @@ class TestEveryCause:
         return {document: loss for (_, document), loss in lost.items()}
 
     def test_found_too_low_or_below_the_depth(self, shelf):
-        found = self.causes(shelf({"a1": 1, "a4": 1, "f1": 1}), top_k_values=[4])
-        assert found == {"a4": Loss.BELOW_K, "f1": Loss.BELOW_FIRST_STAGE}
+        result = self.causes(shelf({"a1": 1, "a4": 1, "f1": 1}), top_k_values=[4])
+        assert result == {"a4": Loss.BELOW_K, "f1": Loss.BELOW_FIRST_STAGE}
 
     def test_missed_by_approximate_search(self, shelf):
         mapping = shelf({"a1": 1, "a2": 1, "f1": 1})
@@ -113,16 +108,16 @@ class TestEveryCause:
         assert {row.loss: row.remedy for row in rows} == remedies
         grades = dict.fromkeys(mapping.resolutions.values_list("document", flat=True), 1)
         paths = build_paths(run.query_results.get(), grades, hits=[], limit=9)
-        told = "Exact search has it among its first 4 chunks, but hnsw(ef_search=1) missed it."
-        assert [path.sentence for path in paths.lost if path.reference == "a2"] == [told]
+        answer = "Exact search has it among its first 4 chunks, but hnsw(ef_search=1) missed it."
+        assert [path.sentence for path in paths.lost if path.reference == "a2"] == [answer]
 
     def test_cut_by_the_threshold(self, shelf):
-        found = self.causes(shelf({"a1": 1, "a4": 1}), top_k_values=[7], score_thresholds=[0.5])
-        assert found == {"a4": Loss.CUT_BY_THRESHOLD}
+        result = self.causes(shelf({"a1": 1, "a4": 1}), top_k_values=[7], score_thresholds=[0.5])
+        assert result == {"a4": Loss.CUT_BY_THRESHOLD}
 
     def test_no_word_in_common(self, shelf):
-        found = self.causes(shelf({"a1": 1, "f1": 1}), search_modes=["sparse"], top_k_values=[7])
-        assert found == {"f1": Loss.NO_SHARED_WORD}
+        result = self.causes(shelf({"a1": 1, "f1": 1}), search_modes=["sparse"], top_k_values=[7])
+        assert result == {"f1": Loss.NO_SHARED_WORD}
 
     def test_below_the_fused_depth(self, shelf):
         """Dense search finds a2 and a3, BM25 a4 and a3: after a3, which both find, a2 comes before a4, its equal."""
@@ -164,8 +159,8 @@ class TestEveryCause:
         Benchmark.objects.update(state=None)  # as of a benchmark that recorded none
         (run,) = Run.objects.all()
         nowhere = {("q", one): Loss.NOT_IN_COLLECTION for one in ("gone", "unresolved")}
-        found = {("q", "late"): Loss.NOT_INDEXED, **nowhere}
-        assert documents_lost(run) == found, "a1 was removed since, but the index has it"
+        hits = {("q", "late"): Loss.NOT_INDEXED, **nowhere}
+        assert documents_lost(run) == hits, "a1 was removed since, but the index has it"
 
     def test_ambiguous_references_are_unresolved(self, shelf):
         mapping = shelf({"a1": 1, "a2": 1})
@@ -184,7 +179,7 @@ MATRIX = {
     "rerank_depths": [5, 15],
     "score_thresholds": [None, 0.45],
 }
-ALONE = MATRIX | {"search_modes": ["hybrid"], "top_k_values": [20]}  # each run of it makes its stages anew
+ALONE = MATRIX | {"search_modes": ["hybrid"], "top_k_values": [20]}  # each run of it makes its stages again
 
 
 @pytest.mark.parametrize(("matrix", "execution"), [(MATRIX, "shared"), (ALONE, "isolated")], ids=["shared", "isolated"])
@@ -200,10 +195,10 @@ def test_the_stages_add_up_to_the_stored_rankings(library, matrix, execution):
         for result in run.query_results.all():
             lists = stored[result.query_id]
             documents = load_documents(lists.values())
-            found = find_standings(plan, name_documents(lists, documents), set(documents.values()))
-            ranked = {path[-1].rank: document for document, path in found.items() if path[-1].rank}
+            standings = find_standings(plan, name_documents(lists, documents), set(documents.values()))
+            ranked = {path[-1].rank: document for document, path in standings.items() if path[-1].rank}
             assert [ranked[rank] for rank in sorted(ranked)] == result.document_ids
-            assert [found[document][-1].score for document in result.document_ids] == result.scores
+            assert [standings[document][-1].score for document in result.document_ids] == result.scores
             relevant = {document for document, grade in grades[result.query_id].items() if grade > 0}
             assert {one.document for one in lost[result.query_id]} == relevant - set(result.document_ids[:3])
         met |= {one.loss for of_query in lost.values() for one in of_query}
@@ -223,10 +218,10 @@ def run(transactional_db: None) -> Run:
 def test_losses_are_read_in_bulk_and_cached(run, statements):
     run = Run.objects.get(pk=run.pk)  # without its benchmark, which it has only if this test made it
     statements.clear()
-    whole = losses(run)
+    complete = losses(run)
     assert len(statements) <= 12
     statements.clear()
-    assert losses(run) == whole
+    assert losses(run) == complete
     assert len(statements) <= 6
 
 
@@ -251,14 +246,14 @@ def test_documents_that_changed_since_are_seen(run):
 def test_failed_and_untraced_queries_are_not_triaged(run):
     failed, unkept = run.benchmark.dataset_version.queries.order_by("id")[:2]
     evaluation = Evaluation.objects.get(run=run)
-    place = evaluation.query_ids.index(failed.pk)
+    position = evaluation.query_ids.index(failed.pk)
     for column in evaluation.values:
-        column[place] = None
+        column[position] = None
     evaluation.save()
     StageList.objects.filter(source__benchmark=run.benchmark, query=unkept).delete()
-    found = losses(run)
-    assert found.untraced == 1
-    assert found.judged.isdisjoint({failed.pk, unkept.pk})
+    result = losses(run)
+    assert result.untraced == 1
+    assert result.judged.isdisjoint({failed.pk, unkept.pk})
 
 
 def test_of_an_external_run_no_stages_are_known(run):

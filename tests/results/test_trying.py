@@ -13,20 +13,22 @@ from django.test import Client
 from django.urls import reverse
 from rq import Queue
 
-from apps.benchmarks.models import Benchmark, QueryResult
 from apps.collections.models import Collection
 from apps.datasets.models import Query
 from apps.mappings.models import Mapping
 from apps.operations import queueing
 from apps.operations.management.commands.worker import Command
+from apps.records.models import Benchmark, QueryResult
 from apps.results.trying import MAX_HITS, Trial, search
-from apps.retrieval.models import Index
+from apps.retrieval.models import ChunkSet, Index
+from apps.retrieval.search.words import make_words
+from benchbench.ir.planning.lexical import Lexical
 from benchbench.site.panels import change_url
-from tests.admin.conftest import MakeStaff
-from tests.benchmarks.conftest import make_library
 from tests.created import run_benchmark
 from tests.kept import made_once
-from tests.results.test_pages import count_statements, text_of
+from tests.library import make_library
+from tests.site import count_statements, text_of
+from tests.staff import MakeStaff
 
 MATRIX = {
     "search_modes": ["dense", "sparse", "hybrid"],
@@ -90,12 +92,45 @@ def test_terms_sum_to_the_score_of_the_engine(finished):
         assert fused["score"] == hit["score"]
 
 
+def test_it_lists_the_terms_of_query_and_documents(finished):
+    answer = search(make_trial("The pears, and PLUMS"))
+    assert answer["terms"] == ["pear", "plum"]
+    assert all({"pear", "plum"} & set(hit["terms"]) for hit in answer["hits"])
+    assert search(make_trial("the"))["terms"] == []
+    assert search(make_trial("pear", mode="dense"))["terms"] is None
+
+
+def test_settings_of_lexical_search_are_tried(finished):
+    tuned = search(make_trial("pear plum", lexical="bm25(k1=0.5, b=0.1)"))
+    assert tuned["hits"][0]["score"] != search(make_trial("pear plum"))["hits"][0]["score"]
+    for hit in tuned["hits"]:
+        assert sum(amount for _, amount in hit["steps"][0]["terms"]) == pytest.approx(hit["score"], abs=1e-6)
+    make_words(ChunkSet.objects.get(), Lexical.parse("fts"))
+    answer = search(make_trial("pear plum", lexical="fts"))
+    assert answer["terms"] is None
+    assert {step["kind"] for hit in answer["hits"] for step in hit["steps"]} == {"ts_rank"}
+
+
+def test_words_that_are_not_indexed_are_named(admin_client, finished):
+    page = reverse("admin:collection_try", args=[Collection.objects.get().pk])
+    requests = {"q": "pear", "index": Index.objects.get().pk, "way": "sparse", "lexical": "bm25(language=de)"}
+    form = admin_client.get(page, requests).context["form"]
+    assert form.errors["lexical"] == [
+        "The index “keywords” has no words of bm25(language=german): a benchmark with it indexes them."
+    ]
+    form = admin_client.get(page, requests | {"lexical": "bm25(k=3)"}).context["form"]
+    assert "did you mean k1?" in form.errors["lexical"][0]
+    requests |= {"lexical": "bm25", "other_way": "sparse", "other_lexical": "bm25( k1=0.9 )"}
+    titles = [title for title, _ in admin_client.get(page, requests).context["trials"]]
+    assert titles == ["keywords, lexical", "keywords, lexical, bm25(k1=0.9)"]
+
+
 def test_a_worker_answers_what_the_page_asks(admin_client, finished, quick):
     collection, text = Collection.objects.get(), Query.objects.all()[0].text
-    asked = {"q": text, "index": Index.objects.get().pk, "way": "sparse", "other_way": "dense", "top_k": 12}
+    requests = {"q": text, "index": Index.objects.get().pk, "way": "sparse", "other_way": "dense", "top_k": 12}
     page = reverse("admin:collection_try", args=[collection.pk])
-    response = admin_client.get(page, asked)
-    assert [title for title, _ in response.context["trials"]] == ["keywords, lexical (BM25)", "keywords, dense"]
+    response = admin_client.get(page, requests)
+    assert [title for title, _ in response.context["trials"]] == ["keywords, lexical", "keywords, dense"]
     query_string = response.wsgi_request.META["QUERY_STRING"]
     first, second = (f"{page}{side}/?{query_string}" for side in (0, 1))
     assert f'hx-post="{first.replace("&", "&amp;")}"' in response.content.decode()
@@ -119,19 +154,19 @@ def test_a_worker_answers_what_the_page_asks(admin_client, finished, quick):
     assert "BM25" in text_of(admin_client.post(first))
     assert "similarity" in text_of(admin_client.post(second))
     assert count_statements(lambda: admin_client.post(first)) <= 15
-    assert count_statements(lambda: admin_client.get(page, asked)) <= 20
+    assert count_statements(lambda: admin_client.get(page, requests)) <= 20
 
 
 def test_tried_queries_are_judged_and_added(admin_client, finished, make_staff: MakeStaff):
     collection, dataset, index = Collection.objects.get(), finished.mapping.dataset, Index.objects.get()
     query = Query.objects.filter(dataset=dataset).first()
-    asked = {"q": query.text, "index": index.pk, "way": "sparse", "top_k": 12, "dataset": dataset.pk}
+    requests = {"q": query.text, "index": index.pk, "way": "sparse", "top_k": 12, "dataset": dataset.pk}
     page = reverse("admin:collection_try", args=[collection.pk])
-    response = admin_client.get(page, asked)
+    response = admin_client.get(page, requests)
     assert f'href="{change_url(query)}"' in response.content.decode()
     trial = response.context["trials"][0][1]
     cache.set(trial.key, {"answer": search(trial)}, 60)
-    rows = admin_client.get(f"{page}0/", asked).context["hits"]
+    rows = admin_client.get(f"{page}0/", requests).context["hits"]
     grades = {row["hit"].document.external_id: row["hit"].grade for row in rows}
     judged = {judgment.doc_ref["document_id"]: judgment.grade for judgment in query.judgments.all()}
     assert grades == {key: judged.get(key) for key in grades}
@@ -139,13 +174,15 @@ def test_tried_queries_are_judged_and_added(admin_client, finished, make_staff: 
     ada = make_staff("ada")
     ada_client = Client()
     ada_client.force_login(ada)
-    assert not any(row["hit"].grade for row in ada_client.get(f"{page}0/", asked).context["hits"]), "hers is not read"
+    assert not any(row["hit"].grade for row in ada_client.get(f"{page}0/", requests).context["hits"]), (
+        "hers is not read"
+    )
     form = admin_client.get(rows[0]["judge_url"])
     assert form.context["pair"].document == rows[0]["hit"].document
     posted = admin_client.post(rows[0]["judge_url"], {"grade": 1, "next": form.context["form"].initial["next"]})
     assert posted.url.startswith(f"{page}?q=")
 
-    new = admin_client.get(page, asked | {"q": "What is a quince?"})
+    new = admin_client.get(page, requests | {"q": "What is a quince?"})
     add_url = new.context["judging"]["add_url"]
     assert admin_client.get(add_url).context["form"].initial["query_key"] == "what-is-a-quince"
     added = admin_client.post(add_url, {"query_key": "quince", "query_text": "What is a quince?"})
@@ -160,12 +197,12 @@ def test_indexes_that_cannot_answer_are_refused(client, finished):
     client.force_login(ada)
     collection, index = Collection.objects.get(), Index.objects.get()
     page = reverse("admin:collection_try", args=[collection.pk])
-    asked = {"q": "pear", "index": index.pk, "way": "hybrid", "top_k": 12}
+    requests = {"q": "pear", "index": index.pk, "way": "hybrid", "top_k": 12}
     Index.objects.update(lexical_index=None)
-    assert "has no BM25 index: choose dense search" in text_of(client.get(page, asked))
+    assert "has no BM25 index: choose dense search" in text_of(client.get(page, requests))
     assert client.post(f"{page}0/?q=pear&way=dense&top_k=0&index={index.pk}").status_code == 404
     Index.objects.update(owner=grace)
-    assert "No index of this collection can be searched" in text_of(client.get(page, asked | {"way": "dense"}))
+    assert "No index of this collection can be searched" in text_of(client.get(page, requests | {"way": "dense"}))
     assert client.post(f"{page}0/?q=pear&way=dense&top_k=12&index={index.pk}").status_code == 404
     ada.user_permissions.set(seen.filter(codename="view_collection"))
     assert client.get(page).status_code == 403

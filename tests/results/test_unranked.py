@@ -1,4 +1,4 @@
-"""A run that lost too many of its queries: its mean is told, and ranks, wins and passes nothing."""
+"""A run that lost too many of its queries: its mean is informed, and ranks, wins and passes nothing."""
 
 import csv
 import io
@@ -7,31 +7,31 @@ import zipfile
 import pytest
 from django.contrib.auth.models import User
 
-from apps.benchmarks.gates.baselines import BaselineError, approve
-from apps.benchmarks.gates.gating import gate
-from apps.benchmarks.gates.rules import read_rules
-from apps.benchmarks.models import Baseline, Benchmark, Evaluation, Run
 from apps.demo.management.commands.demo import describe_reranking
 from apps.judging.judges import RoundError
 from apps.judging.opening import RoundOptions, open_round
-from apps.results.comparison.comparing import ComparingError, compare_runs
+from apps.records.models import Baseline, Benchmark, Evaluation, Run
 from apps.results.comparison.history import load_history
 from apps.results.dashboard import list_latest
 from apps.results.exporters.documents import render_text
 from apps.results.exporters.results_json import build_results
 from apps.results.exporting import EXPORTERS, describe_failures, export
-from apps.results.leaderboard.runs import load_leaderboard
+from apps.verdicts.comparing import ComparingError, compare_runs
+from apps.verdicts.gates.baselines import BaselineError, approve
+from apps.verdicts.gates.gating import gate
+from apps.verdicts.gates.rules import read_rules
+from apps.verdicts.ranked_runs import load_leaderboard
 from benchbench.ir.gate import Outcome
 from benchbench.ir.measures.means import unranked_reason
 from benchbench.site.panels import change_url
 from tests.api.callers import Caller
 from tests.benchmarks.gated import GOOD, POOR, make_gated, search
 from tests.commands import json_of, output_of
-from tests.results.test_pages import results_url
+from tests.site import results_url
 
 LOST = [1] * 8 + [0] * 12  # the best mean of all, over 9 of 21 queries
 ONE_LOST = [1] * 11 + [2] * 8 + [0]  # 1 of 21 is less than 5 %
-WHY = "Not ranked: 12 of 21 queries have no value, more than 5 %; 12 failed: retry the run."
+REASON = "Not ranked: 12 of 21 queries have no value, more than 5 %; 12 failed: retry the run."
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_the_database_says_the_same(benchmark):
 def test_unranked_run_is_listed_last_without_a_rank(benchmark):
     board = load_leaderboard(benchmark)
     assert [(row.run.run_order, row.rank) for row in board.rows] == [(2, 1), (4, 2), (3, 3), (1, None)]
-    assert board.rows[-1].unranked == WHY
+    assert board.rows[-1].unranked == REASON
     assert board.rows[-1].values["nDCG@10"] == pytest.approx(8 / 9)
     assert board.best.run.run_order == 2
 
@@ -68,14 +68,14 @@ def test_every_view_shows_the_unranked_reason(benchmark, admin_client, admin_use
     assert [line.split()[:2] for line in lines[2:] if line.split()[1].isdigit()] == [
         *(["1", "2"], ["2", "4"], ["3", "3"], ["–", "1"])
     ]
-    assert WHY in render_text(benchmark)
-    assert WHY in admin_client.get(results_url(benchmark)).text
-    assert WHY in admin_client.get(change_url(benchmark.runs.get(run_order=1))).text
-    told = build_results(benchmark)
-    assert [run.unranked for run in told.runs] == [WHY, None, None, None]
-    assert told.summary.best_run == benchmark.runs.get(run_order=2).pk
+    assert REASON in render_text(benchmark)
+    assert REASON in admin_client.get(results_url(benchmark)).text
+    assert REASON in admin_client.get(change_url(benchmark.runs.get(run_order=1))).text
+    results = build_results(benchmark)
+    assert [run.unranked for run in results.runs] == [REASON, None, None, None]
+    assert results.summary.best_run == benchmark.runs.get(run_order=2).pk
     rows = list(csv.DictReader(io.StringIO("".join(map(str, export(benchmark, "csv"))))))
-    assert [row["unranked"] for row in rows] == [WHY, "", "", ""]
+    assert [row["unranked"] for row in rows] == [REASON, "", "", ""]
     [latest] = list_latest(admin_user)
     best = load_leaderboard(benchmark).best
     assert (latest.facts["run"], latest.facts["value"]) == (str(best.run.pk), best.values["nDCG@10"])
@@ -84,12 +84,12 @@ def test_every_view_shows_the_unranked_reason(benchmark, admin_client, admin_use
 
 
 def test_it_is_in_no_family_that_is_tested(benchmark):
-    lost, *others = benchmark.runs.order_by("run_order")
-    comparison = compare_runs([lost, *others])
-    assert list(comparison.runs) == others
+    lost, *remaining = benchmark.runs.order_by("run_order")
+    comparison = compare_runs([lost, *remaining])
+    assert list(comparison.runs) == remaining
     assert comparison.comparison.n == 20  # not the 9 that it answered
-    assert [warning for warning in comparison.comparability.warnings if WHY in warning]
-    for runs, baseline in (([lost, others[0]], None), ([lost, *others], lost)):
+    assert [warning for warning in comparison.comparability.warnings if REASON in warning]
+    for runs, baseline in (([lost, remaining[0]], None), ([lost, *remaining], lost)):
         with pytest.raises(ComparingError, match="12 of 21 queries have no value"):
             compare_runs(runs, baseline=baseline)
 
@@ -105,7 +105,7 @@ def test_gate_on_an_unranked_run_is_always_undecided(benchmark):
         "queries with a value",
         "≥ 95 %",
         "9 of 21",
-        WHY,
+        REASON,
     )
 
 
@@ -128,7 +128,7 @@ def test_nothing_is_held_against_it_as_a_baseline(benchmark):
     rules = read_rules("against_baseline: {mrr: {may_lose: 0.9}}\n")
     result = gate(benchmark.runs.get(run_order=4), rules=rules, baseline=baseline)
     assert result.outcome == Outcome.UNDECIDED
-    assert WHY in result.verdicts[0].checks[0].note
+    assert REASON in result.verdicts[0].checks[0].note
 
 
 RANKS = ("json", "csv", "xlsx", "markdown", "latex", "html")  # formats that hold runs against each other
@@ -142,7 +142,7 @@ def test_each_format_says_why_or_which_queries_failed(benchmark, format):
     pieces = [piece if isinstance(piece, bytes) else piece.encode() for piece in export(subject, format)]
     written = unzipped(b"".join(pieces)) if exporter.extension.endswith(("zip", "xlsx")) else b"".join(pieces).decode()
     if format in RANKS:
-        assert WHY.replace("%", "\\%" if format == "latex" else "%") in written.replace("&nbsp;", " ")
+        assert REASON.replace("%", "\\%" if format == "latex" else "%") in written.replace("&nbsp;", " ")
     elif not exporter.marks_failures:
         assert describe_failures(subject, exporter).startswith(
             "12 queries of the run failed and are missing from this file"
@@ -157,35 +157,35 @@ def unzipped(content: bytes) -> str:
 
 
 def test_the_api_ranks_it_nowhere(benchmark, admin_user):
-    caller, (lost, *others) = Caller(admin_user), benchmark.runs.order_by("run_order")
+    caller, (lost, *remaining) = Caller(admin_user), benchmark.runs.order_by("run_order")
     path = f"/benchmarks/{benchmark.pk}"
-    told = caller.get(f"{path}/results").json()
-    assert told["summary"]["best_run"] == str(others[0].pk)
-    assert told["runs"][0]["unranked"] == caller.get(f"{path}/runs/{lost.pk}").json()["unranked"] == WHY
+    answer = caller.get(f"{path}/results").json()
+    assert answer["summary"]["best_run"] == str(remaining[0].pk)
+    assert answer["runs"][0]["unranked"] == caller.get(f"{path}/runs/{lost.pk}").json()["unranked"] == REASON
     for kind in ("", "/queries"):
-        pair = caller.get(f"/comparison{kind}", run=str(lost.pk), baseline=str(others[0].pk))
-        assert (pair.status_code, WHY in pair.json()["detail"]) == (400, True)
-    every = caller.get("/comparison", run=[str(run.pk) for run in (lost, *others)]).json()
-    assert [run["id"] for run in every["runs"]] == [str(others[place].pk) for place in (0, 2, 1)]
-    assert [warning for warning in every["warnings"] if WHY in warning]
+        pair = caller.get(f"/comparison{kind}", run=str(lost.pk), baseline=str(remaining[0].pk))
+        assert (pair.status_code, REASON in pair.json()["detail"]) == (400, True)
+    every = caller.get("/comparison", run=[str(run.pk) for run in (lost, *remaining)]).json()
+    assert [run["id"] for run in every["runs"]] == [str(remaining[position].pk) for position in (0, 2, 1)]
+    assert [warning for warning in every["warnings"] if REASON in warning]
     assert caller.post(f"/runs/{lost.pk}/gate", {"rules": {"floors": {"mrr": 0.1}}}).json()["outcome"] == "undecided"
     dataset = benchmark.mapping.dataset_id
     fields = {"run_id": str(lost.pk), "name": "main", "reason": "Because."}
     approved = caller.post(f"/benchmark-datasets/{dataset}/baselines", fields)
-    assert (approved.status_code, WHY in approved.json()["detail"]) == (409, True)
+    assert (approved.status_code, REASON in approved.json()["detail"]) == (409, True)
 
 
 def test_rescoring_lists_it_last_and_says_why(benchmark):
     lines = output_of("rescore", benchmark.pk).splitlines()
-    assert lines[-1].endswith(WHY)
+    assert lines[-1].endswith(REASON)
     assert f" {8 / 9:.4f} " in lines[-2]
-    assert [run["unranked"] for run in json_of("rescore", benchmark.pk)["runs"]] == [WHY, None, None, None]
+    assert [run["unranked"] for run in json_of("rescore", benchmark.pk)["runs"]] == [REASON, None, None, None]
 
 
 def test_no_round_asks_whether_it_is_better(benchmark, admin_user):
-    lost, other, *_ = benchmark.runs.order_by("run_order")
+    lost, second, *_ = benchmark.runs.order_by("run_order")
     with pytest.raises(RoundError, match="12 of 21 queries have no value"):
-        open_round([lost, other], RoundOptions("which"), judges=[admin_user])
+        open_round([lost, second], RoundOptions("which"), judges=[admin_user])
     assert open_round([lost], RoundOptions("holes", order="depth"), judges=[admin_user]).item_count
 
 
@@ -194,9 +194,9 @@ def test_demo_reports_no_gain_for_an_unranked_run(benchmark):
     benchmark.runs.exclude(pk__in=[first.pk, second.pk]).delete()
     for run, reranks in ((first, True), (second, False)):
         Run.objects.filter(pk=run.pk).update(config=first.config | {"use_reranker": reranks})
-    told = describe_reranking(benchmark)
-    assert WHY in told
-    assert "→" not in told
+    reranking = describe_reranking(benchmark)
+    assert REASON in reranking
+    assert "→" not in reranking
 
 
 HALF_A_SLICE = [0, 1, *[1] * 18]  # the best mean of all; of the two hard queries, one is lost

@@ -6,22 +6,20 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.urls import reverse
 
-from apps.benchmarks.models import Benchmark, Evaluation
 from apps.datasets.editing.drafts import freeze
 from apps.datasets.models import Dataset
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from apps.operations.models import Operation
+from apps.records.models import Benchmark, Evaluation
 from apps.results.triage import updating
 from benchbench.errors import BenchbenchError
 from benchbench.site.panels import change_url
-from tests.admin.test_acts import messages_of
-from tests.benchmarks.test_rescoring import by_query
+from tests.benchmarks.figures import by_query
 from tests.drafts import set_judgment
 from tests.factories import make_collection, make_mapping
-from tests.results.test_judging import freeze_by_page
-from tests.results.test_pages import text_of
-from tests.results.test_versions import freeze_url, make_finished
+from tests.results.compared import make_finished
+from tests.site import freeze_by_page, freeze_url, messages_of, text_of
 
 
 @pytest.fixture
@@ -31,20 +29,22 @@ def finished(transactional_db: None) -> Benchmark:
 
 def test_one_action_freezes_resolves_and_rescores(admin_client, finished):
     dataset, query = finished.mapping.dataset, finished.dataset_version.queries.order_by("key").first()
-    other = make_mapping(dataset, make_collection("empty"), status="resolved", dataset_version=finished.dataset_version)
+    second = make_mapping(
+        dataset, make_collection("empty"), status="resolved", dataset_version=finished.dataset_version
+    )
     set_judgment(dataset, query.key, {"document_id": "doc-0001"}, 3)
     page = text_of(admin_client.get(freeze_url(dataset)))
     assert "Then 2 mappings will be resolved for it, and 1 benchmark re-scored from stored rankings." in page
     moved = freeze_by_page(admin_client, dataset, finish="1")
-    shown = text_of(moved)
+    text = text_of(moved)
     assert moved.redirect_chain[-1][0] == f"{reverse('admin:dataset_moved', args=[dataset.pk])}?version=2"
     assert "questions v2 is frozen" in messages_of(moved)
     assert "Measured 2 runs on questions v2 from stored rankings." in messages_of(moved)
-    assert "nDCG@10, from v1 to v2" in shown, "it lands on what moved"
+    assert "nDCG@10, from v1 to v2" in text, "it lands on what moved"
     assert Evaluation.objects.filter(dataset_version__number=2).count() == 2
     assert {row.dataset_version.number for row in Mapping.objects.all()} == {2}
     assert "Resolve and re-score" not in text_of(admin_client.get(change_url(dataset)))
-    assert str(other) in messages_of(moved)
+    assert str(second) in messages_of(moved)
 
 
 def test_dataset_page_shows_content_before_its_form(admin_client, finished, django_assert_max_num_queries):
@@ -55,18 +55,18 @@ def test_dataset_page_shows_content_before_its_form(admin_client, finished, djan
     resolve(lost)
     set_judgment(dataset, query.key, {"document_id": "doc-0001"}, 3)
     response = freeze_by_page(admin_client, dataset, finish="1") and admin_client.get(change_url(dataset))
-    page, shown = response.content.decode(), text_of(response)
+    page, displayed = response.content.decode(), text_of(response)
     assert page.index("What shoppers ask.") < page.index('id="queries"') < page.index('id="edit"')
-    assert "of grade 3" in shown
+    assert "of grade 3" in displayed
     health = {one.mapping.pk: one for one in response.context["health"]}
     assert (health[lost.pk].resolved, health[lost.pk].lost_gain) == (0.0, 1.0)
     assert (health[finished.mapping_id].mapping.last["name"], health[lost.pk].mapping.last) == ("Which mode?", None)
     table = response.context["query_table"]
     best = Evaluation.objects.get(run=table.evaluation.run, dataset_version__number=2)
     assert {row.query.pk: row.values[0] for row in table.rows} == by_query(best)
-    (other,) = Evaluation.objects.filter(dataset_version__number=2).exclude(pk=best.pk)
-    Evaluation.objects.filter(pk=other.pk).update(means=other.means | {table.measure: 1.0})
-    assert admin_client.get(change_url(dataset)).context["query_table"].evaluation == other, "the best on this version"
+    (second,) = Evaluation.objects.filter(dataset_version__number=2).exclude(pk=best.pk)
+    Evaluation.objects.filter(pk=second.pk).update(means=second.means | {table.measure: 1.0})
+    assert admin_client.get(change_url(dataset)).context["query_table"].evaluation == second, "the best on this version"
     assert f"{change_url(table.rows[0].result)}?version=2" in page
     assert [(version.number, totals.get("judgments_added")) for version, totals in response.context["versions"]] == [
         (2, 1),

@@ -8,44 +8,46 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 
 from apps.datasets.models import Dataset
-from apps.results.comparison.comparing import RunComparison, compare_runs
-from apps.results.comparison.describing import Bounds, compute_costs, compute_index_bytes
+from apps.records.models import Run
 from apps.results.comparison.panels import build_rows
-from apps.results.comparison.sentences import (
+from apps.retrieval.models import Index
+from apps.verdicts.comparing import RunComparison, compare_runs
+from apps.verdicts.configurations import find_varying, list_phrases, list_shared
+from apps.verdicts.describing import Bounds, compute_costs, compute_index_bytes
+from apps.verdicts.sentences import (
     describe_choice,
     describe_disorder,
     describe_family,
     describe_left_out,
     describe_verdict,
 )
-from apps.results.configurations import find_varying, list_phrases, list_shared
-from apps.retrieval.models import Index
 from benchbench.ir.planning.matrix import Configuration
 from tests.results.compared import make_compared, make_queries, noisy
-from tests.results.test_pages import results_url, text_of
+from tests.site import results_url, text_of
 
 pytestmark = pytest.mark.django_db
 
 
-def compared(values: Any, **asked: Any) -> RunComparison:
+def compared(values: Any, **requested: Any) -> RunComparison:
     mapping = make_queries(len(values[0]), name=f"dataset {Dataset.objects.count()}")
     runs = list(make_compared(mapping, values).runs.order_by("run_order"))
-    baseline = asked.pop("baseline", None)
-    return compare_runs(runs, baseline=None if baseline is None else runs[baseline], **asked)
+    baseline = requested.pop("baseline", None)
+    return compare_runs(runs, baseline=None if baseline is None else runs[baseline], **requested)
 
 
 def test_a_winner_beats_every_other_run():
-    found = compared(noisy([0.2, 0.9, 0.3], 50))
-    told = "top 20 beats every other run: the difference is significant."
-    assert describe_verdict(found) == told
+    comparison = compared(noisy([0.2, 0.9, 0.3], 50))
+    answer = "top 20 beats every other run: the difference is significant."
+    assert describe_verdict(comparison) == answer
     assert describe_verdict(compared(noisy([0.2, 0.9], 50))).startswith("top 20 beats top 10:")
 
 
 def test_verdict_counts_indistinguishable_runs_and_the_queries_needed():
-    found = compared(noisy([0.5, 0.52, 0.51, 0.1], 50))
-    assert describe_verdict(found) == (
-        f"{found.labels[found.reference]} beats 1 of the other runs but is not distinguishable from the other 2. "
-        f"About {found.verdict.settled_by:,} more queries would settle it."
+    comparison = compared(noisy([0.5, 0.52, 0.51, 0.1], 50))
+    assert describe_verdict(comparison) == (
+        f"{comparison.labels[comparison.reference]} beats 1 of the other runs "
+        "but is not distinguishable from the other 2. "
+        f"About {comparison.verdict.settled_by:,} more queries would settle it."
     )
 
 
@@ -57,36 +59,36 @@ def test_equal_runs_are_settled_by_no_number_of_queries():
 
 
 def test_verdict_against_a_baseline_names_no_best_run():
-    found = compared(noisy([0.5, 0.9, 0.1, 0.8], 50), baseline=0)
-    assert describe_verdict(found) == "Against the baseline top 10: top 20 and top 40 are better; top 30 is worse."
+    comparison = compared(noisy([0.5, 0.9, 0.1, 0.8], 50), baseline=0)
+    assert describe_verdict(comparison) == "Against the baseline top 10: top 20 and top 40 are better; top 30 is worse."
 
 
 def test_sentences_name_the_tests_and_the_omitted_queries():
     values = noisy([0.5, 0.6, 0.7], 50)
     values[0, :2] = np.nan
-    found = compared(values)
-    assert describe_family(found) == (
+    comparison = compared(values)
+    assert describe_family(comparison) == (
         "nDCG@10 of all 3 pairs of 3 runs, paired by query over 48 queries; 10,000 sign flips, seed 42, family-wise "
         "error at most 5% by max-|t|, power 80%."
     )
-    assert describe_left_out(found) == "Queries left out: 2 without an answer from every run."
+    assert describe_left_out(comparison) == "Queries left out: 2 without an answer from every run."
     few = compared(noisy([0.5, 0.6], 8), baseline=1)
     assert "of 1 run against the baseline" in describe_family(few)
     assert "all 128 sign patterns" in describe_family(few)
 
 
 def test_cheapest_good_run_is_named_with_its_possible_loss():
-    found = compared(noisy([0.1, 0.5, 0.51], 50))  # in order of latency: 10, 20 and 30 ms
-    costs = compute_costs(found, Bounds())
+    result = compared(noisy([0.1, 0.5, 0.51], 50))  # in order of latency: 10, 20 and 30 ms
+    costs = compute_costs(result, Bounds())
     assert (costs.choice.run, costs.choice.best) == (1, 2)
-    pair = found.comparison.get_pair(2, 1)
-    assert describe_choice(found, costs) == (
+    pair = result.comparison.get_pair(2, 1)
+    assert describe_choice(result, costs) == (
         "top 20 is the cheapest run that is not significantly worse than the best, top 30; it loses at most "
         f"{f'{pair.simultaneous.high:.4f}'.removeprefix('0')} nDCG@10, with 95 % confidence."
     )
-    within = compute_costs(found, Bounds(latency_ms=15))
-    assert describe_choice(found, within) == "top 10 is the best within the bounds, and also the cheapest."
-    assert describe_choice(found, compute_costs(found, Bounds(latency_ms=1))) == "No run is within these bounds."
+    within = compute_costs(result, Bounds(latency_ms=15))
+    assert describe_choice(result, within) == "top 10 is the best within the bounds, and also the cheapest."
+    assert describe_choice(result, compute_costs(result, Bounds(latency_ms=1))) == "No run is within these bounds."
     dear = compared(noisy([0.1, 0.9], 50))
     assert describe_choice(dear, compute_costs(dear, Bounds())).endswith(
         "and every cheaper run is significantly worse."
@@ -95,27 +97,26 @@ def test_cheapest_good_run_is_named_with_its_possible_loss():
 
 def test_few_changed_queries_have_no_possible_loss():
     values = noisy([0.5], 50)[0]
-    other = values.copy()
-    other[:4] += [0.2, 0.1, -0.1, 0.3]
-    found = compared([values, other])
-    assert describe_choice(found, compute_costs(found, Bounds())) == (
+    second = values.copy()
+    second[:4] += [0.2, 0.1, -0.1, 0.3]
+    comparison = compared([values, second])
+    assert describe_choice(comparison, compute_costs(comparison, Bounds())) == (
         "top 10 is the cheapest run that is not significantly worse than the best, top 20. "
         "Only 4 of 50 queries changed, too few for an interval."
     )
-    (row,) = [row for row in build_rows(found, found.order) if row["pair"]]
+    (row,) = [row for row in build_rows(comparison, comparison.order) if row["pair"]]
     assert "too few for an interval" in render_to_string("results/comparison/pair.html", {**row, "tested": True})
 
 
 def test_against_a_baseline_no_cheapest_run_is_chosen():
-    found = compared(noisy([0.1, 0.5], 50), baseline=0)
-    assert "choose no baseline" in describe_choice(found, compute_costs(found, Bounds()))
+    comparison = compared(noisy([0.1, 0.5], 50), baseline=0)
+    assert "choose no baseline" in describe_choice(comparison, compute_costs(comparison, Bounds()))
 
 
 def test_index_size_includes_the_approximate_index():
-    run = compared(noisy([0.1, 0.5], 50)).runs[0]
-    assert compute_index_bytes(run) is None
-    run.index, run.provenance = Index(stats={"bytes": 100}), {"ann": {"index": "vectors_1_hnsw", "bytes": 20}}
-    assert compute_index_bytes(run) == 120
+    assert compute_index_bytes(Run()) is None
+    facts = {"ann": {"index": "vectors_1_hnsw", "bytes": 20}}
+    assert compute_index_bytes(Run(index=Index(stats={"bytes": 100}), provenance=facts)) == 120
 
 
 ODD = np.arange(50) % 2
@@ -124,18 +125,18 @@ STEADY, ERRATIC = BEST - 0.05 + 0.01 * ODD, BEST - 0.06 + np.where(ODD, 0.5, -0.
 
 
 def test_worse_run_above_an_indistinguishable_one_is_explained():
-    said = describe_disorder(compared([BEST, STEADY, ERRATIC]))
-    assert said.startswith("top 20 is significantly worse, but top 30, whose mean is lower, is not: significance")
+    disorder = describe_disorder(compared([BEST, STEADY, ERRATIC]))
+    assert disorder.startswith("top 20 is significantly worse, but top 30, whose mean is lower, is not: significance")
     assert describe_disorder(compared([BEST, STEADY])) == ""
 
 
 def test_out_of_order_runs_are_explained_on_both_pages(admin_client):
-    found = compared([BEST, STEADY, ERRATIC])
-    said = describe_disorder(found)
-    assert said
-    benchmark = found.runs[0].benchmark
+    comparison = compared([BEST, STEADY, ERRATIC])
+    disorder = describe_disorder(comparison)
+    assert disorder
+    benchmark = comparison.runs[0].benchmark
     for address in (results_url(benchmark, "verdict"), f"{reverse('admin:run_compare')}?benchmark={benchmark.pk}"):
-        assert said in text_of(admin_client.get(address))
+        assert disorder in text_of(admin_client.get(address))
 
 
 DENSE = Configuration(search_mode="dense").as_dict()
@@ -160,8 +161,8 @@ def test_it_says_configurations_in_words():
     ).as_dict()
     keys = ["index", "search_mode", "use_reranker", "reranker", "top_k", "score_threshold"]
     assert list_phrases(config, keys) == ["index minilm", "lexical", "reranked", "tiny", "top 100", "score ≥ 0.5"]
-    stated = {**DENSE, "ann": "hnsw", "query_prefix": "a"}
-    assert list_phrases(stated, ["ann", "query_prefix", "score_threshold"]) == [
+    fields = {**DENSE, "ann": "hnsw", "query_prefix": "a"}
+    assert list_phrases(fields, ["ann", "query_prefix", "score_threshold"]) == [
         "hnsw",
         "query prefix a",
         "no threshold",

@@ -7,41 +7,25 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
-from apps.benchmarks.models import Benchmark, Evaluation
 from apps.datasets.editing.drafts import find_draft
 from apps.datasets.editing.judgments import remove_judgment
 from apps.datasets.editing.queries import edit_query
-from apps.datasets.models import Dataset
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from apps.operations.working import wait
+from apps.records.models import Benchmark, Evaluation
 from apps.results.templatetags.benchbench import signed
 from benchbench.reading import strict_yaml
 from benchbench.site.panels import change_url
-from tests.admin.test_acts import messages_of, press
-from tests.benchmarks.conftest import make_library
-from tests.benchmarks.test_rescoring import freeze_and_resolve, turn
-from tests.created import run_benchmark
-from tests.drafts import set_judgment
+from tests.drafts import freeze_and_resolve, set_judgment, turn
 from tests.factories import make_benchmark
-from tests.kept import made_once
-from tests.results.test_pages import HOSTILE, results_url, text_of
-
-
-def freeze_url(dataset: Dataset) -> str:
-    return reverse("admin:dataset_freeze", args=[dataset.pk])
+from tests.results.compared import make_finished
+from tests.site import HOSTILE, freeze_url, messages_of, press, results_url, text_of
 
 
 @pytest.fixture
 def finished(transactional_db: None) -> Benchmark:
     return make_finished()
-
-
-@made_once
-def make_finished() -> Benchmark:
-    mapping = make_library(documents=20, queries=6)
-    matrix = {"search_modes": ["dense", "sparse"], "k_values_for_metrics": [5, 10]}
-    return run_benchmark(mapping, name="Which mode?", matrix=matrix)
 
 
 def test_reader_can_rescore_and_choose_the_version_to_view(admin_client, finished):
@@ -55,16 +39,16 @@ def test_reader_can_rescore_and_choose_the_version_to_view(admin_client, finishe
     response = press(admin_client, finished, "rescore_selected", next=results_url(finished))
     assert "Measured 2 runs on questions v2 from stored rankings." in messages_of(response)
     assert response.redirect_chain[-1][0] == f"{results_url(finished)}?version=2"
-    own = admin_client.get(results_url(finished))
-    assert "values on v1 v2" in text_of(own)
-    assert "Re-score" not in text_of(own), "it is done"
-    assert "These are values on" not in text_of(own), "its own version is shown until another is chosen"
-    other = admin_client.get(results_url(finished), {"version": "2", "k": "5"})
-    assert "These are values on questions v2, measured from the rankings for questions v1" in text_of(other)
+    personal = admin_client.get(results_url(finished))
+    assert "values on v1 v2" in text_of(personal)
+    assert "Re-score" not in text_of(personal), "it is done"
+    assert "These are values on" not in text_of(personal), "its own version is shown until another is chosen"
+    second = admin_client.get(results_url(finished), {"version": "2", "k": "5"})
+    assert "These are values on questions v2, measured from the rankings for questions v1" in text_of(second)
     values = {one.run_id: one.means for one in Evaluation.objects.filter(dataset_version=version)}
-    shown = [row["row"].values for row in other.context["rows"]]
-    assert shown == sorted(values.values(), key=lambda means: -means["nDCG@10"])
-    page = other.content.decode()
+    displayed = [row["row"].values for row in second.context["rows"]]
+    assert displayed == sorted(values.values(), key=lambda means: -means["nDCG@10"])
+    page = second.content.decode()
     assert "live/?k=5&amp;version=2" in page
     assert "version=2&amp;k=10" in page, "the cutoff keeps the version"
     for nonsense in ("7", "x", "-1"):
@@ -85,18 +69,18 @@ def test_rescored_benchmark_shows_the_changed_values(admin_client, finished):
     page = admin_client.get(results_url(finished), {"version": "2"})
     moved = page.context["moved"]
     assert (moved.before, moved.version, moved.changes.changed) == (finished.dataset_version, second, 3)
-    told = {row.run.config["search_mode"]: row for row in moved.runs}
-    for mode, row in told.items():
+    answers = {row.run.config["search_mode"]: row for row in moved.runs}
+    for mode, row in answers.items():
         assert (row.before, row.now) == (values[mode, 1], values[mode, 2])
         assert row.change == values[mode, 2] - values[mode, 1]
-    assert told["dense"].change < 0
-    ranks = [sorted(told, key=lambda mode: -values[mode, number]) for number in (1, 2)]
-    assert {mode: (row.rank_before, row.rank) for mode, row in told.items()} == {
-        mode: tuple(order.index(mode) + 1 for order in ranks) for mode in told
+    assert answers["dense"].change < 0
+    ranks = [sorted(answers, key=lambda mode: -values[mode, number]) for number in (1, 2)]
+    assert {mode: (row.rank_before, row.rank) for mode, row in answers.items()} == {
+        mode: tuple(order.index(mode) + 1 for order in ranks) for mode in answers
     }
     text = text_of(page)
     assert "differ by 3 changes: 3 judgments changed" in text
-    assert signed(told["dense"].change) in text
+    assert signed(answers["dense"].change) in text
     assert admin_client.get(results_url(finished)).context["moved"] is None, "its own version was searched"
 
     set_judgment(finished.mapping.dataset, "q000", {"document_id": "d019"}, 3)
@@ -113,7 +97,7 @@ def test_impossible_rescoring_is_explained(admin_client, finished):
     response = press(admin_client, finished, "rescore_selected", next=results_url(finished))
     assert "is newer: resolve it again" in messages_of(response)
     page = response.content.decode()
-    assert f'href="{change_url(finished.mapping)}">' in page[page.index("bb-buttons") :]
+    assert f'href="{change_url(finished.mapping)}"' in page[page.index("bb-buttons") :]
     assert "Resolve the mapping for v2" in page
     assert "Re-score on" not in page
     resolve(finished.mapping)
@@ -138,16 +122,16 @@ def test_a_manifest_goes_out_and_comes_back(admin_client, finished):
     assert second.status == "running"
     assert "Reproduces" not in text_of(admin_client.get(results_url(second)))
     wait(second.operation)
-    shown = admin_client.get(results_url(second))
-    assert "Reproduces every figure of “Which mode?”: 22 means in 2 runs" in text_of(shown)
-    assert 'data-reproduces="true"' in shown.content.decode()
+    displayed = admin_client.get(results_url(second))
+    assert "Reproduces every figure of “Which mode?”: 22 means in 2 runs" in text_of(displayed)
+    assert 'data-reproduces="true"' in displayed.content.decode()
 
     manifest["runs"][0]["result"]["means"]["RR"] = 0.125
     third = upload(admin_client, manifest)
     wait(third.operation)
-    shown = text_of(admin_client.get(results_url(third)))
-    assert "Differs from “Which mode?” in 1 of its 2 runs." in shown
-    assert "RR was 0.125, is" in shown
+    displayed = text_of(admin_client.get(results_url(third)))
+    assert "Differs from “Which mode?” in 1 of its 2 runs." in displayed
+    assert "RR was 0.125, is" in displayed
 
 
 def upload(client: Client, manifest: Any) -> Benchmark:
@@ -158,12 +142,12 @@ def upload(client: Client, manifest: Any) -> Benchmark:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"), [(b"{", "cannot be read as YAML"), (b"{}", "This is not an experiment file")]
+    ("content", "message"), [(b"{", "cannot be read as YAML"), (b"{}", "This is not an experiment file")]
 )
-def test_invalid_manifest_file_is_rejected_at_its_field(admin_client, content, said):
+def test_invalid_manifest_file_is_rejected_at_its_field(admin_client, content, message):
     file = SimpleUploadedFile("m.yaml", content)
     response = admin_client.post(reverse("admin:benchmark_from_manifest"), {"file": file})
-    assert said in str(response.context["form"].errors["file"])
+    assert message in str(response.context["form"].errors["file"])
 
 
 def test_there_is_no_manifest_before_the_end(admin_client, mapping):
@@ -181,19 +165,19 @@ def test_freeze_page_previews_the_changes(admin_client, ranking):
     set_judgment(dataset, "q1", {"document_id": "d2"}, 2)
     remove_judgment(dataset, "q1", {"uri": "gone"})
     edit_query(query, {"text": "Worded anew?"})
-    shown = admin_client.get(page)
-    text = text_of(shown)
+    response = admin_client.get(page)
+    text = text_of(response)
     assert "4 changes: 1 judgment added, 1 judgment changed, 1 judgment removed, 1 query changed" in text
     assert "Judgments added 1" in text
     assert "q1 d1 3 → 0" in text
     assert "q1 gone 1" in text
     assert "q1 What is q1? Worded anew?" in text
-    assert "<script>alert" not in shown.content.decode()
-    seen = shown.context["difference"].digest
+    assert "<script>alert" not in response.content.decode()
+    seen = response.context["difference"].digest
 
     set_judgment(dataset, "q1", {"document_id": "d3"}, 1)
-    for told in (seen, ""):
-        late = admin_client.post(page, {"digest": told})
+    for message in (seen, ""):
+        late = admin_client.post(page, {"digest": message})
         assert "was edited after you viewed it" in text_of(late)
         assert "Judgments added 2" in text_of(late), "what it holds now"
         assert find_draft(dataset) is not None

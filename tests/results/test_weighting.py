@@ -9,37 +9,37 @@ from django.core.management import call_command
 from django.urls import reverse
 from scipy import stats
 
-from apps.benchmarks.comparability import find_differences
-from apps.benchmarks.defining.creating import BenchmarkError, BenchmarkOptions
-from apps.benchmarks.defining.foreseeing import find_prior
-from apps.benchmarks.gates.gating import gate
-from apps.benchmarks.gates.reports import render_markdown
-from apps.benchmarks.gates.rules import read_rules
-from apps.benchmarks.measuring.batch_values import MeasuredValues, SearchedValues
-from apps.benchmarks.measuring.slicing import compute_means, load_slicing
-from apps.benchmarks.measuring.weighting import choose_weighting
-from apps.benchmarks.models import Benchmark, Evaluation
 from apps.datasets.models import Query
+from apps.datasets.versions import choose_weighting
+from apps.execution.defining.creating import BenchmarkError, BenchmarkOptions
+from apps.execution.defining.foreseeing import find_prior
 from apps.judging.question import describe_weighting
 from apps.mappings.models import Mapping
+from apps.records.comparability import find_differences
+from apps.records.measuring.batch_values import MeasuredValues, SearchedValues, Ties
+from apps.records.measuring.slicing import compute_means, load_slicing
+from apps.records.models import Benchmark, Evaluation
 from apps.results.comparison.axes import compute_effects
-from apps.results.comparison.comparing import IncomparableError, compare_runs
-from apps.results.comparison.describing import compare_slices, summarise_measures
 from apps.results.comparison.history import load_history
-from apps.results.comparison.migrating import build_migration
-from apps.results.comparison.sentences import build_verdict
 from apps.results.comparison_report import build_report
 from apps.results.exporters.documents import render_text, write_latex, write_markdown
 from apps.results.exporters.results_json import build_results
 from apps.results.exporters.tables import write_csv, yield_runs
-from apps.results.leaderboard.coverage import load_coverage
-from apps.results.leaderboard.runs import load_leaderboard
 from apps.results.triage.by_slice import load_run_slices
+from apps.verdicts.comparing import IncomparableError, compare_runs
+from apps.verdicts.coverage import load_coverage
+from apps.verdicts.describing import compare_slices, summarise_measures
+from apps.verdicts.gates.gating import gate
+from apps.verdicts.gates.reports import render_markdown
+from apps.verdicts.gates.rules import read_rules
+from apps.verdicts.migrating import build_migration
+from apps.verdicts.ranked_runs import load_leaderboard
+from apps.verdicts.sentences import build_verdict
 from benchbench.ir.statistics.significance import compare
 from tests.benchmarks.gated import GOOD, POOR, make_gated, pinned, search
 from tests.benchmarks.imported import imported, make_judged, means_of, write
 from tests.factories import make_round
-from tests.results.test_pages import results_url, text_of
+from tests.site import results_url, text_of
 
 BY_DEMAND = "weighted by demand"
 pytestmark = pytest.mark.django_db
@@ -48,12 +48,12 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def mapping(db: None) -> Mapping:
     """The queries of `make_gated`: q01 has a third of the demand, and is answered alike by GOOD and POOR."""
-    made = make_gated()
+    gated = make_gated()
     for number, query in enumerate(Query.objects.order_by("key")):
         query.weight = 1 + number % 3
         query.save()
     Query.objects.filter(key="q01").update(weight=20)
-    return made
+    return gated
 
 
 def read(benchmark: Benchmark) -> tuple[np.ndarray, np.ndarray, list[Evaluation]]:
@@ -86,8 +86,8 @@ def test_means_everywhere_are_weighted_and_named(mapping, admin_user):
     assert next(row for row in sliced.slices if row.name == hard.name).metrics_flat["ndcg@10"] == pytest.approx(inside)
     coverage = {row.name: row for row in load_coverage(poor)}
     assert coverage["nDCG@10"].value == pytest.approx(expected[0])
-    found = weights[values[0] > 0].sum() / weights.sum()  # the first judged document of the others is the relevant one
-    assert coverage["nDCG@10"].condensed == pytest.approx(found)
+    result = weights[values[0] > 0].sum() / weights.sum()  # the first judged document of the others is the relevant one
+    assert coverage["nDCG@10"].condensed == pytest.approx(result)
     assert build_results(benchmark).summary.best_primary_metric == pytest.approx(expected[1])
     [point] = load_history(mapping.dataset, admin_user).points
     assert (point.value, point.truth) == (pytest.approx(expected[1]), "v1, weighted by demand")
@@ -105,37 +105,37 @@ def deviation(values: np.ndarray, weights: np.ndarray) -> float:
 def test_verdict_is_that_of_weighted_values(mapping):
     benchmark = search(mapping, POOR, GOOD, weighting="demand")
     values, weights, _ = read(benchmark)
-    found = compare_runs(benchmark.runs.all())
-    assert found.comparison == compare(values, seed=benchmark.seed, weights=weights)
-    (pair,) = found.comparison.pairs
+    result = compare_runs(benchmark.runs.all())
+    assert result.comparison == compare(values, seed=benchmark.seed, weights=weights)
+    (pair,) = result.comparison.pairs
     better = weights[values[1] > values[0]].sum() / weights.sum()
     assert (pair.worsened, pair.improved) == (pytest.approx(better), 0)
-    sentences = build_verdict(found)
+    sentences = build_verdict(result)
     share = f"{100 * better:.1f} %"
     assert sentences.shares == (
         f"With top 20 instead of top 10, {share} of demand improved, 0.0 % got worse by nDCG@10."
     )
     assert sentences.family.startswith("nDCG@10, weighted by demand, of one pair")
-    report = build_report(found)
+    report = build_report(result)
     assert (report.weighting, report.shares, report.notes[0]) == ("demand", sentences.shares, sentences.shares)
     assert report.effective_queries == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
     assert report.differences[0].worsened == pytest.approx(better)
-    means = {row.measure: row.means for row in summarise_measures(found)}
+    means = {row.measure: row.means for row in summarise_measures(result)}
     assert means["nDCG@10"] == pytest.approx([np.average(row, weights=weights) for row in values])
-    for row in compare_slices(found):
+    for row in compare_slices(result):
         inside = row.slice.members
         assert row.means[0] == pytest.approx(np.average(values[0][inside], weights=weights[inside]))
-    (effect,) = compute_effects(found)
+    (effect,) = compute_effects(result)
     assert effect.difference == pytest.approx(np.average(values[1] - values[0], weights=weights))
 
 
 def test_migration_is_weighted_and_named(mapping):
     benchmark = search(mapping, POOR, GOOD, weighting="demand")
     values, weights, _ = read(benchmark)
-    found = compare_runs(benchmark.runs.all())
-    migration = build_migration(found, 0.05)
-    (pair,) = found.comparison.pairs
-    margin = stats.t.ppf(0.95, found.comparison.effective - 1) * pair.standard_error
+    result = compare_runs(benchmark.runs.all())
+    migration = build_migration(result, 0.05)
+    (pair,) = result.comparison.pairs
+    margin = stats.t.ppf(0.95, result.comparison.effective - 1) * pair.standard_error
     assert (migration.difference, migration.lower) == pytest.approx((-pair.difference, -pair.difference - margin))
     assert "the difference in nDCG@10, weighted by demand, is" in migration.sentence
     same = ((values[0] == 1) == (values[1] == 1)) & ((values[0] == values[1]) | (values[0] < 1) & (values[1] < 1))
@@ -146,8 +146,8 @@ def test_equal_weights_say_queries_and_change_nothing(mapping):
     Query.objects.update(weight=4)
     weighted = search(mapping, POOR, GOOD, name="weighted", weighting="demand")
     plain = search(mapping, POOR, GOOD, name="plain")
-    for one, other in zip(read(weighted)[2], read(plain)[2], strict=True):
-        assert (one.means, one.query_count) == (other.means, other.query_count)
+    for one, another in zip(read(weighted)[2], read(plain)[2], strict=True):
+        assert (one.means, one.query_count) == (another.means, another.query_count)
     compared, again = (compare_runs(benchmark.runs.all()) for benchmark in (weighted, plain))
     assert compared.comparison == again.comparison
     shares = "With top 20 instead of top 10, 81.0 % of queries improved, 0.0 % got worse by nDCG@10."
@@ -192,8 +192,8 @@ def test_exports_name_weighted_means(mapping):
         assert f"Means are {BY_DEMAND}" in document
         assert "of demand improved" in document
     header, *rows = "".join(write_csv(yield_runs)(benchmark, version)).splitlines()
-    place = header.split(",").index("weighting")
-    assert {row.split(",")[place] for row in rows} == {"demand"}
+    position = header.split(",").index("weighting")
+    assert {row.split(",")[position] for row in rows} == {"demand"}
     results = build_results(benchmark)
     assert {results.weighting, *(run.weighting for run in results.runs)} == {"demand"}
 
@@ -234,17 +234,18 @@ def test_sums_of_batches_give_the_weighted_mean():
     values, weights = rng.random((2, 12)), rng.integers(1, 9, 12).astype(float)
     values[1, 2] = np.nan
     missing, in_means = np.arange(12) == 7, np.arange(12) != 9
-    parts = [
+    pieces = [
         SearchedValues(
-            list(range(12))[part],
-            {"run": MeasuredValues(values[:, part], missing[part])},  # type: ignore[dict-item]
+            list(range(12))[segment],
+            {"run": MeasuredValues(values[:, segment], missing[segment])},  # type: ignore[dict-item]
             {"run": []},  # type: ignore[dict-item]
-            in_means[part],
-            weights[part],
-        ).compute_sums()["run"]
-        for part in (slice(0, 5), slice(5, 12))
+            {"run": Ties()},  # type: ignore[dict-item]
+            in_means[segment],
+            weights[segment],
+        ).compute_shares()["run"]
+        for segment in (slice(0, 5), slice(5, 12))
     ]
-    mean = np.sum([part["sums"] for part in parts], axis=0) / np.sum([part["valued"] for part in parts], axis=0)
+    mean = np.sum([piece.sums for piece in pieces], axis=0) / np.sum([piece.valued for piece in pieces], axis=0)
     counts = ~missing & in_means
     rows = [np.average(row[ok], weights=weights[ok]) for row in values for ok in [counts & ~np.isnan(row)]]
     assert mean == pytest.approx(rows)
@@ -267,9 +268,9 @@ def test_imported_runs_are_weighted_too(weighting, tmp_path):
     Query.objects.filter(key="q2").update(weight=6)
     path = write(tmp_path / "a.run", RUN)
     options: dict[str, Any] = {"weighting": weighting} if weighting else {}
-    made = imported(dataset, path, name="elsewhere", **options)
-    ((run, _),) = made.runs
-    assert made.benchmark.weighting == (weighting or "demand")
+    importing = imported(dataset, path, name="elsewhere", **options)
+    ((run, _),) = importing.runs
+    assert importing.benchmark.weighting == (weighting or "demand")
     evaluation = Evaluation.objects.get(run=run)
     weights = [dict(Query.objects.values_list("pk", "weight"))[key] for key in evaluation.query_ids]
     rr = evaluation.get_column("RR")

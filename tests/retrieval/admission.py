@@ -1,4 +1,4 @@
-"""What a store must show before it is offered, whatever its documentation says; `docs/stores.md` has what each showed.
+"""What a store must show before it is offered, despite its documentation; `docs/stores.md` has what each showed.
 
 Each check takes a setting that looks at everything, raises AssertionError, and returns what the table says: "yes", or
 the number that matters. Queries are held out: none is a vector that is stored.
@@ -114,7 +114,7 @@ def share(text: str, depth: int = 10) -> float:
     truth = exact.find_nearest(arm(text).vectors, queries(), depth)
     same = Ann.parse(text).rescores
     pairs = zip(lists, truth, strict=True)
-    return float(np.mean([recall(one, other, depth, same_scores=same) for one, other in pairs]))
+    return float(np.mean([recall(one, another, depth, same_scores=same) for one, another in pairs]))
 
 
 def looking_everywhere_finds_what_exact_search_finds(text: str) -> str:
@@ -156,12 +156,12 @@ def each_option_changes_something(text: str) -> str:
 def a_handful_of_vectors_is_enough(text: str) -> str:
     """1, 2 and 7 of them; what learns from its vectors refuses so few by a sentence."""
     for count in (1, 2, 7):
-        if lack := lack_of(text, count, DIMENSION):
-            assert "chunks" in lack
+        if missing := lack_of(text, count, DIMENSION):
+            assert "chunks" in missing
             assert not lack_of(text, COUNT, DIMENSION)
             return "refused"
-        with tempfile.TemporaryDirectory() as place:
-            few = Arm(Path(place), text, unit(count, DIMENSION, 3))
+        with tempfile.TemporaryDirectory() as folder:
+            few = Arm(Path(folder), text, unit(count, DIMENSION, 3))
             assert few.search(queries(), 5) == exact.find_nearest(few.vectors, queries(), 5)
             few.remove()
             del few
@@ -171,17 +171,17 @@ def a_handful_of_vectors_is_enough(text: str) -> str:
 def more_than_4096_are_returned(text: str) -> str:
     """4,500 of 5,000: as many as candidates may be asked for, and sqlite-vec stops at 4,096."""
     setting = Ann.parse(text)
-    with tempfile.TemporaryDirectory() as place:
-        many = Arm(Path(place), text, unit(5000, 8, 4))
-        (found,) = many.search(unit(1, 8, 5), 4500)
+    with tempfile.TemporaryDirectory() as folder:
+        many = Arm(Path(folder), text, unit(5000, 8, 4))
+        (hits,) = many.search(unit(1, 8, 5), 4500)
         (truth,) = exact.find_nearest(many.vectors, unit(1, 8, 5), 4500)
         many.remove()
         del many
-    assert len(found) > 4096
-    if found == truth:
+    assert len(hits) > 4096
+    if hits == truth:
         return "yes"
     assert not setting.compares_all
-    return f"{len(found):,} found" if len(found) < 4500 else f"recall {recall(found, truth, 4500):.3f}"
+    return f"{len(hits):,} found" if len(hits) < 4500 else f"recall {recall(hits, truth, 4500):.3f}"
 
 
 def a_restart_changes_nothing(text: str) -> str:
@@ -205,8 +205,8 @@ def reopened() -> dict[str, list[list[int]]]:
     np.save(file, queries())
     texts = [text for text in WIDEST.values() if arm(text).index is None]
     lines = [json.dumps([text, str(arm(text).folder)]) for text in texts]
-    asked = [sys.executable, "-c", REOPEN, str(file)]
-    answer = subprocess.run(asked, input="\n".join(lines), capture_output=True, text=True, cwd=ROOT, check=False)
+    requests = [sys.executable, "-c", REOPEN, str(file)]
+    answer = subprocess.run(requests, input="\n".join(lines), capture_output=True, text=True, cwd=ROOT, check=False)
     assert answer.returncode == 0, answer.stderr
     return dict(zip(texts, map(json.loads, answer.stdout.splitlines()), strict=True))
 
@@ -218,8 +218,8 @@ def filled_again_it_is_the_same(text: str) -> str:
     """
     setting = Ann.parse(text)
     narrow = {"hnsw": f"{setting.name}(ef_search=10)", "ivfflat": "ivfflat(lists=20)"}.get(setting.method, text)
-    with tempfile.TemporaryDirectory() as place:
-        again = Arm(Path(place), narrow, arm(narrow).vectors)
+    with tempfile.TemporaryDirectory() as folder:
+        again = Arm(Path(folder), narrow, arm(narrow).vectors)
         same = again.search(queries(), 10) == arm(narrow).search(queries(), 10)
         again.remove()
         del again
@@ -244,5 +244,5 @@ def table() -> str:
     rows.append(["---"] * len(rows[0]))
     for name, text in WIDEST.items():
         rows.append([f"`{name}`", version_of(name), *(check(text) for check in CHECKS.values())])
-    told = "".join(f"{number}. {said}\n" for number, said in enumerate(CHECKS, start=1))
-    return f"{told}\n" + "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    answer = "".join(f"{number}. {message}\n" for number, message in enumerate(CHECKS, start=1))
+    return f"{answer}\n" + "".join(f"| {' | '.join(row)} |\n" for row in rows)

@@ -60,7 +60,7 @@ def keep(folder: Path, text: str, vectors: Vectors, *, holds: str = "") -> OpenC
 
 
 def index_of(vectors: Vectors, metadata: Sequence[dict[str, object]] | None) -> Index:
-    """An index that is no row, with a table of these vectors."""
+    """An index that is not a row, with a table of these vectors."""
     index = Index(dimension=vectors.shape[1], chunk_set=ChunkSet(chunk_count=len(vectors)))
     tables.create_table(index.vector_table, vectors.shape[1])
     tables.insert_rows(index.vector_table, np.arange(len(vectors)), vectors, metadata)

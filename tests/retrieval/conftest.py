@@ -1,33 +1,22 @@
-from pathlib import Path
-from tempfile import NamedTemporaryFile
-
 import numpy as np
 import pytest
 
 from apps.operations.models import Operation
 from apps.operations.working import wait
 from apps.retrieval.encoders.registry import ENCODERS, KeywordEncoder
-from apps.retrieval.importing_vectors import import_vectors
 from apps.retrieval.indexing import build_index, create_index
-from apps.retrieval.search.open_indexes import close_indexes
+from benchbench.process import reset_all
 from tests.factories import make_collection
-from tests.kept import made_once
+from tests.retrieval.opened import KEYWORDS
+from tests.retrieval.random_vectors import DIMENSION, make_random
 from tests.retrieval.words import BagOfWords, import_words
-
-KEYWORDS = "keyword:apple,pear,plum"
-COUNT, DIMENSION = 400, 16  # of the random vectors
-
-
-def dense(opened, queries, depth, filters=None):
-    """What the strategy of an open index finds, without its calls."""
-    return [answer.ranked for answer in opened.find_answers(queries, depth, filters)]
 
 
 @pytest.fixture(autouse=True)
 def files_of_this_test_only(settings, tmp_path):
     settings.BENCHBENCH_VECTOR_DIR = tmp_path / "vectors"
     yield
-    close_indexes()
+    reset_all()
 
 
 @pytest.fixture
@@ -82,27 +71,6 @@ def words(db, tmp_path, monkeypatch):
 @pytest.fixture
 def index(db):
     return make_random()
-
-
-@made_once
-def make_random():
-    """Random vectors of documents, a tenth of them red and the rest green."""
-    random = np.random.default_rng(1).standard_normal((COUNT, DIMENSION)).astype(np.float32)
-    documents = [
-        {"external_id": f"d{n:03}", "text": f"text {n}", "metadata": {"colour": "green" if n % 10 else "red"}}
-        for n in range(COUNT)
-    ]
-    index = create_index(make_collection("random", documents), name="random")
-    with NamedTemporaryFile(suffix=".npz") as file:
-        np.savez(
-            file.name,
-            document_ids=np.array([document["external_id"] for document in documents]),
-            document_vectors=random,
-            query_ids=np.array([], str),
-            query_vectors=np.empty((0, DIMENSION), np.float32),
-        )
-        import_vectors(index, Path(file.name))
-    return index
 
 
 @pytest.fixture

@@ -63,8 +63,8 @@ def find_swaps(rankings: NDArray[np.int64], scores: Values, *, band: float = EQU
 
     A document outside the ranking counts as one after its last.
     """
-    for number, (ranking, own) in enumerate(zip(rankings, scores, strict=True)):
-        ranked, rest = own[ranking], np.delete(own, ranking)
-        lacking = np.maximum.accumulate(np.append(ranked, rest.max(initial=-np.inf))[::-1])[::-1][1:] - ranked
+    for number, (ranking, personal) in enumerate(zip(rankings, scores, strict=True)):
+        ranked, remaining = personal[ranking], np.delete(personal, ranking)
+        lacking = np.maximum.accumulate(np.append(ranked, remaining.max(initial=-np.inf))[::-1])[::-1][1:] - ranked
         if lacking.max() > band:
             yield number, float(lacking.max())

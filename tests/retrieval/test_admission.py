@@ -36,27 +36,27 @@ def written(name, check):
     return row.split(" | ")[1 + list(admission.CHECKS.values()).index(check)]
 
 
-def in_parts(told):
-    parts = re.split(r"(\d+\.\d+)", told)
-    return parts[::2], [float(number) for number in parts[1::2]]
+def in_parts(message):
+    pieces = re.split(r"(\d+\.\d+)", message)
+    return pieces[::2], [float(number) for number in pieces[1::2]]
 
 
 @pytest.mark.parametrize("name", WIDEST)
 @pytest.mark.parametrize("check", admission.CHECKS.values(), ids=[one.__name__ for one in admission.CHECKS.values()])
 def test_store_behaviour_matches_the_docs(name, check):
     require_installed(*(WIDEST.values() if check is admission.a_restart_changes_nothing else [WIDEST[name]]))
-    told = check(WIDEST[name])
+    answer = check(WIDEST[name])
     if not WRITES:
-        (words, numbers), expected = in_parts(told), in_parts(written(name, check))
+        (words, numbers), expected = in_parts(answer), in_parts(written(name, check))
         assert words == expected[0]
         assert numbers == pytest.approx(expected[1], abs=0.005), "recall differs a little where it draws numbers"
 
 
 def test_docs_state_the_admitted_version_of_each_store():
-    """With BENCHBENCH_WRITE_STORES=1 the table is written anew."""
+    """With BENCHBENCH_WRITE_STORES=1 the table is written again."""
     require_installed(*WIDEST.values())
     if WRITES:
-        before, _, rest = DOCS.read_text().partition(BEGIN)
-        DOCS.write_text(f"{before}{BEGIN}{admission.table()}{END}{rest.partition(END)[2]}")
+        before, _, remaining = DOCS.read_text().partition(BEGIN)
+        DOCS.write_text(f"{before}{BEGIN}{admission.table()}{END}{remaining.partition(END)[2]}")
     rows = dict(re.findall(r"^\| `(\w+:\w+)` \| (\S+) \|", DOCS.read_text(), re.MULTILINE))
     assert rows == {name: version_of(name) for name in WIDEST}

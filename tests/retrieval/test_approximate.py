@@ -8,13 +8,7 @@ import pytest
 from django.db import connection
 
 from apps.retrieval.deleting import delete_index
-from apps.retrieval.search.ann_indexes import (
-    AnnIndexError,
-    check_ann,
-    find_ann_index,
-    make_ann_index,
-    name_ann_index,
-)
+from apps.retrieval.search.ann_indexes import AnnIndexError, check_ann, find_ann_index, make_ann_index, name_ann_index
 from apps.retrieval.search.approximate import ApproximateView
 from apps.retrieval.search.arms import make_arm
 from apps.retrieval.search.open_indexes import open_index
@@ -23,7 +17,8 @@ from apps.retrieval.search.vectors import VectorsError
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.ranking import recall
 from tests.chance import check_chance
-from tests.retrieval.conftest import COUNT, DIMENSION, dense
+from tests.retrieval.opened import dense
+from tests.retrieval.random_vectors import COUNT, DIMENSION
 
 pytestmark = pytest.mark.django_db
 
@@ -41,10 +36,10 @@ def recalls(index, queries, text, depth, filters=None):
     """Build what `text` needs, and return the mean recall and the notes of a search."""
     setting, opened = Ann.parse(text), open_index(index)
     make_arm(index, setting, depth)
-    found = opened.approximate(queries, depth, setting, filters)
-    pairs = zip(found.lists, dense(opened, queries, depth, filters), strict=True)
-    return np.mean([recall(one, other, depth) for one, other in pairs]), Counter(
-        {name: len(set(places)) for name, places in found.notes.items()}
+    neighbours = opened.approximate(queries, depth, setting, filters)
+    pairs = zip(neighbours.lists, dense(opened, queries, depth, filters), strict=True)
+    return np.mean([recall(one, another, depth) for one, another in pairs]), Counter(
+        {name: len(set(places)) for name, places in neighbours.notes.items()}
     )
 
 
@@ -53,10 +48,10 @@ class TestSearching:
     def test_unlimited_approximate_search_equals_exact_search(self, index, queries, text):
         setting, opened = Ann.parse(text), open_index(index)
         make_arm(index, setting, 20)
-        found = opened.approximate(queries, 20, setting)
-        assert found.lists == dense(opened, queries, 20)  # to the bit, scores and order
-        assert not found.notes
-        assert all(cost > 0 for cost in found.costs)
+        neighbours = opened.approximate(queries, 20, setting)
+        assert neighbours.lists == dense(opened, queries, 20)  # to the bit, scores and order
+        assert not neighbours.notes
+        assert all(cost > 0 for cost in neighbours.costs)
 
     @pytest.mark.parametrize("text", [text for text in SETTINGS if "binary" in text])
     def test_binary_finds_more_the_more_candidates_it_may_nominate(self, index, queries, text):
@@ -88,9 +83,9 @@ class TestFilters:
     def test_they_apply_before_ranking(self, index, queries, text):
         filters = [{"colour": "red"}, {}] * 10
         _, notes = recalls(index, queries, text, 15, filters)
-        found = open_index(index).approximate(queries, 15, Ann.parse(text), filters).lists
-        assert all(len(one) == 15 and not (one.ids % 10).any() for one in found[::2])
-        assert any((one.ids % 10).any() for one in found[1::2])
+        result = open_index(index).approximate(queries, 15, Ann.parse(text), filters).lists
+        assert all(len(one) == 15 and not (one.ids % 10).any() for one in result[::2])
+        assert any((one.ids % 10).any() for one in result[1::2])
         assert not notes["without_index"]
 
     def test_filter_leaving_too_few_falls_back_to_exact_search(self, index, queries):
@@ -98,11 +93,11 @@ class TestFilters:
         make_arm(index, setting, 15)
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL hnsw.max_scan_tuples = 1")  # gives up at once
-        found, truth = opened.approximate(queries, 15, setting, filters), dense(opened, queries, 15, filters)
-        exactly = found.notes["searched_exactly"]
+        hits, truth = opened.approximate(queries, 15, setting, filters), dense(opened, queries, 15, filters)
+        exactly = hits.notes["searched_exactly"]
         check_chance("queries that gave up at once", len(exactly))
-        assert [found.lists[number] for number in exactly] == [truth[number] for number in exactly]
-        assert all(len(one) == 15 and not (one.ids % 10).any() for one in found.lists)
+        assert [hits.lists[number] for number in exactly] == [truth[number] for number in exactly]
+        assert all(len(one) == 15 and not (one.ids % 10).any() for one in hits.lists)
 
     def test_graph_that_is_hardly_scanned_always_falls_back(self, index, queries):
         filters = [{"colour": "red"}] * len(queries)
@@ -145,32 +140,32 @@ class TestTheIndexes:
                 connection.close()
 
         with ThreadPoolExecutor(2) as workers:
-            one, other = workers.map(make, range(2))
-        assert one == other
+            one, second = workers.map(make, range(2))
+        assert one == second
 
     def test_of_several_each_search_uses_its_own(self, index):
         settings = [*map(Ann.parse, SETTINGS), Ann.parse("hnsw(m=8)"), Ann.parse("hnsw(m=8, ef_construction=20)")]
         assert len({make_ann_index(index, setting).name for setting in settings}) == len(settings)
         for setting in settings:
-            told = explain(index, setting, 10)
-            assert told["index_used"]
-            assert f"Index Scan using {name_ann_index(index, setting)} on" in told["plan"]
+            answer = explain(index, setting, 10)
+            assert answer["index_used"]
+            assert f"Index Scan using {name_ann_index(index, setting)} on" in answer["plan"]
 
     def test_the_plan_comes_with_the_settings_read_back(self, index):
         setting = Ann.parse("hnsw(ef_search=77, iterative=strict, storage=binary)")
         make_ann_index(index, setting)
-        told = explain(index, setting, 10)
+        answer = explain(index, setting, 10)
         scan = {"hnsw.ef_search": "77", "hnsw.iterative_scan": "strict_order"}
-        assert told["settings"] == {"enable_seqscan": "off", "enable_sort": "off", **scan}
-        assert "<~> '…'" in told["plan"]
-        assert len(told["plan"]) < 600
+        assert answer["settings"] == {"enable_seqscan": "off", "enable_sort": "off", **scan}
+        assert "<~> '…'" in answer["plan"]
+        assert len(answer["plan"]) < 600
 
     def test_a_search_without_its_index_is_noted(self, index, queries):
         setting = Ann.parse("hnsw")
         assert not explain(index, setting, 10)["index_used"]
-        found = open_index(index).approximate(queries, 10, setting)
-        assert found.notes == {"without_index": list(range(len(queries)))}
-        assert found.lists == dense(open_index(index), queries, 10)
+        neighbours = open_index(index).approximate(queries, 10, setting)
+        assert neighbours.notes == {"without_index": list(range(len(queries)))}
+        assert neighbours.lists == dense(open_index(index), queries, 10)
 
     def test_they_go_with_their_table(self, index):
         name = make_ann_index(index, Ann.parse("hnsw")).name

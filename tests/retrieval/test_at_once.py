@@ -17,11 +17,11 @@ from apps.retrieval.search.lexical_indexes import make_lexical_index
 from apps.retrieval.tasks import index_words
 from tests.created import build
 from tests.factories import make_collection
-from tests.retrieval.conftest import KEYWORDS
+from tests.retrieval.opened import KEYWORDS
 from tests.sessions import elsewhere, until_waited_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
-PARTS = (ChunkSet, Chunk, LexicalIndex)
+INDEX_MODELS = (ChunkSet, Chunk, LexicalIndex)
 
 
 @pytest.fixture
@@ -46,9 +46,9 @@ def test_words_of_a_cancelled_build_go_too(few, make):
     with transaction.atomic():
         make(index.chunk_set)
         elsewhere(sweep).result(timeout=60)
-        assert all(model.objects.exists() for model in PARTS), "what is held is left to the next time"
+        assert all(model.objects.exists() for model in INDEX_MODELS), "what is held is left to the next time"
     sweep()
-    assert not any(model.objects.exists() for model in PARTS)
+    assert not any(model.objects.exists() for model in INDEX_MODELS)
 
 
 def test_a_cancelled_build_leaves_no_words(few):
@@ -60,7 +60,7 @@ def test_a_cancelled_build_leaves_no_words(few):
         index_words(index, batch, Lease(batch))
     assert not LexicalIndex.objects.exists()
     sweep()
-    assert not any(model.objects.exists() for model in PARTS)
+    assert not any(model.objects.exists() for model in INDEX_MODELS)
 
 
 def test_cancelled_build_frees_resources_and_next_reuses_its_vectors(few):
@@ -68,7 +68,7 @@ def test_cancelled_build_frees_resources_and_next_reuses_its_vectors(few):
     assert index.vector_table in connection.introspection.table_names()
     cancel_operation(operation)
     sweep()
-    assert not any(model.objects.exists() for model in PARTS)
+    assert not any(model.objects.exists() for model in INDEX_MODELS)
     assert index.vector_table not in connection.introspection.table_names()
     build(index)
     assert (index.status, index.stats["num_vectors"], index.stats["cache_hits"]) == ("ready", 2, 2)
@@ -79,7 +79,7 @@ def test_parts_used_by_another_index_are_kept(few):
     _, operation = begun(few)
     cancel_operation(operation)
     sweep()
-    assert [model.objects.count() for model in PARTS] == [1, 2, 1]
+    assert [model.objects.count() for model in INDEX_MODELS] == [1, 2, 1]
 
 
 def test_restarted_build_keeps_existing_parts(few):
@@ -94,26 +94,26 @@ def test_restarted_build_keeps_existing_parts(few):
 def test_chunks_that_another_index_is_taking_stay(few):
     index, operation = begun(few)
     cancel_operation(operation)
-    other = create_index(few, name="other")
+    second = create_index(few, name="other")
     with transaction.atomic():
         taken = make_chunk_set(few, strategy="flat", parameters={})
         deleting = elsewhere(lambda: delete_index(Index.objects.get(pk=index.pk)))
         until_waited_for(deleting)
-        assign_chunk_set(other, taken)
+        assign_chunk_set(second, taken)
     deleting.result(timeout=60)
     assert Chunk.objects.filter(chunk_set=taken).count() == 2
 
 
 def test_words_that_another_index_is_taking_stay(few):
     index = build(create_index(few, name="index"))
-    other, _ = begun(few, "other")
-    assert other.chunk_set
+    second, _ = begun(few, "other")
+    assert second.chunk_set
     with transaction.atomic():
-        words = make_lexical_index(other.chunk_set)
+        words = make_lexical_index(second.chunk_set)
         deleting = elsewhere(lambda: delete_index(Index.objects.get(pk=index.pk)))
         # It is not waited for before it has deleted the index, whose words are then no index's.
         until_waited_for(deleting)
-        Index.objects.filter(pk=other.pk).update(lexical_index=words)
+        Index.objects.filter(pk=second.pk).update(lexical_index=words)
     deleting.result(timeout=60)
     assert LexicalIndex.objects.get() == words
 
@@ -121,32 +121,32 @@ def test_words_that_another_index_is_taking_stay(few):
 def test_chunks_that_are_being_deleted_are_made_again(few):
     index, operation = begun(few)
     cancel_operation(operation)
-    other = create_index(few, name="other")
-    started = build_index(other)
+    second = create_index(few, name="other")
+    started = build_index(second)
     with transaction.atomic():
         delete_index(index)
         building = elsewhere(lambda: wait(started))
         until_waited_for(building)
     building.result(timeout=60)
-    other.refresh_from_db()
-    assert other.status == "ready"
-    assert [ChunkSet.objects.get(), LexicalIndex.objects.get()] == [other.chunk_set, other.lexical_index]
+    second.refresh_from_db()
+    assert second.status == "ready"
+    assert [ChunkSet.objects.get(), LexicalIndex.objects.get()] == [second.chunk_set, second.lexical_index]
     assert Chunk.objects.count() == 2
 
 
 def test_concurrent_index_deletions_delete_their_shared_chunks(few):
     index = build(create_index(few, name="index"))
-    other = build(create_index(few, name="other"))
+    second = build(create_index(few, name="other"))
     with transaction.atomic():
         delete_index(index)
-        deleting = elsewhere(lambda: delete_index(Index.objects.get(pk=other.pk)))
+        deleting = elsewhere(lambda: delete_index(Index.objects.get(pk=second.pk)))
         until_waited_for(deleting)
     deleting.result(timeout=60)
-    assert not any(model.objects.exists() for model in PARTS)
+    assert not any(model.objects.exists() for model in INDEX_MODELS)
 
 
 def test_tree_level_does_not_wait_for_the_lexical_index(transactional_db):
-    texts = [f"{topic} {topic}. Number {place}." for topic in ("apple", "pear", "plum") for place in range(12)]
+    texts = [f"{topic} {topic}. Number {index}." for topic in ("apple", "pear", "plum") for index in range(12)]
     orchard = make_collection("orchard", [{"external_id": f"{n:02}", "text": text} for n, text in enumerate(texts)])
     operation = build_index(create_index(orchard, name="tree", encoder=KEYWORDS, strategy="raptor_extractive"))
     perform_batch(operation.batches.get().pk, owner=make_owner())

@@ -1,4 +1,4 @@
-"""What is refused, or not to be had here, becomes no ready index, by whichever way it is asked for."""
+"""What is refused, or not available here, becomes no ready index, by whichever way it is asked for."""
 
 from dataclasses import replace
 
@@ -14,8 +14,8 @@ from apps.retrieval.importing_vectors import import_vectors
 from apps.retrieval.indexing import build_index, create_failed_index, create_index, get_or_create_index
 from apps.retrieval.models import Index, Ingredients
 from apps.retrieval.strategies import StrategyError, get_strategy
-from tests.factories import make_collection
-from tests.retrieval.conftest import KEYWORDS
+from tests.factories import make_collection, plain_encoders
+from tests.retrieval.opened import KEYWORDS
 
 pytestmark = pytest.mark.django_db
 MADE_OF = Ingredients(strategy="flat", chunk_parameters={}, encoder=KEYWORDS)
@@ -25,13 +25,13 @@ ABSENT = [
 ]
 
 
-@pytest.mark.parametrize(("absent", "said"), ABSENT, ids=["strategy", "provider"])
-def test_it_is_neither_declared_nor_built(fruit, absent, said):
-    with pytest.raises(UnavailableError, match=said):
+@pytest.mark.parametrize(("absent", "message"), ABSENT, ids=["strategy", "provider"])
+def test_it_is_neither_declared_nor_built(fruit, absent, message):
+    with pytest.raises(UnavailableError, match=message):
         create_index(fruit, name="index", **absent)
     assert not Index.objects.exists()
     failed = create_failed_index(fruit, replace(MADE_OF, **absent), name="index", reason="It is not here.")
-    with pytest.raises(UnavailableError, match=said):
+    with pytest.raises(UnavailableError, match=message):
         build_index(failed)
     failed.refresh_from_db()
     assert (failed.status, failed.error) == (Index.Status.FAILED, "It is not here.")
@@ -40,15 +40,15 @@ def test_it_is_neither_declared_nor_built(fruit, absent, said):
 
 def test_a_model_that_is_not_here_builds_nothing(fruit):
     index = create_index(fruit, name="index", encoder="nobody/nothing")
-    said = "'nobody/nothing' is not on this machine, and HF_HUB_OFFLINE forbids the download: use"
-    with pytest.raises(UnavailableError, match=said):
+    message = "'nobody/nothing' is not on this machine, and HF_HUB_OFFLINE forbids the download: use"
+    with pytest.raises(UnavailableError, match=message):
         build_index(index)
     index.refresh_from_db()
     assert (index.status, Operation.objects.count()) == (Index.Status.PENDING, 0)
 
 
 def test_a_grid_says_which_model_is_not_here(fruit):
-    grid = Grid([("flat", {})], [KEYWORDS, "nobody/nothing"])
+    grid = Grid([("flat", {})], plain_encoders([KEYWORDS, "nobody/nothing"]))
     assert [cell.state for cell in plan_grid(fruit, grid)] == ["new", "unavailable"]
     with pytest.raises(UnavailableError, match="'nobody/nothing' is not on this machine"):
         make_grid(fruit, grid)

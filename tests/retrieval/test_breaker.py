@@ -5,13 +5,13 @@ from benchbench.breaker import Breaker
 
 def after(outcomes, *, seconds=0.0):
     """A breaker after requests that failed (x) or were answered (.), each failure after some seconds; it is 0 now."""
-    made = Breaker()
+    created = Breaker()
     for outcome in outcomes:
         if outcome == "x":
-            made.record_failure(seconds, 0.0)
+            created.record_failure(seconds, 0.0)
         else:
-            made.record_success()
-    return made
+            created.record_success()
+    return created
 
 
 class TestBreaker:

@@ -30,19 +30,19 @@ def test_rescoring_everything_is_exact_search(tmp_path, rows):
 def test_without_rescoring_the_compressed_scores_decide(tmp_path, rows):
     arm = Arm(tmp_path, "compressed(precision=binary, rescore=0)", rows)
     query = unit(1, 70, 1)
-    (found,) = arm.search(query, 20)
+    (hits,) = arm.search(query, 20)
     scores = 1 - 2 * ((rows > 0) != (query > 0)).sum(axis=1) / 70
-    order = sorted(range(300), key=lambda place: (-scores[place], place))[:20]
-    assert (found.ids.tolist(), found.scores.tolist()) == (order, scores[order].tolist())
+    order = sorted(range(300), key=lambda position: (-scores[position], position))[:20]
+    assert (hits.ids.tolist(), hits.scores.tolist()) == (order, scores[order].tolist())
 
 
 def test_full_scores_rank_as_many_nominees_as_stated(tmp_path, rows):
     query = unit(1, 70, 1)
     arm = Arm(tmp_path, "compressed(precision=binary, rescore=0)", rows)
     nominees = np.sort(arm.search(query, 50)[0].ids)
-    (found,) = Arm(tmp_path, "compressed(precision=binary, rescore=50)", rows).search(query, 20)
+    (hits,) = Arm(tmp_path, "compressed(precision=binary, rescore=50)", rows).search(query, 20)
     (expected,) = exact.find_nearest(rows[nominees], query, 20)
-    assert found == ScoredList(nominees[expected.ids], expected.scores)
+    assert hits == ScoredList(nominees[expected.ids], expected.scores)
 
 
 def test_more_dimensions_than_there_are_is_refused():
@@ -55,11 +55,11 @@ def test_pgvector_indexes_of_fewer_dimensions_are_smaller():
     rows = unit(2000, 256, 0)
     index = index_of(rows, None)
     texts = ("hnsw", "hnsw(storage=halfvec)", "hnsw(dimensions=64)", "hnsw(dimensions=64, storage=binary)")
-    made = [make_ann_index(index, Ann.parse(text)) for text in texts]
-    sizes = [one.bytes for one in made]
+    created = [make_ann_index(index, Ann.parse(text)) for text in texts]
+    sizes = [one.bytes for one in created]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] > 2 * sizes[2]
-    assert len({one.name for one in made}) == 4
+    assert len({one.name for one in created}) == 4
     assert explain(index, Ann.parse("hnsw(dimensions=64, storage=binary, rescore=500)"), 500)["index_used"]
     with pytest.raises(AnnIndexError, match="give at most 256 dimensions"):
         make_ann_index(index, Ann.parse("hnsw(dimensions=257)"))

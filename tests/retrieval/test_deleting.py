@@ -9,10 +9,10 @@ from apps.retrieval.models import Chunk, ChunkSet, Index, LexicalIndex, LexicalP
 from apps.retrieval.search import vectors as tables
 from apps.retrieval.search.vectors import locate_vectors, map_vectors
 from benchbench.errors import ConflictError
-from tests.benchmarks.conftest import make_library
 from tests.created import create_benchmark
 from tests.factories import make_collection
-from tests.retrieval.conftest import KEYWORDS
+from tests.library import make_library
+from tests.retrieval.opened import KEYWORDS
 
 pytestmark = pytest.mark.django_db
 
@@ -30,12 +30,12 @@ def test_everything_that_only_it_used_goes(fruit, built, django_capture_on_commi
 
 
 def test_parts_used_by_another_index_are_kept(fruit, built):
-    one, other = built(fruit), built(fruit, encoder="keyword:fig")
+    one, second = built(fruit), built(fruit, encoder="keyword:fig")
     delete_index(one)
-    other.refresh_from_db()
-    assert other.chunk_set.chunks.count() == 5
-    assert other.lexical_index.pieces.exists()
-    assert tables.count_rows(other.vector_table) == 5
+    second.refresh_from_db()
+    assert second.chunk_set.chunks.count() == 5
+    assert second.lexical_index.pieces.exists()
+    assert tables.count_rows(second.vector_table) == 5
 
 
 def test_chunks_go_in_a_few_statements_with_their_links(built, django_assert_max_num_queries):
@@ -43,8 +43,8 @@ def test_chunks_go_in_a_few_statements_with_their_links(built, django_assert_max
     index = built(make_collection("many", [{"text": "apple " * 30} for _ in range(300)]), chunk_parameters={"size": 20})
     chunks = index.chunk_set.chunks
     assert chunks.count() > 2000
-    first, *rest = chunks.all()[:500]
-    first.children.add(*rest)
+    first, *remaining = chunks.all()[:500]
+    first.children.add(*remaining)
     with django_assert_max_num_queries(40):
         delete_index(index)
     assert not Chunk.objects.exists()

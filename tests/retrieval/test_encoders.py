@@ -8,6 +8,7 @@ from apps.retrieval.encoders.base import BATCH, batch_by_length
 from apps.retrieval.encoders.gpu_memory import Budget
 from apps.retrieval.encoders.model_files import ModelError, find_model, read_revision
 from apps.retrieval.encoders.registry import RESIDENT_ENCODERS
+from benchbench.process import reset_all
 
 KEYWORDS = "keyword:apple,pear"
 
@@ -64,11 +65,11 @@ class TestSentenceTransformerEncoder:
         folders = [tmp_path / str(number) for number in range(RESIDENT_ENCODERS + 3)]
         for folder in folders:
             folder.symlink_to(model)
-        load_encoder.cache_clear()
+        reset_all()
         models = [weakref.ref(load_encoder(str(folder))._model) for folder in folders]
         alive = [reference() is not None for reference in models]
         assert alive == [False, False, alive[2], *[True] * RESIDENT_ENCODERS]
-        load_encoder.cache_clear()
+        reset_all()
 
     def test_installed_wheel_provides_the_model_under_both_names(self):
         assert find_model("all-MiniLM-L6-v2") == find_model("sentence-transformers/all-MiniLM-L6-v2") is not None

@@ -7,19 +7,15 @@ from apps.retrieval.search import exact
 from apps.retrieval.search.exact import TruncatedView, find_nearest
 from benchbench.ir.compression import TruncationError, truncate
 from benchbench.ir.ranking import RankingError
-
-
-def unit(count, dimension=16, seed=0):
-    vectors = np.random.default_rng(seed).standard_normal((count, dimension)).astype(np.float32)
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+from tests.retrieval.random_vectors import unit
 
 
 def test_it_orders_as_float64_products_do():
     vectors, queries = unit(500), unit(5, seed=1)
-    for query, found in zip(queries, find_nearest(vectors, queries, 20), strict=True):
+    for query, hit in zip(queries, find_nearest(vectors, queries, 20), strict=True):
         products = vectors.astype(float) @ query.astype(float)
-        assert found.ids.tolist() == np.argsort(-products, kind="stable")[:20].tolist()
-        assert found.scores == pytest.approx(products[found.ids], abs=1e-12)
+        assert hit.ids.tolist() == np.argsort(-products, kind="stable")[:20].tolist()
+        assert hit.scores == pytest.approx(products[hit.ids], abs=1e-12)
 
 
 @pytest.mark.parametrize("bytes_at_once", [1, 4 * 500 * 7, 2**26])
@@ -33,14 +29,14 @@ def test_blocks_and_batches_do_not_show_in_a_ranking(monkeypatch, bytes_at_once)
 
 def test_a_mask_admits_rows_before_they_are_ranked():
     vectors, queries = unit(100), unit(3, seed=1)
-    whole = find_nearest(vectors, queries, 100)
+    nearest = find_nearest(vectors, queries, 100)
     for mask in (np.arange(100) % 7 == 3, np.arange(100) > 60):  # apart, and side by side
-        for masked, ranked in zip(find_nearest(vectors, queries, 5, mask=mask), whole, strict=True):
+        for masked, ranked in zip(find_nearest(vectors, queries, 5, mask=mask), nearest, strict=True):
             assert masked.ids.tolist() == [row for row in ranked.ids if mask[row]][:5]
 
 
 def test_a_mask_that_admits_nothing_finds_nothing():
-    assert [len(found) for found in find_nearest(unit(10), unit(2), 5, mask=np.zeros(10, bool))] == [0, 0]
+    assert [len(hit) for hit in find_nearest(unit(10), unit(2), 5, mask=np.zeros(10, bool))] == [0, 0]
 
 
 @pytest.mark.parametrize("bytes_at_once", [4 * 500 * 7, 2**26])
@@ -74,16 +70,16 @@ def test_it_ranks_by_the_cosine_of_the_first_dimensions():
 
 def test_a_mask_admits_chunks_before_they_are_ranked():
     vectors = unit(50, 8, 3)
-    found = TruncatedView(vectors, 4).find_nearest(vectors[:1], 3, mask=np.arange(50) > 20)
-    assert len(found[0]) == 3
-    assert found[0].ids.min() > 20
+    nearest = TruncatedView(vectors, 4).find_nearest(vectors[:1], 3, mask=np.arange(50) > 20)
+    assert len(nearest[0]) == 3
+    assert nearest[0].ids.min() > 20
 
 
 def test_a_vector_is_the_same_bits_in_any_batch():
     vectors = unit(70_000, 8, 4)
-    whole = truncate(vectors, 3, kind="chunk")
-    assert np.array_equal(whole[69_990:], truncate(vectors[69_990:], 3, kind="chunk"))
-    assert np.array_equal(whole[:1], truncate(vectors[:1], 3, kind="chunk"))
+    complete = truncate(vectors, 3, kind="chunk")
+    assert np.array_equal(complete[69_990:], truncate(vectors[69_990:], 3, kind="chunk"))
+    assert np.array_equal(complete[:1], truncate(vectors[:1], 3, kind="chunk"))
 
 
 def test_vector_truncated_to_zero_is_an_error_naming_it():

@@ -14,7 +14,7 @@ from apps.retrieval.search.pgvector import explain
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.ranking import recall
 from tests.retrieval.arms import WIDEST, require_installed
-from tests.retrieval.conftest import COUNT
+from tests.retrieval.random_vectors import COUNT
 
 pytestmark = pytest.mark.django_db
 SHARES = (1, 0.5, 0.1, 0.02)
@@ -25,7 +25,7 @@ def admitted(share):
     return [n for n in range(COUNT) if find_place(f"d{n:03}") < share * PLACES]
 
 
-def found(lists):
+def chunks_of(lists):
     return sorted({int(chunk) for one in lists for chunk in one.ids})
 
 
@@ -55,11 +55,11 @@ def test_every_store_admits_the_same_nested_documents(index, queries, text):
             answer = opened.approximate(queries, COUNT, setting, filters)
             lists, notes = answer.lists, answer.notes
             assert not notes, "nothing was searched exactly instead"
-        assert found(lists) == admitted(share)
-        assert set(found(lists)) <= earlier
-        earlier = set(found(lists))
+        assert chunks_of(lists) == admitted(share)
+        assert set(chunks_of(lists)) <= earlier
+        earlier = set(chunks_of(lists))
     words = opened.search_words(["text"], COUNT, [{SHARE_KEY: 0.1}])
-    assert found(words) == admitted(0.1)
+    assert chunks_of(words) == admitted(0.1)
 
 
 def test_it_combines_with_the_own_filter_of_a_query(index, queries):
@@ -68,8 +68,8 @@ def test_it_combines_with_the_own_filter_of_a_query(index, queries):
     filters = [{"colour": "red", SHARE_KEY: 0.5}] * len(queries)
     opened, setting = open_index(index), Ann.parse("hnsw(ef_search=400, iterative=strict)")
     make_arm(index, setting, COUNT, 0.5)
-    assert found(answer.ranked for answer in opened.find_answers(queries, COUNT, filters)) == both
-    assert found(opened.approximate(queries, COUNT, setting, filters).lists) == both
+    assert chunks_of(answer.ranked for answer in opened.find_answers(queries, COUNT, filters)) == both
+    assert chunks_of(opened.approximate(queries, COUNT, setting, filters).lists) == both
 
 
 def test_mask_of_a_share_is_computed_once(index):
@@ -90,10 +90,10 @@ def test_few_and_many_positions_are_searched_alike(index, queries, text, positio
     mask = np.zeros(COUNT, bool)
     mask[positions] = True
     view = ApproximateView(index, vectors, setting, None)
-    for found, truth in zip(
+    for hit, truth in zip(
         view.find_nearest(queries, 10, mask=mask), find_nearest(vectors, queries, 10, mask=mask), strict=True
     ):
-        assert found.ids.tolist() == truth.ids.tolist()
+        assert hit.ids.tolist() == truth.ids.tolist()
     assert not view.notes
 
 

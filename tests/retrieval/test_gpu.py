@@ -11,7 +11,7 @@ from apps.retrieval.rerankers.cross_encoder import CrossEncoderReranker
 from apps.retrieval.search import exact
 from apps.retrieval.search.exact import find_nearest
 from benchbench.ir.ranking import RankingError
-from tests.retrieval.test_exact import unit
+from tests.retrieval.random_vectors import unit
 from tests.tiny_models import save_cross_encoder
 
 pytestmark = pytest.mark.gpu
@@ -35,19 +35,19 @@ def test_exact_rankings_on_gpu_and_cpu_are_bit_identical(monkeypatch, bytes_at_o
     vectors[15_000:] = vectors[:5_000] + 1e-8 * unit(5_000, 384, seed=2)  # nearly ties
     vectors.flags.writeable = not is_resident
     mask = np.arange(len(vectors)) % 3 > 0
-    assert exact._find_gpu() == "cuda"
+    assert exact.find_gpu() == "cuda"
     for options in ({}, {"mask": mask}):
         on_gpu = find_nearest(vectors, queries, 100, **options)
         assert ((id(vectors), "cuda") in gpu_memory._resident) == is_resident
         with monkeypatch.context() as without:
-            without.setattr(exact, "_find_gpu", lambda: None)
+            without.setattr(exact, "find_gpu", lambda: None)
             assert on_gpu == find_nearest(vectors, queries, 100, **options)
 
 
 @pytest.mark.parametrize("reduced", ["high", "medium"])
 def test_a_gpu_that_rounds_its_products_searches_nothing(precision, reduced):
     precision(reduced)
-    assert exact._find_gpu() is None
+    assert exact.find_gpu() is None
 
 
 def test_real_exhaustion_halves_blocks_and_drops_resident_vectors(monkeypatch):
@@ -86,9 +86,9 @@ def test_encoder_vectors_nearly_match_those_of_the_cpu():
     assert encoder.device.startswith("cuda")
     on_cpu, _ = load_model("SentenceTransformer", name, device="cpu")
     vectors = encoder.embed_batch(TEXTS)
-    others = on_cpu.encode_document(TEXTS, normalize_embeddings=True, show_progress_bar=False)
+    remaining = on_cpu.encode_document(TEXTS, normalize_embeddings=True, show_progress_bar=False)
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-6)
-    assert np.sum(vectors * others, axis=1).min() > 0.99999
+    assert np.sum(vectors * remaining, axis=1).min() > 0.99999
 
 
 def test_cross_encoder_scores_nearly_match_those_of_the_cpu(tmp_path):

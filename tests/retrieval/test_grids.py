@@ -15,12 +15,13 @@ from apps.retrieval.grids import Grid, make_grid, plan_grid, read_strategy
 from apps.retrieval.indexing import create_index
 from apps.retrieval.models import Index
 from apps.retrieval.strategies.base import StrategyError
-from tests.retrieval.conftest import KEYWORDS
+from tests.factories import plain_encoders
+from tests.retrieval.opened import KEYWORDS
 
 pytestmark = pytest.mark.django_db
 SIZES = {"size": 40, "overlap": 5}
-FLAT, WHOLE, LOD = ("flat", SIZES), ("flat", {}), ("lod_embed", {**SIZES, "doc_top_k": 3})
-OTHER = "keyword:apple,fig"
+FLAT, UNCUT, LOD = ("flat", SIZES), ("flat", {}), ("lod_embed", {**SIZES, "doc_top_k": 3})
+SECOND_ENCODER = "keyword:apple,fig"
 
 
 def names(cells):
@@ -28,73 +29,87 @@ def names(cells):
 
 
 def test_grid_plans_each_strategy_and_encoder_under_descriptive_names(fruit):
-    assert names(plan_grid(fruit, Grid([FLAT, WHOLE, LOD], [KEYWORDS, OTHER]))) == [
+    assert names(plan_grid(fruit, Grid([FLAT, UNCUT, LOD], plain_encoders([KEYWORDS, SECOND_ENCODER])))) == [
         (f"flat 40/5 · {KEYWORDS}", "new"),
-        (f"flat 40/5 · {OTHER}", "new"),
+        (f"flat 40/5 · {SECOND_ENCODER}", "new"),
         (f"flat · {KEYWORDS}", "new"),
-        (f"flat · {OTHER}", "new"),
+        (f"flat · {SECOND_ENCODER}", "new"),
         (f"lod_embed 40/5 doc_top_k=3 · {KEYWORDS}", "new"),
-        (f"lod_embed 40/5 doc_top_k=3 · {OTHER}", "new"),
+        (f"lod_embed 40/5 doc_top_k=3 · {SECOND_ENCODER}", "new"),
     ]
     assert not Index.objects.exists()
 
 
 def test_equivalent_grid_entries_make_one_index(fruit):
-    stated = [("flat", {"size": 40}), ("flat", {"size": 40, "overlap": 0, "title": False})]
-    assert len(plan_grid(fruit, Grid(stated, [KEYWORDS, f" {KEYWORDS} "]))) == 1
+    declared = [("flat", {"size": 40}), ("flat", {"size": 40, "overlap": 0, "title": False})]
+    assert len(plan_grid(fruit, Grid(declared, plain_encoders([KEYWORDS, f" {KEYWORDS} "])))) == 1
 
 
 def test_equal_indexes_are_reused_and_others_created(fruit, built):
-    there = built(fruit, name="mine", chunk_parameters=SIZES)
-    begun = create_index(fruit, name="begun", encoder=OTHER, chunk_parameters=SIZES)
-    grid = Grid([FLAT, LOD], [KEYWORDS, OTHER])
-    made = make_grid(fruit, grid)
-    assert [(part.index.name, part.cell.state, part.operation is None) for part in made] == [
+    remote = built(fruit, name="mine", chunk_parameters=SIZES)
+    begun = create_index(fruit, name="begun", encoder=SECOND_ENCODER, chunk_parameters=SIZES)
+    grid = Grid([FLAT, LOD], plain_encoders([KEYWORDS, SECOND_ENCODER]))
+    created = make_grid(fruit, grid)
+    assert [(piece.index.name, piece.cell.state, piece.operation is None) for piece in created] == [
         ("mine", "ready", True),
         ("begun", "begun", False),
         (f"lod_embed 40/5 doc_top_k=3 · {KEYWORDS}", "new", False),
-        (f"lod_embed 40/5 doc_top_k=3 · {OTHER}", "new", False),
+        (f"lod_embed 40/5 doc_top_k=3 · {SECOND_ENCODER}", "new", False),
     ]
-    assert (made[0].index, made[1].index) == (there, begun)
-    assert len({part.operation for part in made}) == 4
+    assert (created[0].index, created[1].index) == (remote, begun)
+    assert len({piece.operation for piece in created}) == 4
     again = make_grid(fruit, grid)
-    assert [part.index for part in again] == [part.index for part in made]
-    assert [part.operation for part in again] == [part.operation for part in made], "what builds is not built twice"
+    assert [segment.index for segment in again] == [piece.index for piece in created]
+    assert [piece.operation for piece in again] == [piece.operation for piece in created], (
+        "what builds is not built twice"
+    )
 
 
 def test_an_index_with_words_is_another_than_one_without(fruit, built):
     built(fruit, name="mine", chunk_parameters=SIZES)
-    assert [cell.state for cell in plan_grid(fruit, Grid([FLAT], [KEYWORDS], lexical=False))] == ["new"]
+    assert [cell.state for cell in plan_grid(fruit, Grid([FLAT], plain_encoders([KEYWORDS]), lexical=False))] == ["new"]
 
 
 def test_taken_names_get_a_prefix_instead_of_next_version(fruit):
-    one, other = (f"{folder}/e5" for folder in ("a", "b"))
-    cells = plan_grid(fruit, Grid([FLAT], [one, other]))
+    one, second = (f"{folder}/e5" for folder in ("a", "b"))
+    cells = plan_grid(fruit, Grid([FLAT], plain_encoders([one, second])))
     assert [cell.name for cell in cells] == ["flat 40/5 · e5", "flat 40/5 · b_e5"]
     create_index(fruit, name="flat 40/5 · e5", encoder="c/e5")
-    assert plan_grid(fruit, Grid([FLAT], [one]))[0].name == "flat 40/5 · a_e5"
+    assert plan_grid(fruit, Grid([FLAT], plain_encoders([one])))[0].name == "flat 40/5 · a_e5"
 
 
 def test_documents_that_changed_make_the_next_version(fruit, built):
     before = built(fruit, name=f"flat 40/5 · {KEYWORDS}", chunk_parameters=SIZES)
     Collection.objects.filter(pk=fruit.pk).update(fingerprint="f" * 64)
-    (made,) = make_grid(Collection.objects.get(), Grid([FLAT], [KEYWORDS]))
-    assert (made.index.name, made.index.version) == (before.name, 2)
+    (created,) = make_grid(Collection.objects.get(), Grid([FLAT], plain_encoders([KEYWORDS])))
+    assert (created.index.name, created.index.version) == (before.name, 2)
 
 
 @pytest.mark.parametrize(
-    ("grid", "error", "said"),
+    ("grid", "error", "message"),
     [
-        (Grid([], [KEYWORDS]), IndexingError, "Give at least one strategy"),
-        (Grid([FLAT], []), IndexingError, "Give at least one encoder"),
-        (Grid([FLAT, LOD], [KEYWORDS, ""]), IndexingError, "needs an encoder, because lod_embed searches by vectors"),
-        (Grid([FLAT, ("flat", {"size": 10, "overlap": 9})], [KEYWORDS]), Exception, "less than half the size"),
-        (Grid([FLAT, ("tree", {})], ["openai:ada"]), UnavailableError, "the provider openai .*; the strategy tree is"),
-        (Grid([FLAT, ("lod_llm", {})], [KEYWORDS]), UnavailableError, "language model"),
+        (Grid([], plain_encoders([KEYWORDS])), IndexingError, "Give at least one strategy"),
+        (Grid([FLAT], plain_encoders([])), IndexingError, "Give at least one encoder"),
+        (
+            Grid([FLAT, LOD], plain_encoders([KEYWORDS, ""])),
+            IndexingError,
+            "needs an encoder, because lod_embed searches by vectors",
+        ),
+        (
+            Grid([FLAT, ("flat", {"size": 10, "overlap": 9})], plain_encoders([KEYWORDS])),
+            Exception,
+            "less than half the size",
+        ),
+        (
+            Grid([FLAT, ("tree", {})], plain_encoders(["openai:ada"])),
+            UnavailableError,
+            "the provider openai .*; the strategy tree is",
+        ),
+        (Grid([FLAT, ("lod_llm", {})], plain_encoders([KEYWORDS])), UnavailableError, "language model"),
     ],
 )
-def test_invalid_grid_creates_no_index(fruit, grid, error, said):
-    with pytest.raises(error, match=said):
+def test_invalid_grid_creates_no_index(fruit, grid, error, message):
+    with pytest.raises(error, match=message):
         make_grid(fruit, grid)
     assert not Index.objects.exists()
 
@@ -102,14 +117,14 @@ def test_invalid_grid_creates_no_index(fruit, grid, error, said):
 def test_a_grid_has_a_limit(fruit, settings):
     settings.BENCHMARK_MAX_VALUES_PER_AXIS = 1
     with pytest.raises(IndexingError, match="2 indexes; at most 1 can be built at once"):
-        plan_grid(fruit, Grid([FLAT, WHOLE], [KEYWORDS]))
+        plan_grid(fruit, Grid([FLAT, UNCUT], plain_encoders([KEYWORDS])))
 
 
 def test_grid_over_the_build_quota_is_rejected_entirely(fruit, settings):
     settings.BENCHMARK_MAX_INDEXING_PER_USER = 1
     ada = User.objects.create_user("ada")
     with pytest.raises(QuotaError, match="ada has 1 indexes being built"):
-        make_grid(fruit, Grid([FLAT, WHOLE], [KEYWORDS]), owner=ada)
+        make_grid(fruit, Grid([FLAT, UNCUT], plain_encoders([KEYWORDS])), owner=ada)
     assert not Index.objects.exists()
 
 
@@ -164,8 +179,8 @@ def test_build_index_builds_and_waits(fruit, capsys):
 
 
 def test_build_index_takes_a_strategy_with_its_parameters(fruit, capsys):
-    stated = ["--strategy", "lod_embed", "--encoder", KEYWORDS, "--size", "5", "--overlap", "0", "--doc-top-k", "2"]
-    call_command("build_index", "fruit", "--name", "lod", *stated)
+    declared = ["--strategy", "lod_embed", "--encoder", KEYWORDS, "--size", "5", "--overlap", "0", "--doc-top-k", "2"]
+    call_command("build_index", "fruit", "--name", "lod", *declared)
     call_command("build_index", "fruit", "--name", "flat", "--size", "5", "--by-section", "--no-vectors")
     lod, flat = Index.objects.order_by("-name")
     assert lod.chunk_parameters == {"size": 5, "overlap": 0, "doc_top_k": 2, "section_top_k": 10}
@@ -201,4 +216,4 @@ def test_build_index_rejections_are_command_errors(fruit, arguments, message):
 
 def test_a_huge_grid_is_refused_without_combining_its_lists(fruit):
     with pytest.raises(IndexingError, match="have 10,000,000,000 combinations; at most 1,000 are read"):
-        plan_grid(fruit, Grid([FLAT] * 100_000, [KEYWORDS] * 100_000))
+        plan_grid(fruit, Grid([FLAT] * 100_000, plain_encoders([KEYWORDS] * 100_000)))

@@ -9,7 +9,7 @@ from apps.retrieval.models import CachedVector, Index
 from apps.retrieval.search.open_indexes import open_index
 from benchbench.errors import ConflictError
 from tests.factories import make_collection
-from tests.retrieval.conftest import KEYWORDS, dense
+from tests.retrieval.opened import KEYWORDS, dense
 
 IDS = ["c", "a", "b", "e", "d"]  # in an order of its own
 VECTORS = {"a": [2, 0, 0, 0], "b": [1, 1, 0, 0], "c": [0, 3, 0, 0], "d": [0, 0, 1, 0], "e": [0, 0, 0, 1]}
@@ -47,7 +47,7 @@ class TestImporting:
         assert (index.stats["num_vectors"], index.stats["embed_calls"]) == (5, 0)
         opened = open_index(index)
         lists = dense(opened, opened.encode(["pear", "apple"]), 2)
-        assert [found.ids.tolist() for found in lists] == [[2, 1], [0, 1]]
+        assert [hit.ids.tolist() for hit in lists] == [[2, 1], [0, 1]]
         assert lists[0].scores == pytest.approx([1, 0.5**0.5])
         assert opened.search_words(["plum"], 5)[0].ids.tolist() == [3]
 
@@ -81,14 +81,14 @@ class TestImporting:
         index = create_index(twins, name="index")
         import_vectors(index, write(), queries={"q1": "apple", "q2": "pear"})
         opened = open_index(index)
-        found = dense(opened, opened.encode(["apple", "pear"]), 1)
-        assert [ranked.ids.tolist() for ranked in found] == [[0], [2]]
+        result = dense(opened, opened.encode(["apple", "pear"]), 1)
+        assert [ranked.ids.tolist() for ranked in result] == [[0], [2]]
 
     def test_it_leaves_the_vectors_alone_that_were_made_here(self, fruit, write, built):
         opened = open_index(built(fruit, name="encoded"))
         before = opened.encode(["apple"])
-        stated = write(model=np.array(KEYWORDS), revision=np.array(opened.index.encoder_revision))
-        import_vectors(create_index(fruit, name="imported"), stated, queries=QUERIES)
+        declared = write(model=np.array(KEYWORDS), revision=np.array(opened.index.encoder_revision))
+        import_vectors(create_index(fruit, name="imported"), declared, queries=QUERIES)
         assert opened.encode(["apple"]).tolist() == before.tolist()
 
     def test_a_query_without_a_vector_needs_a_model(self, fruit, write):
@@ -97,15 +97,15 @@ class TestImporting:
         with pytest.raises(EncoderError, match=r"1 query \(such as 'plum'\) had no vector .* names no model"):
             open_index(index).encode(["apple", "plum"])
 
-    @pytest.mark.parametrize("named", ["by the caller", "by the index", "by the file"])
-    def test_the_named_model_encodes_it(self, fruit, write, named):
-        index = create_index(fruit, name="index", encoder=KEYWORDS if named == "by the index" else "")
-        file = write(model=np.array(KEYWORDS), revision=np.array("7")) if named == "by the file" else write()
-        import_vectors(index, file, queries=QUERIES, model=KEYWORDS if named == "by the caller" else "")
+    @pytest.mark.parametrize("labelled", ["by the caller", "by the index", "by the file"])
+    def test_the_named_model_encodes_it(self, fruit, write, labelled):
+        index = create_index(fruit, name="index", encoder=KEYWORDS if labelled == "by the index" else "")
+        file = write(model=np.array(KEYWORDS), revision=np.array("7")) if labelled == "by the file" else write()
+        import_vectors(index, file, queries=QUERIES, model=KEYWORDS if labelled == "by the caller" else "")
         opened = open_index(index)
         assert index.encoder == KEYWORDS
         revision = f"imported:{index.vector_source[:16]}"
-        assert index.encoder_revision == (f"{revision} (7)" if named == "by the file" else revision)
+        assert index.encoder_revision == (f"{revision} (7)" if labelled == "by the file" else revision)
         assert describe_identity(index)["query_encoder_revision"] == "unknown", "as a manifest says"
         assert dense(opened, opened.encode(["plum"]), 1)[0].ids.tolist() == [3]
 
@@ -153,14 +153,14 @@ class TestImporting:
 
 class TestReadingAFile:
     def test_vectors_are_scaled_to_unit_length_in_float32(self, write):
-        stated = read_vector_file(write())
-        assert stated.document_vectors.dtype == np.float32
-        assert np.linalg.norm(stated.document_vectors, axis=1) == pytest.approx(1)
-        assert (stated.document_ids, stated.model, stated.revision) == (IDS, "", "")
+        vector_file = read_vector_file(write())
+        assert vector_file.document_vectors.dtype == np.float32
+        assert np.linalg.norm(vector_file.document_vectors, axis=1) == pytest.approx(1)
+        assert (vector_file.document_ids, vector_file.model, vector_file.revision) == (IDS, "", "")
 
     def test_whole_numbers_and_bytes_may_be_ids(self, write):
-        stated = read_vector_file(write(document_ids=np.arange(5), query_ids=np.array([b"q1", b"q2", b"q3"])))
-        assert (stated.document_ids, stated.query_ids) == (["0", "1", "2", "3", "4"], ["q1", "q2", "q3"])
+        vector_file = read_vector_file(write(document_ids=np.arange(5), query_ids=np.array([b"q1", b"q2", b"q3"])))
+        assert (vector_file.document_ids, vector_file.query_ids) == (["0", "1", "2", "3", "4"], ["q1", "q2", "q3"])
 
     def test_there_may_be_no_queries(self, write):
         assert read_vector_file(write(query_ids=np.array([], str), query_vectors=np.empty((0, 0)))).query_ids == []

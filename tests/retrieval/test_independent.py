@@ -37,15 +37,15 @@ def check(tmp_path, documents, queries):
     yield exact
     for precision, dimensions in SETTINGS:
         options = f"precision={precision}, rescore=0" + (f", dimensions={dimensions}" if dimensions else "")
-        found = ids_of(Arm(tmp_path, f"compressed({options})", rows).search(questions, DEPTH))
+        result = ids_of(Arm(tmp_path, f"compressed({options})", rows).search(questions, DEPTH))
         scores = score(as_stored(documents), as_stored(queries), precision=precision, dimensions=dimensions)
-        assert list(find_swaps(found, scores)) == [], options
-        yield found
+        assert list(find_swaps(result, scores)) == [], options
+        yield result
 
 
 def test_coarse_vectors_rank_as_computed_independently(tmp_path, coarse):
     for rankings in check(tmp_path, *coarse):
-        assert (rankings[:, ::2] + 1 == rankings[:, 1::2]).all()  # twins stand together, by position
+        assert (rankings[:, ::2] + 1 == rankings[:, 1::2]).all()  # twins are together, by position
 
 
 @pytest.mark.thorough
@@ -56,10 +56,10 @@ def test_scifact_ranks_as_computed_independently(tmp_path, scifact):
 @pytest.mark.thorough
 def test_rounding_to_float32_swaps_only_near_ties(scifact):
     """The vectors of the file, not rounded to float32, order two documents of one query otherwise."""
-    found = ids_of(
+    result = ids_of(
         find_nearest(scifact.document_vectors.astype(np.float32), scifact.query_vectors.astype(np.float32), DEPTH)
     )
-    swaps = dict(find_swaps(found, score(scifact.document_vectors, scifact.query_vectors, precision="float64")))
+    swaps = dict(find_swaps(result, score(scifact.document_vectors, scifact.query_vectors, precision="float64")))
     assert {scifact.queries[number] for number in swaps} == {"1368"}
     assert max(swaps.values()) < 2e-9
 

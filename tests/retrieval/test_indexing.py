@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
+from django.contrib import admin
 
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.records import DocumentRecord
-from apps.operations.handlers import load_handler
+from apps.operations.handlers import find_handler
 from apps.operations.launching import OperationActiveError, cancel_operation
 from apps.operations.leasing import Stopped, make_owner
 from apps.operations.models import Batch, Operation
@@ -14,11 +15,11 @@ from apps.retrieval.encoders import load_encoder, registry
 from apps.retrieval.encoders.registry import KeywordEncoder
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import CachedVector, Chunk, ChunkSet, Index, LexicalIndex
-from apps.retrieval.search import vectors as tables
 from benchbench.errors import ConflictError
+from benchbench.process import reset_all
 from tests.created import build
 from tests.factories import make_collection
-from tests.retrieval.conftest import KEYWORDS
+from tests.retrieval.opened import KEYWORDS, stored_vectors
 
 pytestmark = pytest.mark.django_db
 
@@ -28,16 +29,12 @@ def many(count=200):
     return make_collection(documents=[{"external_id": f"{n:04}", "text": text} for n, text in enumerate(texts)])
 
 
-def stored_vectors(index):
-    return np.concatenate([rows for _, rows in tables.read_table(index.vector_table, index.dimension)])
-
-
 class TestBuilding:
     def test_it_ends_ready_with_stats(self, fruit, built):
         index = built(fruit)
         assert (index.status, index.dimension, index.encoder_revision) == ("ready", 4, "1")
         stats = index.stats
-        assert stats.pop("duration_sec") > 0
+        assert stats.pop("duration_sec") > stats.pop("vectors_sec") > 0
         counts = dict.fromkeys(("num_documents", "num_chunks", "num_vectors", "embed_calls"), 5)
         size = 5 * 4 * 4 + index.lexical_index.size_bytes
         assert stats == {**counts, "llm_calls": 0, "cache_hits": 0, "bytes": size}
@@ -64,9 +61,9 @@ class TestBuilding:
         assert built(fruit, lexical=False).lexical_index is None
 
     def test_indexes_that_chunk_alike_share_chunks_and_words(self, fruit, built):
-        one, other = built(fruit), built(fruit, encoder="keyword:fig")
-        assert (one.chunk_set, one.lexical_index) == (other.chunk_set, other.lexical_index)
-        assert one.fingerprint != other.fingerprint
+        one, second = built(fruit), built(fruit, encoder="keyword:fig")
+        assert (one.chunk_set, one.lexical_index) == (second.chunk_set, second.lexical_index)
+        assert one.fingerprint != second.fingerprint
         assert built(fruit).fingerprint == one.fingerprint
 
     def test_chunks_of_a_size(self, fruit, built):
@@ -136,7 +133,7 @@ def counting(monkeypatch, settings):
     monkeypatch.setitem(registry.ENCODERS, "counting:", lambda name: Counting(name.removeprefix("counting:")))
     monkeypatch.setattr(Counting, "encoded", 0)
     yield Counting
-    load_encoder.cache_clear()
+    reset_all()
 
 
 class TestABuildThatIsBrokenOff:
@@ -225,8 +222,8 @@ class TestProgress:
         seen = []
         wait(operation, on_progress=lambda data: seen.append((data["stage"], data["processed_documents"])))
         assert list(dict.fromkeys(stage for stage, _ in seen)) == ["starting", "encoding", "completed"]
-        assert [done for _, done in seen] == sorted(done for _, done in seen)
-        kind, data = load_handler(operation).build_event(operation)
+        assert [finished for _, finished in seen] == sorted(completed for _, completed in seen)
+        kind, data = find_handler(operation).build_event(operation)
         assert kind == "index_progress"
         assert data == {
             "operation_id": str(operation.pk),
@@ -246,7 +243,7 @@ class TestProgress:
     def test_progress_shows_the_queue_position(self):
         collection = many(1)
         first, second = (build_index(create_index(collection, name=name, encoder=KEYWORDS)) for name in ("a", "b"))
-        assert [load_handler(one).build_event(one)[1]["queue_position"] for one in (first, second)] == [0, 1]
+        assert [find_handler(one).build_event(one)[1]["queue_position"] for one in (first, second)] == [0, 1]
 
 
 def test_ranges_have_no_gaps_and_respect_their_size():
@@ -263,9 +260,10 @@ def test_cached_texts_do_not_count_towards_range_size():
 @pytest.mark.parametrize(("status", "word"), [("pending", "queued"), ("running", "indexing"), (None, "queued")])
 def test_index_is_queued_until_a_worker_starts_it(fruit, status, word):
     index = create_index(fruit, name="words", encoder=KEYWORDS)
-    assert index.status_word == "pending"
+    name_status = admin.site.get_model_admin(Index).name_status
+    assert name_status(index) == "pending"
     Index.objects.update(status=Index.Status.INDEXING)
     index.refresh_from_db()
     if status:
         Operation.objects.create(kind="index", subject_id=index.pk, status=status)
-    assert index.status_word == word
+    assert name_status(index) == word

@@ -11,38 +11,51 @@ from pathlib import Path
 import bm25s
 import numpy as np
 import pytest
+import Stemmer
+from bm25s.stopwords import STOPWORDS_EN
 from django.apps import apps
 
+from apps.retrieval.analysis import analyzers
+from apps.retrieval.analysis.analyzers import build_analyzer
 from apps.retrieval.chunking import make_chunk_set
 from apps.retrieval.deleting import delete_index
 from apps.retrieval.models import ChunkSet, LexicalIndex
 from apps.retrieval.search import lexical_indexes, term_counts
 from apps.retrieval.search.full_text import find_full_text, make_full_text, search_full_text
-from apps.retrieval.search.lexical import PARAMETERS, Bm25, build_tokenizer_options
+from apps.retrieval.search.lexical import K1, B, Bm25
 from apps.retrieval.search.lexical_indexes import (
     LexicalIndexError,
     load_lexical_index,
     locate_lexical_index,
     make_lexical_index,
 )
-from apps.retrieval.search.open_indexes import SearchError, open_index
+from apps.retrieval.search.open_indexes import open_index
 from apps.retrieval.search.term_counts import write_bm25
+from apps.retrieval.search.words import SearchError, describe_missing_words, make_words
+from benchbench.ir.planning.lexical import WORDS, Lexical
 from benchbench.ir.records import ScoredList
 from tests.factories import make_collection
 
 pytestmark = pytest.mark.django_db
 
+ENGLISH = build_analyzer("english")
+OPTIONS = {  # of bm25s.tokenize, for the words of English
+    "token_pattern": r"(?u)\b\w\w+\b",
+    "stopwords": STOPWORDS_EN,
+    "stemmer": Stemmer.Stemmer("english", 0),
+    "show_progress": False,
+}
 TEXTS = ["Apples and pears", "An apple, an apple: three apples", "Running dogs run", "", "Über die Brücke gehen"]
 
 
 def archive(texts):
     out = io.BytesIO()
-    write_bm25(texts, out)
+    write_bm25(texts, out, ENGLISH)
     return out.getvalue()
 
 
 def build(texts):
-    return Bm25.from_archive(np.frombuffer(archive(texts), np.uint8))
+    return Bm25.from_archive(np.frombuffer(archive(texts), np.uint8), ENGLISH)
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +70,7 @@ def test_search_finds_only_chunks_sharing_a_word(index):
 
 
 def test_words_meet_by_their_stems_in_any_case(index):
-    assert [found.ids.tolist() for found in index.search(["APPLE pear", "runs", "über"], 1)] == [[0], [2], [4]]
+    assert [hit.ids.tolist() for hit in index.search(["APPLE pear", "runs", "über"], 1)] == [[0], [2], [4]]
 
 
 def test_scores_are_those_of_lucenes_formula():
@@ -68,8 +81,8 @@ def test_scores_are_those_of_lucenes_formula():
     def expected(tf, length):
         return idf * tf / (tf + 1.5 * (1 - 0.75 + 0.75 * length / mean))
 
-    found = build(texts).search(["fox"], 10)[0]
-    assert dict(zip(found.ids.tolist(), found.scores.tolist(), strict=True)) == pytest.approx(
+    result = build(texts).search(["fox"], 10)[0]
+    assert dict(zip(result.ids.tolist(), result.scores.tolist(), strict=True)) == pytest.approx(
         {0: expected(1, lengths[0]), 1: expected(2, lengths[1])}, rel=1e-6
     )
 
@@ -100,10 +113,10 @@ def test_texts_without_words_make_an_index_that_finds_nothing(texts):
     assert index.search(["apple"], 5) == [ScoredList.empty()]
 
 
-def reference(texts):
+def reference(texts, k1=K1, b=B):
     """Return the postings of each term as bm25s computes them, from all texts at once."""
-    engine = bm25s.BM25(method="lucene", k1=PARAMETERS["k1"], b=PARAMETERS["b"], dtype="float32")
-    engine.index(bm25s.tokenize(texts, **build_tokenizer_options()), show_progress=False)
+    engine = bm25s.BM25(method="lucene", k1=k1, b=b, dtype="float32")
+    engine.index(bm25s.tokenize(texts, **OPTIONS), show_progress=False)
     scores, indices, starts = (engine.scores[name] for name in ("data", "indices", "indptr"))
     terms = {term: number for term, number in engine.vocab_dict.items() if term}  # bm25s adds the empty one
     spans = {term: slice(starts[number], starts[number + 1]) for term, number in terms.items()}
@@ -111,8 +124,8 @@ def reference(texts):
 
 
 def postings(index):
-    found = {term: index.read_postings(number) for term, number in index.terms.items()}
-    return {term: (positions.tolist(), impacts.tobytes()) for term, (positions, impacts) in found.items()}
+    hits = {term: index.read_postings(number) for term, number in index.terms.items()}
+    return {term: (positions.tolist(), impacts.tobytes()) for term, (positions, impacts) in hits.items()}
 
 
 def random_texts(count):
@@ -125,39 +138,49 @@ def random_texts(count):
     return [" ".join(draw.choices(words, weights, k=draw.choice([0, 1, 5, 60, 400]))) for _ in range(count)]
 
 
-@pytest.mark.parametrize(("block", "merged"), [(2**24, 2**22), (5_000, 1_000), (1, 1), (2_000, 2**22)])
-def test_blocks_give_the_scores_of_bm25s_bit_for_bit(monkeypatch, block, merged):
-    texts = random_texts(200)
-    whole = archive(texts)
+@pytest.mark.parametrize(
+    ("block", "merged", "count"), [(2**24, 2**22, 200), (5_000, 1_000, 200), (1, 1, 20), (2_000, 2**22, 200)]
+)
+def test_blocks_give_the_scores_of_bm25s_bit_for_bit(monkeypatch, block, merged, count):
+    texts = random_texts(count)
+    complete = archive(texts)
     monkeypatch.setattr(term_counts, "BLOCK_CHARACTERS", block)
     monkeypatch.setattr(term_counts, "MERGED_POSTINGS", merged)
     assert postings(build(texts)) == reference(texts)
-    assert archive(iter(texts)) == whole
+    assert archive(iter(texts)) == complete
+
+
+@pytest.mark.parametrize(("k1", "b"), [(k1, b) for k1 in (0.0, 0.9, 1.2, 3.0) for b in (0.0, 0.4, 1.0)])
+def test_one_index_serves_all_k1_and_b(k1, b):
+    texts = random_texts(100)
+    assert postings(build(texts).tune(k1, b)) == reference(texts, k1, b)
 
 
 def test_it_is_an_archive_of_numpy(index):
     """As indexes stored before are, which `numpy.savez` wrote."""
     with np.load(io.BytesIO(archive(TEXTS))) as arrays:
-        other = io.BytesIO()
-        np.savez(other, **arrays)
-    again = Bm25.from_archive(np.frombuffer(other.getvalue(), np.uint8))
+        second = io.BytesIO()
+        np.savez(second, **arrays)
+    again = Bm25.from_archive(np.frombuffer(second.getvalue(), np.uint8), ENGLISH)
     assert again.search(["apples dogs"], 5) == index.search(["apples dogs"], 5)
     assert (again.terms, again.count) == (index.terms, 5)
 
 
 def test_every_process_builds_the_same_bytes():
     program = (
-        "import sys, ast, io; from apps.retrieval.search.term_counts import write_bm25; out = io.BytesIO(); "
-        "write_bm25(ast.literal_eval(sys.argv[1]), out); sys.stdout.buffer.write(out.getvalue())"
+        "import sys, ast, io; from apps.retrieval.search.term_counts import write_bm25; "
+        "from apps.retrieval.analysis.analyzers import build_analyzer; out = io.BytesIO(); "
+        "write_bm25(ast.literal_eval(sys.argv[1]), out, build_analyzer('english')); "
+        "sys.stdout.buffer.write(out.getvalue())"
     )
-    made = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", program, repr(TEXTS)],
         capture_output=True,
         check=True,
         cwd=Path(__file__).parents[2],
         env=os.environ | {"PYTHONHASHSEED": "12345"},
     )
-    assert made.stdout == archive(TEXTS)
+    assert process.stdout == archive(TEXTS)
 
 
 @pytest.fixture
@@ -173,15 +196,18 @@ def test_it_is_loaded_as_it_was_stored(stored):
     assert postings(load_lexical_index(stored)) == reference(["red apple", "green pear", "red pear"])
 
 
-def test_stored_indexes_of_impacts_are_written_again(stored):
+def test_stored_indexes_of_saturations_are_written_again(stored):
     load_lexical_index(stored)
     written = stored.size_bytes
     stored.pieces.filter(ordinal__gt=0).delete()
     LexicalIndex.objects.update(size_bytes=500, fingerprint="of the first format")
     stored.refresh_from_db()
-    with pytest.raises(LexicalIndexError, match=r"another version of BenchBench built it\. .* build them again"):
+    with pytest.raises(
+        LexicalIndexError,
+        match=r"another version of BenchBench, or of a package of its analyzer, built it\. .* build them again",
+    ):
         load_lexical_index(stored)
-    import_module("apps.retrieval.migrations.0003_coded_postings").rebuild(apps, None)
+    import_module("apps.retrieval.migrations.0006_untuned_postings").rebuild(apps, None)
     stored.refresh_from_db()
     assert stored.size_bytes == written
     assert postings(load_lexical_index(stored)) == reference(["red apple", "green pear", "red pear"])
@@ -198,10 +224,10 @@ def test_its_mapped_file_is_rewritten_if_damaged(stored):
 
 
 def test_its_file_goes_with_its_last_index(fruit, built, django_capture_on_commit_callbacks):
-    one, other = built(fruit, name="one"), built(fruit, name="other")
+    one, second = built(fruit, name="one"), built(fruit, name="other")
     file = locate_lexical_index(one.lexical_index)
-    open_index(other)
-    for index, exists in ((one, True), (other, False)):
+    open_index(second)
+    for index, exists in ((one, True), (second, False)):
         with django_capture_on_commit_callbacks(execute=True):
             delete_index(index)
         assert file.exists() == exists
@@ -219,10 +245,10 @@ def test_a_damaged_piece_is_named(stored):
         load_lexical_index(stored)
 
 
-@pytest.mark.parametrize(("place", "said"), [(1, "piece 1 is missing"), (-1, "bytes were found")])
-def test_a_missing_piece_is_named(stored, place, said):
-    list(stored.pieces.order_by("ordinal"))[place].delete()
-    with pytest.raises(LexicalIndexError, match=said):
+@pytest.mark.parametrize(("position", "message"), [(1, "piece 1 is missing"), (-1, "bytes were found")])
+def test_a_missing_piece_is_named(stored, position, message):
+    list(stored.pieces.order_by("ordinal"))[position].delete()
+    with pytest.raises(LexicalIndexError, match=message):
         load_lexical_index(stored)
 
 
@@ -233,23 +259,27 @@ def opened(fruit, built):
     return opened
 
 
-def found(opened, *texts, depth=10, filters=None):
+def search_names(opened, *texts, depth=10, filters=None):
     names = np.array(list("abcde"))
-    return ["".join(names[one.ids]) for one in opened.search_words(texts, depth, filters, engine="fts")]
+    return ["".join(names[one.ids]) for one in opened.search_words(texts, depth, filters, lexical="fts")]
 
 
 class TestSearching:
     def test_it_ranks_by_words_any_of_which_will_do(self, opened):
-        assert found(opened, "plums", "the pears", "Apples, or plums?") == ["d", "cb", "dab"]  # d is the shortest
+        assert search_names(opened, "plums", "the pears", "Apples, or plums?") == [
+            "d",
+            "cb",
+            "dab",
+        ]  # d is the shortest
 
     def test_a_query_without_words_finds_nothing(self, opened):
-        assert found(opened, "what is the", "", "fig", "!") == ["", "", "", ""]
+        assert search_names(opened, "what is the", "", "fig", "!") == ["", "", "", ""]
 
     @pytest.mark.parametrize(
         "text", ["pear's", "pear & !plum | <->", "a\\b pear", "100% pear", "http://x.org/a?b&c pear"]
     )
     def test_nothing_in_a_query_is_syntax(self, opened, text):
-        assert "c" in found(opened, text)[0]
+        assert "c" in search_names(opened, text)[0]
 
     def test_equal_scores_rank_by_position(self, fruit, built):
         twins = make_collection("twins", [{"external_id": key, "text": "one pear"} for key in "cab"])
@@ -259,31 +289,117 @@ class TestSearching:
 
     def test_filters_apply_before_ranking(self, opened):
         filters = [{"colour": "red"}, {}, {"colour": "green", "size": 2}, {"colour": "blue"}]
-        assert found(opened, *["pear"] * 4, depth=1, filters=filters) == ["b", "c", "c", ""]
+        assert search_names(opened, *["pear"] * 4, depth=1, filters=filters) == ["b", "c", "c", ""]
 
     def test_lists_do_not_depend_on_the_batch(self, opened):
         texts = ["apple", "pear plum", "nothing of the kind", ""]
-        alone = [opened.search_words([text], 5, engine="fts")[0] for text in texts]
-        assert opened.search_words(texts, 5, engine="fts") == alone
+        alone = [opened.search_words([text], 5, lexical="fts")[0] for text in texts]
+        assert opened.search_words(texts, 5, lexical="fts") == alone
 
     def test_one_that_is_not_made_says_so(self, fruit, built):
-        with pytest.raises(SearchError, match="are not indexed for full-text search"):
-            found(open_index(built(fruit)), "pear")
+        with pytest.raises(SearchError, match="are not indexed for fts: start a benchmark with it"):
+            search_names(open_index(built(fruit)), "pear")
+
+
+def test_settings_of_bm25_search_one_stored_index(fruit, built):
+    opened = open_index(built(fruit))
+    (tuned,) = opened.search_words(["red pear"], 5, lexical="bm25(k1=0.9, b=0.4)")
+    assert tuned == opened.words.load_bm25(Lexical.parse("bm25(k1=0.9, b=0.4)")).search(["red pear"], 5)[0]
+    assert tuned != opened.search_words(["red pear"], 5, lexical="bm25")[0]
+    assert LexicalIndex.objects.count() == 1
+
+
+GERMAN = "bm25(language=german)"
+
+
+class TestOtherAnalyzers:
+    """A benchmark indexes the words of an analyzer other than that of the index."""
+
+    @pytest.fixture
+    def opened(self, built):
+        texts = ["Die Häuser", "the houses", "Haus"]
+        return open_index(built(make_collection(documents=[{"text": text} for text in texts])))
+
+    def search(self, opened, text, lexical):
+        return opened.search_words([text], 5, lexical=lexical)[0].ids.tolist()
+
+    def test_one_that_is_not_made_says_so(self, opened):
+        with pytest.raises(SearchError, match=r"not indexed for bm25\(language=german\): start a benchmark with it"):
+            self.search(opened, "haus", GERMAN)
+
+    def test_queries_and_documents_are_read_by_the_same_chain(self, opened):
+        make_words(opened.index.chunk_set, Lexical.parse(GERMAN))
+        assert self.search(opened, "Häuser", GERMAN) == [0, 2]
+        assert self.search(opened, "Häuser", "bm25") == [0]
+        make_words(opened.index.chunk_set, Lexical.parse("bm25(stop=none)"))
+        assert (self.search(opened, "the", "bm25(stop=none)"), self.search(opened, "the", "bm25")) == ([1], [])
+
+    def test_settings_with_equal_words_share_an_index(self, opened):
+        chunk_set = opened.index.chunk_set
+        first, second = (make_words(chunk_set, Lexical.parse(text)) for text in (GERMAN, "bm25(language=de, k1=0.9)"))
+        assert first == second
+        assert make_words(chunk_set, Lexical.parse("bm25(language=english)")) == opened.index.lexical_index
+
+    def test_full_text_takes_another_language(self, opened):
+        make_words(opened.index.chunk_set, Lexical.parse("fts(language=german)"))
+        assert self.search(opened, "haus", "fts(language=german)") == [0, 2]
+
+    def test_they_go_with_the_last_index_that_has_bm25(self, opened, built, django_capture_on_commit_callbacks):
+        index = opened.index
+        built(index.collection, name="vectors", lexical=False)
+        german = make_words(index.chunk_set, Lexical.parse(GERMAN))
+        opened.words.load_bm25(Lexical.parse(GERMAN))
+        second = built(index.collection, name="second")
+        with django_capture_on_commit_callbacks(execute=True):
+            delete_index(second)
+        assert LexicalIndex.objects.filter(pk=german.pk).exists()
+        assert locate_lexical_index(german).exists()
+        with django_capture_on_commit_callbacks(execute=True):
+            delete_index(index)
+        assert not LexicalIndex.objects.exists()
+        assert not locate_lexical_index(german).exists()
+
+    def test_a_changed_file_is_checked_again(self, opened):
+        words = make_words(opened.index.chunk_set, Lexical.parse(GERMAN))
+        opened.words.load_bm25(Lexical.parse(GERMAN))
+        assert opened.is_current
+        os.utime(locate_lexical_index(words), (0, 0))
+        assert not opened.is_current
+
+
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        ("bm25(language=german)", ""),
+        ("bm25(stop=chinese)", "no package here has stop words of chinese: use stop=none"),
+        ("bm25(stem=chinese)", "PyStemmer has no stemmer of chinese: use stem=none"),
+        ("bm25(words=sudachipy)", "words=sudachipy needs sudachipy: pip install 'benchbench[sudachipy]'"),
+        ("fts(language=german)", ""),
+        ("fts(language=chinese)", "PostgreSQL has no full text for chinese: use bm25(language=chinese)"),
+    ],
+)
+def test_missing_parts_are_described_with_a_remedy(setting, sentence, monkeypatch):
+    monkeypatch.setattr(analyzers, "find_spec", lambda module: None if module == "sudachipy" else module)
+    assert describe_missing_words(setting) == sentence
+
+
+def test_declared_and_built_ways_of_words_are_equal():
+    assert set(WORDS) == set(analyzers.WORDS)
 
 
 class TestMaking:
     def test_indexes_with_equal_chunks_share_one_full_text(self, fruit, built):
-        one, other = built(fruit, name="one"), built(fruit, name="other")
-        made = make_full_text(one.chunk_set)
-        assert made.size_bytes > 0
-        assert make_full_text(other.chunk_set) == made
+        one, second = built(fruit, name="one"), built(fruit, name="other")
+        full_text = make_full_text(one.chunk_set)
+        assert full_text.size_bytes > 0
+        assert make_full_text(second.chunk_set) == full_text
 
     def test_it_goes_with_the_last_index_of_its_chunks(self, fruit, built):
-        one, other = built(fruit, name="one"), built(fruit, name="other")
+        one, second = built(fruit, name="one"), built(fruit, name="other")
         words = make_full_text(one.chunk_set)
         delete_index(one)
         assert search_full_text(words, ["pear"], 5)[0].ids.tolist() == [2, 1]
-        delete_index(other)
+        delete_index(second)
         assert not LexicalIndex.objects.exists()
         assert not ChunkSet.objects.exists()
 

@@ -13,7 +13,6 @@ from django.utils.timezone import now
 
 from apps.operations.models import Operation
 from apps.operations.workers import watchdog
-from apps.operations.workers.watchdog import Board
 from apps.retrieval.availability import UnavailableError
 from apps.retrieval.indexing import IndexingError, build_index, create_index
 from apps.retrieval.llms import asking
@@ -32,8 +31,8 @@ def ask(index, prompt):
     return asking.ask(index, prompt, bool)
 
 
-def create(collection, **stated):
-    return create_index(collection, name="asked", encoder="keyword:apple", strategy="lod_llm", **stated)
+def create(collection, **declared):
+    return create_index(collection, name="asked", encoder="keyword:apple", strategy="lod_llm", **declared)
 
 
 @pytest.fixture
@@ -53,12 +52,12 @@ class TestAServer:
     def test_it_answers_by_temperature_and_seed(self, index, server, kind):
         server.answer = lambda prompt: f"{prompt}!"
         assert ask(index, "Which?").text == "Which?!"
-        (asked,) = server.asked
-        told = asked["options"] if kind == "ollama" else asked
-        assert (told["temperature"], told["seed"]) == (0, 0)
-        assert told["num_predict" if kind == "ollama" else "max_tokens"] == 500
-        assert asked["key"] == (None if kind == "ollama" else "Bearer sk=1")
-        assert asked["path"] == ("/api/chat" if kind == "ollama" else "/v1/chat/completions")
+        (requested,) = server.asked
+        outcome = requested["options"] if kind == "ollama" else requested
+        assert (outcome["temperature"], outcome["seed"]) == (0, 0)
+        assert outcome["num_predict" if kind == "ollama" else "max_tokens"] == 500
+        assert requested["key"] == (None if kind == "ollama" else "Bearer sk=1")
+        assert requested["path"] == ("/api/chat" if kind == "ollama" else "/v1/chat/completions")
 
     def test_temporary_failures_are_retried(self, index, server):
         statuses = iter([503, 429, "there"] * 3)
@@ -80,14 +79,12 @@ class TestAServer:
             ask(index, "Which?")
         assert waited == [(1, 0.5), (2, 1.0)]
 
-    def test_a_server_that_never_ends_its_answer_is_overdue(self, index, server, kind):
+    def test_a_server_that_never_ends_its_answer_is_overdue(self, index, server, kind, board):
         """Its own limit is of the wait for a byte; the pool of the worker looks at the board."""
-        board, seen = Board(), []
+        seen = []
         server.answer = lambda prompt: seen.append(board.read()[1] - time.monotonic()) or "there"
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(watchdog._watch, "board", board)
-            ask(index, "Which?")
-            assert board.read()[1] == watchdog.NEVER
+        ask(index, "Which?")
+        assert board.read()[1] == watchdog.NEVER
         assert 0 < seen[0] <= 2 * load_servers()[kind].timeout + watchdog.GRACE_SECONDS
 
     def test_permanent_failure_is_an_error_naming_the_server(self, index, server, kind):
@@ -177,8 +174,8 @@ class TestAServer:
             with pytest.raises(LLMError, match=rf"{kind} does not answer"):
                 ask(index, "Which?")
         settings.BENCHBENCH_LLM_SERVERS = [f"{kind}={kind}+{server.url}{'/v1' * (kind == 'openai')}"]
-        said = r"paused for 30 seconds, because it failed 30 of its latest 30 requests \(100%\)\. Start it or check"
-        with pytest.raises(LLMError, match=said):
+        message = r"paused for 30 seconds, because it failed 30 of its latest 30 requests \(100%\)\. Start it or check"
+        with pytest.raises(LLMError, match=message):
             ask(index, "Which?")
         assert not server.asked
         monkeypatch.setattr(asking, "time", later(asking.time, 31))
@@ -219,19 +216,19 @@ class TestSettingsOfOneServer:
         for contexts in ([], ["ollama=8192"], ["ollama=8192"]):
             settings.BENCHBENCH_LLM_CONTEXTS = contexts
             ask(index, "Which?")
-        assert [asked["options"].get("num_ctx") for asked in server.asked] == [None, 8192]
+        assert [requested["options"].get("num_ctx") for requested in server.asked] == [None, 8192]
 
     @pytest.mark.parametrize(
-        ("setting", "stated", "said"),
+        ("setting", "declared", "message"),
         [
             ("TIMEOUTS", "ollama", "TIMEOUTS: 'ollama' must be NAME=NUMBER"),
             ("TIMEOUTS", "olama=3", "TIMEOUTS: olama is not a server of BENCHBENCH_LLM_SERVERS"),
             ("CONTEXTS", "openai=8192", "CONTEXTS: openai is not an Ollama server"),
         ],
     )
-    def test_bad_settings_fail(self, server, settings, setting, stated, said):
-        setattr(settings, f"BENCHBENCH_LLM_{setting}", [stated])
-        with pytest.raises(ImproperlyConfigured, match=said):
+    def test_bad_settings_fail(self, server, settings, setting, declared, message):
+        setattr(settings, f"BENCHBENCH_LLM_{setting}", [declared])
+        with pytest.raises(ImproperlyConfigured, match=message):
             load_servers()
 
 
@@ -302,23 +299,23 @@ class TestNaming:
             load_servers()
 
     @pytest.mark.parametrize(
-        ("stated", "said"),
+        ("declared", "message"),
         [
             ({}, "its strategy needs a language model: name one"),
             ({"provider": "cloud"}, "cloud is unknown: choose one of ollama, openai"),
             ({"provider": "ollama", "base_url": "http://evil"}, "ollama has another address than http://evil"),
         ],
     )
-    def test_unavailable_llms_are_rejected(self, fruit, server, stated, said):
-        stated = {"llm": MODEL, "llm_parameters": stated} if stated else {}
-        with pytest.raises(UnavailableError, match=said):
-            create(fruit, **stated)
+    def test_unavailable_llms_are_rejected(self, fruit, server, declared, message):
+        declared = {"llm": MODEL, "llm_parameters": declared} if declared else {}
+        with pytest.raises(UnavailableError, match=message):
+            create(fruit, **declared)
 
     def test_parameters_are_complete_and_of_their_types(self, fruit, server):
         parameters = {"provider": "ollama", "base_url": server.url + "/", "temperature": 1, "max_tokens": None}
-        made = create(fruit, llm=MODEL, llm_parameters=parameters)
+        created = create(fruit, llm=MODEL, llm_parameters=parameters)
         complete = {"provider": "ollama", "temperature": 1.0, "max_tokens": 500, "seed": 0, "cache": True}
-        assert made.llm_parameters == complete
+        assert created.llm_parameters == complete
         for wrong in ({"temperature": "0"}, {"seed": True}, {"stop": "."}):
             with pytest.raises(LLMError, match="Parameters of a language model must be"):
                 complete_llm({"provider": "ollama", **wrong})

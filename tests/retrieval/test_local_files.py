@@ -7,21 +7,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from apps.retrieval import rerankers
 from apps.retrieval.encoders import load_encoder
 from apps.retrieval.encoders.base import TokenVectors
 from apps.retrieval.encoders.registry import KeywordEncoder
-from apps.retrieval.encoders.token_store import TokenStore, _packs_in
+from apps.retrieval.encoders.token_store import TokenStore
 from apps.retrieval.rerankers import load_reranker
 from apps.retrieval.search import vectors as tables
-from apps.retrieval.search.open_indexes import close_indexes, open_index
+from apps.retrieval.search.open_indexes import open_index
 from apps.retrieval.search.vectors import VectorsError, locate_vectors, map_vectors
-from benchbench.local_files import sealed
 from benchbench.local_files.packs import OVERHEAD
 from benchbench.local_files.sealed import SEAL_BYTES
+from benchbench.process import reset_all
 from tests.factories import make_collection
 from tests.files.samples import spoil, ways
-from tests.retrieval.conftest import KEYWORDS, dense
+from tests.retrieval.opened import KEYWORDS, dense
 
 pytestmark = pytest.mark.django_db
 QUERY = "apple pear plum"
@@ -34,21 +33,13 @@ def index(built):
     return built(make_collection("many", [{"text": text.strip()} for text in texts]))
 
 
-def new_process():
-    """Forget what a process has open and knows of files."""
-    close_indexes()
-    rerankers._build_reranker.cache_clear()
-    _packs_in.cache_clear()
-    sealed._checked_files.clear()
-
-
 def figures(index):
     """Return the rankings of a query with their scores, and what the reranker makes of the first."""
     opened = open_index(index)
-    (found,) = dense(opened, opened.encode([QUERY]), 10)
+    (result,) = dense(opened, opened.encode([QUERY]), 10)
     (words,) = opened.search_words([QUERY], 10)
-    scores = load_reranker("late-interaction", index).score(QUERY, opened.load_texts(found.ids))
-    arrays = (found.ids, found.scores, scores.scores, scores.threshold_scores, words.ids, words.scores)
+    scores = load_reranker("late-interaction", index).score(QUERY, opened.load_texts(result.ids))
+    arrays = (result.ids, result.scores, scores.scores, scores.threshold_scores, words.ids, words.scores)
     return (*map(np.ndarray.tolist, arrays),)
 
 
@@ -79,11 +70,11 @@ def test_no_damage_changes_a_figure(index, settings, ending, is_new):
         for file in files:
             way(file)
         if is_new:
-            new_process()
+            reset_all()
         assert figures(index) == right, name
         for file in settings.BENCHBENCH_VECTOR_DIR.rglob(f"*.{ending}"):
             file.unlink()
-        new_process()
+        reset_all()
         assert figures(index) == right, name
 
 
@@ -94,13 +85,13 @@ def test_a_third_of_the_packs_may_be_damaged(index, settings, way):
     settings.BENCHBENCH_TOKEN_BYTES = 4800  # a pack holds a 16th
     for file in settings.BENCHBENCH_VECTOR_DIR.rglob("*.pack"):
         file.unlink()
-    new_process()
+    reset_all()
     assert figures(index) == right
     packs = sorted(settings.BENCHBENCH_VECTOR_DIR.rglob("*.pack"))
     assert len(packs) > 5
     for file in packs[::3]:
         spoil(file, ways(row=8, header=slice(0, OVERHEAD))[way])
-    new_process()
+    reset_all()
     assert figures(index) == right
 
 
@@ -109,7 +100,7 @@ def test_document_tokens_are_synced_to_disk_but_queries_not(index, settings, mon
     synced, fsync = [], os.fsync
     for file in settings.BENCHBENCH_VECTOR_DIR.rglob("*.pack"):
         file.unlink()
-    new_process()
+    reset_all()
 
     def noted(descriptor):
         fsync(descriptor)
@@ -125,7 +116,7 @@ def test_document_tokens_are_synced_to_disk_but_queries_not(index, settings, mon
 
 
 def test_open_index_keeps_mapping_the_checked_file(index):
-    """Another in this process has found the damage, and made the file anew: what is open still maps the old one."""
+    """Another in this process has found the damage, and made the file again: what is open still maps the old one."""
     right = figures(index)
     damaged = locate_vectors(index)
     content = bytearray(damaged.read_bytes())
@@ -137,11 +128,11 @@ def test_open_index_keeps_mapping_the_checked_file(index):
 
 def test_valid_file_of_another_index_is_replaced(index, built):
     right = figures(index)
-    other = built(index.collection, name="other", encoder="keyword:plum,pear,apple")
+    second = built(index.collection, name="other", encoder="keyword:plum,pear,apple")
     file = locate_vectors(index)
-    assert map_vectors(other).shape == map_vectors(index).shape
-    file.write_bytes(locate_vectors(other).read_bytes())
-    new_process()
+    assert map_vectors(second).shape == map_vectors(index).shape
+    file.write_bytes(locate_vectors(second).read_bytes())
+    reset_all()
     assert figures(index) == right
 
 
@@ -156,18 +147,18 @@ def test_packs_of_another_model_are_not_read(index):
 
 
 def test_stored_text_tokens_are_never_overwritten(index):
-    """Whoever adds it second takes what is there, also where it was encoded to other last bits."""
+    """Anyone who adds it second takes what is there, also where it was encoded to other last bits."""
     stores = [TokenStore(load_encoder(KEYWORDS), "query") for _ in range(2)]
     first, second = ([TokenVectors(np.array([0]), np.eye(1, 4, k, dtype=np.float16))] for k in (0, 1))
     assert stores[0].store_tokens(["apple"], first, make_room=True)
-    _packs_in.cache_clear()
+    reset_all()
     assert TokenStore(stores[0].encoder, "query").store_tokens(["apple"], second, make_room=True)
     for store in stores:
         assert np.array_equal(store.load_tokens(["apple"])[0].vectors, first[0].vectors)
 
 
 @pytest.mark.parametrize(
-    ("vectors", "told"),
+    ("vectors", "message"),
     [
         (np.full((2, 4), np.nan), "a token of the query 'apple' that is not finite"),
         (np.zeros((2, 4)), "a token of the query 'apple' that is zero"),
@@ -175,7 +166,7 @@ def test_stored_text_tokens_are_never_overwritten(index):
         (np.eye(3, 4), r"of the shape \(3, 4\), not \(2, 4\)"),
     ],
 )
-def test_token_vectors_that_are_none_are_not_kept(fruit, built, monkeypatch, vectors, told):
+def test_token_vectors_that_are_none_are_not_kept(fruit, built, monkeypatch, vectors, message):
     reranker = load_reranker("late-interaction", built(fruit))
 
     def embed(encoder, texts, **options):
@@ -184,7 +175,7 @@ def test_token_vectors_that_are_none_are_not_kept(fruit, built, monkeypatch, vec
 
     with monkeypatch.context() as patched:
         patched.setattr(KeywordEncoder, "embed_tokens", embed)
-        with pytest.raises(Exception, match=told):
+        with pytest.raises(Exception, match=message):
             reranker.score("apple", ["apple"])
         patched.setattr(KeywordEncoder, "embed_tokens", lambda *args, **options: (None, []))
         with pytest.raises(Exception, match="read 1 text but returned tokens of 0"):

@@ -10,7 +10,7 @@ from apps.retrieval.models import LLMAnswer
 from apps.retrieval.search.open_indexes import open_index
 from apps.retrieval.strategies.lod import build_labels, parse_picks
 from tests.retrieval.llm_server import MODEL
-from tests.retrieval.test_strategies import hits
+from tests.retrieval.opened import hits
 from tests.retrieval.words import BAG, BagOfWords, import_words
 
 
@@ -44,34 +44,34 @@ class TestKnownAnswers:
     @pytest.fixture
     def words(self, tmp_path, monkeypatch, server, built):
         monkeypatch.setitem(ENCODERS, "bag:", BagOfWords)
-        stated = {"strategy": "lod_llm", "llm": MODEL, "chunk_parameters": {"doc_top_k": 1}}
-        return built(import_words(tmp_path), encoder=BAG, **stated)
+        fields = {"strategy": "lod_llm", "llm": MODEL, "chunk_parameters": {"doc_top_k": 1}}
+        return built(import_words(tmp_path), encoder=BAG, **fields)
 
     def test_the_model_picks_documents_then_sections(self, words, server):
         server.answer = lambda prompt: "C" if "documents" in prompt else "sec_3"
-        answer = asked(words)
+        answer = search_beta(words)
         assert hits(words, answer) == [("C", "sec_3", 0.7071)]
         calls = answer.calls
         assert (calls.embed, calls.llm, calls.llm_cached, calls.fallback_used) == (1, 2, 0, False)
         documents, sections = (request["messages"][0]["content"] for request in server.asked)
         assert "- B: beta doc beta\n" in documents
         assert "- sec_1: H gamma zeta\n- sec_3: U beta zeta\n" in sections
-        assert asked(words).calls.llm_cached == 2
+        assert search_beta(words).calls.llm_cached == 2
         assert len(server.asked) == 2
 
     def test_kept_answers_keep_times(self, words, server, monkeypatch):
         """And not what looking it up takes: a thousand seconds, by this clock."""
-        asked(words)
+        search_beta(words)
         LLMAnswer.objects.update(ms=3_000_000)
         clock, find, late = time.perf_counter, asking.find_answer, []
         monkeypatch.setattr(time, "perf_counter", lambda: clock() + 1000 * len(late))
         monkeypatch.setattr(asking, "find_answer", lambda key: late.append(1) or find(key))
-        assert asked(words).ms == pytest.approx(6_000_000, abs=500_000)
+        assert search_beta(words).ms == pytest.approx(6_000_000, abs=500_000)
         assert len(late) == 2
 
     def test_answers_naming_nothing_fall_back_to_the_nearest(self, words, server):
         server.answer = lambda prompt: "none" if "documents" in prompt else "nothing"
-        answer = asked(words)
+        answer = search_beta(words)
         assert hits(words, answer)[0] == ("B", "sec_1", 0.8944)
         assert (answer.calls.llm, answer.calls.fallback_used) == (2, True)
 
@@ -79,16 +79,16 @@ class TestKnownAnswers:
     def test_an_empty_answer_is_asked_again(self, words, server, answer, cached):
         """A text that names nothing is what the model says, an empty one what an ill server says."""
         server.answer = lambda prompt: answer
-        assert asked(words).calls.fallback_used
+        assert search_beta(words).calls.fallback_used
         server.answer = lambda prompt: "C" if "documents" in prompt else "sec_3"
-        again = asked(words)
+        again = search_beta(words)
         assert (again.calls.llm_cached, again.calls.fallback_used) == (cached, cached > 0)
 
     def test_only_offered_choices_count(self, words, server):
         server.answer = lambda prompt: "D, C" if "documents" in prompt else "sec_2, sec_1"
-        assert hits(words, asked(words)) == [("C", "sec_1", 0.0)]
+        assert hits(words, search_beta(words)) == [("C", "sec_1", 0.0)]
 
 
-def asked(index):
+def search_beta(index):
     opened = open_index(index)
     return opened.find_answers(opened.encode(["beta"]), 3, texts=["beta"])[0]

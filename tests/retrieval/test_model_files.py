@@ -28,17 +28,17 @@ FILES = {"config.json": b"{}", "model.safetensors": b"weights", "pytorch_model.b
 
 
 class Hub(BaseHTTPRequestHandler):
-    """Answers as the hub does, for the one model that it has: there is no network in tests."""
+    """Answers as the hub does, for the one model that it has: there is not any network in tests."""
 
-    def __init__(self, asked, *arguments):
-        self.asked = asked
+    def __init__(self, requested, *arguments):
+        self.asked = requested
         super().__init__(*arguments)
 
     def do_GET(self):
         if self.path != "/api/agent-harnesses":  # which the library asks once a day, where it sees fit
             self.asked.append(self.path)
-        _, _, rest = self.path.partition("sentence-transformers/known")
-        if not rest and not self.path.endswith("known"):
+        _, _, remaining = self.path.partition("sentence-transformers/known")
+        if not remaining and not self.path.endswith("known"):
             self.answer(404, b"{}", **{"X-Error-Code": "RepoNotFound"})
         elif self.path.startswith("/api/models/") and "/tree/" in self.path:
             listed = [
@@ -51,7 +51,7 @@ class Hub(BaseHTTPRequestHandler):
             facts = {"id": "sentence-transformers/known", "sha": COMMIT, "siblings": files}
             self.answer(200, json.dumps(facts).encode())
         else:
-            content = FILES[rest.removeprefix(f"/resolve/{COMMIT}/")]
+            content = FILES[remaining.removeprefix(f"/resolve/{COMMIT}/")]
             self.answer(200, content, **{"X-Repo-Commit": COMMIT, "ETag": f'"{sha1(content).hexdigest()}"'})
 
     do_HEAD = do_GET
@@ -86,13 +86,13 @@ def online(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def asked(online):
+def requests_of_hub(online):
     """What a hub is asked that has one model."""
-    found = []
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Hub, found))
+    hits = []
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Hub, hits))
     Thread(target=server.serve_forever, daemon=True).start()
     online(f"http://127.0.0.1:{server.server_port}")
-    yield found
+    yield hits
     server.shutdown()
     server.server_close()
 
@@ -106,14 +106,14 @@ def test_unresponsive_hub_is_asked_once_and_named(online, kind):
         online(address)
         with pytest.raises(
             ModelError, match=rf"could not be downloaded from {address}: \w+: .*[^.]\. Check the name and try again"
-        ) as found:
+        ) as result:
             load_model(kind, "nobody/nothing")
-    assert "'nobody/nothing' is not on this machine" in found.value.message
+    assert "'nobody/nothing' is not on this machine" in result.value.message
     assert 1 <= len(connections) <= 2, "a client of HTTP tries once more where a connection was ended"
 
 
 def hang_up(listener, connections):
-    """Take connections, and end each without an answer, until there is no listener."""
+    """Take connections, and end each without an answer, until no listener is left."""
     with contextlib.suppress(OSError):
         while True:
             connection, peer = listener.accept()
@@ -122,43 +122,43 @@ def hang_up(listener, connections):
 
 
 @pytest.mark.parametrize(("name", "requests"), [("nobody/nothing", 1), ("nothing", 2)])
-def test_unpublished_name_is_looked_up_once(asked, name, requests):
+def test_unpublished_name_is_looked_up_once(requests_of_hub, name, requests):
     with pytest.raises(ModelError, match=r"was not found on this machine or the Hugging Face Hub\. Check the name"):
         load_model("SentenceTransformer", name)
-    assert len(asked) == requests
+    assert len(requests_of_hub) == requests
 
 
-def test_invalid_hub_name_is_not_requested(asked):
+def test_invalid_hub_name_is_not_requested(requests_of_hub):
     with pytest.raises(ModelError, match="was not found on this machine or the Hugging Face Hub"):
         fetch_model("a..b/c--d")
-    assert asked == []
+    assert requests_of_hub == []
 
 
 @pytest.mark.parametrize("name", ["known", "sentence-transformers/known"])
-def test_download_ignores_an_unrelated_folder_of_that_name(asked, name):
+def test_download_ignores_an_unrelated_folder_of_that_name(requests_of_hub, name):
     folder = Path(name)
     folder.mkdir(parents=True)
     (folder / "config.json").write_text("another")
     assert find_model(name) is None
     fetched = fetch_model(name)
-    there = {file.name: file.read_bytes() for file in fetched.iterdir()}
-    assert there == {"config.json": b"{}", "model.safetensors": b"weights"}
+    remote = {file.name: file.read_bytes() for file in fetched.iterdir()}
+    assert remote == {"config.json": b"{}", "model.safetensors": b"weights"}
     assert (find_model(name), read_revision(fetched)) == (fetched, COMMIT)
     assert find_model(f"./{name}") == folder
     assert find_model(str(folder.resolve())) == folder.resolve()
 
 
-def test_missing_local_path_sends_no_request(asked):
+def test_missing_local_path_sends_no_request(requests_of_hub):
     with pytest.raises(ModelError, match=r"'\./missing' is not on this machine: this folder does not exist"):
         load_model("CrossEncoder", "./missing")
-    assert asked == []
+    assert requests_of_hub == []
 
 
-def test_pickled_weights_are_not_fetched(asked, monkeypatch):
+def test_pickled_weights_are_not_fetched(requests_of_hub, monkeypatch):
     monkeypatch.delitem(FILES, "model.safetensors")
     with pytest.raises(ModelError, match=r"may run code when loaded \(pytorch_model\.bin\): use .* safetensors"):
         fetch_model("sentence-transformers/known")
-    assert len(asked) == 1  # that it is there, and with which files
+    assert len(requests_of_hub) == 1  # that it is there, and with which files
 
 
 TRANSFORMER = [{"type": "sentence_transformers.models.Transformer", "path": ""}]
@@ -166,7 +166,7 @@ PICKLE = b"cos\nsystem\n(S'touch /nonexistent/ran'\ntR."
 
 
 @pytest.mark.parametrize(
-    ("files", "told"),
+    ("files", "message"),
     [
         ({"pytorch_model.bin": PICKLE}, r"may run code when loaded \(pytorch_model\.bin\)"),
         ({"model.safetensors": b"", "2_Dense/pytorch_model.bin": PICKLE}, r"2_Dense/pytorch_model\.bin"),
@@ -177,7 +177,7 @@ PICKLE = b"cos\nsystem\n(S'touch /nonexistent/ran'\ntR."
         ({"modules.json": TRANSFORMER, "a/config.json": {"auto_map": {}}, "evil.py": b"1/0"}, "has its own code"),
     ],
 )
-def test_folder_with_code_is_rejected_before_loading(tmp_path, monkeypatch, files, told):
+def test_folder_with_code_is_rejected_before_loading(tmp_path, monkeypatch, files, message):
     import sentence_transformers
 
     for name, content in files.items():
@@ -185,7 +185,7 @@ def test_folder_with_code_is_rejected_before_loading(tmp_path, monkeypatch, file
         (tmp_path / name).write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
     for kind in ("SentenceTransformer", "CrossEncoder"):
         monkeypatch.setattr(sentence_transformers, kind, Mock(side_effect=AssertionError("it was loaded")))
-        with pytest.raises(ModelError, match=told):
+        with pytest.raises(ModelError, match=message):
             load_model(kind, str(tmp_path))
 
 

@@ -24,7 +24,7 @@ def needs():
 
 
 @contextmanager
-def held(path):
+def lock_path(path):
     """Hold a lock as another process would."""
     lock = os.open(path, os.O_RDONLY | (0 if path.is_dir() else os.O_CREAT))
     try:
@@ -35,7 +35,7 @@ def held(path):
 
 
 def make_left(folder, name, *, seconds):
-    """A folder that somebody made so long ago."""
+    """A folder that someone made so long ago."""
     left = folder / name
     left.mkdir()
     (left / "index").write_bytes(b"half")
@@ -52,7 +52,7 @@ def test_a_worker_s_own_folder_goes_with_it(tmp_path, monkeypatch):
         left_open.append(keep(tmp_path, TEXT, unit(5, 8, 0)))
         assert len(list(tmp_path.glob("own.*/*/filled.json"))) == 1
 
-    with held(tmp_path / "lock"):
+    with lock_path(tmp_path / "lock"):
         worker = FORK.Process(target=work)
         worker.start()
         worker.join()
@@ -66,21 +66,21 @@ def test_leftovers_of_killed_processes_are_removed_on_next_use(tmp_path, begins)
     keep(tmp_path, TEXT, unit(5, 8, 0))
     old = make_left(tmp_path, f"{begins}{name}.old", seconds=LEFT_SECONDS + 60)
     new = make_left(tmp_path, f"{begins}{name}.new", seconds=LEFT_SECONDS / 2)
-    others = make_left(tmp_path, f"{begins}{name}_2.old", seconds=LEFT_SECONDS + 60)
+    remaining = make_left(tmp_path, f"{begins}{name}_2.old", seconds=LEFT_SECONDS + 60)
     keep(tmp_path, TEXT, unit(5, 8, 0))
-    assert [path.exists() for path in (old, new, others)] == [False, True, True]
+    assert [path.exists() for path in (old, new, remaining)] == [False, True, True]
 
 
 def test_a_folder_of_a_process_that_lives_stays(tmp_path, monkeypatch):
     monkeypatch.setattr(sharing, "WAIT_SECONDS", 0)
-    with held(tmp_path / "lock"):
+    with lock_path(tmp_path / "lock"):
         opened = keep(tmp_path, TEXT, unit(5, 8, 0))
-    (own,) = tmp_path.glob("own.*")
-    os.utime(own, (0, 0))
+    (personal,) = tmp_path.glob("own.*")
+    os.utime(personal, (0, 0))
     keep(tmp_path, TEXT, unit(5, 8, 0))
-    assert own.exists()
+    assert personal.exists()
     opened.close()
-    assert not own.exists()
+    assert not personal.exists()
 
 
 @pytest.mark.parametrize("text", ["sqlite_vec:exact", "chromadb:hnsw", "faiss:hnsw", "lancedb:exact"])
@@ -91,8 +91,8 @@ def test_two_versions_of_a_store_live_apart(text, tmp_path, monkeypatch):
     monkeypatch.setattr(filling, "find_version", lambda _: next(versions))
     first, second = keep(tmp_path, text, rows), keep(tmp_path, text, rows)
     assert (first.version, second.version) == ("1", "2")
-    for kept in (first, second):
-        assert kept.collection.build_nominator(setting, None)(rows[7], 1).tolist() == [7]
+    for stored in (first, second):
+        assert stored.collection.build_nominator(setting, None)(rows[7], 1).tolist() == [7]
     again = keep(tmp_path, text, rows)  # by a third process, of the first version
     assert (again.version, again.build_seconds) == ("1", first.build_seconds)
 

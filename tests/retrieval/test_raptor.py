@@ -3,6 +3,7 @@
 import re
 import time
 from collections import Counter
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -18,20 +19,18 @@ from apps.retrieval.strategies import StrategyError, get_strategy
 from apps.retrieval.tasks import describe_progress
 from tests.created import build
 from tests.factories import make_collection
-from tests.retrieval.conftest import dense
-from tests.retrieval.llm_server import MODEL
-from tests.retrieval.test_strategies import asked, hits
+from tests.retrieval.llm_server import RAPTOR
+from tests.retrieval.opened import dense, hits, search_beta
 from tests.retrieval.words import BAG
 
 TOPICS = ("apple", "pear", "plum")
-LLM = {"strategy": "raptor", "llm": MODEL}
 EXTRACTIVE = {"strategy": "raptor_extractive"}
 
 
 @pytest.fixture
 def orchard(db):
     """Twelve documents of each of three topics."""
-    texts = [f"{topic} {topic}. Number {place}." for topic in TOPICS for place in range(12)]
+    texts = [f"{topic} {topic}. Number {index}." for topic in TOPICS for index in range(12)]
     return make_collection("orchard", [{"external_id": f"{n:02}", "text": text} for n, text in enumerate(texts)])
 
 
@@ -46,7 +45,7 @@ def children(index, position):
 class TestGrowing:
     def test_a_model_summarises_each_cluster_once(self, words, built, server):
         server.answer = lambda prompt: "delta"
-        index = built(words, encoder=BAG, **LLM)
+        index = built(words, encoder=BAG, **RAPTOR)
         assert (levels(index), children(index, 6)) == ([6, 1], [0, 1, 2, 3, 4, 5])
         stats = {name: index.stats[name] for name in ("num_chunks", "num_vectors", "llm_calls", "num_documents")}
         assert stats == {"num_chunks": 6, "num_vectors": 7, "llm_calls": 1, "num_documents": 3}
@@ -66,17 +65,17 @@ class TestGrowing:
 
     def test_indexes_of_one_tree_share_it(self, words, built, server):
         server.answer = lambda prompt: "delta"
-        first = built(words, name="one", encoder=BAG, **LLM)
-        same = built(words, name="two", encoder=BAG, chunk_parameters={"search": "tree"}, **LLM)
+        first = built(words, name="one", encoder=BAG, **RAPTOR)
+        same = built(words, name="two", encoder=BAG, chunk_parameters={"search": "tree"}, **RAPTOR)
         assert (same.chunk_set, same.stats["num_vectors"], len(server.asked)) == (first.chunk_set, 7, 1)
-        warm = built(words, name="three", encoder=BAG, llm_parameters={"temperature": 0.5}, **LLM)
+        warm = built(words, name="three", encoder=BAG, llm_parameters={"temperature": 0.5}, **RAPTOR)
         extractive = built(words, name="four", encoder=BAG, **EXTRACTIVE)
         assert len({first.chunk_set, warm.chunk_set, extractive.chunk_set}) == 3
 
     def test_a_build_that_was_broken_off_goes_on(self, orchard, server):
         server.answer = lambda prompt: 400 if "plum plum" in prompt else prompt.split("\n\n")[1]
-        stated = {"llm_parameters": {"cache": False}, **LLM}  # which is meant for searches
-        index = create_index(orchard, name="i", encoder="keyword:apple,pear,plum", **stated)
+        fields = {"llm_parameters": {"cache": False}, **RAPTOR}  # which is meant for searches
+        index = create_index(orchard, name="i", encoder="keyword:apple,pear,plum", **fields)
         with pytest.raises(OperationFailedError, match="answered 400"):
             wait(build_index(index))
         index.refresh_from_db()
@@ -87,16 +86,15 @@ class TestGrowing:
         assert len(server.asked) == 5, "those that were answered are not asked again"
 
     def test_first_of_two_concurrent_growers_stores_a_level(self, orchard, built, monkeypatch):
-        summaries, others = growing._build_summaries, []
+        load_vectors, begun = growing.load_vectors, []
 
-        def overtaken(index, *given):
-            made = summaries(index, *given)
-            if not others:
-                others.append(index)
+        def overtaken(*supplied):
+            if not begun:
+                begun.append(supplied)
                 built(orchard, name="other", **EXTRACTIVE)
-            return made
+            return load_vectors(*supplied)
 
-        monkeypatch.setattr(growing, "_build_summaries", overtaken)
+        monkeypatch.setattr(growing, "load_vectors", overtaken)
         assert levels(built(orchard, **EXTRACTIVE)) == levels(Index.objects.get(name="other")) == [36, 3, 1]
 
     def test_slow_tree_level_continues_in_another_batch(self, orchard, server, monkeypatch):
@@ -107,7 +105,7 @@ class TestGrowing:
             return prompt.split("\n\n")[1]
 
         server.answer = answer
-        operation = build_index(create_index(orchard, name="i", encoder="keyword:apple,pear,plum", **LLM))
+        operation = build_index(create_index(orchard, name="i", encoder="keyword:apple,pear,plum", **RAPTOR))
         assert perform_batch(operation.batches.get().pk, owner="me")
         operation.refresh_from_db()
         assert describe_progress(operation)["stage"] == "chunking"
@@ -123,20 +121,20 @@ class TestGrowing:
     def test_documents_are_counted(self, orchard, settings, monkeypatch):
         settings.BENCHBENCH_BATCH_SECONDS = 0
         monkeypatch.setattr("apps.retrieval.tasks.TRIAL", 4)
-        stated = {"encoder": "keyword:apple,pear,plum", **EXTRACTIVE}
+        fields = {"encoder": "keyword:apple,pear,plum", **EXTRACTIVE}
         events = []
-        wait(build_index(create_index(orchard, name="i", **stated)), on_progress=events.append)
-        done = [event["processed_documents"] for event in events]
-        assert done == sorted(done)
-        assert len(set(done)) > 3
-        assert done[-1] == events[-1]["total_documents"]
+        wait(build_index(create_index(orchard, name="i", **fields)), on_progress=events.append)
+        finished = [event["processed_documents"] for event in events]
+        assert finished == sorted(finished)
+        assert len(set(finished)) > 3
+        assert finished[-1] == events[-1]["total_documents"]
         growing = [event for event in events if event["stage"] == "chunking" and event["processed_documents"]]
         assert growing
         assert {event["eta_seconds"] for event in growing} == {None}
 
     def test_an_empty_summary_stops_the_build(self, words, server):
         server.answer = lambda prompt: " \n"
-        index = create_index(words, name="i", encoder=BAG, **LLM)
+        index = create_index(words, name="i", encoder=BAG, **RAPTOR)
         with pytest.raises(OperationFailedError, match=r"A summary for the index .* was empty"):
             wait(build_index(index))
         server.answer = lambda prompt: "alpha beta"
@@ -154,9 +152,13 @@ class Ring:
     revision = "1"
     dimension = 2
     angles = np.random.default_rng(3).uniform(0, 2 * np.pi, 160)
+    prompts: ClassVar = {"query": "", "document": ""}
 
     def __init__(self, model_name):
         self.model_name = model_name
+
+    def count_cut(self, texts):
+        return None
 
     def embed_batch(self, texts, *, kind="document"):
         angles = self.angles[[int(re.findall(r"\d+", text)[0]) for text in texts]]
@@ -189,52 +191,56 @@ class TestWhereNothingIsClear:
     def test_chunk_joins_each_summary_whose_threshold_it_reaches(self, grown):
         counts = {}
         for threshold in (0.1, 0.4, 0.99):
-            of = Counter(child for _, below in grown(cluster_threshold=threshold) for child in below)
-            assert of.keys() == set(range(160))
-            counts[threshold] = sum(of.values())
+            owner = Counter(child for _, below in grown(cluster_threshold=threshold) for child in below)
+            assert owner.keys() == set(range(160))
+            counts[threshold] = sum(owner.values())
         assert counts[0.1] > counts[0.4] > counts[0.99] == 160
 
 
 class TestSearching:
     @pytest.fixture
-    def stated(self, words, built, server):
+    def summarised(self, words, built, server):
         """An index whose one summary, above all chunks, is `beta beta beta delta`: nearer to beta than any chunk."""
         server.answer = lambda prompt: "beta beta beta delta"
 
         def make(**parameters):
-            index = built(words, encoder=BAG, chunk_parameters=parameters, **LLM)
+            index = built(words, encoder=BAG, chunk_parameters=parameters, **RAPTOR)
             return index
 
         return make
 
-    def test_summary_chunks_are_ranked_by_their_own_similarity(self, stated):
-        index = stated()
+    def test_summary_chunks_are_ranked_by_their_own_similarity(self, summarised):
+        index = summarised()
         best = [("B", "sec_1", 0.9487), ("A", "sec_1", 0.9487), ("C", "sec_3", 0.9487), ("A", "sec_2", 0.9487)]
-        assert hits(index, asked(index, 4)) == best
-        assert len(asked(index, 50).ranked) == 6
-        assert (asked(index, 4).calls.embed, asked(index, 4).calls.llm) == (1, 0)
+        assert hits(index, search_beta(index, 4)) == best
+        assert len(search_beta(index, 50).ranked) == 6
+        assert (search_beta(index, 4).calls.embed, search_beta(index, 4).calls.llm) == (1, 0)
 
-    def test_summary_that_found_a_chunk_is_reported(self, stated):
-        index = stated()
+    def test_summary_that_found_a_chunk_is_reported(self, summarised):
+        index = summarised()
         leaves = dict(index.chunk_set.leaves.values_list("position", "pk"))
 
-        def scores_of(found):
-            ranked = asked(found, 6).ranked
+        def scores_of(result):
+            ranked = search_beta(result, 6).ranked
             return {leaves[position]: score for position, score in zip(ranked.ids, ranked.scores, strict=True)}
 
         scores = scores_of(index)
         through = find_summaries(index, "beta", scores)
         assert {chunk: summary.position for chunk, summary in through.items()} == dict.fromkeys(scores, 6)
-        assert find_summaries(index, "beta", scores_of(stated(credit="none"))) == {}
+        assert find_summaries(index, "beta", scores_of(summarised(credit="none"))) == {}
         assert find_summaries(index, "never asked", scores) == {}
 
-    def test_without_credit_it_is_the_search_of_flat(self, stated, words, built):
-        index = stated(credit="none")
-        assert hits(index, asked(index, 3)) == [("B", "sec_1", 0.8944), ("A", "sec_1", 0.7071), ("C", "sec_3", 0.7071)]
+    def test_without_credit_it_is_the_search_of_flat(self, summarised, words, built):
+        index = summarised(credit="none")
+        assert hits(index, search_beta(index, 3)) == [
+            ("B", "sec_1", 0.8944),
+            ("A", "sec_1", 0.7071),
+            ("C", "sec_3", 0.7071),
+        ]
 
-    def test_a_tree_search_has_the_chunks_similarities(self, stated):
-        index = stated(search="tree")
-        assert hits(index, asked(index, 2)) == [("B", "sec_1", 0.8944), ("A", "sec_1", 0.7071)]
+    def test_a_tree_search_has_the_chunks_similarities(self, summarised):
+        index = summarised(search="tree")
+        assert hits(index, search_beta(index, 2)) == [("B", "sec_1", 0.8944), ("A", "sec_1", 0.7071)]
 
     def test_a_tree_search_stays_below_the_best_summaries(self, orchard, built):
         opened = open_index(built(orchard, chunk_parameters={"search": "tree", "layer_top_k": 1}, **EXTRACTIVE))
@@ -244,7 +250,7 @@ class TestSearching:
 
 class TestParameters:
     @pytest.mark.parametrize(
-        ("parameters", "said"),
+        ("parameters", "message"),
         [
             ({"max_layers": 0}, "max_layers must be a whole number from 1 to 10, not 0"),
             ({"cluster_threshold": 1.5}, "cluster_threshold must be a number from 0 to 1, not 1.5"),
@@ -254,8 +260,8 @@ class TestParameters:
             ({"search": "tree", "credit": "none"}, "credit must not be none in a tree search"),
         ],
     )
-    def test_nonsense_is_refused(self, parameters, said):
-        with pytest.raises(StrategyError, match=said):
+    def test_nonsense_is_refused(self, parameters, message):
+        with pytest.raises(StrategyError, match=message):
             get_strategy("raptor").check(parameters)
 
     def test_a_reduction_that_is_not_installed_is_refused(self, monkeypatch):

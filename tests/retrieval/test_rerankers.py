@@ -19,7 +19,7 @@ from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.plan import plan
 from benchbench.ir.ranking import top
 from tests.factories import make_collection
-from tests.retrieval.conftest import dense
+from tests.retrieval.opened import dense
 from tests.tiny_models import save_cross_encoder, save_encoder
 
 TEXTS = ["The apple is red.", "A dog barks in the tree.", "", "pear " * 100, "The plum tastes sweet."]
@@ -79,16 +79,16 @@ class TestAReranker:
 
     def test_scores_are_bit_identical_across_batch_and_thread_counts(self, reranker, threads):
         texts = [" ".join(TEXTS[n % 5].split()[: 1 + n % 9]) for n in range(90)]
-        found = []
+        hits = []
         for count in (1, 2):
             threads(count)
             for size in (1, 7, 90):
-                parts = [reranker.score(QUERY, texts[start : start + size]) for start in range(0, 90, size)]
-                found += [np.concatenate([part.scores for part in parts])]
-                found += [np.concatenate([part.threshold_scores for part in parts])]
-        for one in range(2, len(found), 2):
-            assert np.array_equal(found[one], found[0])
-            assert np.array_equal(found[one + 1], found[1])
+                pieces = [reranker.score(QUERY, texts[start : start + size]) for start in range(0, 90, size)]
+                hits += [np.concatenate([segment.scores for segment in pieces])]
+                hits += [np.concatenate([piece.threshold_scores for piece in pieces])]
+        for one in range(2, len(hits), 2):
+            assert np.array_equal(hits[one], hits[0])
+            assert np.array_equal(hits[one + 1], hits[1])
 
     def test_preparing_changes_no_score(self, reranker):
         before = reranker.score(QUERY, TEXTS).scores
@@ -201,11 +201,11 @@ class TestTokenVectors:
 
     def test_stored_tokens_are_read_back_unchanged(self, models):
         store = TokenStore(load_encoder(str(models["encoder"])), "document")
-        for one, other in zip(
+        for one, another in zip(
             store.load_tokens(TEXTS), TokenStore(store.encoder, "document").load_tokens(TEXTS), strict=True
         ):
-            assert np.array_equal(one.ids, other.ids)
-            assert np.array_equal(one.vectors, other.vectors)
+            assert np.array_equal(one.ids, another.ids)
+            assert np.array_equal(one.vectors, another.vectors)
 
     def test_those_unused_for_longest_make_room(self, models, settings):
         store = TokenStore(load_encoder(str(models["encoder"])), "document")
@@ -268,15 +268,15 @@ def test_late_interaction_beats_its_first_stage_on_cranfield(shared_data, built)
     opened = open_index(built(collection, encoder="all-MiniLM-L6-v2", lexical=False))
     names = np.array(opened.index.chunk_set.chunks.order_by("position").values_list("document__external_id", flat=True))
     reranker = load_reranker("late-interaction", opened.index)
-    asked = [texts[query] for query in chosen]
-    first = dense(opened, opened.encode(asked), 50)
+    requests = [texts[query] for query in chosen]
+    first = dense(opened, opened.encode(requests), 50)
     second = [
         top(
-            reranker.combine(found.scores, reranker.score(query, opened.load_texts(found.ids)).scores),
+            reranker.combine(hit.scores, reranker.score(query, opened.load_texts(hit.ids)).scores),
             50,
-            ids=found.ids,
+            ids=hit.ids,
         )
-        for query, found in zip(asked, first, strict=True)
+        for query, hit in zip(requests, first, strict=True)
     ]
     before, after = (
         evaluate(

@@ -6,24 +6,26 @@ from django.db import connection
 from django.db.models import JSONField, Value
 from psycopg import sql
 
-from apps.retrieval.encoders import EncoderError, load_encoder
+from apps.retrieval.encoders import EncoderError
 from apps.retrieval.encoders.registry import KeywordEncoder
 from apps.retrieval.filters import build_condition, describe_filter, excludes, filter_rows
 from apps.retrieval.fingerprints import hash_text
 from apps.retrieval.indexing import create_index
 from apps.retrieval.models import CachedVector, VectorSpace
 from apps.retrieval.search import vectors as tables
-from apps.retrieval.search.open_indexes import SearchError, open_index
+from apps.retrieval.search.open_indexes import open_index
 from apps.retrieval.search.vectors import VectorsError, locate_vectors, map_vectors
+from apps.retrieval.search.words import SearchError
+from benchbench.process import reset_all
 from tests.factories import make_collection
-from tests.retrieval.conftest import KEYWORDS, dense
+from tests.retrieval.opened import KEYWORDS, dense
 
 pytestmark = pytest.mark.django_db
 NAMES = np.array(list("abcde"))
 
 
 def names(lists):
-    return ["".join(NAMES[found.ids]) for found in lists]
+    return ["".join(NAMES[hit.ids]) for hit in lists]
 
 
 class TestAnOpenIndex:
@@ -102,7 +104,7 @@ class TestQueryVectors:
     def test_another_revision_of_the_model_is_refused(self, fruit, built, monkeypatch):
         opened = open_index(built(fruit))
         monkeypatch.setattr(KeywordEncoder, "revision", "2")
-        load_encoder.cache_clear()
+        reset_all()
         with pytest.raises(EncoderError, match=r"in revision 1, but revision 2 is installed"):
             opened.encode(["apple"])
 
@@ -127,12 +129,12 @@ class TestQueryVectors:
         assert opened.encode(["nan", "zero", "long"]).shape == (3, 4)
 
     @pytest.mark.parametrize(
-        "made", [np.ones((2, 4)) / 2, np.eye(1, 5), np.ones(4) / 2], ids=["too many", "wider", "flat"]
+        "expected", [np.ones((2, 4)) / 2, np.eye(1, 5), np.ones(4) / 2], ids=["too many", "wider", "flat"]
     )
-    def test_vectors_of_another_number_or_dimension_are_refused(self, fruit, built, monkeypatch, made):
+    def test_vectors_of_another_number_or_dimension_are_refused(self, fruit, built, monkeypatch, expected):
         opened = open_index(built(fruit))
         with monkeypatch.context() as patched:
-            patched.setattr(KeywordEncoder, "embed_batch", lambda *args, **options: made.astype(np.float32))
+            patched.setattr(KeywordEncoder, "embed_batch", lambda *args, **options: expected.astype(np.float32))
             with pytest.raises(EncoderError, match=r"made vectors of the shape .*, not \(1, 4\)"):
                 opened.encode(["apple"])
         assert not CachedVector.objects.filter(space__kind="query").exists()
@@ -141,11 +143,11 @@ class TestQueryVectors:
     def test_invalid_stored_query_vector_is_encoded_again(self, fruit, built, stored):
         opened = open_index(built(fruit))
         sound = opened.encode(["apple", "pear"])
-        kept = CachedVector.objects.filter(text_hash=hash_text("apple"), space__kind="query")
-        kept.update(vector=np.array(stored, "<f4").tobytes())
+        retained = CachedVector.objects.filter(text_hash=hash_text("apple"), space__kind="query")
+        retained.update(vector=np.array(stored, "<f4").tobytes())
         assert np.array_equal(opened.encode(["apple", "pear"]), sound)
-        assert np.array_equal(np.frombuffer(kept.get().vector, "<f4"), sound[0])
-        kept.update(vector=np.array(stored, "<f4").tobytes(), pinned=True)
+        assert np.array_equal(np.frombuffer(retained.get().vector, "<f4"), sound[0])
+        retained.update(vector=np.array(stored, "<f4").tobytes(), pinned=True)
         with pytest.raises(EncoderError, match="vector of the query 'apple' is damaged in the database: import"):
             opened.encode(["apple", "pear"])
 
@@ -192,7 +194,7 @@ class TestLocalVectors:
         assert not [file for file in locate_vectors(index).parent.iterdir() if file.is_file()]
 
 
-STATED = [
+VERSIONS = [
     {},
     *({"version": value} for value in ("16.0", "17.0", ["16.0", "17.0"], ["18.0"], [], None, 17, 17.0, True, [[1, 2]])),
     {"version": "16.0", "lang": ["de", "en"]},
@@ -216,15 +218,15 @@ FILTERS = [
 
 @pytest.mark.parametrize(("filter", "expected"), FILTERS, ids=[str(filter) for filter, _ in FILTERS])
 def test_a_list_asks_for_any_of_its_values(db, filter, expected):
-    documents = make_collection("modules", [{"metadata": metadata} for metadata in STATED]).documents.order_by("pk")
-    places = {pk: place for place, pk in enumerate(documents.values_list("pk", flat=True))}
+    documents = make_collection("modules", [{"metadata": metadata} for metadata in VERSIONS]).documents.order_by("pk")
+    places = {pk: index for index, pk in enumerate(documents.values_list("pk", flat=True))}
     assert {places[one.pk] for one in filter_rows(documents, filter)} == expected
-    kept = documents.annotate(asked=Value(filter, output_field=JSONField())).exclude(excludes("asked", "metadata"))
-    assert {places[one.pk] for one in kept} == expected
-    where, parameters = build_condition(filter)
+    stored = documents.annotate(asked=Value(filter, output_field=JSONField())).exclude(excludes("asked", "metadata"))
+    assert {places[one.pk] for one in stored} == expected
+    location, parameters = build_condition(filter)
     with connection.cursor() as cursor:
         table = sql.Identifier(documents.model._meta.db_table)
-        cursor.execute(sql.SQL("SELECT id FROM {table} WHERE {where}").format(table=table, where=where), parameters)
+        cursor.execute(sql.SQL("SELECT id FROM {table} WHERE {where}").format(table=table, where=location), parameters)
         assert {places[pk] for (pk,) in cursor.fetchall()} == expected
 
 

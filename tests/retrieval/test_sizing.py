@@ -14,7 +14,7 @@ from apps.retrieval.grids import Grid, plan_grid
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import ChunkSet, Index
 from apps.retrieval.strategies import STRATEGIES, TREES, get_strategy
-from tests.factories import make_collection
+from tests.factories import make_collection, plain_encoders
 
 CUTS = [{"size": 1, "overlap": 0}, {"size": 7, "overlap": 3}, {"size": 20, "overlap": 0}, {"size": 500, "overlap": 50}]
 
@@ -40,12 +40,12 @@ def texts(db):
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_no_strategy_makes_more_pieces_than_foreseen(texts, strategy, cut):
     """Nor many less: the bound counts blank windows, and each section's edges as windows of their own."""
-    for stated in (cut, cut | {"sections": True}) if strategy == "flat" else (cut,):
-        parameters = get_strategy(strategy).check(stated)
+    for declared in (cut, cut | {"sections": True}) if strategy == "flat" else (cut,):
+        parameters = get_strategy(strategy).check(declared)
         foreseen = count_max_pieces(texts, strategy, parameters)
-        made = make_chunk_set(texts, strategy=strategy, parameters=parameters, tree_models={"test": str(stated)})
-        pieces = made.chunk_count + (0 if strategy in TREES else made.summary_count)
-        assert pieces <= foreseen <= 2 * pieces + 20, (strategy, stated)
+        chunk_set = make_chunk_set(texts, strategy=strategy, parameters=parameters, tree_models={"test": str(declared)})
+        pieces = chunk_set.chunk_count + (0 if strategy in TREES else chunk_set.summary_count)
+        assert pieces <= foreseen <= 2 * pieces + 20, (strategy, declared)
 
 
 def test_oversized_index_is_rejected_before_anything_is_made(db, settings):
@@ -61,16 +61,16 @@ def test_oversized_index_is_rejected_before_anything_is_made(db, settings):
             """,
             [collection.pk],
         )
-    told = (
+    answer = (
         r"A chunk size of 1 cuts the 20,000 documents of \"many\" into up to 6,000,000 chunks; an index must have "
         r"at most 2,000,000 \(BENCHBENCH_MAX_CHUNKS\)\. Choose larger chunks"
     )
     one = {"size": 1, "overlap": 0}
-    with pytest.raises(IndexingError, match=told):
+    with pytest.raises(IndexingError, match=answer):
         create_index(collection, name="letters", chunk_parameters=one)
-    with pytest.raises(IndexingError, match=told):
-        plan_grid(collection, Grid([("flat", one)], [""]))
-    with pytest.raises(IndexingError, match=told):
+    with pytest.raises(IndexingError, match=answer):
+        plan_grid(collection, Grid([("flat", one)], plain_encoders([""])))
+    with pytest.raises(IndexingError, match=answer):
         make_chunk_set(collection, strategy="flat", parameters=one)
     assert not Index.objects.exists()
     assert not ChunkSet.objects.exists()

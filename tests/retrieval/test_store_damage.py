@@ -1,4 +1,4 @@
-"""Damaged files of stores: whatever happens to them, a search finds what it found in sound ones."""
+"""Damaged files of stores: no matter what happens to them, a search finds what it found in sound ones."""
 
 import shutil
 import signal
@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from apps.retrieval.search.approximate import locate_collections
-from apps.retrieval.search.open_indexes import close_indexes, open_index
+from apps.retrieval.search.open_indexes import open_index
 from apps.retrieval.stores import STORES
 from apps.retrieval.stores.filling import SEAL, name_collection
 from benchbench.ir.planning.ann import Ann
+from benchbench.process import reset_all
 from tests.files.samples import spoil, ways
 from tests.retrieval.arms import keep, require_installed, unit
-from tests.retrieval.conftest import make_random
+from tests.retrieval.random_vectors import make_random
 
 TEXTS = [
     *("sqlite_vec:exact", "chromadb:hnsw(ef_search=500)", "faiss:hnsw(ef_search=500)", "lancedb:exact"),
@@ -60,7 +61,7 @@ def fills(monkeypatch):
     return filled
 
 
-def found(folder, text):
+def search_copy(folder, text):
     opened = keep(folder, text, ROWS)  # open as long as it is referred to
     nominate = opened.collection.build_nominator(Ann.parse(text), None)
     return [sorted(nominate(query, 10).tolist()) for query in QUERIES]
@@ -76,13 +77,13 @@ class TestAFolder:
     @pytest.fixture
     def folder(self, text, tmp_path):
         """The folder of a collection that was filled and closed."""
-        self.before = found(tmp_path, text)
+        self.before = search_copy(tmp_path, text)
         return tmp_path / name_collection(Ann.parse(text))
 
     @pytest.mark.parametrize("way", ["cut to half", "second half zeroed", "bits flipped", "emptied"])
     def test_damage_of_the_largest_file_is_mended(self, text, way, folder, fills):
         spoil(files_of(folder)[0], WAYS[way])
-        assert (found(folder.parent, text), len(fills)) == (self.before, 1)
+        assert (search_copy(folder.parent, text), len(fills)) == (self.before, 1)
 
     def test_a_flipped_bit_is_mended(self, text, folder, monkeypatch):
         sound, store, filled = folder.parent / "sound", STORES[Ann.parse(text).store], []
@@ -95,28 +96,28 @@ class TestAFolder:
         names = [path.relative_to(folder) for path in files_of(folder) if path.stat().st_size]
         for name in names:
             spoil(folder / name, WAYS["a bit flipped"])
-            assert found(folder.parent, text) == self.before
+            assert search_copy(folder.parent, text) == self.before
         assert len(filled) == len(names) >= 2
 
     def test_a_missing_or_added_file_is_mended(self, text, folder, fills):
         files_of(folder)[0].unlink()
-        assert (found(folder.parent, text), len(fills)) == (self.before, 1)
+        assert (search_copy(folder.parent, text), len(fills)) == (self.before, 1)
         (folder / "more.bin").write_bytes(b"more")
-        assert (found(folder.parent, text), len(fills)) == (self.before, 2)
+        assert (search_copy(folder.parent, text), len(fills)) == (self.before, 2)
         assert sorted(path.name for path in folder.parent.iterdir()) == sorted(["lock", folder.name])
 
     def test_it_is_opened_as_often_as_it_is_sound(self, text, folder, fills):
         first, second = keep(folder.parent, text, ROWS), keep(folder.parent, text, ROWS)
-        assert found(folder.parent, text) == self.before
+        assert search_copy(folder.parent, text) == self.before
         del first, second
-        assert found(folder.parent, text) == self.before
+        assert search_copy(folder.parent, text) == self.before
         assert not fills
         assert sorted(path.name for path in folder.parent.iterdir()) == sorted(["lock", folder.name])
 
 
 class TestAProcessThatDies:
     def kill_one(self, folder, text):
-        """Let a process open the collection and end without a word."""
+        """Let a process open the collection and end silently."""
         np.save(folder / "rows.npy", ROWS)
         command = [sys.executable, "-c", KILLED, str(folder), text]
         ended = subprocess.run(command, capture_output=True, timeout=120, check=False)
@@ -129,9 +130,9 @@ class TestAProcessThatDies:
     def test_its_collection_is_filled_again(self, text, tmp_path, fills):
         require_installed(text)
         self.kill_one(tmp_path, text)
-        before = found(tmp_path, text)
+        before = search_copy(tmp_path, text)
         assert len(fills) == 1
-        assert found(tmp_path, text) == before
+        assert search_copy(tmp_path, text) == before
         assert len(fills) == 1
 
     def test_others_keep_theirs_open(self, tmp_path, fills):
@@ -144,9 +145,9 @@ class TestAProcessThatDies:
         third = keep(tmp_path, text, ROWS)  # filled for itself
         assert len(fills) == 2
         assert {path: path.stat().st_ino for path in files_of(folder)} == sealed
-        for kept in (living, third):
-            assert kept.collection.build_nominator(Ann.parse(text), None)(ROWS[7], 1).tolist() == [7]
-        del kept, living, third
+        for stored in (living, third):
+            assert stored.collection.build_nominator(Ann.parse(text), None)(ROWS[7], 1).tolist() == [7]
+        del stored, living, third
         keep(tmp_path, text, ROWS)
         assert len(fills) == 3
         assert {path: path.stat().st_ino for path in files_of(folder)} != sealed
@@ -157,10 +158,10 @@ class TestAProcessThatDies:
 class TestAnOpenCollection:
     @pytest.fixture
     def index(self, db):
-        close_indexes()
+        reset_all()
         return make_random()
 
-    def found(self, index, text):
+    def search(self, index, text):
         queries = unit(5, 16, 1)
         return [scored.ids.tolist() for scored in open_index(index).approximate(queries, 10, Ann.parse(text)).lists]
 
@@ -173,44 +174,44 @@ class TestAnOpenCollection:
                     file.write(bytes(size - size // 2))
 
     def test_damage_is_mended_at_the_next_search(self, text, index, fills):
-        before = self.found(index, text)
+        before = self.search(index, text)
         self.damage(index)
-        assert (self.found(index, text), len(fills)) == (before, 2)
-        assert (self.found(index, text), len(fills)) == (before, 2)
+        assert (self.search(index, text), len(fills)) == (before, 2)
+        assert (self.search(index, text), len(fills)) == (before, 2)
 
     def test_a_deleted_folder_is_mended_at_the_next_search(self, text, index, fills):
-        before = self.found(index, text)
+        before = self.search(index, text)
         shutil.rmtree(locate_collections(index))
-        assert (self.found(index, text), len(fills)) == (before, 2)
+        assert (self.search(index, text), len(fills)) == (before, 2)
 
     def test_damage_during_a_search_is_repaired(self, text, index, fills, monkeypatch):
-        before, asked = self.found(index, text), []
+        before, requests = self.search(index, text), []
         collection = open_index(index).collections.ensure_filled(Ann.parse(text)).collection
         nominator = collection.build_nominator
 
-        def damaging(*given):
-            nominate = nominator(*given)
+        def damaging(*supplied):
+            nominate = nominator(*supplied)
 
             def damaged(query, depth):
-                asked.append(depth)
-                if len(asked) == 3:
+                requests.append(depth)
+                if len(requests) == 3:
                     self.damage(index)
                 return nominate(query, depth)
 
             return damaged
 
         monkeypatch.setattr(collection, "build_nominator", damaging)
-        assert (self.found(index, text), len(fills)) == (before, 2)
+        assert (self.search(index, text), len(fills)) == (before, 2)
 
     def test_a_passing_error_is_no_query_s(self, text, index, fills):
-        before = self.found(index, text)
+        before = self.search(index, text)
         open_index(index).collections.ensure_filled(Ann.parse(text)).collection.build_nominator = lambda *_: 1 / 0
-        assert (self.found(index, text), len(fills)) == (before, 1), "its files were sound"
+        assert (self.search(index, text), len(fills)) == (before, 1), "its files were sound"
 
     def test_a_repeated_error_is_the_query_s(self, text, index, monkeypatch):
         kind = type(open_index(index).collections.ensure_filled(Ann.parse(text)).collection)
         tried = []
         monkeypatch.setattr(kind, "build_nominator", lambda *_: tried.append(1) or 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            self.found(index, text)
+            self.search(index, text)
         assert tried == [1, 1]

@@ -60,8 +60,8 @@ class TestAVectorStore:
         metadata = [{"version": 7}, {"version": 8, "lang": "en"}, {"version": 8, "lang": "de"}, {}]
         arm = fill(EAST, [1, 1], NORTH, EAST, metadata=metadata)
         filters = ({"version": 8}, {"version": 8, "lang": "de"}, {"version": "8"}, {"lang": "fr"})
-        found = [arm.search(vectors(EAST), 1, filter)[0].ids.tolist() for filter in filters]
-        assert found == [[1], [2], [], []]
+        hits = [arm.search(vectors(EAST), 1, filter)[0].ids.tolist() for filter in filters]
+        assert hits == [[1], [2], [], []]
         assert arm.search(vectors(EAST), 1)[0].ids.tolist()[0] in (0, 3)
 
 
@@ -82,21 +82,21 @@ class TestACollection:
         assert len(arm.kept.collection.build_nominator(arm.setting, np.zeros(300, bool))(query, 5)) == 0
 
     def test_collection_reports_its_actual_options(self, arm):
-        told = arm.kept.collection.read_back(arm.setting)
-        if arm.setting.store == "lancedb":  # which tells no options
-            assert told["index"] == ("IVF_PQ" if arm.setting.method == "ivfpq" else None)
+        back = arm.kept.collection.read_back(arm.setting)
+        if arm.setting.store == "lancedb":  # which reports no options
+            assert back["index"] == ("IVF_PQ" if arm.setting.method == "ivfpq" else None)
             return
-        assert told
-        assert {name: told[name] for name, _ in arm.setting.options} == dict(arm.setting.options)
+        assert back
+        assert {name: back[name] for name, _ in arm.setting.options} == dict(arm.setting.options)
 
 
 @pytest.mark.parametrize("text", ["compressed", "sqlite_vec:exact", "faiss:hnsw"])
 def test_threads_search_a_collection_at_once(tmp_path, text):
     require_installed(text)
-    kept, queries = keep(tmp_path, text, unit(3000, 64, 0)), unit(60, 64, 1)
+    stored, queries = keep(tmp_path, text, unit(3000, 64, 0)), unit(60, 64, 1)
 
     def search(query):
-        return kept.collection.build_nominator(Ann.parse(text), None)(query, 20).tolist()
+        return stored.collection.build_nominator(Ann.parse(text), None)(query, 20).tolist()
 
     alone = [search(query) for query in queries]
     with ThreadPoolExecutor(6) as pool:
@@ -104,13 +104,13 @@ def test_threads_search_a_collection_at_once(tmp_path, text):
 
 
 @pytest.mark.parametrize(
-    ("free", "told"), [(0, "No space left on device. Free disk space"), (2**40, "division by zero")]
+    ("free", "message"), [(0, "No space left on device. Free disk space"), (2**40, "division by zero")]
 )
-def test_a_full_disk_is_named(monkeypatch, tmp_path, free, told):
+def test_a_full_disk_is_named(monkeypatch, tmp_path, free, message):
     require_installed("sqlite_vec:exact")
     monkeypatch.setattr(STORES["sqlite_vec"], "fill", lambda *_: 1 / 0)  # any error of its own
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
-    with pytest.raises(Exception, match=told):
+    with pytest.raises(Exception, match=message):
         keep(tmp_path, "sqlite_vec:exact", unit(3, 8, 0))
     assert [path.name for path in tmp_path.iterdir()] == ["lock"]
 
@@ -123,7 +123,7 @@ class TestManyVectors:
         require_installed(WIDEST[request.param])
         if request.param.startswith("pgvector"):
             request.getfixturevalue("db")
-        return Arm(tmp_path, WIDEST[request.param], unit(300, 8, 0), [{"version": place % 3} for place in range(300)])
+        return Arm(tmp_path, WIDEST[request.param], unit(300, 8, 0), [{"version": index % 3} for index in range(300)])
 
     def test_results_are_ranked_by_full_vectors(self, arm):
         for query, ranked in zip(arm.vectors[:20], arm.search(arm.vectors[:20], 10), strict=True):
@@ -140,8 +140,8 @@ class TestManyVectors:
         assert [arm.search(query[None], 10)[0] for query in arm.vectors[:20]] == first
 
     def test_a_filter_applies_before_ranking(self, arm):
-        (found,) = arm.search(arm.vectors[:1], 500, {"version": 2})
-        assert sorted(found.ids.tolist()) == list(range(2, 300, 3))
+        (hits,) = arm.search(arm.vectors[:1], 500, {"version": 2})
+        assert sorted(hits.ids.tolist()) == list(range(2, 300, 3))
         assert arm.search(arm.vectors[:1], 5, {"version": 3})[0].ids.tolist() == []
 
 
@@ -160,9 +160,9 @@ class TestAStoreThatBreaksItsWord:
     def needs(self):
         require_installed("faiss:exact")
 
-    def search(self, tmp_path, *given):
+    def search(self, tmp_path, *supplied):
         arm = Arm(tmp_path, "faiss:exact", unit(20, 4, 0))
-        answers = iter(given)
+        answers = iter(supplied)
         arm.kept.collection.build_nominator = lambda setting, mask: lambda query, depth: np.array(next(answers))
         return arm.search(unit(1, 4, 1), 5)
 
@@ -220,9 +220,11 @@ class TestAFolder:
         store = STORES[Ann.parse(text).store]
         fill = store.fill
         monkeypatch.setattr(store, "fill", lambda *arguments: filled.append(1) or fill(*arguments))
-        held = keep(tmp_path, text, more if harm == "shape" else rows, holds="others" if harm == "content" else "these")
+        claimed = keep(
+            tmp_path, text, more if harm == "shape" else rows, holds="others" if harm == "content" else "these"
+        )
         assert filled == [1]
-        assert held.collection.shape == (60 if harm == "shape" else 50, 8)
+        assert claimed.collection.shape == (60 if harm == "shape" else 50, 8)
 
     def test_a_filling_that_is_broken_off_leaves_nothing(self, text, tmp_path, monkeypatch):
         store = STORES[Ann.parse(text).store]
@@ -250,9 +252,9 @@ class TestTheTableOfVectors:
         random = np.random.default_rng(0).standard_normal((5000, 7)).astype(np.float32)
         tables.create_table(COLLECTION, 7)
         tables.insert_rows(COLLECTION, np.arange(4999, -1, -1), random[::-1])
-        parts = list(tables.read_table(COLLECTION, 7))
-        assert np.concatenate([ids for ids, _ in parts]).tolist() == list(range(5000))
-        assert np.array_equal(np.concatenate([rows for _, rows in parts]), random)
+        pieces = list(tables.read_table(COLLECTION, 7))
+        assert np.concatenate([ids for ids, _ in pieces]).tolist() == list(range(5000))
+        assert np.array_equal(np.concatenate([rows for _, rows in pieces]), random)
         assert tables.load_ids(COLLECTION).tolist() == list(range(5000))
 
     def test_it_says_how_many_dimensions_fit(self):

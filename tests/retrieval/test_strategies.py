@@ -1,5 +1,6 @@
 """Strategies: the contract that each keeps, their parameters, and searches with known answers."""
 
+from contextlib import nullcontext
 from itertools import pairwise
 
 import numpy as np
@@ -8,14 +9,14 @@ import pytest
 from apps.collections.models import Section
 from apps.collections.records import DocumentRecord, SectionRecord
 from apps.retrieval.models import Chunk
-from apps.retrieval.search.approximate import ApproximateView
+from apps.retrieval.search.approximate import pgvector
 from apps.retrieval.search.open_indexes import open_index
 from apps.retrieval.strategies import STRATEGIES, StrategyError, get_strategy
 from benchbench.ir.chunking import ChunkingError
 from benchbench.ir.planning.ann import Ann
 from tests.retrieval.arms import require_installed
-from tests.retrieval.conftest import dense
 from tests.retrieval.llm_server import MODEL
+from tests.retrieval.opened import dense, hits, search_beta
 from tests.retrieval.words import BAG
 
 TEXT = "Some words that are cut. " * 9
@@ -71,8 +72,8 @@ class TestASearchByAStrategy:
     @pytest.fixture
     def opened(self, name, fruit, built, server):
         """An index by the strategy; the language model, where one is asked, names nothing."""
-        asked = {"llm": MODEL} if get_strategy(name).requires_llm else {}
-        return open_index(built(fruit, strategy=name, chunk_parameters={"size": 20, "overlap": 0}, **asked))
+        requested = {"llm": MODEL} if get_strategy(name).requires_llm else {}
+        return open_index(built(fruit, strategy=name, chunk_parameters={"size": 20, "overlap": 0}, **requested))
 
     def test_chunks_are_found_best_first_in_any_batch(self, opened):
         vectors = opened.encode(["apple", "pear", "plum pear"])
@@ -90,11 +91,11 @@ class TestASearchByAStrategy:
         require_installed("sqlite_vec:exact")
         texts, filters = ["apple", "pear", "plum pear"], [{"colour": "green"}, {}, {}]
         vectors = opened.encode(texts)
-        found = opened.approximate(vectors, 10, Ann.parse("sqlite_vec:exact"), filters, texts=texts)
+        neighbours = opened.approximate(vectors, 10, Ann.parse("sqlite_vec:exact"), filters, texts=texts)
         answers = opened.find_answers(vectors, 10, filters, texts=texts)
-        assert [answer.ranked for answer in found.answers] == [answer.ranked for answer in answers]
-        assert [answer.calls.llm for answer in found.answers] == [answer.calls.llm for answer in answers]
-        assert all(cost > 0 for cost in found.costs)
+        assert [answer.ranked for answer in neighbours.answers] == [answer.ranked for answer in answers]
+        assert [answer.calls.llm for answer in neighbours.answers] == [answer.calls.llm for answer in answers]
+        assert all(cost > 0 for cost in neighbours.costs)
 
     def test_depth_cuts_and_no_query_is_no_answer(self, opened):
         vectors = opened.encode(["apple"])
@@ -105,8 +106,8 @@ class TestASearchByAStrategy:
     def test_each_query_finds_only_documents_matching_its_filter(self, opened):
         vectors = opened.encode(["apple", "apple", "apple"])
         filters = [{"colour": "green"}, {}, {"colour": "red", "size": 2}]
-        found = [documents(opened, answer) for answer in opened.find_answers(vectors, 10, filters)]
-        assert (found[0], found[1][0], found[2]) == (["c"], "a", ["b"])
+        hits = [documents(opened, answer) for answer in opened.find_answers(vectors, 10, filters)]
+        assert (hits[0], hits[1][0], hits[2]) == (["c"], "a", ["b"])
 
     def test_words_find_chunks_alone(self, opened):
         (ranked,) = opened.search_words(["apple"], 10)
@@ -174,7 +175,7 @@ class TestLevelOfDetail:
         assert list(lod.cut_chunks(document, lod.check({})))[-1].text == "Title About cutting."
 
     @pytest.mark.parametrize(
-        ("parameters", "said"),
+        ("parameters", "message"),
         [
             ({"doc_top_k": 0}, "doc_top_k must be a whole number from 1 to 1000, not 0"),
             ({"section_top_k": 1001}, "section_top_k must be a whole number from 1 to 1000"),
@@ -182,8 +183,8 @@ class TestLevelOfDetail:
             ({"top_k": 5}, 'Chunk parameters must be .*"doc_top_k": 5'),
         ],
     )
-    def test_nonsense_is_refused(self, parameters, said):
-        with pytest.raises(StrategyError, match=said):
+    def test_nonsense_is_refused(self, parameters, message):
+        with pytest.raises(StrategyError, match=message):
             get_strategy("lod_embed").check(parameters)
 
 
@@ -193,13 +194,13 @@ class TestKnownAnswers:
 
     def test_flat_compares_with_every_section(self, words, built):
         index = built(words, encoder=BAG, chunk_parameters=BY_SECTION)
-        answer = asked(index, 3)
+        answer = search_beta(index, 3)
         assert hits(index, answer) == [("B", "sec_1", 0.8944), ("A", "sec_1", 0.7071), ("C", "sec_3", 0.7071)]
         assert (index.stats["num_chunks"], index.stats["num_vectors"], answer.calls.embed) == (6, 6, 1)
 
     def test_level_of_detail_stays_within_the_best_documents(self, words, built):
         index = built(words, encoder=BAG, strategy="lod_embed", chunk_parameters={"doc_top_k": 1})
-        answer = asked(index, 3)
+        answer = search_beta(index, 3)
         assert hits(index, answer) == [("B", "sec_1", 0.8944), ("B", "sec_2", 0)]
         assert (index.stats["num_chunks"], index.stats["num_vectors"], answer.calls.embed) == (6, 15, 3)
         assert index.stats["embed_calls"] == 15
@@ -208,32 +209,21 @@ class TestKnownAnswers:
     def test_queries_missed_by_a_store_are_reported(self, words, built, monkeypatch):
         opened = open_index(built(words, encoder=BAG, strategy="lod_embed"))
         queries = opened.encode(["beta", "zeta"])
-        monkeypatch.setattr(ApproximateView, "_find_nominees", lambda *given: np.empty(0, np.int64))
-        found = opened.approximate(queries, 3, Ann.parse("pgvector:exact"))
-        assert (found.lists, found.notes) == (dense(opened, queries, 3), {"searched_exactly": [0, 1]})
+        nothing = nullcontext((lambda query, depth: np.empty(0, np.int64), True, 0.0))
+        monkeypatch.setattr(pgvector, "nominating", lambda *supplied: nothing)
+        neighbours = opened.approximate(queries, 3, Ann.parse("pgvector:exact"))
+        assert (neighbours.lists, neighbours.notes) == (dense(opened, queries, 3), {"searched_exactly": [0, 1]})
 
     def test_two_searches_of_one_set_of_chunks_share_it(self, words, built):
         lod = {"encoder": BAG, "strategy": "lod_embed"}
         narrow, wide = (built(words, name=f"{k}", chunk_parameters={"doc_top_k": k}, **lod) for k in (1, 3))
         assert narrow.chunk_set == wide.chunk_set
         assert narrow.fingerprint != wide.fingerprint
-        assert len(asked(wide, 10).ranked) == 6
-        sections = asked(built(words, name="s", chunk_parameters={"section_top_k": 1}, **lod), 9)
+        assert len(search_beta(wide, 10).ranked) == 6
+        sections = search_beta(built(words, name="s", chunk_parameters={"section_top_k": 1}, **lod), 9)
         assert hits(wide, sections) == [("B", "sec_1", 0.8944)]
 
     def test_sections_that_were_replaced_since_route_as_before(self, words, built):
         index = built(words, encoder=BAG, strategy="lod_embed", chunk_parameters={"doc_top_k": 1})
         Section.objects.all().delete()
-        assert len(asked(index, 10).ranked) == 2
-
-
-def asked(index, depth):
-    opened = open_index(index)
-    return opened.find_answers(opened.encode(["beta"]), depth, texts=["beta"])[0]
-
-
-def hits(index, answer):
-    rows = index.chunk_set.leaves.values_list("position", "document__external_id", "section__section_id")
-    known = {position: rest for position, *rest in rows}
-    pairs = zip(answer.ranked.ids.tolist(), answer.ranked.scores.tolist(), strict=True)
-    return [(*known[position], round(score, 4)) for position, score in pairs]
+        assert len(search_beta(index, 10).ranked) == 2

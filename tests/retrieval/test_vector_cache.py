@@ -1,4 +1,4 @@
-"""Vectors that are kept are not made again, and an index costs its work, whatever the caches had of it."""
+"""Vectors that are kept are not made again, and an index costs its work, no matter what the caches had of it."""
 
 import time
 from datetime import timedelta
@@ -19,9 +19,8 @@ from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import CachedVector, ChunkSet, LexicalIndex, LLMAnswer, VectorSpace
 from apps.retrieval.search.open_indexes import open_index
 from benchbench.errors import ConflictError
-from tests.retrieval.conftest import KEYWORDS
-from tests.retrieval.test_indexing import stored_vectors
-from tests.retrieval.test_raptor import LLM
+from tests.retrieval.llm_server import RAPTOR
+from tests.retrieval.opened import KEYWORDS, stored_vectors
 from tests.retrieval.words import BAG
 
 pytestmark = pytest.mark.django_db
@@ -122,9 +121,9 @@ class TestTheBound:
         vector_cache.find_vectors(space, aged[1:11])
         settings.BENCHBENCH_VECTOR_CACHE_BYTES = 51 * 16
         assert vector_cache.trim_cache() == 49
-        kept = set(CachedVector.objects.values_list("text_hash", flat=True))
-        assert len(kept) == 52
-        assert kept == {"q", *aged[:11], *(hash_text(str(n)) for n in range(60, 100))}
+        stored = set(CachedVector.objects.values_list("text_hash", flat=True))
+        assert len(stored) == 52
+        assert stored == {"q", *aged[:11], *(hash_text(str(n)) for n in range(60, 100))}
         assert vector_cache.trim_cache() == 0
 
     def test_a_build_larger_than_the_cache_is_whole(self, built, settings):
@@ -139,9 +138,9 @@ class TestTheBound:
         vector_cache.add_vectors(
             space, {key: one._replace(vector=one.vector[::-1]) for key, one in vectors.items()}
         )  # what is there stays
-        found = vector_cache.find_vectors(space, [*vectors, "unknown"])
-        assert found.keys() == vectors.keys()
-        assert all(np.array_equal(found[key].vector, vectors[key].vector) for key in vectors)
+        result = vector_cache.find_vectors(space, [*vectors, "unknown"])
+        assert result.keys() == vectors.keys()
+        assert all(np.array_equal(result[key].vector, vectors[key].vector) for key in vectors)
 
 
 class TestClearing:
@@ -196,9 +195,9 @@ def test_cached_vectors_are_charged_at_their_original_cost(fruit, built, slow):
 
 
 def test_to_load_the_model_and_to_wait_cost_nothing(fruit, built, monkeypatch):
-    def load_slowly(name):
+    def load_slowly(*model):
         time.sleep(2)
-        return load_encoder(name)
+        return load_encoder(*model)
 
     monkeypatch.setattr(tasks, "load_encoder", load_slowly)
     started = time.perf_counter()
@@ -207,18 +206,18 @@ def test_to_load_the_model_and_to_wait_cost_nothing(fruit, built, monkeypatch):
 
 def test_cached_answers_are_charged_at_their_original_cost(words, built, server):
     server.answer = lambda prompt: "delta"
-    first = built(words, encoder=BAG, **LLM)
+    first = built(words, encoder=BAG, **RAPTOR)
     LLMAnswer.objects.update(ms=3_000_000.0)
-    again = built(words, name="again", encoder=BAG, chunk_parameters={"max_layers": 1}, **LLM)
+    again = built(words, name="again", encoder=BAG, chunk_parameters={"max_layers": 1}, **RAPTOR)
     assert (len(server.asked), first.chunk_set == again.chunk_set) == (1, False)
     assert first.stats["duration_sec"] < 3_000 <= again.stats["duration_sec"]
 
 
 def test_shared_parts_are_charged_to_each_index(words, built, server):
     server.answer = lambda prompt: "delta"
-    first = built(words, encoder=BAG, **LLM)
+    first = built(words, encoder=BAG, **RAPTOR)
     ChunkSet.objects.update(build_seconds=100_000)
     LexicalIndex.objects.update(build_seconds=10_000)
-    shares = built(words, name="shares", encoder=BAG, chunk_parameters={"search": "tree"}, **LLM)
+    shares = built(words, name="shares", encoder=BAG, chunk_parameters={"search": "tree"}, **RAPTOR)
     assert (shares.chunk_set, shares.lexical_index) == (first.chunk_set, first.lexical_index)
     assert 110_000 < shares.stats["duration_sec"] < 111_000

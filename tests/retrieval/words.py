@@ -29,6 +29,10 @@ class BagOfWords:
 
     def __init__(self, model_name: str) -> None:
         self.model_name = model_name
+        self.prompts: dict[Kind, str] = {"query": "", "document": ""}
+
+    def count_cut(self, texts: Sequence[str]) -> None:
+        return None
 
     def embed_batch(self, texts: Sequence[str], *, kind: Kind = "document") -> Vectors:
         words = [re.findall(r"\w+", text.lower()) for text in texts]
@@ -38,10 +42,10 @@ class BagOfWords:
 
 def write_documents(directory: Path) -> None:
     directory.mkdir(parents=True)
-    for id, (title, summary, parts) in DOCUMENTS.items():
-        sections = [{"id": id, "heading": head, "level": 1, "content": text} for id, (head, text) in parts.items()]
-        stated = {"id": id, "title": title, "summary": summary, "sections": sections}
-        (directory / f"{id}.json").write_text(json.dumps(stated))
+    for id, (title, summary, pieces) in DOCUMENTS.items():
+        sections = [{"id": id, "heading": head, "level": 1, "content": text} for id, (head, text) in pieces.items()]
+        fields = {"id": id, "title": title, "summary": summary, "sections": sections}
+        (directory / f"{id}.json").write_text(json.dumps(fields))
 
 
 def import_words(directory: Path) -> Collection:

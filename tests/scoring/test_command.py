@@ -101,7 +101,7 @@ def test_profile_1_0_uses_only_the_first_slice(golden, tmp_path):
     path = tmp_path / "results.json"
     assert main([*golden, "--output", str(path), "--profile", "flowbaby-1.0"]) == 0
     results = json.loads(path.read_text())
-    assert {name: of["query_count"] for name, of in results["per_slice_metrics"].items()} == {
+    assert {name: owner["query_count"] for name, owner in results["per_slice_metrics"].items()} == {
         "a": 1,
         "b": 1,
         "default": 1,
@@ -217,15 +217,15 @@ def test_wrong_usage_is_status_2(arguments, sentence, capsys):
 def imported_by(*command):
     """Run Python with a setting that no site could start with; return what it says, and the modules that it imports."""
     watched = [sys.executable, "-X", "importtime", *command]
-    done = subprocess.run(watched, cwd=ROOT, capture_output=True, text=True, env={"DATABASE_URL": "nonsense"})
-    told = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
-    return done.stdout, {line.rpartition("|")[2].strip() for line in told}
+    process = subprocess.run(watched, cwd=ROOT, capture_output=True, text=True, env={"DATABASE_URL": "nonsense"})
+    answers = [line for line in process.stderr.splitlines() if line.startswith("import time:")]
+    return process.stdout, {line.rpartition("|")[2].strip() for line in answers}
 
 
 @pytest.mark.parametrize("command", [["-m", "benchbench"], ["manage.py"]])
 def test_it_runs_without_django(trec, command):
-    told, modules = imported_by(*command, "score", *trec, "-m", "RR", "--json")
-    assert json.loads(told)["measures"] == {"RR": 0.5}
+    answer, modules = imported_by(*command, "score", *trec, "-m", "RR", "--json")
+    assert json.loads(answer)["measures"] == {"RR": 0.5}
     imported = {name.partition(".")[0] for name in modules}
     assert "numpy" in imported
     assert not imported & {"django", "ir_measures", "scipy", "psycopg", "redis", "torch"}

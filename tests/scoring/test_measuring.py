@@ -22,7 +22,7 @@ TREC = {
     "RR": "recip_rank",
     "Success@1": "success_1",
 }
-ASKED = {"ndcg_cut.3,10", "ndcg", "P.3", "recall.3", "map", "map_cut.3", "recip_rank", "success.1"}
+MEASURES_REQUESTED = {"ndcg_cut.3,10", "ndcg", "P.3", "recall.3", "map", "map_cut.3", "recip_rank", "success.1"}
 
 # Ids that sort differently as text, as bytes of UTF-8 and as UTF-16, and of which one begins another.
 DOCUMENTS = ["d1", "d10", "d2", "D1", "é", "文書\u00a0x", "～", "😀", "-", "MED-1"]
@@ -46,7 +46,9 @@ TRUTHS = st.dictionaries(
 
 def write_qrels(path, truth):
     path.write_text(
-        "".join(f"{query} 0 {document} {grade}\n" for query, of in truth.items() for document, grade in of.items())
+        "".join(
+            f"{query} 0 {document} {grade}\n" for query, owner in truth.items() for document, grade in owner.items()
+        )
     )
     return path
 
@@ -54,7 +56,9 @@ def write_qrels(path, truth):
 def write_run(path, run, shuffle):
     """The lines of all queries, mixed, with ranks that say nothing."""
     lines = [
-        f"{query}\tQ0  {document} 1 {scored} tag\n" for query, of in run.items() for document, scored in of.items()
+        f"{query}\tQ0  {document} 1 {scored} tag\n"
+        for query, owner in run.items()
+        for document, scored in owner.items()
     ]
     np.random.default_rng(shuffle).shuffle(lines)
     path.write_text("".join(lines))
@@ -63,9 +67,9 @@ def write_run(path, run, shuffle):
 
 def by_trec_eval(truth, run):
     """(measures, queries): queries that are not in the run are 0, as with -c."""
-    evaluator = pytrec_eval.RelevanceEvaluator(truth, ASKED)
+    evaluator = pytrec_eval.RelevanceEvaluator(truth, MEASURES_REQUESTED)
     values = evaluator.evaluate(
-        {query: {name: float(scored) for name, scored in of.items()} for query, of in run.items()}
+        {query: {name: float(scored) for name, scored in owner.items()} for query, owner in run.items()}
     )
     return np.array([[values.get(query, {}).get(name, 0.0) for query in truth] for name in TREC.values()])
 
@@ -100,11 +104,11 @@ def test_the_size_of_a_block_changes_nothing(monkeypatch):
     truth = {f"q{n}": {str(document): int(rng.integers(-1, 4)) for document in range(n)} for n in range(1, 30)}
     rankings = {f"q{n}": [str(document) for document in rng.permutation(40)[: n % 7]] for n in range(0, 30, 2)}
     measures = [Measure.parse(name) for name in (*TREC, "Judged@3")]
-    whole = score(truth, rankings, measures, profile=FLOWBABY_1_1)
+    complete = score(truth, rankings, measures, profile=FLOWBABY_1_1)
     monkeypatch.setattr(measuring, "BLOCK_CELLS", 50)
-    parts = score(truth, rankings, measures, profile=FLOWBABY_1_1)
-    assert np.array_equal(whole.values, parts.values)
-    assert np.array_equal(whole.means, parts.means)
+    pieces = score(truth, rankings, measures, profile=FLOWBABY_1_1)
+    assert np.array_equal(complete.values, pieces.values)
+    assert np.array_equal(complete.means, pieces.means)
 
 
 def test_nothing_judged_has_no_mean():

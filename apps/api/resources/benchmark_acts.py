@@ -13,14 +13,14 @@ from apps.api.answers import Answer, present
 from apps.api.fields import Flag, StrictSerializer, Text, VersionNumber
 from apps.api.resource import find_visible, get, post
 from apps.api.resources.benchmarks import KEYS, BenchmarkAnswer, BenchmarkResource, reload_benchmark
-from apps.benchmarks.defining.creating import clone, require_published
-from apps.benchmarks.measuring.again import find_version, rescore
-from apps.benchmarks.measuring.measures import MAX_MEASURES, add_measures, list_extra_measures
-from apps.benchmarks.models import Benchmark
-from apps.benchmarks.repeating.manifests import build_manifest
-from apps.benchmarks.repeating.reproducing import reproduce
-from apps.benchmarks.repeating.verifying import Verification, verify
+from apps.execution.defining.creating import clone, require_published
+from apps.experiments.manifests import build_manifest
+from apps.experiments.reproducing import reproduce
+from apps.experiments.verifying import Verification, verify
 from apps.mappings.models import Mapping
+from apps.records.measuring.again import find_version, rescore
+from apps.records.measuring.measures import MAX_MEASURES, add_measures, list_extra_measures
+from apps.records.models import Benchmark
 from benchbench.ir.measures.spelling import MAX_NAME_LENGTH
 from benchbench.names import MAX_LENGTH
 
@@ -103,13 +103,27 @@ class VerificationAnswer(Answer):
 class Acts(BenchmarkResource):
     """Acts on an existing benchmark."""
 
-    @post("/<id:benchmark_id>/clone", BenchmarkAnswer, Cloning, act="add", status=201)
+    @post(
+        "/<id:benchmark_id>/clone",
+        BenchmarkAnswer,
+        Cloning,
+        act="add",
+        status=201,
+        history="Copy a benchmark with its current mapping and indexes.",
+    )
     def clone_benchmark(self, benchmark: Benchmark, data: dict[str, Any]) -> Benchmark:
         """Copy a benchmark with its current mapping and indexes; the copy is pending and belongs to you."""
         find_visible(Mapping.objects.all(), benchmark.mapping_id, self.user)  # as for a new one
         return reload_benchmark(clone(benchmark, owner=self.user, **data))
 
-    @post("/<id:benchmark_id>/measures", MeasuresAnswer, MeasuresRequest, statuses=(200, 202), names=KEYS)
+    @post(
+        "/<id:benchmark_id>/measures",
+        MeasuresAnswer,
+        MeasuresRequest,
+        statuses=(200, 202),
+        names=KEYS,
+        history="Add measures to the finished runs.",
+    )
     def add_measures(self, benchmark: Benchmark, data: dict[str, Any]) -> Response:
         """Add measures to the finished runs, computed from stored rankings without searching.
 
@@ -118,7 +132,13 @@ class Acts(BenchmarkResource):
         added = add_measures(benchmark, list_extra_measures(data["metrics_to_compute"]), by=self.user)
         return present(MeasuresAnswer, added, 202 if added.operation else 200)
 
-    @post("/<id:benchmark_id>/rescore", RescoredAnswer, Rescoring, statuses=(200, 202))
+    @post(
+        "/<id:benchmark_id>/rescore",
+        RescoredAnswer,
+        Rescoring,
+        statuses=(200, 202),
+        history="Measure the finished runs on another version of the dataset.",
+    )
     def rescore_benchmark(self, benchmark: Benchmark, data: dict[str, Any]) -> Response:
         """Measure the finished runs on another version of the dataset, from stored rankings.
 
@@ -144,7 +164,14 @@ class Acts(BenchmarkResource):
         """Get the manifest of a benchmark, with which it can be run again; 409 before it has ended."""
         return Response(build_manifest(benchmark))
 
-    @post("/manifest", BenchmarkAnswer, ManifestToRun, act="add", status=201)
+    @post(
+        "/manifest",
+        BenchmarkAnswer,
+        ManifestToRun,
+        act="add",
+        status=201,
+        history="Create a pending benchmark from a manifest.",
+    )
     def run_manifest(self, data: dict[str, Any]) -> Benchmark:
         """Create a pending benchmark from a manifest; its data is found on this site by content hash.
 

@@ -12,8 +12,8 @@ from apps.api.answers import Answer, ModelAnswer, build_page
 from apps.api.errors import prefix_matrix_fields
 from apps.api.fields import Flag, Identifier, Int, PageQuery, StrictSerializer, Text, as_int
 from apps.api.resource import Resource, delete, find_visible, get, post
-from apps.benchmarks.defining.choosing import add_modes
-from apps.benchmarks.defining.creating import (
+from apps.execution.defining.choosing import add_modes
+from apps.execution.defining.creating import (
     CHOICES,
     MAX_REPETITIONS,
     MAX_SEED,
@@ -21,20 +21,21 @@ from apps.benchmarks.defining.creating import (
     create_benchmark,
     require_published,
 )
-from apps.benchmarks.defining.previewing import Preview as Plan
-from apps.benchmarks.defining.previewing import preview
-from apps.benchmarks.launching import cancel, delete_benchmark, launch, retry
-from apps.benchmarks.measuring.measures import MAX_MEASURES, list_extra_measures
-from apps.benchmarks.models import Benchmark
-from apps.benchmarks.models.benchmarks import MAX_TAGS, TAG_LENGTH
-from apps.benchmarks.runs import add_run_counts
+from apps.execution.defining.previewing import Preview as Plan
+from apps.execution.defining.previewing import preview
+from apps.execution.launching import cancel, delete_benchmark, launch, retry
 from apps.mappings.models import Mapping
 from apps.operations.models import Priority, Status
+from apps.records.finding import add_run_counts
+from apps.records.measuring.measures import MAX_MEASURES, list_extra_measures
+from apps.records.models import Benchmark
+from apps.records.models.benchmarks import MAX_TAGS, TAG_LENGTH
 from apps.retrieval.encoders.admitting import PUBLISHED
 from benchbench.database.failures import read_again, refresh
 from benchbench.ir.measures.spelling import MAX_NAME_LENGTH
-from benchbench.ir.planning.axes import CUTOFF, MAX_TOP_K
-from benchbench.ir.planning.matrix import BY_KEY, DEFAULT_CUTOFFS, DEFAULT_PRIMARY_K
+from benchbench.ir.planning.axes import BY_KEY
+from benchbench.ir.planning.axes.kinds import CUTOFF, MAX_TOP_K
+from benchbench.ir.planning.matrix import DEFAULT_CUTOFFS, DEFAULT_PRIMARY_K
 from benchbench.names import MAX_LENGTH
 
 VALUES: dict[str, dict[str, Any]] = {
@@ -121,6 +122,10 @@ class MatrixRequest(StrictSerializer):
     allow_missing = Flag(default=False, help_text="Run module queries although the collection lacks modules.")
     execution = build_choice("execution", "shared does once what runs have in common; isolated gives honest latencies.")
     runs_per_query = Int(default=1, min_value=1, max_value=MAX_REPETITIONS)
+    exclude_self = Flag(default=False, help_text="Leave out the document whose id is the query's key, before the cut.")
+    identical_texts = build_choice(
+        "identical_texts", "Documents with the text of a judged one: judge each by itself, or give them its grade."
+    )
 
 
 class BenchmarkPreview(MatrixRequest):
@@ -162,7 +167,8 @@ class BenchmarkAnswer(ModelAnswer):
         model = Benchmark
         fields = [
             *("id", "name", "description", "tags", "owner_id", "mapping_id", "status", "total_runs", "completed_runs"),
-            *("failed_runs", "weighting", "created_at", "started_at", "completed_at", "operation_uuid"),
+            *("failed_runs", "weighting", "exclude_self", "identical_texts", "created_at", "started_at"),
+            *("completed_at", "operation_uuid"),
         ]
 
 
@@ -210,7 +216,16 @@ class Benchmarks(BenchmarkResource):
         rows = add_run_counts(self.newest().select_related(None))
         return rows.filter(status=query["status_filter"]) if "status_filter" in query else rows
 
-    @post("", BenchmarkAnswer, NewBenchmark, act="add", status=201, names=KEYS, refuses=[404])
+    @post(
+        "",
+        BenchmarkAnswer,
+        NewBenchmark,
+        act="add",
+        status=201,
+        names=KEYS,
+        refuses=[404],
+        history="Create a benchmark.",
+    )
     def create_benchmark(self, data: dict[str, Any]) -> Benchmark:
         """Create a benchmark with a pending run for each configuration of the matrix.
 
@@ -227,7 +242,8 @@ class Benchmarks(BenchmarkResource):
         """Show the runs and the cost of a matrix without creating anything. Raises the same errors as creating."""
         with prefix_matrix_fields(data["config_matrix"]):
             mapping, options = self.find_inputs(data)
-            options |= {name: data[name] for name in ("execution", "runs_per_query")}
+            names = ("execution", "runs_per_query", "exclude_self", "identical_texts")
+            options |= {name: data[name] for name in names}
             return preview(mapping, owner=self.user, **options)
 
     @get("/<id:benchmark_id>", BenchmarkAnswer)
@@ -235,12 +251,12 @@ class Benchmarks(BenchmarkResource):
         """Show a benchmark."""
         return reload_benchmark(benchmark)
 
-    @delete("/<id:benchmark_id>")
+    @delete("/<id:benchmark_id>", history="Delete a benchmark with its runs and results.")
     def delete_benchmark(self, benchmark: Benchmark) -> None:
         """Delete a benchmark with its runs and results; 409 while it runs, or while a run of it is a baseline."""
         delete_benchmark(benchmark)
 
-    @post("/<id:benchmark_id>/start", StartedAnswer, Starting, throttle="start")
+    @post("/<id:benchmark_id>/start", StartedAnswer, Starting, throttle="start", history="Start or resume a benchmark.")
     def start_benchmark(self, benchmark: Benchmark, data: dict[str, Any]) -> Benchmark:
         """Start a benchmark, or resume a cancelled one: runs that completed or failed do not change.
 
@@ -250,13 +266,13 @@ class Benchmarks(BenchmarkResource):
         launch(benchmark, by=self.user, priority=data["priority"])
         return add_message(benchmark, "The benchmark is started.")
 
-    @post("/<id:benchmark_id>/cancel", BenchmarkAnswer)
+    @post("/<id:benchmark_id>/cancel", BenchmarkAnswer, history="Cancel a running benchmark.")
     def cancel_benchmark(self, benchmark: Benchmark) -> Benchmark:
         """Cancel a running benchmark; starting it resumes it. 409 if it is not running."""
         cancel(benchmark)
         return reload_benchmark(benchmark)
 
-    @post("/<id:benchmark_id>/retry", StartedAnswer, throttle="start")
+    @post("/<id:benchmark_id>/retry", StartedAnswer, throttle="start", history="Retry failed runs and queries.")
     def retry_benchmark(self, benchmark: Benchmark) -> Benchmark:
         """Retry failed runs, and failed queries of other runs; 409 if nothing failed."""
         retry(benchmark, by=self.user)

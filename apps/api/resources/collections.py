@@ -11,13 +11,15 @@ from apps.api.answers import TIMES, Answer, ModelAnswer, build_page
 from apps.api.fields import Flag, Int, Key, PageQuery, StrictSerializer, Text
 from apps.api.parsers import CorpusParser
 from apps.api.resource import Resource, delete, get, patch, post
-from apps.collections import importing
+from apps.collections import editing, importing
+from apps.collections.languages import LANGUAGE_FIELDS
 from apps.collections.models import Collection, Document, Section, list_live
 from apps.collections.records import LIMITS, SECTION_ID_LENGTH, URI_BYTES, DocumentRecord, SectionRecord
 from apps.collections.uploading import upload_collection, upload_documents
 from benchbench.names import MAX_LENGTH
 
 MOST_DOCUMENTS = 1000
+LANGUAGE = "Language of the documents by English name or code, such as german or de. Empty: guessed from them."
 LONGEST_DOCUMENT = 2_500_000  # about what the body of a request may have
 MOST_CHARACTERS = 2**31 - 1
 FILE = (
@@ -32,6 +34,7 @@ class NewCollection(StrictSerializer):
 
     name = Text(max_length=MAX_LENGTH)
     description = Text(default="", allow_blank=True, max_length=10_000)
+    language = Text(default="", allow_blank=True, max_length=40, help_text=LANGUAGE)
 
 
 class CollectionUpload(NewCollection):
@@ -46,15 +49,23 @@ class CollectionChange(StrictSerializer):
 
     name = Text(required=False, max_length=MAX_LENGTH)
     description = Text(required=False, allow_blank=True, max_length=10_000)
+    language = Text(required=False, allow_blank=True, max_length=40, help_text=LANGUAGE)
 
 
 class CollectionAnswer(ModelAnswer):
     """A collection."""
 
+    language = serializers.CharField(help_text="Its name. Empty: none was chosen or guessed, and English is assumed.")
+
     class Meta:
         model = Collection
-        fields = ["id", "name", "description", "kind", "owner_id", "document_count", "fingerprint", *TIMES]
+        fields = [
+            *("id", "name", "description", "kind", "owner_id", "document_count", "fingerprint"),
+            *(*LANGUAGE_FIELDS, *TIMES),
+        ]
         extra_kwargs = {
+            "language_agreeing": {"help_text": "Sampled documents in the guessed language; null if it was chosen."},
+            "language_sampled": {"help_text": "Documents from which it was guessed."},
             "kind": {"help_text": "`external` holds only the ids that external runs name."},
             "fingerprint": {"help_text": "Changes with its documents. Empty: it never had documents."},
         }
@@ -161,7 +172,16 @@ class Collections(Resource):
         """List collections, newest first."""
         return self.newest()
 
-    @post("", CollectionAnswer, NewCollection, form=CollectionUpload, parser=CorpusParser, act="add", status=201)
+    @post(
+        "",
+        CollectionAnswer,
+        NewCollection,
+        form=CollectionUpload,
+        parser=CorpusParser,
+        act="add",
+        status=201,
+        history="Make a collection.",
+    )
     def create_collection(self, data: dict[str, Any]) -> Collection:
         """Make a collection: by JSON an empty one, by a form one of a file's documents.
 
@@ -176,16 +196,21 @@ class Collections(Resource):
         """Show a collection."""
         return collection
 
-    @patch("/<id:collection_id>", CollectionAnswer, CollectionChange)
+    @patch(
+        "/<id:collection_id>",
+        CollectionAnswer,
+        CollectionChange,
+        history="Change a collection.",
+    )
     def edit_collection(self, collection: Collection, data: dict[str, Any]) -> Collection:
-        """Change the name or description of a collection; 409 if its owner has another of that name."""
-        importing.edit_collection(collection, **data)
+        """Change a collection; 409 if its owner has another of that name, or for another language if it has indexes."""
+        editing.edit_collection(collection, **data)
         return collection
 
-    @delete("/<id:collection_id>")
+    @delete("/<id:collection_id>", history="Delete a collection with its documents.")
     def delete_collection(self, collection: Collection) -> None:
         """Delete a collection with its documents; 409 while a mapping or an index uses it."""
-        importing.delete_collection(collection)
+        editing.delete_collection(collection)
 
     @get("/<id:collection_id>/documents", DocumentPage, DocumentQuery)
     def list_documents(self, collection: Collection, query: dict[str, Any]) -> QuerySet[Document]:
@@ -193,7 +218,14 @@ class Collections(Resource):
         rows = list_live(collection).order_by("external_id").defer("text", "metadata")
         return rows.filter(external_id=query["external_id"]) if "external_id" in query else rows
 
-    @post("/<id:collection_id>/documents", ImportAnswer, DocumentRecords, form=DocumentsUpload, parser=CorpusParser)
+    @post(
+        "/<id:collection_id>/documents",
+        ImportAnswer,
+        DocumentRecords,
+        form=DocumentsUpload,
+        parser=CorpusParser,
+        history="Import documents into a collection.",
+    )
     def import_documents(self, collection: Collection, data: dict[str, Any]) -> dict[str, Any]:
         """Import documents into a collection, all or none, and return the counts.
 

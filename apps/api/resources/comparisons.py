@@ -13,15 +13,15 @@ from apps.api.answers import Answer, answer_page, build_page
 from apps.api.fields import GREATEST, Identifier, Int, PageQuery, StrictSerializer, Text, VersionNumber
 from apps.api.resource import Resource, find_visible, get
 from apps.api.resources.results import RunResource, VersionQuery
-from apps.benchmarks.comparability import RELATED, find_newest_version
-from apps.benchmarks.models import Run
 from apps.datasets.versions import find_version
-from apps.results.comparison.comparing import MOST_RUNS, RunComparison, compare_runs
-from apps.results.comparison.describing import add_queries, list_differences
+from apps.records.comparability import RELATED, find_newest_version
+from apps.records.models import Run
 from apps.results.comparison_report import ComparisonReport, build_report
 from apps.results.triage.by_slice import RunSlices, load_run_slices
 from apps.results.triage.causes import CAUSES, CauseRow, count_causes
 from apps.results.triage.lost_documents import LostRow, triage_of
+from apps.verdicts.comparing import MOST_RUNS, RunComparison, compare_runs
+from apps.verdicts.describing import add_queries, list_differences
 from benchbench.access import visible
 from benchbench.ir.measures.spelling import MAX_NAME_LENGTH
 from benchbench.ir.triage import Loss

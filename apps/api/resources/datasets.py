@@ -1,6 +1,7 @@
 """Datasets: upload, list, look, delete."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 from uuid import UUID
@@ -19,7 +20,7 @@ from apps.api.parsers import DatasetParser
 from apps.api.resource import Resource, delete, find_visible, get, post
 from apps.datasets.formats.registry import FORMATS, JSON, SOURCES, WRITERS
 from apps.datasets.importing import import_dataset
-from apps.datasets.models import Dataset
+from apps.datasets.models import Dataset, Query
 from apps.datasets.records import LABEL_LENGTH
 from apps.datasets.uploading import read_upload, upload_turn
 from apps.datasets.versions import add_query_count, find_version
@@ -128,7 +129,15 @@ class Datasets(Resource):
         """List datasets, newest first."""
         return self.newest()
 
-    @post("", UploadedAnswer, form=DatasetUpload, parser=DatasetParser, act="add", statuses=(201, 200))
+    @post(
+        "",
+        UploadedAnswer,
+        form=DatasetUpload,
+        parser=DatasetParser,
+        act="add",
+        statuses=(201, 200),
+        history="Upload a dataset.",
+    )
     def upload_dataset(self, data: dict[str, Any]) -> Response:
         """Upload a dataset.
 
@@ -166,7 +175,7 @@ class Datasets(Resource):
         """Show a dataset."""
         return dataset
 
-    @delete("/<id:dataset_id>")
+    @delete("/<id:dataset_id>", history="Delete a dataset with all its versions and mappings.")
     def delete_dataset(self, dataset: Dataset) -> None:
         """Delete a dataset with all its versions and mappings; 409 while a benchmark uses one of them."""
         delete_dataset(dataset)
@@ -206,6 +215,9 @@ class DatasetPart(Resource):
     def lock(self, row: Any) -> Model:
         """Return the dataset: every edit locks it."""
         return Dataset(pk=self.kwargs["dataset_id"])
+
+    def list_affected(self, row: Any) -> Iterable[Model]:
+        return Query.objects.filter(pk=self.kwargs["query_id"]) if "query_id" in self.kwargs else ()
 
     def find(self, dataset_id: UUID, query_id: Any = None) -> Any:
         dataset = find_visible(Dataset.objects.all(), dataset_id, self.user)

@@ -11,7 +11,7 @@ from apps.api.answers import Answer
 from apps.api.openapi import WARNINGS, list_file_headers
 from apps.api.resource import Resource, get
 from apps.api.resources.results import BenchmarkRuns, VersionQuery
-from apps.benchmarks.models import Benchmark, Run
+from apps.records.models import Benchmark, Run
 from apps.results.exporting import EXPORTERS, Exporter, describe_failures, export, name_file
 from benchbench.local_files.placing import write_pieces
 from benchbench.site.downloads import attachment

@@ -6,18 +6,18 @@ from rest_framework import serializers
 
 from apps.api.answers import Answer
 from apps.api.errors import rename_options
-from apps.api.fields import Identifier, Int, StrictSerializer, Text, VersionNumber
+from apps.api.fields import Flag, Identifier, Int, StrictSerializer, Text, VersionNumber
 from apps.api.parsers import RunParser
 from apps.api.resource import post
 from apps.api.resources.datasets import DatasetPart
-from apps.benchmarks.external.importing import LONGEST_LABEL, NewBenchmark, import_runs
-from apps.benchmarks.external.reports import RunReport
-from apps.benchmarks.gates.reports import BenchmarkReference
-from apps.benchmarks.measuring.measures import MAX_MEASURES, list_extra_measures
-from apps.benchmarks.models import Benchmark
 from apps.datasets.models import Dataset
 from apps.datasets.versions import find_version
+from apps.experiments.external.importing import LONGEST_LABEL, NewBenchmark, import_runs
+from apps.experiments.external.reports import RunReport
+from apps.records.measuring.measures import MAX_MEASURES, list_extra_measures
+from apps.records.models import Benchmark
 from apps.results.exporters.results_json import RunResult, load_run_result
+from apps.verdicts.gates.reports import BenchmarkReference
 from benchbench.files.runs import FORMATS
 from benchbench.ir.measures.spelling import MAX_CUTOFF, MAX_NAME_LENGTH
 from benchbench.site.pages import stored
@@ -58,6 +58,7 @@ class RunUpload(StrictSerializer):
         max_length=MAX_MEASURES,
         help_text="Further measures, such as ERR@20; precision, recall, ndcg, mrr and ap are always computed.",
     )
+    exclude_self = Flag(default=False, help_text="Leave out of each ranking the document whose id is the query's key.")
 
 
 class RunReportAnswer(Answer):
@@ -94,7 +95,16 @@ NAMES = {"benchmark": "benchmark_id", "dataset": None}
 class ExternalRuns(DatasetPart):
     model = Benchmark
 
-    @post("/external-runs", RunImportAnswer, form=RunUpload, parser=RunParser, act="add", status=201, names=NAMES)
+    @post(
+        "/external-runs",
+        RunImportAnswer,
+        form=RunUpload,
+        parser=RunParser,
+        act="add",
+        status=201,
+        names=NAMES,
+        history="Upload rankings of another system.",
+    )
     def upload_run(self, dataset: Dataset, data: dict[str, Any]) -> dict[str, Any]:
         """Upload rankings of another system and measure them like any run.
 
@@ -116,6 +126,7 @@ class ExternalRuns(DatasetPart):
                     name=data["name"],
                     k=data["k"],
                     measures=list_extra_measures(data["measures"]),
+                    exclude_self=data["exclude_self"],
                 ),
                 order_by=data.get("order_by"),
                 format=data.get("format", ""),

@@ -10,13 +10,13 @@ from rest_framework import serializers
 from apps.api.answers import Answer, ModelAnswer, Moment, build_page
 from apps.api.fields import Flag, Identifier, PageQuery, StrictSerializer, Text, as_int
 from apps.api.resource import Resource, delete, find_visible, get, post
-from apps.benchmarks.gates.baselines import approve, delete_baseline, find_baseline, retire
-from apps.benchmarks.gates.gating import gate
-from apps.benchmarks.gates.reports import GateReport, render_markdown, report_of
-from apps.benchmarks.gates.rules import read_rules
-from apps.benchmarks.models import Baseline, Benchmark, Run
-from apps.benchmarks.runs import find_run
 from apps.datasets.models import Dataset
+from apps.records.finding import find_run
+from apps.records.models import Baseline, Benchmark, Run
+from apps.verdicts.gates.baselines import approve, delete_baseline, find_baseline, retire
+from apps.verdicts.gates.gating import gate
+from apps.verdicts.gates.reports import GateReport, render_markdown, report_of
+from apps.verdicts.gates.rules import read_rules
 from benchbench.access import visible
 from benchbench.database.failures import read_again
 from benchbench.ir.gate import Outcome
@@ -119,7 +119,14 @@ class Baselines(Resource):
         rows = visible(load_baselines(dataset).order_by("-created_at", "id"), self.user, through=OWNER)
         return rows.filter(retired_at__isnull=not query["retired"]) if "retired" in query else rows
 
-    @post("", BaselineAnswer, NewBaseline, act="add", status=201)
+    @post(
+        "",
+        BaselineAnswer,
+        NewBaseline,
+        act="add",
+        status=201,
+        history="Approve a completed run of the dataset as a baseline.",
+    )
     def approve_baseline(self, dataset: Dataset, data: dict[str, Any]) -> Baseline:
         """Approve a completed run of the dataset as a baseline.
 
@@ -136,12 +143,12 @@ class Baselines(Resource):
         """Show a baseline."""
         return baseline
 
-    @delete("/<id:baseline_id>")
+    @delete("/<id:baseline_id>", history="Delete a retired baseline.")
     def delete_baseline(self, baseline: Baseline) -> None:
         """Delete a retired baseline, so that its benchmark can be deleted; 409 while it is current."""
         delete_baseline(baseline)
 
-    @post("/<id:baseline_id>/retire", BaselineAnswer)
+    @post("/<id:baseline_id>/retire", BaselineAnswer, history="Retire a baseline.")
     def retire_baseline(self, baseline: Baseline) -> Baseline:
         """Retire a baseline; it remains in the list. 409 if it is retired already."""
         retire(baseline, by=self.user)

@@ -3,16 +3,18 @@
 from typing import Any
 
 from django.core.validators import RegexValidator
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from apps.api.answers import Answer
 from apps.api.fields import Flag, StrictSerializer, Text
 from apps.api.resource import post
-from apps.api.resources.indexes import ENCODER, NO_NAME, CollectionIndexes, IndexAnswer
+from apps.api.resources.indexes import ENCODER, NO_NAME, CollectionIndexes, IndexAnswer, build_prompt
 from apps.collections.models import Collection
 from apps.retrieval.describing import annotate_operation
 from apps.retrieval.grids import Grid, make_grid, plan_grid
 from apps.retrieval.models import Index, Ingredients
+from benchbench.ir.encoding import DEFAULT, LONGEST_PROMPT, PRECISIONS, EncoderParameters
 from benchbench.ir.planning.strategies import STRATEGIES
 
 
@@ -30,14 +32,41 @@ class GridLLM(StrictSerializer):
     llm_parameters = serializers.DictField(default=dict, help_text="As those of an index.")
 
 
+class GridEncoder(StrictSerializer):
+    """An encoder of an index grid, with its prompts and precision."""
+
+    encoder = Text(allow_blank=True, max_length=500, validators=[RegexValidator(ENCODER, NO_NAME)])
+    query_prompt = build_prompt("query")
+    document_prompt = build_prompt("document")
+    precision = serializers.ChoiceField(list(PRECISIONS), default=DEFAULT.precision)
+
+
+PROMPT = {"type": ["string", "null"], "maxLength": LONGEST_PROMPT}
+PARAMETERS = {"query_prompt": PROMPT, "document_prompt": PROMPT, "precision": {"enum": list(PRECISIONS)}}
+NAME = {"type": "string", "maxLength": 500}
+ENTRY = {"type": "object", "properties": {"encoder": NAME, **PARAMETERS}, "required": ["encoder"]}
+
+
+@extend_schema_field({"oneOf": [NAME, ENTRY | {"additionalProperties": False}]})
+class EncoderEntry(serializers.Field):
+    """An encoder by its name, or an object of it."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        return GridEncoder().run_validation({"encoder": data} if isinstance(data, str) else data)
+
+    def to_representation(self, value: Any) -> Any:
+        return value
+
+
 class NewGrid(StrictSerializer):
     """An index grid: each strategy by each encoder, and by each language model where the strategy asks one."""
 
     strategies = serializers.ListField(child=GridStrategy(), min_length=1)
     encoders = serializers.ListField(
-        child=Text(allow_blank=True, max_length=500, validators=[RegexValidator(ENCODER, NO_NAME)]),
+        child=EncoderEntry(),
         min_length=1,
-        help_text="As that of an index; an empty text is lexical search only.",
+        help_text="As those of an index. A text is the name of an encoder by itself; an empty one is lexical search "
+        "only.",
     )
     llms = serializers.ListField(child=GridLLM(), default=list, help_text="For the strategies that ask one.")
     lexical = Flag(default=True, help_text="For lexical and hybrid search: BM25 too.")
@@ -75,7 +104,10 @@ class GridIndexes(serializers.Serializer):
 def build_grid(data: dict[str, Any]) -> Grid:
     return Grid(
         strategies=[(entry["strategy"], entry["chunk_parameters"]) for entry in data["strategies"]],
-        encoders=data["encoders"],
+        encoders=[
+            (entry["encoder"], EncoderParameters(entry["query_prompt"], entry["document_prompt"], entry["precision"]))
+            for entry in data["encoders"]
+        ],
         llms=[(entry["llm"], entry["llm_parameters"]) for entry in data["llms"]],
         lexical=data["lexical"],
     )
@@ -84,7 +116,16 @@ def build_grid(data: dict[str, Any]) -> Grid:
 class Grids(CollectionIndexes):
     route = f"{CollectionIndexes.route}/grid"
 
-    @post("", GridIndexes, NewGrid, act="add", status=202, throttle="start", tags=["indexes"])
+    @post(
+        "",
+        GridIndexes,
+        NewGrid,
+        act="add",
+        status=202,
+        throttle="start",
+        tags=["indexes"],
+        history="Create an index for each strategy and encoder, and enqueue the builds.",
+    )
     def build_indexes(self, collection: Collection, data: dict[str, Any]) -> dict[str, Any]:
         """Create an index for each strategy and encoder, and enqueue the builds: all or none.
 

@@ -24,8 +24,10 @@ from apps.retrieval.encoders.registry import ENCODERS
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
 from apps.retrieval.rerankers import RERANKERS
+from apps.retrieval.unread import list_index_warnings
 from benchbench.access import visible
 from benchbench.database.failures import read_again
+from benchbench.ir.encoding import DEFAULT, LONGEST_PROMPT, PRECISIONS
 from benchbench.ir.planning.ann import STORES
 from benchbench.ir.planning.configuration import FUSIONS, LEXICAL, SEARCH_MODES
 from benchbench.ir.planning.strategies import ASKING, STRATEGIES
@@ -40,6 +42,17 @@ NO_STORE = (
     "An index has no store: PostgreSQL keeps its vectors. Name the store where it searches, in the matrix of a "
     'benchmark, as in "ann": ["faiss:hnsw"].'
 )
+
+
+def build_prompt(kind: str) -> Text:
+    return Text(
+        default=None,
+        allow_null=True,
+        allow_blank=True,
+        trim_whitespace=False,
+        max_length=LONGEST_PROMPT,
+        help_text=f"Text before each {kind}; null is that of the model's configuration.",
+    )
 
 
 class NewIndex(StrictSerializer):
@@ -58,6 +71,13 @@ class NewIndex(StrictSerializer):
         help_text="A sentence-transformers model by its published name, looked for when the index is built. Left out: "
         "the site's default, the first of /indexes/options. Empty: lexical search only. keyword:apple,pear counts "
         "these words: for tests and for trying things out.",
+    )
+    query_prompt = build_prompt("query")
+    document_prompt = build_prompt("document")
+    precision = serializers.ChoiceField(
+        list(PRECISIONS),
+        default=DEFAULT.precision,
+        help_text="Of the encoder's products; mixed: products in bfloat16, the rest in float32. Each is another space.",
     )
     lexical = Flag(default=True, help_text="For lexical and hybrid search: BM25 too.")
     strategy = serializers.ChoiceField(list(STRATEGIES), default="flat")
@@ -84,6 +104,15 @@ class NewIndex(StrictSerializer):
         return super().to_internal_value(data)
 
 
+class CutAnswer(serializers.Serializer):
+    """Chunks that are longer than the encoder reads."""
+
+    window = serializers.IntegerField(min_value=0, help_text="Tokens that it reads of a text.")
+    chunks = serializers.IntegerField(min_value=1)
+    tokens = serializers.IntegerField(min_value=1, help_text="Of these chunks.")
+    cut_tokens = serializers.IntegerField(min_value=1, help_text="Those that it did not read.")
+
+
 class IndexStats(serializers.Serializer):
     """Costs and counts of a build."""
 
@@ -99,13 +128,24 @@ class IndexStats(serializers.Serializer):
     cache_hits = serializers.IntegerField(min_value=0)
     llm_calls = serializers.IntegerField(min_value=0)
     bytes = serializers.IntegerField(min_value=0)
+    vectors_sec = serializers.FloatField(allow_null=True, default=None, help_text="The part of its vectors.")
+    cut = CutAnswer(allow_null=True, default=None, help_text="Chunks longer than the encoder reads; null: none.")
+
+
+class PromptsAnswer(serializers.Serializer):
+    """The prompts that an encoder used."""
+
+    query = serializers.CharField()
+    document = serializers.CharField()
 
 
 class IndexAnswer(ModelAnswer):
     """An index."""
 
     error = TextOrNull(allow_null=True, help_text="Why building it failed.")
+    prompts = PromptsAnswer(allow_null=True, help_text="What the encoder put before the texts; null until it is built.")
     stats = serializers.SerializerMethodField(help_text="null until it is ready.")
+    warnings = serializers.SerializerMethodField(help_text="What its encoder and its lexical search did not read.")
     operation_uuid = serializers.UUIDField(
         allow_null=True, help_text="The operation that built it last, or builds it now."
     )
@@ -114,13 +154,16 @@ class IndexAnswer(ModelAnswer):
         model = Index
         fields = [
             *("id", "collection_id", "name", "version", "status", "error", "encoder", "encoder_revision", "dimension"),
+            *("query_prompt", "document_prompt", "precision", "prompts"),
             *("lexical", "strategy", "chunk_parameters", "llm", "llm_parameters", "vector_source", "fingerprint"),
-            *("stats", "operation_uuid", "owner_id", "created_at", "ready_at"),
+            *("stats", "warnings", "operation_uuid", "owner_id", "created_at", "ready_at"),
         ]
         extra_kwargs = {
             "name": {"help_text": "In a matrix it means the newest ready version of this name."},
             "encoder": {"help_text": "Empty: no encoder, or imported vectors of a model without a name."},
-            "encoder_revision": {"help_text": "Empty until it is built."},
+            "query_prompt": {"help_text": "null: that of the model's configuration."},
+            "document_prompt": {"help_text": "null: that of the model's configuration."},
+            "encoder_revision": {"help_text": "Empty until it is built. It names a precision and prompts of its own."},
             "llm": {"help_text": "The language model that its strategy asks; empty: none."},
             "vector_source": {"help_text": "Empty: encoded here. Else the SHA-256 of the imported file."},
             "fingerprint": {"help_text": "Empty until it is ready."},
@@ -129,6 +172,9 @@ class IndexAnswer(ModelAnswer):
     @extend_schema_field(IndexStats(allow_null=True))
     def get_stats(self, index: Index) -> Any:
         return IndexStats(index.stats).data if index.status == Index.Status.READY else None
+
+    def get_warnings(self, index: Index) -> list[str]:
+        return list_index_warnings(index) if index.status == Index.Status.READY else []
 
 
 IndexPage = build_page("indexes", IndexAnswer)
@@ -170,7 +216,9 @@ class CollectionIndexes(Resource):
         """List the indexes of a collection, newest first."""
         return annotate_operation(visible(collection.indexes.order_by("-created_at", "id"), self.user))
 
-    @post("", IndexAnswer, NewIndex, act="add", status=201, tags=["indexes"])
+    @post(
+        "", IndexAnswer, NewIndex, act="add", status=201, tags=["indexes"], history="Create an index of a collection."
+    )
     def create_index(self, collection: Collection, data: dict[str, Any]) -> Index:
         """Create an index of a collection, as the next version of its name; build it to search it.
 
@@ -206,12 +254,12 @@ class Indexes(Resource):
         """Show an index with the costs of its build."""
         return index
 
-    @delete("/<id:index_id>")
+    @delete("/<id:index_id>", history="Delete an index.")
     def delete_index(self, index: Index) -> None:
         """Delete an index; 409 while runs use it, or while it is being built."""
         delete_index(index)
 
-    @post("/<id:index_id>/build", BuildStarted, status=202, throttle="start")
+    @post("/<id:index_id>/build", BuildStarted, status=202, throttle="start", history="Enqueue the build of an index.")
     def build_index(self, index: Index) -> BuildStarted:
         """Enqueue the build of an index; a failed build resumes where it stopped.
 

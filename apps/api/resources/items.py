@@ -151,7 +151,7 @@ class RoundPart(Resource):
 
 
 class Grades(RoundPart):
-    model = Grade
+    model = Grade  # has no history: each row has its judge and its time
 
     # Items are asked for with each grade, which counts as a write. A repeated request renews what is held.
     @post("/next", HandedItems, NextRequest, act="add", throttle="read", keeps_answer=False)
@@ -209,12 +209,16 @@ class Items(RoundPart):
         rows = view_items(round, self.user, load_items(list(split)))
         return {"items": [{"item": row, "grades": split[row.item.pk].grades} for row in rows]}
 
-    @post("/adjudications", GradeAnswer, Adjudication)
+    @post("/adjudications", GradeAnswer, Adjudication, history="Decide the grade of an item whose judges are split.")
     def adjudicate(self, round: Round, data: dict[str, Any]) -> Grade:
         """Decide the grade of an item whose judges are split. 409 if they are not, or you do not lead the round."""
         return grading.adjudicate(round, data["item_id"], self.user, data["grade"], note=data["note"])
 
-    @delete("/adjudications/<int:item_id>", act="change")
+    @delete(
+        "/adjudications/<int:item_id>",
+        act="change",
+        history="Withdraw the decision on an item.",
+    )
     def withdraw_adjudication(self, item: RoundItem) -> None:
         """Withdraw your decision on an item, which then waits again. Without a decision nothing happens.
 

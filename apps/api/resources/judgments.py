@@ -16,7 +16,7 @@ from apps.datasets import records
 from apps.datasets.editing.judgments import EditResult, JudgmentEdit, edit_judgments, remove_judgment, set_judgment
 from apps.datasets.editing.queries import require_current
 from apps.datasets.models import Dataset, Judgment, Query
-from apps.datasets.versions import find_version, hash_ref
+from apps.datasets.versions import find_version
 
 MOST_EDITS = 5000
 FILLED = {"type": "string", "pattern": r"\S"}
@@ -133,7 +133,7 @@ class Judgments(DatasetPart):
             rows = rows.filter(query__key=query["query_key"])
         return rows.select_related("query")
 
-    @post("/judgments/bulk", BulkAnswer, JudgmentChanges)
+    @post("/judgments/bulk", BulkAnswer, JudgmentChanges, history="Store many judgments in the draft.")
     def edit_judgments(self, dataset: Dataset, data: dict[str, Any]) -> EditResult:
         """Store many judgments in the draft, all or none; an error names the row."""
         edits = [
@@ -151,14 +151,20 @@ class Judgments(DatasetPart):
             rows = query.judgments.filter(until=query.until)
         return rows.select_related("query").order_by("id")
 
-    @post("/queries/<int:query_id>/judgments", JudgmentAnswer, NewJudgment, statuses=(201, 200))
+    @post(
+        "/queries/<int:query_id>/judgments",
+        JudgmentAnswer,
+        NewJudgment,
+        statuses=(201, 200),
+        history="Store the grade of a document in the draft.",
+    )
     def set_judgment(self, query: Query, data: dict[str, Any]) -> Response:
         """Store the grade of a document in the draft.
 
         201 for a new reference; 200 if this replaces or repeats a judgment.
         """
         require_current(query)
-        is_judged = query.judgments.filter(ref_hash=hash_ref(data["doc_ref"]), until__isnull=True).exists()
+        is_judged = query.judgments.filter(ref_hash=self.record(data).ref_hash, until__isnull=True).exists()
         judgment = self.judge(query, data)
         return present(JudgmentAnswer, judgment, 200 if is_judged else 201)
 
@@ -167,7 +173,12 @@ class Judgments(DatasetPart):
         """Show a judgment of any version."""
         return judgment
 
-    @put("/queries/<int:query_id>/judgments/<int:judgment_id>", JudgmentAnswer, GradeChange)
+    @put(
+        "/queries/<int:query_id>/judgments/<int:judgment_id>",
+        JudgmentAnswer,
+        GradeChange,
+        history="Change the grade of a document in the draft.",
+    )
     def change_judgment(self, judgment: Judgment, data: dict[str, Any]) -> Judgment:
         """Change the grade of a document in the draft; its reference stays.
 
@@ -176,7 +187,9 @@ class Judgments(DatasetPart):
         require_current(judgment)
         return self.judge(judgment.query, {"doc_ref": judgment.doc_ref, **data})
 
-    @delete("/queries/<int:query_id>/judgments/<int:judgment_id>", act="change")
+    @delete(
+        "/queries/<int:query_id>/judgments/<int:judgment_id>", act="change", history="Remove a judgment from the draft."
+    )
     def remove_judgment(self, judgment: Judgment) -> None:
         """Remove a judgment from the draft; the document is then unjudged. Frozen versions keep it."""
         require_current(judgment)

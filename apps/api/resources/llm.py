@@ -84,7 +84,14 @@ class LLMJudging(RoundPart):
         """
         return LLMJudges([build_judge_report(judge) for judge in load_llm_judges(round)])
 
-    @post("/llm-judges", LLMStarted, LLMRequest, status=202, throttle="start")
+    @post(
+        "/llm-judges",
+        LLMStarted,
+        LLMRequest,
+        status=202,
+        throttle="start",
+        history="Let a model judge items of a round.",
+    )
     def start_llm_judging(self, round: Round, data: dict[str, Any]) -> LLMStarted:
         """Let a model judge items of a round not judged by it yet, at most `item_limit`, first the calibration sample.
 
@@ -102,7 +109,13 @@ class LLMJudging(RoundPart):
         """
         return preview(round, **data)
 
-    @post("/calibration-sample", SampleAnswer, SampleRequest, status=201)
+    @post(
+        "/calibration-sample",
+        SampleAnswer,
+        SampleRequest,
+        status=201,
+        history="Draw the calibration sample of a round.",
+    )
     def draw_calibration_sample(self, round: Round, data: dict[str, Any]) -> SampleAnswer:
         """Draw the calibration sample of a round: a uniform sample of its pairs, which then never changes.
 

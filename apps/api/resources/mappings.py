@@ -136,7 +136,15 @@ class Mappings(DatasetPart):
         rows = visible(dataset.mappings.order_by("-created_at", "id"), self.user)
         return Response(MappingAnswer(rows.select_related("dataset_version"), many=True).data)
 
-    @post("", MappingAnswer, MappingRequest, act="add", status=201, names={"collection": "collection_id"})
+    @post(
+        "",
+        MappingAnswer,
+        MappingRequest,
+        act="add",
+        status=201,
+        names={"collection": "collection_id"},
+        history="Map a dataset to a collection.",
+    )
     def create_mapping(self, dataset: Dataset, data: dict[str, Any]) -> Mapping:
         """Map a dataset to a collection, unresolved; 409 if the mapping exists.
 
@@ -152,12 +160,19 @@ class Mappings(DatasetPart):
         """Show a mapping."""
         return mapping
 
-    @delete("/<id:mapping_id>")
+    @delete("/<id:mapping_id>", history="Delete a mapping.")
     def delete_mapping(self, mapping: Mapping) -> None:
         """Delete a mapping; 409 while a benchmark uses it or an operation resolves it."""
         delete_mapping(mapping)
 
-    @post("/<id:mapping_id>/resolve", ResolvedAnswer, statuses=(200, 202), throttle="start", names={"dataset": None})
+    @post(
+        "/<id:mapping_id>/resolve",
+        ResolvedAnswer,
+        statuses=(200, 202),
+        throttle="start",
+        names={"dataset": None},
+        history="Find the document of each judgment of the newest frozen version.",
+    )
     def resolve_mapping(self, mapping: Mapping) -> Response:
         """Find the document of each judgment of the newest frozen version, or the reason why it is missing.
 

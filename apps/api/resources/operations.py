@@ -2,18 +2,17 @@
 
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from rest_framework import serializers
 
 from apps.api.answers import ModelAnswer, TextOrNull, build_page
 from apps.api.fields import PageQuery
 from apps.api.resource import Resource, get, post
-from apps.operations.handlers import HANDLERS
 from apps.operations.launching import cancel_operation
 from apps.operations.models import Operation, Status, of_subject
 from apps.operations.progress import snapshot
 
-KINDS = [str(kind) for kind in HANDLERS]
+KINDS = Operation.Kind.values
 
 
 class OperationQuery(PageQuery):
@@ -75,11 +74,14 @@ class Operations(Resource):
         """Show an operation, with its whole progress."""
         return add_progress(operation)
 
-    @post("/<id:operation_id>/cancel", OperationState)
+    @post("/<id:operation_id>/cancel", OperationState, history="Cancel an operation.")
     def cancel_operation(self, operation: Operation) -> Operation:
         """Cancel an operation: workers stop after their batch, whose results stay. 409 after its end."""
         cancel_operation(operation)
         return add_progress(operation)
+
+    def list_affected(self, row: Operation) -> list[Model]:
+        return [row.subject] if row.subject else []
 
     def rows(self) -> QuerySet[Operation]:
         return Operation.objects.select_related("started_by").annotate(owner_id=of_subject("owner"))

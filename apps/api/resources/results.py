@@ -12,8 +12,8 @@ from rest_framework.response import Response
 from apps.api.answers import Answer, Moment, Page, answer_page
 from apps.api.fields import PageQuery, StrictSerializer, VersionNumber
 from apps.api.resource import Resource, find_visible, get
-from apps.benchmarks.measuring.reading import require_rankings
-from apps.benchmarks.models import Benchmark, Evaluation, Run
+from apps.records.lists.reading import require_rankings
+from apps.records.models import Benchmark, Evaluation, Run
 from apps.results.exporters.results_json import (
     QueryOutcome,
     RunResult,
@@ -23,10 +23,10 @@ from apps.results.exporters.results_json import (
 )
 from apps.results.exporters.results_json import Results as Outcome
 from apps.results.exporting import load_version
-from apps.results.leaderboard.coverage import CoverageRow, load_coverage
-from apps.results.leaderboard.runs import WEIGHTING
 from apps.results.triage.queries import require_values
 from apps.results.triage.sections import ContentMean, SectionMeans, load_content, load_section_means
+from apps.verdicts.coverage import CoverageRow, load_coverage
+from apps.verdicts.ranked_runs import WEIGHTING
 from benchbench.ir.measures import Measure
 
 MEAN = {"type": ["number", "null"]}

@@ -8,7 +8,6 @@ from rest_framework import serializers
 from apps.api.answers import Answer, ModelAnswer, build_page
 from apps.api.fields import Flag, Identifier, Int, Number, PageQuery, StrictSerializer, Text
 from apps.api.resource import Resource, delete, find_visible, get, patch, post
-from apps.benchmarks.models import Run
 from apps.judging.closing import Closed, close_round
 from apps.judging.judges import change_round, find_judges, list_eligible_judges, require_lead
 from apps.judging.models import Round
@@ -17,6 +16,7 @@ from apps.judging.scales import LONGEST_DESCRIPTION, LONGEST_GUIDELINES, LONGEST
 from apps.judging.settling.agreement import AgreementReport, compute_agreement
 from apps.judging.settling.renewing import load_round_status
 from apps.judging.settling.report import RoundReport, build_round_report
+from apps.records.models import Run
 from benchbench.database.failures import read_again
 from benchbench.ir.judging.orders import SHARE
 
@@ -151,7 +151,16 @@ class Rounds(Resource):
         rows = self.newest().prefetch_related("round_runs", "judges")
         return rows.filter(state=query["state"]) if "state" in query else rows
 
-    @post("", RoundAnswer, NewRound, act="add", status=201, names={"runs": "run_ids"}, refuses=[404])
+    @post(
+        "",
+        RoundAnswer,
+        NewRound,
+        act="add",
+        status=201,
+        names={"runs": "run_ids"},
+        refuses=[404],
+        history="Open a judging round over completed runs of one mapping.",
+    )
     def open_round(self, data: dict[str, Any]) -> Round:
         """Open a judging round over completed runs of one mapping.
 
@@ -169,7 +178,7 @@ class Rounds(Resource):
         """Show a judging round."""
         return round
 
-    @patch("/<id:round_id>", RoundAnswer, RoundChanges)
+    @patch("/<id:round_id>", RoundAnswer, RoundChanges, history="Change an open round.")
     def change_round(self, round: Round, data: dict[str, Any]) -> Round:
         """Change an open round: whether it continues once its question is settled, its judges, its guidelines.
 
@@ -180,13 +189,13 @@ class Rounds(Resource):
         change_round(round, self.user, **data)
         return read_again(self.rows(), round.pk)
 
-    @delete("/<id:round_id>")
+    @delete("/<id:round_id>", history="Delete a round with its grades.")
     def delete_round(self, round: Round) -> None:
         """Delete a round with its grades; the version made from it stays. 409 if you do not lead it."""
         require_lead(round, self.user)
         round.delete()
 
-    @post("/<id:round_id>/close", ClosedAnswer, CloseRequest)
+    @post("/<id:round_id>/close", ClosedAnswer, CloseRequest, history="Close a round.")
     def close_round(self, round: Round, data: dict[str, Any]) -> Closed:
         """Close a round: its grades become the dataset's next version, on which its runs are measured again.
 

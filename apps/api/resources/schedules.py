@@ -9,9 +9,9 @@ from apps.api.answers import TIMES, ModelAnswer, TextOrNull, build_page
 from apps.api.fields import Flag, Identifier, PageQuery, StrictSerializer, Text
 from apps.api.resource import Resource, delete, find_visible, get, patch, post
 from apps.api.resources.gates import RulesField
-from apps.benchmarks.models import Benchmark, Repeat, Schedule
-from apps.benchmarks.schedules.saving import save_schedule
-from apps.benchmarks.schedules.starting import start_now
+from apps.records.models import Benchmark, Repeat, Schedule
+from apps.verdicts.schedules.saving import save_schedule
+from apps.verdicts.schedules.starting import start_now
 from benchbench.names import MAX_LENGTH
 from benchbench.reading import strict_yaml
 
@@ -75,7 +75,7 @@ class Schedules(Resource):
         """List schedules, newest first."""
         return self.newest()
 
-    @post("", ScheduleAnswer, NewSchedule, act="add", status=201)
+    @post("", ScheduleAnswer, NewSchedule, act="add", status=201, history="Repeat a benchmark on a schedule.")
     def create_schedule(self, data: dict[str, Any]) -> Schedule:
         """Repeat a benchmark on a schedule; the benchmarks that it starts are yours.
 
@@ -89,19 +89,25 @@ class Schedules(Resource):
         """Show a schedule."""
         return schedule
 
-    @patch("/<id:schedule_id>", ScheduleAnswer, ScheduleChange)
+    @patch("/<id:schedule_id>", ScheduleAnswer, ScheduleChange, history="Change a schedule.")
     def change_schedule(self, schedule: Schedule, data: dict[str, Any]) -> Schedule:
         """Change a schedule, or disable it."""
         for name, value in write_rules(data).items():
             setattr(schedule, name, value)
         return save_schedule(schedule, changed=data)
 
-    @delete("/<id:schedule_id>")
+    @delete("/<id:schedule_id>", history="Delete a schedule and its history.")
     def delete_schedule(self, schedule: Schedule) -> None:
         """Delete a schedule and its history; its benchmarks stay."""
         schedule.delete()
 
-    @post("/<id:schedule_id>/run", RepeatAnswer, throttle="start", status=201)
+    @post(
+        "/<id:schedule_id>/run",
+        RepeatAnswer,
+        throttle="start",
+        status=201,
+        history="Start the benchmark of a schedule now.",
+    )
     def run_schedule(self, schedule: Schedule) -> Repeat:
         """Start the benchmark of a schedule now; 409 while its last benchmark runs, or if it cannot start."""
         return start_now(schedule)

@@ -81,7 +81,7 @@ class Queries(DatasetPart):
         rows = find_version(dataset, query.get("version"), edited=True).queries.order_by("id")
         return rows.filter(key=query["query_key"]) if "query_key" in query else rows
 
-    @post("/queries", QueryAnswer, NewQuery, status=201)
+    @post("/queries", QueryAnswer, NewQuery, status=201, history="Add a query to the draft.")
     def add_query(self, dataset: Dataset, data: dict[str, Any]) -> Query:
         """Add a query to the draft; 409 if the dataset has one with that key."""
         return add_query(dataset, QueryRecord(**data))
@@ -91,7 +91,7 @@ class Queries(DatasetPart):
         """Show a query of any version."""
         return query
 
-    @patch("/queries/<int:query_id>", QueryAnswer, QueryChange)
+    @patch("/queries/<int:query_id>", QueryAnswer, QueryChange, history="Change a query in the draft.")
     def edit_query(self, query: Query, data: dict[str, Any]) -> Query:
         """Change a query in the draft; its key stays.
 
@@ -100,7 +100,7 @@ class Queries(DatasetPart):
         """
         return edit_query(query, data)
 
-    @delete("/queries/<int:query_id>", act="change")
+    @delete("/queries/<int:query_id>", act="change", history="Remove a query and its judgments from the draft.")
     def remove_query(self, query: Query) -> None:
         """Remove a query and its judgments from the draft; frozen versions keep them."""
         remove_query(query)
@@ -207,7 +207,7 @@ class Versions(DatasetPart):
         rows = dataset.versions.order_by("-number")
         return answer_page(VersionPage, rows, query, prepare=lambda page_rows: [add_counts(row) for row in page_rows])
 
-    @post("/versions", VersionAnswer, FreezeRequest, status=201)
+    @post("/versions", VersionAnswer, FreezeRequest, status=201, history="Freeze the draft.")
     def freeze_draft(self, dataset: Dataset, data: dict[str, Any]) -> DatasetVersion:
         """Freeze the draft: it becomes the newest version and never changes again; 409 without edits.
 
@@ -221,7 +221,7 @@ class Versions(DatasetPart):
         vars(version)["changes"] = count_changes(version) if version.frozen_at is None else None
         return add_counts(version)
 
-    @delete("/versions/<int:number>", act="change")
+    @delete("/versions/<int:number>", act="change", history="Discard the draft.")
     def discard_draft(self, version: DatasetVersion) -> None:
         """Discard the draft and all its edits permanently; 409 for a frozen version, deleted only with its dataset."""
         require_draft(version)

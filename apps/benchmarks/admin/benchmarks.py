@@ -14,16 +14,16 @@ from unfold.decorators import action, display
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from apps.benchmarks.admin import columns
-from apps.benchmarks.launching import cancel, delete_benchmark, launch, retry
-from apps.benchmarks.measuring.again import is_scored, load_newest_version, rescore
-from apps.benchmarks.measuring.primary import select_facts
-from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.views import benchmarks as views
 from apps.benchmarks.views import evaluations
 from apps.benchmarks.views import runs as run_views
 from apps.datasets.models import DatasetVersion
+from apps.execution.launching import cancel, delete_benchmark, launch, retry
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation, Status
+from apps.records.measuring.again import is_scored, load_newest_version, rescore
+from apps.records.measuring.primary import select_facts
+from apps.records.models import Benchmark, Run
 from benchbench.access import visible
 from benchbench.site.admin import OwnedAdmin, VisibleFilter
 from benchbench.site.pages import staff
@@ -108,6 +108,7 @@ class BenchmarkAdmin(OwnedAdmin):
                     ("execution", "runs_per_query"),
                     ("unresolved", "empty_queries"),
                     ("weighting", "seed"),
+                    ("exclude_self", "identical_texts"),
                     ("total_runs",),
                 )
             },

@@ -9,9 +9,9 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from unfold.decorators import display
 
-from apps.benchmarks.measuring.primary import annotate_last, order_by_fact
-from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import Dataset
+from apps.records.measuring.primary import annotate_last, order_by_fact
+from apps.records.models import Benchmark, Run
 from apps.retrieval.models import Index
 from benchbench.access import viewable
 from benchbench.decimals import counted, figure, format_share

@@ -12,18 +12,18 @@ from django.utils.http import urlencode
 from unfold.decorators import display
 
 from apps.benchmarks.admin import columns
-from apps.benchmarks.gates.baselines import retire
-from apps.benchmarks.measuring.primary import select_facts
-from apps.benchmarks.models import Baseline, Benchmark, Evaluation, QueryResult, Run
-from apps.benchmarks.running.timing import find_execution
 from apps.benchmarks.views import gates as gate_views
 from apps.datasets.models import Dataset
+from apps.execution.running.timing import find_execution
+from apps.records.measuring.primary import select_facts
+from apps.records.models import Baseline, Benchmark, Evaluation, QueryResult, Run
 from apps.retrieval.models import Index
 from apps.retrieval.naming import name_strategy
+from apps.verdicts.gates.baselines import retire
 from benchbench.access import visible
 from benchbench.decimals import format_ms
 from benchbench.ir.planning.configuration import SEARCH_MODES
-from benchbench.ir.planning.labels import describe_value, strip_model_path
+from benchbench.ir.planning.labels import name_mode, strip_model_path
 from benchbench.site.admin import FactAdmin, LargeAdmin, VisibleFilter
 from benchbench.site.pages import staff
 from benchbench.site.panels import Button, Page, Panel, add_to, build_list_url, change_url
@@ -36,7 +36,7 @@ class ModeFilter(admin.SimpleListFilter):
     parameter_name = "mode"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(mode, describe_value("search_mode", mode)) for mode in SEARCH_MODES]
+        return [(mode, name_mode(mode)) for mode in SEARCH_MODES]
 
     def queryset(self, request: HttpRequest, queryset: Any) -> Any:
         return queryset.filter(config__search_mode=self.value()) if self.value() else queryset
@@ -72,7 +72,7 @@ class RunAdmin(FactAdmin):
 
     @display(description="mode", ordering="config__search_mode", empty_value="external")
     def mode(self, run: Run) -> str | None:
-        return None if run.is_external else describe_value("search_mode", run.configuration.search_mode)
+        return None if run.is_external else name_mode(run.configuration.search_mode)
 
     @display(description="reranker", ordering="config__use_reranker", empty_value="–")
     def reranker(self, run: Run) -> str | None:
@@ -90,7 +90,7 @@ class RunAdmin(FactAdmin):
 
     @display(description="latency (ms)", ordering="timing__total_ms", empty_value="–")
     def latency(self, run: Run) -> str | None:
-        ms = run.timing.get("total_ms")
+        ms = run.times.total_ms
         return None if ms is None else format_ms(ms)
 
     @admin.action(description="Compare", permissions=["view"])

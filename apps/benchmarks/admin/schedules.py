@@ -9,11 +9,11 @@ from django.urls import reverse
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget
 
-from apps.benchmarks.gates.baselines import list_baselines
-from apps.benchmarks.models import Benchmark, Repeat, Schedule
-from apps.benchmarks.schedules.notifying import list_destinations
-from apps.benchmarks.schedules.saving import check_schedule, save_schedule
-from apps.benchmarks.schedules.starting import start_now
+from apps.records.models import Benchmark, Repeat, Schedule
+from apps.verdicts.gates.baselines import list_baselines
+from apps.verdicts.schedules.notifying import list_destinations
+from apps.verdicts.schedules.saving import check_schedule, save_schedule
+from apps.verdicts.schedules.starting import start_now
 from benchbench.access import visible
 from benchbench.decimals import list_some
 from benchbench.errors import BenchbenchError

@@ -16,10 +16,7 @@ from django.utils.html import format_html
 from django.utils.text import slugify
 from django.views.decorators.http import require_POST
 
-from apps.benchmarks.defining.choosing import compare_indexes
-from apps.benchmarks.defining.creating import create_benchmark, require_published
-from apps.benchmarks.defining.foreseeing import find_prior, foresee
-from apps.benchmarks.defining.forms import (
+from apps.benchmarks.forms import (
     BenchmarkForm,
     ManifestForm,
     MeasuresForm,
@@ -27,15 +24,18 @@ from apps.benchmarks.defining.forms import (
     build_initial,
     list_mappings,
 )
-from apps.benchmarks.defining.previewing import preview
-from apps.benchmarks.defining.questions import Offer, list_offers
-from apps.benchmarks.launching import launch
-from apps.benchmarks.measuring.measures import add_measures
-from apps.benchmarks.models import Benchmark
-from apps.benchmarks.repeating.manifests import build_manifest
-from apps.benchmarks.repeating.reproducing import reproduce
+from apps.execution.defining.choosing import compare_indexes
+from apps.execution.defining.creating import create_benchmark, require_published
+from apps.execution.defining.foreseeing import find_prior, foresee
+from apps.execution.defining.previewing import preview
+from apps.execution.defining.questions import Offer, list_offers
+from apps.execution.launching import launch
+from apps.experiments.manifests import build_manifest
+from apps.experiments.reproducing import reproduce
 from apps.mappings.models import Mapping
 from apps.operations.models import Priority
+from apps.records.measuring.measures import add_measures
+from apps.records.models import Benchmark
 from benchbench.errors import BenchbenchError
 from benchbench.names import MAX_LENGTH, find_by_id
 from benchbench.reading import strict_yaml
@@ -46,6 +46,7 @@ from benchbench.site.panels import change_url
 
 SHOWN_RUNS = 12
 AWAITED = ("mapping", "name")
+PREVIEWED = ("measures", "allow_missing", "execution", "exclude_self", "identical_texts")
 
 
 def add_benchmark(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
@@ -153,7 +154,7 @@ def preview_benchmark(request: HttpRequest, model_admin: ModelAdmin) -> HttpResp
         values = form.cleaned_data
         if "mapping" not in values:
             return {}
-        options = {name: values[name] for name in ("measures", "allow_missing", "execution")}
+        options = {name: values[name] for name in PREVIEWED}
         options["runs_per_query"] = values.get("runs_per_query") or 1
         planned = preview(values["mapping"], form.build_matrix(), owner=staff(request), **options)
         prior = find_prior(values["mapping"], staff(request), weighting=values.get("weighting", ""))

@@ -2,7 +2,9 @@
 
 import uuid
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import quote, urlencode
 
 from django import forms
 from django.conf import settings
@@ -17,24 +19,25 @@ from django.urls import reverse
 from django.utils.html import format_html
 from unfold.widgets import UnfoldAdminRadioSelectWidget
 
-from apps.benchmarks.defining.questions import QUESTIONS
-from apps.benchmarks.models import Benchmark
-from apps.benchmarks.preparing import load_preparation, prepare
 from apps.collections.models import Collection
 from apps.collections.uploading import ENDINGS, ensure_uploaded_collection
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset
 from apps.datasets.uploading import read_upload, upload_turn
 from apps.engines.declarations import list_engines
+from apps.execution.defining.questions import QUESTIONS
+from apps.execution.preparing import load_preparation, prepare
 from apps.mappings.creating import find_mapping
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
-from apps.operations.progress import compute_each_progress
+from apps.operations.progress import Progress, compute_each_progress
 from apps.operations.queueing import count_each_ahead
 from apps.operations.waiting import describe_wait
+from apps.records.models import Benchmark
 from apps.retrieval.encoders.admitting import describe_name_problem
 from apps.retrieval.llms.servers import find_first_llm
 from apps.retrieval.models import Index
+from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.names import find_free_name
 from benchbench.site.admin import SiteAdmin
@@ -193,28 +196,65 @@ def evaluation_progress(request: HttpRequest, model_admin: SiteAdmin, object_id:
     if preparation.benchmark:
         results = reverse("admin:benchmark_results", args=[preparation.benchmark.pk])
         return HttpResponse(headers={"HX-Redirect": results}) if "HX-Request" in request.headers else redirect(results)
-    steps = list(_yield_steps([preparation.mapping, *preparation.indexes]))
-    states = [step["state"] for step in steps]
-    context = {"title": "New evaluation", "preparation": preparation, "mapping": preparation.mapping, "steps": steps}
-    context |= {
-        "is_failed": "failed" in states or preparation.error,
+    mapping, error = preparation.mapping, preparation.error
+    work = list(_yield_steps([mapping, *preparation.indexes], error))
+    states = [step.state for step in work]
+    version = mapping.dataset_version
+    steps = [
+        Step("Documents", "done", mapping.collection, counted(mapping.collection.document_count, "document")),
+        Step("Queries", "done", mapping.dataset, counted(version.query_count if version else 0, "query")),
+        *work,
+        Step("Benchmark", "failed" if error else "waiting", result=preparation.question.title, error=error),
+    ]
+    again = {"collection": mapping.collection_id, "dataset": mapping.dataset_id, "question": preparation.question.key}
+    again["encoder"] = preparation.indexes[0].encoder if preparation.indexes else ""
+    context = {
+        "title": "New evaluation",
+        "mapping": mapping,
+        "steps": steps,
+        "is_failed": "failed" in states or error,
         "is_running": not {"queued", "running"}.isdisjoint(states),
+        "retry_url": f"{reverse('admin:new_evaluation')}?{urlencode(again, safe='', quote_via=quote)}",
     }
     return model_admin.render_page(request, "benchmarks/evaluation.html", context)
 
 
-def _yield_steps(rows: list[Any]) -> Iterator[dict[str, Any]]:
-    """Yield a mapping and its indexes: state ("done", "queued", "running" or "failed"), progress, and error."""
+@dataclass(frozen=True)
+class Step:
+    """A step of a new evaluation on its page. The state is "done", "queued", "running", "failed" or "waiting"."""
+
+    title: str
+    state: str
+    row: Model | None = None
+    result: str = ""
+    progress: Progress | None = None
+    waiting_for: str | None = None
+    position: int | None = None
+    error: str = ""
+
+
+def _yield_steps(rows: list[Any], error: str) -> Iterator[Step]:
+    """Yield the steps of a mapping and its indexes. `error` is that of a failed step without its own."""
     operations = Operation.objects.filter(subject_id__in=[row.pk for row in rows]).order_by("created_at")
     newest = {operation.subject_id: operation for operation in operations}
     active = [operation for operation in newest.values() if operation.is_active]
     progress, ahead = compute_each_progress(active), count_each_ahead(active)
     for row in rows:
         operation = newest.get(row.pk)
+        step = Step("Mapping" if isinstance(row, Mapping) else "Index", "failed", row=row)
         if operation and operation.is_active:
-            wait = {"waiting_for": describe_wait(operation), "position": ahead[operation]}
-            yield {"row": row, "state": operation.status_word, "progress": progress[operation]} | wait
+            yield replace(
+                step,
+                state=operation.status_word,
+                progress=progress[operation],
+                waiting_for=describe_wait(operation),
+                position=ahead[operation],
+            )
         elif row.status in (Index.Status.READY, Mapping.Status.RESOLVED, Mapping.Status.PARTIAL):
-            yield {"row": row, "state": "done"}
+            yield replace(step, state="done", result=_describe_mapped(row) if isinstance(row, Mapping) else "")
         else:
-            yield {"row": row, "state": "failed", "error": operation.error if operation else ""}
+            yield replace(step, error=operation.error if operation and operation.error else error)
+
+
+def _describe_mapped(mapping: Mapping) -> str:
+    return f"{mapping.mapped_count:,} of {mapping.total_count:,} judgments have a document"

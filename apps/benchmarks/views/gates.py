@@ -10,13 +10,13 @@ from django.contrib.admin import ModelAdmin
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
-from apps.benchmarks.gates.baselines import approve, list_baselines
-from apps.benchmarks.gates.common import CommonRules, write_rules
-from apps.benchmarks.gates.gating import gate
-from apps.benchmarks.gates.reports import describe_means, render_headline, render_markdown
-from apps.benchmarks.gates.rules import MAX_CHARACTERS, read_rules
-from apps.benchmarks.measuring.slicing import try_slicing
-from apps.benchmarks.models import Baseline, Run
+from apps.records.measuring.slicing import try_slicing
+from apps.records.models import Baseline, Run
+from apps.verdicts.gates.baselines import approve, list_baselines
+from apps.verdicts.gates.common import CommonRules, write_rules
+from apps.verdicts.gates.gating import gate
+from apps.verdicts.gates.reports import describe_means, render_headline, render_markdown
+from apps.verdicts.gates.rules import MAX_CHARACTERS, read_rules
 from benchbench.access import visible
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError

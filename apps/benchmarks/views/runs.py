@@ -11,18 +11,18 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from apps.benchmarks.defining.forms import WEIGHTINGS, ListField
-from apps.benchmarks.external.importing import NewBenchmark, choose_version, import_runs
-from apps.benchmarks.external.reports import read_for
-from apps.benchmarks.models import Benchmark
+from apps.benchmarks.fields import WEIGHTINGS, ExcludeSelfField, ListField
 from apps.collections.models import Collection
 from apps.datasets.forms import DETECT
 from apps.datasets.models import Dataset, DatasetVersion
+from apps.experiments.external.importing import NewBenchmark, choose_version, import_runs
+from apps.experiments.external.reports import read_for
 from apps.mappings.models import Mapping
+from apps.records.models import Benchmark
 from benchbench.access import may_change, visible
 from benchbench.files.runs import FORMATS
-from benchbench.ir.planning.axes import parse_integers
-from benchbench.reading.kinds import split_calls
+from benchbench.ir.planning.axes.kinds import parse_integers
+from benchbench.reading.calls import split_calls
 from benchbench.site.pages import (
     PageForm,
     Sections,
@@ -43,7 +43,7 @@ class RunForm(PageForm):
     sections: ClassVar[Sections] = (
         ("", "", ("dataset", "file", "name")),
         ("Destination", "", ("benchmark", "version", "format", "order_by")),
-        ("Measures of a new benchmark", "", ("k", "measures", "empty_queries", "weighting")),
+        ("Measures of a new benchmark", "", ("k", "measures", "empty_queries", "weighting", "exclude_self")),
     )
 
     dataset = forms.ModelChoiceField(Dataset.objects.none(), help_text="The judged queries that the run answers.")
@@ -96,6 +96,7 @@ class RunForm(PageForm):
         label="Queries without a relevant judgment",
     )
     weighting = forms.ChoiceField(required=False, choices=WEIGHTINGS, label="Weight of a query in the means")
+    exclude_self = ExcludeSelfField()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -134,7 +135,7 @@ def import_run(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
                 new=NewBenchmark(
                     owner=staff(request),
                     empty_queries=values["empty_queries"] or "zero",
-                    **{name: values[name] for name in ("name", "k", "measures", "weighting")},
+                    **{name: values[name] for name in ("name", "k", "measures", "weighting", "exclude_self")},
                 ),
                 **{name: values[name] for name in ("dataset", "version", "benchmark")},
                 **form.get_options(),

@@ -8,7 +8,7 @@ from django.utils import timezone
 from apps.datasets.editing.differences import Changes, Difference
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.datasets.records import JUDGMENT_FIELDS, QUERY_FIELDS, JudgmentRecord, QueryRecord
-from apps.datasets.versions import encode_judgment, encode_query, hash_ref, hash_version
+from apps.datasets.versions import encode_judgment, encode_query, hash_version
 from benchbench.database.failures import read_again
 from benchbench.errors import ConflictError
 from benchbench.reading.strict_json import attributes
@@ -122,7 +122,7 @@ def end_queries(version: DatasetVersion, queries: Iterable[Query]) -> None:
 
 def build_judgment(version: DatasetVersion, query: Query, record: JudgmentRecord) -> Judgment:
     values = attributes(record, *JUDGMENT_FIELDS)
-    return Judgment(query=query, ref_hash=hash_ref(record.doc_ref), since=version.number, **values)
+    return Judgment(query=query, ref_hash=record.ref_hash, since=version.number, **values)
 
 
 def build_query(version: DatasetVersion, record: QueryRecord) -> Query:
@@ -142,7 +142,7 @@ def _change_judgments(
     added = []
     for query, record in unchanged:
         for judgment in record.judgments:
-            key = (query.pk, hash_ref(judgment.doc_ref))
+            key = (query.pk, judgment.ref_hash)
             if key in ending and encode_judgment(ending[key]) == encode_judgment(judgment):
                 del ending[key]
             else:

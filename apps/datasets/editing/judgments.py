@@ -8,9 +8,10 @@ from django.db import transaction
 
 from apps.datasets.editing.drafts import BATCH, build_judgment, open_draft
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
-from apps.datasets.records import GRADES, JUDGMENT_FIELDS, DatasetError, JudgmentRecord, find_doc_ref_fault
-from apps.datasets.versions import encode_judgment, find_version, hash_ref
+from apps.datasets.records import GRADES, JUDGMENT_FIELDS, DatasetError, JudgmentRecord, find_doc_ref_fault, hash_ref
+from apps.datasets.versions import encode_judgment, find_version
 from benchbench.database.failures import read_again
+from benchbench.reading.strict_json import dump_canonical
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ def _load_current(
     version: DatasetVersion, queries: dict[str, Query], edits: Sequence[JudgmentEdit], listed: str
 ) -> list[Judgment | None]:
     """Return the current judgment of each edit. Raises DatasetError for an invalid or repeated edit."""
-    keys = [(edit.query_key, hash_ref(edit.doc_ref)) for edit in edits]
+    keys = [(edit.query_key, hash_ref(dump_canonical(edit.doc_ref))) for edit in edits]
     first = {key: index for index, key in reversed(list(enumerate(keys)))}
     rows = Judgment.objects.filter(
         query__in=queries.values(), ref_hash__in={digest for _, digest in keys}, until__isnull=True

@@ -18,8 +18,8 @@ from benchbench.files.tables import find_delimiter, read_table
 from benchbench.ir.sampling import draw_by_demand, split_by_demand
 from benchbench.reading.objects import format_value
 from benchbench.reading.strict_json import read_lines
-from benchbench.texts.folding import fold
 from benchbench.texts.storable import is_storable
+from benchbench.texts.words import fold_spelling
 
 STRATA = ("head", "torso", "tail")
 EVERY = 10**9
@@ -127,7 +127,7 @@ def _group(path: Path, columns: Mapping[str, str]) -> Log:
         log.lines += 1
     # The most frequent spelling of a text comes first; of equally frequent ones the first in the alphabet.
     for spelling in sorted(counts, key=lambda spelling: (-counts[spelling], spelling)):
-        key = fold(spelling)
+        key = fold_spelling(spelling)
         log.texts.setdefault(key, spelling)
         log.counts[key] += counts[spelling]
         if clicks:

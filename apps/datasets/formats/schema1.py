@@ -13,7 +13,7 @@ from benchbench.decimals import list_some
 from benchbench.files.ratings import parse_grade
 from benchbench.ir.demand import is_weight
 from benchbench.reading.objects import Checked, Filled, Listed, StrictRecord, fault, read_as, refuse
-from benchbench.reading.strict_json import decode, dump_canonical, kind, parse, read_chunks
+from benchbench.reading.strict_json import decode, kind, parse, read_chunks
 
 SCHEMA_VERSION = "1.0"
 GRADES = range(4)
@@ -218,7 +218,7 @@ def _query(item: Any, path: str) -> tuple[records.QueryRecord, int]:
     judgments: dict[str, records.JudgmentRecord] = {}
     for index, doc in enumerate(docs):
         judgment = records.JudgmentRecord(doc_ref=dict(doc.doc_ref), grade=doc.relevance_grade)
-        before = judgments.setdefault(dump_canonical(judgment.doc_ref), judgment)
+        before = judgments.setdefault(judgment.canonical_ref, judgment)
         if before.grade != judgment.grade:
             problem = f"is {judgment.grade}, but the same document was graded {before.grade} before"
             refuse(f"{path}.relevant_docs[{index}].relevance_grade", problem, suffix=suffix)

@@ -19,7 +19,7 @@ from benchbench.files.ratings import parse_grade
 from benchbench.files.tables import read_table
 from benchbench.ir.demand import is_weight
 from benchbench.reading.objects import drop_nulls
-from benchbench.reading.strict_json import dump_canonical, kind, parse
+from benchbench.reading.strict_json import kind, parse
 
 REQUIRED = ("query_key", "query_text", "grade")
 REFERENCES = ("doc_ref", *DOC_REF_KEYS)
@@ -130,14 +130,12 @@ def _judge(query: _Query, location: str, cells: Mapping[str, Any]) -> int:
     if problem:
         raise DatasetError(f"{location} doc_ref {problem}.", field="doc_ref")
     judgment = JudgmentRecord(doc_ref, _grade(location, grade))
-    before = query.judgments.get(dump_canonical(doc_ref))
-    if before is None:
-        query.judgments[dump_canonical(doc_ref)] = judgment
-    elif before.grade != judgment.grade:
+    before = query.judgments.setdefault(judgment.canonical_ref, judgment)
+    if before.grade != judgment.grade:
         raise DatasetError(
             f"{location} gives the grade {judgment.grade}, but the document had {before.grade} before.", field="grade"
         )
-    return 0 if before is None else 1
+    return int(before is not judgment)
 
 
 def _parse_doc_ref(location: str, cells: Mapping[str, Any]) -> Any:

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from apps.benchmarks.models import Run
 from apps.judging.models import Grade, LLMJudge, Round, RoundItem
-from apps.judging.question import Rankings, build_pool, load_prior_grades, read_rankings
+from apps.judging.question import Rankings, build_pool, load_basis
 from apps.judging.settling.consensus import load_human_grades
+from apps.records.models import Run
 from benchbench.ir.judging.pool import Pool
 from benchbench.ir.measures import Measure, Truths, Values, evaluate
 
@@ -68,7 +68,7 @@ def load_board(round: Round, judge: LLMJudge | None) -> Board:
     """Return the board of a round and a model. Reads rankings to the measure's cutoff and the round's depth."""
     measure = Measure.parse(round.measure)
     runs = list(round.runs.select_related("benchmark").order_by("-benchmark__created_at", "run_order"))
-    prior_grades = load_prior_grades(round.mapping, round.dataset_version, runs)
+    basis = load_basis(round.mapping, round.dataset_version, runs, max(measure.cutoff or FULL_DEPTH, round.depth))
     rows = RoundItem.objects.filter(round=round).values_list("pk", "query_id", "document_id")
     pairs = {pk: (query, document) for pk, query, document in rows}
     model_rows = Grade.objects.filter(
@@ -80,9 +80,9 @@ def load_board(round: Round, judge: LLMJudge | None) -> Board:
         round,
         runs,
         measure,
-        sorted(prior_grades),
-        read_rankings(runs, max(measure.cutoff or FULL_DEPTH, round.depth)),
-        prior_grades,
+        sorted(basis.grades),
+        basis.rankings,
+        basis.grades,
         _group_by_query(pairs, human_grades.grades),
         _group_by_query(pairs, model_grades),
         _group_by_query(pairs, {item: 0 for item, grade in model_grades.items() if grade is None}),

@@ -90,6 +90,12 @@ class CalibrationReport:
     warnings: list[str]
     figures: CalibrationFigures | None
 
+    @property
+    def left_out(self) -> str:
+        """The pairs left out, as the end of a sentence about those graded by both."""
+        people, model = self.cannot_judge_people, self.cannot_judge_model
+        return f"; left out: {people} that people and {model} that the model could not judge" if people or model else ""
+
 
 @transaction.atomic
 def draw_sample(round: Round, size: int, by: Any) -> int:

@@ -7,14 +7,14 @@ from typing import Annotated, Any
 from django.db import transaction
 from django.db.models import Avg, Count, F, QuerySet
 
-from apps.benchmarks.models import Run
-from apps.benchmarks.provenance import list_llms
 from apps.judging.handing import load_items
 from apps.judging.judges import RoundError, RoundStateError, require_lead, require_open
 from apps.judging.llm import prompting
 from apps.judging.models import Grade, LLMJudge, Round, RoundItem
 from apps.operations.launching import cancel_operation, start_operation
 from apps.operations.models import Operation
+from apps.records.models import Run
+from apps.records.provenance import list_llms
 from apps.retrieval.llms.asking import UNKNOWN, find_llm_revision
 from apps.retrieval.llms.servers import require_model
 from apps.retrieval.models import LLMAnswer

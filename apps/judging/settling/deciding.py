@@ -16,12 +16,13 @@ from django.db.models import Min, Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from apps.benchmarks.models import Run
+from apps.judging import process
 from apps.judging.models import Round, RoundItem, RoundState, Slot
 from apps.judging.question import Numbers, Question, load_question, pack, unpack
 from apps.judging.settling import evidence
 from apps.judging.settling.consensus import load_human_grades
 from apps.judging.settling.evidence import ModelEvidence
+from apps.records.models import Run
 from benchbench.ir.judging.judging import Judging
 from benchbench.ir.judging.orders import order_by_weight, sample_of, upcoming
 from benchbench.ir.judging.pool import Item, JudgingError
@@ -32,7 +33,7 @@ FRONT_SIZE = 60  # items at the front of the decisive order that each new state 
 
 
 @dataclass(eq=False)
-class Desk:
+class JudgingBoard:
     """The question of a round in memory, with the grades applied so far, by item.
 
     Not thread-safe: hold the lock on the round's `RoundState`.
@@ -51,7 +52,8 @@ class Desk:
         return self.question.pool.get_item(self.items[item])
 
 
-_desks: "OrderedDict[UUID, Desk]" = OrderedDict()
+_boards: "OrderedDict[UUID, JudgingBoard]" = OrderedDict()
+process.add(_boards.clear)
 _guard = threading.Lock()
 
 
@@ -70,26 +72,26 @@ def renew(round: Round, *, runs: Sequence[Run] | None = None, model: ModelEviden
     model = model or evidence.load_evidence(round)
     if row.mark == (mark := human_grades.compute_mark(basis + model.mark)):
         return row
-    desk = _load_desk(round, row, basis, runs)
+    board = _load_board(round, row, basis, runs)
     changed = ["state", "grades", "mark", "evidence", "sample_size", "sampled_from", "front", "computed_at"]
     before = State.from_record(row.state) if row.state and row.basis == basis else None
     if row.basis != basis:
-        items = np.array([desk.ids.get(number, 0) for number in range(desk.question.pool.size)], np.int64)
-        row.basis, row.board = basis, pack(desk.question, items)
+        items = np.array([board.ids.get(number, 0) for number in range(board.question.pool.size)], np.int64)
+        row.basis, row.board = basis, pack(board.question, items)
         changed += ["basis", "board"]
     state = None
-    if desk.judging is not None:
-        _inform(desk, desk.judging, round, model)
-        _apply_grades(desk, desk.judging, human_grades.grades)
-        state = desk.judging.state(before=before)
+    if board.judging is not None:
+        _inform(board, board.judging, round, model)
+        _apply_grades(board, board.judging, human_grades.grades)
+        state = board.judging.state(before=before)
         if round.is_open:
             _note(round, state)
         if round.order == Round.Order.DECISIVE and round.offers_items:
-            row.front = _reorder_front(round, desk, desk.judging, row.front)
+            row.front = _reorder_front(round, board, board.judging, row.front)
     share = 1.0 if round.order == Round.Order.RANDOM else round.uniform_share
-    judged = [desk.items[item] for item in human_grades.finished_items if item in desk.items]
-    row.sample_size, row.sampled_from = len(sample_of(desk.sample, judged, share=share)), len(desk.sample)
-    index = None if desk.question.axes is None else evidence.find_vector_index(runs)
+    judged = [board.items[item] for item in human_grades.finished_items if item in board.items]
+    row.sample_size, row.sampled_from = len(sample_of(board.sample, judged, share=share)), len(board.sample)
+    index = None if board.question.axes is None else evidence.find_vector_index(runs)
     row.evidence = {"index": str(index or ""), "model": model.name}
     row.state = None if state is None else state.as_record()
     row.grades, row.mark, row.computed_at = human_grades.count, mark, timezone.now()
@@ -109,21 +111,21 @@ def hash_basis(round: Round, runs: Sequence[Run]) -> str:
     return sha256(f"{round.mapping.resolved_at} {of_runs}".encode()).hexdigest()
 
 
-def _load_desk(round: Round, row: RoundState, basis: str, runs: Sequence[Run]) -> Desk:
-    """Return the desk of a round from this process's cache, which drops the least recently used beyond MAX_CACHED."""
+def _load_board(round: Round, row: RoundState, basis: str, runs: Sequence[Run]) -> JudgingBoard:
+    """Return the board of a round from this process's cache, which drops the least recently used beyond MAX_CACHED."""
     with _guard:
-        desk = _desks.get(round.pk)
-    if desk is None or desk.basis != basis:
-        desk = _build_desk(round, row, basis, runs)
+        board = _boards.get(round.pk)
+    if board is None or board.basis != basis:
+        board = _build_board(round, row, basis, runs)
     with _guard:
-        _desks[round.pk] = desk
-        _desks.move_to_end(round.pk)
-        while len(_desks) > MAX_CACHED:
-            _desks.popitem(last=False)
-    return desk
+        _boards[round.pk] = board
+        _boards.move_to_end(round.pk)
+        while len(_boards) > MAX_CACHED:
+            _boards.popitem(last=False)
+    return board
 
 
-def _build_desk(round: Round, row: RoundState, basis: str, runs: Sequence[Run]) -> Desk:
+def _build_board(round: Round, row: RoundState, basis: str, runs: Sequence[Run]) -> JudgingBoard:
     question, items = unpack(bytes(row.board), round) if row.basis == basis and row.board else _read(round, runs)
     judging = None
     if question.pool.runs >= 2:
@@ -131,7 +133,7 @@ def _build_desk(round: Round, row: RoundState, basis: str, runs: Sequence[Run]) 
             judging = question.build_judging()
     ids = {number: item for number, item in enumerate(items.tolist()) if item}
     numbers = {item: number for number, item in ids.items()}
-    return Desk(basis, question, judging, numbers, ids, question.sample_order(question.find_holes()))
+    return JudgingBoard(basis, question, judging, numbers, ids, question.sample_order(question.find_holes()))
 
 
 def _read(round: Round, runs: Sequence[Run]) -> tuple[Question, Numbers]:
@@ -149,28 +151,28 @@ def _read(round: Round, runs: Sequence[Run]) -> tuple[Question, Numbers]:
     return question, items
 
 
-def _inform(desk: Desk, judging: Judging, round: Round, model: ModelEvidence) -> None:
+def _inform(board: JudgingBoard, judging: Judging, round: Round, model: ModelEvidence) -> None:
     """Pass the grades of the model that is evidence to the judging, unless it has them."""
-    if model == desk.model:
+    if model == board.model:
         return
-    model_grades = np.full(desk.question.pool.size, np.nan)
+    model_grades = np.full(board.question.pool.size, np.nan)
     for item, grade in evidence.load_model_grades(round, model.name).items() if model.name else ():
-        if item in desk.items:
-            model_grades[desk.items[item]] = grade
+        if item in board.items:
+            model_grades[board.items[item]] = grade
     judging.inform(model_grades if model.name else None)
-    desk.model = model
+    board.model = model
 
 
-def _apply_grades(desk: Desk, judging: Judging, grades: dict[int, int]) -> None:
+def _apply_grades(board: JudgingBoard, judging: Judging, grades: dict[int, int]) -> None:
     """Apply added, changed and removed grades to the model."""
-    grades = {item: grade for item, grade in grades.items() if item in desk.items}
-    for item in desk.taken.keys() - grades.keys():
-        judging.grade(desk.find_pair(item), None)
-        del desk.taken[item]
+    grades = {item: grade for item, grade in grades.items() if item in board.items}
+    for item in board.taken.keys() - grades.keys():
+        judging.grade(board.find_pair(item), None)
+        del board.taken[item]
     for item, grade in grades.items():
-        if desk.taken.get(item) != grade:
-            judging.grade(desk.find_pair(item), grade)
-            desk.taken[item] = grade
+        if board.taken.get(item) != grade:
+            judging.grade(board.find_pair(item), grade)
+            board.taken[item] = grade
 
 
 def _note(round: Round, state: State) -> None:
@@ -180,7 +182,7 @@ def _note(round: Round, state: State) -> None:
         Round.objects.filter(pk=round.pk, state=Round.State.OPEN).update(settled_at=round.settled_at)
 
 
-def _reorder_front(round: Round, desk: Desk, judging: Judging, before: list[int]) -> list[int]:
+def _reorder_front(round: Round, board: JudgingBoard, judging: Judging, before: list[int]) -> list[int]:
     """Move the next items of the decisive order to the front of the waiting ones, and return them.
 
     They are those with the greatest weights, and the uniform share. A calibration sample, with which the uniform sample
@@ -189,12 +191,12 @@ def _reorder_front(round: Round, desk: Desk, judging: Judging, before: list[int]
     """
     slots = Slot.objects.filter(round=round)
     claimed_items = slots.filter(Q(done=True) | Q(until__gte=Now())).values_list("item_id", flat=True)
-    claimed_numbers = {desk.items[item] for item in claimed_items if item in desk.items}
+    claimed_numbers = {board.items[item] for item in claimed_items if item in board.items}
     sample = evidence.load_sample(round) if round.settled_at else ()
-    calibrating = np.array([desk.items[item] for item in sample if item in desk.items], np.int64)
+    calibrating = np.array([board.items[item] for item in sample if item in board.items], np.int64)
     primary = np.concatenate([calibrating, order_by_weight(judging.compute_weights())])
-    coming = upcoming(primary, desk.sample, claimed_numbers, share=round.uniform_share)
-    front = [desk.ids[number] for number in islice((number for number in coming if number in desk.ids), FRONT_SIZE)]
+    coming = upcoming(primary, board.sample, claimed_numbers, share=round.uniform_share)
+    front = [board.ids[number] for number in islice((number for number in coming if number in board.ids), FRONT_SIZE)]
     if front == before:
         return front
     first = slots.aggregate(least=Min("place"))["least"] or 0

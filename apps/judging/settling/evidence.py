@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from django.db.models import Count, Max, QuerySet
 
-from apps.benchmarks.models import Run
 from apps.judging.llm import prompting
 from apps.judging.models import Grade, LLMJudge, Round
+from apps.records.models import Run
 from apps.retrieval.models import Chunk, Index
 from apps.retrieval.search.vectors import load_vectors
 from benchbench.ir.judging.evidence import Axes, compute_axes

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from apps.benchmarks.models import Benchmark, Evaluation
 from apps.judging.handing import list_waiting_slots
 from apps.judging.judges import may_lead
 from apps.judging.models import Round
 from apps.judging.settling.progress import Progress
+from apps.records.models import Benchmark, Evaluation
 from benchbench.access import visible
 from benchbench.decimals import counted
 

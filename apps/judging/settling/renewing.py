@@ -7,14 +7,15 @@ needs the state computes it.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from apps.benchmarks.models import Run
 from apps.judging.models import Grade, Round, RoundState
 from apps.judging.settling.consensus import HumanGrades, load_human_grades
 from apps.judging.settling.deciding import hash_basis, load_runs, renew
 from apps.judging.settling.evidence import load_evidence
-from apps.operations.queueing import RENEW_STATE, enqueue_once
+from apps.operations.queueing import enqueue_once
+from apps.records.models import Run
 from benchbench.ir.judging.state import State
 
+RENEW_STATE = "apps.judging.tasks.renew_state"
 RENEWED_AFTER = 10  # new grades after which this process renews, if no worker does
 
 
@@ -50,7 +51,7 @@ def load_round_status(round: Round) -> RoundStatus:
         return RoundStatus(row, runs, human_grades, is_current=True)  # as its version carries it
     model = load_evidence(round)
     mark = human_grades.compute_mark(basis + model.mark)
-    if row is None or row.basis != basis or (row.mark != mark and not _enqueue_renewal(round)):
+    if row is None or row.basis != basis or (row.mark != mark and not enqueue_renewal(round)):
         row = renew(round, runs=runs, model=model)
         if row.mark != mark:
             human_grades = load_human_grades(round)
@@ -64,7 +65,7 @@ def request_renewal(round: Round) -> None:
     If no worker takes it, this process renews the state after RENEWED_AFTER new grades and updates `round`, including
     whether it is settled.
     """
-    if _enqueue_renewal(round):
+    if enqueue_renewal(round):
         return
     graded = Grade.objects.filter(item__round=round, source=Grade.Source.HUMAN, kind=Grade.Kind.GRADE).count()
     counted = RoundState.objects.filter(round=round).values_list("grades", flat=True).first() or 0
@@ -72,5 +73,5 @@ def request_renewal(round: Round) -> None:
         renew(round)
 
 
-def _enqueue_renewal(round: Round) -> bool:
+def enqueue_renewal(round: Round) -> bool:
     return enqueue_once(RENEW_STATE, str(round.pk))

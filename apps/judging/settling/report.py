@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
-from apps.benchmarks.models import Run
 from apps.judging.models import Round
 from apps.judging.question import describe_weighting
 from apps.judging.settling.progress import JudgeReport, Progress, compute_progress
 from apps.judging.settling.renewing import RoundStatus
+from apps.records.models import Run
 from benchbench.decimals import counted, figure
 from benchbench.ir.judging.state import State
 from benchbench.reading.strict_json import attributes

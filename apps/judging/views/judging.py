@@ -18,14 +18,14 @@ from apps.judging.judges import is_judge, require_judge, require_lead, require_p
 from apps.judging.models import Grade, Round
 from apps.judging.settling.consensus import load_consensus
 from apps.judging.settling.progress import count_progress
-from apps.judging.views.desk import (
+from apps.judging.views.judge_page import (
     AHEAD,
     UNDO,
     JudgeEntry,
     build_sheet,
     label_grade,
     pack_item,
-    render_desk,
+    render_judge_page,
     store_entries,
 )
 from benchbench.decimals import counted
@@ -47,7 +47,7 @@ def judge_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
         messages.error(request, f'You are not a judge of "{round}": its owner names the judges.')
         return redirect(change_url(round))
     last = list(load_grades(round, request.user)[:MOST_UNDONE])
-    return render_desk(request, model_admin, round, _build_payload(round, request.user, (), AHEAD), last)
+    return render_judge_page(request, model_admin, round, _build_payload(round, request.user, (), AHEAD), last)
 
 
 @require_POST
@@ -128,7 +128,7 @@ def adjudicate_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUI
         "-graded_at", "-id"
     )
     payload = _build_split_payload(round, request.user, (), AHEAD, {})
-    return render_desk(request, model_admin, round, payload, list(own_grades[:MOST_UNDONE]), adjudicates=True)
+    return render_judge_page(request, model_admin, round, payload, list(own_grades[:MOST_UNDONE]), adjudicates=True)
 
 
 @require_POST

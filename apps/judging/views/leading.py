@@ -13,7 +13,6 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from apps.benchmarks.models import Evaluation
 from apps.datasets.records import LABEL_LENGTH
 from apps.judging.closing import close_round
 from apps.judging.judges import change_round, list_eligible_judges, require_lead, require_open
@@ -23,6 +22,7 @@ from apps.judging.scales import LONGEST_GUIDELINES
 from apps.judging.settling.next_step import Act, NextStep
 from apps.judging.settling.renewing import load_round_status
 from apps.judging.settling.report import describe_likeliest
+from apps.records.models import Evaluation
 from benchbench.database.failures import read_again
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError

@@ -12,13 +12,13 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from apps.benchmarks.measuring.alternatives import keep_alternatives
-from apps.benchmarks.models import Run
 from apps.judging.judges import list_eligible_judges
 from apps.judging.models import Round
 from apps.judging.opening import RoundOptions, open_round, preview_round
 from apps.judging.scales import LONGEST_GUIDELINES, read_scale
 from apps.mappings.models import Mapping
+from apps.records.measuring.alternatives import keep_alternatives
+from apps.records.models import Run
 from benchbench.access import visible
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError

@@ -10,7 +10,6 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
-from apps.benchmarks.models import QueryResult
 from apps.collections.models import Collection, Document
 from apps.datasets.editing.drafts import find_draft
 from apps.datasets.editing.judgments import remove_judgment, set_judgment
@@ -19,9 +18,10 @@ from apps.datasets.models import DatasetVersion, Judgment, Query
 from apps.datasets.records import DOC_REF_KEYS, JudgmentRecord
 from apps.engines.storing import find_snippet
 from apps.judging.scales import scale_to_choose
-from apps.judging.views.desk import build_sheet
+from apps.judging.views.judge_page import build_sheet
 from apps.mappings.models import Mapping
 from apps.mappings.repairing import find_documents, find_judgments, judge_document, require_document, unjudge_document
+from apps.records.models import QueryResult
 from apps.retrieval.models import Chunk
 from benchbench.access import may_change, visible
 from benchbench.errors import BenchbenchError

@@ -7,7 +7,7 @@ from redis.exceptions import RedisError
 from rq import Queue
 from rq.serializers import JSONSerializer
 
-from apps.operations import queueing
+from apps.operations.workers.jobs import OwnJob
 from benchbench.database.tables import explain_waiting
 
 log = logging.getLogger(__name__)
@@ -18,7 +18,7 @@ def work_aside(queue_name: str) -> None:
     queue = django_rq.get_queue(queue_name)
     while not explain_waiting():
         dequeued = Queue.dequeue_any(
-            [queue], None, connection=queue.connection, job_class=queueing.OwnJob, serializer=JSONSerializer
+            [queue], None, connection=queue.connection, job_class=OwnJob, serializer=JSONSerializer
         )
         if dequeued is None:
             return

@@ -7,9 +7,8 @@ from django.conf import settings
 from django.db.models import DurationField, ExpressionWrapper, F, Max, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Greatest, Now
 
-from apps.operations.handlers import MAY_RUN_TWICE
 from apps.operations.leasing import select_active
-from apps.operations.models import Batch
+from apps.operations.models import MAY_RUN_TWICE, Batch
 from apps.operations.workers.limits import limited_transaction
 
 log = logging.getLogger(__name__)

@@ -9,11 +9,12 @@ from django.db import transaction
 from django.db.models import Count, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce, Now
 
-from apps.operations import queueing
+from apps.operations import process, queueing
 from apps.operations.leasing import ACTIVE, filter_claimable
 from apps.operations.models import Batch, Operation, Priority
 
 SERVED: list[str] = []  # the queues of this process's worker
+process.add(SERVED.clear)
 REMEMBERED = timedelta(minutes=10)  # how long ended operations count as service of their user
 
 

@@ -89,8 +89,8 @@ _watch, _work = _Watch(), _Work()
 is_overdue = _watch.is_overdue
 
 
-def show_on(board: Board) -> None:
-    """Write the limits of this process to `board` from now on."""
+def show_on(board: Board | None) -> None:
+    """Write the limits of this process to `board` from now on, or to none."""
     _watch.board = board
 
 

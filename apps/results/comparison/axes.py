@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from apps.results.comparison.comparing import RunComparison
-from apps.results.configurations import Config, filter_keys, find_varying, phrase, spell_settings
+from apps.verdicts.comparing import RunComparison
+from apps.verdicts.configurations import Config, filter_keys, find_varying, phrase, spell_settings
 from benchbench.ir.demand import weigh
 from benchbench.ir.measures import Values
+from benchbench.ir.planning.axes import AXES
 from benchbench.ir.planning.configuration import DEFAULTS, LATE_INTERACTION
-from benchbench.ir.planning.labels import name_axis, name_mode
+from benchbench.ir.planning.labels import name_mode
 from benchbench.ir.statistics.effects import Contrast, compute_contrasts, contrast_intervals
 from benchbench.ir.statistics.resampling import Interval, find_common_queries
 
@@ -97,7 +98,8 @@ def _build_effect(
         name_mode(value, engine) if contrast.axis == "search_mode" else phrase(contrast.axis, value) for value in values
     )
     difference = weigh(contrast.differences, weights)
-    return Effect(name_axis(contrast.axis), value, reference, pairs, contrast.contexts, difference, interval)
+    name = AXES[contrast.axis].name if contrast.axis in AXES else contrast.axis.replace("_", " ")
+    return Effect(name, value, reference, pairs, contrast.contexts, difference, interval)
 
 
 def _render_text(value: Any) -> str:

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from apps.results.charts import COLOURS, Figure, compute_height, draw_line, figure, plot_over_time, wrap_text
-from apps.results.comparison.comparing import RunComparison
-from apps.results.comparison.describing import Costs, SliceDifferences
+from apps.verdicts.comparing import RunComparison
+from apps.verdicts.describing import Costs, SliceDifferences
 from benchbench.decimals import format_p, short_signed
 
 Cells = Sequence[Sequence[float | None]]

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from apps.results.comparison.comparing import RunComparison, is_lower_better
-from apps.results.comparison.describing import compute_means
-from apps.results.leaderboard.coverage import is_coverage
+from apps.verdicts.comparing import RunComparison, is_lower_better
+from apps.verdicts.coverage import is_coverage
+from apps.verdicts.describing import compute_means
 from benchbench.decimals import counted, figure, list_some
 from benchbench.ir.demand import weigh
 from benchbench.ir.measures import Values

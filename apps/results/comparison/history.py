@@ -12,15 +12,14 @@ from django.db.models.functions import Cast
 from django.urls import reverse
 from django.utils.timezone import get_current_timezone_name, localtime
 
-from apps.benchmarks.gates.baselines import list_baselines
-from apps.benchmarks.measuring.alternatives import keep_alternatives
-from apps.benchmarks.models import Baseline, Benchmark, Evaluation, GateOutcome, Run
-from apps.benchmarks.provenance import find_git_revision
 from apps.datasets.models import Dataset, DatasetVersion
 from apps.operations.models import Status
+from apps.records.measuring.alternatives import keep_alternatives
+from apps.records.models import Baseline, Benchmark, Evaluation, GateOutcome, Run
 from apps.results.charts import COLOURS, LEGEND, draw_line, figure
-from apps.results.comparison.comparing import is_lower_better
-from apps.results.leaderboard.runs import name_primary, select_measures
+from apps.verdicts.comparing import is_lower_better
+from apps.verdicts.gates.baselines import list_baselines
+from apps.verdicts.ranked_runs import name_primary, select_measures
 from benchbench import decimals
 from benchbench.access import viewable
 
@@ -146,9 +145,9 @@ def _build_points(
 
 def _describe_origin(run: Run) -> dict[str, str]:
     """Return the code and the index of a run by name; "" if unknown."""
-    index = run.provenance.get("index") or {}
-    name = f"{index['name']} v{index['version']} ({index['content'][:6]})" if index.get("content") else ""
-    return {"code": (find_git_revision(run) or "")[:7], "index": name}
+    index = run.lineage.index
+    name = f"{index.name} v{index.version} ({index.content[:6]})" if index and index.content else ""
+    return {"code": (run.lineage.git_revision or "")[:7], "index": name}
 
 
 def _get_time(evaluation: Evaluation) -> datetime:
@@ -176,6 +175,7 @@ def _build_key(evaluation: Evaluation) -> tuple[Any, ...]:
         benchmark.unresolved,
         benchmark.empty_queries,
         benchmark.means_name,
+        benchmark.identity_note,
         evaluation.truth_hash,
     )
 
@@ -190,11 +190,11 @@ def _name_truths(evaluations: Sequence[Evaluation]) -> dict[tuple[Any, ...], str
     states = Counter(truth[:-1] for truth in truths)
     names = {}
     for truth in truths:
-        version, _, collection, unresolved, empty, means_name, mark = truth
+        version, _, collection, unresolved, empty, means_name, identity, mark = truth
         name = f"v{version}" + (f" on {collection}" if several else "")
         name += ", unresolved dropped" if unresolved == "drop" else ""
         name += ", empty queries skipped" if empty == "skip" else ""
-        name += f", {means_name}" if means_name else ""
+        name += "".join(f", {note}" for note in (means_name, identity) if note)
         name += f", resolved as {mark[:6]}" if states[truth[:-1]] > 1 else ""
         names[truth] = name
     return names

@@ -3,18 +3,19 @@
 from collections.abc import Sequence
 from typing import Any
 
-from apps.benchmarks.measuring.alternatives import choose_alternatives
-from apps.benchmarks.models import Run
+from apps.records.measuring.alternatives import choose_alternatives
+from apps.records.models import Run
 from apps.results.charts import Figure
-from apps.results.comparison import describing, figures
+from apps.results.comparison import figures
 from apps.results.comparison.axes import Effect, compute_effects
 from apps.results.comparison.bars import Bar, Line, draw_bars
-from apps.results.comparison.comparing import RunComparison, is_lower_better, list_pinned_baselines
-from apps.results.comparison.expected import list_expected
 from apps.results.comparison.highlights import describe_measures, describe_pairs, describe_slices, describe_standings
 from apps.results.comparison.panels import build_rows, choose_columns, list_rows
-from apps.results.comparison.sentences import build_verdict, describe_choice
-from apps.results.leaderboard.coverage import describe_uneven, is_coverage, name_judged
+from apps.verdicts import describing
+from apps.verdicts.comparing import RunComparison, is_lower_better, list_pinned_baselines
+from apps.verdicts.coverage import describe_uneven, is_coverage, name_judged
+from apps.verdicts.expected import list_expected
+from apps.verdicts.sentences import build_verdict, describe_choice
 from benchbench.decimals import counted
 
 

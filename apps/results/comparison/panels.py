@@ -5,11 +5,12 @@ from typing import Any
 
 from django.utils.http import urlencode
 
-from apps.results.comparison import describing, figures
+from apps.results.comparison import figures
 from apps.results.comparison.bars import Colour, Line, draw_bars
-from apps.results.comparison.comparing import RunComparison
-from apps.results.comparison.migrating import MARGIN, build_migration
-from apps.results.comparison.sentences import describe_reversal
+from apps.verdicts import describing
+from apps.verdicts.comparing import RunComparison
+from apps.verdicts.migrating import MARGIN, build_migration
+from apps.verdicts.sentences import describe_reversal
 from benchbench.ir.slices import MINIMUM
 from benchbench.ir.statistics.significance import Pair
 

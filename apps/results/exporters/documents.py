@@ -1,26 +1,26 @@
 """A benchmark as a document: leaderboard and verdict as text, Markdown and LaTeX, all from one `Story`."""
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from uuid import UUID
 
-from apps.benchmarks.measuring.alternatives import choose_alternatives
-from apps.benchmarks.models import Benchmark, Run
-from apps.benchmarks.running.timing import mark_shared
-from apps.benchmarks.runs import find_shared_warnings
+from django.template.loader import render_to_string
+
 from apps.datasets.models import DatasetVersion
-from apps.results.comparison.comparing import MOST_RUNS, RunComparison, compare_runs
-from apps.results.comparison.describing import pick_strongest
-from apps.results.comparison.expected import find_board_selection
-from apps.results.comparison.sentences import build_verdict
-from apps.results.configurations import build_labels, list_shared
-from apps.results.leaderboard.runs import Leaderboard, Row, load_leaderboard, select_measures
+from apps.execution.running.timing import mark_shared
+from apps.records.finding import describe_warnings
+from apps.records.measuring.alternatives import choose_alternatives
+from apps.records.models import Benchmark, Run
+from apps.verdicts.comparing import MOST_RUNS, RunComparison, compare_runs
+from apps.verdicts.configurations import build_labels, list_shared
+from apps.verdicts.describing import pick_strongest
+from apps.verdicts.expected import find_board_selection
+from apps.verdicts.ranked_runs import Leaderboard, Row, load_leaderboard, select_measures
+from apps.verdicts.sentences import build_verdict
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 from benchbench.ir.demand import name_mean
-from benchbench.markup import code, text
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +117,7 @@ class Story:
         board, original = self.board, self.benchmark.dataset_version
         sentences = build_verdict(comparison) if comparison else None
         notes = [f"Means are {board.means_name}: Σ weight × value / Σ weight."] if board.means_name else []
+        notes += [f"Policies: {self.benchmark.identity_note}."] if self.benchmark.identity_note else []
         alternatives, omitted = self.alternatives
         notes += omitted.values()
         notes += [*sentences.notes, *sentences.warnings] if sentences else []
@@ -138,7 +139,7 @@ class Story:
                 f"{lost.unresolved_count:,} judgments are unresolved, with {lost.unresolved_share:.1%} of "
                 "the ideal gain: their documents were not found in the collection."
             )
-        return notes
+        return [*notes, *describe_warnings(board.runs, [run.label for run in board.runs])]
 
 
 def load_story(benchmark: Benchmark, version: DatasetVersion | None, *, omitted: str = "") -> Story:
@@ -148,51 +149,9 @@ def load_story(benchmark: Benchmark, version: DatasetVersion | None, *, omitted:
     return Story(benchmark, board, [name for name in measures if name != omitted])
 
 
-ESCAPED = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "≥": r"$\geq$",
-    "–": "--",
-    "·": r"$\cdot$",
-    "α": r"$\alpha$",
-    "−": "$-$",
-    "<": "\\textless{}",
-    ">": "\\textgreater{}",
-    "|": "\\textbar{}",
-}
-ESCAPED |= {sign: f"\\{sign}" for sign in "&%$#_{}"}
-
-
 def write_markdown(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
     """Write a comment on a pull request; equal results give equal texts."""
-    story = load_story(benchmark, version)
-    yield f"## {text(benchmark.name)}\n\n**{text(story.verdict)}**\n\n"
-    collection = benchmark.mapping.collection.name
-    yield f"Dataset {text(str(version))} on {code(collection)}, {counted(version.query_count, 'query')}.\n"
-    if story.shared:
-        yield f"All runs: {text(' · '.join(story.shared))}.\n"
-    yield f"\n| rank | run | label | {' | '.join(map(text, story.measures))} | {story.time} | standing |\n"
-    yield f"|---:|---:|---|{'---:|' * (len(story.measures) + 1)}---|\n"
-    for line in story.lines:
-        yield _render_row(line)
-    if story.notes:
-        yield "\n" + "\n".join(f"- {text(note)}" for note in story.notes) + "\n"
-
-
-def _render_row(line: Line) -> str:
-    row = line.row
-    standing = f"**{text(line.failure)}**" if line.failure else line.standing
-    if line.lost:
-        standing += f"{', ' if standing else ''}**{text(line.lost)}**"
-    cells = [str(row.rank or "–"), str(row.run.run_order), text(line.label), *line.numbers, standing]
-    return f"| {' | '.join(cells)} |\n"
-
-
-def escape_latex(plain: str) -> str:
-    """Return plain text as one line of LaTeX, with special characters escaped."""
-    pattern = "[" + re.escape("".join(ESCAPED)) + "]"
-    return re.sub(pattern, lambda match: ESCAPED[match[0]], " ".join(plain.split()))
+    yield render_to_string("results/export.md", {"story": load_story(benchmark, version)})
 
 
 def write_latex(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
@@ -200,29 +159,7 @@ def write_latex(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
 
     The best run is bold; a dagger marks significantly worse runs.
     """
-    story = load_story(benchmark, version)
-    yield "\\begin{table}\n\\centering\n"
-    yield f"\\begin{{tabular}}{{l{'r' * len(story.measures)}r}}\n\\hline\n"
-    yield " & ".join(["Run", *map(escape_latex, story.measures), escape_latex(story.time)]) + " \\\\\n\\hline\n"
-    for line in story.lines:
-        yield _render_latex_row(line, len(story.measures)) + " \\\\\n"
-    caption = escape_latex(" ".join([f"{story.benchmark.name} on {story.board.version}.", story.verdict, *story.notes]))
-    marks = r" $^\dagger$: significantly worse than the best (bold)." if story.standings else ""
-    yield f"\\hline\n\\end{{tabular}}\n\\caption{{{caption}{marks}}}\n\\end{{table}}\n"
-
-
-def _render_latex_row(line: Line, measures: int) -> str:
-    if line.failure:
-        return f"{escape_latex(line.label)} & \\multicolumn{{{measures + 1}}}{{l}}{{{escape_latex(line.failure)}}}"
-    values = [escape_latex(number) for number in line.numbers]
-    if line.standing == "best":
-        values[0] = f"\\textbf{{{values[0]}}}"
-    elif line.standing == "worse":
-        values[0] += "$^\\dagger$"
-    label = escape_latex(line.label)
-    if line.lost:
-        label += f" ({escape_latex(line.lost)})"
-    return " & ".join([label, *values])
+    yield render_to_string("results/export.tex", {"story": load_story(benchmark, version)})
 
 
 def render_text(benchmark: Benchmark, version: DatasetVersion | None = None) -> str:
@@ -237,7 +174,7 @@ def render_text(benchmark: Benchmark, version: DatasetVersion | None = None) -> 
     searched = sorted({str(run.index) for run in runs if run.index})
     about = f"{benchmark.name}: {benchmark.status}" + (f", index {', '.join(searched)}" if searched else "")
     names = [*story.measures, f"ms/query{mark_shared(runs)}"]
-    warnings = find_shared_warnings(runs)
+    warnings = describe_warnings(runs, [run.label for run in runs])
     # Benchmark means, one of the three kinds of a run's means: see docs/measures.md.
     lines = [
         name_mean(f"{about}; benchmark means", benchmark.means_name),
@@ -248,11 +185,11 @@ def render_text(benchmark: Benchmark, version: DatasetVersion | None = None) -> 
         rank = f"{row.rank}{'=' * row.tied}" if row.rank and row.final else "–"
         values = line.failure or _align(line.numbers, names)
         lines.append(f"{rank:>4}  {run.run_order:>3}  {run.label:{width}}  {values}")
-        notes = [row.unranked, row.ann, *(warning for warning in run.warnings if warning not in warnings)]
+        notes = [row.unranked, row.ann]
         lines += [f"{'':11}{note}" for note in notes if note]
     selection = find_board_selection(story.board)
     first = [story.verdict, selection.caveat, ""] if selection else []
-    return "\n".join([*first, *lines, *(f"All runs: {warning}" for warning in warnings)])
+    return "\n".join([*first, *lines, *warnings])
 
 
 def _align(cells: Sequence[str], names: Sequence[str]) -> str:

@@ -4,20 +4,20 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from apps.benchmarks.measuring.evaluating import load_truth
-from apps.benchmarks.measuring.reading import load_rankings, load_results
-from apps.benchmarks.models import Run
-from apps.benchmarks.provenance import find_git_revision
-from apps.benchmarks.running.timing import find_execution, sum_cost_ms
 from apps.collections.models import Document
 from apps.collections.states import load_former_metadata
 from apps.datasets.models import DatasetVersion
+from apps.execution.running.timing import find_execution
+from apps.records.lists.reading import load_rankings, load_results
+from apps.records.measuring.evaluating import load_truth
+from apps.records.models import Run
 from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED, Outcome, require_evaluation, run_id_of, stream_outcomes
 from apps.results.exporters.spec002 import find_end
 from apps.results.exporters.tables import format_scores
 from benchbench.files import flowbaby_results as files
 from benchbench.files.flowbaby import DEFAULT_SLICE, render_run
 from benchbench.ir.canonical import CURRENT, RunEntry, export_retrieval_results_to_run
+from benchbench.ir.measures import count_once, name_texts
 from benchbench.ir.profiles import Profile
 from benchbench.markup import text
 from benchbench.scoring.measuring import build_figures, score
@@ -50,24 +50,25 @@ def write_summary(run: Run, version: DatasetVersion, *, profile: Profile) -> Ite
         dataset_id=str(metadata.get("dataset_id") or version.dataset.name),
         dataset_version=version.label or str(version.number),
         canonicalization_version=str(metadata.get("canonicalization_version") or CURRENT),
-        git_sha=find_git_revision(run),
+        git_sha=run.lineage.git_revision,
         evaluation_split=splits.pop() or None if len(splits) == 1 else None,
-        duration_ms=sum_cost_ms(run),
+        duration_ms=run.times.cost_ms,
     )
     failed = results.get(FAILED)
     more: dict[str, Any] = {FAILED: len(failed)} if failed else {}
-    more |= {"execution": execution} if (execution := find_execution(run.benchmark, sum_cost_ms(run))) else {}
+    more |= {"execution": execution} if (execution := find_execution(run.benchmark, run.times.cost_ms)) else {}
     yield files.render_json(files.build_summary(results, about) | more)
 
 
 def _build_results(run: Run, version: DatasetVersion, profile: Profile) -> dict[str, Any]:
     """Return the content of results.json: judged queries that did not fail, measured at the benchmark's cutoffs."""
     require_evaluation(run, version)
-    grades = load_truth(run.benchmark, version).grades
+    truth = load_truth(run.benchmark, version).grades
+    grades = {pk: count_once(graded) for pk, graded in truth.items()}
     queries = {query.pk: query for query in version.queries.order_by("pk")}
     ranked = load_rankings(run)
     judged = {query.key: grades[pk] for pk, query in queries.items() if grades[pk] and pk in ranked}
-    rankings = {query.key: ranked[pk] for pk, query in queries.items() if pk in ranked}
+    rankings = {query.key: name_texts(truth[pk], ranked[pk]) for pk, query in queries.items() if pk in ranked}
     scores = score(judged, rankings, files.list_measures(run.benchmark.k_values))
     slices = {query.key: query.slices or [DEFAULT_SLICE] for query in queries.values()}
     figures = build_figures(scores, slices, {key: len(graded) for key, graded in judged.items()})

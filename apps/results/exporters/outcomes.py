@@ -7,16 +7,17 @@ from typing import Any
 from django.db import connection
 from django.utils.text import slugify
 
-from apps.benchmarks.measuring.reading import read_rows, require_rankings
-from apps.benchmarks.models import Benchmark, Evaluation, Run
-from apps.benchmarks.running.rankings import CALLS, TIMINGS
 from apps.collections.models import Document
 from apps.collections.states import list_documents
 from apps.datasets.models import DatasetVersion, Judgment, Query
 from apps.mappings.truth import Unresolved, require_resolved
+from apps.records.lists.final import CALLS
+from apps.records.lists.reading import require_rankings
+from apps.records.models import Benchmark, Evaluation, Run
+from apps.records.models.timing import TIMINGS
 from apps.results.triage.queries import explain_unmeasured, load_evaluation
 from apps.results.triage.sections import Expected, load_expected
-from benchbench.database.binary import batched
+from benchbench.database.binary import batched, read_rows
 from benchbench.errors import BenchbenchError, ConflictError
 
 AT_ONCE = 500

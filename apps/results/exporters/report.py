@@ -1,23 +1,26 @@
 """A benchmark as one HTML file that needs no server: verdict, leaderboard, comparison, and the queries that differ."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from django.template.loader import render_to_string
 
-from apps.benchmarks.measuring.reading import load_results
-from apps.benchmarks.models import Benchmark
 from apps.datasets.models import DatasetVersion
 from apps.mappings.truth import read_truth
-from apps.results.comparison import describing, panels
+from apps.records.lists.reading import load_results
+from apps.records.measuring.evaluating import get_truth_policies
+from apps.records.models import Benchmark
+from apps.results.comparison import panels
 from apps.results.comparison.axes import compute_effects
 from apps.results.comparison.bars import Line, draw_bars
-from apps.results.comparison.comparing import RunComparison
 from apps.results.comparison.highlights import describe_slices
-from apps.results.comparison.sentences import describe_choice
 from apps.results.exporters.documents import Story, load_story
 from apps.results.exporters.scatter import Point, draw_scatter
 from apps.results.triage.side_by_side import build_columns
+from apps.verdicts import describing
+from apps.verdicts.comparing import RunComparison
+from apps.verdicts.sentences import describe_choice
 
 MAX_QUERIES = 20
 SHADES = 0.6  # opacity of the widest difference in the table of slices
@@ -65,7 +68,7 @@ def _describe_comparison(comparison: RunComparison) -> dict[str, Any]:
 
 
 def _shade(slices: Sequence[describing.SliceDifferences], columns: Sequence[int]) -> list[dict[str, Any]]:
-    """Return the table rows of slices: each rival's difference with its opacity, 0 where the slice is too small."""
+    """Return the table rows of slices: each rival's difference with its opacity, 0 for a small slice, and colour."""
     reference, *rivals = columns
     means = [abs(row.differences[run].mean or 0) for row in slices for run in rivals if not row.slice.is_small]
     widest = max(means, default=0) or 1
@@ -77,6 +80,7 @@ def _shade(slices: Sequence[describing.SliceDifferences], columns: Sequence[int]
                 (
                     row.differences[run],
                     0 if row.slice.is_small else SHADES * abs(row.differences[run].mean or 0) / widest,
+                    "green" if (row.differences[run].mean or 0) > 0 else "orange",
                 )
                 for run in rivals
             ],
@@ -94,7 +98,10 @@ def _describe_queries(comparison: RunComparison, benchmark: Benchmark) -> dict[s
     ids = [gap.query_id for gap in widest]
     runs = [comparison.runs[number] for number in (comparison.reference, rival)]
     results = [load_results(run, ids, rankings=True) for run in runs]
-    grades = read_truth(benchmark.mapping, comparison.version, state=benchmark.state, query_ids=ids).grades
+    policies = replace(get_truth_policies(benchmark), unresolved="count")
+    grades = read_truth(
+        benchmark.mapping, comparison.version, state=benchmark.state, policies=policies, query_ids=ids
+    ).grades
     return {
         "query_labels": [comparison.labels[number] for number in (comparison.reference, rival)],
         "queries": [

@@ -7,18 +7,18 @@ from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 from uuid import UUID
 
-from apps.benchmarks.measuring.alternatives import choose_alternatives
-from apps.benchmarks.measuring.approximations import build_ann
-from apps.benchmarks.models import Benchmark, Run
-from apps.benchmarks.running.rankings import CALLS
-from apps.benchmarks.running.timing import find_execution, sum_cost_ms
-from apps.benchmarks.runs import flatten, nest
 from apps.datasets.models import DatasetVersion
+from apps.execution.running.timing import find_execution
 from apps.operations.models import Status
-from apps.results.comparison.expected import RoundVerdictReport, find_board_selection, report_leaderboard
+from apps.records.finding import flatten, nest
+from apps.records.lists.final import CALLS
+from apps.records.measuring.alternatives import choose_alternatives
+from apps.records.measuring.approximations import build_ann
+from apps.records.models import Benchmark, Run
 from apps.results.exporters.outcomes import Outcome, load_outcomes
-from apps.results.leaderboard.runs import WEIGHTING, Row, load_leaderboard
 from apps.results.triage.queries import load_evaluation
+from apps.verdicts.expected import RoundVerdictReport, find_board_selection, report_leaderboard
+from apps.verdicts.ranked_runs import WEIGHTING, Row, load_leaderboard
 from benchbench.durations import measure_seconds
 from benchbench.reading.strict_json import attributes
 
@@ -92,6 +92,8 @@ class Results:
     duration_ms: Annotated[int | None, "From start to end of the benchmark."]
     primary_k: int
     weighting: Annotated[str, WEIGHTING]
+    exclude_self: Annotated[bool, "Rankings leave out the document whose id is the query's key."]
+    identical_texts: Annotated[str, "judged: documents with the text of a judged one have its grade; or different."]
     k_values_for_metrics: list[int]
     runs: list[RunResult]
     summary: Summary
@@ -140,12 +142,13 @@ def build_results(benchmark: Benchmark, *, version: DatasetVersion | None = None
     It has final means only. `timing` holds a run's own costs: building its index, its stages for all queries, and both.
     `per_query` has milliseconds per query, and whether they are shared. Runs share the wall clock, so it belongs to the
     benchmark: `duration_ms`. Means are those on `version`, by default the benchmark's own. Additions to the contract of
-    the API: `name`, `status`, `dataset_version`, its number, `weighting`, `duration_ms`, `round_verdict`, `caveat`; and
-    a run's `label`, `failed_queries`, `unranked`, `warnings`, `index`, `ann`, `weighting` and `per_query`.
+    the API: `name`, `status`, `dataset_version`, its number, `weighting`, `exclude_self`, `identical_texts`,
+    `duration_ms`, `round_verdict`, `caveat`; and a run's `label`, `failed_queries`, `unranked`, `warnings`, `index`,
+    `ann`, `weighting` and `per_query`.
     """
     board = load_leaderboard(benchmark, version=version)
     final = [row for row in board.rows if row.run.status == Run.Status.COMPLETED and not row.provisional]
-    alternatives, _ = choose_alternatives(row.run for row in final)
+    alternatives, _ = choose_alternatives([row.run for row in final])
     ranked = [row for row in final if row.rank and row.run in alternatives]
     runs, selection = board.in_run_order, find_board_selection(board)
     counts = Counter(row.run.status for row in runs)
@@ -157,7 +160,7 @@ def build_results(benchmark: Benchmark, *, version: DatasetVersion | None = None
         dataset_version=board.version.number,
         duration_ms=None if seconds is None else round(1000 * seconds),
         primary_k=benchmark.primary_k,
-        weighting=benchmark.weighting,
+        **attributes(benchmark, "weighting", "exclude_self", "identical_texts"),
         k_values_for_metrics=benchmark.k_values,
         runs=[_build_run_result(row, benchmark) for row in runs],
         summary=Summary(
@@ -219,7 +222,7 @@ def _build_run_result(row: Row, benchmark: Benchmark) -> RunResult:
 def _build_timing(run: Run) -> Timing:
     built = run.index.stats.get("duration_sec") if run.index else None
     indexing = None if built is None else round(1000 * built)
-    evaluation = sum_cost_ms(run)
+    evaluation = run.times.cost_ms
     costs = [ms for ms in (indexing, evaluation) if ms is not None]
     return Timing(indexing, evaluation, sum(costs) if costs else None, run.timing)
 

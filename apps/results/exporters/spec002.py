@@ -9,11 +9,11 @@ from typing import Any
 
 from django.db.models import Sum
 
-from apps.benchmarks.measuring.reading import require_rankings
-from apps.benchmarks.models import Benchmark, Run
-from apps.benchmarks.running.rankings import TIMINGS
 from apps.datasets.models import DatasetVersion
 from apps.datasets.versions import render_version
+from apps.records.lists.reading import require_rankings
+from apps.records.models import Benchmark, Run
+from apps.records.models.timing import TIMINGS
 from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED, Outcome, load_inputs, load_outcomes, require_evaluation
 from benchbench.database.binary import batched
 from benchbench.files import spec002

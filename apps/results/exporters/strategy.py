@@ -6,16 +6,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import astuple, replace
 from typing import Any
 
-from apps.benchmarks.models import Benchmark, Run
-from apps.benchmarks.provenance import collect_facts, list_llms, list_revisions
-from apps.benchmarks.repeating.manifests import build_definition, load_own_evaluations
 from apps.datasets.models import DatasetVersion
+from apps.experiments.manifests import build_definition, load_own_evaluations
 from apps.operations.handlers import load_tracebacks
-from apps.results.configurations import build_configuration, list_keys, list_phrases
+from apps.records.models import Benchmark, Run
+from apps.records.models.provenance import collect_facts
+from apps.records.provenance import list_llms
 from apps.results.exporters.outcomes import BenchmarkInputs, build_slug, load_inputs, require_evaluation
 from apps.results.exporters.strategy_searches import list_failed_searches, list_searches
 from apps.retrieval.models import Index
 from apps.retrieval.naming import name_parameters, name_size
+from apps.verdicts.configurations import build_configuration, list_keys, list_phrases
 from benchbench.files import strategy_results as results
 from benchbench.files.experiment import parse_experiment
 from benchbench.files.strategy_results import Configuration, IndexStats, Summary
@@ -77,14 +78,14 @@ def _render_models(run: Run) -> Iterator[str]:
     index = run.index
     if index and index.encoder:
         yield f"embedding model {index.encoder}, revision {index.encoder_revision or 'unknown'}"
-    made_by = run.provenance.get("made_by", [])
-    if engine := run.provenance.get("engine"):
-        yield f"search engine {engine['alias']}, version {engine['version'] or 'not stated'}"
+    if engine := run.lineage.engine:
+        yield f"search engine {engine.alias}, version {engine.version or 'not stated'}"
     for llm in list_llms(run) or ([index.llm] if index and index.llm else []):
-        yield ", ".join([f"language model {llm}", *(f"revision {version}" for version in list_revisions(run, llm))])
-    facts = collect_facts(made_by)
-    for environment in made_by:
-        for reranker, revision in environment.get("rerankers", {}).items():
+        revisions = run.lineage.list_revisions(llm)
+        yield ", ".join([f"language model {llm}", *(f"revision {revision}" for revision in revisions)])
+    facts = collect_facts(run.lineage.made_by)
+    for environment in run.lineage.made_by:
+        for reranker, revision in environment.rerankers.items():
             yield f"reranker {reranker}, revision {revision or 'unknown'}"
     if versions := [f"{name} {', '.join(sorted(facts[name]))}" for name in CODE if name in facts]:
         yield f"ran with {'; '.join(versions)}"
@@ -102,7 +103,7 @@ def _render_entry(when: Any, level: str, text: str) -> str:
 
 
 AGAIN = (
-    "To run it again: manage.py run_benchmark --experiment config.yaml",
+    "To run it again: manage.py reproduce config.yaml",
     "Its data is in the database: the hashes below identify it, even after a rename.",
 )
 EXTERNAL = "This cannot be run: its rankings were imported, so BenchBench cannot reproduce them."

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from apps.benchmarks.measuring.reading import require_rankings
-from apps.benchmarks.models import Evaluation, QueryResult, Run
-from apps.benchmarks.running.timing import find_execution
 from apps.datasets.models import Query
+from apps.execution.running.timing import find_execution
+from apps.records.lists.reading import require_rankings
+from apps.records.models import Evaluation, QueryResult, Run
 from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED, BenchmarkInputs
 from apps.results.triage.sections import NAMES, SectionHits, has_content, load_content, load_section_hits
 from benchbench.database.binary import batched

@@ -7,16 +7,18 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from apps.benchmarks.measuring.approximations import build_ann
-from apps.benchmarks.measuring.evaluating import load_truth
-from apps.benchmarks.models import Benchmark, Run
-from apps.benchmarks.running.rankings import CALLS, TIMINGS
-from apps.benchmarks.running.timing import find_execution
 from apps.datasets.models import DatasetVersion
-from apps.results.comparison.expected import find_board_selection, report_leaderboard
-from apps.results.configurations import list_keys
+from apps.execution.running.timing import find_execution
+from apps.records.lists.final import CALLS
+from apps.records.measuring.approximations import find_loss
+from apps.records.measuring.evaluating import load_truth
+from apps.records.models import Benchmark, Run
+from apps.records.models.provenance import Approximation
+from apps.records.models.timing import TIMINGS
 from apps.results.exporters.outcomes import ExportError, Names, load_names, require_evaluation, stream_outcomes
-from apps.results.leaderboard.runs import load_evaluations, load_leaderboard
+from apps.verdicts.configurations import list_keys
+from apps.verdicts.expected import find_board_selection, report_leaderboard
+from apps.verdicts.ranked_runs import load_evaluations, load_leaderboard
 from benchbench.files.tables import render_line
 from benchbench.files.trec import fits_column
 from benchbench.files.workbooks import write_workbook
@@ -60,15 +62,14 @@ def yield_runs(benchmark: Benchmark, version: DatasetVersion) -> Iterator[Row]:
     expected = {run.run: [run.mean, *run.interval, run.standing] for run in verdict.runs} if verdict else {}
     rows = board.in_run_order
     keys = list_keys(row.run.config for row in rows)
-    stages = list(TIMINGS)
     counts = {key: evaluation.query_count for key, evaluation in load_evaluations(benchmark, version=version).items()}
-    yield [*RUN_COLUMNS, *keys, *benchmark.measures, *stages, "execution", *FIGURE_COLUMNS, *EXPECTED_COLUMNS]
+    yield [*RUN_COLUMNS, *keys, *benchmark.measures, *TIMINGS, "execution", *FIGURE_COLUMNS, *EXPECTED_COLUMNS]
     for row in rows:
         run = row.run
         facts = [str(run.pk), run.run_order, run.label, run.config_hash, run.status, run.error_message]
         facts += [run.failed_queries, counts.get(run.pk), row.unranked, version.number, benchmark.weighting]
         config = [run.config.get(key) for key in keys]
-        times = [*map(run.timing.get, stages), find_execution(benchmark, row.ms)]
+        times = [*map(run.times.get_mean, TIMINGS), find_execution(benchmark, row.ms)]
         figures = [*_list_figures(run, row.truth), *expected.get(run.pk, [None] * len(EXPECTED_COLUMNS))]
         yield [*facts, *config, *map(row.final.get, benchmark.measures), *times, *figures]
 
@@ -78,13 +79,14 @@ def _list_figures(run: Run, truth: str) -> list[Any]:
 
     They are percentiles of single searches, the comparison with exact search, and the open loop.
     """
-    times, loop, ann = run.timing.get("percentiles", {}), run.timing.get("open_loop", {}), build_ann(run, truth) or {}
-    recalls = [share["mean"] for share in ann.get("recall", ())] or [None]
+    loop, approximation = run.times.open_loop, run.lineage.approximation or Approximation()
+    recalls = [share.mean for share in approximation.recall] or [None]
+    loss = find_loss(run, truth)
     return [
-        *(times.get(f"{stage}_ms", {}).get(percentile) for stage in TIMED for percentile in PERCENTILES),
-        *(recalls[0], recalls[-1], ann.get("ndcg", {}).get("cost"), ann.get("bytes")),
-        *map(loop.get, LOAD),
-        *map(loop.get("latency_ms", {}).get, PERCENTILES),
+        *(run.times.get_percentiles(f"{stage}_ms").get(name) for stage in TIMED for name in PERCENTILES),
+        *(recalls[0], recalls[-1], loss and loss.cost, approximation.bytes),
+        *(getattr(loop, name, None) for name in LOAD),
+        *(loop and loop.latency_ms.get(name) for name in PERCENTILES),
     ]
 
 

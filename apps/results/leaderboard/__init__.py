@@ -1,4 +1,4 @@
 """The runs of a benchmark, best first: by slice, by version, with their judged shares.
 
-Imports benchmarks and the words of configurations; every other package of this room imports it.
+Imports verdicts; every other package of this room imports it.
 """

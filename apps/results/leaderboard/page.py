@@ -2,19 +2,20 @@
 
 from typing import Any
 
-from apps.benchmarks.gates.baselines import load_baseline_names
-from apps.benchmarks.measuring.alternatives import choose_alternatives
-from apps.benchmarks.measuring.slicing import try_slicing
-from apps.benchmarks.models import Benchmark, Run
-from apps.benchmarks.progress import find_stage
-from apps.benchmarks.repeating.verifying import verify
-from apps.benchmarks.runs import find_shared_warnings
+from apps.execution.progress import find_stage
+from apps.experiments.verifying import verify
 from apps.operations import queueing
 from apps.operations.models import Status
 from apps.operations.progress import compute_progress
 from apps.operations.waiting import describe_wait
+from apps.records.finding import describe_warnings
+from apps.records.measuring.alternatives import choose_alternatives
+from apps.records.measuring.slicing import try_slicing
+from apps.records.models import Benchmark, Run
+from apps.records.models.timing import TIMINGS, Timing
 from apps.results.charts import plot_quality
-from apps.results.configurations import (
+from apps.results.leaderboard.versions import VersionView, compare_versions
+from apps.verdicts.configurations import (
     build_configuration,
     build_labels,
     differ_in_making,
@@ -24,8 +25,9 @@ from apps.results.configurations import (
     list_shared,
     spell_settings,
 )
-from apps.results.leaderboard.coverage import LOW, describe_uneven, name_judged
-from apps.results.leaderboard.runs import (
+from apps.verdicts.coverage import LOW, describe_uneven, name_judged
+from apps.verdicts.gates.baselines import load_baseline_names
+from apps.verdicts.ranked_runs import (
     NARROWER,
     UNFINISHED,
     Leaderboard,
@@ -33,7 +35,6 @@ from apps.results.leaderboard.runs import (
     load_leaderboard,
     select_measures,
 )
-from apps.results.leaderboard.versions import VersionView, compare_versions
 
 ENDED = (Status.COMPLETED, Status.FAILED)
 
@@ -47,7 +48,6 @@ def build_context(benchmark: Benchmark, k: int, *, at: VersionView, within: str 
     slicing, unsliced = try_slicing(benchmark, board.evaluation)
     configs = spell_settings(run.config for run in board.runs)
     differ = find_varying(configs)
-    common_warnings = find_shared_warnings(board.runs)
     names = select_measures(benchmark, k)
     baselines = load_baseline_names(benchmark)
     return {
@@ -67,11 +67,10 @@ def build_context(benchmark: Benchmark, k: int, *, at: VersionView, within: str 
             {
                 **_build_row(row, board, names, list_phrases(config, differ)),
                 "baselines": baselines.get(row.run.pk, []),
-                "warnings": [warning for warning in row.run.warnings if warning not in common_warnings],
             }
             for row, config in zip(board.rows, configs, strict=True)
         ],
-        "shared_warnings": common_warnings,
+        "run_warnings": describe_warnings(board.runs, build_labels(board.runs)),
         "shared": list_shared(configs),
         "unresolved": board.evaluation if board.evaluation and board.evaluation.unresolved_count else None,
         "counts": {status: sum(row.run.status == status for row in board.rows) for status in Run.Status.values},
@@ -114,15 +113,14 @@ def _build_row(row: Row, board: Leaderboard, names: list[str], chips: list[str])
         "ann": row.ann,
         "made_of": build_configuration(row.run),
         "chips": chips,
-        "times": list_times(row.run.timing),
+        "times": list_times(row.run.times),
     }
 
 
-def list_times(timing: dict[str, Any]) -> list[tuple[str, float]]:
+def list_times(times: Timing) -> list[tuple[str, float]]:
     """Return the details of a run's time: percentiles if single searches were timed, else stages."""
-    percentiles = timing.get("percentiles", {}).get("total_ms", {})
-    stages = {name: timing.get(f"{name}_ms") for name in ("rewrite", "encode", "search", "fuse", "rerank")}
-    return [(name, ms) for name, ms in (percentiles or stages).items() if ms]
+    stages = {name.removesuffix("_ms"): times.get_mean(name) for name in TIMINGS[:-1]}
+    return [(name, ms) for name, ms in (times.total_percentiles or stages).items() if ms]
 
 
 def _describe_progress(benchmark: Benchmark) -> dict[str, Any]:

@@ -5,11 +5,11 @@ from typing import Any
 
 from django.db.models import Exists, OuterRef
 
-from apps.benchmarks.measuring.again import list_scored_versions
-from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.datasets.editing.differences import Changes, Difference
 from apps.datasets.models import DatasetVersion
-from apps.results.leaderboard.runs import Leaderboard, Row, load_leaderboard
+from apps.records.measuring.again import list_scored_versions
+from apps.records.models import Benchmark, Evaluation, Run
+from apps.verdicts.ranked_runs import Leaderboard, Row, load_leaderboard
 from benchbench.access import viewable
 from benchbench.errors import BenchbenchError
 

@@ -9,13 +9,13 @@ from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
-from apps.benchmarks.launching import UNFINISHED
-from apps.benchmarks.models import Baseline, BatchValues, Benchmark, Run, StageList
-from apps.benchmarks.schedules.jobs import filter_ended
 from apps.engines.models import EngineAnswer
+from apps.execution.launching import UNFINISHED
 from apps.judging.models import Round, RoundRun
 from apps.operations.models import Operation, Status
+from apps.records.models import Baseline, BatchValues, Benchmark, Run, StageList
 from apps.retrieval.models import CachedVector, Index, LLMAnswer, VectorSpace
+from apps.verdicts.schedules.jobs import filter_ended
 
 Find = Callable[[datetime], QuerySet[Any]]
 HAS_OPERATION = Exists(Operation.objects.filter(subject_id=OuterRef("pk"), status__in=Status.active()))

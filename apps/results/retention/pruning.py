@@ -3,16 +3,19 @@
 import logging
 import time
 from collections import Counter
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 from django.db.models.functions import Now
+from django.utils import timezone
 
-from apps.benchmarks.models import Benchmark, ListSource, PairList, Run, StageList
 from apps.operations.models import Operation
 from apps.operations.workers.limits import HeldError, limited_transaction
+from apps.records.models import Benchmark, ListSource, PairList, Run, StageList
 from apps.results.retention.policies import POLICIES, Policy
 from apps.results.retention.sizes import Sizes, count_due_bytes
 from apps.retrieval.deleting import delete_index
@@ -22,6 +25,7 @@ from benchbench.deleting import delete_rows
 from benchbench.errors import ConflictError
 
 log = logging.getLogger(__name__)
+RETENTION = ("RANKINGS", "INDEXES", "CACHES", "OPERATIONS")  # in the names of settings
 AT_ONCE = {Operation: 20, Benchmark: 1, Index: 1}  # rows in a transaction
 MAX_ROWS = 5000  # small rows in a transaction
 SOURCES = 4  # stages whose lists go in a transaction
@@ -48,6 +52,13 @@ def prune_for(seconds: float = float("inf")) -> Counter[str]:
             if time.monotonic() < ends:
                 deleted[policy.name] += _delete(policy, rows.filter(pk__in=keys[start : start + size]))
     return deleted
+
+
+def list_prunings() -> list[tuple[str, datetime]]:
+    """Return the timed job that prunes at the next full hour, as argument and time; none without a policy."""
+    if not any(getattr(settings, f"BENCHBENCH_KEEP_{name}_DAYS") for name in RETENTION):
+        return []
+    return [("hourly", timezone.now().replace(minute=0, second=0, microsecond=0) + timedelta(hours=1))]
 
 
 def _delete(policy: Policy, rows: QuerySet[Any]) -> int:

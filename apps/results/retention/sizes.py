@@ -11,9 +11,9 @@ from django.conf import settings
 from django.db import connection
 from django.db.models import Model, QuerySet, Sum
 
-from apps.benchmarks.models import Benchmark, Evaluation, PairList, StageList
 from apps.collections.models import Document, Section
 from apps.operations.models import Batch, Operation
+from apps.records.models import Benchmark, Evaluation, PairList, StageList
 from apps.retrieval.models import Chunk, Index, LexicalIndex
 
 SAMPLE_BYTES = 2**24  # that an estimate reads of a table

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from django import template
+from django.contrib.humanize.templatetags.humanize import intcomma
 from django.db.models import Model
 from django.template import Context
 from django.urls import reverse
@@ -12,10 +13,11 @@ from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.text import slugify
 
-from apps.benchmarks.models import Benchmark
 from apps.collections.models import Document
-from apps.results.comparison.sentences import describe_few_changes
+from apps.records.models import Benchmark
+from apps.records.models.timing import Timing
 from apps.results.triage.causes import CAUSES
+from apps.verdicts.sentences import describe_few_changes
 from benchbench import decimals, durations
 from benchbench.decimals import figure, format_p, short_signed
 from benchbench.ir.measures import Measure
@@ -27,6 +29,16 @@ register = template.Library()
 register.filter("few_changes", describe_few_changes)
 
 DASH = "–"
+
+
+@register.filter
+def filled(value: Any, text: str) -> str:
+    """Fill a value into a text with `{}`, counts with commas; "" for an empty value.
+
+    `{{ owner|filled:"; owned by {}" }}` also holds a sentence together where the formatter would break the line after
+    an `{% endif %}`.
+    """
+    return text.format(intcomma(value) if isinstance(value, int) else value) if value else ""
 
 
 @register.simple_block_tag
@@ -142,9 +154,9 @@ def words(text: str) -> list[str]:
 
 
 @register.filter
-def stage(timing: dict[str, Any], name: str) -> float | None:
-    """Return the mean milliseconds of a stage in a run's timing."""
-    return timing.get(f"{name}_ms")
+def stage(times: Timing, name: str) -> float | None:
+    """Return the mean milliseconds of a stage in a run's times."""
+    return times.get_mean(f"{name}_ms")
 
 
 @register.filter

@@ -8,12 +8,12 @@ from uuid import UUID
 
 import numpy as np
 
-from apps.benchmarks.measuring.slicing import Slicing, compute_means, load_slicing
-from apps.benchmarks.models import Evaluation, Run
-from apps.benchmarks.runs import flatten
+from apps.records.finding import flatten
+from apps.records.measuring.slicing import Slicing, compute_means, load_slicing
+from apps.records.models import Evaluation, Run
 from apps.results.charts import compute_height, draw_line, figure, wrap_text
-from apps.results.leaderboard.runs import WEIGHTING, name_primary
 from apps.results.triage.queries import require_values
+from apps.verdicts.ranked_runs import WEIGHTING, name_primary
 from benchbench.ir.demand import name_mean
 from benchbench.ir.measures import Measure
 from benchbench.ir.slices import MINIMUM, Slice, WeakSlice, find_weak_slices

@@ -30,6 +30,10 @@ CAUSES = {
         "Excluded by a filter", "Correct the query's filter, or the document's metadata, or the filter share."
     ),
     Loss.NO_SHARED_WORD: Cause("No word in common", "Use hybrid search, which also uses vectors."),
+    Loss.BEYOND_WINDOW: Cause(
+        "Beyond the encoder’s window",
+        "Build an index with smaller chunks, or use hybrid search.",
+    ),
     Loss.NOT_REACHED: Cause("Not reached by the strategy", "Raise doc_top_k or section_top_k, or use a flat index."),
     Loss.MISSED: Cause("Missed by approximate search", "Use exact search."),
     Loss.BELOW_FIRST_STAGE: Cause("Below first-stage depth", "Raise candidates."),
@@ -66,7 +70,8 @@ def describe_loss(loss: Loss, configuration: Configuration, *, k: int, before: i
         Loss.UNRESOLVED: "The judgment could not be resolved to one document.",
         Loss.NOT_INDEXED: "The index has no chunk of the document.",
         Loss.FILTERED: "A filter, of the query or of the run, excludes it.",
-        Loss.NO_SHARED_WORD: "It shares no word with the query in the lexical index.",
+        Loss.NO_SHARED_WORD: "It shares no term with the query: lexical search reads both by the same analyzer.",
+        Loss.BEYOND_WINDOW: "Its passage with words of the query begins after what the encoder reads of the chunk.",
         Loss.NOT_REACHED: "The strategy of the index did not select its document or its section.",
         Loss.MISSED: f"Exact search has it among its first {candidates} chunks, but {configuration.ann} missed it.",
         Loss.BELOW_FIRST_STAGE: f"No search found it among its first {candidates} chunks"

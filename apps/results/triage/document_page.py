@@ -7,14 +7,14 @@ from django.core.paginator import Paginator
 from django.db.models import BigIntegerField, F, Func, IntegerField, Min, QuerySet, Value
 from django.db.models.functions import Cast, Left, Length
 
-from apps.benchmarks.models import Benchmark, QueryResult, Run
 from apps.collections.models import Document
 from apps.datasets.models import Query, filter_alive
 from apps.mappings.models import Resolution
-from apps.results.configurations import build_labels
-from apps.results.leaderboard.runs import load_leaderboard
+from apps.records.models import Benchmark, QueryResult, Run
 from apps.results.triage.ranks import RankRow, list_benchmarks
 from apps.retrieval.models import Chunk, Index
+from apps.verdicts.configurations import build_labels
+from apps.verdicts.ranked_runs import load_leaderboard
 from benchbench.access import viewable, visible
 
 CHUNKS_PER_PAGE = 50

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from apps.benchmarks.measuring.reading import build_stored_plan
-from apps.benchmarks.models import Evaluation, Run
-from apps.results.leaderboard.runs import name_primary
+from apps.records.lists.reading import build_stored_plan
+from apps.records.models import Evaluation, Run
 from apps.results.triage.paths import explain_loss
 from apps.results.triage.queries import order_worst_first, require_values
 from apps.results.triage.triaging import JudgmentSet, RunLosses, list_lost_documents, load_judgments, trace_losses
+from apps.verdicts.ranked_runs import name_primary
 from benchbench.errors import ConflictError
 from benchbench.ir.planning.plan import RunPlan
 from benchbench.ir.triage import Loss, LostDocument

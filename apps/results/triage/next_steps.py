@@ -9,10 +9,10 @@ from typing import Any
 
 from django.urls import reverse
 
-from apps.benchmarks.models import Benchmark, Evaluation, QueryResult
 from apps.datasets.editing.drafts import count_changes, find_draft
 from apps.datasets.models import Dataset, DatasetVersion, Judgment
 from apps.mappings.repairing import find_judgments
+from apps.records.models import Benchmark, Evaluation, QueryResult
 from apps.results.triage.updating import find_outdated
 from benchbench.access import may_change, visible
 from benchbench.decimals import counted

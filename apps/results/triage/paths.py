@@ -6,21 +6,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from django.utils.text import Truncator
 
-from apps.benchmarks.measuring.reading import (
-    Lists,
-    build_stored_plan,
-    list_keys,
-    load_documents,
-    read_lists,
-)
-from apps.benchmarks.models import QueryResult
 from apps.collections.models import Document
 from apps.datasets.models import Judgment
 from apps.mappings.models import Resolution
 from apps.mappings.truth import Unresolved
+from apps.records.lists.reading import Lists, build_stored_plan, list_keys, load_documents, read_lists
+from apps.records.models import QueryResult
 from apps.results.triage.causes import describe_loss, find_remedy
-from apps.results.triage.triaging import list_relevant, load_reasons
+from apps.results.triage.triaging import list_relevant, load_reasons, rename_lists
 from apps.retrieval.search.crediting import find_summaries
+from benchbench.ir.measures import count_once, name_texts
 from benchbench.ir.planning import stages as planned
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.plan import RunPlan
@@ -91,7 +86,7 @@ def build_paths(result: QueryResult, grades: Mapping[int, int], *, hits: Iterabl
     documents = load_documents(lists.values())
     relevant = list_relevant(result.query_id, grades, load_reasons(run, result.query_id))
     document_lists = name_documents(lists, documents)
-    lost = triage(plan, document_lists, relevant, k=k)
+    lost = triage(plan, rename_lists(grades, document_lists), relevant, k=k)
     searched = [lost_document for lost_document in lost[:limit] if lost_document.loss not in NEVER_SEARCHED]
     hits = list(hits)
     through = _load_notes(
@@ -131,8 +126,9 @@ def name_documents(lists: Lists, documents: Mapping[int, int]) -> Lists:
 
 def _find_lost(result: QueryResult, grades: Mapping[int, int], k: int) -> list[tuple[int, int]]:
     """Return (document, grade) of the relevant documents outside the first k, the highest grade first."""
-    first = set(result.document_ids[:k])
-    lost = [(document, grade) for document, grade in grades.items() if grade > 0 and document not in first]
+    first = set(name_texts(grades, result.document_ids)[:k])
+    relevant = [(document, grade) for document, grade in count_once(grades).items() if grade > 0]
+    lost = [(document, grade) for document, grade in relevant if document not in first]
     return sorted(lost, key=lambda judged: (-judged[1], judged[0]))
 
 

@@ -1,19 +1,20 @@
 """The queries of one run, worst first, and the contents of one ranking."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from django.db.models import Q
 
-from apps.benchmarks.comparability import find_differences
-from apps.benchmarks.measuring.reading import load_results
-from apps.benchmarks.models import Evaluation, QueryResult, Run
 from apps.collections.models import Document
 from apps.datasets.models import DatasetVersion, Query
 from apps.engines.storing import find_snippet
 from apps.mappings.truth import read_truth
+from apps.records.comparability import find_differences
+from apps.records.lists.reading import load_results
+from apps.records.measuring.evaluating import get_truth_policies
+from apps.records.models import Evaluation, QueryResult, Run
 from apps.results.leaderboard.versions import load_scored_version
 from apps.results.triage.causes import ANY
 from apps.results.triage.triaging import QueryLoss, RunLosses
@@ -52,13 +53,17 @@ class QueryRow:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One document of a ranking. `grade`: None without a judgment; `score`: None of a search engine, which ranks."""
+    """One document of a ranking, with the text that was found.
+
+    `grade`: None without a judgment; `score`: None of a search engine, which ranks.
+    """
 
     rank: int
     document: Document | None
     score: float | None
     grade: int | None
     excerpt: list[Piece]
+    text: str
 
 
 def load_evaluation(run: Run, *, version: DatasetVersion | None = None) -> Evaluation | None:
@@ -200,7 +205,10 @@ def load_grades(result: QueryResult, *, version: DatasetVersion | None = None) -
     """
     benchmark = result.run.benchmark
     at = version or benchmark.dataset_version
-    ground_truth = read_truth(benchmark.mapping, at, state=benchmark.state, query_ids=[result.query_id])
+    policies = replace(get_truth_policies(benchmark), unresolved="count")
+    ground_truth = read_truth(
+        benchmark.mapping, at, state=benchmark.state, policies=policies, query_ids=[result.query_id]
+    )
     return ground_truth.grades.get(result.query_id, {})
 
 
@@ -214,12 +222,12 @@ def load_hits(result: QueryResult, grades: dict[int, int], *, limit: int) -> lis
     for n, document_id in enumerate(document_ids):
         document = documents.get(document_id)
         source = (chunks.get(result.chunk_ids[n]) if n < len(result.chunk_ids) else None) or document
-        text = source.text if source else ""
-        text = text.removeprefix(document.title) if document else text  # the page shows the title above the excerpt
+        read = source.text if source else ""
+        text = read.removeprefix(document.title) if document else read  # the page shows the title above the excerpt
         if engine and document and not text:
             text = find_snippet(result.query.text, document)
         score = result.scores[n] if result.chunk_ids or not engine else None
-        hits.append(Hit(n + 1, document, score, grades.get(document_id), excerpt(text, result.query.text)))
+        hits.append(Hit(n + 1, document, score, grades.get(document_id), excerpt(text, result.query.text), read))
     return hits
 
 

@@ -2,20 +2,21 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Left
 
-from apps.benchmarks.models import Benchmark
 from apps.collections.models import Document
 from apps.datasets.editing.drafts import find_draft
 from apps.datasets.models import DatasetVersion, Judgment, Query
 from apps.mappings import models as mappings
 from apps.mappings.references import resolve_reference
 from apps.mappings.resolving import load_catalogue
-from apps.mappings.truth import Unresolved, read_truths
+from apps.mappings.truth import USUAL, Unresolved, read_truths
+from apps.records.measuring.evaluating import get_truth_policies
+from apps.records.models import Benchmark
 from apps.results.triage.next_steps import list_next_steps
 from apps.results.triage.query_runs import QueryRuns, load_query_runs, plot_values
 from apps.results.triage.ranks import RankRow, list_benchmarks
@@ -65,7 +66,8 @@ def build_query_page(
     ids = _find_document_ids(mapping, judgments["rows"], benchmark.state if benchmark else None) if mapping else {}
     keys = {query.pk: query.key}
     resolved = [(benchmark.mapping, benchmark.state)] if benchmark and at else []
-    truths = read_truths(resolved, at.version, keys, query_ids=[query.pk]) if at else []
+    policies = replace(get_truth_policies(benchmark), unresolved="count") if benchmark else USUAL
+    truths = read_truths(resolved, at.version, keys, policies=policies, query_ids=[query.pk]) if at else []
     grades = truths[0].grades[query.pk] if truths else {}  # on the version of the values
     unjudged = _find_unjudged(runs, {*grades, *ids.values()}) if runs else {}
     documents = _load_documents({*ids.values(), *grades, *unjudged} - {None}, user)

@@ -9,14 +9,14 @@ from django.db.models import FloatField
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast
 
-from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run
-from apps.benchmarks.models.values import read_value, select_value
 from apps.datasets.editing.differences import Changes
 from apps.datasets.models import DatasetVersion, Judgment, Query
+from apps.records.models import Benchmark, Evaluation, QueryResult, Run
+from apps.records.models.values import read_value, select_value
 from apps.results.charts import Figure, describe_mode, figure, mark_reranked
-from apps.results.configurations import build_labels
-from apps.results.leaderboard.runs import name_primary, select_measures
 from apps.results.leaderboard.versions import VersionView, choose_version
+from apps.verdicts.configurations import build_labels
+from apps.verdicts.ranked_runs import name_primary, select_measures
 from benchbench.ir.measures import Measure
 from benchbench.site.panels import change_url
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db.models import Exists, OuterRef, QuerySet
 
-from apps.benchmarks.models import Benchmark, Run
+from apps.records.models import Benchmark, Run
 from benchbench.access import viewable
 
 

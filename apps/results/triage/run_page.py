@@ -5,14 +5,10 @@ from typing import Any
 
 from django.core.paginator import Paginator
 
-from apps.benchmarks.gates.baselines import load_baseline_names
-from apps.benchmarks.measuring.approximations import render_ann
-from apps.benchmarks.measuring.slicing import try_slicing
-from apps.benchmarks.models import Evaluation, QueryResult, Run
-from apps.benchmarks.provenance import list_revisions
-from apps.results.configurations import list_keys, list_phrases
-from apps.results.leaderboard.coverage import is_coverage, name_judged
-from apps.results.leaderboard.runs import name_primary, select_measures
+from apps.records.measuring.approximations import render_ann
+from apps.records.measuring.slicing import try_slicing
+from apps.records.models import Evaluation, QueryResult, Run
+from apps.records.models.timing import OpenLoop
 from apps.results.leaderboard.versions import VersionView
 from apps.results.triage import queries
 from apps.results.triage.by_slice import build_context
@@ -22,7 +18,12 @@ from apps.results.triage.queries import filter_by_cause, get_column, order_by_ga
 from apps.results.triage.query_runs import load_query_runs
 from apps.results.triage.sections import has_content, has_sections
 from apps.results.triage.triaging import RunLosses, load_losses
+from apps.results.triage.words import explain_nothing, list_terms
 from apps.retrieval.llms.asking import find_texts
+from apps.verdicts.configurations import list_keys, list_phrases
+from apps.verdicts.coverage import is_coverage, name_judged
+from apps.verdicts.gates.baselines import load_baseline_names
+from apps.verdicts.ranked_runs import name_primary, select_measures
 
 PER_PAGE = 25
 ORDERS = ("difference", "worst", "best")  # the default is the first available one
@@ -80,18 +81,18 @@ def build_run_context(
 
 def _describe_run(run: Run) -> dict[str, Any]:
     """Return the facts of a run that do not depend on the version."""
-    loop = run.timing.get("open_loop", {})
+    loop = run.times.open_loop or OpenLoop()
     return {
         "run": run,
         "benchmark": run.benchmark,
         "baselines": load_baseline_names(run.benchmark).get(run.pk, []),
         "facts": list_phrases(run.config, list_keys([run.config])),
-        "file": run.provenance.get("file"),
-        "engine": run.provenance.get("engine"),
+        "file": run.lineage.file,
+        "engine": run.lineage.engine,
         "open_loop": [
-            (name, loop["latency_ms"][name], loop["service_ms"][name])
+            (name, loop.latency_ms[name], loop.service_ms[name])
             for name in ("mean", "p50", "p95", "p99", "max")
-            if name in loop.get("latency_ms", ())
+            if name in loop.latency_ms
         ],
     }
 
@@ -142,6 +143,9 @@ def build_query_context(result: QueryResult, *, at: VersionView) -> dict[str, An
     benchmark = result.run.benchmark
     grades = queries.load_grades(result, version=at.version)
     paths = build_paths(result, grades, hits=result.document_ids[:SHOWN_HITS], limit=SHOWN_LOST)
+    hits = queries.load_hits(result, grades, limit=SHOWN_HITS)
+    terms = list_terms(result.run, [result.query.text, *(hit.text for hit in hits)])
+    query_terms = terms[0] if terms else None
     in_runs = load_query_runs(result.query, benchmark, [], number=str(at.version.number)).rows
     return {
         "result": result,
@@ -150,9 +154,11 @@ def build_query_context(result: QueryResult, *, at: VersionView) -> dict[str, An
         "run": result.run,
         "paths": paths,
         "texts": _load_wordings(result),
+        "terms": query_terms,
+        "nothing": explain_nothing(result, query_terms),
         "hits": [
-            (hit, paths.stops.get(hit.document.pk, ()) if hit.document else ())
-            for hit in queries.load_hits(result, grades, limit=SHOWN_HITS)
+            (hit, paths.stops.get(hit.document.pk, ()) if hit.document else (), terms[number] if terms else ())
+            for number, hit in enumerate(hits, start=1)
         ],
         "depth": len(result.document_ids),
         "values": queries.load_query_values(result, version=at.version),
@@ -168,7 +174,7 @@ def _load_wordings(result: QueryResult) -> tuple[str, ...]:
     Those of further repetitions are never cached.
     """
     configuration = result.run.configuration
-    revisions = list_revisions(result.run, configuration.llm or "")
+    revisions = result.run.lineage.list_revisions(configuration.llm or "")
     if not configuration.rewrites or result.error or result.repetition > 1 or len(revisions) != 1:
         return ()
     return find_texts(configuration.query, configuration.llm or "", result.query.text, revision=revisions[0])

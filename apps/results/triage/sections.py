@@ -8,15 +8,15 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from apps.benchmarks.measuring.evaluating import load_truth
-from apps.benchmarks.measuring.reading import CutError, find_kept_chunks, load_rankings
-from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.collections.states import Span, load_spans
 from apps.datasets.models import DatasetVersion, Query, filter_alive
 from apps.mappings.models import Resolution
 from apps.mappings.truth import Unresolved, hash_truth
-from apps.results.leaderboard.coverage import get_cached
+from apps.records.lists.reading import CutError, find_kept_chunks, load_rankings
+from apps.records.measuring.evaluating import load_truth
+from apps.records.models import Benchmark, Evaluation, Run
 from apps.retrieval.models import Chunk
+from apps.verdicts.coverage import get_cached
 from benchbench.database.binary import batched
 from benchbench.errors import ConflictError
 from benchbench.ir.content import answer_token_overlap, evidence_recall, rouge_l

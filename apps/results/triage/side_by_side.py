@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from apps.benchmarks.measuring.reading import load_results
-from apps.benchmarks.models import Evaluation, QueryResult, Run
 from apps.collections.models import Document
 from apps.datasets.models import Query
-from apps.results.leaderboard.runs import name_primary, select_measures
+from apps.records.lists.reading import load_results
+from apps.records.models import Evaluation, QueryResult, Run
 from apps.results.leaderboard.versions import VersionView
 from apps.results.triage.queries import find_partner, get_column, load_evaluation, load_grades, order_by_gap
+from apps.verdicts.ranked_runs import name_primary, select_measures
 
 MAX_SHOWN = 20  # documents of each ranking
 ROW = 10  # height of a document in the drawing

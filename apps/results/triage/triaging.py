@@ -2,23 +2,34 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from django.core.cache import cache
 from django.db.models import Case, DateTimeField, Exists, F, JSONField, OuterRef, QuerySet, Subquery, Value, When
 from django.db.models.functions import Coalesce
 
-from apps.benchmarks.measuring.evaluating import get_policy
-from apps.benchmarks.measuring.reading import build_stored_plan, list_keys, stream_document_lists
-from apps.benchmarks.models import Evaluation, Run
 from apps.collections.models import FormerDocument
 from apps.collections.states import filter_former
-from apps.datasets.models import DatasetVersion, Judgment
+from apps.datasets.models import DatasetVersion, Judgment, Query
 from apps.mappings.models import Resolution
-from apps.mappings.truth import FIELDS, Truth, Unresolved, build_truth, hash_truth, list_resolutions
+from apps.mappings.truth import (
+    FIELDS,
+    Truth,
+    Unresolved,
+    build_truth,
+    duplicates_of,
+    hash_truth,
+    list_resolutions,
+)
+from apps.records.lists.reading import Lists, build_stored_plan, list_keys, stream_document_lists
+from apps.records.measuring.evaluating import get_truth_policies
+from apps.records.models import Evaluation, Run
+from apps.results.triage.windows import list_beyond_window
 from apps.retrieval.filters import bound_places, excludes, find_place
 from apps.retrieval.models import Chunk
+from benchbench.ir.measures import SharedGrades, count_once, name_texts
 from benchbench.ir.planning.plan import RunPlan
 from benchbench.ir.triage import Loss, LostDocument, Relevant, Tally, triage
 
@@ -59,20 +70,23 @@ def load_judgments(run: Run, version: DatasetVersion, *, query_ids: Collection[i
     truth = build_truth(
         (row[: len(FIELDS)] for row in rows),
         {pk: key for pk, key, _ in query_rows},
-        unresolved=get_policy(benchmark),
+        policies=get_truth_policies(benchmark),
+        duplicates=duplicates_of(benchmark.mapping, benchmark.state),
     )
     references: dict[int, str] = {
         Unresolved.from_judgment(row[1]): Judgment(doc_ref=row[-1]).reference for row in rows if row[2] is None
     }
-    reasons = dict(_read_reasons(rows, run.configuration.filter_share))
-    return JudgmentSet(truth, reasons, {pk: text for pk, _, text in query_rows}, references)
+    texts = {pk: text for pk, _, text in query_rows}
+    reasons = list_beyond_window(run, rows, texts) | dict(_read_reasons(rows, run.configuration.filter_share))
+    return JudgmentSet(truth, reasons, texts, references)
 
 
 def load_reasons(run: Run, query_id: int) -> Reasons:
-    """Return the reasons why judged documents of a query, in any version, could not be found. One query."""
+    """Return the reasons why judged documents of a query, in any version, could not be found."""
     resolved = Resolution.objects.at(run.benchmark.state)
     mine = resolved.filter(mapping=run.benchmark.mapping_id, judgment__query=query_id).order_by()
-    return dict(_read_reasons(_join_reasons(run, mine), run.configuration.filter_share))
+    rows, texts = list(_join_reasons(run, mine)), dict(Query.objects.filter(pk=query_id).values_list("pk", "text"))
+    return list_beyond_window(run, rows, texts) | dict(_read_reasons(rows, run.configuration.filter_share))
 
 
 def list_relevant(query_id: int, grades: Mapping[int, int], reasons: Reasons) -> list[Relevant]:
@@ -81,18 +95,32 @@ def list_relevant(query_id: int, grades: Mapping[int, int], reasons: Reasons) ->
     The collection may lack the document, or have lost it before indexing. The reference may be unresolved, the index
     may have no chunk of it, or a filter, the query's own or that of the run, may exclude it.
     """
-    return [Relevant(key, grade, reasons.get((query_id, key))) for key, grade in grades.items() if grade > 0]
+    return [
+        Relevant(key, grade, reasons.get((query_id, key))) for key, grade in count_once(grades).items() if grade > 0
+    ]
+
+
+def rename_lists(grades: Mapping[int, int], lists: Lists) -> Lists:
+    """Return a query's lists of documents, in which the first of identical texts has the id of the judged one."""
+    if not isinstance(grades, SharedGrades):
+        return lists
+    names = {key: np.array(name_texts(grades, one.ids.tolist()), np.int64) for key, one in lists.items()}
+    return {key: replace(one, ids=names[key]) for key, one in lists.items()}
 
 
 def _join_reasons(run: Run, judgments: QuerySet[Resolution]) -> QuerySet[Resolution, tuple[Any, ...]]:
     """Return rows of FIELDS and REASON_FIELDS; a deleted index counts as having had every document."""
     leaves = Chunk.objects.filter(level=0, document=OuterRef("document"))
     chunks = leaves.filter(chunk_set=run.index.chunk_set_id) if run.index else None
+    is_kept_out: Any = excludes("judgment__query__filters", "metadata")
+    if run.benchmark.exclude_self:
+        is_self = When(document__external_id=F("judgment__query__key"), then=Value(True))
+        is_kept_out = Case(is_self, default=is_kept_out)
     annotated = judgments.annotate(
         is_indexed=Value(True) if chunks is None else Exists(chunks),
         metadata=_select_metadata(run.benchmark.state),
         lost_at=F("document__removed_at") if run.benchmark.state is None else Value(None, DateTimeField()),
-        is_kept_out=excludes("judgment__query__filters", "metadata"),
+        is_kept_out=is_kept_out,
         unresolved_ref=Case(When(document=None, then=F("judgment__doc_ref")), output_field=JSONField()),
     )
     return annotated.values_list(*FIELDS, *REASON_FIELDS)
@@ -169,7 +197,8 @@ def list_lost_documents(
     for query_id, lists in stream_document_lists(run.benchmark, [*keys, *plan.exact_keys], query_ids=query_ids):
         if query_id in judged.truth.grades:
             is_complete = lists.keys() >= {*keys}
-            yield query_id, triage(plan, lists, judged.list_relevant(query_id), k=k) if is_complete else None
+            renamed = rename_lists(judged.truth.grades[query_id], lists)
+            yield query_id, triage(plan, renamed, judged.list_relevant(query_id), k=k) if is_complete else None
 
 
 def load_losses(run: Run, evaluation: Evaluation) -> RunLosses | None:
@@ -206,7 +235,8 @@ def _build_losses(run: Run, evaluation: Evaluation, plan: RunPlan, judged: Judgm
     with_relevant = set()
     untraced = 0
     for query in list_answered(evaluation):
-        relevant, lost = sum(grade > 0 for grade in judged.truth.grades.get(query, {}).values()), traced.get(query)
+        grades, lost = count_once(judged.truth.grades.get(query, {})), traced.get(query)
+        relevant = sum(grade > 0 for grade in grades.values())
         untraced += lost is None and query in judged.truth.grades
         if lost is not None and relevant:
             with_relevant.add(query)

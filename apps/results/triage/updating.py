@@ -6,12 +6,12 @@ from typing import Any, TypeVar
 
 from django.db.models import Exists, Model, OuterRef, QuerySet
 
-from apps.benchmarks.measuring.again import rescore
-from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.datasets.models import Dataset, DatasetVersion
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from apps.operations.models import Status
+from apps.records.measuring.again import rescore
+from apps.records.models import Benchmark, Evaluation, Run
 from benchbench.access import visible
 from benchbench.errors import BenchbenchError
 from benchbench.site.history import note

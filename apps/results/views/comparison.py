@@ -2,29 +2,28 @@
 
 from operator import attrgetter
 from typing import Any
+from urllib.parse import quote, urlencode
 from uuid import UUID
 
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 
-from apps.benchmarks.circumstances import group_by
-from apps.benchmarks.comparability import find_newest_version
-from apps.benchmarks.measuring.alternatives import choose_alternatives
-from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import DatasetVersion
 from apps.judging.models import Round, RoundRun
 from apps.operations.models import Status
-from apps.results.comparison.comparing import MOST_RUNS, ComparingError, IncomparableError, RunComparison, compare_runs
-from apps.results.comparison.compression import list_ladders, plot_ladder
-from apps.results.comparison.describing import Bounds, pick_strongest
-from apps.results.comparison.expected import list_expected
+from apps.records.circumstances import group_by
+from apps.records.comparability import find_newest_version
+from apps.records.measuring.alternatives import choose_alternatives
+from apps.records.models import Benchmark, Run
 from apps.results.comparison.page import build_context, list_choices
 from apps.results.comparison.panels import PANELS, build_panel
-from apps.results.comparison.sentences import build_verdict
-from apps.results.configurations import list_shared
-from apps.results.filter_shares import has_shares
-from apps.results.leaderboard.load import build_load_context
+from apps.verdicts.comparing import MOST_RUNS, ComparingError, IncomparableError, RunComparison, compare_runs
+from apps.verdicts.configurations import list_shared
+from apps.verdicts.describing import Bounds, pick_strongest
+from apps.verdicts.expected import list_expected
+from apps.verdicts.sentences import build_verdict
 from benchbench.access import viewable
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
@@ -82,19 +81,6 @@ def comparison_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpRespons
     return model_admin.render_page(request, "results/comparison.html", context, status=status)
 
 
-def compression_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
-    """Render the settings of approximate and compressed search against exact search."""
-    benchmark: Benchmark = model_admin.load_viewed(request, object_id)
-    ladders = [
-        (ladder, f"compression-{number}", plot_ladder(ladder))
-        for number, ladder in enumerate(list_ladders(benchmark), start=1)
-    ]
-    title = f"Approximation and compression of {benchmark}"
-    context = {"title": title, "benchmark": benchmark, "ladders": ladders, "has_shares": has_shares(benchmark)}
-    context |= {"trail": [*model_admin.list_trail(benchmark), benchmark]}
-    return model_admin.render_page(request, "results/compression.html", context, original=benchmark)
-
-
 def _render_panel(request: HttpRequest, panel: str, comparison: RunComparison) -> HttpResponse:
     params = request.GET
     try:
@@ -125,6 +111,7 @@ def verdict_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UU
         "most": MOST_RUNS,
         "omitted": omitted,
     }
+    compared_by = [("benchmark", str(benchmark.pk))]
     try:
         if len(compared) < 2:
             raise ComparingError("It needs two runs that answer the same question.")
@@ -132,6 +119,8 @@ def verdict_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UU
     except BenchbenchError as error:
         context |= {"error": error.message}
     else:
+        compared_by += [("version", str(comparison.version.number))]
+        compared_by += [("slice", comparison.slice.name)] if comparison.slice else []
         context |= {
             "comparison": comparison,
             **vars(build_verdict(comparison)),
@@ -144,6 +133,7 @@ def verdict_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UU
         }
     if is_brief:
         return render(request, "results/verdict_sentence.html", context)
+    context["compare_url"] = f"{reverse('admin:run_compare')}?{urlencode(compared_by, quote_via=quote)}"
     return render(request, "results/verdict.html", context | _list_rounds(request, benchmark))
 
 
@@ -221,11 +211,3 @@ def _number(text: str) -> float | None:
     except ValueError:
         return None
     return number if 0 <= number < float("inf") else None
-
-
-def load_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
-    """Render latency and recall at each rate of a benchmark, and the knee of each setting."""
-    benchmark: Benchmark = model_admin.load_viewed(request, object_id)
-    trail = [*model_admin.list_trail(benchmark), benchmark]
-    context = build_load_context(benchmark) | {"benchmark": benchmark, "trail": trail}
-    return model_admin.render_page(request, "results/load.html", context, original=benchmark)

@@ -3,8 +3,8 @@
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 
-from apps.benchmarks.models import Benchmark
 from apps.collections.models import Collection
+from apps.records.models import Benchmark
 from apps.results.retention import sizes
 from apps.results.retention.pruning import list_due
 from apps.retrieval.models import Index

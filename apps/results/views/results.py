@@ -12,20 +12,17 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from apps.benchmarks.measuring.reading import CutError, RankingsDeletedError
-from apps.benchmarks.measuring.slicing import slice_version
-from apps.benchmarks.models import Baseline, Benchmark, Evaluation, QueryResult, Run
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset
 from apps.mappings.models import Mapping
-from apps.results.comparison.compression import has_ladders
+from apps.records.lists.reading import CutError, RankingsDeletedError
+from apps.records.measuring.slicing import slice_version
+from apps.records.models import Baseline, Benchmark, Evaluation, QueryResult, Run
 from apps.results.comparison.history import load_history, plot_history
 from apps.results.dashboard import build_dashboard
 from apps.results.exporting import EXPORTERS, export, list_exporters, name_file
-from apps.results.filter_page import build_context as build_filter_context
-from apps.results.filter_shares import has_shares
-from apps.results.leaderboard.coverage import CoverageError, load_coverage
-from apps.results.leaderboard.load import has_loads
+from apps.results.ladders import compression, filters, load
+from apps.results.ladders.page import Ladder
 from apps.results.leaderboard.page import ENDED, build_context
 from apps.results.leaderboard.versions import NoValuesError, VersionView, choose_version
 from apps.results.triage import queries
@@ -33,6 +30,7 @@ from apps.results.triage.next_steps import build_judging
 from apps.results.triage.run_page import build_query_context, build_run_context
 from apps.results.triage.sections import ContentError, load_content, load_section_means
 from apps.results.triage.side_by_side import build_pair_context
+from apps.verdicts.coverage import CoverageError, load_coverage
 from benchbench.access import viewable, visible
 from benchbench.errors import BenchbenchError
 from benchbench.ir.measures import DEFINITIONS
@@ -45,6 +43,7 @@ from benchbench.site.panels import Button, build_list_url, change_url
 
 MOST_SHOWN = 20  # characters
 SHOWN_GATES = 5
+LADDERS = (filters.LADDER, compression.LADDER, load.LADDER)
 
 
 def parse_version(request: HttpRequest, benchmark: Benchmark) -> VersionView:
@@ -132,24 +131,21 @@ def build_links(benchmark: Benchmark) -> list[Button]:
                 needs="benchmarks.add_benchmark",
             )
         ]
-    pages = (
-        (has_shares, "filters", "Filters", "filter_alt"),
-        (has_ladders, "compression", "Approximation and compression", "compress"),
-        (has_loads, "load", "Load", "speed"),
-    )
     links = [Button("Experiment", "download", href=reverse("admin:benchmark_manifest", args=[benchmark.pk]))]
-    for has_page, name, title, icon in pages:
-        if has_page(benchmark):
-            links.append(Button(title, icon, href=reverse(f"admin:benchmark_{name}", args=[benchmark.pk])))
-    return links
+    return links + [
+        Button(page.title, page.icon, href=reverse(f"admin:benchmark_{page.name}", args=[benchmark.pk]))
+        for page in LADDERS
+        if page.has_runs(benchmark)
+    ]
 
 
-def filters_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
-    """Render recall, loss and time of a benchmark's settings over the shares of documents that filters admit."""
+def ladder_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID, *, ladder: Ladder) -> HttpResponse:
+    """Render quality and time of a benchmark's runs along an axis."""
     benchmark: Benchmark = model_admin.load_viewed(request, object_id)
-    context = build_filter_context(benchmark)
-    context |= {"title": f"Filters of {benchmark}", "trail": [*model_admin.list_trail(benchmark), benchmark]}
-    return model_admin.render_page(request, "results/filters.html", context, original=benchmark)
+    sections, legend = ladder.build(benchmark)
+    context = {"ladder": ladder, "sections": sections, "legend": legend, "title": f"{ladder.title} of {benchmark}"}
+    context |= {"trail": [*model_admin.list_trail(benchmark), benchmark]}
+    return model_admin.render_page(request, "results/ladder.html", context, original=benchmark)
 
 
 def run_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> HttpResponse:

@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from django import forms
@@ -13,7 +14,6 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.text import slugify
 
-from apps.benchmarks.models import QueryResult
 from apps.collections.models import Collection, Document
 from apps.datasets.editing.drafts import find_draft
 from apps.datasets.models import Dataset, Query
@@ -21,21 +21,38 @@ from apps.mappings.models import Mapping
 from apps.mappings.repairing import find_judgments
 from apps.operations.queueing import QUICK
 from apps.operations.waiting import describe_workers
+from apps.records.models import QueryResult
 from apps.results.triage.queries import load_hits
 from apps.results.trying import Trial, load_answer, request_answer
 from apps.retrieval.models import Index
+from apps.retrieval.search.words import find_words
 from apps.retrieval.strategies import STRATEGIES
 from benchbench.access import may_change, visible
 from benchbench.ir.planning.configuration import DEFAULTS
+from benchbench.ir.planning.lexical import BM25, Lexical, LexicalError
 from benchbench.site.admin import SiteAdmin
 from benchbench.site.pages import PageForm
 
 RERANKED = "-reranked"
-MODES = {"dense": "dense", "sparse": "lexical (BM25)", "hybrid": "hybrid (RRF)"}
+MODES = {"dense": "dense", "sparse": "lexical", "hybrid": "hybrid (RRF)"}
 WAYS = MODES | {f"{mode}{RERANKED}": f"{name}, reranked by late interaction" for mode, name in MODES.items()}
 COLUMNS = {"document_id": "document", "chunk_id": "chunk", "score": "score"}  # of a ranking, in an answer
 MAX_LENGTH = 2_000
 MAX_TOP_K = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """An index, a way to search it, and the setting of its lexical search."""
+
+    index: Index | None
+    way: str
+    lexical: str
+
+    @property
+    def title(self) -> str:
+        lexical = "" if self.way.startswith("dense") or self.lexical == "bm25" else f", {self.lexical}"
+        return f"{self.index}, {WAYS[self.way]}{lexical}"
 
 
 class TrialForm(PageForm):
@@ -44,10 +61,18 @@ class TrialForm(PageForm):
     q = forms.CharField(label="Query", max_length=MAX_LENGTH)
     index = forms.ModelChoiceField(Index.objects.none(), empty_label=None)
     way = forms.ChoiceField(label="Search", choices=list(WAYS.items()))
+    lexical = forms.CharField(
+        label="Lexical search",
+        max_length=MAX_LENGTH,
+        help_text="Such as bm25(k1=0.9, b=0.4) or fts. Other analyzers too, once a benchmark has indexed their words.",
+    )
     other_index = forms.ModelChoiceField(
         Index.objects.none(), label="Index to compare with", required=False, empty_label="the same"
     )
     other_way = forms.ChoiceField(label="Search to compare with", required=False, choices=[("", "none"), *WAYS.items()])
+    other_lexical = forms.CharField(
+        label="Lexical search to compare with", max_length=MAX_LENGTH, required=False, help_text="Empty: the same."
+    )
     top_k = forms.IntegerField(min_value=1, max_value=MAX_TOP_K, help_text="Chunks of each list, as in a benchmark.")
     dataset = forms.ModelChoiceField(
         Dataset.objects.none(), required=False, empty_label="none", help_text="For grades, and to judge."
@@ -60,37 +85,67 @@ class TrialForm(PageForm):
             fields[name].queryset = list_indexes(collection, self.user)
         fields["dataset"].queryset = visible(Dataset.objects.order_by("name"), self.user)
 
+    def clean_lexical(self) -> str:
+        return self._read_lexical("lexical")
+
+    def clean_other_lexical(self) -> str:
+        return self._read_lexical("other_lexical") or self.cleaned_data.get("lexical", "")
+
+    def _read_lexical(self, name: str) -> str:
+        """Return the canonical text of a setting; "" for an empty one."""
+        text = self.cleaned_data[name]
+        try:
+            return str(Lexical.parse(text)) if text else ""
+        except LexicalError as error:
+            raise forms.ValidationError(error.message) from error
+
     def clean(self) -> dict[str, Any]:
         data = super().clean() or {}
-        for name, (index, way) in zip(("way", "other_way"), self._list_sides(), strict=False):
-            if index and way != "sparse" and not index.has_vectors:
-                self.add_error(name, f"The index “{index}” has no vectors: choose lexical search or another index.")
-            elif index and not way.startswith("dense") and index.lexical_index_id is None:
-                self.add_error(name, f"The index “{index}” has no BM25 index: choose dense search or another index.")
+        for prefix, side in zip(("", "other_"), self._list_sides(), strict=False):
+            name = f"{prefix}way"
+            if side.index and side.way != "sparse" and not side.index.has_vectors:
+                self.add_error(
+                    name, f"The index “{side.index}” has no vectors: choose lexical search or another index."
+                )
+            elif side.index and not side.way.startswith("dense") and (problem := _find_problem(side)):
+                self.add_error(f"{prefix}lexical", problem)
         return data
 
-    def _list_sides(self) -> Iterator[tuple[Index | None, str]]:
+    def _list_sides(self) -> Iterator[Side]:
         data = self.cleaned_data
-        yield data.get("index"), data.get("way", "")
+        yield Side(data.get("index"), data.get("way", ""), data.get("lexical", ""))
         if data.get("other_way"):
-            yield data.get("other_index") or data.get("index"), data["other_way"]
+            yield Side(data.get("other_index") or data.get("index"), data["other_way"], data.get("other_lexical", ""))
 
     def list_trials(self) -> list[tuple[str, Trial]]:
         """Return a heading and the trial of each side of a valid form."""
         return [
             (
-                f"{index}, {WAYS[way]}",
+                side.title,
                 Trial(
                     text=self.cleaned_data["q"],
-                    index_id=str(index.pk),
-                    mode=way.removesuffix(RERANKED),
-                    use_reranker=way.endswith(RERANKED),
+                    index_id=str(side.index.pk),
+                    mode=side.way.removesuffix(RERANKED),
+                    use_reranker=side.way.endswith(RERANKED),
                     top_k=self.cleaned_data["top_k"],
+                    lexical=side.lexical,
                 ),
             )
-            for index, way in self._list_sides()
-            if index
+            for side in self._list_sides()
+            if side.index
         ]
+
+
+def _find_problem(side: Side) -> str:
+    """Return why the words of a side cannot be searched, as a sentence; "" if they can."""
+    assert side.index is not None
+    assert side.index.chunk_set is not None
+    setting = Lexical.parse(side.lexical or "bm25")
+    if setting.engine == BM25 and side.index.lexical_index_id is None:
+        return f"The index “{side.index}” has no BM25 index: choose dense search or another index."
+    if setting.is_built_by_run and find_words(side.index.chunk_set, setting) is None:
+        return f"The index “{side.index}” has no words of {setting.words}: a benchmark with it indexes them."
+    return ""
 
 
 def list_indexes(collection: Collection, user: Any) -> QuerySet[Index]:
@@ -135,7 +190,7 @@ def _load_form(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUI
     collection: Collection = model_admin.load_viewed(request, object_id)
     if not request.user.has_perm("retrieval.view_index"):
         raise PermissionDenied
-    values = {"top_k": DEFAULTS["top_k"], "way": "hybrid"} | request.GET.dict()
+    values = {"top_k": DEFAULTS["top_k"], "way": "hybrid", "lexical": DEFAULTS["lexical"]} | request.GET.dict()
     form = TrialForm(values if "q" in values else None, user=request.user, collection=collection, initial=values)
     form.drop_bad_values()
     return collection, form
@@ -185,6 +240,6 @@ def _load_hits(answer: dict[str, Any], text: str, judging: dict[str, Any]) -> li
         return f"{judging['judge_url']}?{urlencode(pair)}"
 
     return [
-        {"hit": hit, "steps": row["steps"], "judge_url": build_judge_url(hit.document)}
+        {"hit": hit, "steps": row["steps"], "terms": row["terms"], "judge_url": build_judge_url(hit.document)}
         for hit, row in zip(hits, answer["hits"], strict=True)
     ]

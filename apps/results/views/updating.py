@@ -10,12 +10,12 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 
-from apps.benchmarks.models import Benchmark
 from apps.datasets.models import Dataset, DatasetVersion
 from apps.datasets.versions import find_version
 from apps.datasets.views.datasets import freeze_draft
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation, Status
+from apps.records.models import Benchmark
 from apps.results.leaderboard.versions import load_moves
 from apps.results.triage.next_steps import list_next_steps
 from apps.results.triage.updating import find_outdated, update_values

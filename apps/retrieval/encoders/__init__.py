@@ -3,7 +3,7 @@
 Imports models and fingerprints; `search`, building and rerankers import it.
 """
 
-from apps.retrieval.encoders.base import Encoder, EncoderError, TokenEncoder
+from apps.retrieval.encoders.base import Cut, Encoder, EncoderError, TokenEncoder
 from apps.retrieval.encoders.registry import load_encoder
 
-__all__ = ["Encoder", "EncoderError", "TokenEncoder", "load_encoder"]
+__all__ = ["Cut", "Encoder", "EncoderError", "TokenEncoder", "load_encoder"]

@@ -1,7 +1,7 @@
 """Common parts of encoders: protocols, batches of texts, single-threaded torch, and errors of invalid vectors."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
@@ -23,18 +23,37 @@ class EncoderError(ModelError):
     code = "encoder"
 
 
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The texts that are longer than the window of a model, in tokens, and what it did not read of their tokens.
+
+    Special tokens and those of the prompt count, since they take their place in the window. `ends` has the number of
+    characters that it reads of each of these texts, by the number of the text.
+    """
+
+    window: int
+    ends: Mapping[int, int]
+    tokens: int
+    cut_tokens: int
+
+
 class Encoder(Protocol):
     """An encoder of texts as unit vectors. Equal name, revision and kind give equal vectors, except for last bits.
 
-    The kind is that of the texts: a model may use one prompt for queries and another for documents.
+    The kind is that of the texts: a model may use one prompt for queries and another for documents. The revision
+    includes the prompts and the precision, if they are not those of the model.
     """
 
     model_name: str
     revision: str
     dimension: int
+    prompts: dict[Kind, str]
 
     def embed_batch(self, texts: Sequence[str], *, kind: Kind = "document") -> Vectors:
         """Return the vectors of texts in their order, (n, d). Texts may be empty, and so may `texts`."""
+
+    def count_cut(self, texts: Sequence[str]) -> Cut | None:
+        """Return what the encoder does not read of documents' texts, or None if it reads all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from apps.retrieval.encoders import base
-from apps.retrieval.encoders.base import Encoder, EncoderError, Kind, TokenEncoder, Vectors
+from apps.retrieval.encoders.base import Cut, Encoder, EncoderError, Kind, TokenEncoder, Vectors
 from apps.retrieval.encoders.registry import load_encoder
 from apps.retrieval.encoders.token_store import TokenStore
 from apps.retrieval.encoders.vector_cache import (
@@ -19,10 +19,10 @@ from apps.retrieval.encoders.vector_cache import (
 )
 from apps.retrieval.fingerprints import hash_text
 from apps.retrieval.models import ChunkSet, Index
-from benchbench.calls import calling
 from benchbench.decimals import counted
 from benchbench.errors import UnfitWorkerError
 from benchbench.ir.records import Positions
+from benchbench.process import calling
 
 TEXTS_BETWEEN_CHECKS = 4 * base.BATCH
 
@@ -41,7 +41,7 @@ def load_index_encoder(index: Index) -> Encoder:
             f'The index "{index}" has no model name: import its vectors again with the name of their model.',
             field="model",
         )
-    encoder = load_encoder(index.encoder)
+    encoder = load_encoder(index.encoder, index.encoder_parameters)
     if index.dimension is not None and encoder.dimension != index.dimension:
         raise EncoderError(
             f'{index.encoder} makes vectors of {encoder.dimension} dimensions, the index "{index}" has '
@@ -59,12 +59,14 @@ class ChunkVectors(NamedTuple):
     """The vectors of chunks (n, d), and the newly encoded ones by the hashes of their texts.
 
     `cached` is the number of chunks with a cached vector, `cached_ms` the total time that encoding those vectors took.
+    `cut` is what the encoder does not read of all chunks.
     """
 
     vectors: Vectors
     new_vectors: dict[str, TextVector]
     cached: int
     cached_ms: float
+    cut: Cut | None
 
 
 def compute_chunk_vectors(
@@ -101,7 +103,8 @@ def compute_chunk_vectors(
     vectors = np.empty((len(hashes), encoder.dimension), np.float32)
     for row, key in zip(vectors, hashes, strict=True):
         row[:] = (fresh.get(key) or cached_vectors[key]).vector
-    return ChunkVectors(vectors, fresh, cached, sum(one.encode_ms or 0.0 for one in cached_vectors.values()))
+    cut = encoder.count_cut(list(rows.values_list("text", flat=True)))
+    return ChunkVectors(vectors, fresh, cached, sum(one.encode_ms or 0.0 for one in cached_vectors.values()), cut)
 
 
 def encode_texts(

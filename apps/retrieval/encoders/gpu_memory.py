@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
+from apps.retrieval import process
 from benchbench.ir.records import Vectors
 
 log = logging.getLogger(__name__)
@@ -78,6 +79,7 @@ def release_memory() -> None:
 
 
 _resident: dict[tuple[int, str], Any] = {}  # tensors by the identity of their array and by device
+process.add(_resident.clear)
 
 
 def place_vectors(vectors: Vectors, device: str) -> Any:

@@ -29,8 +29,8 @@ ENTRY_FILES = ("modules.json", "config.json")
 CONTENT = frozenset({".safetensors", ".bin", ".json", ".txt", ".model"})
 
 
-def load_model(kind: str, name: str, *, device: str | None = None) -> tuple[Any, str]:
-    """Load a model with the class `kind` of sentence-transformers. Return it and its revision.
+def load_model(kind: str, name: str, *, device: str | None = None, dtype: str = "float32") -> tuple[Any, str]:
+    """Load a model with the class `kind` of sentence-transformers, its weights as `dtype`. Return it and its revision.
 
     `device` defaults to CUDA, MPS or CPU, the first available. Memory of evicted models is freed first, on the GPU
     too. The model is downloaded if it is not on this machine. Models with their own code or pickled weights are refused
@@ -52,7 +52,7 @@ def load_model(kind: str, name: str, *, device: str | None = None) -> tuple[Any,
             local_files_only=True,
             trust_remote_code=False,
             # By default, weights saved in half precision are computed in it: slow and inexact on a CPU.
-            model_kwargs={"dtype": "float32"},
+            model_kwargs={"dtype": dtype},
         )
     except Exception as error:  # the library passes on any error of its layers
         log.warning("The model %r could not be loaded from %s.", name, folder, exc_info=True)

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from django.conf import settings
 
+from apps.retrieval import process
 from apps.retrieval.encoders import base
 from apps.retrieval.encoders.base import EncoderError, Kind, TokenEncoder, TokenVectors, build_vector_error
 from apps.retrieval.fingerprints import fingerprint
@@ -120,6 +121,7 @@ def delete_tokens(encoder: str, revision: str, kind: str) -> None:
 
 
 _packs_in = lru_cache(Packs)  # keeps their index in this process
+process.add(_packs_in.cache_clear)
 
 
 def _locate_root() -> Path:

@@ -5,14 +5,15 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from apps.retrieval import process
 from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.llms.answers import answers_bypassed, answers_read_only, find_answer, store_answer
 from apps.retrieval.llms.clients import LLM, LLMError, Reply, TemporaryLLMError
 from apps.retrieval.llms.servers import OPTIONS, complete_llm, load_llm, load_servers, require_model
 from apps.retrieval.models import Index, LLMAnswer
 from benchbench.breaker import Breaker
-from benchbench.calls import calling
 from benchbench.ir.planning.query_text import MAX_TOKENS, QueryText
+from benchbench.process import calling
 from benchbench.texts.secret import Secret
 from benchbench.texts.storable import clean_text
 
@@ -28,7 +29,9 @@ Result = TypeVar("Result")
 Accepts = Callable[[str], bool]  # whether the caller can use an answer
 
 breakers: defaultdict[str, Breaker] = defaultdict(Breaker)  # by server name
+process.add(breakers.clear)
 revisions: dict[tuple[str, str], tuple[str, float]] = {}  # by server and model, with the time of expiry
+process.add(revisions.clear)
 
 
 def ask(index: Index, prompt: str, accepts: Accepts) -> Reply:

@@ -2,17 +2,18 @@
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, TypeVar
 
-from apps.retrieval.llms.transport import make_transport
 from benchbench.errors import BenchbenchError
 from benchbench.texts.secret import Secret
 
 TEMPORARY = (408, 409, 429, 500, 502, 503, 504)  # HTTP statuses of temporary errors
 UNAUTHORISED = (401, 403)
 EXCERPT = 10_000  # characters of a server's message in which its key is looked for
+MAX_BYTES = 5_000_000  # of an answer
 Result = TypeVar("Result")
 
 
@@ -205,3 +206,39 @@ class OpenAILLM(LLM):
             raise self.build_connection_error(error) from None
         except (OpenAIError, ValueError):
             raise self.build_answer_error() from None
+
+
+def make_transport(client_class: type) -> Any:
+    """Return a transport for clients of httpx, or of its successor, on which `client_class` is built.
+
+    It ends an answer of more than MAX_BYTES, or a compressed one, with ReadError.
+    """
+    client = next(base for base in client_class.__mro__ if base.__name__ == "Client")
+    httpx = import_module(client.__module__.partition(".")[0])
+
+    class Counted(httpx.SyncByteStream):  # type: ignore[name-defined]
+        def __init__(self, stream: Any) -> None:
+            self._stream = stream
+
+        def __iter__(self) -> Iterator[bytes]:
+            count = 0
+            for block in self._stream:
+                count += len(block)
+                if count > MAX_BYTES:
+                    raise httpx.ReadError(f"The answer has more than {MAX_BYTES:,} bytes.")
+                yield block
+
+        def close(self) -> None:
+            self._stream.close()
+
+    class Limited(httpx.HTTPTransport):  # type: ignore[name-defined]
+        def handle_request(self, request: Any) -> Any:
+            request.headers["Accept-Encoding"] = "identity"
+            response = super().handle_request(request)
+            if response.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
+                response.close()
+                raise httpx.ReadError("The answer is compressed.", request=request)
+            response.stream = Counted(response.stream)
+            return response
+
+    return Limited()

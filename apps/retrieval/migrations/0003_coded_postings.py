@@ -1,25 +1,6 @@
-"""Write the stored BM25 indexes in their second format: postings have codes of saturations in place of impacts."""
-
-from tempfile import TemporaryFile
-from typing import Any
+"""Empty: 0006 builds the stored BM25 indexes again."""
 
 from django.db import migrations
-
-from apps.retrieval.search.lexical_indexes import ENGINE, build_key, store_pieces
-from apps.retrieval.search.term_counts import write_bm25
-
-
-def rebuild(apps: Any, _: Any) -> None:
-    """Build every index again: a minute for a million chunks. Locks on their rows prevent deletions meanwhile."""
-    indexes = apps.get_model("retrieval", "LexicalIndex").objects.filter(engine=ENGINE)
-    for index in indexes.select_related("chunk_set").select_for_update(of=("self",)):
-        chunks = apps.get_model("retrieval", "Chunk").objects.filter(chunk_set=index.chunk_set_id, level=0)
-        with TemporaryFile() as out:
-            write_bm25(chunks.order_by("position").values_list("text", flat=True).iterator(), out)
-            index.size_bytes, index.fingerprint = out.tell(), build_key(index.chunk_set.fingerprint)
-            index.save(update_fields=["size_bytes", "fingerprint"])
-            index.pieces.all().delete()
-            store_pieces(out, index.pieces)
 
 
 class Migration(migrations.Migration):
@@ -27,6 +8,4 @@ class Migration(migrations.Migration):
         ("retrieval", "0002_chunk_set_index"),
     ]
 
-    operations = [
-        migrations.RunPython(rebuild, elidable=True),
-    ]
+    operations = []

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import lru_cache
 
+from apps.retrieval import process
 from apps.retrieval.models import Index
 from apps.retrieval.rerankers.base import PairScores, Reranker, RerankerError
 from apps.retrieval.rerankers.cross_encoder import CrossEncoderReranker
@@ -31,4 +32,6 @@ def _build_reranker(name: str, index: Index) -> Reranker:
     return RERANKERS[name](index)
 
 
+process.add(_build_reranker.cache_clear)
 _cross_encoder = lru_cache(maxsize=RESIDENT_RERANKERS)(CrossEncoderReranker)
+process.add(_cross_encoder.cache_clear)

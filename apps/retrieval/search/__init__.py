@@ -1,4 +1,4 @@
 """Search of an index: exact, approximate or lexical, with filters.
 
-Imports encoders, stores and strategies; the room of benchmarks imports `open_indexes`.
+Imports encoders, stores and strategies; the room of execution imports `open_indexes`.
 """

@@ -24,11 +24,11 @@ from apps.retrieval.stores.base import Collection, Nominate, StoreError
 from apps.retrieval.stores.filling import OpenCollection, name_collection, open_collection
 from apps.retrieval.stores.memory_store import CompressedCollection
 from apps.retrieval.strategies.base import Answer
-from benchbench.calls import calling
 from benchbench.errors import UnfitWorkerError, error_text
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.ranking import RESCORE_BAND, score_pairs, top
 from benchbench.ir.records import Mask, Positions, ScoredList, Scores, Vectors
+from benchbench.process import calling
 
 log = logging.getLogger(__name__)
 Result = TypeVar("Result")

@@ -32,7 +32,7 @@ def find_nearest(
     BUDGET.size bytes of memory in addition to the vectors. torch computes the products on `device`, by default the GPU
     used by models of this process, where read-only vectors stay (`place_vectors`); without one, NumPy does.
     """
-    device = device or _find_gpu()
+    device = device or find_gpu()
     admitted = np.arange(len(vectors)) if mask is None else np.flatnonzero(mask)
     nominees = [admitted[rows] for rows in _nominate(vectors, admitted, queries, depth, device)]
     return [
@@ -51,7 +51,7 @@ def _are_contiguous(admitted: Positions) -> bool:
     return bool(len(admitted) and admitted[-1] - admitted[0] + 1 == len(admitted))
 
 
-def _find_gpu() -> str | None:
+def find_gpu() -> str | None:
     """Return the GPU if torch is loaded and multiplies in full float32, as nomination requires."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_available() or torch.backends.cuda.matmul.allow_tf32:
@@ -67,8 +67,8 @@ def _nominate(
     def scan(block: Sequence[int]) -> Iterable[tuple[Positions, Vectors]]:
         rows = admitted[block[0] : block[-1] + 1]
         if device is None:
-            return _scan_numpy(_take_rows(vectors, rows), queries, depth)
-        return _scan_torch(_take_rows(place_vectors(vectors, device), rows), queries, depth, device)
+            return scan_numpy(_take_rows(vectors, rows), queries, depth)
+        return scan_torch(_take_rows(place_vectors(vectors, device), rows), queries, depth, device)
 
     if device is not None:
         size, width = GPU_BLOCKS * BUDGET.size, vectors.shape[1]
@@ -93,14 +93,14 @@ def _merge_blocks(nominees: list[Positions], nominee_scores: list[Vectors], dept
     return np.concatenate(nominees)[nominate(np.concatenate(nominee_scores), depth)]
 
 
-def _scan_numpy(block: Vectors, queries: Vectors, depth: int) -> Iterable[tuple[Positions, Vectors]]:
+def scan_numpy(block: Vectors, queries: Vectors, depth: int) -> Iterable[tuple[Positions, Vectors]]:
     for similarities in queries @ block.T:
         chosen = nominate(similarities, depth)
         yield chosen, similarities[chosen]
 
 
-def _scan_torch(block: Any, queries: Vectors, depth: int, device: str) -> Iterable[tuple[Positions, Vectors]]:
-    """Nominate like `_scan_numpy`, for all queries at once. Only nominees are copied from the device."""
+def scan_torch(block: Any, queries: Vectors, depth: int, device: str) -> Iterable[tuple[Positions, Vectors]]:
+    """Nominate like `scan_numpy`, for all queries at once. Only nominees are copied from the device."""
     import torch
 
     if not isinstance(block, torch.Tensor):

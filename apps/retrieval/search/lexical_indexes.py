@@ -1,4 +1,4 @@
-"""BM25 indexes: one per chunk set, in PostgreSQL in pieces, and in a mapped file on each machine that searches."""
+"""BM25 indexes, one per chunk set and analyzer: in PostgreSQL in pieces, and in a mapped file on each machine."""
 
 import time
 from collections.abc import Iterator
@@ -15,17 +15,22 @@ from django.db.models import Manager
 from django.utils import timezone
 from numpy.typing import NDArray
 
+from apps.retrieval.analysis.analyzers import Analyzer, build_analyzer
 from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.models import ChunkSet, LexicalIndex, LexicalPiece
 from apps.retrieval.search.holding import lock_for_index
-from apps.retrieval.search.lexical import PARAMETERS, Bm25
+from apps.retrieval.search.lexical import Bm25, describe_index, read_analyzer
 from apps.retrieval.search.term_counts import write_bm25
+from apps.retrieval.search.word_stats import Sample, compute_word_stats
 from benchbench.errors import BenchbenchError
+from benchbench.ir.planning.lexical import Lexical
 from benchbench.local_files.sealed import load_array
+from benchbench.texts.languages import DEFAULT
 
 ENGINE = "bm25"
 PIECE_BYTES = 8 * 2**20
-FORMAT = 2  # of the archive that `write_bm25` writes
+USUAL = Lexical()
+FORMAT = 3  # of the archive that `write_bm25` writes
 
 
 class LexicalIndexError(BenchbenchError):
@@ -34,33 +39,52 @@ class LexicalIndexError(BenchbenchError):
     code = "lexical_index"
 
 
+def choose_analyzer(chunk_set: ChunkSet, setting: Lexical = USUAL) -> Analyzer:
+    """Return the analyzer of a setting, in the language of the collection unless the setting has another."""
+    language = setting["language"] or chunk_set.collection.language or DEFAULT
+    return build_analyzer(language, setting["words"], setting["stop"], setting["stem"])
+
+
+def find_lexical_index(chunk_set: ChunkSet, analyzer: Analyzer) -> LexicalIndex | None:
+    """Return the BM25 index of a chunk set whose terms an analyzer makes, or None."""
+    return LexicalIndex.objects.filter(fingerprint=build_key(chunk_set.fingerprint, analyzer)).first()
+
+
 @transaction.atomic
-def make_lexical_index(chunk_set: ChunkSet) -> LexicalIndex:
-    """Return the BM25 index of a chunk set, built in one transaction if missing."""
+def make_lexical_index(chunk_set: ChunkSet, setting: Lexical = USUAL) -> LexicalIndex:
+    """Return the BM25 index of a chunk set by the analyzer of a setting, built in one transaction if missing."""
     lock_for_index(chunk_set, ENGINE)
-    key = build_key(chunk_set.fingerprint)
-    existing = LexicalIndex.objects.filter(fingerprint=key).first()
-    if existing:
+    analyzer = choose_analyzer(chunk_set, setting)
+    if existing := find_lexical_index(chunk_set, analyzer):
         return existing
     started = time.perf_counter()
     with TemporaryFile() as out:
-        write_bm25(chunk_set.leaves.order_by("position").values_list("text", flat=True).iterator(), out)
+        texts = Sample(chunk_set.leaves.order_by("position").values_list("text", flat=True).iterator())
+        counts = write_bm25(texts, out, analyzer)
+        stats = compute_word_stats(counts.terms, counts.frequencies, counts.lengths, texts.guess())
         index = LexicalIndex.objects.create(
             chunk_set=chunk_set,
             engine=ENGINE,
-            parameters=PARAMETERS,
-            fingerprint=key,
+            parameters=describe_index(analyzer),
+            fingerprint=build_key(chunk_set.fingerprint, analyzer),
             size_bytes=out.tell(),
             completed_at=timezone.now(),
             build_seconds=time.perf_counter() - started,
+            stats=stats.as_dict(),
         )
         store_pieces(out, LexicalPiece.objects, lexical_index=index)
     return index
 
 
-def build_key(chunk_set_fingerprint: str) -> str:
-    """Return the fingerprint of a BM25 index from that of its chunk set."""
-    return fingerprint(chunk_set=chunk_set_fingerprint, engine=ENGINE, parameters=PARAMETERS, format=FORMAT)
+def build_key(chunk_set_fingerprint: str, analyzer: Analyzer) -> str:
+    """Return the fingerprint of a BM25 index: terms of other versions of an analyzer's packages may differ."""
+    return fingerprint(
+        chunk_set=chunk_set_fingerprint,
+        engine=ENGINE,
+        parameters=describe_index(analyzer),
+        versions=analyzer.versions,
+        format=FORMAT,
+    )
 
 
 def store_pieces(archive: IO[bytes], pieces: Manager[Any], **fields: Any) -> None:
@@ -80,11 +104,13 @@ def load_lexical_index(lexical_index: LexicalIndex) -> Bm25:
 
     Raises OutputError, and LexicalIndexError naming the damaged piece or another format.
     """
-    if lexical_index.fingerprint != build_key(lexical_index.chunk_set.fingerprint):
-        raise _build_error(lexical_index, "another version of BenchBench built it")
+    analyzer = read_analyzer(lexical_index.parameters)
+    if lexical_index.fingerprint != build_key(lexical_index.chunk_set.fingerprint, analyzer):
+        raise _build_error(lexical_index, "another version of BenchBench, or of a package of its analyzer, built it")
     make = partial(_read_pieces, lexical_index)
     file, shape = locate_lexical_index(lexical_index), (lexical_index.size_bytes,)
-    return Bm25.from_archive(load_array(file, np.uint8, shape, holds=lexical_index.fingerprint, make=make))
+    archive = load_array(file, np.uint8, shape, holds=lexical_index.fingerprint, make=make)
+    return Bm25.from_archive(archive, analyzer)
 
 
 def _read_pieces(lexical_index: LexicalIndex) -> Iterator[NDArray[np.uint8]]:

@@ -13,34 +13,28 @@ import numpy as np
 from django.conf import settings
 from numpy.typing import NDArray
 
+from apps.retrieval import process
 from apps.retrieval.encoders.encoding import compute_query_vectors
 from apps.retrieval.filters import Filter
 from apps.retrieval.models import Index
-from apps.retrieval.search import exact, full_text
+from apps.retrieval.search import exact
 from apps.retrieval.search.admission import Admission
 from apps.retrieval.search.approximate import ApproximateView, Approximation, Collections
 from apps.retrieval.search.exact import TruncatedView
 from apps.retrieval.search.layouts import IndexView, Layout, Nearest
-from apps.retrieval.search.lexical import Bm25
-from apps.retrieval.search.lexical_indexes import load_lexical_index, locate_lexical_index
 from apps.retrieval.search.vectors import locate_vectors, map_vectors
+from apps.retrieval.search.words import OpenWords, SearchError
 from apps.retrieval.stores.base import Collection
 from apps.retrieval.strategies import get_strategy
 from apps.retrieval.strategies.base import Answer, SearchQuery
-from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.ann import Ann
+from benchbench.ir.planning.lexical import Lexical
 from benchbench.ir.records import Mask, Positions, ScoredList, Vectors
 from benchbench.local_files.sealed import find_identity, is_unchanged
 
 Filters = Sequence[Filter] | None
 Texts = Sequence[str] | None
 Result = TypeVar("Result")
-
-
-class SearchError(BenchbenchError):
-    """An index cannot be searched, or not in this way."""
-
-    code = "search"
 
 
 class OpenIndex:
@@ -66,22 +60,19 @@ class OpenIndex:
         self._vectors = map_vectors(index) if index.has_vectors else None
         self._truncated: dict[int, TruncatedView] = {}
         self.collections = Collections(index, self._vectors)
-        self._words = load_lexical_index(index.lexical_index) if index.lexical_index else None
-        if self._words is not None:
-            self._words.search(["warm"], 1)  # triggers imports, to keep them out of the first query's cost
+        self.words = OpenWords(index)
         files = [locate_vectors(index)] if self._vectors is not None and len(self._vectors) else []
-        files += [locate_lexical_index(index.lexical_index)] if index.lexical_index else []
         self._mapped = {file: find_identity(file) for file in files}
 
     @property
     def is_current(self) -> bool:
         """Return whether the mapped files of vectors and words are unchanged since they were checked."""
-        return all(is_unchanged(file, identity) for file, identity in self._mapped.items())
+        return self.words.is_current and all(is_unchanged(file, identity) for file, identity in self._mapped.items())
 
     @property
     def nbytes(self) -> int:
         layout = vars(self).get("layout")  # if already loaded
-        structures = (self.chunk_ids, self.document_ids, self._vectors, self._words, layout, *self._truncated.values())
+        structures = (self.chunk_ids, self.document_ids, self._vectors, self.words, layout, *self._truncated.values())
         return (
             self.collections.nbytes
             + self._admission.nbytes
@@ -199,19 +190,15 @@ class OpenIndex:
         return Approximation(self._search_grouped(len(queries), filters, search), costs, notes)
 
     def search_words(
-        self, texts: Sequence[str], depth: int, filters: Filters = None, *, engine: str = "bm25"
+        self, texts: Sequence[str], depth: int, filters: Filters = None, *, lexical: str = "bm25"
     ) -> list[ScoredList]:
         """Return the best `depth` chunks that share a word with each text, by BM25 or full text. Raises SearchError."""
-        words = self._search_full_text if engine == full_text.ENGINE else self._require_bm25().search
+        setting = Lexical.parse(lexical)
 
         def search(chosen: list[int], filter: Filter, mask: Mask | None) -> Sequence[ScoredList]:
-            return words([texts[number] for number in chosen], depth, mask=mask)
+            return self.words.search(setting, [texts[number] for number in chosen], depth, mask=mask)
 
         return self._search_grouped(len(texts), filters, search)
-
-    def explain_words(self, text: str, positions: Sequence[int]) -> list[list[tuple[str, float]]]:
-        """Return the parts of the BM25 score of each chunk, as `Bm25.explain`. Raises SearchError."""
-        return self._require_bm25().explain(text, positions)
 
     def find_nearest(self, queries: Vectors, depth: int, *, mask: Mask | None = None) -> list[ScoredList]:
         """Return the nearest positions among those that `mask` (n,) admits, by exact search, for the strategy."""
@@ -245,21 +232,6 @@ class OpenIndex:
             raise SearchError(f'The index "{self.index}" has no vectors: make a version of it with an encoder.')
         return self._vectors
 
-    def _require_bm25(self) -> Bm25:
-        if self._words is None:
-            raise SearchError(f'The index "{self.index}" has no BM25 index: make a version of it with BM25.')
-        return self._words
-
-    def _search_full_text(self, texts: Sequence[str], depth: int, *, mask: Mask | None = None) -> list[ScoredList]:
-        assert self.index.chunk_set is not None
-        words = full_text.find_full_text(self.index.chunk_set)
-        if words is None:
-            raise SearchError(
-                f'The chunks of the index "{self.index}" are not indexed for full-text search: start a benchmark with '
-                "full-text search to index them."
-            )
-        return full_text.search_full_text(words, texts, depth, mask=mask)
-
     def _search_grouped(
         self,
         count: int,
@@ -278,6 +250,7 @@ class OpenIndex:
 
 
 _open, _opening = OrderedDict[UUID, OpenIndex](), threading.RLock()
+process.add(_open.clear)
 
 
 def open_index(index: Index) -> OpenIndex:
@@ -293,8 +266,3 @@ def open_index(index: Index) -> OpenIndex:
         while len(_open) > 1 and sum(resident.nbytes for resident in _open.values()) > limit:
             _open.popitem(last=False)
         return opened
-
-
-def close_indexes() -> None:
-    """Drop all open indexes of this process."""
-    _open.clear()

@@ -1,8 +1,9 @@
 """Building of BM25 indexes larger than memory: terms are counted block by block, then merged term by term."""
 
+from __future__ import annotations
+
 import json
 import math
-import re
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +15,7 @@ from typing import IO, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.retrieval.search.lexical import PARAMETERS, build_tokenizer_options
+from apps.retrieval.analysis.analyzers import Analyzer
 from benchbench.local_files.npz import ArrayBlocks, write_npz
 
 BLOCK_CHARACTERS = 2**24
@@ -26,30 +27,32 @@ Pair = tuple[int, int]  # the occurrences of a term in a text, and the length of
 Key = TypeVar("Key", str, Pair)
 
 
-def write_bm25(texts: Iterable[str], out: IO[bytes]) -> None:
+def write_bm25(texts: Iterable[str], out: IO[bytes], analyzer: Analyzer) -> TermCounts:
     """Write the index of texts, whose positions are 0..n-1, as the archive that `Bm25.from_archive` reads.
 
-    Some 10,000 abstracts a second. Memory is that of a block, 12 bytes for each distinct term of each block, and
-    the distinct pairs of occurrences and length.
+    Return the counts, whose postings are gone. Some 10,000 abstracts a second. Memory is that of a block, 12 bytes for
+    each distinct term of each block, and the distinct pairs of occurrences and length.
     """
     with TemporaryFile() as file:
-        counts = count_terms(texts, file)
+        counts = count_terms(texts, file, analyzer)
         terms = np.frombuffer(json.dumps(counts.terms, ensure_ascii=False).encode(), np.uint8)
         size = (int(counts.starts[-1]),)
-        saturations, idfs = _compute_saturations(counts), _compute_idfs(counts)
-        code = np.min_scalar_type(max(1, len(saturations)) - 1).type
+        idfs = _compute_idfs(counts)
+        code = np.min_scalar_type(max(1, len(counts.pairs)) - 1).type
         write_npz(
             out,
             {
                 "codes": ArrayBlocks(code, size, (postings["code"] for postings in counts.merge())),
                 "positions": ArrayBlocks(np.int32, size, (postings["position"] for postings in counts.merge())),
-                "saturations": ArrayBlocks(np.float64, saturations.shape, [saturations]),
+                "pairs": ArrayBlocks(np.int64, counts.pairs.shape, [counts.pairs]),
                 "idfs": ArrayBlocks(np.float32, idfs.shape, [idfs]),
                 "starts": ArrayBlocks(np.int64, counts.starts.shape, [counts.starts]),
                 "terms": ArrayBlocks(np.uint8, terms.shape, [terms]),
                 "count": ArrayBlocks(np.int64, (), [np.array(len(counts.lengths))]),
+                "length": ArrayBlocks(np.int64, (), [counts.lengths.sum()]),
             },
         )
+        return counts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,6 +77,11 @@ class TermCounts:
     lengths: NDArray[np.int64]  # (texts,): the terms of each, repetitions included
     pairs: NDArray[np.int64]  # (codes, 2): occurrences and length of the text, ascending
     ranks: NDArray[np.int32]  # (codes,): the row in `pairs` of each code that the file has
+
+    @property
+    def frequencies(self) -> NDArray[np.int64]:
+        """Return the number of texts with each term, (terms,)."""
+        return np.diff(self.starts)
 
     def merge(self) -> Iterator[NDArray[np.void]]:
         """Yield the postings, sorted by term and text: those of a range of terms, some million at a time."""
@@ -100,7 +108,7 @@ class TermCounts:
         return merged
 
 
-def count_terms(texts: Iterable[str], file: IO[bytes]) -> TermCounts:
+def count_terms(texts: Iterable[str], file: IO[bytes], analyzer: Analyzer) -> TermCounts:
     """Count the terms of texts block by block, and write the postings to `file`, which is empty."""
     numbers: dict[str, int] = {}  # in the order in which terms are met
     codes: dict[Pair, int] = {}  # likewise
@@ -108,7 +116,7 @@ def count_terms(texts: Iterable[str], file: IO[bytes]) -> TermCounts:
     lengths = [np.empty(0, np.int64)]
     text_count = 0
     for block in _cut_blocks(texts):
-        terms, starts, postings, block_lengths = _count_block(block, codes)
+        terms, starts, postings, block_lengths = _count_block(block, codes, analyzer)
         term_numbers = np.array([numbers.setdefault(term, len(numbers)) for term in terms], np.int32)
         blocks.append(Block(term_numbers, starts + file.tell() // POSTING.itemsize))
         postings["position"] += text_count
@@ -133,13 +141,13 @@ def count_terms(texts: Iterable[str], file: IO[bytes]) -> TermCounts:
 
 
 def _count_block(
-    texts: Sequence[str], codes: dict[Pair, int]
+    texts: Sequence[str], codes: dict[Pair, int], analyzer: Analyzer
 ) -> tuple[list[str], NDArray[np.int64], NDArray[np.void], NDArray[np.int64]]:
     """Return the terms of texts, where the postings of each begin, these, and the lengths of the texts.
 
     A pair that `codes` lacks gets the next code.
     """
-    terms, tokens, rows = _tokenize(texts)
+    terms, tokens, rows = _tokenize(texts, analyzer)
     keys, counts = np.unique(tokens * len(texts) + rows, return_counts=True)
     lengths = np.bincount(rows, minlength=len(texts))
     postings = np.empty(len(keys), POSTING)
@@ -178,39 +186,26 @@ def _cut_blocks(texts: Iterable[str]) -> Iterator[list[str]]:
         yield block
 
 
-def _tokenize(texts: Sequence[str]) -> tuple[list[str], NDArray[np.int64], NDArray[np.int64]]:
+def _tokenize(texts: Sequence[str], analyzer: Analyzer) -> tuple[list[str], NDArray[np.int64], NDArray[np.int64]]:
     """Return the distinct terms in alphabetical order, the place there of each token, and the text of each token.
 
-    The tokens are those of `bm25s.tokenize`, which takes several steps of Python for each. Here only distinct words do.
+    The terms are those of `analyzer.analyze`, which finishes each word. Here only distinct words are finished.
     """
-    options = build_tokenizer_options()
-    split = re.compile(options["token_pattern"]).findall
     numbers: defaultdict[str, int] = defaultdict(count().__next__)  # of words, in the order in which they are met
     token_words = array("i")
     ends = []
     for text in texts:
-        token_words.extend(map(numbers.__getitem__, split(text.lower())))
+        token_words.extend(map(numbers.__getitem__, analyzer.split(text)))
         ends.append(len(token_words))
-    words = list(numbers.keys() - set(options["stopwords"]))
-    stems = options["stemmer"].stemWords(words)
-    terms = sorted(set(stems))
-    ranks = {term: rank for rank, term in enumerate(terms)}
-    places = np.full(len(numbers), -1, np.int64)
-    places[[numbers[word] for word in words]] = [ranks[stem] for stem in stems]
+    finished = analyzer.finish(list(numbers))
+    terms = sorted(set(finished) - {""})
+    ranks = {term: rank for rank, term in enumerate(terms)} | {"": -1}
+    places = np.fromiter((ranks[term] for term in finished), np.int64, len(finished))
     tokens = places[np.asarray(token_words)]
     rows = np.repeat(np.arange(len(texts)), np.diff(ends, prepend=0))
     return terms, tokens[tokens >= 0], rows[tokens >= 0]
 
 
-def _compute_saturations(counts: TermCounts) -> NDArray[np.float64]:
-    """Return k / (k + norm) of each code by Lucene's formula, where k occurrences are float32 as in bm25s."""
-    k1, b = PARAMETERS["k1"], PARAMETERS["b"]
-    mean = counts.lengths.sum() / max(1, len(counts.lengths))
-    norms = k1 * ((1 - b) + b * counts.pairs[:, 1] / mean)
-    occurrences = counts.pairs[:, 0].astype(np.float32)
-    return occurrences / (norms + occurrences)
-
-
 def _compute_idfs(counts: TermCounts) -> NDArray[np.float32]:
-    n, frequencies = len(counts.lengths), np.diff(counts.starts).tolist()
+    n, frequencies = len(counts.lengths), counts.frequencies.tolist()
     return np.array([math.log(1 + (n - frequency + 0.5) / (frequency + 0.5)) for frequency in frequencies], np.float32)

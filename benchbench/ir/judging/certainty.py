@@ -16,39 +16,37 @@ from dataclasses import dataclass
 
 from benchbench.ir.judging.state import State
 
-# Calibrated with flips alone: with the allowance for skew, .95 had 6 % of 180 rounds wrong, .97 3 %.
 ENTER, LEAVE = 0.97, 0.5
 STEP = 1.05
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """A logistic map of a collection, from the log odds of the share to those of the verdict: constant and slope."""
+    """A logistic map of a collection, from the log odds of the share to those of the verdict."""
 
     weight: float
-    several: tuple[float, float]  # best runs
-    one: tuple[float, float]
+    constant: float
+    slope: float
 
-    def map_odds(self, odds: float, *, one: bool) -> float:
-        constant, slope = self.one if one else self.several
-        return 1 / (1 + math.exp(-constant - slope * math.log(odds)))
+    def map_odds(self, odds: float) -> float:
+        return 1 / (1 + math.exp(-self.constant - self.slope * math.log(odds)))
 
 
 # Learnt from complete collections: `perf/certainty.py` computes these figures from ADI, Cranfield and SciFact.
 CALIBRATIONS = (
-    Calibration(35, (0.56, 2.86), (-0.95, 2.05)),
-    Calibration(225, (-0.06, 0.96), (0.48, 1.10)),
-    Calibration(300, (-0.03, 1.19), (0.69, 2.85)),
+    Calibration(35, 0.82, 3.00),
+    Calibration(225, -0.05, 1.60),
+    Calibration(300, -0.20, 1.39),
 )
 
 
-def calibrate(share: float, draws: int, *, one: bool) -> float:
-    """Return the probability of a verdict in which this share of the draws ends: one winner, or several best runs.
+def calibrate(share: float, draws: int) -> float:
+    """Return the probability of a verdict in which this share of the draws ends.
 
     It is the mean over the collections, weighted by their numbers of queries: the next may be like any of them.
     """
     odds = (share * draws + 1) / ((1 - share) * draws + 1)
-    total = sum(calibration.weight * calibration.map_odds(odds, one=one) for calibration in CALIBRATIONS)
+    total = sum(calibration.weight * calibration.map_odds(odds) for calibration in CALIBRATIONS)
     return total / sum(calibration.weight for calibration in CALIBRATIONS)
 
 

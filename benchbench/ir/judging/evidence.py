@@ -66,8 +66,11 @@ class Features:
         by_run = 1.0 / np.log2(ranks + 1.0)
         self._pool = pool
         self._model_grades: Values | None = None
-        self._weights = 1.0 / ranks.min(axis=0)
-        self._axes = None if axes is None else axes.astype(np.float64)
+        self._weights = np.where(pool.has_document, 1.0 / pool.best, 0.0)
+        self._axes: Values | None = None
+        if axes is not None:
+            self._axes = np.zeros((*pool.has_document.shape, AXES))
+            self._axes[pool.has_document] = axes
         self.values = np.zeros((pool.size, len(COLUMNS) + pool.runs))  # (size, 7 + R)
         self.values[:, 0] = 1.0
         self.values[:, 1] = by_run.mean(axis=0) * 2.0
@@ -79,20 +82,19 @@ class Features:
 
     def renew_all(self, grades: Values) -> None:
         """Renew the columns of all queries after the grades (Q, width), NaN in holes. Costs size · AXES."""
-        for query in range(self._pool.queries):
-            self.renew_query(grades, query)
+        self.renew_queries(grades, slice(0, self._pool.queries))
         people = grades[tuple(self._pool.cells.T)]
         self.values[:, JUDGE] = 0.0 if self._model_grades is None else _log_ratios(self._model_grades, people)
 
-    def renew_query(self, grades: Values, query: int) -> None:
-        """Renew the columns of a query's text after a grade of it."""
-        query_rows = self._pool.rows_of_queries[query]
-        query_grades = grades[query, : query_rows.stop - query_rows.start]
-        relevant = (query_grades > 0).astype(np.float64)
-        self.values[query_rows, ANY_RELEVANT] = relevant.sum() - relevant > 0
+    def renew_queries(self, grades: Values, queries: slice) -> None:
+        """Renew the columns of these queries' texts after a grade of them."""
+        start, stop = (self._pool.rows_of_queries[query] for query in (queries.start, queries.stop - 1))
+        rows, cells, some = slice(start.start, stop.stop), self._pool.has_document[queries], grades[queries]
+        relevant = (some > 0).astype(np.float64)
+        self.values[rows, ANY_RELEVANT] = (relevant.sum(axis=1, keepdims=True) - relevant > 0)[cells]
         if self._axes is not None:
-            weights = np.stack([self._weights[query_rows], relevant, query_grades <= 0], axis=1)
-            self.values[query_rows, TOP:ANY_RELEVANT] = _closeness(self._axes[query_rows], weights)
+            weights = np.stack([self._weights[queries], relevant, some <= 0], axis=2)
+            self.values[rows, TOP:ANY_RELEVANT] = _closeness(self._axes[queries], weights)[cells]
 
     def inform_tails(self, tails: Values, grades: Values, levels: Sequence[float]) -> Values:
         """Return the chances `tails` (levels, size) of relevant pairs to reach each level, by the model's grades too.
@@ -111,9 +113,9 @@ class Features:
 
 
 def _closeness(axes: Values, weights: Values) -> Values:
-    """Return the closeness of each of n documents to the others under m weightings (n, m), (n, m)."""
-    sums = axes @ (axes.T @ weights) - (axes**2).sum(axis=1, keepdims=True) * weights
-    return np.asarray(sums / (1.0 + weights.sum(axis=0) - weights), np.float64)
+    """Return the closeness of each query's n documents to the others under m weightings (Q, n, m), (Q, n, m)."""
+    sums = axes @ (axes.swapaxes(1, 2) @ weights) - np.square(axes).sum(axis=2, keepdims=True) * weights
+    return np.asarray(sums / (1.0 + weights.sum(axis=1, keepdims=True) - weights), np.float64)
 
 
 def _log_ratios(model: Values, people: Values) -> Values:

@@ -123,13 +123,14 @@ def compute_values(pool: Pool, shape: Shape, reach: Sequence[NDArray[np.bool_]],
     if shape.measure.name in PLACED:
         return compute_placed(pool, shape.measure, reach[0], outside[0])
     widths = shape.widths
-    gains = sum(width * level.astype(np.float32) for width, level in zip(widths.astype(np.float32), reach, strict=True))
+    reached = [level.astype(np.float32) for level in reach]
+    gains = sum(width * level for width, level in zip(widths.astype(np.float32), reached, strict=True))
     weights = np.ascontiguousarray(np.moveaxis(shape.discounts, 0, 1), np.float32)
     values: Values = (weights @ gains).astype(np.float64)
     if shape.ideal is not None:
         ideal = sum(
             width * shape.sum_ideal(level.sum(axis=1) + outside_count[:, None])
-            for width, level, outside_count in zip(widths, reach, outside, strict=True)
+            for width, level, outside_count in zip(widths, reached, outside, strict=True)
         )
         values = np.divide(values, ideal[:, None], out=np.zeros_like(values), where=ideal[:, None] > 0)
     return values

@@ -157,7 +157,7 @@ class Judging:
         share = float((outcomes.find_groups() == group).all(axis=1).mean())
         if share == 1 and np.ptp(outcomes.differences, axis=0).max() < SAME:
             return 1.0
-        return calibrate(share, self.draws, one=len(verdict) == 1)
+        return calibrate(share, self.draws)
 
     def _build_pairs(
         self,
@@ -180,7 +180,7 @@ class Judging:
         Weights depend on the last computed state: compute it again after a few grades.
         """
         if self._importance is None:
-            self.state()
+            self.state(bounds=False)
         expected = self._expected
         effect = compute_effects(self.pool, self.shape, expected)
         gains = squared(effect, self._importance) * expected.spread**2  # type: ignore[arg-type]
@@ -220,7 +220,7 @@ class Judging:
         if self._model is None or abs(judged - self._learned_count) >= max(1, LEARN_AFTER * self._learned_count):
             self._learn()
         for query in self._stale_queries:
-            self._features.renew_query(self.grades, query)
+            self._features.renew_queries(self.grades, slice(query, query + 1))
             self._drawing.draw_query(self.grades, query)
         self._stale_queries.clear()
         values = self._drawing.values

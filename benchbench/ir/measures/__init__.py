@@ -7,7 +7,15 @@ relevant judgments, or without results, scores 0. `definitions` defines each mea
 """
 
 from benchbench.ir.measures.definitions import DEFINITIONS, Definition
-from benchbench.ir.measures.graded import GradedRankings, Truths, Values, grade_matrix
+from benchbench.ir.measures.graded import (
+    GradedRankings,
+    SharedGrades,
+    Truths,
+    Values,
+    count_once,
+    grade_matrix,
+    name_texts,
+)
 from benchbench.ir.measures.means import EmptyQueries, Means, mean
 from benchbench.ir.measures.measure import Measure, evaluate
 from benchbench.ir.measures.spelling import MeasureError
@@ -20,9 +28,12 @@ __all__ = [
     "Means",
     "Measure",
     "MeasureError",
+    "SharedGrades",
     "Truths",
     "Values",
+    "count_once",
     "evaluate",
     "grade_matrix",
     "mean",
+    "name_texts",
 ]

@@ -16,6 +16,50 @@ Values = NDArray[np.float64]
 MARKS = 2**16
 
 
+class SharedGrades(dict[Any, Any]):
+    """The grades of a query, document id → grade, in which several documents are one text.
+
+    Every duplicate has the grade of its text. `originals` gives each further duplicate the document that stands for the
+    text in the truth, so that the ideal ranking, the relevant judgments and R have the text once. In a ranking the
+    first duplicate has the grade. Each further one is judged and gains nothing: its grade is at most 0. It stays at its
+    rank, because a reader meets it there; so it counts as judged for Judged@k and stays in a condensed list. Bernstein
+    and Zobel (2005, Redundant documents and search effectiveness) treat redundant documents so.
+    """
+
+    def __init__(self, grades: Mapping[Any, Any], originals: Mapping[Any, Any]) -> None:
+        super().__init__(grades)
+        self.originals = originals
+
+    @property
+    def distinct(self) -> dict[Any, Any]:
+        """Return the grades with each text once."""
+        return {document: grade for document, grade in self.items() if document not in self.originals}
+
+    def rename(self, ranking: Sequence[Hashable]) -> list[Any]:
+        """Return a ranking in which the first document of each text has changed ids with the original."""
+        first: dict[Any, Any] = {}
+        for document in ranking:
+            first.setdefault(self.originals.get(document, document), document)
+        swapped = {**first, **{document: text for text, document in first.items()}}
+        return [swapped.get(document, document) for document in ranking]
+
+    def find_repeats(self, ranking: Sequence[Hashable]) -> list[int]:
+        """Return the positions in a ranking of the documents whose text an earlier one has."""
+        texts = [self.originals.get(document, document) for document in ranking]
+        first = {text: position for position, text in reversed([*enumerate(texts)])}
+        return [position for position, text in enumerate(texts) if first[text] < position]
+
+
+def count_once(truth: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    """Return the grades of a query with each text once: as they are, unless they are shared."""
+    return truth.distinct if isinstance(truth, SharedGrades) else truth
+
+
+def name_texts(truth: Mapping[Any, Any], ranking: Sequence[Any]) -> Sequence[Any]:
+    """Return a ranking with the ids of `count_once`: as it is, unless the grades are shared."""
+    return truth.rename(ranking) if isinstance(truth, SharedGrades) else ranking
+
+
 @dataclass(frozen=True, eq=False)
 class GradedRankings:
     """Rankings of q queries with each document replaced by its grade, the only input of a measure.
@@ -123,18 +167,20 @@ class Truths:
     """The truths of q queries, prepared once to grade the rankings of any number of runs."""
 
     grades: Sequence[Mapping[Any, float]]  # per query: document id → grade
+    distinct: Sequence[Mapping[Any, float]]  # the same with each text once
     ideal: Values
     n_relevant: NDArray[np.int64]
 
     @classmethod
     def from_grades(cls, truths: Sequence[Mapping[Any, float]]) -> Truths:
-        relevant = [sorted((grade for grade in truth.values() if grade > 0), reverse=True) for truth in truths]
-        return cls(truths, *_pad(relevant, 0.0))
+        distinct = [count_once(truth) for truth in truths]
+        relevant = [sorted((grade for grade in truth.values() if grade > 0), reverse=True) for truth in distinct]
+        return cls(truths, distinct, *_pad(relevant, 0.0))
 
     def grade(self, rankings: Sequence[Sequence[Hashable] | NDArray[Any]]) -> GradedRankings:
         """Grade one ranking per query (distinct document ids, best first)."""
         grades, lengths = grade_matrix(rankings, self.grades)
-        return GradedRankings(grades, lengths, self.ideal, self.n_relevant, self.grades)
+        return self._build(grades, lengths, rankings)
 
     def grade_arrays(self, rankings: Sequence[NDArray[np.int64]]) -> GradedRankings:
         """Grade one ranking per query as `grade` does, for ids that are whole numbers: all are looked up together."""
@@ -149,7 +195,17 @@ class Truths:
         places, rows = judged_ids[matched], queries[judged_ids[matched]]
         grades = np.full((len(rankings), max(lengths.max(initial=0), 1)), math.nan)
         grades[rows, places - (np.cumsum(lengths) - lengths)[rows]] = judged[pairs]
-        return GradedRankings(grades, lengths, self.ideal, self.n_relevant, self.grades)
+        return self._build(grades, lengths, rankings)
+
+    def _build(
+        self, grades: Values, lengths: NDArray[np.int64], rankings: Sequence[Sequence[Hashable] | NDArray[Any]]
+    ) -> GradedRankings:
+        """Return graded rankings; of several documents with one text, only the first keeps a grade above 0."""
+        for row, ranking, truth in zip(grades, rankings, self.grades, strict=True):
+            if isinstance(truth, SharedGrades):
+                repeats = truth.find_repeats(ranking.tolist() if isinstance(ranking, np.ndarray) else ranking)
+                row[repeats] = np.minimum(row[repeats], 0.0)
+        return GradedRankings(grades, lengths, self.ideal, self.n_relevant, self.distinct)
 
     @cached_property
     def _judged(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Values, NDArray[np.bool_]]:

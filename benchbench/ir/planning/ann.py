@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from benchbench.errors import BenchbenchError
-from benchbench.reading.kinds import CallError, Kind, int_between, one_of, read_options
+from benchbench.ir.planning.options import Option, Value, Values, complete_values, read_values, render_call
+from benchbench.reading.calls import CallError, list_combinations, list_values
+from benchbench.reading.kinds import int_between, one_of
 from benchbench.reading.objects import format_value
-
-Value = int | str
-
-
-class Option(NamedTuple):
-    """An option of a method. `builds`: it shapes the index itself; else only the search."""
-
-    default: Value
-    kind: Kind
-    builds: bool = False
-
 
 # Defaults and bounds are the store's own, so a bare "hnsw" is pgvector's default. Product quantisation has no default
 # of `m`, in FAISS and in LanceDB.
@@ -114,8 +104,7 @@ OF_STORES = [
     if STORE_OF.get(method) != store
 ]
 
-MAX_DIGITS = 18  # of a number; a longer one is out of every range, and Python converts none of thousands
-TEXT = re.compile(r"\s*(?:(?P<store>[a-z_]+)\s*:\s*)?(?P<method>[a-z]+)\s*(?:\((?P<options>[^()]*)\)\s*)?")
+TEXT = re.compile(r"\s*(?:(?P<store>[a-z_]+)\s*:\s*)?(?P<method>[a-z]+(?:\|[a-z]+)*)\s*(?:\((?P<options>[^()]*)\)\s*)?")
 OBJECT = ("store", "method")  # keys of an object other than the options
 
 
@@ -136,7 +125,7 @@ class Ann:
     """
 
     method: str
-    options: tuple[tuple[str, Value], ...] = ()
+    options: Values = ()
     store: str = "memory"
 
     @classmethod
@@ -145,14 +134,33 @@ class Ann:
 
         Raises AnnError, which lists the valid choices.
         """
-        store, method, values = _read_object(setting) if isinstance(setting, Mapping) else _read_text(setting)
+        settings = [cls._build(*_read_object(setting))] if isinstance(setting, Mapping) else cls.expand(setting)
+        if len(settings) > 1:
+            raise AnnError(f"{format_value(setting)} states several settings; one is expected.")
+        return settings[0]
+
+    @classmethod
+    def expand(cls, setting: str | Mapping[str, Any]) -> list[Ann]:
+        """Return the settings that a text or object states, the last option varying fastest. Raises AnnError.
+
+        An option with several values, `m=8|16` or {"m": [8, 16]}, states one setting for each of them.
+        """
+        try:
+            store, method, options = _read_object(setting) if isinstance(setting, Mapping) else _read_text(setting)
+            chosen = list_combinations(setting, [list_values(one) for one in (store, method, *options.values())])
+        except CallError as error:
+            raise AnnError(str(error)) from None
+        return [cls._build(store, method, dict(zip(options, values, strict=True))) for store, method, *values in chosen]
+
+    @classmethod
+    def _build(cls, store: Any, method: Any, values: Mapping[str, Any]) -> Ann:
         store, method = _resolve_method(store, method)
-        options = STORES[store][method]
-        for name, value in values.items():
-            _check_option(format_method(store, method), options, name, value)
-        complete = {name: option.default for name, option in options.items()} | values
-        _check_together(complete)
-        return cls(method, tuple((name, complete[name]) for name in options), store)
+        try:
+            complete = complete_values(format_method(store, method), STORES[store][method], values)
+        except CallError as error:
+            raise AnnError(str(error)) from None
+        _check_together(dict(complete))
+        return cls(method, complete, store)
 
     def __getitem__(self, name: str) -> Any:
         """Return the value of an option of this method."""
@@ -160,9 +168,7 @@ class Ann:
 
     def render(self, options: Collection[str] = ()) -> str:
         """Return the text of the setting, with these `options` even at their default."""
-        defaults = {name: option.default for name, option in self._options.items()}
-        settings = [f"{name}={value}" for name, value in self.options if name in options or value != defaults[name]]
-        return f"{self.name}({', '.join(settings)})" if settings else self.name
+        return render_call(self.name, self._options, self.options, options)
 
     __str__ = render
 
@@ -267,25 +273,7 @@ def _read_text(text: object) -> tuple[Any, Any, dict[str, Any]]:
             f"storage=halfvec).{OF_A_STORE}"
         )
     example = "probes=10" if match["method"].startswith("ivf") else "ef_search=100"
-    try:
-        values = read_options(match["options"] or "", example=example)
-    except CallError as error:
-        raise AnnError(str(error)) from None
-    return match["store"], match["method"], {name: _read_value(value) for name, value in values.items()}
-
-
-def _read_value(text: str) -> int | str:
-    return int(text) if text.isdecimal() and len(text) <= MAX_DIGITS else text
-
-
-def _check_option(method: str, options: Mapping[str, Option], name: str, value: Any) -> None:
-    if name not in options:
-        near = difflib.get_close_matches(str(name), options, n=1)
-        choices = f"choose one of {', '.join(options)}." if options else "it takes no options."
-        hint = f"did you mean {near[0]}?" if near else choices
-        raise AnnError(f"{method} has no option {format_value(name)}; {hint}")
-    if not options[name].kind.holds(value):
-        raise AnnError(f"{name}: {format_value(value)} is not {options[name].kind.words}.")
+    return match["store"], match["method"].split("|"), read_values(match["options"] or "", example=example)
 
 
 def _check_together(options: Mapping[str, Any]) -> None:

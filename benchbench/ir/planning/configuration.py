@@ -1,17 +1,14 @@
-"""A configuration of a benchmark: its fields with the axes that set them, its serialised and its normal form."""
+"""A configuration of a benchmark: its fields, what follows from them, and its serialised form."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from benchbench.ir.planning import axes
-from benchbench.ir.planning.axes import Axis, axis
-from benchbench.ir.planning.query_text import AS_ASKED, HYDE, query_text
-from benchbench.reading.kinds import split_calls
+from benchbench.ir.planning.query_text import AS_ASKED, HYDE
 
 INDEX_MODES = ("dense", "sparse", "hybrid")  # modes that search an index alone
 ENGINE_MODES = ("engine", "engine+dense", "engine+sparse")  # modes that ask a search engine
@@ -32,80 +29,30 @@ class Configuration:
     `None` means: the only index, no threshold, late interaction, all dimensions, no engine, only a query's own
     filter, one query at a time, and for depths `top_k`.
     `ann` is the text of an `Ann`, `engine` that of an `EngineSetting`; `weights` are those of the dense and the lexical
-    list. `labels` says what each field means.
+    list. The axis of each field says what it means.
 
     A new field goes last: runs are numbered in the order of the fields, the last varying fastest.
     """
 
-    index: str | None = axis(None, "indexes", axes.NAME.or_null, touches=lambda run: run.needs_index)
-    search_mode: str = axis("dense", "search_modes", axes.choice(*SEARCH_MODES))
-    use_reranker: bool = axis(False, "use_reranker", axes.SWITCH, reader=axes.ON_OR_OFF, split=axes.parse_switch)
-    reranker: str | None = axis(None, "rerankers", axes.NAME.or_null, touches=lambda run: run.use_reranker)
-    rerank_depth: int | None = axis(
-        None, "rerank_depths", axes.DEPTH.or_null, reader=axes.INTEGER, touches=lambda run: run.use_reranker
-    )
-    top_k: int = axis(100, "top_k_values", axes.CUTOFF, reader=axes.INTEGER)
-    candidates: int | None = axis(None, "candidates", axes.DEPTH.or_null, reader=axes.INTEGER)
-    ann: str = axis(
-        "exact",
-        "ann",
-        axes.ANN,
-        split=split_calls,
-        expand=axes.expand_ann,
-        touches=lambda run: run.uses_vectors,
-    )
-    lexical: str = axis("bm25", "lexical", axes.choice(*LEXICAL), touches=lambda run: run.uses_words)
-    fusion: str = axis("rrf", "fusion", axes.choice(*FUSIONS), touches=lambda run: run.search_mode == "hybrid")
-    weights: tuple[float, float] | None = axis(
-        None,
-        "weights",
-        axes.WEIGHTS.or_null,
-        reader=axes.PAIR,
-        canonical=axes.scale_weights,
-        touches=lambda run: run.search_mode == "hybrid" and run.fusion == "weighted",
-    )
-    rrf_k: int = axis(
-        60,
-        "rrf_k_values",
-        axes.DEPTH,
-        reader=axes.INTEGER,
-        touches=lambda run: run.is_fused and (run.fusion == "rrf" or run.asks_engine),
-    )
-    score_threshold: float | None = axis(
-        None,
-        "score_thresholds",
-        axes.SHARE.or_null,
-        reader=axes.NUMBER,
-        touches=lambda run: run.search_mode != "engine" or run.use_reranker,
-    )
-    dimensions: int | None = axis(
-        None, "dimensions", axes.DEPTH.or_null, reader=axes.INTEGER, touches=lambda run: run.uses_vectors
-    )
-    query: str = axis(AS_ASKED, "query", axes.QUERY_TEXT, canonical=query_text, touches=lambda run: run.rewrites)
-    llm: str | None = axis(None, "llms", axes.LLM.or_null, touches=lambda run: run.rewrites)
-    engine: str | None = axis(
-        None,
-        "engines",
-        axes.ENGINE.or_null,
-        split=split_calls,
-        expand=axes.expand_engine,
-        touches=lambda run: run.asks_engine,
-    )
-    filter_share: float | None = axis(
-        None,
-        "filter_shares",
-        axes.ADMITTED.or_null,
-        reader=axes.NUMBER,
-        canonical=lambda share: share and float(share),  # 1 must hash as 1.0
-        touches=lambda run: run.search_mode in INDEX_MODES,
-    )
-    rate: float | None = axis(
-        None,
-        "rates",
-        axes.RATE.or_null,
-        reader=axes.RATES,
-        canonical=lambda rate: None if rate is None else float(rate),
-    )
+    index: str | None = None
+    search_mode: str = "dense"
+    use_reranker: bool = False
+    reranker: str | None = None
+    rerank_depth: int | None = None
+    top_k: int = 100
+    candidates: int | None = None
+    ann: str = "exact"
+    lexical: str = "bm25"
+    fusion: str = "rrf"
+    weights: tuple[float, float] | None = None
+    rrf_k: int = 60
+    score_threshold: float | None = None
+    dimensions: int | None = None
+    query: str = AS_ASKED
+    llm: str | None = None
+    engine: str | None = None
+    filter_share: float | None = None
+    rate: float | None = None
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Configuration:
@@ -145,6 +92,16 @@ class Configuration:
         return self.search_mode in ("sparse", "hybrid", "engine+sparse")
 
     @property
+    def interacts_late(self) -> bool:
+        """Return whether it reranks by token vectors of the index's encoder."""
+        return self.use_reranker and self.effective_reranker == LATE_INTERACTION
+
+    @property
+    def uses_bm25(self) -> bool:
+        """Return whether it searches a BM25 index."""
+        return self.uses_words and self.lexical.startswith(LEXICAL[0])
+
+    @property
     def is_fused(self) -> bool:
         """Return whether it fuses two lists. Scores of search engines are not fused, only their ranks."""
         return self.search_mode in ("hybrid", "engine+dense", "engine+sparse")
@@ -173,38 +130,10 @@ class Configuration:
         entering = {key: getattr(self, key) for key in (*CLASSIC, *self._list_special())}
         return hashlib.sha256(json.dumps(entering, sort_keys=True).encode()).hexdigest()[:16]
 
-    def normalize(self) -> Configuration:
-        """Return the same search in normal form: keys that do not affect it are at their default."""
-        plain = {name: DEFAULTS[name] for name, axis in AXES.items() if not axis.touches(self)}
-        if self.reranker == LATE_INTERACTION:
-            plain["reranker"] = None
-        if self.rerank_depth == min(self.top_k, self.effective_candidates):
-            plain["rerank_depth"] = None
-        if AXES["weights"].touches(self) and self.weights is None:
-            plain["weights"] = EQUAL_WEIGHTS
-        if self.score_threshold is not None:
-            plain.setdefault("score_threshold", float(self.score_threshold))  # 1 must hash as 1.0
-        return replace(self, **plain, candidates=self._find_candidates())
-
-    def _find_candidates(self) -> int | None:
-        """Return `candidates`, or None if `top_k` gives the same result.
-
-        Exact lists that are not fused are only read from the top, so entries beyond those kept or reranked make no
-        difference. An approximate search finds other chunks at another depth.
-        """
-        candidates = self.effective_candidates
-        if self.search_mode == "sparse" or (self.search_mode == "dense" and self.ann == "exact"):
-            reranked = (self.rerank_depth or 0) if self.use_reranker else 0
-            candidates = min(candidates, max(self.top_k, reranked))
-        return None if candidates == self.top_k else candidates
-
     def _list_special(self) -> list[str]:
         """Return the keys beyond the classic ones that differ from their default."""
         return [key for key, default in DEFAULTS.items() if key not in CLASSIC and getattr(self, key) != default]
 
 
-AXES: dict[str, Axis] = {  # by field
-    each.name: replace(each.metadata["axis"], field=each.name, default=each.default) for each in fields(Configuration)
-}
 DEFAULTS: dict[str, Any] = {each.name: each.default for each in fields(Configuration)}
 CLASSIC = ("search_mode", "use_reranker", "top_k", "rrf_k", "score_threshold")

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from benchbench.errors import BenchbenchError
+from benchbench.reading.calls import VALUE, CallError, list_combinations, list_values, read_options
 from benchbench.reading.objects import format_value
 
 Value = bool | int | float | str
 LONGEST = 120  # characters of a setting, which labels and keys contain
-MAX_SETTINGS = 100  # that one text or object states
 
 NAME = r"[a-z][a-z0-9_-]*"
-_VALUE = r'"(?:[^"\\]|\\.)*"|[^"|,()=\s](?:[^"|,()=]*[^"|,()=\s])?'
-_PARAMETER = rf"\s*(?P<name>{NAME})\s*=\s*(?P<values>(?:{_VALUE})(?:\s*\|\s*(?:{_VALUE}))*)\s*"
 SETTING = re.compile(rf"\s*(?P<alias>{NAME})\s*(?:\((?P<parameters>.*)\)\s*)?", re.DOTALL)
-PARAMETER = re.compile(rf"{_PARAMETER}(?:,|$)", re.DOTALL)
-VALUES = re.compile(_VALUE, re.DOTALL)
-SOMETHING = re.compile(r"\S")
 
 
 class EngineSettingError(BenchbenchError):
@@ -63,11 +56,10 @@ class EngineSetting:
             for value in values:
                 if not isinstance(value, bool | int | float | str):
                     raise EngineSettingError(f"{name}: {format_value(value)} must be a text, a number or a switch.")
-        if (count := math.prod(map(len, lists.values()))) > MAX_SETTINGS:
-            raise EngineSettingError(
-                f"{format_value(setting)} states {count:,} settings; state at most {MAX_SETTINGS}."
-            )
-        combinations = itertools.product(*lists.values())
+        try:
+            combinations = list_combinations(setting, lists.values())
+        except CallError as error:
+            raise EngineSettingError(str(error)) from None
         settings = [cls(alias, tuple(sorted(zip(lists, values, strict=True)))) for values in combinations]
         for setting in map(str, settings):
             if len(setting) > LONGEST:
@@ -87,27 +79,21 @@ def _read_object(setting: Mapping[str, Any]) -> tuple[str, dict[str, list[Any]]]
     alias = setting.get("engine")
     if not isinstance(alias, str) or not re.fullmatch(NAME, alias):
         raise EngineSettingError(f"{format_value(dict(setting))} must have the key engine with an alias.")
-    values = {name: value for name, value in setting.items() if name != "engine"}
-    return alias, {name: list(value) if isinstance(value, list | tuple) else [value] for name, value in values.items()}
+    return alias, {name: list_values(value) for name, value in setting.items() if name != "engine"}
 
 
 def _read_text(text: object) -> tuple[str, dict[str, list[Any]]]:
     match = SETTING.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         raise EngineSettingError(f"{format_value(text)} is not an engine such as shop or shop(boost=2).")
-    listed, lists, position = match["parameters"] or "", {}, 0
-    while SOMETHING.search(listed, position):
-        parameter = PARAMETER.match(listed, position)
-        if parameter is None:
-            raise EngineSettingError(
-                f"{format_value(listed[position:].strip())} is not a parameter such as boost=2, boost=1|2 or "
-                'fields="title,text".'
-            )
-        if parameter["name"] in lists:
-            raise EngineSettingError(f"{parameter['name']} occurs more than once.")
-        lists[parameter["name"]] = [_read_value(value) for value in VALUES.findall(parameter["values"])]
-        position = parameter.end()
-    return match["alias"], lists
+    expects = 'a parameter such as boost=2, boost=1|2 or fields="title,text"'
+    try:
+        lists = read_options(match["parameters"] or "", expects=expects)
+    except CallError as error:
+        raise EngineSettingError(str(error)) from None
+    if wrong := next((name for name in lists if not re.fullmatch(NAME, name)), None):
+        raise EngineSettingError(f"{format_value(wrong)} is not the name of a parameter, such as boost.")
+    return match["alias"], {name: [_read_value(value) for value in values] for name, values in lists.items()}
 
 
 def _read_value(text: str) -> Value:
@@ -122,5 +108,5 @@ def _read_value(text: str) -> Value:
 def _write_value(value: Value) -> str:
     if not isinstance(value, str):
         return json.dumps(value)
-    is_plain = VALUES.fullmatch(value) and not value.startswith('"') and _read_value(value) == value
+    is_plain = VALUE.fullmatch(value) and not value.startswith('"') and _read_value(value) == value
     return value if is_plain else json.dumps(value, ensure_ascii=False)

@@ -12,16 +12,17 @@ from typing import Any
 
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.ann import AnnError
-from benchbench.ir.planning.axes import CUTOFF
-from benchbench.ir.planning.configuration import AXES, LATE_INTERACTION, Configuration
+from benchbench.ir.planning.axes import AXES, BY_KEY, normalize
+from benchbench.ir.planning.axes.kinds import CUTOFF
+from benchbench.ir.planning.configuration import LATE_INTERACTION, Configuration
 from benchbench.ir.planning.engine import EngineSettingError
+from benchbench.ir.planning.lexical import LexicalError
 from benchbench.ir.planning.query_text import MULTI, QueryTextError
 from benchbench.reading.kinds import Kind
 from benchbench.reading.objects import format_value
 
 __all__ = ["Configuration", "Matrix", "MatrixError"]
 
-BY_KEY = {axis.key: axis for axis in AXES.values()}  # the last varies fastest
 KEYS = ("primary_k", "k_values_for_metrics", *BY_KEY)
 DEFAULT_CUTOFFS = (5, 10, 20)
 DEFAULT_PRIMARY_K = 10
@@ -99,7 +100,7 @@ class Matrix:
         axes = [(name, self.axes[axis.key]) for name, axis in AXES.items()]
         for numbers in heapq.merge(*(itertools.product(*block) for block in self._list_blocks())):
             values = {name: choices[number] for (name, choices), number in zip(axes, numbers, strict=True)}
-            yield Configuration(**values).normalize()
+            yield normalize(Configuration(**values))
 
     def _list_blocks(self) -> list[list[Sequence[int]]]:
         """Return blocks of combinations: the numbers in the lists of all axes that are combined with each other.
@@ -115,7 +116,7 @@ class Matrix:
                 [decided[name]] if name in decided else range(len(self.axes[axis.key]) if axis.touches(run) else 1)
                 for name, axis in AXES.items()
             ]
-            blocks.setdefault(run.normalize(), block)
+            blocks.setdefault(normalize(run), block)
         return list(blocks.values())
 
     def _check_together(self, max_runs: int | None) -> None:
@@ -241,7 +242,7 @@ def _read(
             raise MatrixError(f"{key}: {format_value(value)} is not {kind.words}.", field=key)
         try:
             plain = expand(value)
-        except (AnnError, EngineSettingError, QueryTextError) as error:
+        except (AnnError, EngineSettingError, LexicalError, QueryTextError) as error:
             raise MatrixError(f"{key}: {error.message}", field=key) from None
         if any(each in read for each in plain):
             raise MatrixError(f"{key}: {format_value(value)} occurs more than once.", field=key)

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import cast, get_args
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar, cast, get_args
 
 from benchbench.decimals import counted
-from benchbench.ir.planning.configuration import LATE_INTERACTION, Configuration
+from benchbench.ir.planning.axes import normalize
+from benchbench.ir.planning.configuration import DEFAULTS, LATE_INTERACTION, Configuration
 from benchbench.ir.planning.query_text import HYDE, QueryText
 from benchbench.ir.planning.stages import (
     AskStage,
@@ -32,6 +33,8 @@ from benchbench.ir.planning.stages import (
     name_stage,
 )
 from benchbench.ir.ranking import UnitKind
+
+S = TypeVar("S", DenseStage, LexicalStage, FuseStage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +172,7 @@ def plan(runs: Iterable[tuple[str, Configuration]], *, asking: Collection[str | 
     `asking` are the indexes whose strategies ask a language model. Their exact counterparts ask the same again, which
     is answered from what is kept.
     """
-    normal = [(run_key, configuration.normalize()) for run_key, configuration in runs]
+    normal = [(run_key, normalize(configuration)) for run_key, configuration in runs]
     exact = [(key, replace(run, ann="exact")) for key, run in normal if run.ann != "exact"]
     depths = _find_exact_depths((configuration for _, configuration in [*normal, *exact]), asking)
     planned = tuple(_run_plan(run_key, configuration, depths, asking) for run_key, configuration in normal)
@@ -203,7 +206,7 @@ def _find_unit_kind(configuration: Configuration) -> UnitKind:
 
 def _list_stages(run: Configuration, depths: dict[str, int], asking: Collection[str | None]) -> list[Stage]:
     """Return the stages of one run, each after those that it needs; the last one's list is the run's."""
-    stages: list[Stage] = [_build_rewriting(run)] if run.rewrites else []
+    stages: list[Stage] = [RewriteStage(run.query, run.llm or "")] if run.rewrites else []
     if run.uses_vectors:
         stages += [EncodeStage(run.index, wording) for wording in _list_wordings(run)]
     merges: list[Stage] = []
@@ -218,13 +221,17 @@ def _list_stages(run: Configuration, depths: dict[str, int], asking: Collection[
     if run.asks_engine:
         stages += _list_engine_stages(run, lists)
     if run.is_fused:
-        dense, lexical = lists
-        candidates = run.effective_candidates
-        stages.append(FuseStage(run.index, dense, lexical, run.fusion, run.rrf_k, run.weights, candidates))
+        both = {"dense": lists[0], "lexical": lists[1]}
+        stages.append(_build_stage(FuseStage, run, **both, candidates=run.effective_candidates))
     if run.use_reranker:
-        reranker, depth = run.effective_reranker, run.effective_rerank_depth
-        stages.append(RerankStage(run.index, stages[-1].key, reranker, depth))
+        stages.append(RerankStage(run.index, stages[-1].key, run.effective_reranker, run.effective_rerank_depth))
     return stages
+
+
+def _build_stage(kind: type[S], run: Configuration, **settings: Any) -> S:
+    """Return a stage whose fields have the run's values of the axes that they are named after, or these `settings`."""
+    set_by_run = {each.name: getattr(run, each.name) for each in fields(kind) if each.name in DEFAULTS}
+    return kind(**{**set_by_run, **settings})
 
 
 def _list_engine_stages(run: Configuration, lists: list[str]) -> list[Stage]:
@@ -237,27 +244,22 @@ def _list_engine_stages(run: Configuration, lists: list[str]) -> list[Stage]:
     return [stage, located]
 
 
-def _build_rewriting(run: Configuration) -> RewriteStage:
-    return RewriteStage(run.query, run.llm or "")
-
-
 def _list_wordings(run: Configuration) -> list[Wording | None]:
     """Return the texts of a query that the run searches for by vectors; None: as asked."""
     if not run.rewrites:
         return [None]
     query_text = QueryText.parse(run.query)
-    rewrite_key = _build_rewriting(run).key
+    rewrite_key = RewriteStage(run.query, run.llm or "").key
     return [Wording(rewrite_key, position, query_text.method == HYDE) for position in range(query_text.count)]
 
 
 def _list_searches(run: Configuration, asking: Collection[str | None]) -> list[list[DenseStage | LexicalStage]]:
     """Return the searches of one run, as deep as it would ask for if it were alone: by engine, one for each text."""
     by_vectors = AskStage if run.index in asking else DenseStage
-    index, depth, wordings = run.index, run.effective_candidates, _list_wordings(run)
+    depth, wordings = run.effective_candidates, _list_wordings(run)
     by_words = wordings if run.rewrites and QueryText.parse(run.query).by_words else [None]
-    share = run.filter_share
-    dense = [by_vectors(index, run.ann, depth, run.dimensions, wording, share) for wording in wordings]
-    lexical = [LexicalStage(index, run.lexical, depth, wording, share) for wording in by_words]
+    dense = [_build_stage(by_vectors, run, depth=depth, wording=wording) for wording in wordings]
+    lexical = [_build_stage(LexicalStage, run, depth=depth, wording=wording) for wording in by_words]
     searches: list[list[DenseStage | LexicalStage]] = []
     searches += [[*dense]] if run.uses_vectors else []
     searches += [[*lexical]] if run.uses_words else []

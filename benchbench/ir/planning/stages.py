@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from benchbench.ir.planning.query_text import PROMPT_VERSION
 
+NAMES = {"bm25": "lexical", "fts": "full text"}
 MAX_LENGTH, MAX_BYTES, KEPT_LENGTH = 1000, 2500, 400  # of a key that PostgreSQL can index; characters of a longer one
 
 
@@ -40,10 +41,7 @@ class RewriteStage:
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """The text, by its place from 0, of those that the rewriting under `stage` makes, that is searched for.
-
-    A passage is encoded as documents are.
-    """
+    """The text by its number from 0 of those that `stage` makes. A passage is encoded as documents are."""
 
     stage: str
     position: int = 0
@@ -75,7 +73,7 @@ class EncodeStage:
 class DenseStage:
     """The chunks nearest to each query vector, exact or by the ANN setting `ann`, `depth` of them.
 
-    They are near by the first `dimensions` of their vectors, or by all. A `share` of the documents is admitted, or all.
+    They are near by the first `dimensions` of their vectors, or by all; a `filter_share` of the documents is admitted.
     """
 
     index: str | None
@@ -83,7 +81,7 @@ class DenseStage:
     depth: int
     dimensions: int | None = None
     wording: Wording | None = None
-    share: float | None = None
+    filter_share: float | None = None
 
     @property
     def key(self) -> str:
@@ -92,7 +90,7 @@ class DenseStage:
 
     def _list_restrictions(self) -> tuple[str | float | None, ...]:
         dimensions = f"{self.dimensions} dimensions" if self.dimensions else None
-        return dimensions, self.share and f"share {self.share}", _render_wording(self.wording)
+        return dimensions, self.filter_share and f"share {self.filter_share}", _render_wording(self.wording)
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -101,7 +99,7 @@ class DenseStage:
     @property
     def name(self) -> str:
         suffix = f", {self.dimensions} dimensions" if self.dimensions else ""
-        return f"dense{_name_method(self.ann)}{suffix}{_name_text(self.wording, self.share)}"
+        return f"dense{_name_method(self.ann)}{suffix}{_name_text(self.wording, self.filter_share)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +112,7 @@ class AskStage(DenseStage):
 
     @property
     def name(self) -> str:
-        return f"by language model{_name_method(self.ann)}{_name_text(self.wording, self.share)}"
+        return f"by language model{_name_method(self.ann)}{_name_text(self.wording, self.filter_share)}"
 
     @property
     def key(self) -> str:
@@ -124,18 +122,18 @@ class AskStage(DenseStage):
 
 @dataclass(frozen=True, slots=True)
 class LexicalStage:
-    """The chunks that the lexical engine `engine` scores highest, `depth` of them, among a `share` of the documents."""
+    """The chunks that the engine `lexical` scores highest, `depth` of them, among a `filter_share` of the documents."""
 
     index: str | None
-    engine: str
+    lexical: str
     depth: int
     wording: Wording | None = None
-    share: float | None = None
+    filter_share: float | None = None
 
     @property
     def key(self) -> str:
-        share = self.share and f"share {self.share}"
-        return name_stage("lexical", self.index, self.engine, share, _render_wording(self.wording))
+        share = self.filter_share and f"share {self.filter_share}"
+        return name_stage("lexical", self.index, self.lexical, share, _render_wording(self.wording))
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -143,7 +141,7 @@ class LexicalStage:
 
     @property
     def name(self) -> str:
-        return f"{'lexical' if self.engine == 'bm25' else 'full text'}{_name_text(self.wording, self.share)}"
+        return NAMES.get(self.lexical, self.lexical) + _name_text(self.wording, self.filter_share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +224,7 @@ class FuseStage:
     dense: str
     lexical: str
     fusion: str
-    constant: int
+    rrf_k: int
     weights: tuple[float, float] | None
     candidates: int
 
@@ -234,7 +232,7 @@ class FuseStage:
 
     @property
     def key(self) -> str:
-        method = f"rrf {self.constant}" if self.fusion == "rrf" else f"{self.fusion} {self.weights}"
+        method = f"rrf {self.rrf_k}" if self.fusion == "rrf" else f"{self.fusion} {self.weights}"
         return name_stage("fuse", self.dense, self.lexical, method, self.candidates)
 
     @property

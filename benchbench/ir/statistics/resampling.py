@@ -112,7 +112,7 @@ def draw_flips(queries: int, *, resamples: int, seed: int) -> Iterator[Values]:
     for block in cut_blocks(resamples, queries):
         rows = block.stop - block.start
         packed = np.frombuffer(rng.bytes(rows * width), np.uint8).reshape(rows, width)
-        yield np.unpackbits(packed, axis=1, count=queries).astype(np.float64) * 2 - 1
+        yield (np.unpackbits(packed, axis=1, count=queries).view(np.int8) * 2 - 1).astype(np.float64)
 
 
 def bootstrap_means(values: Values, *, resamples: int, seed: int, weights: Values | None = None) -> Values:

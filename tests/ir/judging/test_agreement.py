@@ -24,25 +24,25 @@ def graded(seed: int) -> np.ndarray:
 def test_alpha_is_that_of_krippendorff(seed):
     grades = graded(seed)
     grades[:2, :2] = [[0, 1], [1, 1]]  # one value alone has no alpha
-    told = alpha(grades, seed=1)
-    assert told.value == pytest.approx(krippendorff.alpha(grades, level_of_measurement="ordinal"), abs=1e-12)
-    assert told.shared == ((~np.isnan(grades)).sum(axis=0) > 1).sum()
-    assert (told.interval is None) == (told.shared < MIN_SHARED)
-    if told.interval is not None:
-        assert told.interval.low <= told.value <= told.interval.high
+    answer = alpha(grades, seed=1)
+    assert answer.value == pytest.approx(krippendorff.alpha(grades, level_of_measurement="ordinal"), abs=1e-12)
+    assert answer.shared == ((~np.isnan(grades)).sum(axis=0) > 1).sum()
+    assert (answer.interval is None) == (answer.shared < MIN_SHARED)
+    if answer.interval is not None:
+        assert answer.interval.low <= answer.value <= answer.interval.high
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_kappa_and_confusion_are_those_of_scikit_learn(seed):
     first, second = graded(seed)[:2]
     both = ~np.isnan(first) & ~np.isnan(second)
-    told = confusion(first, second)
-    if len(told.scale) > 1:
-        assert told.counts.tolist() == confusion_matrix(first[both], second[both], labels=told.scale).tolist()
+    answer = confusion(first, second)
+    if len(answer.scale) > 1:
+        assert answer.counts.tolist() == confusion_matrix(first[both], second[both], labels=answer.scale).tolist()
         expected = cohen_kappa_score(first[both], second[both])
-        assert told.kappa == (None if np.isnan(expected) else pytest.approx(expected, abs=1e-12))
+        assert answer.kappa == (None if np.isnan(expected) else pytest.approx(expected, abs=1e-12))
     else:
-        assert told.kappa is None
+        assert answer.kappa is None
 
 
 def test_alpha_intervals_cover_the_true_value_in_95_percent():
@@ -50,11 +50,11 @@ def test_alpha_intervals_cover_the_true_value_in_95_percent():
     truth = rng.integers(0, 4, 20_000)
     population = np.where(rng.random((2, len(truth))) < 0.7, truth, rng.integers(0, 4, (2, len(truth)))).astype(float)
     true = alpha(population[:, :5_000], seed=1, resamples=30).value
-    held = 0
-    for place in range(150):
-        interval = alpha(population[:, 5_000 + place * 100 :][:, :100], seed=place, resamples=400).interval
-        held += interval.low <= true <= interval.high
-    assert 0.89 <= held / 150 <= 0.985
+    claimed = 0
+    for index in range(150):
+        interval = alpha(population[:, 5_000 + index * 100 :][:, :100], seed=index, resamples=400).interval
+        claimed += interval.low <= true <= interval.high
+    assert 0.89 <= claimed / 150 <= 0.985
 
 
 def test_constant_grades_have_no_alpha_or_kappa():

@@ -1,5 +1,6 @@
 """When a round is settled: the calibrated probability, no flicker, and the same answer of any process."""
 
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -9,26 +10,24 @@ from benchbench.ir.judging.certainty import ENTER, calibrate, is_due
 from benchbench.ir.judging.judging import Judging
 from benchbench.ir.judging.pool import Pool
 from benchbench.ir.judging.state import State
-from tests.ir.judging.test_judging import NDCG, benchmark
+from tests.ir.judging.drawn import NDCG, benchmark
 
 DRAWS = 200
 
 
 def test_probability_rises_with_the_share_and_stays_a_probability():
-    for one in (True, False):
-        told = [calibrate(hits / DRAWS, DRAWS, one=one) for hits in range(DRAWS + 1)]
-        assert told == sorted(told)
-        assert 0 < told[0] < 0.1
-        assert ENTER < told[-1] < 1
+    answers = [calibrate(hits / DRAWS, DRAWS) for hits in range(DRAWS + 1)]
+    assert answers == sorted(answers)
+    assert 0 < answers[0] < 0.1
+    assert ENTER < answers[-1] < 1
 
 
-def test_winner_is_likelier_than_tie_of_equal_share():
-    """Of rounds with the grades hidden: shares from .85 to .95 were right in 91 to 99 % for one, in 78 to 96 % else."""
-    for share in (0.85, 0.9, 0.95):
-        assert calibrate(share, DRAWS, one=True) > calibrate(share, DRAWS, one=False)
+def test_share_of_half_settles_nothing():
+    assert 0.4 < calibrate(0.5, DRAWS) < 0.6
 
 
-def played(seed: int, *, gap: float = 0.5) -> tuple[Judging, list, list[State]]:
+@cache
+def played(seed: int, *, gap: float) -> tuple[Judging, list, list[State]]:
     """A round grade by grade, by depth, and its states."""
     rankings, truths = benchmark(seed, queries=40, gap=gap)
     pool = Pool.from_rankings(rankings, depth=5)
@@ -58,7 +57,7 @@ def test_settled_round_stays_settled_while_its_verdict_is_likely(seed, gap):
 def test_a_round_that_was_settled_wrongly_is_open_again():
     _, _, states = played(6, gap=0.3)
     settled = [state.is_settled for state in states]
-    left = next(place for place in range(1, len(states)) if settled[place - 1] and not settled[place])
+    left = next(index for index in range(1, len(states)) if settled[index - 1] and not settled[index])
     assert states[left].verdict != states[left - 1].verdict
     assert states[-1].is_settled
 
@@ -66,24 +65,24 @@ def test_a_round_that_was_settled_wrongly_is_open_again():
 def test_any_process_settles_a_round_at_the_same_grade():
     """Another process has the grades and the state before, and has fitted no model to fewer grades."""
     judging, graded, states = played(4, gap=0.5)
-    turn = next(place for place, state in enumerate(states) if state.is_settled)
-    for place in (turn - 2, turn - 1, turn, turn + 1, turn + 30):
+    turn = next(index for index, state in enumerate(states) if state.is_settled)
+    for position in (turn - 2, turn - 1, turn, turn + 1, turn + 30):
         fresh = Judging(judging.pool, NDCG, [0, 1, 2], [{} for _ in range(judging.pool.queries)], seed=4)
-        for item, grade in graded[: place + 1]:
+        for item, grade in graded[: position + 1]:
             fresh.grade(item, grade)
-        before = State.from_record(states[place - 1].as_record())
+        before = State.from_record(states[position - 1].as_record())
         state = fresh.state(before=before, bounds=False)
-        assert (state.is_settled, before.is_settled) == (place >= turn, place > turn)
+        assert (state.is_settled, before.is_settled) == (position >= turn, position > turn)
         assert not state.is_settled or (state.verdict, state.probability) == (
-            states[place].verdict,
-            states[place].probability,
+            states[position].verdict,
+            states[position].probability,
         )
 
 
 def test_rounds_become_settled_only_at_steps_of_grades():
     assert is_due(7, None)
     _, _, states = played(4, gap=0.5)
-    turn = next(place for place, state in enumerate(states) if state.is_settled)
+    turn = next(index for index, state in enumerate(states) if state.is_settled)
     assert is_due(states[turn].judged, states[turn - 1])
     due = [is_due(state.judged, before) for before, state in pairwise(states)]
     assert 40 < sum(due[20:]) < 70

@@ -38,9 +38,9 @@ def test_good_model_adds_effective_queries_and_useless_costs_little():
     person, model = values(3, noise=0.05)
     some = np.where(np.arange(400) < 80, person, np.nan)
     assert correct_by_queries(model, some, seed=1).gain > 80
-    told = correct_by_queries(np.random.default_rng(8).random(model.shape), some, seed=1)
-    assert all(pair.tuned < 0.15 for pair in told.pairs)
-    assert all(pair.effective > 72 for pair in told.pairs)
+    by_queries = correct_by_queries(np.random.default_rng(8).random(model.shape), some, seed=1)
+    assert all(pair.tuned < 0.15 for pair in by_queries.pairs)
+    assert all(pair.effective > 72 for pair in by_queries.pairs)
 
 
 def test_model_is_ignored_when_people_judged_every_query():
@@ -54,20 +54,20 @@ def test_verdict_is_corrected_for_model_bias():
     rng = np.random.default_rng(1)
     person, model = values(5)
     model = model + np.array([[0.3], [0.0], [0.0]]) + rng.normal(0, 0.02, model.shape)  # it favours the first run
-    told = correct_by_queries(model, np.where(np.arange(400) < 150, person, np.nan), seed=1)
-    favoured = next(pair for pair in told.pairs if (pair.first, pair.second) == (0, 1))
+    by_queries = correct_by_queries(model, np.where(np.arange(400) < 150, person, np.nan), seed=1)
+    favoured = next(pair for pair in by_queries.pairs if (pair.first, pair.second) == (0, 1))
     assert (model[0] - model[1]).mean() > 0.2
     assert abs(favoured.difference) < 0.06
-    assert len(told.group) > 1
+    assert len(by_queries.group) > 1
 
 
 def test_a_clear_best_run_wins():
     person, model = values(4)
-    person, model = (np.clip(part - np.array([[0.0], [0.0], [0.2]]), 0, 1) for part in (person, model))
+    person, model = (np.clip(piece - np.array([[0.0], [0.0], [0.2]]), 0, 1) for piece in (person, model))
     person[0] += 0.15
-    told = correct_by_queries(model, np.where(np.arange(400) < 150, person, np.nan), seed=1)
-    assert told.group == (0,)
-    assert [(pair.first, pair.second, pair.significant) for pair in told.pairs] == [
+    by_queries = correct_by_queries(model, np.where(np.arange(400) < 150, person, np.nan), seed=1)
+    assert by_queries.group == (0,)
+    assert [(pair.first, pair.second, pair.significant) for pair in by_queries.pairs] == [
         (0, 1, True),
         (0, 2, True),
         (1, 2, True),

@@ -1,7 +1,6 @@
 """Bounds of differences between runs: every filling of the holes is tried."""
 
 import itertools
-import random
 
 import numpy as np
 import pytest
@@ -9,23 +8,7 @@ import pytest
 from benchbench.ir.judging.judging import Judging
 from benchbench.ir.judging.pool import Pool
 from benchbench.ir.measures import GradedRankings, Measure, evaluate
-
-MEASURES = [
-    *(Measure(name, k) for name in ("P", "R", "nDCG", "AP", "RR", "Success", "Hits") for k in (1, 3)),
-    *(Measure(name) for name in ("nDCG", "AP", "RR", "Hits")),
-]
-
-
-def drawn(seed: int, *, documents: str = "abcde", queries: int = 2, runs: int = 3) -> tuple[list, list, int]:
-    """Rankings, truths with few grades, and the highest grade."""
-    pick = random.Random(seed)
-    rankings = [[pick.sample(documents, pick.choice([1, 3, 4])) for _ in range(queries)] for _ in range(runs)]
-    top = pick.choice([1, 2])
-    truths = [
-        {document: pick.randint(-1, top) for document in pick.sample(documents + "xy", pick.choice([1, 3, 4]))}
-        for _ in range(queries)
-    ]
-    return rankings, truths, top
+from tests.ir.judging.drawn import MEASURES, drawn
 
 
 def fillings(pool: Pool, query: int, truth: dict[str, int], top: int) -> list[dict[str, int]]:
@@ -48,14 +31,14 @@ def test_mean_difference_bounds_match_brute_force_over_fillings(seed):
     for measure in MEASURES:
         pool = Pool.from_rankings(rankings, depth=measure.cutoff)
         judging = Judging(pool, measure, range(top + 1), truths, draws=2)
-        least, greatest = judging.compute_bounds()
+        minimum, greatest = judging.compute_bounds()
         ends = []
         for query, truth in enumerate(truths):
             outcomes = [values(measure, rankings, query, filled) for filled in fillings(pool, query, truth, top)]
             differences = np.array([outcome[judging.pairs[0]] - outcome[judging.pairs[1]] for outcome in outcomes])
             ends.append((differences.min(axis=0), differences.max(axis=0)))
         lowest, highest = np.mean(ends, axis=0)
-        np.testing.assert_allclose(least, lowest, atol=1e-9, err_msg=str(measure))
+        np.testing.assert_allclose(minimum, lowest, atol=1e-9, err_msg=str(measure))
         np.testing.assert_allclose(greatest, highest, atol=1e-9, err_msg=str(measure))
 
 
@@ -66,9 +49,9 @@ def test_average_precision_bounds_hold_with_many_holes(seed, monkeypatch):
     for measure in (Measure("AP"), Measure("AP", 3)):
         pool = Pool.from_rankings(rankings, depth=measure.cutoff)
         judging = Judging(pool, measure, [0, 1], truths, draws=2)
-        least, greatest = judging.compute_bounds()
+        minimum, greatest = judging.compute_bounds()
         first, second = judging.pairs
         for filled in itertools.product(*(fillings(pool, query, truth, 1) for query, truth in enumerate(truths))):
             outcome = np.mean([values(measure, rankings, query, truth) for query, truth in enumerate(filled)], axis=0)
-            assert (outcome[first] - outcome[second] >= least - 1e-9).all()
+            assert (outcome[first] - outcome[second] >= minimum - 1e-9).all()
             assert (outcome[first] - outcome[second] <= greatest + 1e-9).all()

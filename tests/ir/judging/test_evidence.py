@@ -1,4 +1,4 @@
-"""Evidence of relevance besides ranks: texts, a language model's grades, and what complete collections taught."""
+"""Evidence of relevance in addition ranks: texts, a language model's grades, and what complete collections taught."""
 
 import numpy as np
 import pytest
@@ -8,9 +8,9 @@ from benchbench.ir.judging.judging import Judging
 from benchbench.ir.judging.pool import Item, Pool
 from benchbench.ir.judging.relevance import PRIOR, learn, learn_tails
 from benchbench.ir.measures import Measure
-from tests.ir.judging.test_judging import benchmark, known
+from tests.ir.judging.drawn import benchmark, grades_in_pool
 
-RELEVANT, OTHER = COLUMNS.index("relevant"), COLUMNS.index("other")
+RELEVANT, IRRELEVANT = COLUMNS.index("relevant"), COLUMNS.index("other")
 NDCG = Measure("nDCG", 5)
 
 
@@ -29,8 +29,8 @@ def test_similarity_features_reflect_other_graded_documents_only():
     features.renew_all(pool.get_grades([{"a": 1.0, "b": 0.0}]))
     a, b, c, d = (features.values[pool.numbers[Item(0, one)]] for one in "abcd")
     assert c[RELEVANT] > 0.3 > 0 > d[RELEVANT]
-    assert d[OTHER] > 0.3 > 0 > c[OTHER]
-    assert (a[RELEVANT], b[OTHER]) == pytest.approx((0, 0), abs=1e-3)
+    assert d[IRRELEVANT] > 0.3 > 0 > c[IRRELEVANT]
+    assert (a[RELEVANT], b[IRRELEVANT]) == pytest.approx((0, 0), abs=1e-3)
     assert [row[ANY_RELEVANT] for row in (a, b, c, d)] == [0, 1, 1, 1]
     chances = learn(pool, features.values, np.full(pool.size, np.nan), PRIOR).predict(features.values, pool.cells[:, 0])
     assert chances[pool.numbers[Item(0, "c")]] > chances[pool.numbers[Item(0, "d")]]
@@ -52,15 +52,15 @@ def test_incremental_grade_update_matches_full_update():
     rankings, truths = benchmark(3)
     pool = Pool.from_rankings(rankings, depth=5)
     axes = of_topics(pool, truths)
-    step, whole = Features(pool, axes), Features(pool, axes)
+    step, complete = Features(pool, axes), Features(pool, axes)
     grades = pool.get_grades([{} for _ in truths])
     step.renew_all(grades)
     before = step.values.copy()
-    query, place = pool.find_cell(pool.get_item(pool.rows_of_queries[7].start))
-    grades[query, place] = 2.0
-    step.renew_query(grades, query)
-    whole.renew_all(grades)
-    np.testing.assert_array_equal(step.values, whole.values)
+    query, position = pool.find_cell(pool.get_item(pool.rows_of_queries[7].start))
+    grades[query, position] = 2.0
+    step.renew_queries(grades, slice(query, query + 1))
+    complete.renew_all(grades)
+    np.testing.assert_array_equal(step.values, complete.values)
     assert np.unique(pool.cells[(step.values != before).any(axis=1), 0]).tolist() == [7]
 
 
@@ -68,25 +68,25 @@ def test_incremental_grade_update_matches_full_update():
 def test_model_evidence_depends_on_agreement_with_people(kappa, low, high):
     rankings, truths = benchmark(4, queries=60)
     pool = Pool.from_rankings(rankings, depth=5)
-    grades = pool.get_grades(known(pool, truths))[tuple(pool.cells.T)]
+    grades = pool.get_grades(grades_in_pool(pool, truths))[tuple(pool.cells.T)]
     rng = np.random.default_rng(5)
     model = np.where(rng.random(pool.size) < kappa, grades, rng.permutation(grades))
     model[:10] = np.nan
     features = Features(pool)
     features.inform(model)
-    features.renew_all(pool.get_grades(known(pool, truths)))
-    told = features.values[:, JUDGE]
-    assert not told[:10].any(), "what it did not grade says nothing"
-    assert low < np.nanmean(told[model > 0]) - np.nanmean(told[model == 0]) < high
+    features.renew_all(pool.get_grades(grades_in_pool(pool, truths)))
+    answer = features.values[:, JUDGE]
+    assert not answer[:10].any(), "what it did not grade says nothing"
+    assert low < np.nanmean(answer[model > 0]) - np.nanmean(answer[model == 0]) < high
 
 
 def test_relevance_level_depends_on_model_grade():
     pool = Pool.from_rankings([[[*range(60)]], [[*range(60)]]])
     truth = dict(enumerate([0.0, 1.0, 2.0] * 20))
-    given = {document: grade for document, grade in truth.items() if document < 54}
+    supplied = {document: grade for document, grade in truth.items() if document < 54}
     features = Features(pool)
     features.inform(np.array(list(truth.values())))
-    grades = pool.get_grades([given])
+    grades = pool.get_grades([supplied])
     tails = features.inform_tails(np.array([[1.0], [0.5]]).repeat(60, axis=1), grades, [1.0, 2.0])
     assert tails[0] == pytest.approx(1), "what is relevant reaches the lowest level"
     assert tails[1, 58] < 0.3
@@ -109,14 +109,14 @@ def test_evidence_is_no_grade_and_leads_to_more_certainty():
     pool = Pool.from_rankings(rankings, depth=5)
     some = [{d: t[d] for d in ids[:2]} for ids, t in zip(pool.documents, truths, strict=True)]
     plain = Judging(pool, NDCG, [0, 1, 2], some, seed=2)
-    grades = pool.get_grades(known(pool, truths))[tuple(pool.cells.T)]
+    grades = pool.get_grades(grades_in_pool(pool, truths))[tuple(pool.cells.T)]
     informed = Judging(pool, NDCG, [0, 1, 2], some, seed=2, axes=of_topics(pool, truths))
     informed.inform(grades)
     before, after = plain.state(), informed.state()
     assert (after.judged, after.unjudged) == (before.judged, before.unjudged) == (120, pool.size - 120)
-    for one, other in zip(before.pairs, after.pairs, strict=True):
-        assert (one.lower_bound, one.upper_bound) == (other.lower_bound, other.upper_bound)
-        assert other.standard_deviation < 0.8 * one.standard_deviation
+    for one, another in zip(before.pairs, after.pairs, strict=True):
+        assert (one.lower_bound, one.upper_bound) == (another.lower_bound, another.upper_bound)
+        assert another.standard_deviation < 0.8 * one.standard_deviation
     informed.inform(None)
     plain.inform(grades)
     assert plain.state().pairs[0].standard_deviation < before.pairs[0].standard_deviation

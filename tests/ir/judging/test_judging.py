@@ -14,25 +14,7 @@ from benchbench.ir.judging.weights import ExpectedGrades, compute_effects
 from benchbench.ir.measures import DEFINITIONS, GradedRankings, Measure, evaluate
 from benchbench.ir.statistics.significance import compare
 from benchbench.ir.statistics.verdict import find_verdict
-from tests.ir.judging.test_differences import MEASURES, drawn
-
-NDCG = Measure("nDCG", 5)
-
-
-def benchmark(seed: int, *, queries: int = 40, gap: float = 1.5) -> tuple[list, list]:
-    """Rankings of 3 runs, the last of which puts relevant documents higher, and the grades of every document."""
-    rng = np.random.default_rng(seed)
-    grades = np.where(rng.random((queries, 15)) < 0.3, rng.integers(1, 3, (queries, 15)), 0)
-    truths = [dict(enumerate(row)) for row in grades.tolist()]
-    rankings = [
-        [sorted(truth, key=lambda document: -(gain * truth[document] + rng.normal()))[:10] for truth in truths]
-        for gain in [0.0, 0.1, gap]
-    ]
-    return rankings, truths
-
-
-def known(pool: Pool, truths: list) -> list:
-    return [{document: truth[document] for document in ids} for ids, truth in zip(pool.documents, truths, strict=True)]
+from tests.ir.judging.drawn import MEASURES, NDCG, benchmark, drawn, grades_in_pool
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -50,22 +32,22 @@ def test_values_of_fillings_are_those_of_the_measures(seed):
         ]
         shape = Shape.from_pool(pool, measure, range(top + 1))
         grades = np.stack([pool.get_grades(one) for one in filled], axis=-1)
-        told = compute_values(
+        values = compute_values(
             pool,
             shape,
             list(compute_reach(grades, shape.levels)),
             count_outside(pool.list_outside(truths), shape.levels),
         )
-        for place, one in enumerate(filled):
-            wanted = [evaluate([measure], GradedRankings.from_rankings(run, one))[0] for run in rankings]
-            np.testing.assert_allclose(told[:, :, place].T, wanted, atol=1e-6, err_msg=str(measure))
+        for index, one in enumerate(filled):
+            expected = [evaluate([measure], GradedRankings.from_rankings(run, one))[0] for run in rankings]
+            np.testing.assert_allclose(values[:, :, index].T, expected, atol=1e-6, err_msg=str(measure))
 
 
 def test_fully_judged_state_matches_the_comparison():
     rankings, truths = benchmark(1)
     pool = Pool.from_rankings(rankings, depth=5)
-    state = Judging(pool, NDCG, [0, 1, 2], known(pool, truths), seed=3).state()
-    values = [evaluate([NDCG], GradedRankings.from_rankings(run, known(pool, truths)))[0] for run in rankings]
+    state = Judging(pool, NDCG, [0, 1, 2], grades_in_pool(pool, truths), seed=3).state()
+    values = [evaluate([NDCG], GradedRankings.from_rankings(run, grades_in_pool(pool, truths)))[0] for run in rankings]
     comparison = compare(np.stack(values), seed=3)
     assert [pair.difference for pair in state.pairs] == pytest.approx([pair.difference for pair in comparison.pairs])
     signs = [int(np.sign(pair.difference)) * pair.significant for pair in comparison.pairs]
@@ -79,14 +61,16 @@ def test_fully_judged_state_matches_the_comparison():
 @pytest.mark.parametrize("measure", ["nDCG@5", "RR", "Success@1", "P@5", "AP"])
 def test_significance_in_rounds_is_that_of_comparisons(measure):
     """Also where every fourth query differs, so that skew decides, and for yes or no."""
-    asked, pairs = Measure.parse(measure), []
+    requests, pairs = Measure.parse(measure), []
     for seed in range(6):
         rankings, truths = benchmark(seed, queries=30)
         rankings[1] = [low if query % 4 else high for query, (low, _, high) in enumerate(zip(*rankings, strict=True))]
         pool = Pool.from_rankings(rankings, depth=10)
-        values = [evaluate([asked], GradedRankings.from_rankings(run, known(pool, truths)))[0] for run in rankings]
+        values = [
+            evaluate([requests], GradedRankings.from_rankings(run, grades_in_pool(pool, truths)))[0] for run in rankings
+        ]
         compared = compare(np.stack(values), seed=seed).pairs
-        state = Judging(pool, asked, [0, 1, 2], known(pool, truths), seed=seed).state()
+        state = Judging(pool, requests, [0, 1, 2], grades_in_pool(pool, truths), seed=seed).state()
         assert [pair.outcome for pair in state.pairs] == [
             int(np.sign(pair.difference)) * pair.significant for pair in compared
         ]
@@ -99,7 +83,9 @@ def test_expected_means_have_intervals_that_close():
     """By half of the pairs the means of all grades lie inside; with all grades nothing is open."""
     rankings, truths = benchmark(1, gap=0.3)
     pool = Pool.from_rankings(rankings, depth=5)
-    means = [evaluate([NDCG], GradedRankings.from_rankings(run, known(pool, truths)))[0].mean() for run in rankings]
+    means = [
+        evaluate([NDCG], GradedRankings.from_rankings(run, grades_in_pool(pool, truths)))[0].mean() for run in rankings
+    ]
     some = [{d: t[d] for d in ids[::2]} for ids, t in zip(pool.documents, truths, strict=True)]
     partly = Judging(pool, NDCG, [0, 1, 2], some).state()
     for mean, run in zip(means, partly.runs, strict=True):
@@ -109,10 +95,10 @@ def test_expected_means_have_intervals_that_close():
         assert pair.low < means[pair.first] - means[pair.second] < pair.high
         expected = partly.runs[pair.first].mean - partly.runs[pair.second].mean
         assert pair.difference == pytest.approx(expected)
-    whole = Judging(pool, NDCG, [0, 1, 2], known(pool, truths)).state()
-    for mean, run in zip(means, whole.runs, strict=True):
+    complete = Judging(pool, NDCG, [0, 1, 2], grades_in_pool(pool, truths)).state()
+    for mean, run in zip(means, complete.runs, strict=True):
         assert (run.low, run.mean, run.high) == pytest.approx((mean, mean, mean))
-    assert all(pair.low == pytest.approx(pair.difference) == pytest.approx(pair.high) for pair in whole.pairs)
+    assert all(pair.low == pytest.approx(pair.difference) == pytest.approx(pair.high) for pair in complete.pairs)
 
 
 def test_unjudged_pairs_without_effect_keep_a_borderline_verdict():
@@ -170,7 +156,7 @@ def test_later_grades_equal_initial_grades_and_can_be_withdrawn():
 def test_judgments_that_are_no_fair_picture_do_not_teach():
     rankings, truths = benchmark(5)
     pool = Pool.from_rankings(rankings, depth=5)
-    positives = [{d: g for d, g in truth.items() if g} for truth in known(pool, truths)]
+    positives = [{d: g for d, g in truth.items() if g} for truth in grades_in_pool(pool, truths)]
     misled = Judging(pool, NDCG, [0, 1, 2], positives)
     warned = Judging(pool, NDCG, [0, 1, 2], positives, truths_teach=False)
     assert misled.state().unjudged == warned.state().unjudged
@@ -202,8 +188,8 @@ def test_each_builtin_measure_is_supported_or_rejected_with_reason(monkeypatch, 
 def test_unusable_input_is_rejected_with_a_remedy():
     rankings, truths = benchmark(7, queries=5)
     pool = Pool.from_rankings(rankings, depth=5)
-    for measure, why in (("Judged@5", "counts judgments"), ("FirstRelevant", "no value"), ("ERR@10", "ir_measures")):
-        with pytest.raises(JudgingError, match=why):
+    for measure, reason in (("Judged@5", "counts judgments"), ("FirstRelevant", "no value"), ("ERR@10", "ir_measures")):
+        with pytest.raises(JudgingError, match=reason):
             Judging(pool, Measure.parse(measure), [0, 1], truths)
     with pytest.raises(JudgingError, match="needs a grade above 0"):
         Judging(pool, NDCG, [0], [{} for _ in truths])
@@ -215,25 +201,27 @@ def test_unusable_input_is_rejected_with_a_remedy():
     "measure", [Measure("P", 3), Measure("Hits", 3), Measure("RR"), Measure("Success", 2)], ids=str
 )
 def test_effect_is_expected_gain_from_a_relevant_document(measure):
-    """Over all fillings, each with its probability; for R, nDCG and AP a quotient of expectations stands in."""
+    """Over all fillings, each with its probability; for R, nDCG and AP a quotient of expectations is used."""
     rankings = [[list("abcd")], [list("cea")]]
     pool = Pool.from_rankings(rankings)
     chance = {"a": 0.3, "b": 1.0, "c": 0.2, "d": 0.6, "e": 0.0}
     shape = Shape.from_pool(pool, measure, [0, 1])
     p = np.array([[chance[document] for document in pool.documents[0]]])
-    told = compute_effects(pool, shape, ExpectedGrades(p, p, 1.0, np.sqrt(p * (1 - p)), np.zeros(1)))
-    for place, document in enumerate(pool.documents[0]):
+    effects = compute_effects(pool, shape, ExpectedGrades(p, p, 1.0, np.sqrt(p * (1 - p)), np.zeros(1)))
+    for index, document in enumerate(pool.documents[0]):
         for run, ranking in enumerate(rankings):
             means = []
             for relevant in (1, 0):
-                rest = [other for other in chance if other != document]
+                remaining = [another for another in chance if another != document]
                 mean = 0.0
-                for outcome in itertools.product((0, 1), repeat=len(rest)):
-                    likely = np.prod([chance[d] if g else 1 - chance[d] for d, g in zip(rest, outcome, strict=True)])
-                    truth = dict(zip(rest, outcome, strict=True)) | {document: relevant}
+                for outcome in itertools.product((0, 1), repeat=len(remaining)):
+                    likely = np.prod(
+                        [chance[d] if g else 1 - chance[d] for d, g in zip(remaining, outcome, strict=True)]
+                    )
+                    truth = dict(zip(remaining, outcome, strict=True)) | {document: relevant}
                     mean += likely * evaluate([measure], GradedRankings.from_rankings(ranking, [truth])).item()
                 means.append(mean)
-            assert told[run, 0, place] == pytest.approx(means[0] - means[1], abs=1e-12)
+            assert effects[run, 0, index] == pytest.approx(means[0] - means[1], abs=1e-12)
 
 
 def test_documents_weigh_by_how_much_runs_disagree():

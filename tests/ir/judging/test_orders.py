@@ -58,33 +58,35 @@ def test_by_depth_all_first_places_come_before_the_second():
 def test_given_pairs_include_the_stated_share_of_sample_prefix(share):
     rng = np.random.default_rng(4)
     sample = rng.permutation(200)
-    given: set[int] = set()
-    while len(given) < 200:
+    supplied: set[int] = set()
+    while len(supplied) < 200:
         primary = order_by_weight(rng.random(200))  # as weights move from grade to grade
-        number = next(upcoming(primary, sample, given, share=share))
-        assert number not in given
-        first = next(n for n in primary.tolist() if n not in given)
-        given.add(number)
-        due = sample[: sample_size(len(given), share, 200)].tolist()
-        assert given.issuperset(due)
+        number = next(upcoming(primary, sample, supplied, share=share))
+        assert number not in supplied
+        first = next(n for n in primary.tolist() if n not in supplied)
+        supplied.add(number)
+        due = sample[: sample_size(len(supplied), share, 200)].tolist()
+        assert supplied.issuperset(due)
         assert number in due or number == first
-    assert list(upcoming(sample, sample, given)) == []
+    assert list(upcoming(sample, sample, supplied)) == []
 
 
 def test_every_order_samples_pairs_with_the_stated_probability():
     """However a pair's own grade decides what is asked next."""
     pool = Pool.from_rankings([[list("abcdefghij")], [list("jihgfedcba")]])
-    counts, stated = np.zeros(pool.size), []
+    counts, declared = np.zeros(pool.size), []
     for seed in range(1_000):
-        given: list[int] = []
+        supplied: list[int] = []
         sample = order_randomly(pool, seed=seed)
         for _ in range(6):
-            primary = order_by_weight([3.0 if number % 2 == len(given) % 2 else number for number in range(pool.size)])
-            given.append(next(upcoming(primary, sample, given, share=0.4)))
-        numbers = sample_of(sample, given, share=0.4)
+            primary = order_by_weight(
+                [3.0 if number % 2 == len(supplied) % 2 else number for number in range(pool.size)]
+            )
+            supplied.append(next(upcoming(primary, sample, supplied, share=0.4)))
+        numbers = sample_of(sample, supplied, share=0.4)
         counts[numbers] += 1
-        stated.append(len(numbers))
-    assert set(stated) == {3}
+        declared.append(len(numbers))
+    assert set(declared) == {3}
     assert np.abs(counts / 1_000 - 0.3).max() < 0.06
 
 
@@ -125,11 +127,11 @@ def test_fully_judged_queries_and_sampled_pairs_are_uniform_samples():
         order, sample = query_order(pool, seed=seed), order_randomly(pool, seed=seed)
         coming = upcoming(order_by_query(pool, order), sample, (), share=0.25)
         judged = [next(coming) for _ in range(12)]
-        whole = whole_queries(
+        complete = whole_queries(
             order, {pool.get_item(number).query for number in range(pool.size) if number not in judged}
         )
-        queries[whole] += 1
-        sizes.append(len(whole))
+        queries[complete] += 1
+        sizes.append(len(complete))
         pairs[sample_of(sample, judged, share=0.25)] += 1
     assert set(sizes) == {3, 4}
     assert np.abs(queries / 2_000 - np.mean(sizes) / 8).max() < 0.04

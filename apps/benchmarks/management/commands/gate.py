@@ -7,13 +7,13 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from apps.benchmarks.gates.baselines import find_baseline
-from apps.benchmarks.gates.gating import gate
-from apps.benchmarks.gates.reports import render_headline, render_markdown, report_of
-from apps.benchmarks.gates.rules import read_rules
-from apps.benchmarks.models import Benchmark
-from apps.benchmarks.runs import find_subject
 from apps.operations.commands import UseCaseCommand
+from apps.records.finding import find_subject
+from apps.records.models import Benchmark
+from apps.verdicts.gates.baselines import find_baseline
+from apps.verdicts.gates.gating import gate
+from apps.verdicts.gates.reports import render_headline, render_markdown, report_of
+from apps.verdicts.gates.rules import read_rules
 from benchbench.errors import BenchbenchError
 from benchbench.ir.gate import Outcome
 from benchbench.reading.strict_json import read_text

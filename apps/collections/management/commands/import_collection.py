@@ -24,6 +24,7 @@ ones are removed unless you give --keep-missing.
 
   benchbench import_collection handbook/ --name handbook --uri-prefix https://intranet/handbook/
   benchbench import_collection scifact/corpus.jsonl --name scifact
+  benchbench import_collection handbuch/ --name handbuch --language german
 """
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -33,6 +34,11 @@ ones are removed unless you give --keep-missing.
             "--uri-prefix",
             metavar="P",
             help="A file's uri is P followed by its relative path. Without P: file:// and the absolute path.",
+        )
+        parser.add_argument(
+            "--language",
+            default="",
+            help="Language of the documents by name or code, such as german or de. Default: guessed.",
         )
         parser.add_argument("--keep-missing", action="store_true", help="Keep documents that SOURCE lacks.")
         self.add_owner_argument(parser)
@@ -46,11 +52,16 @@ ones are removed unless you give --keep-missing.
                 source,
                 name=options["name"],
                 owner=options["owner"],
+                language=options["language"],
                 remove_missing=not options["keep_missing"],
                 on_progress=progress,
             )
         if source.skipped:
             self.warn(f"Files of other kinds, left out: {source.skipped:,}.")
         facts = {"collection": collection.id, "documents": collection.document_count, **asdict(report)}
-        text = f'Collection "{collection.name}" holds {collection.document_count:,} documents: {report}.'
+        facts["language"] = collection.language
+        text = (
+            f'Collection "{collection.name}" holds {collection.document_count:,} documents: {report}. '
+            f"Language: {collection.language_words}."
+        )
         self.report(facts, text, as_json=options["json"])

@@ -15,12 +15,12 @@ from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.core.management.base import CommandParser
 
-from apps.benchmarks.launching import launch
-from apps.benchmarks.models import Benchmark, Run
 from apps.demo import preparing
 from apps.demo.engine import ALIAS, serve_engine
+from apps.execution.launching import launch
 from apps.operations.commands import UseCaseCommand
 from apps.operations.working import wait
+from apps.records.models import Benchmark, Run
 from apps.results.exporters.documents import render_text
 from apps.results.exporters.results_json import RunResult, build_results
 from apps.retrieval.indexing import find_or_start_build

@@ -23,6 +23,7 @@ from apps.operations.ending import sweep
 from apps.operations.leasing import get_this_worker
 from apps.operations.workers import turns
 from apps.operations.workers.aside import work_aside
+from apps.operations.workers.jobs import OwnJob
 from apps.operations.workers.limits import WORKER, call_sessions, repeat
 from apps.operations.workers.pool import Pool
 from apps.operations.working import release
@@ -150,7 +151,7 @@ def work_with_redis(queues: list[str], stop: Stop, *, burst: bool) -> None:
     worker = QueueWorker(
         [django_rq.get_queue(name) for name in queues],
         connection=django_rq.get_connection("default"),
-        job_class=queueing.OwnJob,
+        job_class=OwnJob,
         serializer=JSONSerializer,
     )
     worker.stop = stop

@@ -7,12 +7,12 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from apps.benchmarks.comparability import find_newest_version
-from apps.benchmarks.models import Benchmark, Run
-from apps.benchmarks.runs import find_run, find_subject
 from apps.operations.commands import UseCaseCommand
-from apps.results.comparison.comparing import compare_runs
+from apps.records.comparability import find_newest_version
+from apps.records.finding import find_run, find_subject
+from apps.records.models import Benchmark, Run
 from apps.results.comparison_report import build_report, render_changes, render_pair
+from apps.verdicts.comparing import compare_runs
 from benchbench.errors import BenchbenchError
 from benchbench.files.flowbaby_results import compare_summaries, read_summary
 from benchbench.names import find_named

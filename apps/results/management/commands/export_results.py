@@ -5,9 +5,9 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from apps.benchmarks.models import Run
-from apps.benchmarks.runs import find_subject
 from apps.operations.commands import UseCaseCommand
+from apps.records.finding import find_subject
+from apps.records.models import Run
 from apps.results.exporting import EXPORTERS, describe_failures, export_to
 
 

@@ -7,17 +7,17 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from apps.benchmarks.defining.matrix_options import add_weighting_argument
-from apps.benchmarks.external.importing import NewBenchmark, import_runs
-from apps.benchmarks.models import Benchmark
 from apps.datasets.models import Dataset
 from apps.datasets.versions import find_version
+from apps.execution.defining.matrix_options import add_exclude_self_argument, add_weighting_argument
+from apps.experiments.external.importing import NewBenchmark, import_runs
 from apps.operations.commands import UseCaseCommand
+from apps.records.models import Benchmark
 from apps.results.exporters.documents import render_text
 from apps.results.exporters.results_json import build_results
 from benchbench.files.runs import FORMATS
 from benchbench.names import find_named
-from benchbench.reading.kinds import split_calls
+from benchbench.reading.calls import split_calls
 
 
 class Command(UseCaseCommand):
@@ -67,6 +67,7 @@ a document twice for a query is refused, with its line. All files are imported, 
             help="Queries without a relevant judgment count as 0, or not at all (default: zero).",
         )
         add_weighting_argument(parser)
+        add_exclude_self_argument(parser)
         self.add_owner_argument(parser)
         self.add_json_argument(parser)
 
@@ -74,7 +75,7 @@ a document twice for a query is refused, with its line. All files are imported, 
         owner, added_to = options["owner"], options["benchmark"]
         dataset = find_named(Dataset, options["dataset"], owner=owner)
         version = options["dataset_version"]
-        names = ("name", "measures", "k", "empty_queries", "weighting", "owner")
+        names = ("name", "measures", "k", "empty_queries", "weighting", "exclude_self", "owner")
         with self.busy("Reading, storing and measuring"):
             imported = import_runs(
                 options["files"],
@@ -90,7 +91,7 @@ a document twice for a query is refused, with its line. All files are imported, 
                 self.warn(note)
         facts = asdict(build_results(imported.benchmark)) | {
             "imported": [
-                {"run": run.pk, "sha256": run.provenance["file"]["sha256"], **asdict(report)}
+                {"run": run.pk, "sha256": run.lineage.file and run.lineage.file.sha256, **asdict(report)}
                 for run, report in imported.runs
             ]
         }

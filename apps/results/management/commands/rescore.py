@@ -5,14 +5,14 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from apps.benchmarks.measuring.again import find_version, rescore
-from apps.benchmarks.measuring.measures import add_measures
-from apps.benchmarks.models import Benchmark
 from apps.operations.commands import UseCaseCommand
+from apps.records.measuring.again import find_version, rescore
+from apps.records.measuring.measures import add_measures
+from apps.records.models import Benchmark
 from apps.results.exporters.documents import render_text
 from apps.results.exporters.results_json import build_results
 from benchbench.names import find_named
-from benchbench.reading.kinds import split_calls
+from benchbench.reading.calls import split_calls
 
 
 class Command(UseCaseCommand):

@@ -11,6 +11,7 @@ from apps.operations.commands import UseCaseCommand
 from apps.operations.working import wait
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
+from benchbench.ir.encoding import DEFAULT, PRECISIONS
 from benchbench.ir.planning.strategies import ASKING, INPUTS, STRATEGIES
 from benchbench.names import find_named
 from benchbench.reading.strict_json import attributes
@@ -38,6 +39,18 @@ With --wait, the command returns when the index is ready, and builds it itself i
                 "Name or path of the model that encodes (default: BENCHBENCH_DEFAULT_MODEL). "
                 "For tests, keyword:apple,pear counts these words and needs no model."
             ),
+        )
+        for kind in ("query", "document"):
+            parser.add_argument(
+                f"--{kind}-prompt",
+                metavar="TEXT",
+                help=f"Text before each {kind} (default: that of the model's configuration).",
+            )
+        parser.add_argument(
+            "--precision",
+            choices=PRECISIONS,
+            default=DEFAULT.precision,
+            help="Of the encoder's products; mixed: products in bfloat16, the rest in float32 (default: float32).",
         )
         parser.add_argument("--no-vectors", action="store_true", help="Build no vectors: search by words only.")
         parser.add_argument(
@@ -79,6 +92,7 @@ With --wait, the command returns when the index is ready, and builds it itself i
                 find_named(Collection, options["collection"], owner=options["owner"]),
                 name=options["name"],
                 encoder="" if options["no_vectors"] else encoder,
+                **{name: options[name] for name in ("query_prompt", "document_prompt", "precision")},
                 strategy=options["strategy"],
                 chunk_parameters=self.read_parameters(options),
                 lexical=not options["no_lexical"],

@@ -8,6 +8,7 @@ from apps.collections.models import Collection
 from apps.operations.commands import UseCaseCommand
 from apps.operations.working import wait
 from apps.retrieval.grids import EXAMPLE, Build, Grid, make_grid, plan_grid, read_strategy
+from benchbench.ir.encoding import DEFAULT
 from benchbench.names import find_named
 
 
@@ -59,7 +60,7 @@ are ready, and builds them itself if no worker runs.
         llm_parameters = {"provider": options["llm_server"]} if options["llm_server"] else {}
         grid = Grid(
             strategies=[read_strategy(text) for text in options["strategy"]],
-            encoders=options["encoder"],
+            encoders=[(encoder, DEFAULT) for encoder in options["encoder"]],
             llms=[(llm, llm_parameters) for llm in options["llm"]],
             lexical=not options["no_lexical"],
         )

@@ -1,4 +1,0 @@
-"""External runs: rankings that were made elsewhere.
-
-Imports `defining`, `measuring` and `running.rankings`; imported by views, the API and the command only.
-"""

@@ -1,0 +1,35 @@
+"""Fields that the forms of new benchmarks and of imported runs share."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django import forms
+
+WEIGHTINGS = [("", "by demand, if their weights differ"), ("equal", "every query alike"), ("demand", "by demand")]
+
+
+class ExcludeSelfField(forms.BooleanField):
+    """The policy `exclude_self` of a new benchmark."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            required=False,
+            label="Exclude each query's document",
+            help_text="Rankings leave out the document whose id is the query's key. For queries that were taken from "
+            "documents, as in ArguAna and Quora.",
+        )
+
+
+class ListField(forms.CharField):
+    """Comma-separated values. `read` parses the text, or raises ValueError with the wrong part as its text."""
+
+    def __init__(self, read: Callable[[str], list[Any]], expects: str, **kwargs: Any) -> None:
+        self.read = read
+        self.expects = expects
+        super().__init__(required=False, **kwargs)
+
+    def clean(self, value: Any) -> list[Any]:
+        try:
+            return self.read(str(value or ""))
+        except ValueError as error:
+            raise forms.ValidationError(f"“{error}” is not {self.expects}. Separate several with commas.") from None

@@ -1,0 +1,71 @@
+"""Queries for which a run found nothing, with the reason and a remedy: the words of lexical search, or a threshold."""
+
+from collections.abc import Collection, Iterator
+
+from apps.datasets.models import Query
+from apps.execution.running.notes import Notes
+from apps.records.lists.reading import filter_found
+from apps.records.models import Run
+from apps.retrieval.search.words import NO_TERM, UNKNOWN_TERMS
+from benchbench.decimals import counted
+from benchbench.ir.planning.plan import RunPlan
+from benchbench.ir.planning.stages import LexicalStage
+
+MAX_TEXT = 60  # characters of a query that is shown
+OF_SCORE = {
+    "dense": "cosine similarity",
+    "sparse": "the share of the best score of the query",
+    "hybrid": "the fused score",
+    "late_interaction": "the similarity of late interaction",
+    "cross_encoder": "the probability of the reranker",
+}
+REASONS = {
+    NO_TERM: (
+        "with no word left",
+        "Keep stop words and one-letter words by bm25(words=unicode, stop=none), or use dense search too.",
+    ),
+    UNKNOWN_TERMS: (
+        "with no word that occurs in the collection",
+        "Check the language of the collection, or use dense search too.",
+    ),
+}
+
+
+def list_unread_queries(run: Run, planned: RunPlan, notes: Notes) -> list[str]:
+    """Return a warning for each reason why a run, or its lexical search, found nothing for some queries."""
+    return [*_yield_unread(planned, notes), *_yield_emptied(run, planned)]
+
+
+def _yield_unread(planned: RunPlan, notes: Notes) -> Iterator[str]:
+    for reason, (words, remedy) in REASONS.items():
+        if ids := _find_noted(planned, notes, reason):
+            yield f"Lexical search found nothing for {counted(len(ids), 'query')} {words}, {_name(ids)}. {remedy}"
+
+
+def _yield_emptied(run: Run, planned: RunPlan) -> Iterator[str]:
+    if planned.threshold is None:
+        return
+    empty = run.query_results.filter(error="", document_ids=[]).values("query")
+    lists = filter_found(run, planned).filter(query__in=empty).order_by().values_list("query", flat=True).distinct()
+    if ids := set(lists):
+        scale = OF_SCORE.get(planned.unit_kind, "the score")
+        yield (
+            f"The threshold {planned.threshold} removed all results of {counted(len(ids), 'query')}, {_name(ids)}. It "
+            f"is held against {scale}: lower score_thresholds, or leave it out."
+        )
+
+
+def _find_noted(planned: RunPlan, notes: Notes, reason: str) -> set[int]:
+    """Return the queries with a reason in every lexical search of the run."""
+    stages = [stage.key for stage in planned.stages if isinstance(stage, LexicalStage)]
+    noted = [notes.queries.get(key, {}).get(reason, set()) for key in stages]
+    return set.intersection(*noted) if noted else set()
+
+
+def _name(ids: Collection[int]) -> str:
+    """Return the first of some queries, as an example."""
+    query = Query.objects.filter(pk__in=ids).order_by("key").first()
+    if query is None:
+        return "since deleted"
+    text = query.text if len(query.text) <= MAX_TEXT else f"{query.text[:MAX_TEXT]} …"
+    return f"such as {query.key} “{text}”"

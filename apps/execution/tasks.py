@@ -1,0 +1,55 @@
+"""Handlers of the operations on benchmarks, called by apps.operations."""
+
+from typing import Any
+
+from apps.engines import storing
+from apps.execution import progress
+from apps.execution.running import finishing
+from apps.execution.running.execution import execute
+from apps.operations.handlers import Handler
+from apps.operations.leasing import Lease
+from apps.operations.models import Batch, Operation
+from apps.records.measuring import again
+from apps.records.models import Benchmark
+from apps.records.models.batches import BatchPayload
+from apps.retrieval.llms.answers import trim_answers
+
+
+class BenchmarkHandler(Handler):
+    kind = Operation.Kind.BENCHMARK
+    subject = Benchmark
+    busy = "benchmarks running"
+    limit = "BENCHMARK_MAX_RUNNING_PER_USER"
+    list_last_batches = staticmethod(finishing.list_last_batches)
+    stop = staticmethod(finishing.stop)
+    list_completions = staticmethod(progress.list_completions)
+
+    def perform(self, batch: Batch, lease: Lease) -> None:
+        (finishing.evaluate_batch if BatchPayload.from_batch(batch).evaluate else execute)(batch, lease)
+
+    def finalise(self, operation: Operation) -> None:
+        finishing.finish(operation)
+        trim_answers()
+        storing.trim_answers()
+
+    def name(self, operation: Operation) -> str:
+        return f'benchmark "{Benchmark.objects.get(pk=operation.subject_id)}"'
+
+    def build_event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
+        return "benchmark_progress", progress.build_event(operation)
+
+
+class MeasuringHandler(Handler):
+    """The work of a `measure` operation; its subject is a benchmark."""
+
+    kind = Operation.Kind.MEASURE
+    subject = Benchmark
+    busy = "benchmarks being measured again"
+    limit = "BENCHMARK_MAX_MEASURING_PER_USER"
+
+    perform = staticmethod(again.measure_part)
+    finalise = staticmethod(again.finish_measuring)
+    stop = staticmethod(again.stop_measuring)
+
+    def build_event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
+        return "measuring_progress", again.build_event(operation)

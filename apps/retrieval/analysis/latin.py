@@ -1,0 +1,71 @@
+"""Languages written in Latin letters."""
+
+import re
+from collections.abc import Callable
+
+from apps.retrieval.analysis.base import ACCENTS, Language, replace, strip
+
+TILDE = "\u0303"
+GERMAN_UMLAUTS = {"ä": "a", "ö": "o", "ü": "u"}
+GERMAN_DIGRAPHS = re.compile("([ao])e|(?<![aeioquy])(u)e")  # "Mueller", but not "neue" or "Quelle"
+TURKISH_CAPITALS = re.compile("I\u0307|İ|I")
+
+
+def fold_german(word: str) -> str:
+    """Return a word without umlauts in either spelling, as Lucene's GermanNormalizationFilter. Folding made ß ss."""
+    return _replace_umlauts(GERMAN_DIGRAPHS.sub(r"\1\2", word))
+
+
+_replace_umlauts = replace(GERMAN_UMLAUTS)
+
+
+def lower_turkish(text: str) -> str:
+    """Return a text with I as ı and İ as i, as Lucene's TurkishLowerCaseFilter."""
+    return TURKISH_CAPITALS.sub(lambda match: "ı" if match[0] == "I" else "i", text)
+
+
+def drop_suffix(word: str) -> str:
+    """Return a word up to its apostrophe, after which Turkish adds suffixes to names, as Lucene's ApostropheFilter."""
+    return word.partition("'")[0] or word
+
+
+def elide(articles: str) -> Callable[[str], str]:
+    """Return the function that removes a contracted article before a word, as Lucene's ElisionFilter."""
+    heads = frozenset(articles.split())
+
+    def fold(word: str) -> str:
+        head, _, noun = word.partition("'")
+        return noun if noun and head in heads else word
+
+    return fold
+
+
+FRENCH = elide("l m t qu n s j d c jusqu quoiqu lorsqu puisqu")
+CATALAN = elide("d l m n s t")
+ITALIAN = elide(
+    "c l all dall dell nell sull coll pell gl agl dagl degl negl sugl un m t s v d quest quell sant tutt anch"
+)
+IRISH = elide("d m b")
+SPANISH = strip(ACCENTS.replace(TILDE, ""))
+
+LANGUAGES = {
+    "english": Language("english"),
+    "german": Language("german", fold=fold_german),
+    # One pass leaves a suffix: "faturalar" becomes "fatura", and that "fatur".
+    "turkish": Language("turkish", passes=2, prepare=lower_turkish, fold=drop_suffix),
+    "azerbaijani": Language(prepare=lower_turkish, fold=drop_suffix),
+    # Accents go after stemming, as in Lucene's light stemmers; ñ stays a letter.
+    "french": Language("french", fold=FRENCH, finish=strip(ACCENTS)),
+    "italian": Language("italian", fold=ITALIAN, finish=strip(ACCENTS)),
+    "portuguese": Language("portuguese", finish=strip(ACCENTS)),
+    "spanish": Language("spanish", finish=SPANISH),
+    "catalan": Language("catalan", fold=CATALAN, finish=strip(ACCENTS)),
+    "irish": Language("irish", fold=IRISH),
+    "romanian": Language("romanian", fold=replace({"ş": "ș", "ţ": "ț"})),  # cedilla and comma below
+    **{
+        name: Language(name)
+        for name in ("basque", "czech", "danish", "dutch", "esperanto", "estonian", "finnish", "hungarian")
+    },
+    **{name: Language(name) for name in ("indonesian", "lithuanian", "norwegian", "polish", "sesotho", "swedish")},
+    **{name: Language() for name in ("croatian", "latvian", "malay", "slovak", "slovenian", "swahili", "vietnamese")},
+}

@@ -1,0 +1,87 @@
+"""Ways to divide a text into words, by the name that the option `words` has."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from benchbench.texts.words import fold_word, normalize
+
+Split = Callable[[str], list[str]]
+ASCII_TOKEN = re.compile(r"[a-z0-9_]+(?:(?:(?<=[a-z])[.:'](?=[a-z])|(?<=[0-9])[,;.'](?=[0-9]))[a-z0-9_]+)*")
+PLAIN_TOKEN = re.compile(r"(?u)\b\w\w+\b")
+IDENTIFIER = re.compile(r"\w+")
+# The words of an identifier: a capital begins one, digits are one, and capitals before a capitalised word are one.
+IDENTIFIER_WORD = re.compile(r"[^\W\d_]+|\d+")
+CASE_BOUNDARY = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A way to divide a text into words.
+
+    `build` returns the function that does so, which is slow for those with a dictionary. It reads a text with folded
+    letters; an `is_raw` one reads any text and folds by itself. Words that are `is_plain` are used as they are, without
+    what a language adds to the chain. `packages` are the distributions that decide the words, with their modules.
+    """
+
+    build: Callable[[], Split]
+    packages: Mapping[str, str] = field(default_factory=lambda: {"regex": "regex"})
+    is_raw: bool = False
+    is_plain: bool = False
+
+
+def split_unicode(text: str) -> list[str]:
+    """Return the words of a folded text by UAX #29, and bigrams of the letters of scripts without blanks.
+
+    A letter without a neighbour of its kind is a word, as in Lucene's CJKBigramFilter.
+    """
+    if text.isascii():
+        return ASCII_TOKEN.findall(text)
+    from benchbench.texts.scripts import PERHAPS_UNSPACED, SPACED_TOKEN
+
+    if not PERHAPS_UNSPACED.search(text):
+        return list(SPACED_TOKEN.findall(text))
+    return list(_yield_bigrams(text))
+
+
+def _yield_bigrams(text: str) -> Iterator[str]:
+    from benchbench.texts.scripts import TOKEN
+
+    last, end, is_paired = "", 0, False  # the letter before, where it ends, and whether a bigram has it
+    for match in TOKEN.finditer(text):
+        is_letter = match["letter"] is not None
+        is_adjacent = bool(last) and is_letter and match.start() == end
+        if last and not is_paired and not is_adjacent:
+            yield last
+        if is_adjacent:
+            yield last + match[0]
+        elif not is_letter:
+            yield match[0]
+        last, end, is_paired = match[0] if is_letter else "", match.end(), is_adjacent
+    if last and not is_paired:
+        yield last
+
+
+def split_code(text: str) -> list[str]:
+    """Return the words of a text, and for each identifier the whole and the words that it is made of, folded.
+
+    "getUserName" is getusername, get, user, name; "x86" is x86, x, 86: Lucene's WordDelimiterGraphFilter that preserves
+    the original.
+    """
+    words = []
+    for token in IDENTIFIER.findall(normalize(text, "NFKC")) if text.isascii() else _split_raw(text):
+        words.append(token)
+        pieces = [piece for run in IDENTIFIER_WORD.findall(token) for piece in CASE_BOUNDARY.split(run)]
+        words += pieces if len(pieces) > 1 else []
+    return [fold_word(word) for word in words]
+
+
+def _split_raw(text: str) -> list[str]:
+    from benchbench.texts.scripts import LEFT_OUT
+
+    return split_unicode(LEFT_OUT.sub("", normalize(text, "NFKC")))
+
+
+def split_plain(text: str) -> list[str]:
+    """Return the words of two or more characters, in lower case, as bm25s and scikit-learn divide a text."""
+    return PLAIN_TOKEN.findall(text.lower())

@@ -1,0 +1,142 @@
+"""Search by words over a chunk set: BM25 by one or more analyzers, and PostgreSQL's full text."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from apps.retrieval.analysis.analyzers import Analyzer, describe_missing_parts
+from apps.retrieval.models import ChunkSet, Index, LexicalIndex
+from apps.retrieval.search import full_text
+from apps.retrieval.search.lexical import Bm25, read_analyzer
+from apps.retrieval.search.lexical_indexes import (
+    USUAL,
+    choose_analyzer,
+    find_lexical_index,
+    load_lexical_index,
+    locate_lexical_index,
+    make_lexical_index,
+)
+from benchbench.errors import BenchbenchError
+from benchbench.ir.planning.lexical import FULL_TEXT, Lexical
+from benchbench.ir.records import Mask, ScoredList
+from benchbench.local_files.sealed import find_identity, is_unchanged
+
+NO_TERM, UNKNOWN_TERMS = "no term", "unknown terms"  # of a query that finds nothing
+
+
+class SearchError(BenchbenchError):
+    """An index cannot be searched, or not in this way."""
+
+    code = "search"
+
+
+def find_words(chunk_set: ChunkSet, setting: Lexical) -> LexicalIndex | None:
+    """Return the stored words of a chunk set that a setting searches, or None."""
+    if setting.engine == FULL_TEXT:
+        return full_text.find_full_text(chunk_set, setting)
+    return find_lexical_index(chunk_set, choose_analyzer(chunk_set, setting))
+
+
+def make_words(chunk_set: ChunkSet, setting: Lexical) -> LexicalIndex:
+    """Return the stored words that a setting searches, made if missing. Raises LexicalIndexError."""
+    if setting.engine == FULL_TEXT:
+        return full_text.make_full_text(chunk_set, setting)
+    return make_lexical_index(chunk_set, setting)
+
+
+def describe_missing_words(lexical: str) -> str:
+    """Return why a setting cannot read texts on this site, as a clause; "" if it can."""
+    setting = Lexical.parse(lexical)
+    if setting.engine != FULL_TEXT:
+        return describe_missing_parts(setting["words"], setting["stop"], setting["stem"])
+    language = setting["language"]
+    if not language or language in full_text.CONFIGURATIONS:
+        return ""
+    return f"PostgreSQL has no full text for {language}: use bm25(language={language})"
+
+
+def read_terms(index: Index, setting: Lexical, texts: Sequence[str]) -> list[list[str]] | None:
+    """Return the terms of texts as a search of an index reads them.
+
+    None if its words or analyzer are not here, or the analyzer has a dictionary, which web requests never load.
+    """
+    assert index.chunk_set is not None
+    if setting.engine == FULL_TEXT:
+        words = full_text.find_full_text(index.chunk_set, setting)
+        return full_text.parse_texts(words, texts) if words else None
+    if index.lexical_index is None or describe_missing_words(str(setting)):
+        return None
+    usual = read_analyzer(index.lexical_index.parameters)
+    analyzer = choose_analyzer(index.chunk_set, setting) if setting.is_built_by_run else usual
+    return None if analyzer.has_dictionary else [analyzer.analyze(text) for text in texts]
+
+
+class OpenWords:
+    """The words of an index, loaded for search by any setting. Chunks have the positions 0..n-1."""
+
+    def __init__(self, index: Index) -> None:
+        assert index.chunk_set is not None
+        self._index, self._chunk_set = index, index.chunk_set
+        self._loaded: dict[Analyzer, Bm25] = {}
+        self._mapped: dict[Path, Any] = {}
+        self._usual = self._load(index.lexical_index) if index.lexical_index else None
+
+    @property
+    def is_current(self) -> bool:
+        """Return whether the mapped files are unchanged since they were checked."""
+        return all(is_unchanged(file, identity) for file, identity in self._mapped.items())
+
+    @property
+    def nbytes(self) -> int:
+        return sum(bm25.nbytes for bm25 in self._loaded.values())
+
+    def prepare(self, setting: Lexical) -> None:
+        """Load what searches by a setting need."""
+        if setting.engine != FULL_TEXT:
+            self.load_bm25(setting)
+
+    def search(
+        self, setting: Lexical, texts: Sequence[str], depth: int, *, mask: Mask | None = None
+    ) -> list[ScoredList]:
+        """Return the best `depth` chunks that share a word with each text. Raises SearchError."""
+        if setting.engine == FULL_TEXT:
+            return full_text.search_full_text(self._require(setting), texts, depth, mask=mask)
+        return self.load_bm25(setting).search(texts, depth, mask=mask)
+
+    def explain_nothing(self, setting: Lexical, text: str) -> str:
+        """Return NO_TERM or UNKNOWN_TERMS if no filter can make a text find something; "" if one may."""
+        if setting.engine == FULL_TEXT:
+            (terms,) = full_text.parse_texts(self._require(setting), [text])
+            occurs = bool(len(full_text.search_full_text(self._require(setting), [text], 1)[0]))
+        else:
+            bm25 = self.load_bm25(setting)
+            terms = bm25.analyzer.analyze(text)
+            occurs = any(term in bm25.terms for term in terms)
+        return "" if occurs else UNKNOWN_TERMS if terms else NO_TERM
+
+    def load_bm25(self, setting: Lexical = USUAL) -> Bm25:
+        """Return the BM25 index with the analyzer, k1 and b of a setting. Raises SearchError, LexicalIndexError."""
+        if self._usual is None:
+            raise SearchError(f'The index "{self._index}" has no BM25 index: make a version of it with BM25.')
+        bm25 = self._usual
+        if setting.is_built_by_run:
+            analyzer = choose_analyzer(self._chunk_set, setting)
+            bm25 = self._loaded.get(analyzer) or self._load(self._require(setting))
+        return bm25.tune(setting["k1"], setting["b"])
+
+    def _load(self, stored: LexicalIndex) -> Bm25:
+        bm25 = load_lexical_index(stored)
+        bm25.search(["warm"], 1)  # triggers imports, to keep them out of the first query's cost
+        file = locate_lexical_index(stored)
+        self._mapped[file] = find_identity(file)
+        self._loaded[bm25.analyzer] = bm25
+        return bm25
+
+    def _require(self, setting: Lexical) -> LexicalIndex:
+        words = find_words(self._chunk_set, setting)
+        if words is None:
+            raise SearchError(
+                f'The chunks of the index "{self._index}" are not indexed for {setting}: start a benchmark with it to '
+                "index them."
+            )
+        return words
