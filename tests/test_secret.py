@@ -9,7 +9,7 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 from benchbench.texts.secret import Secret
-from tests.growth import measure_seconds
+from tests.growth import measure_pace, measure_seconds
 
 SECRETS = ["s3cr+t/Key==9", 'pa"ss\\word&<17>', "Ünïcode-key-42", "correct horse battery staple", "sk-proj-Ab9_Cd8-Ef7"]
 BASIC = base64.b64encode(b"elastic:changeme-please").decode()
@@ -123,4 +123,4 @@ def test_long_answer_is_searched_in_time():
     body = (b'{"title": "Boots \\u00e9 & 100%25", "text": "=3D \\"quoted\\"' + "é".encode() + b'"}, ') * 80_000
     secret = Secret("s3cr+t/Key==9")
     assert not secret.is_in(body[:5_000_000])
-    assert measure_seconds(lambda size: secret.is_in(body[:size]), 5_000_000) < 5.0
+    assert measure_seconds(lambda size: secret.is_in(body[:size]), 5_000_000) < 5 * measure_pace()
