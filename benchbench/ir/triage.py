@@ -35,6 +35,7 @@ class Loss(StrEnum):
     UNRESOLVED = "unresolved"
     NOT_INDEXED = "not indexed"
     FILTERED = "excluded by filter"
+    EXCLUDED_SELF = "excluded self"
     NO_SHARED_WORD = "no shared word"
     BEYOND_WINDOW = "beyond window"
     NOT_REACHED = "not reached by strategy"

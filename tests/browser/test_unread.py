@@ -24,6 +24,7 @@ OF_WORDS = (
     "are unusually short or long",
     "look Chinese, and BM25 reads their words as",
 )
+DUPLICATES, TIES = "have the text of another one", "positions have the score of a neighbour"
 OF_QUERIES = ("with no word left", "with no word that occurs in the collection")
 
 
@@ -49,7 +50,7 @@ def test_every_warning_is_seen_where_people_look(page: Page, mapping: Mapping) -
     expect_all(page, CUT, *OF_WORDS)
     page.goto(f"{reverse('admin:benchmarks_benchmark_add')}?mapping={mapping.pk}")
     page.wait_for_selector("#preview >> text=3 runs")
-    expect_all(page, CUT, *OF_WORDS)
+    expect_all(page, CUT, *OF_WORDS, DUPLICATES)
 
     def run() -> Benchmark:
         matrix = {"search_modes": ["dense", "sparse"], "score_thresholds": [None, 1.0]}
@@ -57,14 +58,16 @@ def test_every_warning_is_seen_where_people_look(page: Page, mapping: Mapping) -
 
     benchmark = outside(run)
     page.goto(results_url(benchmark))
-    expect_all(page, CUT, *OF_WORDS, *OF_QUERIES, "The threshold 1.0 removed all results of")
+    expect_all(page, CUT, *OF_WORDS, *OF_QUERIES, DUPLICATES, TIES, "The threshold 1.0 removed all results of")
     runs = {(one.configuration.search_mode, one.configuration.score_threshold): one for one in benchmark.runs.all()}
     page.goto(change_url(runs["sparse", None]))
-    expect_all(page, *OF_WORDS, *OF_QUERIES)
+    expect_all(page, *OF_WORDS, *OF_QUERIES, DUPLICATES)
+    page.goto(change_url(runs["dense", None]))
+    expect_all(page, CUT, DUPLICATES, TIES)
     page.goto(change_url(runs["dense", 1.0]))
     expect_all(page, CUT, "The threshold 1.0 removed all results of")
     page.goto(f"{reverse('admin:run_compare')}?{'&'.join(f'run={one.pk}' for one in runs.values())}")
-    expect_all(page, CUT, *OF_WORDS, *OF_QUERIES)
+    expect_all(page, CUT, *OF_WORDS, *OF_QUERIES, DUPLICATES, TIES)
     for key, sentence in (("q0", "No word of the query is left"), ("q1", "None of its words occurs in the collection")):
         page.goto(change_url(find(runs["sparse", None], key)))
         expect_all(page, sentence)

@@ -39,7 +39,9 @@ def test_documents_in_the_first_k_are_not_lost():
     assert losses(Configuration(top_k=5), {"dense": ranked(20, 21, 10)}, 1, k=2) == []
 
 
-@pytest.mark.parametrize("reason", [Loss.NOT_IN_COLLECTION, Loss.UNRESOLVED, Loss.NOT_INDEXED, Loss.FILTERED])
+@pytest.mark.parametrize(
+    "reason", [Loss.NOT_IN_COLLECTION, Loss.UNRESOLVED, Loss.NOT_INDEXED, Loss.FILTERED, Loss.EXCLUDED_SELF]
+)
 def test_unreachable_documents_are_reported_as_such_first(reason):
     (one,) = lost(Configuration(top_k=5), {"dense": ranked(20)}, Relevant(-3, 2, unreachable=reason))
     assert one.loss == reason

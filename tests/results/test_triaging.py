@@ -146,6 +146,18 @@ class TestEveryCause:
     def test_a_filter_keeps_out(self, shelf):
         assert self.causes(shelf({"a1": 1, "p1": 1}, filters={"shelf": "a"}), top_k_values=[7]) == {"p1": Loss.FILTERED}
 
+    @pytest.mark.django_db(transaction=True)
+    def test_each_query_loses_its_document(self):
+        documents = [DocumentRecord(key, "", "apple") for key in ("q", "a", "b")]
+        judged = [JudgmentRecord({"document_id": key}, grade=1) for key in ("q", "a")]
+        mapping = import_all(
+            documents, [QueryRecord("q", "apple", judgments=judged)], name="arguments", encoder=ENCODER
+        )
+        excluding = finish(mapping, {"search_modes": ["dense"]}, exclude_self=True).runs.get()
+        assert documents_lost(excluding) == {("q", "q"): Loss.EXCLUDED_SELF}
+        assert losses(excluding).tally.keys() == {Loss.EXCLUDED_SELF}
+        assert self.causes(mapping) == {}
+
     def test_unreachable_documents_are_classified(self, shelf):
         mapping = shelf({"a1": 1, "late": 1, "gone": 1, "nowhere": 1})
         benchmark = finish(mapping, {"search_modes": ["dense"], "top_k_values": [7]})

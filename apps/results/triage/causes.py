@@ -29,6 +29,10 @@ CAUSES = {
     Loss.FILTERED: Cause(
         "Excluded by a filter", "Correct the query's filter, or the document's metadata, or the filter share."
     ),
+    Loss.EXCLUDED_SELF: Cause(
+        "The query’s document",
+        "Remove the judgment of this document, or run without exclude_self.",
+    ),
     Loss.NO_SHARED_WORD: Cause("No word in common", "Use hybrid search, which also uses vectors."),
     Loss.BEYOND_WINDOW: Cause(
         "Beyond the encoder’s window",
@@ -70,6 +74,7 @@ def describe_loss(loss: Loss, configuration: Configuration, *, k: int, before: i
         Loss.UNRESOLVED: "The judgment could not be resolved to one document.",
         Loss.NOT_INDEXED: "The index has no chunk of the document.",
         Loss.FILTERED: "A filter, of the query or of the run, excludes it.",
+        Loss.EXCLUDED_SELF: "Its id is the query’s key, and the benchmark excludes such documents (exclude_self).",
         Loss.NO_SHARED_WORD: "It shares no term with the query: lexical search reads both by the same analyzer.",
         Loss.BEYOND_WINDOW: "Its passage with words of the query begins after what the encoder reads of the chunk.",
         Loss.NOT_REACHED: "The strategy of the index did not select its document or its section.",

@@ -23,7 +23,7 @@ from benchbench.ir.triage import FINAL, Loss, LostDocument, Standing, find_stand
 from benchbench.markup import Piece, excerpt
 
 # No stage could find these documents, so their path is not shown.
-NEVER_SEARCHED = (Loss.NOT_IN_COLLECTION, Loss.UNRESOLVED, Loss.NOT_INDEXED, Loss.FILTERED)
+NEVER_SEARCHED = (Loss.NOT_IN_COLLECTION, Loss.UNRESOLVED, Loss.NOT_INDEXED, Loss.FILTERED, Loss.EXCLUDED_SELF)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ KEPT_SECONDS = 7 * 24 * 3600
 
 
 Reasons = Mapping[tuple[int, int], Loss]  # by query id and key of a truth: document or Unresolved
-REASON_FIELDS = ("outcome", "lost_at", "is_indexed", "is_kept_out", "unresolved_ref")
+REASON_FIELDS = ("outcome", "lost_at", "is_indexed", "is_filtered", "is_self", "unresolved_ref")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,15 +112,13 @@ def _join_reasons(run: Run, judgments: QuerySet[Resolution]) -> QuerySet[Resolut
     """Return rows of FIELDS and REASON_FIELDS; a deleted index counts as having had every document."""
     leaves = Chunk.objects.filter(level=0, document=OuterRef("document"))
     chunks = leaves.filter(chunk_set=run.index.chunk_set_id) if run.index else None
-    is_kept_out: Any = excludes("judgment__query__filters", "metadata")
-    if run.benchmark.exclude_self:
-        is_self = When(document__external_id=F("judgment__query__key"), then=Value(True))
-        is_kept_out = Case(is_self, default=is_kept_out)
+    has_key = When(document__external_id=F("judgment__query__key"), then=Value(run.benchmark.exclude_self))
     annotated = judgments.annotate(
         is_indexed=Value(True) if chunks is None else Exists(chunks),
         metadata=_select_metadata(run.benchmark.state),
         lost_at=F("document__removed_at") if run.benchmark.state is None else Value(None, DateTimeField()),
-        is_kept_out=is_kept_out,
+        is_filtered=excludes("judgment__query__filters", "metadata"),
+        is_self=Case(has_key, default=Value(False)),
         unresolved_ref=Case(When(document=None, then=F("judgment__doc_ref")), output_field=JSONField()),
     )
     return annotated.values_list(*FIELDS, *REASON_FIELDS)
@@ -136,7 +134,8 @@ def _select_metadata(state: int | None) -> Any:
 
 def _read_reasons(rows: Any, share: float | None) -> Iterator[tuple[tuple[int, int], Loss]]:
     for row in rows:
-        query_id, judgment_id, document_id, _, external_id, *_, outcome, removed_at, is_indexed, is_kept_out, _ = row
+        query_id, judgment_id, document_id, _, external_id, *_, outcome, removed_at, is_indexed = row[:-3]
+        is_filtered, is_self, _ = row[-3:]
         if document_id is None:
             is_missing = outcome == Resolution.Outcome.NOT_FOUND
             yield (
@@ -145,7 +144,9 @@ def _read_reasons(rows: Any, share: float | None) -> Iterator[tuple[tuple[int, i
             )
         elif not is_indexed:  # it was removed, was added later, or has no text
             yield (query_id, document_id), Loss.NOT_IN_COLLECTION if removed_at else Loss.NOT_INDEXED
-        elif is_kept_out or (share is not None and find_place(external_id) >= bound_places(share)):
+        elif is_self:
+            yield (query_id, document_id), Loss.EXCLUDED_SELF
+        elif is_filtered or (share is not None and find_place(external_id) >= bound_places(share)):
             yield (query_id, document_id), Loss.FILTERED
 
 
