@@ -163,6 +163,8 @@ def _check_engine(engine: Engine) -> Iterator[tuple[str, str]]:
         yield "query", "must contain {query}, {any_word(query)} or {vector}"
     if ("vector" in engine.names) != bool(engine.encoder):
         yield "encoder", "and a template with {vector} need each other"
+    if engine.query_prompt is not None and engine.encoder is None:
+        yield "query_prompt", "needs an encoder, which reads it before each query"
     yield from _check_parameters(engine)
 
 

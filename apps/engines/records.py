@@ -11,6 +11,7 @@ from apps.engines.answers import Paths
 from apps.engines.errors import EngineError
 from apps.engines.templates import format_text, list_names
 from benchbench.environment import env_str
+from benchbench.ir.encoding import LONGEST_PROMPT
 from benchbench.ir.planning.engine import Value
 from benchbench.reading.objects import Checked, Filled, Must, StrictRecord, fault, format_value
 from benchbench.texts.secret import Secret
@@ -27,6 +28,9 @@ def check_variable(value: Any) -> str:
 
 
 Count = Annotated[int, Must("a whole number from 1", lambda count: count >= 1)]
+Prompt = Annotated[
+    str, Must(f"a text of at most {LONGEST_PROMPT:,} characters", lambda prompt: len(prompt) <= LONGEST_PROMPT)
+]
 Scalar = Annotated[
     Any, Must("a text, a number, true or false", lambda value: isinstance(value, bool | int | float | str))
 ]
@@ -139,6 +143,7 @@ class Engine(Address):
     rate: Number | None = None
     patience: Annotated[float, Must("a number from 0", lambda number: number >= 0)] = 120.0
     encoder: str | None = None
+    query_prompt: Prompt | None = None
     document: DocumentReference = DocumentReference()
 
     @property

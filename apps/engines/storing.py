@@ -18,7 +18,19 @@ from apps.engines.records import Engine
 from benchbench.database.ordered import retry_deadlocks
 from benchbench.timestamps import timestamp
 
-DECIDING = ("url", "method", "headers", "query", "body", "form", "page_size", "encoder", "document", "answer")
+DECIDING = (
+    "url",
+    "method",
+    "headers",
+    "query",
+    "body",
+    "form",
+    "page_size",
+    "encoder",
+    "query_prompt",
+    "document",
+    "answer",
+)
 # An array: PostgreSQL may evaluate an IN (…) again for each row, and would then delete more than the limit.
 TRIM = """
     DELETE FROM engines_engineanswer WHERE id = ANY(ARRAY(

@@ -2,13 +2,17 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from django.conf import settings
 
+from apps.engines.declarations import load_engine
+from apps.engines.errors import EngineError
 from apps.engines.storing import find_snippet
 from apps.execution.defining.creating import CloneError, clone
 from apps.execution.defining.previewing import preview
 from apps.execution.launching import launch, retry
+from apps.execution.running.engines import embed_for
 from apps.mappings.creating import ensure_external
 from apps.operations.working import wait
 from apps.records.lists.reading import load_rankings
@@ -17,6 +21,7 @@ from apps.results.comparison.axes import compute_effects
 from apps.results.exporters.documents import render_text
 from apps.results.triage.lost_documents import UntracedError, triage_of
 from apps.results.triage.queries import load_hits
+from apps.retrieval.encoders.registry import load_encoder
 from apps.verdicts.comparing import compare_runs
 from apps.verdicts.configurations import build_configuration, build_labels
 from benchbench.errors import BenchbenchError
@@ -24,6 +29,7 @@ from benchbench.ir.planning.matrix import MatrixError
 from benchbench.site.panels import change_url
 from tests.benchmarks.shop_server import declare_anew
 from tests.created import create_benchmark, run_benchmark
+from tests.tiny_models import save_encoder
 
 
 def list_documents(benchmark: Benchmark, order: int) -> list[list[str]]:
@@ -225,3 +231,23 @@ def test_mapping_of_ids_leads_to_a_benchmark(shop_library, shop, admin_client):
     assert address in admin_client.get(change_url(mapping)).content.decode()
     declare_anew(shop=None)
     assert address not in admin_client.get(change_url(mapping)).content.decode()
+
+
+def test_the_prompt_of_an_engine_is_before_queries(shop_library, shop, tmp_path):
+    model = save_encoder(tmp_path / "e5-small")
+    query = {"q": "{query}", "size": "{size}", "vector": "{vector}"}
+    declare_anew(query=query, parameters={}, encoder=str(model))
+    unprompted = run_benchmark(shop_library, name="a", matrix={"engines": ["shop"]}).runs.get()
+    declare_anew(query_prompt="query: ")
+    before = len(shop.asked)
+    prompted = run_benchmark(shop_library, name="b", matrix={"engines": ["shop"]}).runs.get()
+    assert len(shop.asked) == 2 * before, "the answers to other vectors are not used"
+    (warning,) = (sentence for sentence in unprompted.warnings if "prompt" in sentence)
+    assert warning.endswith('declare, in engines.shop, query_prompt "query: ".')
+    assert not any("prompt" in sentence for sentence in prompted.warnings)
+    declared = load_engine("shop")
+    vectors = embed_for(declared, ["pear"]), load_encoder(str(model)).embed_batch(["query: pear"])
+    assert np.allclose(*vectors, atol=1e-6)
+    declare_anew(query={"q": "{query}"}, encoder=None)
+    with pytest.raises(EngineError, match=r"query_prompt needs an encoder, which reads it before each query"):
+        load_engine("shop")

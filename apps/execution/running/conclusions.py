@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from apps.datasets.models import Query
-from apps.execution.running.engines import DECLARED, DOWN, RETRIES
+from apps.execution.running.engines import DECLARED, DOWN, RETRIES, UNPROMPTED
 from apps.execution.running.latencies import LATENCIES, merge_records
 from apps.execution.running.notes import Notes
 from apps.execution.running.outcomes import STALLS
@@ -124,6 +124,7 @@ def _warn_of_engine(planned: RunPlan, stage: EngineStage, notes: Notes, *, in_lo
             "The open loop sent the requests to the engine; the other stages followed one query at a time, so no total "
             "time is known."
         )
+    warnings += dict.fromkeys(notes.lists[stage.key, UNPROMPTED])
     if any(one != engines[0] for one in engines):
         warnings.append("The declaration of the engine changed meanwhile.")
     if retries:

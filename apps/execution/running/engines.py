@@ -18,14 +18,17 @@ from apps.engines.records import Engine
 from apps.engines.storing import Question, Reply
 from apps.execution.running.latencies import LATENCIES, Loop, Timed, build_record
 from apps.execution.running.outcomes import BatchNotes, Outcome, note
+from apps.retrieval.encoders.base import Encoder, Vectors
 from apps.retrieval.encoders.encoding import embed_queries
+from apps.retrieval.encoders.prompts import describe_missing_prompts
 from apps.retrieval.encoders.registry import load_encoder
+from benchbench.ir.encoding import EncoderParameters
 from benchbench.ir.planning.engine import EngineSetting
 from benchbench.ir.planning.stages import EngineStage
 from benchbench.ir.records import ScoredList
 
 # Notes of a stage: a number; lists of sentences, and of what is known of the engine
-RETRIES, DOWN, DECLARED = "retries", "down", "declared"
+RETRIES, DOWN, DECLARED, UNPROMPTED = "retries", "down", "declared", "unprompted"
 Replies = list[Reply | EngineError]
 
 
@@ -111,6 +114,11 @@ def _note(notes: BatchNotes, stage: EngineStage, engine: Engine, replies: Replie
     notes.setdefault(stage.key, {})[DECLARED] = [declared | {"concurrency": engine.concurrency}]
     if retries := sum(reply.retries for reply in replies if isinstance(reply, Reply)):
         note(notes, stage.key, RETRIES, retries)
+    if engine.encoder and replies:
+        remedy = f"declare, in engines.{engine.alias},"
+        prompt = _load_encoder(engine).prompts["query"]
+        missing = describe_missing_prompts(engine.encoder, {"query": prompt}, remedy=remedy)
+        note(notes, stage.key, UNPROMPTED, [missing] if missing else [])
     if down := next((reply for reply in replies if isinstance(reply, EngineDownError)), None):
         note(notes, stage.key, DOWN, [str(down)])
 
@@ -131,10 +139,19 @@ def _build_questions(engine: Engine, queries: Sequence[Query]) -> tuple[list[Que
     vectors: Sequence[list[float] | None] = [None] * len(queries)
     started = time.perf_counter()
     if engine.encoder and queries:
-        vectors = embed_queries(load_encoder(engine.encoder), [query.text for query in queries], "query")[0].tolist()
+        vectors = embed_for(engine, [query.text for query in queries]).tolist()
     ms = (time.perf_counter() - started) * 1000 / max(len(queries), 1) if engine.encoder else 0.0
     pairs = zip(queries, vectors, strict=True)
     return [Question(query.text, query.filters, vector) for query, vector in pairs], ms
+
+
+def embed_for(engine: Engine, texts: Sequence[str]) -> Vectors:
+    """Return the vectors (n, d) of queries by the encoder of an engine. Raises ModelError, EncoderError."""
+    return embed_queries(_load_encoder(engine), texts, "query")[0]
+
+
+def _load_encoder(engine: Engine) -> Encoder:
+    return load_encoder(engine.encoder or "", EncoderParameters(query_prompt=engine.query_prompt))
 
 
 def _build_outcome(reply: Reply, documents: Mapping[str, int], encode_ms: float) -> Outcome:

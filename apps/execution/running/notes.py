@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import Any
 
-from apps.execution.running.engines import DECLARED, DOWN, RETRIES
+from apps.execution.running.engines import DECLARED, DOWN, RETRIES, UNPROMPTED
 from apps.execution.running.latencies import LATENCIES
 from apps.execution.running.outcomes import STALLS, NotedQueries
 from apps.records.measuring.batch_values import Ties
@@ -45,7 +45,7 @@ def load_notes(benchmark: Benchmark) -> Notes:
         for stage, stage_notes in report.notes.items():
             for name in (STALLS, RETRIES):
                 notes.numbers[stage, name] += stage_notes.pop(name, 0)
-            for name in (DECLARED, DOWN, LATENCIES):
+            for name in (DECLARED, DOWN, LATENCIES, UNPROMPTED):
                 notes.lists[stage, name] += stage_notes.pop(name, [])
             for name, ids in stage_notes.items():
                 notes.queries.setdefault(stage, {}).setdefault(name, set()).update(ids)

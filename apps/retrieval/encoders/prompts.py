@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 KINDS = {"query": "queries", "document": "documents"}
+VERSION = "build a version of the index with"
 SEARCH = "Represent this sentence for searching relevant passages: "
 INSTRUCTION = "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery: "
 
@@ -47,7 +48,7 @@ def find_family(model: str) -> Family | None:
     return next((family for family in FAMILIES if family.names.search(model)), None)
 
 
-def describe_missing_prompts(model: str, prompts: Mapping[str, str] | None) -> str:
+def describe_missing_prompts(model: str, prompts: Mapping[str, str] | None, *, remedy: str = VERSION) -> str:
     """Return a sentence that offers the prompts that the family of a model has and its encoder did not use, or "".
 
     `prompts` are those that the encoder used, by the kind of text; None if they were not recorded. The library chooses
@@ -57,14 +58,14 @@ def describe_missing_prompts(model: str, prompts: Mapping[str, str] | None) -> s
     if family is None or prompts is None:
         return ""
     usual = {"query": family.query, "document": family.document}
-    missing = {kind: prompt for kind, prompt in usual.items() if prompt and not prompts[kind]}
+    missing = {kind: prompt for kind, prompt in usual.items() if prompt and not prompts.get(kind, prompt)}
     if not missing:
         return ""
     texts = " and ".join(KINDS[kind] for kind in missing)
-    remedy = " and ".join(f"{kind}_prompt {quote(prompt)}" for kind, prompt in missing.items())
+    offered = " and ".join(f"{kind}_prompt {quote(prompt)}" for kind, prompt in missing.items())
     return (
         f"The encoder {model} was trained with prompts and read {texts} without one, which usually loses accuracy: "
-        f"build a version of the index with {remedy}."
+        f"{remedy} {offered}."
     )
 
 

@@ -10,9 +10,8 @@ from apps.engines.declarations import load_engine
 from apps.engines.records import Engine
 from apps.engines.sending import Trial, try_engine
 from apps.engines.storing import Question, Search
+from apps.execution.running.engines import embed_for
 from apps.operations.commands import UseCaseCommand
-from apps.retrieval.encoders.encoding import embed_queries
-from apps.retrieval.encoders.registry import load_encoder
 from benchbench.texts.storable import clean_text
 
 LONGEST_PART = 2000  # characters of the part of an answer on which a path failed
@@ -70,8 +69,7 @@ def build_question(engine: Engine, text: str) -> Question:
     """Return the question of a text, with its vector if the engine needs one."""
     if engine.encoder is None:
         return Question(text)
-    vectors, _ = embed_queries(load_encoder(engine.encoder), [text], "query")
-    return Question(text, vector=vectors[0].tolist())
+    return Question(text, vector=embed_for(engine, [text])[0].tolist())
 
 
 def build_facts(trial: Trial, raw: bool) -> dict[str, Any]:
