@@ -14,7 +14,7 @@ RUN case "$DEVICE" in \
         *) echo "DEVICE is cpu or cuda, not $DEVICE"; exit 1 ;; \
     esac \
     && pip install --no-cache-dir --no-deps -c constraints.txt $index torch \
-    && pip install --no-cache-dir -c constraints.txt -e .
+    && pip install --no-cache-dir -c constraints.txt -e '.[site]'
 
 # A fixed number, so that volumes keep their owner from image to image.
 RUN useradd --uid 10001 --no-create-home benchbench && install -d -o benchbench /var/cache/benchbench

@@ -25,7 +25,7 @@ PYTEST := $(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --maxprocesse
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test thorough faults fuzz install run worker lint audit openapi screenshots perf perf-check gpu clean
+.PHONY: help demo test thorough faults fuzz install run worker lint audit openapi screenshots perf perf-check gpu dist clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
@@ -93,21 +93,24 @@ gpu: $(INSTALLED_DEV) ## with a CUDA device: compare its rankings with the CPU's
 	$(BIN)/python -m pytest -m gpu -rs tests/retrieval/test_gpu.py tests/benchmarks/test_independence.py
 	PYTHONPATH=. $(BIN)/python perf/gpu.py
 
+dist: $(INSTALLED_DEV) ## build the light wheel and the sdist, of equal bytes each time, into dist/
+	$(BIN)/hatchling build --directory dist
+
 clean: ## stop the embedded services and delete their data
 	@if [ -x $(BIN)/python ]; then $(BIN)/python -m benchbench.embedded remove; fi
 	rm -rf .benchbench
 
-# An editable install of a project without packages: pip reads the dependencies from pyproject.toml, and the code runs
-# from the checkout. torch is installed first and alone, because the index in TORCH_INDEX has little else.
+# An editable install: pip reads the dependencies of the site from pyproject.toml, and the code runs from the checkout.
+# torch is installed first and alone, because the index in TORCH_INDEX has little else.
 $(INSTALLED): pyproject.toml constraints.txt
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "BenchBench needs Python 3.11 or later: run make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	[ -x $(BIN)/python ] || "$(PYTHON)" -m venv .venv
 	$(BIN)/python -m pip install --quiet --no-deps -c constraints.txt $(TORCH_INDEX:%=--index-url %) torch
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e .
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[site]'
 	@touch $@
 
 # Adds packages to those of the site, without removing any.
 $(INSTALLED_DEV): $(INSTALLED)
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev,ir-datasets,chromadb,faiss,lancedb,sqlite-vec,ollama,openai,umap,sudachipy,rjieba,kiwipiepy,pythainlp,typesense,datasette]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[site,dev,ir-datasets,chromadb,faiss,lancedb,sqlite-vec,ollama,openai,umap,sudachipy,rjieba,kiwipiepy,pythainlp,typesense,datasette]'
 	@touch $@

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Any, TextIO
 
 
@@ -39,10 +40,11 @@ def _open_output(stream: TextIO | None) -> TextIO:
 @contextmanager
 def busy(stream: TextIO, label: str) -> Iterator[None]:
     """Show `label` and the elapsed time on a terminal, in a line that disappears at the end."""
-    if not stream.isatty():
+    # Rich takes a tenth of a second, which programs save, and is not in the light wheel.
+    if not stream.isatty() or find_spec("rich") is None:
         yield
         return
-    from rich.console import Console  # takes a tenth of a second, which programs save
+    from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = SpinnerColumn(), TextColumn("{task.description} …", markup=False), TimeElapsedColumn()

@@ -1,17 +1,25 @@
-"""The command line: `benchbench …`, `python -m benchbench …` and `manage.py …` are one and the same."""
+"""The command line: `benchbench …`, `python -m benchbench …` and `manage.py …` are one and the same.
+
+In the checkout it has the commands of the site, in the light wheel those of `benchbench.client.commands`; in both those
+of files.
+"""
 
 import os
 import sys
 from difflib import get_close_matches
+from importlib import import_module
 from pathlib import Path
 
 from benchbench.busy import open_outputs
 
 CHECKOUT = Path(__file__).resolve().parent.parent
+HAS_SITE = (CHECKOUT / "manage.py").is_file()
 # These read and write files of the checkout only. Everything else may use PostgreSQL or Redis.
 WITHOUT_SERVICES = {"help", "version", "makemessages", "compilemessages", "collectstatic", "startapp"}
 ASKS_FOR_HELP = {"-h", "--help", "--version"}
+# The commands that need files alone, with their modules.
 SCORE = "Measure a file of results by a file of judgments; needs no database."
+OF_FILES = {"score": ("benchbench.scoring.command", SCORE)}
 # These commands create the tables, inspect them or do not need them. All others need the tables of this version.
 WITHOUT_TABLES = {
     *("migrate", "makemigrations", "showmigrations", "optimizemigration", "squashmigrations", "sqlmigrate", "demo"),
@@ -25,19 +33,19 @@ ROOMS = ("demo", "collections", "datasets", "mappings", "retrieval", "benchmarks
 
 
 def main() -> None:
-    """Run the command in `sys.argv`: `score` directly, others by Django, with the services if they may need them."""
+    """Run the command in `sys.argv`: of files or of the client directly, others by Django with its services."""
     open_outputs()
     if Path(sys.argv[0]).name == "__main__.py":  # the command to type, for usage messages
         sys.argv[0] = "benchbench"
     arguments = sys.argv[1:]
-    if arguments[:1] == ["score"]:
-        from benchbench.scoring.command import main as score
-
-        sys.exit(score(arguments[1:]))
+    if arguments and arguments[0] in OF_FILES:
+        sys.exit(_run_on_files(*arguments))
     completing = "DJANGO_AUTO_COMPLETE" in os.environ  # a word, in a shell
     if not completing and (not arguments or arguments[0] in ("-h", "--help")):
         print(describe_commands(Path(sys.argv[0]).name))
         return
+    if not HAS_SITE:
+        sys.exit(_run_on_site(arguments))
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "benchbench.settings")
     if needs_services(arguments):
         _start_services()
@@ -54,7 +62,7 @@ def main() -> None:
 
 def describe_commands(program: str) -> str:
     """Return the list of commands with a line each, as `program` prints it without a command."""
-    listed = {**list_commands(), "score": SCORE}
+    listed = {**list_commands(), **{name: summary for name, (_, summary) in OF_FILES.items()}}
     width = max(map(len, listed))
     lines = [f"  {name:<{width}}  {summary}" for name, summary in listed.items()]
     return "\n".join(
@@ -66,7 +74,7 @@ def describe_commands(program: str) -> str:
             *lines,
             "",
             f"`{program} COMMAND --help` describes a command.",
-            f"Django's own commands, such as migrate and createsuperuser, are in `{program} help`.",
+            *([f"Django's own commands, such as migrate and createsuperuser, are in `{program} help`."] * HAS_SITE),
         ]
     )
 
@@ -76,6 +84,10 @@ def list_commands() -> dict[str, str]:
 
     Read from the files, since importing them takes a second.
     """
+    if not HAS_SITE:
+        from benchbench.client.commands import COMMANDS  # and httpx, which takes a tenth of a second
+
+        return {name: command.summary for name, command in COMMANDS.items()}
     folders = [CHECKOUT / "apps" / room / "management" / "commands" for room in ROOMS]
     modules = [path for folder in folders for path in sorted(folder.glob("[a-z]*.py"))]
     return {path.stem: path.read_text(encoding="utf-8").split('"""')[1].splitlines()[0] for path in modules}
@@ -83,19 +95,40 @@ def list_commands() -> dict[str, str]:
 
 def suggest_command(name: str) -> str:
     """Return the message for an unknown command, with the most similar one; "" for a known command."""
-    if name in list_commands() or name.startswith("-") or name in ("help", "version"):
-        return ""
-    import django
-    from django.core.management import get_commands
+    names = {*list_commands(), *OF_FILES}
+    if HAS_SITE and name not in names:
+        if name.startswith("-") or name in ("help", "version"):
+            return ""
+        import django
+        from django.core.management import get_commands
 
-    django.setup()  # so that the commands of installed apps are known too
-    names = {"score", *get_commands()}
+        django.setup()  # so that the commands of installed apps are known too
+        names |= set(get_commands())
     if name in names:
         return ""
     near = get_close_matches(name, sorted(names), n=1)
     return f"The command {name!r} does not exist" + (
         f"; did you mean {near[0]}?" if near else "; benchbench --help lists them."
     )
+
+
+def _run_on_files(name: str, *arguments: str) -> int:
+    """Run a command that needs files alone, and return its exit status: 2 without the packages of the extra `score`."""
+    try:
+        status: int = import_module(OF_FILES[name][0]).main(arguments)
+    except ModuleNotFoundError as error:
+        print(f"{name} needs the package {error.name}: pip install 'benchbench[score]'", file=sys.stderr)
+        return 2
+    return status
+
+
+def _run_on_site(arguments: list[str]) -> int:
+    from benchbench.client.commands import main as call_site
+
+    if sentence := suggest_command(arguments[0]):
+        print(sentence, file=sys.stderr)
+        return 2
+    return call_site(arguments)
 
 
 def needs_services(arguments: list[str]) -> bool:

@@ -25,6 +25,7 @@ from tests.checkout import CHECKOUT
 from tests.services import empty_tables, environment_of_processes, kept_redis, serving, starting, stop
 from tests.shuffling import shuffle_rows
 from tests.staff import make_staff  # noqa: F401 (a fixture)
+from tests.wheel import bare_python, scoring_python, wheel  # noqa: F401 (fixtures)
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # a test that would fetch a model fails at once
 

@@ -68,14 +68,21 @@ class Client:
 
     def find_collection(self, name: str) -> Answer:
         """Return the collection of a name. Raises ClientError if you see none, or several of different owners."""
-        matching = [collection for collection in self.rows("/collections") if collection["name"] == name]
+        return self._find("collection", name)
+
+    def find_benchmark(self, name: str) -> Answer:
+        """Return the benchmark of a name. Raises ClientError if you see none, or several."""
+        return self._find("benchmark", name)
+
+    def _find(self, kind: str, name: str) -> Answer:
+        matching = [row for row in self.rows(f"/{kind}s") if row["name"] == name]
         if len(matching) == 1:
             return matching[0]
-        several = "".join(f" {collection['id']}" for collection in matching)
+        several = "".join(f" {row['id']}" for row in matching)
         raise ClientError(
-            f"{len(matching)} collections are named {name!r}: give the id of one.{several}"
+            f"{len(matching)} {kind}s are named {name!r}: give the id of one.{several}"
             if matching
-            else f"No collection named {name!r} was found.",
+            else f"No {kind} named {name!r} was found.",
             code="ambiguous" if matching else "not_found",
         )
 

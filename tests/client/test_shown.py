@@ -1,10 +1,8 @@
 """What README.md and docs/api.md show to be typed goes as it is informed."""
 
-import os
 import re
 import shutil
 import subprocess
-import sys
 
 import pytest
 
@@ -13,12 +11,11 @@ from apps.records.models import Benchmark
 from apps.verdicts.gates.baselines import approve
 from benchbench.client import Client, pipeline
 from tests.checkout import CHECKOUT
+from tests.wheel import run
 
 pytestmark = pytest.mark.thorough
 
 PROGRAM = re.search(r"```python\n(.*?)```", (CHECKOUT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
-BLOCKED = "import sys; sys.modules.update(dict.fromkeys(['django', 'numpy', 'redis', 'psycopg', 'yaml']))\n"
-
 
 ABSENT = ('"search_modes": ["dense", "hybrid"]', '"use_reranker": [True], "rerankers": ["nobody/no-such-model"]')
 UNDECIDED = "slices: {'category: none': {ndcg@10: 0.8}}"
@@ -33,20 +30,19 @@ ENDS = [
 ]
 
 
-def test_ten_line_pipeline_returns_the_verdict_as_exit_status(ada, site, manage, token, library, questions_file):
-    """They do so where nothing but httpx is installed, and time and again."""
+def test_ten_line_pipeline_returns_the_verdict_as_exit_status(
+    ada, site, manage, token, library, questions_file, bare_python
+):
+    """They do so where nothing but the wheel and httpx is installed, and time and again."""
     assert sum(bool(line.strip()) for line in PROGRAM[1].splitlines()) == 10
     Collection.objects.update(name="Handbook")
     manage("manage.py", "worker")
     folder = questions_file.parent
     make_baseline(Client(site, token=token), library, questions_file, ada)
-    environment = os.environ | {"PYTHONPATH": str(CHECKOUT), "BENCHBENCH_URL": site, "BENCHBENCH_TOKEN": token}
     for rules, change, status, message in ENDS:
         (folder / "gate.yaml").write_text(rules)
-        (folder / "pipeline.py").write_text(BLOCKED + PROGRAM[1].replace(*change))
-        process = subprocess.run(
-            [sys.executable, "pipeline.py"], cwd=folder, env=environment, capture_output=True, text=True, timeout=180
-        )
+        (folder / "pipeline.py").write_text(PROGRAM[1].replace(*change))
+        process = run(bare_python, "pipeline.py", cwd=folder, BENCHBENCH_URL=site, BENCHBENCH_TOKEN=token)
         assert process.returncode == status, process.stderr + process.stdout
         assert message in (process.stderr or process.stdout)
         assert "Traceback" not in process.stderr
