@@ -9,9 +9,11 @@
 #   FUZZ_EXAMPLES=200000    number of damaged files per reader, and of WebSocket frames, in `make fuzz`
 #   FUZZ_REQUESTS=300       number of random requests per API operation in `make fuzz`
 #   ADDRESS=127.0.0.1:8000  address of the site in `make run`
+#   WORKERS=1               number of workers of `make run`; more, with `make worker`
 
 PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3,$(shell command -v $(name))))
 ADDRESS ?= 127.0.0.1:8000
+WORKERS ?= 1
 TEST_PROCESSES ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 FUZZ_EXAMPLES ?= 200000
 FUZZ_REQUESTS ?= 300
@@ -48,12 +50,10 @@ fuzz: $(INSTALLED_DEV) ## test readers, imports, round trips, API and sockets wi
 
 install: $(INSTALLED_DEV) ## create the virtual environment .venv with all pinned packages, including those of tests and stores
 
-run: $(INSTALLED) ## serve the site at ADDRESS
-	$(MANAGE) migrate --verbosity 0
-	$(MANAGE) runserver $(ADDRESS)
+run: $(INSTALLED) ## serve the site at ADDRESS with WORKERS workers; updates the embedded database after a backup
+	@$(MANAGE) serve $(ADDRESS) --workers $(WORKERS)
 
 worker: $(INSTALLED) ## run a worker for the queues, next to `make run`; start as many as you like
-	$(MANAGE) migrate --verbosity 0
 	$(MANAGE) worker
 
 lint: $(INSTALLED_DEV) ## check style, types, imports and language

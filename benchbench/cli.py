@@ -25,7 +25,7 @@ WITHOUT_TABLES = {
     *("migrate", "makemigrations", "showmigrations", "optimizemigration", "squashmigrations", "sqlmigrate", "demo"),
     *("check", "shell", "dbshell", "inspectdb", "sqlflush", "sqlsequencereset", "createcachetable", "diffsettings"),
     *("findstatic", "startproject", "sendtestemail", "spectacular", "generateschema", "test", "testserver"),
-    *("backup", "restore"),
+    *("backup", "restore", "serve"),
 }
 WAITS = "worker"  # takes nothing while the tables do not fit
 # The rooms whose commands are listed, in the order of their use.

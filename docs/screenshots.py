@@ -190,10 +190,11 @@ def take_all(browser: str, pictures: list[Picture]) -> dict[str, str]:
     """Serve the site, sign in and take pictures. Return the reason of each that is impossible, by file."""
     from playwright.sync_api import sync_playwright
 
-    from apps.demo.management.commands.demo import USERNAME, find_free_port, give_login, site_and_worker
+    from apps.demo.management.commands.demo import HOST, USERNAME, find_port
+    from benchbench.site.serving import give_login, serve_site
 
-    password, port = give_login(), find_free_port(8100)
-    with site_and_worker(port), sync_playwright() as playwright:
+    password, port = give_login(USERNAME), find_port(8100)
+    with serve_site(HOST, port, workers=1, environment={}), sync_playwright() as playwright:
         arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
         chromium = playwright.chromium.launch(executable_path=browser, args=arguments)
         page = chromium.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light")

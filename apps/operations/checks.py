@@ -13,7 +13,7 @@ from django.db import connection
 from django.db.utils import DatabaseError
 from redis.exceptions import RedisError
 
-from benchbench.database.tables import count_unapplied, describe_missing
+from benchbench.database.tables import count_unapplied, describe_missing, describe_update
 from benchbench.markup import MENDED_HTML, html_is_slow
 
 EXTENSION = "vector"
@@ -55,7 +55,7 @@ def check_database(**kwargs: Any) -> list[CheckMessage]:
         )
         messages.append(Warning(problem, hint=hint, id="benchbench.W005"))
     if missing:
-        hint = "Run: python manage.py migrate"
+        hint = describe_update("benchbench")
         messages.append(Warning(f"{describe_missing(missing)}.", hint=hint, id="benchbench.W001"))
     return messages
 

@@ -10,10 +10,12 @@ import subprocess
 from pathlib import Path
 from typing import IO
 
+import psycopg
 from django.core.cache import cache
 from django.core.management import call_command
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
+from psycopg.sql import SQL, Identifier
 
 from benchbench.embedded import EmbeddedError
 from benchbench.embedded.postgres import find_programs
@@ -59,14 +61,40 @@ def restore(path: Path) -> int:
             "BENCHBENCH_DATA_DIR."
         )
     tables = _run("pg_restore", "--list", str(path)).count(" TABLE DATA ")
-    into = f"--dbname={connection.connection.info.dsn}"  # without the password, which other users could read
     try:
-        _run("pg_restore", "--exit-on-error", f"--jobs={os.cpu_count() or 1}", *WITHOUT_RIGHTS, into, str(path))
+        _fill(path, str(connection.settings_dict["NAME"]))
     except BackupError as error:
         raise BackupError(f"{error.message} Drop the database and create it again before you retry.") from None
     call_command("migrate", verbosity=0)
     cache.clear()
     return tables
+
+
+def replace(path: Path) -> None:
+    """Replace the database by the backup `path`, whose tables stay as they were. For a user who may create databases.
+
+    Other processes lose their connections. Raises BackupError; the database is then as it was.
+    """
+    name = str(connection.settings_dict["NAME"])
+    fresh = f"{name}_restored"
+    connection.ensure_connection()
+    info, old, new = connection.connection.info, Identifier(name), Identifier(fresh)
+    try:
+        with psycopg.connect(info.dsn, dbname="postgres", password=info.password, autocommit=True) as server:
+            server.execute(SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(new))
+            server.execute(SQL("CREATE DATABASE {}").format(new))
+            _fill(path, fresh)
+            connection.close()
+            server.execute(SQL("DROP DATABASE {} WITH (FORCE)").format(old))
+            server.execute(SQL("ALTER DATABASE {} RENAME TO {}").format(new, old))
+    except psycopg.Error as error:
+        raise BackupError(f"PostgreSQL reported an error: {str(error).strip()}") from None
+    cache.clear()
+
+
+def _fill(path: Path, database: str) -> None:
+    into = f"--dbname={database}"  # the rest of its address is in the environment, which other users cannot read
+    _run("pg_restore", "--exit-on-error", f"--jobs={os.cpu_count() or 1}", *WITHOUT_RIGHTS, into, str(path))
 
 
 def _require_backup(path: Path) -> None:

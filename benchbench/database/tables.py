@@ -75,7 +75,14 @@ def explain_unusable(program: str, *, waits: bool = False) -> str:
         )
     if not missing:
         return ""
-    return f"The tables of the database are not up to date: {describe_missing(missing)}. Run `{program} migrate`."
+    is_empty = not MigrationExecutor(connection).loader.applied_migrations
+    commands = describe_update(program, is_empty=is_empty)
+    return f"The tables of the database are not up to date: {describe_missing(missing)}. {commands}"
+
+
+def describe_update(program: str, *, is_empty: bool = False) -> str:
+    """Return the commands that update the tables of a database, after a backup unless it `is_empty`."""
+    return f"Run `{program} migrate`." if is_empty else f"Run `{program} backup FILE`, then `{program} migrate`."
 
 
 def describe_missing(missing: int) -> str:
@@ -116,7 +123,7 @@ def _describe_misfit(state: object) -> str:
             f"{newer[0]}. Update it and start it again."
         )
     if missing := count_unapplied():
-        return f"The tables are older than this worker: {describe_missing(missing)}. Run `manage.py migrate`."
+        return f"The tables are older than this worker: {describe_missing(missing)}. {describe_update('benchbench')}"
     return ""
 
 

@@ -1,18 +1,11 @@
 """Benchmark search over the Python documentation, and serve the site to look at it."""
 
-import secrets
 import signal
-import socket
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth.models import User
-from django.core.management import call_command
 from django.core.management.base import CommandParser
 
 from apps.demo import preparing
@@ -26,12 +19,13 @@ from apps.results.exporters.results_json import RunResult, build_results
 from apps.retrieval.indexing import find_or_start_build
 from apps.retrieval.models import Index
 from benchbench.database.tables import explain_unusable
+from benchbench.database.upgrading import upgrade
 from benchbench.decimals import signed
 from benchbench.errors import BenchbenchError
+from benchbench.site.serving import find_free_port, give_login, serve_site
 
 HOST = "127.0.0.1"
 USERNAME = "demo"
-START_SECONDS = 60
 
 
 class Command(UseCaseCommand):
@@ -60,13 +54,13 @@ search in eight configurations, with and without reranking, prints the leaderboa
                 "The demo creates a superuser, so it runs only on the embedded database: unset DATABASE_URL."
             )
         self.print_line("Preparing the database …")
-        call_command("migrate", verbosity=0)
+        upgrade(self.print_line)
         if sentence := explain_unusable("benchbench"):
             raise BenchbenchError(sentence)
         with ExitStack() as stack:
             if options["engine"]:
                 self.print_line("Starting a search engine …")
-                stack.enter_context(serve_engine(HOST, find_free_port(options["port"] + 1), preparing.CORPUS))
+                stack.enter_context(serve_engine(HOST, find_port(options["port"] + 1), preparing.CORPUS))
             self.run_or_serve(**options)
 
     def run_or_serve(self, **options: Any) -> None:
@@ -75,10 +69,11 @@ search in eight configurations, with and without reranking, prints the leaderboa
             self.run_main_job()
             return
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # `kill` stops the site and the worker too
-        port = find_free_port(options["port"])
-        password = give_login()
+        port = find_port(options["port"])
+        password = give_login(USERNAME)
         self.print_line("Starting the site and a worker …")
-        with site_and_worker(port):
+        engines = {"BENCHBENCH_ENGINES": str(settings.BENCHBENCH_ENGINES)}
+        with serve_site(HOST, port, workers=1, environment=engines):
             login = f"http://{HOST}:{port}/   user: {USERNAME}   password: {password}"
             self.print_line(f"The site is running; watch the benchmark there:\n  {login}")
             path = self.run_main_job()
@@ -149,49 +144,5 @@ def _get_base_config(run: RunResult) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((key, str(value)) for key, value in run.config.items() if "rerank" not in key))
 
 
-def give_login() -> str:
-    """Set and return a new password for the superuser `demo`, created if missing."""
-    password = secrets.token_urlsafe(9)
-    user, _ = User.objects.get_or_create(username=USERNAME, defaults={"is_staff": True, "is_superuser": True})
-    user.set_password(password)
-    user.save(update_fields=["password"])
-    return password
-
-
-def find_free_port(first: int) -> int:
-    """Return the first free port, starting at `first`."""
-    for port in range(first, min(first + 100, 65_536)):
-        with closing(socket.socket()) as probe, suppress(OSError):
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind((HOST, port))
-            return port
-    raise BenchbenchError(f"No port from {first} to {first + 99} is free: choose another with --port.")
-
-
-@contextmanager
-def site_and_worker(port: int) -> Iterator[None]:
-    """Run the web server and a worker, and stop both at the end."""
-    web = f"-m daphne -b {HOST} -p {port} --verbosity 0 benchbench.asgi:application"
-    declared = ["env", f"BENCHBENCH_ENGINES={settings.BENCHBENCH_ENGINES}"]
-    commands = [[*declared, sys.executable, *options.split()] for options in (web, "manage.py worker")]
-    # In their own session: Ctrl-C reaches only the demo, which then stops them in order.
-    processes = [subprocess.Popen(command, cwd=settings.BASE_DIR, start_new_session=True) for command in commands]
-    try:
-        _await_site(port, processes[0])
-        yield
-    finally:
-        for process in processes:
-            process.terminate()
-        for process in processes:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=10)
-            process.kill()
-
-
-def _await_site(port: int, server: "subprocess.Popen[bytes]") -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline and server.poll() is None:
-        with suppress(OSError), socket.create_connection((HOST, port), timeout=1):
-            return
-        time.sleep(0.2)
-    raise BenchbenchError(f"The web server did not start on port {port}; see its message above.")
+def find_port(first: int) -> int:
+    return find_free_port(HOST, range(first, min(first + 100, 65_536)))

@@ -1,0 +1,169 @@
+"""`serve` as a user meets it: a first start, Ctrl-C amid work, and databases of an older version."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.checkout import CHECKOUT
+from tests.ports import find_free_port
+from tests.waiting import until
+
+pytestmark = pytest.mark.thorough
+# A database of the first migrations of each room, with a user and a collection.
+AGE = """
+from benchbench import embedded; embedded.ensure()
+import django; django.setup()
+from django.core.management import call_command
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+loader = MigrationExecutor(connection).loader
+first = [(app, name) for app, name in loader.disk_migrations if name.startswith("0001") and app in loader.migrated_apps]
+newest = {"auth", "contenttypes", "sessions"}
+targets = [key for key in first if key[0] not in newest]
+targets += [key for key in loader.graph.leaf_nodes() if key[0] in newest]
+MigrationExecutor(connection).migrate(targets)
+models = MigrationExecutor(connection).loader.project_state(targets).apps
+models.get_model("auth", "User").objects.create(username="ada", is_staff=True, is_superuser=True)
+models.get_model("collections", "Collection").objects.create(name="Handbook")
+"""
+SHOW = """
+from benchbench import embedded; embedded.ensure()
+import django; django.setup()
+from django.db import connection
+with connection.cursor() as cursor:
+    cursor.execute("SELECT name FROM collections_collection")
+    print(cursor.fetchone()[0], end=" ")
+    cursor.execute("SELECT count(*) FROM django_migrations")
+    print(cursor.fetchone()[0])
+"""
+EXECUTE = """
+from benchbench import embedded; embedded.ensure()
+import django; django.setup()
+from django.db import connection
+connection.cursor().execute({statement!r})
+"""
+
+
+class Home:
+    """A data folder, and commands on it."""
+
+    def __init__(self, data: Path) -> None:
+        self.data, self.port = data, find_free_port()
+        services = ("DATABASE_URL", "REDIS_URL")
+        self.environment = {name: value for name, value in os.environ.items() if name not in services} | {
+            "BENCHBENCH_DATA_DIR": str(data),
+            "DJANGO_SETTINGS_MODULE": "benchbench.settings",
+        }
+
+    def run(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, *arguments],
+            cwd=CHECKOUT,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+
+    def show(self, program: str) -> str:
+        completed = self.run("-c", program)
+        assert completed.returncode == 0, completed.stderr
+        return completed.stdout
+
+    def serve(self, *options: str, prefix: tuple[str, ...] = ()) -> "subprocess.Popen[str]":
+        """Start the site; its output goes into the file `serve.log`."""
+        with self.log.open("w") as log:
+            return subprocess.Popen(
+                [sys.executable, *prefix, "manage.py", "serve", f"127.0.0.1:{self.port}", *options],
+                cwd=CHECKOUT,
+                env=self.environment,
+                stdout=log,
+                stderr=log,
+                text=True,
+            )
+
+    @property
+    def log(self) -> Path:
+        return self.data.parent / "serve.log"
+
+    def await_line(self, process: "subprocess.Popen[str]", pattern: str) -> str:
+        until(lambda: re.search(pattern, self.log.read_text()) or process.poll() is not None, pattern)
+        found = re.search(pattern, self.log.read_text())
+        assert found, self.log.read_text()
+        return found[0]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    home = Home(tmp_path / "data")
+    yield home
+    home.run("-m", "benchbench.embedded", "remove")
+
+
+def stop(process: "subprocess.Popen[str]") -> None:
+    """Press Ctrl-C; the command ends within the ten seconds that its documentation states."""
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=10) == 0
+
+
+def test_one_command_serves_and_works_and_ends(home: Home) -> None:
+    process = home.serve()
+    line = home.await_line(process, r"The site is at .*\n")
+    assert re.search(rf"http://127.0.0.1:{home.port}/ .*user: admin   password: \S+   \(shown once\)", line)
+    assert httpx.get(f"http://127.0.0.1:{home.port}/readyz").status_code == 200
+    corpus = home.data.parent / "corpus"
+    corpus.mkdir()
+    for number in range(250):
+        (corpus / f"{number}.md").write_text(f"# Page {number}\n\n" + f"Pear {number} and apple. " * 60)
+    assert home.run("manage.py", "import_collection", str(corpus), "--name", "Handbook").returncode == 0
+    built = home.run("manage.py", "build_index", "Handbook", "--name", "minilm")
+    assert built.returncode == 0, built.stderr
+    home.await_line(process, r"Index of .*: running, \d+\.\d %")
+    stop(process)
+    assert "Unfinished work continues at the next start." in home.log.read_text()
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(f"http://127.0.0.1:{home.port}/readyz")
+    again = home.serve()
+    home.await_line(again, r"Index of .*: completed")
+    assert "password" not in home.log.read_text()
+    stop(again)
+
+
+def test_an_old_database_is_updated_or_stays_as_it_was(home: Home) -> None:
+    home.show(AGE)
+    before = home.show(SHOW)
+    assert "backup FILE`, then `" in home.run("manage.py", "prune").stderr
+    backups = home.data / "backups"
+
+    without_room = home.serve("--workers", "0", prefix=("-m", "tests.faults.small_disk", str(backups), "16384"))
+    assert without_room.wait(timeout=300) == 1
+    assert "No space left on device" in home.log.read_text()
+    assert home.show(SHOW) == before
+
+    home.show(EXECUTE.format(statement="CREATE TABLE retrieval_cutchunk (id int)"))
+    failing = home.serve("--workers", "0")
+    assert failing.wait(timeout=300) == 1
+    assert "The update failed: ProgrammingError: relation" in home.log.read_text()
+    assert "The database is as before: its backup" in home.log.read_text()
+    assert home.show(SHOW) == before, "though earlier migrations had succeeded"
+
+    home.show(EXECUTE.format(statement="DROP TABLE retrieval_cutchunk"))
+    process = home.serve("--workers", "0")
+    home.await_line(process, r"The site is at")
+    stop(process)
+    text, backup = home.log.read_text(), max(backups.iterdir())
+    assert re.search(r"of an older version: \d+ migrations are not applied\. Writing a backup first", text)
+    assert re.search(rf"Updated the database in \d+ s\. .* restore {backup}\n", text)
+    assert home.show(SHOW).startswith("Handbook")
+    former = Home(home.data.parent / "former")
+    restored = former.run("manage.py", "restore", str(backup))
+    assert restored.returncode == 0, restored.stderr
+    assert former.show(SHOW) == home.show(SHOW)
+    former.run("-m", "benchbench.embedded", "remove")
