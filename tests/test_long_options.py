@@ -55,6 +55,7 @@ def build_arguments(folder: Path) -> dict[str, tuple[str, ...]]:
         "reproduce": (str(folder / "none.yaml"),),
         "run_benchmark": ("library",),
         "run_experiment": (str(folder / "none.yaml"),),
+        "serve": ("127.0.0.1:8000",),
         "try_engine": ("shop", "apple"),
     }
 

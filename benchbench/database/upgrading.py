@@ -21,8 +21,8 @@ class UpgradeError(BenchbenchError):
     code = "upgrade"
 
 
-def upgrade(say: Callable[[str], None]) -> None:
-    """Update the tables of the embedded database, after a backup if it has any. `say` prints a sentence.
+def upgrade(report: Callable[[str], None]) -> None:
+    """Update the tables of the embedded database, after a backup if it has any. `report` prints a sentence.
 
     If a migration fails, the backup replaces the database. Raises BackupError before anything was changed, and
     UpgradeError.
@@ -35,14 +35,14 @@ def upgrade(say: Callable[[str], None]) -> None:
         return
     path = find_places().data / "backups" / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}.dump"
     path.parent.mkdir(exist_ok=True)
-    say(f"The database is of an older version: {describe_missing(missing)}. Writing a backup first …")
+    report(f"The database is of an older version: {describe_missing(missing)}. Writing a backup first …")
     back_up(path)
     began = time.monotonic()
     try:
         call_command("migrate", verbosity=0)
     except (Exception, KeyboardInterrupt) as error:
         raise _undo(path, error) from error
-    say(
+    report(
         f"Updated the database in {format_duration(time.monotonic() - began)}. To go back, install the former version "
         f"and fill a new data folder: BENCHBENCH_DATA_DIR={path.parent.parent}-former benchbench restore {path}"
     )

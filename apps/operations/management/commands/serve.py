@@ -39,7 +39,7 @@ update fails, and makes the first user. Work that Ctrl-C interrupts continues at
 
     def act(self, **options: Any) -> None:
         host, _, port = options["address"].rpartition(":")
-        if not host or not port.isdecimal() or options["workers"] < 0:
+        if not host or not port.isdecimal() or not 0 < int(port[:9]) < 65_536 or options["workers"] < 0:
             raise self.misuse("The address must be HOST:PORT, and --workers a number from 0.")
         find_free_port(host, [int(port)])
         if settings.EMBEDDED:
@@ -67,30 +67,30 @@ update fails, and makes the first user. Work that Ctrl-C interrupts continues at
 
     def follow(self, processes: Processes) -> None:
         """Print the beginning, the progress and the end of operations. Raises ServingError when a process ends."""
-        shown: dict[Any, float] = {}
+        latest: dict[Any, float] = {}
         while all(process.poll() is None for process in processes):
             try:
                 close_old_connections()
-                self.show_operations(shown)
+                self.show_operations(latest)
             except DatabaseError:  # it may have restarted; the site and the workers wait for it too
                 pass
             time.sleep(LOOK_SECONDS)
         raise ServingError("The web server or a worker ended; see its message above.")
 
-    def show_operations(self, shown: dict[Any, float]) -> None:
-        """Print a line for each operation that began, ended, or was not `shown` for a while: {id: when}."""
+    def show_operations(self, latest: dict[Any, float]) -> None:
+        """Print a line for each operation that began, ended, or had none for SHOW_SECONDS; `latest` has their times."""
         now = time.monotonic()
         active = list(Operation.objects.filter(status__in=Status.active()))
-        ended = Operation.objects.filter(pk__in=shown.keys() - {operation.pk for operation in active})
+        ended = Operation.objects.filter(pk__in=latest.keys() - {operation.pk for operation in active})
         progress = compute_each_progress(active)
         for operation in active:
-            if now - shown.get(operation.pk, 0.0) >= SHOW_SECONDS:
-                shown[operation.pk] = now
-                done = progress[operation]
-                left = "" if done.eta_seconds is None else f", about {format_duration(done.eta_seconds)} left"
-                self.print_line(f"{describe(operation)}: {operation.status_word}, {done.percent:.1f} %{left}")
+            if now - latest.get(operation.pk, 0.0) >= SHOW_SECONDS:
+                latest[operation.pk] = now
+                current = progress[operation]
+                left = "" if current.eta_seconds is None else f", about {format_duration(current.eta_seconds)} left"
+                self.print_line(f"{describe(operation)}: {operation.status_word}, {current.percent:.1f} %{left}")
         for operation in ended:
-            del shown[operation.pk]
+            del latest[operation.pk]
             self.print_line(f"{describe(operation)}: {operation.status_word}. {operation.error}".rstrip())
 
     def print_line(self, sentence: str) -> None:
