@@ -1,7 +1,7 @@
 """Judged shares of the values of a run."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
@@ -17,7 +17,7 @@ from apps.records.lists.reading import load_rankings
 from apps.records.measuring.evaluating import load_truth
 from apps.records.models import Evaluation
 from benchbench.errors import ConflictError
-from benchbench.ir.coverage import cover, is_uneven
+from benchbench.ir.coverage import cover
 from benchbench.ir.measures import EmptyQueries, Measure, Truths, Values, mean
 
 T = TypeVar("T")
@@ -70,23 +70,6 @@ def get_cached(name: str, evaluation: Evaluation, compute: Callable[[], T]) -> T
     state = sha256(json.dumps([evaluation.means, *counts], sort_keys=True).encode()).hexdigest()
     key = f"{name}:{evaluation.pk}:{evaluation.truth_hash}:{state}"
     return cast(T, cache.get_or_set(key, compute, KEPT_SECONDS))
-
-
-def describe_uneven(judged: Mapping[str, float | None], means_name: str = "") -> str:
-    """Return a warning if runs are judged unevenly, from their mean Judged@k by label; else "".
-
-    `means_name` is the kind of these means.
-    """
-    shares = {label: share for label, share in judged.items() if share is not None}
-    if not is_uneven(list(shares.values())):
-        return ""
-    low, high = min(shares, key=lambda label: shares[label]), max(shares, key=lambda label: shares[label])
-    kind = f", {means_name}," if means_name else ""
-    return (
-        f"Judgment coverage differs: {100 * shares[low]:.1f} % of the top results of “{low}”{kind} are "
-        f"judged, but {100 * shares[high]:.1f} % of “{high}”. The less judged run may be better than "
-        "its values show: compare the condensed values and bounds on the run pages."
-    )
 
 
 def _compute_coverage(evaluation: Evaluation) -> list[CoverageRow]:

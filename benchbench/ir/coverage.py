@@ -10,7 +10,7 @@ An unjudged document counts as not relevant in every value. Each value is shown 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -65,3 +65,20 @@ def condense(graded: GradedRankings) -> GradedRankings:
 def is_uneven(judged: Sequence[float] | Values) -> bool:
     """Return whether runs with these mean Judged@k differ so much in coverage that their comparison must say so."""
     return bool(len(judged)) and float(np.max(judged) - np.min(judged)) > UNEVEN
+
+
+def describe_uneven(judged: Mapping[str, float | None], means_name: str = "") -> str:
+    """Return a warning if runs are judged unevenly, from their mean Judged@k by label; else "".
+
+    `means_name` is the kind of these means.
+    """
+    shares = {label: share for label, share in judged.items() if share is not None}
+    if not is_uneven(list(shares.values())):
+        return ""
+    low, high = min(shares, key=lambda label: shares[label]), max(shares, key=lambda label: shares[label])
+    kind = f", {means_name}," if means_name else ""
+    return (
+        f"Judgment coverage differs: {100 * shares[low]:.1f} % of the top results of “{low}”{kind} are "
+        f"judged, but {100 * shares[high]:.1f} % of “{high}”. The less judged run may be better than "
+        "its values show: compare the condensed values and bounds."
+    )

@@ -13,8 +13,9 @@ from apps.records.models import Benchmark, Evaluation
 from apps.results.triage.by_slice import group_slices
 from apps.verdicts import coverage
 from apps.verdicts.comparing import compare_runs
-from apps.verdicts.coverage import CoverageError, describe_uneven, load_coverage
+from apps.verdicts.coverage import CoverageError, load_coverage
 from apps.verdicts.ranked_runs import load_leaderboard
+from benchbench.ir.coverage import describe_uneven
 from benchbench.site.panels import change_url
 from tests.factories import add_judgment, make_benchmark, make_collection, make_dataset, make_mapping
 from tests.rankings import add_ranking

@@ -13,10 +13,11 @@ from apps.results.comparison.highlights import describe_measures, describe_pairs
 from apps.results.comparison.panels import build_rows, choose_columns, list_rows
 from apps.verdicts import describing
 from apps.verdicts.comparing import RunComparison, is_lower_better, list_pinned_baselines
-from apps.verdicts.coverage import describe_uneven, is_coverage, name_judged
+from apps.verdicts.coverage import is_coverage, name_judged
 from apps.verdicts.expected import list_expected
 from apps.verdicts.sentences import build_verdict, describe_choice
 from benchbench.decimals import counted
+from benchbench.ir.coverage import describe_uneven
 
 
 def build_context(comparison: RunComparison, bounds: describing.Bounds) -> dict[str, Any]:

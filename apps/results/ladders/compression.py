@@ -20,13 +20,13 @@ from apps.results.templatetags.benchbench import DASH, milliseconds
 from apps.verdicts.comparing import RunComparison, compare_runs
 from apps.verdicts.configurations import list_shared
 from apps.verdicts.migrating import MARGIN
-from apps.verdicts.sentences import describe_few_changes
 from benchbench.decimals import figure as format_value
 from benchbench.decimals import format_ms, format_p, short_signed
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.labels import label_settings
 from benchbench.ir.statistics.resampling import Interval
+from benchbench.ir.statistics.wording import describe_few_changes
 
 MEGABYTE = 2**20
 LEGEND = {

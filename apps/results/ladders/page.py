@@ -9,11 +9,11 @@ from apps.records.models.provenance import RecallShare
 from apps.records.models.timing import LoopRecall
 from apps.results.charts import COLOURS, LEGEND, Figure, figure
 from apps.results.templatetags.benchbench import DASH, interval, signed, value
-from apps.verdicts.sentences import describe_few_changes
 from benchbench.ir.planning.axes import normalize, run_label
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.labels import label_settings
 from benchbench.ir.statistics.significance import Pair
+from benchbench.ir.statistics.wording import describe_few_changes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,7 @@ from apps.verdicts.configurations import (
     list_shared,
     spell_settings,
 )
-from apps.verdicts.coverage import LOW, describe_uneven, name_judged
+from apps.verdicts.coverage import LOW, name_judged
 from apps.verdicts.gates.baselines import load_baseline_names
 from apps.verdicts.ranked_runs import (
     NARROWER,
@@ -35,6 +35,7 @@ from apps.verdicts.ranked_runs import (
     load_leaderboard,
     select_measures,
 )
+from benchbench.ir.coverage import describe_uneven
 
 ENDED = (Status.COMPLETED, Status.FAILED)
 

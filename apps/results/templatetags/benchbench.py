@@ -17,11 +17,11 @@ from apps.collections.models import Document
 from apps.records.models import Benchmark
 from apps.records.models.timing import Timing
 from apps.results.triage.causes import CAUSES
-from apps.verdicts.sentences import describe_few_changes
 from benchbench import decimals, durations
 from benchbench.decimals import figure, format_p, short_signed
 from benchbench.ir.measures import Measure
 from benchbench.ir.statistics.resampling import Interval
+from benchbench.ir.statistics.wording import describe_few_changes
 from benchbench.ir.triage import Loss
 from benchbench.site.panels import change_url
 
