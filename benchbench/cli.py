@@ -19,7 +19,8 @@ WITHOUT_SERVICES = {"help", "version", "makemessages", "compilemessages", "colle
 ASKS_FOR_HELP = {"-h", "--help", "--version"}
 # The commands that need files alone, with their modules.
 SCORE = "Measure a file of results by a file of judgments; needs no database."
-OF_FILES = {"score": ("benchbench.scoring.command", SCORE)}
+AUDIT = "Say what run files and judgments, or two means, can support; needs no database."
+OF_FILES = {"score": ("benchbench.scoring.command", SCORE), "audit": ("benchbench.scoring.audit", AUDIT)}
 # These commands create the tables, inspect them or do not need them. All others need the tables of this version.
 WITHOUT_TABLES = {
     *("migrate", "makemigrations", "showmigrations", "optimizemigration", "squashmigrations", "sqlmigrate", "demo"),

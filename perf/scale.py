@@ -1,8 +1,8 @@
 """A large collection through the product: import, BM25, vectors, HNSW, 16 runs × 1,000 queries; and pages of many runs.
 
 Each size (10,000 and 100,000 documents, with `--million` also 1,000,000) is imported from a BEIR folder with vectors:
-texts of 100 words as in bm25.py, vectors in clusters as in hnsw.py; a query has five words of its only relevant
-document, and a vector near the document's. The 16 runs are dense and hybrid, exact and by HNSW on halfvec with three
+texts of 100 words as in bm25.py, vectors in clusters; a query has five words of its only relevant document, and a
+vector near the document's. The 16 runs are dense and hybrid, exact and by HNSW on halfvec with three
 values of ef_search, returning 50 and 100 chunks; each approximate one has its exact counterpart. It prints seconds,
 the highest peak of any process, bytes, and the exponents that fit the last two sizes.
 
@@ -36,7 +36,6 @@ if "--pages" in sys.argv:
 os.environ.setdefault("BENCHBENCH_ANN_BUILD_BYTES", str(2 * 2**30))
 throwaway.open_site()
 
-import hnsw
 import numpy as np
 from asgiref.sync import async_to_sync
 from django.conf import settings
@@ -65,7 +64,28 @@ MANY = {
     "candidates": [100],
     "top_k_values": [20, 30, 40, 50, 60, 70, 80, 100],
 }
+DIMENSION, INNER, PER_CLUSTER, SPREAD, NOISE, PART = 384, 32, 1_000, 0.7, 0.02, 50_000  # of synthetic vectors
 Figures = dict[str, float]
+
+
+def clustered(rows: int, seed: int, *, clusters: int) -> np.ndarray:
+    """Unit vectors (rows, 384) around common centres, of INNER dimensions but for a little noise.
+
+    As those of texts are: in vectors that are random in every dimension all are equally far, and no index finds the
+    nearest.
+    """
+    fixed = np.random.default_rng(0)
+    centres = fixed.standard_normal((clusters, INNER), dtype=np.float32)
+    turn = np.linalg.qr(fixed.standard_normal((DIMENSION, INNER)))[0].T.astype(np.float32)
+    rng = np.random.default_rng(seed)
+    vectors = np.empty((rows, DIMENSION), np.float32)
+    for start in range(0, rows, PART):
+        part = vectors[start : start + PART]
+        own = SPREAD * rng.standard_normal((len(part), INNER), dtype=np.float32)
+        part[:] = (centres[rng.integers(clusters, size=len(part))] + own) @ turn
+        part += NOISE * rng.standard_normal(part.shape, dtype=np.float32)
+        part /= np.linalg.norm(part, axis=1, keepdims=True)
+    return vectors
 
 
 def write_collection(documents: int, queries: int, folder: Path) -> None:
@@ -86,8 +106,8 @@ def write_collection(documents: int, queries: int, folder: Path) -> None:
     (folder / "qrels").mkdir()
     judged = [f"q{place}\td{number}\t1" for place, number in enumerate(relevant.tolist())]
     (folder / "qrels" / "test.tsv").write_text("\n".join(["query-id\tcorpus-id\tscore", *judged]) + "\n")
-    vectors = hnsw.clustered(documents, 1, clusters=max(10, documents // hnsw.PER_CLUSTER))
-    near = vectors[relevant] + 0.03 * rng.standard_normal((queries, hnsw.DIMENSION), dtype=np.float32)
+    vectors = clustered(documents, 1, clusters=max(10, documents // PER_CLUSTER))
+    near = vectors[relevant] + 0.03 * rng.standard_normal((queries, DIMENSION), dtype=np.float32)
     np.savez(
         folder / "vectors.npz",
         document_ids=np.array([f"d{number}" for number in range(documents)]),

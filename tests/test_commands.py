@@ -14,6 +14,7 @@ from apps.operations.commands import UseCaseCommand
 from benchbench import cli
 from benchbench.busy import busy, clean_line, clean_text
 from benchbench.errors import BenchbenchError
+from benchbench.scoring import audit as auditing
 from benchbench.scoring import command as scoring
 from tests.checkout import CHECKOUT
 
@@ -30,10 +31,11 @@ def load(name):
 
 
 def parser_of(name):
-    return scoring._build_parser() if name == "score" else load(name).create_parser("benchbench", name)
+    module = {"score": scoring, "audit": auditing}.get(name)
+    return module._build_parser() if module else load(name).create_parser("benchbench", name)
 
 
-@pytest.mark.parametrize("name", [*COMMANDS, "score"])
+@pytest.mark.parametrize("name", [*COMMANDS, "score", "audit"])
 def test_its_help_teaches(name):
     parser = parser_of(name)
     answer = parser.format_help()
@@ -42,7 +44,7 @@ def test_its_help_teaches(name):
     assert "exit status:" in answer.lower()
     assert max(map(len, (parser.description or "").splitlines())) <= 120
     for example in re.findall(r"^  benchbench (.*(?:\\\n.*)?)", answer, re.MULTILINE):
-        assert example.split()[0] in {*COMMANDS, "score"}
+        assert example.split()[0] in {*COMMANDS, "score", "audit"}
     for action in parser._actions:
         if DJANGOS.intersection(action.option_strings):
             continue

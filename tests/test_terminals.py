@@ -108,7 +108,7 @@ def test_refusals_print_on_any_terminal(arguments, terminal, process_environment
     assert b"Traceback" not in process.stderr
 
 
-HELPS = [(name, "ascii") for name in (*COMMANDS, "score")] + [("gate", name) for name in OTHER_TERMINALS]
+HELPS = [(name, "ascii") for name in (*COMMANDS, "score", "audit")] + [("gate", name) for name in OTHER_TERMINALS]
 
 
 @pytest.mark.thorough

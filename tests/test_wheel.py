@@ -46,7 +46,7 @@ def test_bare_wheel_has_the_client(bare_python, tmp_path):
     assert run(bare_python, "-c", "import benchbench.client", cwd=tmp_path).stderr == ""
     listed = run(bare_python, "-m", "benchbench", cwd=tmp_path)
     assert (listed.returncode, listed.stderr) == (0, "")
-    for name in ("score", "gate", "wait", "upload", "run", "results", "export"):
+    for name in ("score", "audit", "gate", "wait", "upload", "run", "results", "export"):
         assert f"\n  {name} " in listed.stdout
     assert "Django" not in listed.stdout
     lacking = run(bare_python, "-m", "benchbench", "score", "--qrels", "a", "--run", "b", cwd=tmp_path)
@@ -73,3 +73,7 @@ def test_wheel_scores_files(scoring_python, tmp_path):
     process = run(script, "score", "--qrels", "qrels.txt", "--run", "bm25.run", "-m", "RR", "P@1", cwd=tmp_path)
     assert process.returncode == 0, process.stderr
     assert process.stdout.splitlines()[:2] == ["RR   0.5000", "P@1  0.3333"]
+    (tmp_path / "same.run").write_text((tmp_path / "bm25.run").read_text())
+    process = run(script, "audit", "bm25.run", "same.run", "--qrels", "qrels.txt", cwd=tmp_path)
+    assert (process.returncode, process.stderr) == (0, "")
+    assert process.stdout.startswith("bm25.run and same.run are not distinguishable. No realistic number")

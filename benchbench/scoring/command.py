@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import math
 import sys
 import time
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ from benchbench.errors import BenchbenchError
 from benchbench.files import flowbaby_results
 from benchbench.files.flowbaby import SPLITS, Dataset, read_dataset
 from benchbench.files.flowbaby_results import Provenance, check_selection, list_measures
-from benchbench.ir.measures import Measure, MeasureError, Values
+from benchbench.ir.measures import Measure, MeasureError
 from benchbench.ir.measures.spelling import MAX_CUTOFF
 from benchbench.ir.profiles import FLOWBABY_1_1, PLAIN, PROFILES, Profile
 from benchbench.local_files.placing import make_folder, write_file_pieces
@@ -25,6 +24,7 @@ from benchbench.scoring.measuring import (
     build_figures,
     encode_grades,
     is_json,
+    list_figures,
     read_results,
     read_truth,
     score,
@@ -228,11 +228,11 @@ def _warn(path: Path, results: Results, scores: Scores, *, other_splits: frozens
 def _present(scores: Scores, profile: Profile, options: argparse.Namespace) -> None:
     names = [str(measure) for measure in scores.measures]
     if options.json:
-        content: dict[str, Any] = {"measures": _list_figures(names, scores.means), "mean": profile.mean}
+        content: dict[str, Any] = {"measures": list_figures(names, scores.means), "mean": profile.mean}
         content["queries"] = len(scores.queries)
         if options.by_query:
             columns = zip(scores.queries, scores.values.T, strict=True)
-            content["by_query"] = {query: _list_figures(names, column) for query, column in columns}
+            content["by_query"] = {query: list_figures(names, column) for query, column in columns}
         print(json.dumps(content, indent=2))
         return
     width = max(map(len, names))
@@ -244,8 +244,3 @@ def _present(scores: Scores, profile: Profile, options: argparse.Namespace) -> N
         print(f"{name:<{width}}  {value:.4f}")
     print(f"{'mean':<{width}}  {profile.mean}: {profile.mean.words}")
     print(f"{'queries':<{width}}  {len(scores.queries)}")
-
-
-def _list_figures(names: Sequence[str], values: Values) -> dict[str, float | None]:
-    """Return the figures in full precision; null for a missing value."""
-    return {name: None if math.isnan(value) else value for name, value in zip(names, values.tolist(), strict=True)}

@@ -1,5 +1,6 @@
 """Values of measures for the rankings of a file."""
 
+import math
 from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ import numpy as np
 from benchbench.files import beir, flowbaby, trec
 from benchbench.files.flowbaby import OrderBy
 from benchbench.files.flowbaby_results import QueryFigures
-from benchbench.ir.measures import Measure, Truths, Values, evaluate
+from benchbench.ir.measures import GradedRankings, Measure, Truths, Values, evaluate
 from benchbench.ir.profiles import PLAIN, Profile
 from benchbench.reading.strict_json import read_raw_lines
 
@@ -81,17 +82,24 @@ def score(truth: Truth, rankings: Rankings, measures: Sequence[Measure], *, prof
     Works like trec_eval -c: each query of the truth counts, as 0 without a ranking, and rankings of other queries are
     left out. The profile determines how values become means.
     """
-    queries = tuple(truth)
-    ranked = [rankings.get(query, ()) for query in queries]
-    truths = [truth[query] for query in queries]
-    blocks = [
-        evaluate(measures, Truths.from_grades(truths[block]).grade(ranked[block])) for block in _split(ranked, truths)
-    ]
+    blocks = [evaluate(measures, graded) for graded in grade_blocks(truth, rankings)]
     values = np.concatenate(blocks, axis=1) if blocks else np.empty((len(measures), 0))
-    n_judgments = [len(judged) for judged in truths]
+    n_judgments = [len(judged) for judged in truth.values()]
     return Scores(
-        tuple(measures), queries, values, np.array([profile.mean.compute(row, n_judgments) for row in values])
+        tuple(measures), tuple(truth), values, np.array([profile.mean.compute(row, n_judgments) for row in values])
     )
+
+
+def list_figures(names: Sequence[str], values: Values) -> dict[str, float | None]:
+    """Return the figures in full precision; None for a missing value."""
+    return {name: None if math.isnan(value) else value for name, value in zip(names, values.tolist(), strict=True)}
+
+
+def grade_blocks(truth: Truth, rankings: Rankings) -> Iterator[GradedRankings]:
+    """Yield the graded rankings of consecutive queries of the truth, a missing ranking as an empty one."""
+    ranked, truths = [rankings.get(query, ()) for query in truth], list(truth.values())
+    for block in _split(ranked, truths):
+        yield Truths.from_grades(truths[block]).grade(ranked[block])
 
 
 def build_figures(
