@@ -47,6 +47,12 @@ def install(wheel: Path, folder: Path, *extras: str) -> Path:
     python = folder / "bin" / "python"
     pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-index", "--no-deps"]
     subprocess.run([*pip, str(wheel)], check=True, capture_output=True)
+    link_needs(folder, *extras)
+    return python
+
+
+def link_needs(folder: Path, *extras: str) -> None:
+    """Link what the wheel that an environment has needs into it."""
     site = Path(sysconfig.get_path("purelib", vars={"base": str(folder), "platbase": str(folder)}))
     metadata = next(site.glob("benchbench-*.dist-info")) / "METADATA"
     lines = metadata.read_text(encoding="utf-8").splitlines()
@@ -55,7 +61,6 @@ def install(wheel: Path, folder: Path, *extras: str) -> Path:
         for top in {file.parts[0] for file in distribution(name).files or [] if file.parts[0] not in ("..", "/")}:
             if not (site / top).exists():
                 (site / top).symlink_to(Path(str(distribution(name).locate_file(top))))
-    return python
 
 
 @pytest.fixture(scope="session")
