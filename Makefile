@@ -112,5 +112,5 @@ $(INSTALLED): pyproject.toml constraints.txt
 
 # Adds packages to those of the site, without removing any.
 $(INSTALLED_DEV): $(INSTALLED)
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[site,dev,ir-datasets,chromadb,faiss,lancedb,sqlite-vec,ollama,openai,umap,sudachipy,rjieba,kiwipiepy,pythainlp,typesense,datasette]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[site,dev,ir-datasets,chromadb,faiss,lancedb,sqlite-vec,ollama,openai,umap,sudachipy,rjieba,kiwipiepy,pythainlp,typesense,datasette,mcp]'
 	@touch $@

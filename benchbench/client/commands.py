@@ -147,6 +147,16 @@ def export(client: Client, options: argparse.Namespace) -> int:
     return _report(facts, f"Wrote {options.output}, {len(content):,} bytes.", options)
 
 
+def serve_tools(client: Client, options: argparse.Namespace) -> int:
+    try:
+        from benchbench.client.mcp_server import serve
+    except ModuleNotFoundError as error:
+        print(f"mcp needs the package {error.name}: pip install 'benchbench[mcp]'", file=sys.stderr)
+        return 2
+    serve(client)
+    return 0
+
+
 def _show_results(client: Client, benchmark: Answer, options: argparse.Namespace) -> int:
     if options.json:
         return _report(client.results(benchmark), "", options)
@@ -232,6 +242,12 @@ COMMANDS: dict[str, Command] = {
         _add_gate,
         gate,
         "0 passed; 1 failed; 2 cannot be decided, an error, or wrong usage",
+    ),
+    "mcp": Command(
+        "Serve tools to an assistant by the Model Context Protocol, over standard input and output.",
+        "",
+        lambda parser: None,
+        serve_tools,
     ),
     "export": Command(
         "Write results to a file.", "nightly --run 2 --format trec-run --output dense.run", _add_export, export
