@@ -10,10 +10,10 @@ import time
 import uuid
 from functools import cache
 
-import django_rq
 from redis.commands.core import Script
 
 from apps.engines.records import Engine
+from apps.operations.queueing import connect
 
 SLICE_SECONDS = 1.0  # after which a thread renews its slot
 POLL_SECONDS = 0.02
@@ -60,7 +60,7 @@ def compute_loop_limit(requests: int, rate: float, patience: float) -> float:
 
 @cache
 def _register_scripts() -> tuple[Script, Script]:
-    redis = django_rq.get_connection("default")  # threads and later calls share its connections
+    redis = connect()
     return redis.register_script(TAKE), redis.register_script(RESERVE)
 
 

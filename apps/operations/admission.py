@@ -5,11 +5,11 @@ from collections import deque
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-import django_rq
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 from django.utils.http import is_same_domain
 
+from apps.operations.queueing import connect
 from benchbench.errors import BenchbenchError
 
 CLOSE_ORIGIN = 4003
@@ -59,7 +59,7 @@ def claim_socket(user_id: int, socket: str) -> None:
 
     Call `renew_socket` at least every KEEP_SECONDS while it is open. Raises RefusedError above the limit.
     """
-    redis = django_rq.get_connection("default")
+    redis = connect()
     redis.zremrangebyscore(_build_key(user_id), 0, time.time() - KEEP_SECONDS)
     renew_socket(user_id, socket)
     if redis.zcard(_build_key(user_id)) > settings.BENCHBENCH_SOCKETS_PER_USER:
@@ -72,13 +72,13 @@ def claim_socket(user_id: int, socket: str) -> None:
 
 
 def renew_socket(user_id: int, socket: str) -> None:
-    redis = django_rq.get_connection("default")
+    redis = connect()
     redis.zadd(_build_key(user_id), {socket: time.time()})
     redis.expire(_build_key(user_id), KEEP_SECONDS)
 
 
 def release_socket(user_id: int, socket: str) -> None:
-    django_rq.get_connection("default").zrem(_build_key(user_id), socket)
+    connect().zrem(_build_key(user_id), socket)
 
 
 def _build_key(user_id: int) -> str:

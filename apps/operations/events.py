@@ -3,10 +3,11 @@
 import logging
 import uuid
 
-import django_rq
 from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer
 from django.conf import settings
+
+from apps.operations.queueing import connect
 
 log = logging.getLogger(__name__)
 GROUP = "operations"
@@ -40,5 +41,5 @@ async def _send(hint: dict[str, str]) -> None:
 
 def _is_first_in_interval(operation_id: uuid.UUID) -> bool:
     interval = settings.BENCHBENCH_EVENT_INTERVAL_MS
-    redis = django_rq.get_connection("default")
+    redis = connect()
     return not interval or bool(redis.set(f"benchbench:event:{operation_id}", 1, px=interval, nx=True))

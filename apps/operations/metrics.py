@@ -9,7 +9,6 @@ from contextlib import suppress
 from itertools import accumulate
 from typing import Any
 
-import django_rq
 from django.conf import settings
 from django.db.models import Count
 from prometheus_client import CollectorRegistry, ProcessCollector
@@ -18,7 +17,7 @@ from prometheus_client.registry import Collector
 from redis.exceptions import RedisError
 
 from apps.operations.models import Batch, Operation, Status
-from apps.operations.queueing import find_workers
+from apps.operations.queueing import connect, find_workers, open_queue
 
 KEY = "benchbench:counters"
 BATCH_SECONDS = "benchbench_batch_seconds"
@@ -45,7 +44,7 @@ def count_vectors(kind: str, *, cached: int, encoded: int) -> None:
 def count(increments: dict[tuple[str, ...], float]) -> None:
     """Increase counters, by name and label values."""
     with suppress(RedisError):
-        pipeline = django_rq.get_connection("default").pipeline(transaction=False)
+        pipeline = connect().pipeline(transaction=False)
         for labels, number in increments.items():
             if number:
                 pipeline.hincrbyfloat(KEY, "\t".join(labels), number)
@@ -54,7 +53,7 @@ def count(increments: dict[tuple[str, ...], float]) -> None:
 
 def load_counts() -> dict[tuple[str, ...], float]:
     """Return all counters by name and label values. Raises RedisError."""
-    stored: Any = django_rq.get_connection("default").hgetall(KEY)
+    stored: Any = connect().hgetall(KEY)
     return {tuple(str(field, "utf-8").split("\t")): float(value) for field, value in sorted(stored.items())}
 
 
@@ -62,7 +61,7 @@ class SiteCollector(Collector):
     """A collector of the current sizes of queues and tables, and of the counters of all processes of the site."""
 
     def collect(self) -> Iterator[Metric]:
-        jobs = [((queue,), len(django_rq.get_queue(queue))) for queue in settings.RQ_QUEUES]
+        jobs = [((queue,), len(open_queue(queue))) for queue in settings.RQ_QUEUES]
         yield _build_gauge("benchbench_queue_jobs", "Jobs waiting in a queue.", ["queue"], jobs)
         workers = [((queue,), len(find_workers(queue))) for queue in settings.RQ_QUEUES]
         yield _build_gauge("benchbench_workers", "Workers that serve a queue.", ["queue"], workers)

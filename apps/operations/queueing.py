@@ -8,6 +8,7 @@ import uuid
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import django_rq
@@ -15,7 +16,9 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Case, Count, Exists, OuterRef, Q, Subquery, When
 from django.db.models.functions import Now
+from redis import Redis
 from redis.exceptions import RedisError
+from rq import Queue as Jobs
 from rq.job import Job
 
 from apps.operations.models import Batch, Operation, Priority
@@ -29,6 +32,20 @@ WAITS_SECONDS = 60  # a quick job counts as waiting this long; a lost one is enq
 OVERDUE_SECONDS = 15
 WORKER_TTL_SECONDS = 20
 SERVES = "1"  # the value of a worker's sign of life, unless that is the reason why it waits
+
+
+def connect() -> Redis:
+    """Return the client of Redis that this process's threads and calls share: to connect takes longer than to ask."""
+    return _connect(settings.RQ_QUEUES["default"]["URL"])
+
+
+@cache
+def _connect(url: str) -> Redis:
+    return Redis.from_url(url)
+
+
+def open_queue(name: str) -> Jobs:
+    return django_rq.get_queue(name, connection=connect())
 
 
 def name_job(batch: Batch) -> str:
@@ -52,7 +69,7 @@ def pass_on(queue: str, *batches: Batch) -> None:
 
 def forget_job(queue: str, batch: Batch) -> None:
     """Remove the job of a batch from a queue. A job that a worker already has finds nothing to do, and ends."""
-    waiting, name = django_rq.get_queue(queue), name_job(batch)
+    waiting, name = open_queue(queue), name_job(batch)
     try:
         if waiting.remove(name):
             waiting.connection.delete(Job.key_for(name))
@@ -61,7 +78,7 @@ def forget_job(queue: str, batch: Batch) -> None:
 
 
 def _push(queue_name: str, batches: list[Batch], *, suffix: str = "") -> None:
-    queue = django_rq.get_queue(queue_name)
+    queue = open_queue(queue_name)
     jobs = [
         queue.prepare_data(
             JOB,
@@ -87,14 +104,14 @@ def enqueue_once(name: str, argument: str) -> bool:
     work. The job may still run later, with nothing left to do.
     """
     waits = _build_key(name, argument)
-    redis = django_rq.get_connection("default")
+    redis = connect()
     try:
         if not redis.set(waits, 1, nx=True, ex=WAITS_SECONDS):
             return not 0 <= redis.ttl(waits) < WAITS_SECONDS - OVERDUE_SECONDS
         if not find_workers(QUICK):
             redis.delete(waits)
             return False
-        queue = django_rq.get_queue(QUICK)
+        queue = open_queue(QUICK)
         queue.enqueue_many([queue.prepare_data(name, args=(argument,), result_ttl=0, failure_ttl=86_400)])
     except RedisError:
         log.exception("Could not enqueue %s.", name)
@@ -104,7 +121,7 @@ def enqueue_once(name: str, argument: str) -> bool:
 
 def mark_started(name: str, argument: str) -> None:
     """Mark a quick job as started; later requests enqueue a new one."""
-    django_rq.get_connection("default").delete(_build_key(name, argument))
+    connect().delete(_build_key(name, argument))
 
 
 def _build_key(name: str, argument: str) -> str:
@@ -113,7 +130,7 @@ def _build_key(name: str, argument: str) -> str:
 
 def list_job_ids(queue_name: str) -> set[str]:
     """Return the names of the jobs on a queue, in the form of `name_job`."""
-    return {"-".join(name.split("-")[:3]) for name in django_rq.get_queue(queue_name).get_job_ids()}
+    return {"-".join(name.split("-")[:3]) for name in open_queue(queue_name).get_job_ids()}
 
 
 def announce_worker(owner: str, queues: Iterable[str], *, waits: str = "") -> None:
@@ -121,13 +138,13 @@ def announce_worker(owner: str, queues: Iterable[str], *, waits: str = "") -> No
 
     RQ's own sign of life outlives a killed worker.
     """
-    redis = django_rq.get_connection("default")
+    redis = connect()
     for queue in queues:
         redis.set(f"benchbench:worker:{queue}:{owner}", waits or SERVES, ex=WORKER_TTL_SECONDS)
 
 
 def retire_worker(owner: str, queues: Iterable[str]) -> None:
-    django_rq.get_connection("default").delete(*(f"benchbench:worker:{queue}:{owner}" for queue in queues))
+    connect().delete(*(f"benchbench:worker:{queue}:{owner}" for queue in queues))
 
 
 def find_workers(queue: str) -> set[str]:
@@ -141,7 +158,7 @@ def find_waiting_workers(queue: str) -> dict[str, str]:
 
 
 def _load_signs(queue: str) -> dict[str, str]:
-    redis = django_rq.get_connection("default")
+    redis = connect()
     prefix = f"benchbench:worker:{queue}:"
     keys = [bytes(key) for key in redis.scan_iter(match=f"{prefix}*", count=1000)]
     values: list[Any] = redis.mget(keys) if keys else []
@@ -212,4 +229,4 @@ def list_workers() -> list[Worker]:
 def list_queues(workers: list[Worker]) -> list[Queue]:
     """Return all queues of the site, as served by these workers. Raises RedisError."""
     serving = Counter(queue for worker in workers if not worker.waits for queue in worker.queues)
-    return [Queue(name, len(django_rq.get_queue(name)), serving[name]) for name in settings.RQ_QUEUES]
+    return [Queue(name, len(open_queue(name)), serving[name]) for name in settings.RQ_QUEUES]
