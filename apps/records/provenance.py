@@ -10,7 +10,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connection
-from threadpoolctl import threadpool_info
+from threadpoolctl import ThreadpoolController
 
 from apps.records.measuring.evaluating import get_policies
 from apps.records.models import Run
@@ -104,9 +104,15 @@ def build_environment(rerankers: Iterable[Reranker], llms: Iterable[str]) -> dic
     }
 
 
+@cache
+def _find_products() -> ThreadpoolController:
+    """Return the libraries of NumPy's matrix products: to go through all libraries of a process takes milliseconds."""
+    return ThreadpoolController().select(user_api="blas")
+
+
 def _count_threads() -> dict[str, int]:
     """Return the threads of a matrix product of NumPy, as limited now, and those of torch if it is loaded."""
-    threads = max((pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"), default=1)
+    threads = max((pool["num_threads"] for pool in _find_products().info()), default=1)
     torch = sys.modules.get("torch")
     return {"numpy_threads": threads, **({"torch_threads": torch.get_num_threads()} if torch else {})}
 
