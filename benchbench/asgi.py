@@ -17,6 +17,7 @@ from django.core.asgi import get_asgi_application
 from django.urls import path, re_path
 
 from benchbench import embedded
+from benchbench.process import collect_less
 
 
 def close(protocol: WebSocketProtocol, code: int | None = None) -> None:
@@ -28,6 +29,7 @@ def close(protocol: WebSocketProtocol, code: int | None = None) -> None:
     protocol.sendCloseFrame(code=1000 if code is None else code, isReply=False)
 
 
+collect_less()
 embedded.ensure()
 WebSocketProtocol.serverClose = close
 # Without `collectstatic` the folder is absent and files come from their packages. This needs no warning.

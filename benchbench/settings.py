@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import sys
 import tempfile
 from datetime import timedelta
 from importlib.util import find_spec
@@ -78,7 +79,7 @@ X_FRAME_OPTIONS = "DENY"
 SECURE_REFERRER_POLICY = "same-origin"
 
 INSTALLED_APPS = [
-    "daphne",
+    *(["daphne"] if "runserver" in sys.argv else []),  # to import it is a tenth of the start of a command
     "benchbench.site.shell.ShellConfig",
     "django.contrib.admin",
     "django.forms",

@@ -22,6 +22,7 @@ from hypothesis import settings as hypothesis_settings
 from apps.accounts import throttling
 from apps.operations.workers import watchdog
 from benchbench import embedded
+from benchbench.process import collect_less
 from tests.checkout import CHECKOUT
 from tests.services import empty_tables, environment_of_processes, kept_redis, serving, starting, stop
 from tests.shuffling import shuffle_rows
@@ -48,7 +49,7 @@ def pytest_configure(config: pytest.Config) -> None:
     TransactionTestCase._fixture_teardown = lambda case: empty_tables()
     # A new connection would read the catalog again for each test that commits.
     TransactionTestCase._should_reload_connections = lambda case: False
-    gc.set_threshold(50_000, 20, 20)  # looking for garbage as often as Python does is a fifteenth of the time
+    collect_less()
 
 
 def resolve_strictly(self: FilterExpression, context: Context, ignore_failures: bool = False) -> Any:
