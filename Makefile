@@ -64,6 +64,7 @@ lint: $(INSTALLED_DEV) ## check style, types, imports and language
 	$(BIN)/oxlint static/benchbench
 	$(BIN)/oxfmt --check static/benchbench/*.js
 	$(BIN)/mypy
+	$(BIN)/hadolint Dockerfile
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/codespell $$(git ls-files apps benchbench docs perf static templates tests '*.md')
 	$(BIN)/python -m pytest --quiet --noconftest -p no:django tests/test_language.py tests/test_chance.py

@@ -143,8 +143,10 @@ def needs_services(arguments: list[str]) -> bool:
 
 def _start_services() -> None:
     from benchbench import embedded
+    from benchbench.environment import read_secrets
 
     try:
+        read_secrets()
         embedded.ensure()
     except embedded.EmbeddedError as error:
         print(error, file=sys.stderr)

@@ -3,8 +3,23 @@
 import os
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
+
+SECRETS = ("DATABASE_URL", "REDIS_URL", "SECRET_KEY")
+
+
+def read_secrets() -> None:
+    """Set each secret that is not in the environment from the file that NAME_FILE names, as in containers."""
+    for name in SECRETS:
+        file = os.environ.get(f"{name}_FILE", "")
+        if file and not os.environ.get(name):
+            try:
+                os.environ[name] = Path(file).read_text(encoding="utf-8").strip()
+            except OSError as error:
+                reason = f"{name}_FILE: {file} cannot be read: {error.strerror or error}."
+                raise ImproperlyConfigured(f"{reason} Mount the file, or set {name}.") from None
 
 
 def env_str(name: str, default: str) -> str:

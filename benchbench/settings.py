@@ -14,7 +14,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.utils import get_random_secret_key
 
 from benchbench import embedded
-from benchbench.environment import env_bool, env_choice, env_int, env_list, env_rate, env_str
+from benchbench.environment import env_bool, env_choice, env_int, env_list, env_rate, env_str, read_secrets
 from benchbench.logs import build_logging
 from benchbench.site.presets import (  # noqa: F401  (settings as they are)
     CONTENT_SECURITY_POLICY,
@@ -29,6 +29,7 @@ from benchbench.site.presets import (  # noqa: F401  (settings as they are)
 from benchbench.site.presets import REST_FRAMEWORK as REST
 
 BASE_DIR = Path(__file__).resolve().parent.parent
+read_secrets()
 
 
 def find_package(name: str) -> Path:

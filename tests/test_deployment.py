@@ -1,13 +1,17 @@
 """The files of the deployment, read as data: Docker is missing here."""
 
+import os
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from django.core.exceptions import ImproperlyConfigured
 
+from benchbench.environment import SECRETS, read_secrets
 from benchbench.settings import BASE_DIR
+from benchbench.site.secrets import make_secrets
 
 COMPOSE = yaml.safe_load((BASE_DIR / "docker-compose.yml").read_text(encoding="utf-8"))
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
@@ -19,7 +23,7 @@ OURS = {"benchbench:cpu", "benchbench:cuda"}
 
 def test_each_profile_has_its_services() -> None:
     claimed = {name: {key for key, one in SERVICES.items() if name in one["profiles"]} for name in profiles()}
-    site = {"db", "redis", "migrate", "proxy", "web"}
+    site = {"secrets", "db", "redis", "migrate", "proxy", "web"}
     assert claimed == {"all": site | {"worker"}, "site": site, "workers": {"worker"}, "gpu": {"gpu-worker"}}
 
 
@@ -36,7 +40,7 @@ def test_profile_needs_no_service_of_another(profile: str) -> None:
             assert is_there or condition.get("required") is False, (name, needed)
 
 
-@pytest.mark.parametrize("name", sorted(SERVICES.keys() - {"migrate"}))
+@pytest.mark.parametrize("name", sorted(SERVICES.keys() - {"secrets", "migrate"}))
 def test_service_has_a_healthcheck_and_a_pinned_image(name: str) -> None:
     service = SERVICES[name]
     assert service["healthcheck"]["test"][0] == "CMD"
@@ -47,7 +51,7 @@ def test_service_has_a_healthcheck_and_a_pinned_image(name: str) -> None:
 
 
 def test_image_is_pinned_and_runs_without_root() -> None:
-    (base,) = re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)
+    (base,) = re.findall(r"^ARG BASE=(\S+)\nFROM \$\{BASE\}$", DOCKERFILE, re.MULTILINE)
     assert PINNED.fullmatch(base)
     last = re.findall(r"^USER (\S+)", DOCKERFILE, re.MULTILINE)[-1]
     assert int(last) > 0
@@ -70,6 +74,7 @@ def test_every_variable_is_a_documented_setting() -> None:
     assert {name for name in labelled if f"\n# {name}=" not in EXAMPLE} == set()
     settings = "".join(path.read_text() for path in Path(BASE_DIR, "benchbench").rglob("*.py"))
     supplied = {name for one in SERVICES.values() if one["image"] in OURS for name in one["environment"]}
+    supplied -= {f"{name}_FILE" for name in SECRETS}
     assert {name for name in supplied if f'"{name}"' not in settings} == set()
 
 
@@ -77,3 +82,30 @@ def test_services_are_published_to_this_host_alone() -> None:
     published = [port for name in ("db", "redis") for port in SERVICES[name]["ports"]]
     assert all(port.startswith("${SERVICES_ADDRESS:-127.0.0.1}:") for port in published)
     assert not SERVICES["web"].get("ports")
+
+
+def test_our_containers_cannot_change_their_image_or_user() -> None:
+    ours = [service for service in SERVICES.values() if service["image"] in OURS]
+    assert len(ours) == 5
+    for service in ours:
+        assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
+        assert service["security_opt"] == ["no-new-privileges:true"]
+
+
+def test_secrets_are_made_once_and_read_from_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_secrets(tmp_path)
+    first = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    make_secrets(tmp_path)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == first
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
+    assert len({first[name] for name in ("secret_key", "postgres_password", "redis_password")}) == 3
+    files = {f"{name}_FILE": SERVICES["web"]["environment"][f"{name}_FILE"].rpartition("/")[2] for name in SECRETS}
+    environment = {name: str(tmp_path / file) for name, file in files.items()}
+    monkeypatch.setattr(os, "environ", environment | {"REDIS_URL": "redis://stated"})
+    read_secrets()
+    assert os.environ["DATABASE_URL"] == f"postgresql://benchbench:{first['postgres_password']}@db/benchbench"
+    assert (os.environ["SECRET_KEY"], os.environ["REDIS_URL"]) == (first["secret_key"], "redis://stated")
+    del os.environ["REDIS_URL"]
+    (tmp_path / "redis_url").unlink()
+    with pytest.raises(ImproperlyConfigured, match=r"REDIS_URL_FILE: .* cannot be read: No such file"):
+        read_secrets()

@@ -15,6 +15,7 @@ from django.db import migrations, models
 from django.db.migrations.loader import MigrationLoader
 from django.db.models import NOT_PROVIDED
 
+from benchbench.environment import SECRETS
 from tests.checkout import CHECKOUT, own_models
 from tests.pages import UNNAMED, unnamed
 
@@ -59,7 +60,7 @@ SETTING_PATTERNS = {
     ".env.example": r"^#? ?([A-Z_]+)=(.*)$",
     "docs/configuration.md": r"^\| `([A-Z_]+)` \| *`?([^|`]*)`? *\|",
 }
-OF_COMPOSE = {"POSTGRES_PASSWORD", "REDIS_PASSWORD", "SERVICES_ADDRESS"}
+OF_COMPOSE = {*(f"{name}_FILE" for name in SECRETS), "SERVICES_ADDRESS"}
 EXAMPLES = {"DATABASE_URL", "REDIS_URL", "SECRET_KEY"} | OF_COMPOSE  # what is there is not a default
 PRINT_SETTINGS = """
 from benchbench import settings
