@@ -52,7 +52,7 @@ def load_sizes() -> Sizes:
             "SELECT relname, pg_total_relation_size(oid), coalesce((SELECT sum(pg_relation_size(i.indexrelid)) "
             "FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am m ON m.oid = c.relam "
             "WHERE i.indrelid = t.oid AND m.amname IN ('hnsw', 'ivfflat')), 0)::bigint, "
-            "pg_database_size(current_database()) "
+            "(SELECT pg_database_size(current_database())) "  # once, and not for each table
             "FROM pg_class t WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace"
         )
         rows = cursor.fetchall()
