@@ -11,7 +11,6 @@ from importlib import import_module
 from pathlib import Path
 
 from benchbench.busy import open_outputs
-from benchbench.process import collect_less
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 HAS_SITE = (CHECKOUT / "manage.py").is_file()
@@ -37,7 +36,6 @@ ROOMS = ("demo", "collections", "datasets", "mappings", "retrieval", "benchmarks
 def main() -> None:
     """Run the command in `sys.argv`: of files or of the client directly, others by Django with its services."""
     open_outputs()
-    collect_less()
     if Path(sys.argv[0]).name == "__main__.py":  # the command to type, for usage messages
         sys.argv[0] = "benchbench"
     arguments = sys.argv[1:]
@@ -49,6 +47,9 @@ def main() -> None:
         return
     if not HAS_SITE:
         sys.exit(_run_on_site(arguments))
+    from benchbench.process import collect_less
+
+    collect_less()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "benchbench.settings")
     if needs_services(arguments):
         _start_services()
