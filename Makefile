@@ -97,9 +97,16 @@ gpu: $(INSTALLED_DEV) ## with a CUDA device: compare its rankings with the CPU's
 dist: $(INSTALLED_DEV) ## build the light wheel and the sdist, of equal bytes each time, into dist/
 	$(BIN)/hatchling build --directory dist
 
+release: ## run all checks of CONTRIBUTING.md, and build wheel, sdist, SBOM and checksums into dist/
+	.ci/run
+	rm -rf dist
+	$(MAKE) audit dist
+	mv sbom.json dist/
+	cd dist && sha256sum * > SHA256SUMS && cat SHA256SUMS
+
 clean: ## stop the embedded services and delete their data
 	@if [ -x $(BIN)/python ]; then $(BIN)/python -m benchbench.embedded remove; fi
-	rm -rf .benchbench
+	rm -rf "$${BENCHBENCH_DATA_DIR:-.benchbench}"
 
 # An editable install: pip reads the dependencies of the site from pyproject.toml, and the code runs from the checkout.
 # torch is installed first and alone, because the index in TORCH_INDEX has little else.

@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 
+from benchbench import SOFTWARE
 from benchbench.busy import open_outputs
 
 CHECKOUT = Path(__file__).resolve().parent.parent
@@ -41,6 +42,9 @@ def main() -> None:
     arguments = sys.argv[1:]
     if arguments and arguments[0] in OF_FILES:
         sys.exit(_run_on_files(*arguments))
+    if arguments in (["--version"], ["version"]):
+        print(SOFTWARE)
+        return
     completing = "DJANGO_AUTO_COMPLETE" in os.environ  # a word, in a shell
     if not completing and (not arguments or arguments[0] in ("-h", "--help")):
         print(describe_commands(Path(sys.argv[0]).name))

@@ -169,3 +169,30 @@ def test_an_old_database_is_updated_or_unchanged(home: Home) -> None:
     assert restored.returncode == 0, restored.stderr
     assert former.show(SHOW) == home.show(SHOW)
     former.run("-m", "benchbench.embedded", "remove")
+
+
+def test_documented_lines_work(home: Home) -> None:
+    section = (
+        (CHECKOUT / "docs" / "operations.md").read_text().partition("## From installation")[2].partition("\n## ")[0]
+    )
+    lines = [line.partition("#")[0].strip() for line in section.splitlines() if line.startswith("    ")]
+    assert [line.split()[-1] for line in lines] == ["install", "run", "site.dump", "site.dump", "clean"]
+    home.environment |= {"ADDRESS": f"127.0.0.1:{home.port}", "WORKERS": "0"}
+
+    def paste(line: str) -> "subprocess.Popen[str]":
+        folder = str(home.data.parent)
+        line = line.replace("site.dump", f"{folder}/site.dump").replace("=restored", f"={folder}/restored")
+        with home.log.open("w") as log:
+            command = ["bash", "-c", f"exec env {line}"]
+            return subprocess.Popen(command, cwd=CHECKOUT, env=home.environment, stdout=log, stderr=log, text=True)
+
+    _, run, *later = lines  # .ci/run installs
+    site = paste(run)
+    home.await_line(site, r"The site is at")
+    (server,) = subprocess.run(["pgrep", "-P", str(site.pid)], capture_output=True, text=True).stdout.split()
+    os.kill(int(server), signal.SIGINT)
+    assert site.wait(timeout=HANG_SECONDS) == 0, home.log.read_text()
+    for line in later:
+        assert paste(line).wait(timeout=HANG_SECONDS) == 0, home.log.read_text()
+    assert not home.data.exists()
+    Home(home.data.parent / "restored").run("-m", "benchbench.embedded", "remove")

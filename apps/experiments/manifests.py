@@ -9,6 +9,7 @@ from apps.operations.models import Status
 from apps.records.models import Benchmark, Evaluation, Run
 from apps.retrieval.describing import describe_identity
 from apps.retrieval.models import Index
+from benchbench import SOFTWARE
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.matrix import KEYS
 from benchbench.timestamps import timestamp
@@ -138,7 +139,8 @@ def build_manifest(benchmark: Benchmark) -> dict[str, Any]:
         "completed_at": benchmark.completed_at and timestamp(benchmark.completed_at),
     }
     return definition | {
-        "runs": [_describe_run(run, evaluations.get(run.pk)) for run in _list_searched_runs(benchmark)]
+        "software": SOFTWARE,
+        "runs": [_describe_run(run, evaluations.get(run.pk)) for run in _list_searched_runs(benchmark)],
     }
 
 

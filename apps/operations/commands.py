@@ -13,6 +13,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DataError, Error, InterfaceError, OperationalError
 from redis.exceptions import RedisError
 
+from benchbench import SOFTWARE
 from benchbench.busy import busy, clean_line, clean_text
 from benchbench.database.failures import find_failure, was_ended
 from benchbench.durations import estimate_left, format_duration
@@ -42,6 +43,9 @@ class UseCaseCommand(BaseCommand):
     error_status = 1
     from_shell = False
     statuses = "0 done; 1 failed, with the reason on stderr; 2 wrong usage."
+
+    def get_version(self) -> str:
+        return SOFTWARE
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
         epilog = f"Exit status: {self.statuses}"

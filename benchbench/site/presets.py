@@ -12,6 +12,8 @@ from django.http import HttpRequest
 from django.templatetags.static import static
 from django.urls import reverse_lazy
 
+from benchbench import SOFTWARE, __version__
+
 TEMPLATES: list[dict[str, Any]] = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
@@ -51,6 +53,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "OAS_VERSION": "3.1.0",
     "TITLE": "BenchBench",
     "VERSION": "2",
+    "EXTENSIONS_INFO": {"x-software": SOFTWARE},
     "DESCRIPTION": "Everything that staff can do in the admin, for programs. See docs/api.md.",
     "SCHEMA_PATH_PREFIX": "/api/v2",
     "PATH_CONVERTER_OVERRIDES": {"id": {"type": "string", "format": "uuid"}},
@@ -166,7 +169,7 @@ UNFOLD: dict[str, Any] = {
     "LOGIN": {"form": "apps.accounts.views.SignInForm"},
     "SITE_TITLE": "BenchBench",
     "SITE_HEADER": "BenchBench",
-    "SITE_SUBHEADER": "Measure your search",
+    "SITE_SUBHEADER": f"Measure your search · {__version__}",
     "SITE_SYMBOL": "query_stats",
     "SITE_URL": None,
     "SHOW_HISTORY": False,

@@ -7,9 +7,10 @@ sessions are signed by its key.
 import secrets
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
-from benchbench.local_files.placing import write_file
+from benchbench.local_files.placing import write_file, write_pieces
 
 
 def make_secrets(folder: Path) -> None:
@@ -27,7 +28,7 @@ def _yield_urls(folder: Path) -> Iterator[tuple[str, str]]:
 
 def _write_missing(path: Path, text: str) -> None:
     if not path.exists():
-        write_file(lambda file: file.write(text.encode()) and None, path, mode=0o600)
+        write_file(partial(write_pieces, [text]), path, mode=0o600)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from apps.verdicts.describing import pick_strongest
 from apps.verdicts.expected import find_board_selection
 from apps.verdicts.ranked_runs import Leaderboard, Row, load_leaderboard, select_measures
 from apps.verdicts.sentences import build_verdict
+from benchbench import SOFTWARE
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 from benchbench.ir.demand import name_mean
@@ -63,6 +64,8 @@ class Line:
 @dataclass(frozen=True)
 class Story:
     """A benchmark for readers, with the values of its leaderboard. Reading the verdict compares the runs."""
+
+    software = SOFTWARE
 
     benchmark: Benchmark
     board: Leaderboard

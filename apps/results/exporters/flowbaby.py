@@ -14,6 +14,7 @@ from apps.records.models import Run
 from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED, Outcome, require_evaluation, run_id_of, stream_outcomes
 from apps.results.exporters.spec002 import find_end
 from apps.results.exporters.tables import format_scores
+from benchbench import SOFTWARE
 from benchbench.files import flowbaby_results as files
 from benchbench.files.flowbaby import DEFAULT_SLICE, render_run
 from benchbench.ir.canonical import CURRENT, RunEntry, export_retrieval_results_to_run
@@ -55,7 +56,7 @@ def write_summary(run: Run, version: DatasetVersion, *, profile: Profile) -> Ite
         duration_ms=run.times.cost_ms,
     )
     failed = results.get(FAILED)
-    more: dict[str, Any] = {FAILED: len(failed)} if failed else {}
+    more: dict[str, Any] = {"software": SOFTWARE} | ({FAILED: len(failed)} if failed else {})
     more |= {"execution": execution} if (execution := find_execution(run.benchmark, run.times.cost_ms)) else {}
     yield files.render_json(files.build_summary(results, about) | more)
 

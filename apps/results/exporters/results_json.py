@@ -19,6 +19,7 @@ from apps.results.exporters.outcomes import Outcome, load_outcomes
 from apps.results.triage.queries import load_evaluation
 from apps.verdicts.expected import RoundVerdictReport, find_board_selection, report_leaderboard
 from apps.verdicts.ranked_runs import WEIGHTING, Row, load_leaderboard
+from benchbench import SOFTWARE
 from benchbench.durations import measure_seconds
 from benchbench.reading.strict_json import attributes
 
@@ -102,6 +103,7 @@ class Results:
         RoundVerdictReport | None, "The verdict of the judging round that made the version, if it compared these runs."
     ]
     caveat: Annotated[str | None, "What the means rest on, if a judging round selected the judgments."]
+    software: Annotated[str, "The version of BenchBench that wrote this."]
 
 
 @dataclass(frozen=True)
@@ -143,8 +145,8 @@ def build_results(benchmark: Benchmark, *, version: DatasetVersion | None = None
     `per_query` has milliseconds per query, and whether they are shared. Runs share the wall clock, so it belongs to the
     benchmark: `duration_ms`. Means are those on `version`, by default the benchmark's own. Additions to the contract of
     the API: `name`, `status`, `dataset_version`, its number, `weighting`, `exclude_self`, `identical_texts`,
-    `duration_ms`, `round_verdict`, `caveat`; and a run's `label`, `failed_queries`, `unranked`, `warnings`, `index`,
-    `ann`, `weighting` and `per_query`.
+    `duration_ms`, `round_verdict`, `caveat`, `software`; and a run's `label`, `failed_queries`, `unranked`,
+    `warnings`, `index`, `ann`, `weighting` and `per_query`.
     """
     board = load_leaderboard(benchmark, version=version)
     final = [row for row in board.rows if row.run.status == Run.Status.COMPLETED and not row.provisional]
@@ -173,6 +175,7 @@ def build_results(benchmark: Benchmark, *, version: DatasetVersion | None = None
         total_runs=len(runs),
         round_verdict=report_leaderboard(board, selection),
         caveat=selection.caveat if selection else None,
+        software=SOFTWARE,
     )
 
 

@@ -15,6 +15,7 @@ from apps.records.lists.reading import require_rankings
 from apps.records.models import Benchmark, Run
 from apps.records.models.timing import TIMINGS
 from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED, Outcome, load_inputs, load_outcomes, require_evaluation
+from benchbench import SOFTWARE
 from benchbench.database.binary import batched
 from benchbench.files import spec002
 from benchbench.files.spec002 import LIMIT, Answer, build_detail, query_lines, render_closing, render_opening
@@ -54,6 +55,7 @@ def build_content(run: Run, version: DatasetVersion, *, limit: int = spec002.LIM
     )
     if version != run.benchmark.dataset_version:
         content["metadata"]["dataset_version"] = version.number
+    content["metadata"]["software"] = SOFTWARE
     return content
 
 
