@@ -15,6 +15,7 @@ from apps.records.models import Benchmark, Run
 from apps.results.triage.queries import load_evaluation
 from apps.results.triage.sections import load_content, load_section_means
 from apps.verdicts.coverage import load_coverage
+from benchbench import SOFTWARE
 from benchbench.ir.measures import Measure
 from tests.api.callers import Callers, assert_refused, checked_json
 from tests.benchmarks.gated import GOOD, POOR, make_gated, search
@@ -47,6 +48,7 @@ def test_results_contain_every_documented_field(callers: Callers, nightly: Bench
         "benchmark_id": str(nightly.pk),
         "name": nightly.name,
         "status": "completed",
+        "software": SOFTWARE,
         "dataset_version": 1,
         "duration_ms": 90_000,
         "primary_k": 10,
