@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 from benchbench.busy import clean_text
@@ -15,18 +16,17 @@ from benchbench.client.connection import ClientError
 from benchbench.client.pipeline import exit_status, pipeline
 
 SITE = "The site is that of BENCHBENCH_URL, with the token in BENCHBENCH_TOKEN."
-STATUSES = "0; 2 with an error on stderr, or for wrong usage"
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command: its line in the list of commands, the arguments of an example, its options, and what it does."""
+    """A command: its line in the list of commands, the arguments of an example, what it does, and its options."""
 
     summary: str
     example: str
-    add_options: Callable[[argparse.ArgumentParser], None]
     act: Callable[[Client, argparse.Namespace], int]
-    statuses: str = STATUSES
+    options: dict[str, dict[str, Any]]  # keywords of `add_argument` by flag or name
+    statuses: str = "0; 2 with an error on stderr, or for wrong usage"
 
 
 def main(arguments: Sequence[str], *, program: str = "benchbench") -> int:
@@ -49,7 +49,8 @@ def build_parser(name: str, program: str = "benchbench") -> argparse.ArgumentPar
         epilog=f"example:\n  {program} {name} {command.example}\n\nexit status: {command.statuses}.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    command.add_options(parser)
+    for option, keywords in (command.options | {"--json": {"action": "store_true", "help": "print JSON"}}).items():
+        parser.add_argument(option, **keywords)
     return parser
 
 
@@ -168,79 +169,54 @@ def _report(facts: Answer, text: str, options: argparse.Namespace) -> int:
     return 0
 
 
-def _add_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print JSON")
-
-
-def _add_subject(parser: argparse.ArgumentParser, metavar: str = "BENCHMARK") -> None:
-    parser.add_argument("subject", metavar=metavar, help="its name or id")
-    _add_json(parser)
-
-
-def _add_timeout(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="how long to wait (default: to the end)")
-
-
-def _add_file(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, metavar="FILE", help="judged queries in any format that the site reads")
-    _add_json(parser)
-
-
-def _add_upload(parser: argparse.ArgumentParser) -> None:
-    _add_file(parser)
-    parser.add_argument("--name", help="name of the dataset (default: that of the file)")
-    parser.add_argument("--format", default="", help="its format, if it cannot be detected")
-    parser.add_argument("--split", default="", help="the split of a format that has several")
-
-
-def _add_run(parser: argparse.ArgumentParser) -> None:
-    _add_file(parser)
-    parser.add_argument("--collection", required=True, metavar="NAME", help="the documents to search")
-    parser.add_argument("--name", required=True, help="name of the benchmark")
-    parser.add_argument("--dataset", metavar="NAME", help="name of the dataset (default: that of the file)")
-    parser.add_argument(
-        "--matrix", default="{}", metavar="JSON", help="the config_matrix of the API (default: {}, the site's choice)"
-    )
-    parser.add_argument("--no-wait", dest="wait", action="store_false", help="only start it")
-    _add_timeout(parser)
-
-
-def _add_wait(parser: argparse.ArgumentParser) -> None:
-    _add_subject(parser, "BENCHMARK|OPERATION")
-    _add_timeout(parser)
-
-
-def _add_gate(parser: argparse.ArgumentParser) -> None:
-    _add_subject(parser)
-    parser.add_argument("--rules", required=True, type=Path, metavar="FILE", help="the rules, in YAML")
-    parser.add_argument("--baseline", metavar="NAME", help="a current baseline (default: none)")
-    parser.add_argument("--run", metavar="N|all", help="judge run N, or all (default: the best)")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="also write the Markdown to this file")
-
-
-def _add_export(parser: argparse.ArgumentParser) -> None:
-    _add_subject(parser)
-    parser.add_argument("--format", required=True, help="a format of results, such as csv, markdown or trec-run")
-    parser.add_argument("--run", type=int, metavar="N", help="run N of the benchmark, from 1 (default: all)")
-    parser.add_argument("--output", required=True, type=Path, metavar="FILE", help="the file to write")
-    parser.add_argument("--force", action="store_true", help="replace an existing file")
-
-
+BENCHMARK = {"subject": {"metavar": "BENCHMARK", "help": "its name or id"}}
+FILE = {"file": {"type": Path, "metavar": "FILE", "help": "judged queries in any format that the site reads"}}
+TIMEOUT = {"--timeout": {"type": float, "metavar": "SECONDS", "help": "how long to wait (default: to the end)"}}
+MATRIX = '{"search_modes": ["dense", "sparse"]}'
 COMMANDS: dict[str, Command] = {
-    "upload": Command("Upload judged queries.", "questions.json --name 'Support questions'", _add_upload, upload),
+    "upload": Command(
+        "Upload judged queries.",
+        "questions.json --name 'Support questions'",
+        upload,
+        FILE
+        | {
+            "--name": {"help": "name of the dataset (default: that of the file)"},
+            "--format": {"default": "", "help": "its format, if it cannot be detected"},
+            "--split": {"default": "", "help": "the split of a format that has several"},
+        },
+    ),
     "run": Command(
         "Upload judged queries, run a benchmark of them, and show its results.",
-        'questions.json --collection Handbook --name nightly --matrix \'{"search_modes": ["dense", "sparse"]}\'',
-        _add_run,
+        f"questions.json --collection Handbook --name nightly --matrix '{MATRIX}'",
         run,
+        FILE
+        | {
+            "--collection": {"required": True, "metavar": "NAME", "help": "the documents to search"},
+            "--name": {"required": True, "help": "name of the benchmark"},
+            "--dataset": {"metavar": "NAME", "help": "name of the dataset (default: that of the file)"},
+            "--matrix": {"default": "{}", "metavar": "JSON", "help": "config_matrix of the API (default: the site's)"},
+            "--no-wait": {"dest": "wait", "action": "store_false", "help": "only start it"},
+        }
+        | TIMEOUT,
     ),
-    "wait": Command("Wait for the end of a benchmark or another operation.", "nightly", _add_wait, wait),
-    "results": Command("Show the verdict and the leaderboard of a benchmark.", "nightly", _add_subject, results),
+    "wait": Command(
+        "Wait for the end of a benchmark or another operation.",
+        "nightly",
+        wait,
+        {"subject": {"metavar": "BENCHMARK|OPERATION", "help": "its name or id"}} | TIMEOUT,
+    ),
+    "results": Command("Show the verdict and the leaderboard of a benchmark.", "nightly", results, BENCHMARK),
     "gate": Command(
         "Judge a benchmark by written rules.",
         "nightly --rules gate.yaml --baseline main --markdown comment.md",
-        _add_gate,
         gate,
+        BENCHMARK
+        | {
+            "--rules": {"required": True, "type": Path, "metavar": "FILE", "help": "the rules, in YAML"},
+            "--baseline": {"metavar": "NAME", "help": "a current baseline (default: none)"},
+            "--run": {"metavar": "N|all", "help": "judge run N, or all (default: the best)"},
+            "--markdown": {"type": Path, "metavar": "FILE", "help": "also write the Markdown to this file"},
+        },
         "0 passed; 1 failed; 2 cannot be decided, an error, or wrong usage",
     ),
     "mcp": Command(
@@ -250,6 +226,15 @@ COMMANDS: dict[str, Command] = {
         serve_tools,
     ),
     "export": Command(
-        "Write results to a file.", "nightly --run 2 --format trec-run --output dense.run", _add_export, export
+        "Write results to a file.",
+        "nightly --run 2 --format trec-run --output dense.run",
+        export,
+        BENCHMARK
+        | {
+            "--format": {"required": True, "help": "a format of results, such as csv, markdown or trec-run"},
+            "--run": {"type": int, "metavar": "N", "help": "run N of the benchmark, from 1 (default: all)"},
+            "--output": {"required": True, "type": Path, "metavar": "FILE", "help": "the file to write"},
+            "--force": {"action": "store_true", "help": "replace an existing file"},
+        },
     ),
 }

@@ -11,6 +11,7 @@ from benchbench.ir.measures import Measure
 from benchbench.ir.statistics.limits import Support
 from benchbench.scoring.auditing import Audit, PairFigures
 
+TESTED = ("95 % interval", "p", "least p", "detectable", "more queries", "wins, ties, losses")
 Rows = Sequence[Sequence[str]]
 
 
@@ -30,27 +31,19 @@ def describe_audit(audit: Audit) -> list[Section]:
         (one.run, *_show(*one.means.values(), one.judged, one.condensed, one.lower_bound, one.upper_bound))
         for one in audit.runs
     ]
-    head = (
-        "difference",
-        audit.measure,
-        "95 % interval",
-        "p",
-        "least p",
-        "detectable",
-        "more queries",
-        "wins, ties, losses",
-    )
     limits = [
         f"{judged}: the share of documents read that is judged; condensed: the value without the others; at least, "
         "at most: what judging all could make of it.",
         "Least p: if all queries that differ agreed. Detectable: the true difference found with 80 % power. More "
-        "queries: about as many as would decide the observed one, if any realistic number would.",
+        "queries: about as many as would decide the observed one, if any realistic number would. "
+        "All pairs are in --format json.",
     ]
+    tested = [("difference", audit.measure, *TESTED), *map(_list_cells, audit.pairs[: len(audit.runs) - 1])]
     faults = [fault.sentence for fault in audit.faults] or ["Nothing was noticed."]
     return [
         Section(audit.verdict, lines=audit.notes),
         Section(f"{counted(audit.queries, 'judged query')}, {counted(audit.judgments, 'judgment')}", runs),
-        Section("What the figures support", [head, *map(_list_cells, audit.pairs)], limits),
+        Section("What the figures support", tested, limits),
         Section("What is wrong with the files, or may be", lines=faults),
     ]
 

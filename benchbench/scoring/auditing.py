@@ -51,7 +51,7 @@ class PairFigures:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """Verdict with its notes, figures and faults of runs, the best first; `pairs` has every tested pair."""
+    """Verdict with its notes, figures of runs and tested pairs, the best first, and faults of the files."""
 
     measure: str
     queries: int
@@ -109,7 +109,7 @@ def audit(
         notes=[note for note in notes if note],
         faults=faults,
         runs=figures,
-        pairs=[_describe_pair(pair, labels, comparison) for pair in comparison.pairs],
+        pairs=[_describe_pair(pair, labels, comparison) for pair in _sort_pairs(comparison.pairs, order)],
     )
 
 
@@ -132,6 +132,13 @@ def _cover(truth: Truth, rankings: Rankings, measure: Measure, highest: float) -
     means = np.array([weigh(row) for row in rows])
     means[2:][np.isnan(rows[2:]).any(axis=1)] = np.nan
     return list_figures(names, means)
+
+
+def _sort_pairs(pairs: Sequence[Pair], order: Sequence[int]) -> list[Pair]:
+    """Return the pairs by falling mean, each seen from the greater one: those with the best run come first."""
+    position = {run: at for at, run in enumerate(order)}
+    seen = [pair if position[pair.first] < position[pair.second] else pair.reversed for pair in pairs]
+    return sorted(seen, key=lambda pair: (position[pair.first], position[pair.second]))
 
 
 def _describe_pair(pair: Pair, labels: Sequence[str], comparison: Comparison) -> PairFigures:

@@ -45,11 +45,12 @@ def read_rows(path: Path) -> RunRows:
     """Return the results of a TREC run or a Flowbaby run (.json). Raises FileFormatError."""
     ranks: dict[str, list[Any]] = {}
     if not is_json(path):
+        rows = trec.read_run(path)  # which refuses invalid lines
         for _, lines in read_blocks(path):
             for columns in (line.split(None, 4) for line in lines):
                 if columns:
                     ranks.setdefault(columns[0].decode(errors="replace"), []).append(columns[3])
-        return RunRows(path.name, trec.read_run(path), {query: _parse_ranks(column) for query, column in ranks.items()})
+        return RunRows(path.name, rows, {query: _parse_ranks(column) for query, column in ranks.items()})
     scored: dict[str, ScoredDocuments[bytes]] = {}
     for entry in flowbaby.read_run(path).entries:
         results = scored.setdefault(entry.query_id, ScoredDocuments(f"{path.name}, query {entry.query_id[:60]!a},"))

@@ -111,8 +111,9 @@ def test_verdict_is_that_of_the_product(tmp_path, capsys, abilities):
     comparison = compare_runs(runs, measure="nDCG@10")
     assert answer["verdict"] == describe_verdict(comparison.verdict, [path.name for path in paths[1:]])
     assert answer["notes"][-1] == describe_family(comparison)
-    for pair, expected in zip(answer["pairs"], comparison.comparison.pairs, strict=True):
-        tested = pair["statistics"]
+    assert len(answer["pairs"]) == len(comparison.comparison.pairs)
+    for tested in (pair["statistics"] for pair in answer["pairs"]):
+        expected = comparison.comparison.get_pair(tested["first"], tested["second"])
         assert tested["p_adjusted"] == expected.p_adjusted
         assert tested["difference"] == pytest.approx(expected.difference)
         assert tested["detectable"] == pytest.approx(expected.detectable)
@@ -175,6 +176,17 @@ def test_reports_say_verdict_limits_and_faults(tmp_path, capsys):
     report = capsys.readouterr().out
     assert report.startswith("## Against the baseline run1.run: run0.run is ")
     assert "\n| run | nDCG@10 | Judged@10 |" in report
+
+
+def test_text_shows_the_pairs_of_the_best_run(tmp_path, capsys):
+    qrels, *runs = map(str, write_runs(tmp_path, 30, (0.2, 0.9, 0.5, 0.4)))
+    assert main([*runs, "--qrels", qrels]) == 0
+    report = capsys.readouterr().out
+    assert report.count(" − ") == 3
+    assert report.count("  run1.run − run") == 3
+    answer = audited(capsys, [qrels, *runs])
+    assert len(answer["pairs"]) == 6
+    assert all(pair["statistics"]["difference"] >= 0 for pair in answer["pairs"])
 
 
 def test_two_means_alone_support_no_verdict(capsys):
