@@ -219,6 +219,7 @@ ELSEWHERE = {
     "benchbench/catalogue.py:read": "an option of a command",
     "benchbench/files/flowbaby.py:read_qrels": "files of a command",
     "benchbench/files/flowbaby_results.py:read_summary": "files of a command",
+    "benchbench/scoring/faults.py:read_rows": "files of a command",
     "benchbench/scoring/measuring.py:read_results": "files of a command",
     "benchbench/scoring/measuring.py:read_truth": "files of a command",
     "benchbench/texts/guessing.py:read_frequent_words": "the name of a language",
