@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -181,6 +182,19 @@ def test_every_module_docstring_starts_with_a_noun():
             if words[0] in ("What", "Who", "How", "Which", "Whether", "Where", "When", "In", "At", "On", "From", "To"):
                 asking.append(str(module.relative_to(CHECKOUT)))
     assert asking == []
+
+
+def test_wheel_has_what_its_modules_import():
+    included = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["only-include"]
+    packed = {path for name in included for path in [CHECKOUT / name, *(CHECKOUT / name).rglob("*.py")]}
+    lacking = set()
+    for module in (path for path in packed if path.suffix == ".py"):
+        for node in parse(module).body:
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("benchbench."):
+                imported = CHECKOUT / node.module.replace(".", "/")
+                if not {imported / "__init__.py", imported.with_suffix(".py")} & packed:
+                    lacking.add(f"{module.relative_to(CHECKOUT)} imports {node.module}")
+    assert lacking == set()
 
 
 def find_modules(pattern: str, *folders: str) -> set[str]:

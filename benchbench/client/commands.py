@@ -222,8 +222,8 @@ COMMANDS: dict[str, Command] = {
     "mcp": Command(
         "Serve tools to an assistant by the Model Context Protocol, over standard input and output.",
         "",
-        lambda parser: None,
         serve_tools,
+        {},
     ),
     "export": Command(
         "Write results to a file.",

@@ -35,6 +35,7 @@ ELSEWHERE = (
     *("apps.operations.admission", "apps.operations.working", "apps.results.trying"),
     *("apps.retrieval.importing_vectors",),
     *("benchbench.catalogue", "benchbench.client", "benchbench.database.backups", "benchbench.embedded"),
+    *("benchbench.database.upgrading", "benchbench.site.serving"),
     *("benchbench.files.flowbaby_results", "benchbench.local_files.placing", "benchbench.ir.canonical"),
     *("benchbench.ir.planning.query_text", "benchbench.ir.profiles", "benchbench.ir.trees", "benchbench.scoring"),
 )
