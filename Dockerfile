@@ -11,6 +11,7 @@ WORKDIR /app
 
 # The packages first: they change seldom, and are most of the image. torch of the default index has CUDA and its libraries.
 COPY pyproject.toml constraints.txt README.md ./
+COPY benchbench/__init__.py benchbench/
 RUN case "$DEVICE" in \
         cpu) index="${TORCH_INDEX:-https://download.pytorch.org/whl/cpu}" ;; \
         cuda) index="${TORCH_INDEX:--}" ;; \

@@ -2,6 +2,9 @@
 
 import os
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +64,17 @@ def test_image_is_pinned_and_runs_without_root() -> None:
         "cpu",
         "cuda",
     }
+
+
+def test_files_copied_before_the_packages_suffice(tmp_path: Path) -> None:
+    """The metadata of the project name its packages; the code comes later, so that a change of it installs none."""
+    copies = re.findall(r"^COPY (.+) (\S+)$", DOCKERFILE.partition("RUN")[0], re.MULTILINE)
+    for files, folder in copies:
+        (tmp_path / folder).mkdir(exist_ok=True)
+        for file in files.split():
+            shutil.copy(BASE_DIR / file, tmp_path / folder)
+    process = subprocess.run([sys.executable, "-m", "hatchling", "metadata"], cwd=tmp_path, capture_output=True)
+    assert process.returncode == 0, process.stderr.decode()
 
 
 def test_pgvector_is_of_a_sound_version() -> None:
