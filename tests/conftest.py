@@ -13,6 +13,7 @@ import psycopg
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import Group
+from django.db import connection
 from django.template import Context
 from django.template.base import FilterExpression, VariableDoesNotExist
 from django.test import TransactionTestCase
@@ -24,6 +25,7 @@ from apps.operations.workers import watchdog
 from benchbench import embedded
 from benchbench.process import collect_less
 from tests.checkout import CHECKOUT
+from tests.migrated import keep_migrated, keeps_migrated, name_migrated
 from tests.services import empty_tables, environment_of_processes, kept_redis, serving, starting, stop
 from tests.shuffling import shuffle_rows
 from tests.staff import make_staff  # noqa: F401 (a fixture)
@@ -87,25 +89,32 @@ def pytest_collection() -> Generator[None, Any, Any]:
         gc.enable()
 
 
-def pytest_runtest_logfinish() -> None:
-    """Look for no garbage among what a test imported: with torch that takes a quarter of a second, at each model."""
-    if len(sys.modules) > freeze.modules + 100:
-        gc.collect()
-        freeze()
-
-
 def freeze() -> None:
     """Look for garbage only among what is made from now on."""
     gc.freeze()
     freeze.modules = len(sys.modules)
 
 
-freeze.modules = 0
+def freeze_imports(phase: str, searched: dict[str, int]) -> None:
+    """Look once for garbage in what was imported: with torch that takes a quarter of a second, at each model."""
+    if phase == "stop" and searched["generation"] == 2 and len(sys.modules) > freeze.modules + 100:
+        freeze()
+
+
+gc.callbacks.append(freeze_imports)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes longest: at the end one process would do it while the others had nothing left."""
     items.sort(key=lambda item: item.path.parent.name not in ("browser", "client"))
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings: None, django_db_blocker: Any) -> None:
+    """Begin with the tables of an earlier run of the same migrations: to migrate takes seconds."""
+    with django_db_blocker.unblock():
+        if keeps_migrated():
+            connection.settings_dict["TEST"]["TEMPLATE"] = name_migrated()
 
 
 @pytest.fixture(scope="session")
@@ -121,6 +130,8 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any, groups_of_mig
         rows = Group.objects.values_list("name", "permissions__content_type__app_label", "permissions__codename")
         for name, label, codename in rows:
             groups_of_migrations.setdefault(name, set()).add(f"{label}.{codename}")
+        if not keeps_migrated():
+            keep_migrated()
 
 
 @pytest.fixture(autouse=True)
