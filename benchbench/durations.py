@@ -7,8 +7,6 @@ that has hardly begun has no estimate: its first units wait for models to load.
 from datetime import datetime
 
 MIN_SHARE = 0.02  # of the work that must be completed to estimate the rest from its rate
-MIN_LONG_SHARE = 0.01  # the same of work that has lasted
-LONG_SECONDS = 60
 MIN_SAMPLES = 5  # whose typical time is used to estimate that of others
 
 
@@ -29,16 +27,22 @@ def format_duration(seconds: float) -> str:
     return f"{total // 3600} h {total % 3600 // 60} min"
 
 
-def estimate_left(completed: float, total: float | None, seconds: float | None) -> float | None:
-    """Return the seconds that the rest of `total` takes at the rate of what is done, after `seconds`.
+def estimate_left(
+    completed: float, total: float | None, seconds: float | None, *, planned: float | None = None
+) -> float | None:
+    """Return the seconds that the rest of `total` takes, `seconds` after the first was begun.
 
-    None if nothing is left, if the total or the time is unknown, and while too little is done.
+    Below MIN_SHARE it is that of the plan, which takes `planned` seconds for all; later the rate of what is done counts
+    as much as the share that is done, and the plan for the rest. None if nothing is left, and without both.
     """
-    if not total or seconds is None or seconds <= 0 or not 0 < completed < total:
+    if not total or not 0 <= completed < total:
         return None
-    if completed < (MIN_LONG_SHARE if seconds >= LONG_SECONDS else MIN_SHARE) * total:
-        return None
-    return round(seconds * (total - completed) / completed, 1)
+    share = completed / total
+    by_plan = None if planned is None else max(planned, 0.0) * (1 - share)
+    if seconds is None or seconds <= 0 or share < MIN_SHARE:
+        return None if by_plan is None else round(by_plan, 1)
+    by_rate = seconds * (1 - share) / share
+    return round(by_rate if by_plan is None else share * by_rate + (1 - share) * by_plan, 1)
 
 
 def estimate_by_pace(pace: float | None, samples: int, left: float) -> float | None:

@@ -152,6 +152,7 @@ class Sleeping(Handler):
     kind = Operation.Kind.RESOLVE
     subject = Mapping
     busy = "batches that sleep"
+    units = "seconds"
     limit = "BENCHMARK_MAX_RESOLVING_PER_USER"
 
     def perform(self, batch: Batch, lease: Lease) -> None:

@@ -24,6 +24,7 @@ from apps.records.planning import (
     add_sources,
     count_query_units,
     estimate_costs,
+    estimate_work,
     needs_preparing,
     plan_of,
 )
@@ -86,12 +87,21 @@ def launch(benchmark: Benchmark, *, by: User | None = None, priority: str = Prio
             queue="gpu",
             batches=[(PREPARE, 0)] if needs_preparing(plan) else split_batches(benchmark, runs, plan),
             parameters={"run_ids": [str(run.pk) for run in runs]},
+            planned_seconds=_estimate_seconds(benchmark, runs, plan),
             priority=priority,
         )
         MeansSoFar.objects.create(operation=operation)
         Benchmark.objects.filter(pk=benchmark.pk).update(operation=operation)
     refresh(benchmark)
     return operation
+
+
+def _estimate_seconds(benchmark: Benchmark, runs: Sequence[Run], plan: Plan) -> float:
+    """Return the seconds of all queries in these runs on one worker, as the preview states them."""
+    costs = estimate_costs(plan, {run.configuration.index: run.index for run in runs if run.index})
+    configurations = {str(run.pk): run.configuration for run in runs}
+    queries, repetitions = benchmark.dataset_version.query_count, benchmark.runs_per_query
+    return round(estimate_work(plan, configurations, costs, queries, benchmark.execution, repetitions)[1], 3)
 
 
 def _record_state(benchmark: Benchmark) -> None:

@@ -19,6 +19,7 @@ class BenchmarkHandler(Handler):
     kind = Operation.Kind.BENCHMARK
     subject = Benchmark
     busy = "benchmarks running"
+    units = "searches and reranked pairs"
     limit = "BENCHMARK_MAX_RUNNING_PER_USER"
     list_last_batches = staticmethod(finishing.list_last_batches)
     stop = staticmethod(finishing.stop)
@@ -45,6 +46,7 @@ class MeasuringHandler(Handler):
     kind = Operation.Kind.MEASURE
     subject = Benchmark
     busy = "benchmarks being measured again"
+    units = "rankings"
     limit = "BENCHMARK_MAX_MEASURING_PER_USER"
 
     perform = staticmethod(again.measure_part)

@@ -59,6 +59,7 @@ class LLMJudgingHandler(Handler):
     kind = Operation.Kind.LLM_JUDGING
     subject = Round
     busy = "rounds being judged by a model"
+    units = "items"
     limit = "BENCHMARK_MAX_LLM_JUDGING_PER_USER"
 
     def perform(self, batch: Batch, lease: Lease) -> None:

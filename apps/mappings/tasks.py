@@ -50,6 +50,7 @@ class ResolveHandler(Handler):
     kind = Operation.Kind.RESOLVE
     subject = Mapping
     busy = "mappings being resolved"
+    units = "judgments"
     limit = "BENCHMARK_MAX_RESOLVING_PER_USER"
 
     def perform(self, batch: Batch, lease: Lease) -> None:

@@ -216,7 +216,8 @@ class Progress:
         if not self._show_waiting(event):
             line = self._render_units(event[done_key], event[total_key])
             is_counted = self.task.total is not None and self.task.completed >= self.task.total
-            self._show(line + (", finishing…" if is_counted else _render_eta(self._estimate_left()) or ESTIMATING))
+            left = event.get("eta_seconds") or self._estimate_left()
+            self._show(line + (", finishing…" if is_counted else _render_eta(left) or ESTIMATING))
 
     def show_documents(self, event: Mapping[str, Any]) -> None:
         """Show the progress event of an operation that builds an index."""

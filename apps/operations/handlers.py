@@ -17,13 +17,14 @@ from benchbench.texts.storable import clean_text
 class Handler(Protocol):
     """The work of one kind of operation, on subjects of one model.
 
-    `busy` names several of its subjects at work in a sentence: "indexes being built". The setting `limit` is the most
-    active operations of a user.
+    `busy` names several of its subjects at work in a sentence: "indexes being built"; `units` what its progress counts:
+    "rankings". The setting `limit` is the most active operations of a user.
     """
 
     kind: ClassVar[Operation.Kind]
     subject: ClassVar[type[OwnedModel]]
     busy: ClassVar[str]
+    units: ClassVar[str]
     limit: ClassVar[str]
 
     def perform(self, batch: Batch, lease: Lease) -> None:

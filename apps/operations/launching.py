@@ -12,7 +12,7 @@ from apps.operations import events
 from apps.operations.ending import conclude, end_operation
 from apps.operations.handlers import HANDLERS
 from apps.operations.leasing import add_batches
-from apps.operations.models import BatchSpec, Operation, Priority, Status
+from apps.operations.models import PLANNED, BatchSpec, Operation, Priority, Status
 from apps.operations.workers.limits import HeldError, end_blockers
 from benchbench.database.failures import read_again, refresh
 from benchbench.errors import BenchbenchError, ConflictError
@@ -64,9 +64,12 @@ def start_operation(
     by: User | None = None,
     queue: str = "default",
     parameters: dict[str, Any] | None = None,
+    planned_seconds: float | None = None,
     priority: str = Priority.NORMAL,
 ) -> Operation:
     """Create an operation with its first batches (payload, units of work) and put them on `queue` after commit.
+
+    `planned_seconds` is what the work takes on one worker by its plan, if there is one.
 
     All users who see the subject can watch it. The user `by` starts it, and it counts against their quota. Raises
     OperationActiveError if another operation of the kind is active on the subject, QuotaError above the quota, and
@@ -82,7 +85,7 @@ def start_operation(
                 subject_id=subject_id,
                 started_by=by,
                 queue=queue,
-                parameters=parameters or {},
+                parameters=(parameters or {}) | ({} if planned_seconds is None else {PLANNED: planned_seconds}),
                 priority=priority,
             )
             add_batches(operation, batches)

@@ -12,6 +12,7 @@ from benchbench.models import PERMISSIONS, OwnedModel, PublicModel
 
 # In the payload of a batch: whether its times are exclusive; whether they are not, and it asks no servers.
 ALONE, MAY_RUN_TWICE = "alone", "may_run_twice"
+PLANNED = "planned_seconds"  # in the parameters of an operation: what the plan takes on one worker
 BatchSpec = tuple[dict[str, Any], int]  # payload and units of a batch to add
 
 

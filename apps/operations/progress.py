@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 
 from apps.operations import queueing
 from apps.operations.handlers import find_handler
-from apps.operations.models import Batch, Operation
+from apps.operations.models import PLANNED, Batch, Operation
 from apps.operations.waiting import describe_wait
 from benchbench.durations import estimate_left
 from benchbench.timestamps import timestamp
@@ -18,19 +18,25 @@ from benchbench.timestamps import timestamp
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Units of work done and planned, and the remaining seconds at the rate so far: None while too little is done.
+    """Units of work done and in all, and the remaining seconds by the plan and the rate: None without either.
 
-    Batches without units, which prepare others, do not count in the rate. While only they are left, the seconds are
-    None too.
+    Batches without units, which prepare others, do not count in the rate.
     """
 
     done_units: int
     total: int
     eta_seconds: float | None
+    units: str = "units"
 
     @property
     def percent(self) -> float:
         return 100.0 * self.done_units / self.total if self.total else 0.0
+
+    @property
+    def words(self) -> str:
+        """Percent and units, as every page states them: "17.8 %, 3,200 of 18,000 rankings"."""
+        counts = f", {self.done_units:,} of {self.total:,} {self.units}" if self.total > 1 else ""
+        return f"{self.percent:.1f} %{counts}"
 
 
 def compute_progress(operation: Operation) -> Progress:
@@ -48,11 +54,12 @@ def compute_each_progress(operations: Sequence[Operation]) -> dict[Operation, Pr
 
 
 def _build_progress(operation: Operation, done_units: int, spent: timedelta | None) -> Progress:
-    total = operation.total_units
+    total, units = operation.total_units, find_handler(operation).units
     if not operation.is_active:
-        return Progress(done_units, total, 0.0)
+        return Progress(done_units, total, 0.0, units)
     seconds = None if spent is None else spent.total_seconds()
-    return Progress(done_units, total, estimate_left(done_units, total, seconds))
+    left = estimate_left(done_units, total, seconds, planned=operation.parameters.get(PLANNED))
+    return Progress(done_units, total, left, units)
 
 
 def snapshot(operation: Operation) -> dict[str, Any]:

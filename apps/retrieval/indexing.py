@@ -147,10 +147,21 @@ def build_index(index: Index, *, by: User | None = None) -> Operation:
         by=by or index.owner,
         queue="gpu",
         batches=[({"part": "chunk"}, 1)],
+        planned_seconds=_estimate_seconds(index),
     )
     Index.objects.filter(pk=index.pk).update(status=Index.Status.INDEXING, error="")
     refresh(index)
     return operation
+
+
+def _estimate_seconds(index: Index) -> float | None:
+    """Return the seconds of a build by the pace of the newest one with this encoder and strategy; None without one."""
+    built = Index.objects.filter(status=Index.Status.READY, encoder=index.encoder, strategy=index.strategy)
+    newest = built.order_by("-ready_at").values_list("stats", flat=True).first() or {}
+    documents = int(newest.get("num_documents", 0))
+    if not documents:
+        return None
+    return round(float(newest["duration_sec"]) / documents * index.collection.document_count, 1)
 
 
 def complete(ingredients: Ingredients) -> Ingredients:

@@ -46,6 +46,7 @@ class IndexHandler(Handler):
     kind = Operation.Kind.INDEX
     subject = Index
     busy = "indexes being built"
+    units = "chunks and steps"
     limit = "BENCHMARK_MAX_INDEXING_PER_USER"
 
     def perform(self, batch: Batch, lease: Lease) -> None:

@@ -22,8 +22,11 @@ def make_secrets(folder: Path) -> None:
 
 
 def _yield_urls(folder: Path) -> Iterator[tuple[str, str]]:
-    yield "database_url", f"postgresql://benchbench:{(folder / 'postgres_password').read_text()}@db/benchbench"
-    yield "redis_url", f"redis://:{(folder / 'redis_password').read_text()}@redis/0"
+    yield (
+        "database_url",
+        f"postgresql://benchbench:{(folder / 'postgres_password').read_text(encoding='ascii')}@db/benchbench",
+    )
+    yield "redis_url", f"redis://:{(folder / 'redis_password').read_text(encoding='ascii')}@redis/0"
 
 
 def _write_missing(path: Path, text: str) -> None:

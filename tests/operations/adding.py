@@ -18,6 +18,7 @@ class Adding(Handler):
     kind = Operation.Kind.RESOLVE
     subject = Collection
     busy = "sums being added"
+    units = "numbers"
     limit = "BENCHMARK_MAX_RESOLVING_PER_USER"
 
     def __init__(self) -> None:
