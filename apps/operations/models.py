@@ -128,6 +128,11 @@ class Operation(PublicModel):
         return self.status in Status.active()
 
     @property
+    def planned_seconds(self) -> float | None:
+        """Return what all of it takes on one worker by its plan; None without one."""
+        return self.parameters.get(PLANNED)
+
+    @property
     def status_word(self) -> str:
         """Return the status as shown on pages: "queued" until a worker claims a batch."""
         return "queued" if self.status == Status.PENDING else self.status

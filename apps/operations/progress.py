@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 
 from apps.operations import queueing
 from apps.operations.handlers import find_handler
-from apps.operations.models import PLANNED, Batch, Operation
+from apps.operations.models import Batch, Operation
 from apps.operations.waiting import describe_wait
 from benchbench.durations import estimate_left
 from benchbench.timestamps import timestamp
@@ -58,7 +58,7 @@ def _build_progress(operation: Operation, done_units: int, spent: timedelta | No
     if not operation.is_active:
         return Progress(done_units, total, 0.0, units)
     seconds = None if spent is None else spent.total_seconds()
-    left = estimate_left(done_units, total, seconds, planned=operation.parameters.get(PLANNED))
+    left = estimate_left(done_units, total, seconds, planned=operation.planned_seconds)
     return Progress(done_units, total, left, units)
 
 
