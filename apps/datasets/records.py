@@ -28,6 +28,7 @@ class DatasetError(BenchbenchError):
     """A dataset, or a part of it, cannot be stored; the message names the part."""
 
     code = "invalid_dataset"
+    columns: Mapping[str, str] = {}  # those of a table with their fields, as in `DatasetRecord`
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ class DatasetRecord:
 
     `label` is the source's version, or blank. `duplicates` counts equal repetitions of judgments. `dangling` counts
     references to documents and sections that the source lacks; None if it has no documents. `warnings` are sentences
-    about suspicious content.
+    about suspicious content. `columns` are those of a table, each with its field, "" for one that is not read.
     """
 
     name: str
@@ -109,6 +110,7 @@ class DatasetRecord:
     duplicates: int = 0
     dangling: int | None = None
     warnings: Sequence[str] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
 
 
 JUDGMENT_FIELDS = tuple(field.name for field in fields(JudgmentRecord) if field.init)

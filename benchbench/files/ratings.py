@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from benchbench.reading.objects import Checked, fault, format_value
 
-RATING = re.compile(r"\s*[+-]?(?:[0-9]{1,9}(?:\.[0-9]{0,15})?|\.[0-9]{1,15})\s*")
+RATING = re.compile(r"\s*[+-]?(?:[0-9]{1,9}(?:\.[0-9]{0,15}|,[0-9]{1,2})?|\.[0-9]{1,15})\s*")
 GRADE = re.compile(r"\s*([+-]?[0-9]{1,9})(?:\.0{0,15})?\s*")
 KEY_LENGTH = 200
 
@@ -17,7 +17,7 @@ def check_rating(value: Any) -> Decimal:
     is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
     if not is_number and not (isinstance(value, str) and RATING.fullmatch(value)):
         raise fault(f"must be a number, not {format_value(value)[:40]}")
-    return Decimal(str(value).strip())
+    return Decimal(str(value).strip().replace(",", "."))
 
 
 def parse_grade(value: Any) -> int | None:

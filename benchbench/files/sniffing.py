@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Literal
 
 from benchbench.files.beir import find_columns_of_qrels
+from benchbench.files.columns import FIELDS, assign_columns
 from benchbench.files.quepid import find_columns
-from benchbench.files.tables import find_delimiter
+from benchbench.files.tables import DELIMITER, find_delimiter
 from benchbench.reading.strict_json import BLOCK_BYTES, read_chunks
 
 Kind = Literal[
@@ -34,7 +35,7 @@ Kind = Literal[
     "table",
     "",
 ]
-COLUMNS = {"query_key", "query_text", "doc_ref", "document_id", "uri", "content_hash", "path", "file_name", "grade"}
+COLUMNS = {*FIELDS[:9]}  # of judgments
 LOG_TEXTS = ("text", "query")  # of a log of queries with their counts
 # Columns are separated by ASCII white space, as in TREC's readers. An id may contain other white space.
 QREL = re.compile(r"\S+\s+\S+\s+\S+\s+[+-]?\d{1,9}(?:\.0*)?", re.ASCII)
@@ -102,6 +103,8 @@ def _sniff_object(lines: list[str], path: Path) -> Kind:
 
 
 def _sniff_columns(lines: list[str], path: Path) -> Kind:
+    if DELIMITER.match(lines[0].encode()):
+        lines = lines[1:] or lines
     sample = lines[:1000]
     if find_columns_of_qrels(lines[0]):
         return "beir-qrels"
@@ -112,6 +115,8 @@ def _sniff_columns(lines: list[str], path: Path) -> Kind:
         return "quepid-ratings"
     if _is_log(cells):
         return "query-log"
+    if len(assign_columns(cells, {}, ()).keys() & COLUMNS) > 1:
+        return "table"
     is_csv = path.name.removesuffix(".gz").endswith(".csv")
     if kind := _sniff_trec(sample, topics=not is_csv):
         return kind

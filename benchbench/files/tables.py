@@ -40,6 +40,7 @@ def render_line(values: Iterable[Any]) -> str:
 
 
 DELIMITERS = ",;\t"
+DELIMITER = re.compile(rb'"?sep=([,;|\t])"?\s*$')  # the first line that Excel writes and reads, but no header
 Row = tuple[str, dict[str, Any]]
 STARTS = f"[{re.escape(''.join(STARTS_A_FORMULA))}]"
 MARKED = re.compile(f"'+{STARTS}")
@@ -52,11 +53,15 @@ def read_table(path: Path, *, may_be_short: bool = False) -> tuple[list[str], It
     CSV every cell is a string, and a row must have as many cells as the header; a row that `may_be_short` may lack the
     last ones. Errors name the line.
     """
-    first = next((line for _, line in read_raw_lines(path) if line.strip()), b"")
+    lines = (line for _, line in read_raw_lines(path) if line.strip())
+    first = next(lines, b"")
     if first.lstrip().startswith(b"{"):
         _, keys = next(read_objects(path))
         return list(keys), read_objects(path)
-    header, rows = _read_csv(path, find_delimiter(decode_chunk(first, location=path.name)), may_be_short)
+    if excel := DELIMITER.match(first):
+        first = next(lines, b"")
+    delimiter = excel[1].decode() if excel else find_delimiter(decode_chunk(first, location=path.name))
+    header, rows = _read_csv(path, delimiter, may_be_short)
     if not header:
         raise FileFormatError(f"{path.name} is empty: its first line must be a header with the column names.")
     repeated = [name for name, count in Counter(header).items() if count > 1]
@@ -83,7 +88,9 @@ def _read_csv(path: Path, delimiter: str, may_be_short: bool) -> tuple[list[str]
         line = 1
         try:
             for row in reader:
-                if any(cell.strip() for cell in row):
+                if any(cell.strip() for cell in row) and not (
+                    line == 1 and DELIMITER.match(delimiter.join(row).encode())
+                ):
                     yield f"{path.name}, line {line},", row
                 line = reader.line_num + 1
         except csv.Error as error:
@@ -91,12 +98,21 @@ def _read_csv(path: Path, delimiter: str, may_be_short: bool) -> tuple[list[str]
 
     rows = read_cells()
     _, header = next(rows, ("", []))
-    header = [name.strip() for name in header]
+    header = _strip_blank([name.strip() for name in header], 0)
     return header, _read_rows(header, rows, may_be_short)
 
 
 def _read_rows(header: list[str], rows: Iterator[tuple[str, list[str]]], may_be_short: bool) -> Iterator[Row]:
-    for location, row in rows:
+    for location, cells in rows:
+        row = _strip_blank(cells, len(header))
         if len(row) > len(header) or (len(row) < len(header) and not may_be_short):
             raise FileFormatError(f"{location} has {len(row)} cells, but the header has {len(header)}.")
         yield location, dict(zip(header, map(plain, row), strict=False))
+
+
+def _strip_blank(cells: list[str], minimum: int) -> list[str]:
+    """Return a row without blank cells beyond a `minimum` number, which spreadsheets write at the end."""
+    length = len(cells)
+    while length > minimum and not cells[length - 1].strip():
+        length -= 1
+    return cells[:length]

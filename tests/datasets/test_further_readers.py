@@ -41,7 +41,7 @@ class TestTable:
             "t.csv has no column 'points': it has q, question"
         )
         assert refusal_of(path, columns={"query_key": "q"}).startswith(
-            "t.csv has no column query_text, no grade, no doc_ref (nor one of document_id, uri, "
+            "t.csv has no column doc_ref (nor one of document_id, uri, "
         )
 
     def test_json_lines_keep_their_types(self, tmp_path):
@@ -82,7 +82,8 @@ class TestTable:
             (
                 "query_key,query_text,uri\nq1,red,u\n",
                 "t.csv has no column grade: it has query_key, query_text, uri. Say which column holds it: "
-                "grade=COLUMN, under Columns on the page, or --column grade=COLUMN by the command.",
+                "grade=COLUMN, under Columns on the page, or --column grade=COLUMN by the command. If no column does, "
+                "add it to the file.",
             ),
             ("query_key,query_text,grade\nq1,red,1\n", "t.csv has no column doc_ref (nor one of document_id, uri, "),
             ("query_key,query_text,doc_ref,grade\nq1,red,{,1\n", "t.csv, line 2, doc_ref is not JSON"),
@@ -90,7 +91,7 @@ class TestTable:
                 'query_key,query_text,doc_ref,grade\nq1,red,"{""url"": ""u""}",1\n',
                 "t.csv, line 2, doc_ref has the unknown key 'url'",
             ),
-            (b"query_key,query_text,uri,grade\nq1,\xff,u,1\n", "t.csv, line 2, is not UTF-8"),
+            (b"query_key,query_text,uri,grade\nq1,\x81,u,1\n", "t.csv, line 2, is not UTF-8"),
             ('{"query_key": 1, "query_text": "x", "uri": "u", "grade": 1}\n7\n', "t.csv, line 2, holds a number"),
             ('{"query_key": true, "query_text": "x", "uri": "u", "grade": 1}\n', "t.csv, line 1, query_key must be a"),
             ('{"query_key": 1, "query_text": "x", "uri": "u", "grade": 1.5}\n', "t.csv, line 1, has the grade 1.5, "),
@@ -103,7 +104,7 @@ class TestTable:
     def test_unknown_column_is_an_error_unless_ignored(self, tmp_path):
         path = write_file(tmp_path / "t.csv", "query_key,query_text,uri,grade,mood,tone\nq1,red,u,1,x,y\n")
         assert refusal_of(path).startswith(
-            "t.csv has a column that holds no field: 'mood', 'tone'. On the page, add FIELD=COLUMN"
+            "t.csv has a column that holds no field: 'mood', 'tone'. Use --column FIELD=COLUMN"
         )
         assert refusal_of(path, ignore=["mood"]).startswith("t.csv has a column that holds no field: 'tone'.")
         assert len(read_dataset(path, columns={"notes": "tone"}, ignore=["mood"]).queries) == 1

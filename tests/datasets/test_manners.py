@@ -190,7 +190,29 @@ def refusal(act: Callable[[], object]) -> str:
     return refused.value.message
 
 
-@pytest.mark.parametrize("name", ["table", "beir", "benchbench-json", "quepid-ratings", "query-log", "sectioned"])
+@pytest.mark.parametrize("name", ["table", "quepid-ratings"])
+@pytest.mark.parametrize("encoding", [name for name in ENCODINGS if name != "gb18030"])
+def test_tables_in_another_encoding_give_a_note(name, encoding, tmp_path):
+    path = VALID[name](tmp_path)
+    plain = read_dataset(path)
+    recode(path, encoding)
+    record = read_dataset(path)
+    assert len(record.queries) == len(plain.queries)
+    assert any(character in query.text for query in record.queries for character in MARKED)
+    name = ENCODINGS[encoding].removeprefix("as in ")
+    assert record.warnings[0].startswith(f"{path.name} is not UTF-8; it was read as {name}")
+    assert "line 2 as “" in record.warnings[0]
+
+
+@pytest.mark.parametrize("text", ["K\u201ese", "K\u0160se", "\u0438\u043d\u0434\u0435\u043a\u0441"])
+def test_an_encoding_that_cannot_be_told_is_refused(text, tmp_path):
+    encoding = "cp1251" if text > "\u0400" else "cp1252"
+    path = tmp_path / "t.csv"
+    path.write_bytes(f"query_key,query_text,uri,grade\nq1,{text},u,1\n".encode(encoding))
+    assert "line 2, is not UTF-8" in refusal(lambda: read_dataset(path))
+
+
+@pytest.mark.parametrize("name", ["beir", "benchbench-json", "sectioned"])
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_another_encoding_is_named_with_the_remedy(name, encoding, tmp_path):
     path = VALID[name](tmp_path)

@@ -1,7 +1,7 @@
 """The registry of formats of datasets: its members, detection by content, and reading of any format."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from apps.datasets.formats.sectioned import read_sectioned
 from apps.datasets.formats.table import read_table_of_judgments
 from apps.datasets.records import DatasetError, DatasetRecord
 from benchbench.files.archives import unpacked
+from benchbench.files.encodings import in_utf8
 from benchbench.files.sniffing import Kind, sniff
 from benchbench.local_files.placing import Files
 from benchbench.reading.strict_json import read_chunks
@@ -120,7 +121,7 @@ FORMATS: dict[str, Format] = {
         read=read_table_of_judgments,
         file="CSV or JSON Lines with a row for each judgment",
         kind="table",
-        options=("columns", "ignore"),
+        options=("columns", "ignore", "grade_factor", "is_lenient"),
     ),
 }
 RATED: tuple[tuple[Kind, str, Callable[..., DatasetRecord], tuple[str, ...]], ...] = (
@@ -212,16 +213,19 @@ def read_dataset(
 
 
 def _read(path: Path, format: str, chosen_options: Mapping[str, object], is_upload: bool) -> DatasetRecord:
-    if is_upload:
-        _require_rows(path, settings.BENCHMARK_DATASET_MAX_ROWS)
-    format = format or detect(path)
-    for name in chosen_options:
-        if name not in FORMATS[format].options:
-            many = {"split": "splits", "ignore": "columns"}.get(name, name).replace("_", " ")
-            raise DatasetError(
-                f"The format {format} has no {many}: leave the {name.replace('_', ' ')} out.", field=name
-            )
-    return FORMATS[format].read(path, **chosen_options)
+    with in_utf8(path) as (path, notes):
+        if is_upload:
+            _require_rows(path, settings.BENCHMARK_DATASET_MAX_ROWS)
+        format = format or detect(path)
+        for name in chosen_options:
+            if name not in FORMATS[format].options:
+                many = {"split": "splits", "ignore": "columns"}.get(name, name).replace("_", " ")
+                raise DatasetError(
+                    f"The format {format} has no {many}: leave the {name.replace('_', ' ')} out.", field=name
+                )
+        lenient = {"is_lenient": True} if is_upload and "is_lenient" in FORMATS[format].options else {}
+        record = FORMATS[format].read(path, **chosen_options, **lenient)
+        return replace(record, warnings=[*notes, *record.warnings]) if notes else record
 
 
 def _require_rows(path: Path, cap: int) -> None:

@@ -1,8 +1,9 @@
 """Reading judgments from a table: CSV or JSON Lines, a row for each judgment."""
 
 import json
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +16,16 @@ from apps.datasets.records import (
     find_doc_ref_fault,
     name_source,
 )
-from benchbench.files.ratings import parse_grade
+from benchbench.decimals import list_some
+from benchbench.files.columns import FIELDS, REFERENCES, assign_columns
+from benchbench.files.ratings import build_text_key, check_rating, parse_grade
 from benchbench.files.tables import read_table
 from benchbench.ir.demand import is_weight
 from benchbench.reading.objects import drop_nulls
 from benchbench.reading.strict_json import kind, parse
 
-REQUIRED = ("query_key", "query_text", "grade")
-REFERENCES = ("doc_ref", *DOC_REF_KEYS)
 OPTIONAL = ("category", "difficulty", "query_type", "split", "expected_answer", "notes", "weight")
-FIELDS = (*REQUIRED, *REFERENCES, *OPTIONAL)
+NEEDED = ("query_text", "grade", "doc_ref")
 MAX_LISTED = 5
 
 
@@ -36,42 +37,79 @@ class _Query:
 
 
 def read_table_of_judgments(
-    path: Path, *, columns: Mapping[str, str] | None = None, ignore: Collection[str] = ()
+    path: Path,
+    *,
+    columns: Mapping[str, str] | None = None,
+    ignore: Collection[str] = (),
+    grade_factor: int = 1,
+    is_lenient: bool = False,
+    needed: Collection[str] = NEEDED,
 ) -> DatasetRecord:
-    """Return the queries in the order of their first rows, each with its judgments.
+    """Return what the rows of a table say, in the order of the queries' first rows.
 
-    `columns` maps fields of FIELDS to columns; other fields are read from the column of their own name. `doc_ref` is a
-    uri, or an object as in BenchBench JSON. Any key of that object may have its own column, instead or in addition. A
-    row without reference and grade has a query alone. A query's own fields may be given in only one of its rows, but
-    must not differ between rows. A column without a field is an error unless it is in `ignore`. Errors name file, line
-    and column.
+    `columns` maps fields of FIELDS to columns; other fields are read from a column of their own name, or of a name for
+    them (`benchbench.files.columns`). `doc_ref` is a uri, or an object as in BenchBench JSON. Any key of that object
+    may have its own column, instead or in addition. Without a column for `query_key`, a query's text is its key. A row
+    without reference and grade has a query alone. A query's own fields may be given in only one of its rows, but must
+    not differ between rows. A column without a field is an error unless it is in `ignore`, or the reader `is_lenient`:
+    then a warning names it. Errors name file, line and column; a DatasetError has the `columns` too.
+
+    A part of a dataset, whose other file holds the rest, needs fewer fields: `needed` of NEEDED.
     """
     names, rows = read_table(path)
-    _require_columns(path, names, columns or {})
-    column_by_field = {name: name for name in FIELDS} | dict(columns or {})
-    allowed_columns = {*column_by_field.values(), *ignore}
-    _refuse_unknown(path.name, names, allowed_columns)
-    queries: dict[str, _Query] = {}
-    duplicates = 0
-    for location, row in rows:
-        _refuse_unknown(location, row, allowed_columns)
-        cells = {name: row.get(column) for name, column in column_by_field.items()}
-        key = _parse_id(location, "query_key", cells.get("query_key"))
-        if not key:
-            raise DatasetError(f"{location} has no query_key.", field="query_key")
-        query = queries.setdefault(key, _Query(location))
-        _describe(query, location, cells)
-        duplicates += _judge(query, location, cells)
-    return DatasetRecord(
-        name=name_source(path),
-        queries=[_record(key, query) for key, query in queries.items()],
-        source_format="table",
-        duplicates=duplicates,
-    )
+    by_field = assign_columns(names, columns or {}, ignore)
+    fields = {column: name for name, column in by_field.items()}
+    unknown = {name: "" for name in names if name not in fields and name not in ignore}
+    record = DatasetRecord(name_source(path), [], source_format="table")
+    record = replace(record, columns={name: fields.get(name, "") for name in names})
+    try:
+        _require_columns(path, names, columns or {}, by_field, needed)
+        if not is_lenient:
+            _refuse_unknown(path.name, unknown)
+        allowed = {*by_field.values(), *FIELDS, *ignore}
+        by_field |= {name: name for name in FIELDS if name not in by_field and name not in names}
+        queries: dict[str, _Query] = {}
+        duplicates = 0
+        for location, row in rows:
+            if not row.keys() <= allowed:
+                extra = {name: "" for name in row if name not in allowed}
+                unknown |= extra
+                if not is_lenient:
+                    _refuse_unknown(location, extra)
+            cells = {name: row[column] for name, column in by_field.items() if column in row}
+            key = _find_key(location, cells, has_key="query_key" in record.columns.values())
+            query = queries.setdefault(key, _Query(location))
+            _describe(query, location, cells)
+            duplicates += _judge(query, location, cells, grade_factor)
+        return replace(
+            record,
+            queries=[_record(key, query, "query_text" in needed) for key, query in queries.items()],
+            duplicates=duplicates,
+            warnings=[f"Columns that are not read: {list_some([*unknown])}."] if unknown else (),
+        )
+    except DatasetError as error:
+        error.columns = record.columns
+        raise
 
 
-def _require_columns(path: Path, names: list[str], columns: Mapping[str, str]) -> None:
-    """Raise DatasetError for an invalid mapping of columns, and for a required field without a column."""
+def _find_key(location: str, cells: Mapping[str, Any], *, has_key: bool) -> str:
+    if (
+        not has_key
+        and "query_key" not in cells
+        and (text := _parse_text(location, "query_text", cells.get("query_text")))
+    ):
+        return build_text_key(text)
+    key = _parse_id(location, "query_key", cells.get("query_key"))
+    if not key:
+        name = "query_key" if has_key else "query_text"
+        raise DatasetError(f"{location} has no {name}.", field=name)
+    return key
+
+
+def _require_columns(
+    path: Path, names: list[str], columns: Mapping[str, str], by_field: Mapping[str, str], needed: Collection[str]
+) -> None:
+    """Raise DatasetError for an invalid mapping of columns, and for a needed field without a column."""
     for name, column in columns.items():
         if name not in FIELDS:
             raise DatasetError(
@@ -80,30 +118,27 @@ def _require_columns(path: Path, names: list[str], columns: Mapping[str, str]) -
         if column not in names:
             available = ", ".join(names)[:200]
             raise DatasetError(f"{path.name} has no column {column[:60]!a}: it has {available}.", field="columns")
-    mapped_fields = {*(name for name in FIELDS if name in names), *columns}
-    missing = [name for name in REQUIRED if name not in mapped_fields]
-    labels = list(missing)
-    if mapped_fields.isdisjoint(REFERENCES):
-        missing.append("doc_ref")
-        labels.append(f"doc_ref (nor one of {', '.join(DOC_REF_KEYS)})")
+    missing = [name for name in needed if name not in by_field]
+    if "doc_ref" in missing and not by_field.keys().isdisjoint(REFERENCES):
+        missing.remove("doc_ref")
+    labels = [f"{name} (nor one of {', '.join(DOC_REF_KEYS)})" if name == "doc_ref" else name for name in missing]
     if missing:
         options = " ".join(f"{name}=COLUMN" for name in missing)
         by_command = " ".join(f"--column {name}=COLUMN" for name in missing)
         raise DatasetError(
             f"{path.name} has no column {', no '.join(labels)}: it has {', '.join(names)[:200]}. Say which column "
             f"holds {'it' if len(missing) == 1 else 'each'}: {options}, under Columns on the page, or {by_command} "
-            "by the command.",
+            "by the command. If no column does, add it to the file.",
             field="columns",
         )
 
 
-def _refuse_unknown(location: str, names: Iterable[str], allowed_columns: Collection[str]) -> None:
-    unknown = [name for name in names if name not in allowed_columns]
+def _refuse_unknown(location: str, unknown: Collection[str]) -> None:
     if unknown:
-        some = ", ".join(f"{name[:60]!a}" for name in unknown[:MAX_LISTED])
+        some = ", ".join(f"{name[:60]!a}" for name in list(unknown)[:MAX_LISTED])
         raise DatasetError(
-            f"{location.rstrip(',')} has a column that holds no field: {some}. On the page, add FIELD=COLUMN or, to "
-            f"ignore it, =COLUMN under Columns. In the command, use --column FIELD=COLUMN or --ignore-column COLUMN.",
+            f"{location.rstrip(',')} has a column that holds no field: {some}. Use --column FIELD=COLUMN or "
+            "--ignore-column COLUMN.",
             field="columns",
         )
 
@@ -121,7 +156,7 @@ def _describe(query: _Query, location: str, cells: Mapping[str, Any]) -> None:
             query.texts[name] = text
 
 
-def _judge(query: _Query, location: str, cells: Mapping[str, Any]) -> int:
+def _judge(query: _Query, location: str, cells: Mapping[str, Any], factor: int) -> int:
     """Add the judgment of a row; return 1 for an equal repetition, else 0."""
     doc_ref, grade = _parse_doc_ref(location, cells), cells.get("grade")
     if not doc_ref and grade in (None, ""):
@@ -129,7 +164,7 @@ def _judge(query: _Query, location: str, cells: Mapping[str, Any]) -> int:
     problem, _ = find_doc_ref_fault(doc_ref)
     if problem:
         raise DatasetError(f"{location} doc_ref {problem}.", field="doc_ref")
-    judgment = JudgmentRecord(doc_ref, _grade(location, grade))
+    judgment = JudgmentRecord(doc_ref, _grade(location, grade, factor))
     before = query.judgments.setdefault(judgment.canonical_ref, judgment)
     if before.grade != judgment.grade:
         raise DatasetError(
@@ -153,11 +188,18 @@ def _parse_doc_ref(location: str, cells: Mapping[str, Any]) -> Any:
     return key_texts | doc_ref
 
 
-def _grade(location: str, value: Any) -> int:
+def _grade(location: str, value: Any, factor: int) -> int:
     grade = parse_grade(value)
+    if factor != 1:
+        with suppress(ValueError):
+            rating = check_rating(value) * factor
+            grade = int(rating) if rating == int(rating) else None
     if grade is None:
         raise DatasetError(
-            f"{location} has the grade {json.dumps(value)[:40]}, which is not an integer.", field="grade"
+            f"{location} has the grade {json.dumps(value)[:40]}, which is not an integer. Write whole numbers, or "
+            "multiply them: 10 makes 7 of 0.7 (Grade factor on the page, --grade-factor of the command, grade_factor "
+            "of the API).",
+            field="grade",
         )
     return grade
 
@@ -193,10 +235,10 @@ def _parse_weight(location: str, name: str, value: Any) -> str:
     return str(float(weight))
 
 
-def _record(key: str, query: _Query) -> QueryRecord:
+def _record(key: str, query: _Query, needs_text: bool) -> QueryRecord:
     texts = dict(query.texts)
     text = texts.pop("query_text", "")
-    if not text:
+    if not text and needs_text:
         raise DatasetError(f"{query.location} has no query_text for the query {key[:60]!a}, nor has a later line.")
     weight = float(texts.pop("weight", 1))
     return QueryRecord(key, text, list(query.judgments.values()), weight=weight, **texts)  # type: ignore[arg-type]
