@@ -61,6 +61,14 @@ def _filter_seen(queryset: QuerySet[M], user: Any, through: str) -> QuerySet[M]:
     return queryset.filter(owned.seen_by(user, f"{through}__" if through else ""))
 
 
+def judges_alone(user: Any) -> bool:
+    """Return whether a user has the role judge and no other, nor further permissions."""
+    if user.is_superuser or user.has_perm("judging.add_round") or not user.has_perm("judging.add_grade"):
+        return False
+    roles = {name for name in user.groups.values_list("name", flat=True) if name in ROLES}
+    return roles == {"judge"} and not user.user_permissions.exists()
+
+
 def list_teams(user: Any) -> QuerySet[Group]:
     """Return the teams whose names a user may see and share rows with.
 

@@ -42,6 +42,7 @@ class RoundAdmin(FactAdmin):
         Page("add/", opening.open_page, "judging_round_add"),
         Page("add/preview/", opening.preview_opening, "round_preview"),
         Page("add/choices/", opening.opening_choices, "round_choices"),
+        Page("grades/", judging.my_rounds, "my_grades"),
         Page("<uuid:object_id>/judge/", judging.judge_page, "round_judge"),
         Page("<uuid:object_id>/judge/exchange/", judging.exchange, "round_exchange"),
         Page("<uuid:object_id>/grades/", judging.my_grades, "round_grades"),

@@ -13,7 +13,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 
 from apps.engines.storing import find_snippet
-from apps.judging.judges import RoundError, require_judge, require_open
+from apps.judging.judges import RoundError, filter_led, require_judge, require_open
 from apps.judging.models import Grade, Round, RoundItem, Slot
 from apps.judging.settling.renewing import request_renewal
 
@@ -58,7 +58,7 @@ def list_waiting_rounds(user: Any) -> QuerySet[Round]:
     offering = Q(settled_at=None) | Q(continue_after_settled=True)
     judged = Round.judges.through.objects.filter(user=user).values("round")
     to_grade = offering & Q(Exists(list_waiting_slots(user).filter(round=OuterRef("pk"))), pk__in=judged)
-    return Round.objects.filter(to_grade | (~offering & Round.led_by(user)), state=Round.State.OPEN)
+    return Round.objects.filter(to_grade | (~offering & filter_led(user)), state=Round.State.OPEN)
 
 
 # One statement, because it runs with every grade and Django takes longer to build these conditions than PostgreSQL to

@@ -13,7 +13,6 @@ from benchbench.database.failures import read_again
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError, ConflictError
 
-EVERY = "judging.view_all_round"
 # Closing and changing a round lock it FOR UPDATE, which conflicts with this lock. Judges share it, and it does not
 # delay the update of `settled_at` when the state is renewed. Django cannot ask for this lock.
 LOCK_ROUND = f"SELECT state FROM {Round._meta.db_table} WHERE id = %s FOR KEY SHARE"  # nosec # of constants
@@ -56,15 +55,27 @@ def require_judge(round: Round, user: Any) -> None:
         raise NotAJudgeError(f'{user} is not a judge of the round "{round}": its owner names the judges.')
 
 
+def filter_led(user: Any) -> Q:
+    """Return the filter for rounds that the user adjudicates and closes, which shows runs and results.
+
+    These are the user's, and with the right to change rounds those of teams and of no one, except blind and open ones
+    in which the user judges.
+    """
+    mine = Q(owner=user)
+    if not user.has_perm("judging.change_round"):
+        return mine
+    shared = Q() if user.has_perm("judging.view_all_round") else Round.shared_with(user)
+    return mine | (shared & ~Q(blind=True, state=Round.State.OPEN, pk__in=Round.judged_by(user)))
+
+
 def list_led_rounds(user: Any) -> QuerySet[Round]:
-    """Return the rounds that the user may adjudicate and close as owner or in its team; judges alone may not."""
-    rounds = Round.objects.all()
-    return rounds if user.has_perm(EVERY) else rounds.filter(Round.led_by(user))
+    """Return the rounds that the user may adjudicate and close; judges alone may not."""
+    return Round.objects.filter(filter_led(user))
 
 
 def may_lead(round: Round, user: Any) -> bool:
     """Return whether a round is one of `list_led_rounds`."""
-    return user.has_perm(EVERY) or list_led_rounds(user).filter(pk=round.pk).exists()
+    return list_led_rounds(user).filter(pk=round.pk).exists()
 
 
 def can_see_others(round: Round, user: Any) -> bool:
@@ -75,7 +86,10 @@ def can_see_others(round: Round, user: Any) -> bool:
 def require_lead(round: Round, user: Any) -> None:
     """Raise NotAJudgeError unless the user leads the round."""
     if not may_lead(round, user):
-        raise NotAJudgeError(f'Only the owner of the round "{round}", or of its team, adjudicates and closes it.')
+        raise NotAJudgeError(
+            f'Only the owner of the round "{round}", and users of its team who may change rounds, lead it; while it is '
+            "open and blind, its judges do not."
+        )
 
 
 def require_part(round: Round, user: Any) -> None:

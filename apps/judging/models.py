@@ -94,14 +94,17 @@ class Round(OwnedModel):
 
     @classmethod
     def seen_by(cls, user: Any, prefix: str = "") -> Q:
-        """Return the filter for rounds that the user leads or judges in."""
-        round_ids = cls.judges.through.objects.filter(user=user).values("round")
-        return cls.led_by(user, prefix) | Q(**{f"{prefix}pk__in": round_ids})
+        """Return the filter for rounds of the user and of the user's teams, and those in which the user judges."""
+        return cls.shared_with(user, prefix) | Q(**{f"{prefix}pk__in": cls.judged_by(user)})
 
     @classmethod
-    def led_by(cls, user: Any, prefix: str = "") -> Q:
-        """Return the filter for rounds that the user adjudicates and closes: own, their team's, and without owner."""
+    def shared_with(cls, user: Any, prefix: str = "") -> Q:
+        """Return the filter for rounds of the user, of the user's teams and of no one."""
         return super().seen_by(user, prefix)
+
+    @classmethod
+    def judged_by(cls, user: Any) -> Any:
+        return cls.judges.through.objects.filter(user=user).values("round")
 
     @property
     def is_open(self) -> bool:

@@ -11,6 +11,8 @@ from django.utils.timezone import localtime
 from redis.exceptions import RedisError
 
 from apps.datasets.models import Dataset, DatasetVersion
+from apps.judging.handing import list_waiting_rounds
+from apps.judging.judges import filter_led, list_led_rounds
 from apps.judging.models import Round
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation, Status, of_subject
@@ -105,7 +107,7 @@ class Task:
 
 
 def list_tasks(user: Any) -> Iterator[Task]:
-    """Yield what waits for `user`: drafts, mappings, rounds, gates, schedules, failed benchmarks. Six queries.
+    """Yield what waits for `user`: drafts, mappings, rounds, gates, schedules, failed benchmarks. Seven queries.
 
     Each only with the permission that its remedy needs; of each kind the latest few.
     """
@@ -127,11 +129,21 @@ def _list_dataset_tasks(user: Any) -> Iterator[Task]:
         )
         for mapping in mappings.filter(unready).order_by("-updated_at")[:MAX_TASKS]:
             yield _describe_mapping(mapping)
+    yield from _list_judging_tasks(user)
+
+
+def _list_judging_tasks(user: Any) -> Iterator[Task]:
+    """Yield the open rounds that the user leads, with their progress, and those that wait for the user's grades."""
     slots = {"done": Count("slots", filter=Q(slots__done=True)), "slot_count": Count("slots")}
-    rounds: QuerySet[Any] = viewable(Round.objects.filter(state=Round.State.OPEN), user).annotate(**slots)
-    for round in rounds.order_by("-created_at")[:MAX_TASKS]:
+    led: QuerySet[Any] = viewable(list_led_rounds(user).filter(state=Round.State.OPEN), user).annotate(**slots)
+    for round in led.order_by("-created_at")[:MAX_TASKS]:
         progress = f"{round.done:,} of {counted(round.slot_count, 'grading')} done"
         yield Task("gavel", f"The judging round “{round}” is open: {progress}.", "Open the round", change_url(round))
+    if user.has_perm("judging.add_grade"):
+        waiting = viewable(list_waiting_rounds(user).exclude(filter_led(user)), user)
+        for round in waiting.order_by("-created_at")[:MAX_TASKS]:
+            url = reverse("admin:round_judge", args=[round.pk])
+            yield Task("edit_note", f"The judging round “{round}” waits for your grades.", "Judge", url)
 
 
 def _list_benchmark_tasks(user: Any) -> Iterator[Task]:

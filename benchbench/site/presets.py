@@ -249,7 +249,11 @@ UNFOLD: dict[str, Any] = {
             },
             {
                 "title": "Judging",
-                "items": [sidebar_item("Rounds", "edit_note", "judging.round")],
+                "items": [
+                    sidebar_item("Rounds", "edit_note", "judging.round"),
+                    sidebar_item("My grades", "checklist", "judging.round")
+                    | {"link": reverse_lazy("admin:my_grades"), "permission": may_view("judging.add_grade")},
+                ],
             },
             {
                 "title": "System",

@@ -17,10 +17,20 @@ from unfold.sites import UnfoldAdminSite
 MAX_FOUND = 5  # rows of a model
 LEAST_LETTERS = 2  # nearly every row has any one letter
 MOST_LETTERS = 200
+FOR_JUDGES = ("", "Judging")  # groups of the menu
 
 
 class Site(UnfoldAdminSite):
     """The site of the admin pages."""
+
+    def get_sidebar_list(self, request: HttpRequest) -> list[dict[str, Any]]:
+        """Return the menu; of users with the role judge alone, what judging needs."""
+        from benchbench.access import judges_alone  # which needs models; this module is loaded before them
+
+        groups: list[dict[str, Any]] = super().get_sidebar_list(request)
+        if judges_alone(request.user):
+            return [group for group in groups if group.get("title", "") in FOR_JUDGES]
+        return groups
 
     def search(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         """Render the pages of the menu and rows that match `?s=`: of each model the first few that the user may see.

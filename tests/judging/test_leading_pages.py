@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -12,11 +12,13 @@ from django.urls import reverse
 from apps.judging.closing import close_round
 from apps.judging.grading import grade_item
 from apps.judging.handing import load_next_items
+from apps.judging.judges import may_lead
 from apps.judging.models import Grade, Round
 from apps.operations.models import Operation
 from apps.operations.working import wait
 from apps.records.measuring.again import rescore
 from apps.records.models import Benchmark
+from apps.results.dashboard import list_tasks
 from benchbench.site.panels import build_list_url, change_url
 from tests.judging.rounds import make_judges, open_for, page, send, signed_in
 
@@ -73,6 +75,61 @@ def test_a_judge_of_a_blind_round_sees_progress_alone(client, split, ada):
     assert "grace" not in state
     assert client.get(reverse("admin:round_pairs", args=[split.pk])).status_code == 403
     assert client.get(reverse("admin:round_adjudicate", args=[split.pk])).status_code == 302
+
+
+def join(user: User, *groups: str) -> User:
+    """Return the user, as a member of groups: roles with their permissions, and teams."""
+    user.groups.set([Group.objects.get_or_create(name=name)[0] for name in groups])
+    return User.objects.get(pk=user.pk)  # without cached permissions
+
+
+def test_blind_rounds_stay_blind_in_their_team(client, split):
+    """Leading needs ownership, or the team and the right to change rounds; a judge of a blind one does not lead."""
+    Round.objects.update(team=Group.objects.get_or_create(name="search")[0])
+    run = split.runs.order_by("run_order")[0]
+    make_judges("iris")
+    people = {
+        ("ada", "judge"): False,
+        ("ada", "editor"): False,
+        ("iris", "viewer"): False,
+        ("iris", "judge"): False,
+        ("iris", "editor"): True,
+    }
+    for (name, role), sees in people.items():
+        user = join(User.objects.get(username=name), role, "search")
+        assert may_lead(split, user) == sees, (name, role)
+        client.force_login(user)
+        assert (run.label in client.get(change_url(split)).text) == sees, (name, role)
+        state = client.get(reverse("admin:round_state_fragment", args=[split.pk])).text
+        assert ("Differences between" in state) == sees
+        assert (client.get(reverse("admin:round_pairs", args=[split.pk])).status_code == 200) == sees
+    assert may_lead(split, split.owner)
+    split.judges.add(split.owner)
+    assert may_lead(split, split.owner), "who opened it knows its runs"
+    close_round(split, split.owner, leave_out_split=True)
+    assert may_lead(Round.objects.get(), join(User.objects.get(username="ada"), "editor", "search"))
+
+
+def test_judges_have_a_short_menu_and_tasks(client, split, benchmark, ada):
+    client.force_login(join(ada, "judge", "search"))
+    Round.objects.update(team=Group.objects.get(name="search"))
+    opened = open_for(benchmark, [ada], owner=split.owner, name="vegetables")
+
+    def list_menu() -> list[str]:
+        groups = client.get("/admin/").context["sidebar_navigation"]
+        return [item["title"] for group in groups for item in group["items"]]
+
+    assert list_menu() == ["Start", "Rounds", "My grades"]
+    tasks = [(task.act, task.url) for task in list_tasks(User.objects.get(pk=ada.pk))]
+    assert tasks == [("Judge", reverse("admin:round_judge", args=[opened.pk]))]
+    displayed = " ".join(client.get(reverse("admin:my_grades")).text.split())
+    for round, graded in ((split, 10), (opened, 0)):
+        assert reverse("admin:round_grades", args=[round.pk]) in displayed
+        assert f'<td class="bb-number">{graded}</td>' in displayed
+    join(ada, "judge", "viewer")
+    assert "Collections" in list_menu()
+    join(ada, "viewer")
+    assert client.get(reverse("admin:my_grades")).status_code == 403
 
 
 def test_owner_adjudicates_split_items(client_of_olga, split):

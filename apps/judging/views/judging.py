@@ -7,6 +7,7 @@ from uuid import UUID
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
+from django.db.models import Count, F, Max, Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -167,6 +168,20 @@ def _build_split_payload(
         "progress": {"done": decided, "wanted": decided + len(split), "mine": None, "pace": None, "left": None},
         "end": "" if item_ids else "No items are left to decide: the judges agree on all others.",
     }
+
+
+def my_rounds(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
+    """List the rounds in which the reader judges, with the number of grades, the latest first."""
+    user = staff(request)
+    if not user.has_perm("judging.add_grade"):
+        raise PermissionDenied
+    mine = Q(items__grades__judge=user, items__grades__adjudicates=False)
+    judged = Round.objects.filter(Q(judges=user) | Q(pk__in=Grade.objects.filter(judge=user).values("item__round")))
+    annotated: Any = judged.distinct().annotate(
+        graded=Count("items__grades", filter=mine, distinct=True), last=Max("items__grades__graded_at", filter=mine)
+    )
+    rounds = annotated.order_by(F("last").desc(nulls_last=True), "-created_at")
+    return model_admin.render_page(request, "judging/my_grades.html", {"rounds": rounds, "title": "My grades"})
 
 
 def my_grades(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
