@@ -86,14 +86,22 @@ def make_benchmark(
     created = {"status": Status.COMPLETED, "matrix": {}, "measures": measures, "k_values": [5, 10], **fields}
     created.setdefault("total_runs", len(values))
     benchmark = Benchmark.objects.create(mapping=mapping, dataset_version=version, name=name, **created)
-    for order, value in enumerate(values, start=1):
-        make_run(benchmark, order, value)
+    if values:
+        make_runs(benchmark, dict(enumerate(values, start=1)))
     return benchmark
 
 
-def make_run(benchmark: Benchmark, order: int, value: float | None) -> Run:
-    """Return the run `order` of a benchmark with its mean nDCG@10, evaluated on all queries; or, with None, failed."""
-    run = Run.objects.create(
+def make_runs(benchmark: Benchmark, values: dict[int, float | None]) -> None:
+    """Add runs by their order, each with its mean nDCG@10, evaluated on all queries; or, with None, failed."""
+    runs = Run.objects.bulk_create(build_run(benchmark, order, value) for order, value in values.items())
+    queries = list(benchmark.dataset_version.queries.order_by("id").values_list("id", flat=True))
+    pairs = zip(runs, values.values(), strict=True)
+    Evaluation.objects.bulk_create(build_evaluation(run, value, queries) for run, value in pairs if value is not None)
+
+
+def build_run(benchmark: Benchmark, order: int, value: float | None) -> Run:
+    """Return a run that is not stored yet."""
+    return Run(
         benchmark=benchmark,
         run_order=order,
         label=f"dense · top {order * 10}",
@@ -109,21 +117,23 @@ def make_run(benchmark: Benchmark, order: int, value: float | None) -> Run:
         error_message="The encoder is gone." if value is None else "",
         timing={"total_ms": 10.0 * order, "search_ms": 10.0 * order, "execution": "shared"},
     )
-    if value is not None:
-        means = {name: value if name == "nDCG@10" else value / 2 for name in benchmark.measures}
-        queries = list(benchmark.dataset_version.queries.order_by("id").values_list("id", flat=True))
-        Evaluation.objects.create(
-            run=run,
-            dataset_version=benchmark.dataset_version,
-            policies={"unresolved": benchmark.unresolved, "empty_queries": benchmark.empty_queries},
-            policies_hash=_sha256("policies"),
-            means=means,
-            measures=benchmark.measures,
-            query_ids=queries,
-            values=[[means[name]] * len(queries) for name in benchmark.measures] if queries else [],
-            query_count=len(queries),
-        )
-    return run
+
+
+def build_evaluation(run: Run, value: float, queries: list[int]) -> Evaluation:
+    """Return an evaluation that is not stored yet, whose queries all have the mean."""
+    benchmark = run.benchmark
+    means = {name: value if name == "nDCG@10" else value / 2 for name in benchmark.measures}
+    return Evaluation(
+        run=run,
+        dataset_version=benchmark.dataset_version,
+        policies={"unresolved": benchmark.unresolved, "empty_queries": benchmark.empty_queries},
+        policies_hash=_sha256("policies"),
+        means=means,
+        measures=benchmark.measures,
+        query_ids=queries,
+        values=[[means[name]] * len(queries) for name in benchmark.measures] if queries else [],
+        query_count=len(queries),
+    )
 
 
 def make_round(run: Run, *, judges: Sequence[Any] = (), compares: bool = True, items: int = 1, **fields: Any) -> Round:

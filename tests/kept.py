@@ -3,7 +3,7 @@
 import re
 import uuid
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 from typing import Any, TypeVar
 
 from django.contrib.auth.models import User
@@ -45,10 +45,15 @@ def made_once(make: Callable[..., Row]) -> Callable[..., Row]:
     return created
 
 
+@cache
+def _names() -> list[str]:
+    names = connection.introspection.django_table_names(only_existing=True, include_views=False)
+    return sorted(name for name in names if name.startswith(ROOMS))
+
+
 def _tables() -> dict[str, bool]:
     """The tables of the rooms, and whether each has rows."""
-    names = connection.introspection.django_table_names(only_existing=True, include_views=False)
-    tables = sorted(name for name in names if name.startswith(ROOMS))
+    tables = _names()
     with connection.cursor() as cursor:
         cursor.execute("SELECT " + ", ".join(f"EXISTS (SELECT FROM {table})" for table in tables))
         return dict(zip(tables, cursor.fetchone(), strict=True))

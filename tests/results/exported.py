@@ -10,7 +10,7 @@ from apps.datasets.models import DatasetVersion, Judgment, Query
 from apps.mappings.models import Mapping, Resolution
 from apps.records.models import Benchmark, Evaluation, Run
 from apps.results.exporting import EXPORTERS, export
-from tests.factories import judged, make_collection, make_dataset, make_mapping, make_run
+from tests.factories import judged, make_collection, make_dataset, make_mapping, make_runs
 from tests.kept import made_once
 from tests.rankings import add_ranking
 from tests.results.compared import make_compared
@@ -31,7 +31,7 @@ def make_exported() -> Benchmark:
     """Return a completed benchmark of four runs: two alike, one worse whose last query failed, one that failed."""
     mapping = _mapping()
     benchmark = make_compared(mapping, VALUES, name=HOSTILE, total_runs=4)
-    make_run(benchmark, 4, None)
+    make_runs(benchmark, {4: None})
     started = datetime(2026, 3, 1, 12, tzinfo=UTC)
     benchmark.runs.update(started_at=started, completed_at=started.replace(second=2))
     worse = benchmark.runs.get(run_order=2)
