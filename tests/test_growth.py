@@ -16,7 +16,8 @@ import pytest
 from django.utils.text import smart_split
 
 from apps.collections.sources import open_source
-from apps.datasets.formats.registry import FORMATS, detect, read_dataset
+from apps.datasets.formats.reading import detect, read_dataset
+from apps.datasets.formats.registry import FORMATS
 from apps.datasets.records import DOC_REF_KEYS
 from apps.engines.answers import parse_body
 from apps.experiments.external.reports import yield_run

@@ -10,7 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
 
-from apps.datasets.formats.registry import read_dataset
+from apps.datasets.formats.reading import read_dataset
 from apps.datasets.records import DatasetRecord, QueryRecord
 from benchbench.errors import BenchbenchError
 from benchbench.files.archives import require_unpacked_size

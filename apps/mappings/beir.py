@@ -14,7 +14,7 @@ from apps.collections.importing import ImportReport, import_collection
 from apps.collections.models import Collection
 from apps.collections.sources import Source, find_corpus, open_catalogue, read_corpus
 from apps.datasets.formats.catalogue import read_catalogue
-from apps.datasets.formats.registry import read_dataset
+from apps.datasets.formats.reading import read_dataset
 from apps.datasets.importing import DatasetImport, DatasetReport, import_dataset
 from apps.datasets.models import DatasetVersion
 from apps.datasets.records import DatasetRecord

@@ -4,7 +4,7 @@ import os
 import stat
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
@@ -27,15 +27,55 @@ def unpacked(path: Path, *, max_bytes: int) -> Iterator[Path]:
     unpacked, with any `.gz` unpacked too. The bytes written are counted, not the sizes that the archive declares.
     """
     with scratch_folder() as folder:
-        target = folder / (path.stem or "archive")
-        target.mkdir()
-        try:
-            with zipfile.ZipFile(path) as archive:
-                _extract(archive, target, max_bytes)
-        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError) as error:
-            raise FileFormatError(f"{path.name} cannot be unpacked: {_describe_error(path, error)}.") from None
+        target = _unpack(path, folder / (path.stem or "archive"), max_bytes)
         inside = list(target.iterdir())
         yield inside[0] if len(inside) == 1 and inside[0].is_dir() else target
+
+
+@contextmanager
+def gathered(paths: Sequence[Path], *, max_bytes: int) -> Iterator[Path]:
+    """Yield a directory with links to some files while the block runs, zips unpacked; a single file as it is.
+
+    Raises the errors of `unpacked`, and one for two files of a name.
+    """
+    if len(paths) == 1 and paths[0].suffix != ".zip":
+        yield paths[0]
+        return
+    with scratch_folder() as folder:
+        target = folder / name_files(paths)
+        target.mkdir()
+        for path in paths:
+            if (target / path.name).exists():
+                raise FileFormatError(f"Two files are called {path.name}: rename one.")
+            if path.suffix == ".zip":
+                _unpack(path, target if len(paths) == 1 else target / path.name, max_bytes)
+            else:
+                (target / path.name).symlink_to(path.resolve())
+        yield find_inner(target)
+
+
+def name_files(paths: Sequence[Path]) -> str:
+    """Return a name for some files: "queries and qrels"."""
+    if len(paths) == 1:
+        return paths[0].stem or "archive"
+    return " and ".join(path.name.split(".")[0] for path in paths)[:100] or "files"
+
+
+def find_inner(directory: Path) -> Path:
+    """Return the only folder in a directory, however deep, else the directory."""
+    while len(inside := list(directory.iterdir())) == 1 and inside[0].is_dir():
+        directory = inside[0]
+    return directory
+
+
+def _unpack(path: Path, target: Path, max_bytes: int) -> Path:
+    target.mkdir(exist_ok=True)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            _extract(archive, target, max_bytes)
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError) as error:
+        raise FileFormatError(f"{path.name} cannot be unpacked: {_describe_error(path, error)}.") from None
+    return target
 
 
 def require_unpacked_size(path: Path, *, max_bytes: int) -> int:

@@ -7,11 +7,12 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Literal
 
+from benchbench.errors import FileFormatError
 from benchbench.files.beir import find_columns_of_qrels
 from benchbench.files.columns import FIELDS, assign_columns
 from benchbench.files.quepid import find_columns
 from benchbench.files.tables import DELIMITER, find_delimiter
-from benchbench.reading.strict_json import BLOCK_BYTES, read_chunks
+from benchbench.reading.strict_json import BLOCK_BYTES, read_chunks, read_lines
 
 Kind = Literal[
     "benchbench-json",
@@ -63,6 +64,26 @@ LISTS: tuple[tuple[str, Kind], ...] = (
     ('"document_id"', "ground-truth"),
     ('"question"', "ground-truth"),
 )
+
+
+QUERY_NAMES = re.compile(r"quer(y|ies)|topics?|questions?|fragen", re.IGNORECASE)
+DOCUMENT_NAMES = re.compile(r"corpus|docu?(ment)?s?\b|dokumente", re.IGNORECASE)
+LONGEST_QUERY, SAMPLE = 200, 50  # characters, on average; lines that are looked at
+
+
+class SwappedError(FileFormatError):
+    """Documents were given as judged queries, or the reverse."""
+
+
+def holds_documents(path: Path) -> bool:
+    """Return whether lines of `_id` and `text` are documents rather than queries: titled, called so, or long."""
+    lines = [line for _, line in zip(range(SAMPLE), read_lines(path), strict=False)]
+    rows = [row for _, line in lines if (row := _parse(line)) and isinstance(row.get("text"), str)]
+    length = sum(len(str(row["text"])) for row in rows) / max(len(rows), 1)
+    if QUERY_NAMES.search(path.name) and not DOCUMENT_NAMES.search(path.name):
+        return length > LONGEST_QUERY
+    has_title = any(row.get("title") for row in rows)
+    return has_title or bool(DOCUMENT_NAMES.search(path.name)) or length > LONGEST_QUERY
 
 
 def sniff(path: Path) -> Kind:

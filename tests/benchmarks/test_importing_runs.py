@@ -11,7 +11,7 @@ import pytrec_eval
 from django.core.management import CommandError, call_command
 
 from apps.collections.models import Collection
-from apps.datasets.formats.registry import read_dataset
+from apps.datasets.formats.reading import read_dataset
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset, Query
 from apps.experiments.external.importing import import_runs

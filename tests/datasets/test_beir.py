@@ -164,7 +164,7 @@ def test_it_reads_judged_queries(library, tmp_path):
         QueryRecord("q3", "green", [JudgmentRecord({"document_id": "d9"}, 4)], split="test"),
     ]
     assert (record.name, record.source_format, record.duplicates) == (id, "ir_datasets", 1)
-    assert record.warnings == ["Topics without a judgment, left out: q2."]
+    assert record.warnings == ["Queries without a judgment, left out: q2."]
 
 
 @pytest.mark.django_db

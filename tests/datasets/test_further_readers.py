@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from apps.datasets.formats.registry import detect, read_dataset
+from apps.datasets.formats.reading import detect, read_dataset
 from apps.datasets.records import JudgmentRecord, QueryRecord
 from benchbench.files.tables import read_table
 from tests.datasets.valid import MODULES, TABLE, refusal_of

@@ -11,7 +11,8 @@ import pytest
 
 from apps.collections.sources import read_corpus
 from apps.datasets.formats.module_queries import read_module_queries
-from apps.datasets.formats.registry import FORMATS, read_dataset
+from apps.datasets.formats.reading import read_dataset
+from apps.datasets.formats.registry import FORMATS
 from apps.datasets.formats.sectioned import read_ground_truth
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
@@ -153,6 +154,7 @@ SOURCES: dict[str, dict[str, Any]] = {
     "opensearch-queries, lines": {"set.ndjson": tool_samples.QUERY_LINES.encode()},
     "query-log": {"log.csv": tool_samples.LOG.encode()},
     "table": {"judged.csv": TABLE.encode()},
+    "two-files": {"topics.tsv": TOPICS_TSV.encode(), "judged.csv": b"query_id,doc,rating\nq1,d1,1\n"},
     "table, JSON Lines": {"judged.jsonl": "\n".join(map(json.dumps, JSON_LINES)).encode()},
 }
 

@@ -17,7 +17,8 @@ from apps.api.fields import Key, StrictSerializer
 from apps.collections.folders import build_sections, read_html
 from apps.collections.models import Collection
 from apps.collections.sources import read_corpus
-from apps.datasets.formats.registry import FORMATS, read_dataset
+from apps.datasets.formats.reading import read_dataset
+from apps.datasets.formats.registry import FORMATS
 from apps.datasets.importing import import_dataset
 from apps.judging.views.single import ReferenceForm
 from apps.mappings.creating import ensure_mapping
@@ -89,6 +90,16 @@ WRITTEN: dict[str, list[Write]] = {
             folder / "a.csv", f'query_key,query_text,document_id,grade\n"{key}",red,"{id}",1\n'
         ),
         lambda folder, key, id: write_file(folder / "a.jsonl", table(key, id)),
+    ],
+    "two-files": [
+        lambda folder, key, id: (
+            write_file(
+                write_file(folder / "asked.jsonl", json.dumps({"_id": key, "text": "red"}) + "\n").with_name(
+                    "judged.jsonl"
+                ),
+                json.dumps({"query_key": key, "document_id": id, "grade": 1}) + "\n",
+            ).parent
+        )
     ],
     "quepid-ratings": [lambda folder, key, id: write_file(folder / "a.csv", f'query,docid,rating\n"{key}","{id}",1\n')],
     "quepid-snapshot": [lambda folder, key, id: write_file(folder / "a.json", snapshot(key, id))],

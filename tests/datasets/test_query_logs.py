@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apps.datasets.formats.query_log import STRATA, read_log
-from apps.datasets.formats.registry import detect, read_dataset
+from apps.datasets.formats.reading import detect, read_dataset
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset, Judgment, Query
 from apps.datasets.records import QueryRecord, check

@@ -6,7 +6,8 @@ import zipfile
 
 import pytest
 
-from apps.datasets.formats.registry import FORMATS, detect, read_dataset
+from apps.datasets.formats.reading import detect, read_dataset
+from apps.datasets.formats.registry import FORMATS
 from apps.datasets.records import JudgmentRecord, QueryRecord, check
 from benchbench.files.sniffing import sniff
 from tests.datasets.valid import DOCUMENT, SCHEMA1, TOPICS_TSV, TRUTH, VALID, judgments, refusal_of, sectioned, trec
@@ -64,13 +65,13 @@ def test_a_directory_may_come_as_a_zip(format, folder, tmp_path):
 
 def test_non_dataset_files_are_identified_with_a_remedy(tmp_path):
     for name, content, sentence in [
-        ("t.tsv", TOPICS_TSV, "t.tsv holds the topics of TREC without judgments"),
-        ("t.xml", "<top><num>1<title>red</top>", "t.xml holds the topics of TREC without judgments"),
+        ("t.tsv", TOPICS_TSV, "t.tsv holds queries without judgments"),
+        ("t.xml", "<top><num>1<title>red</top>", "t.xml holds queries without judgments"),
         ("run.txt", "q1 Q0 d1 1 0.5 tag\n", "run.txt is a TREC run"),
         ("run.json", json.dumps(RUN), "run.json is a Flowbaby run"),
         ("topics.json", json.dumps(TOPICS), "topics.json is a part of a Flowbaby dataset"),
         ("qrels.json", json.dumps(QRELS), "qrels.json is a part of a Flowbaby dataset"),
-        ("queries.jsonl", '{"_id": "q1", "text": "red"}\n', "queries.jsonl is a part of a BEIR dataset"),
+        ("queries.jsonl", '{"_id": "q1", "text": "red"}\n', "queries.jsonl holds queries without judgments"),
         ("a.json", json.dumps(DOCUMENT), "a.json is a document"),
         ("notes.txt", "some words\nno more\n", "notes.txt has no known format: name its format, one of"),
         ("empty", "", "empty is empty."),
@@ -98,7 +99,7 @@ class TestTrec:
             ),
             QueryRecord("q3", "green", [JudgmentRecord({"document_id": "d9"}, 4)]),
         ]
-        assert record.warnings == ["Topics without a judgment, left out: q2."]
+        assert record.warnings == ["Queries without a judgment, left out: q2."]
         assert (record.name, record.source_format) == ("qrels", "trec")
 
     def test_non_separating_whitespace_belongs_to_the_id(self, tmp_path):
@@ -113,11 +114,11 @@ class TestTrec:
 
     def test_its_errors_are_sentences(self, tmp_path):
         trec(tmp_path)
-        assert "name the file of topics too" in refusal_of(tmp_path / "qrels.txt")
+        assert "Give the file of its topics too" in refusal_of(tmp_path / "qrels.txt")
         write_file(tmp_path / "topics.tsv", "q1\tred\n")
         assert refusal_of(tmp_path) == "qrels.txt judges the query 'q3', which topics.tsv does not have."
         (tmp_path / "topics.tsv").unlink()
-        assert "must hold one file of topics, and it has: none." in refusal_of(tmp_path)
+        assert "Give the file of its topics too" in refusal_of(tmp_path)
 
 
 class TestFlowbaby:

@@ -10,7 +10,8 @@ from hypothesis import Phase, given
 from hypothesis import strategies as st
 
 from apps.datasets.exporting import export_record, record_of
-from apps.datasets.formats.registry import FORMATS, WRITERS, read_dataset
+from apps.datasets.formats.reading import read_dataset
+from apps.datasets.formats.registry import FORMATS, WRITERS
 from apps.datasets.formats.writing import WriteError, describe_losses
 from apps.datasets.importing import import_dataset
 from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord, check

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from apps.datasets.formats.registry import detect, read_dataset
+from apps.datasets.formats.reading import detect, read_dataset
 from apps.datasets.records import JudgmentRecord, QueryRecord
 from benchbench.errors import BenchbenchError
 from benchbench.files.runs import read_run_file

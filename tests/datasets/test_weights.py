@@ -8,7 +8,7 @@ import pytest
 from apps.datasets.editing.drafts import build_difference, find_draft, freeze
 from apps.datasets.editing.queries import edit_query
 from apps.datasets.exporting import export_record
-from apps.datasets.formats.registry import read_dataset
+from apps.datasets.formats.reading import read_dataset
 from apps.datasets.formats.schema1 import parse_schema1
 from apps.datasets.records import DatasetError, DatasetRecord, QueryRecord, check
 from apps.datasets.versions import hash_content

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from apps.datasets.formats.registry import read_dataset
+from apps.datasets.formats.reading import read_dataset
 from apps.datasets.records import DatasetRecord, check
 from benchbench.errors import BenchbenchError
 from tests.datasets import tool_samples
@@ -63,6 +63,12 @@ def trec(folder: Path) -> Path:
     return folder
 
 
+def two_files(folder: Path) -> Path:
+    write_file(folder / "asked.jsonl", '{"_id": "q1", "text": "red"}\n')
+    write_file(folder / "qrels.txt", "q1 0 d1 1\n")
+    return folder
+
+
 def sectioned(folder: Path, truth: Any = TRUTH) -> Path:
     (folder / "documents").mkdir(exist_ok=True)
     write_file(folder / "documents/a.json", DOCUMENT)
@@ -92,6 +98,7 @@ VALID: dict[str, Write] = {
     "opensearch-queries": lambda folder: write_file(folder / "set.json", tool_samples.QUERY_SET),
     "query-log": lambda folder: write_file(folder / "log.csv", tool_samples.LOG),
     "table": lambda folder: write_file(folder / "judged.csv", TABLE),
+    "two-files": two_files,
 }
 
 

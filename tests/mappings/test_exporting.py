@@ -8,7 +8,7 @@ from django.core.management import CommandError, call_command
 
 from apps.collections.importing import import_collection
 from apps.collections.sources import Source, open_source, read_corpus
-from apps.datasets.formats.registry import read_dataset
+from apps.datasets.formats.reading import read_dataset
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset
 from apps.mappings.checking import Dangling, check_version

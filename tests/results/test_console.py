@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.models import Collection
 from apps.collections.records import DocumentRecord
-from apps.datasets.formats.registry import read_dataset
+from apps.datasets.formats.reading import read_dataset
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset
 from apps.execution.defining.previewing import preview

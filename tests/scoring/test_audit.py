@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from apps.datasets.formats.registry import read_dataset
+from apps.datasets.formats.reading import read_dataset
 from apps.datasets.importing import ensure_dataset
 from apps.experiments.external.importing import NewBenchmark, import_runs
 from apps.records.models import Evaluation

@@ -1,10 +1,12 @@
 """BEIR directories, read and written: queries.jsonl and qrels/SPLIT.tsv, `.gz` too."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
+from apps.datasets.formats.pairs import read_pair
 from apps.datasets.formats.writing import WriteError, merge_judgments, trim_query, yield_rows
-from apps.datasets.records import DatasetError, DatasetRecord, QueryRecord, build_judgments
+from apps.datasets.records import DatasetRecord, QueryRecord
 from benchbench.files import beir
 from benchbench.local_files.placing import Files
 
@@ -16,29 +18,15 @@ def read_beir(directory: Path, *, split: str = "test") -> DatasetRecord:
     file and line, for example for a judgment of a query that queries.jsonl lacks, or for a document judged twice with
     different grades.
     """
-    qrels = beir.read_qrels(beir.find_qrels(directory, split))
-    queries = [
-        QueryRecord(
-            key=query.key,
-            text=query.text,
-            split=split,
-            metadata=query.metadata,
-            judgments=build_judgments(qrels.grades[query.key]),
-        )
-        for query in beir.read_queries(beir.find_queries(directory))
-        if query.key in qrels.grades
-    ]
-    query_keys = {query.key for query in queries}
-    for key, location in qrels.places.items():
-        if key not in query_keys:
-            raise DatasetError(f"{location} judges the query {key!a}, which queries.jsonl does not have.")
-    return DatasetRecord(
+    qrels = beir.find_qrels(directory, split)
+    record = read_pair(
+        beir.find_queries(directory),
+        qrels,
+        kinds=("beir-lines", "beir-qrels"),
         name=directory.resolve().name,
-        queries=queries,
-        source_format="beir",
-        metadata={"split": split},
-        duplicates=qrels.duplicates,
+        split=split,
     )
+    return replace(record, source_format="beir", metadata={"split": split})
 
 
 SPLIT = "test"  # for queries without a split

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from apps.datasets.formats.trec import describe_unjudged
+from apps.datasets.formats.pairs import describe_unjudged
 from apps.datasets.records import DatasetError, DatasetRecord, QueryRecord, build_judgments
 from benchbench.catalogue import load, read, require
 from benchbench.reading.strict_json import fault

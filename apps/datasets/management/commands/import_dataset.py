@@ -10,7 +10,8 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from apps.datasets.formats.catalogue import read_catalogue
-from apps.datasets.formats.registry import DIRECTORIES, FILES, FORMATS, read_dataset
+from apps.datasets.formats.reading import read_dataset
+from apps.datasets.formats.registry import DIRECTORIES, FILES, FORMATS
 from apps.datasets.importing import import_dataset
 from apps.datasets.records import DatasetError, DatasetRecord
 from apps.operations.commands import UseCaseCommand
@@ -27,13 +28,14 @@ SOURCE_HELP = f"""SOURCE is one of these, recognised by its content:
 
 {_fill_line("a file", "; ".join([FILES, "TREC judgments (with --topics)"]))}
 {_fill_line("a directory", DIRECTORIES)}
+  some files   of such a directory
   a zip of either; any file may be a .gz
   an id        ir_datasets:beir/scifact/test: a public collection of the library ir_datasets, which downloads it
 """
 
 
 def add_source_arguments(parser: CommandParser) -> None:
-    parser.add_argument("source", type=Path, metavar="SOURCE", help="File, directory or zip.")
+    parser.add_argument("source", type=Path, nargs="+", metavar="SOURCE", help="File, directory or zip; or files.")
     parser.add_argument("--format", choices=sorted(FORMATS), default="", help="Default: detected from SOURCE.")
     parser.add_argument(
         "--split", default="", help="Split of a BEIR directory (default: test) or a Flowbaby directory (default: all)."
@@ -64,13 +66,14 @@ def add_source_arguments(parser: CommandParser) -> None:
 
 def read_source(options: Mapping[str, Any]) -> DatasetRecord:
     """Return the dataset that the options of `add_source_arguments` name."""
-    if id := parse_catalogue_id(options["source"]):
+    source, *more = options["source"]
+    if not more and (id := parse_catalogue_id(source)):
         extra = [name.replace("_", "-") for name in (*READING, "column", "ignore_column") if options[name]]
         if extra:
-            raise DatasetError(f"{options['source']} has no {extra[0]}: leave --{extra[0]} out.", field=extra[0])
+            raise DatasetError(f"{source} has no {extra[0]}: leave --{extra[0]} out.", field=extra[0])
         return read_catalogue(id)
     return read_dataset(
-        options["source"],
+        source if not more else options["source"],
         columns=dict(options["column"]),
         ignore=options["ignore_column"],
         **{name: options[name] for name in READING},
@@ -99,7 +102,7 @@ turned into grades.
 
   benchbench import_dataset questions.json --name support
   benchbench import_dataset scifact/ --name scifact-train --split train
-  benchbench import_dataset qrels.txt --topics topics.xml --name robust
+  benchbench import_dataset topics.xml qrels.txt --name robust
   benchbench import_dataset judged.csv --column query_text=question --column uri=page --column grade=stars
   benchbench import_dataset searches.tsv --name shop --column text=term --column count=n --sample 50,100,200 --seed 7
 """

@@ -8,7 +8,7 @@ from django.core.management.base import CommandParser
 from django.db import transaction
 
 from apps.collections.models import Collection
-from apps.datasets.formats.registry import read_dataset
+from apps.datasets.formats.reading import read_dataset
 from apps.datasets.importing import ensure_dataset
 from apps.datasets.models import DatasetVersion
 from apps.execution.defining.creating import BenchmarkOptions, create_benchmark
