@@ -4,6 +4,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -241,4 +242,10 @@ def make_transport(client_class: type) -> Any:
             response.stream = Counted(response.stream)
             return response
 
-    return Limited()
+    return Limited(verify=_load_certificates(httpx))
+
+
+@cache
+def _load_certificates(httpx: Any) -> Any:
+    """Return the trusted certificates of a version of httpx: to read them takes longer than to ask a server."""
+    return httpx.create_ssl_context()
