@@ -3,6 +3,7 @@
 import functools
 import gc
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Generator, Iterator
@@ -39,6 +40,7 @@ TEMPLATES = str(CHECKOUT / "templates")
 def pytest_configure(config: pytest.Config) -> None:
     """Start the services, unless this process only hands the tests out to others."""
     if not config.getoption("numprocesses", None):
+        shutil.rmtree(settings.BENCHBENCH_VECTOR_DIR, ignore_errors=True)  # thousands of files of earlier runs
         embedded.ensure()
     # The limit of a transaction of the code stays on that of the test, in which a busy machine may import for minutes.
     settings.BENCHBENCH_IDLE_TRANSACTION_SECONDS = 600

@@ -21,6 +21,7 @@ from apps.execution.provisional import add_shares
 from apps.execution.running.builds import find_builds
 from apps.execution.running.engines import EngineSearch
 from apps.execution.running.excluding import Exclusion
+from apps.execution.running.finishing import load_benchmark
 from apps.execution.running.latencies import Loop
 from apps.execution.running.load import Loaded, LoadedRun
 from apps.execution.running.open_indexes import OpenIndexes, prepare
@@ -55,6 +56,7 @@ from benchbench.reading.strict_json import attributes
 
 REPORT_SECONDS = 2  # least time between reports, since reporting disturbs the timing
 REPORTING_SHARE = 0.1  # most of an isolated batch's time that goes to reports, each of which measures all lists
+WAITING = (Run.Status.PENDING, Run.Status.INDEXING)
 _warm_runs: deque[str] = deque(maxlen=256)  # runs whose language model this process has warmed up
 process.add(_warm_runs.clear)
 
@@ -141,16 +143,15 @@ def _lock_lists(benchmark: Benchmark) -> None:
 
 def _load_work(batch: Batch, payload: BatchPayload, lease: Lease) -> Work:
     """Load the work of a batch, and set its runs to evaluating."""
-    operation = batch.operation
-    benchmark = Benchmark.objects.select_related("mapping__collection", "dataset_version").get(pk=operation.subject_id)
-    run_ids = BenchmarkWork.from_operation(operation).run_ids if payload.runs is None else payload.runs
-    runs = list(benchmark.runs.filter(pk__in=run_ids, status__in=UNFINISHED).select_related("index"))
-    keys = [str(run.pk) for run in runs]
+    benchmark = load_benchmark(batch.operation)
+    run_ids = set(BenchmarkWork.from_operation(batch.operation).run_ids if payload.runs is None else payload.runs)
     internal_runs = list(benchmark.runs.filter(is_external=False).select_related("index").order_by("run_order"))
+    runs = [run for run in internal_runs if str(run.pk) in run_ids and run.status in UNFINISHED]
+    keys = [str(run.pk) for run in runs]
     full_plan = plan_of(internal_runs)
     sources = {run.source_id for run in runs}
-    started = benchmark.runs.filter(pk__in=keys, status__in=(Run.Status.PENDING, Run.Status.INDEXING))
-    if started.exists():  # of several batches at once, each sets them
+    if {run.status for run in runs}.intersection(WAITING):  # of several batches at once, each sets them
+        started = benchmark.runs.filter(pk__in=keys, status__in=WAITING)
         update_in_order(started, status=Run.Status.EVALUATING, started_at=Now())
     return Work(
         benchmark,

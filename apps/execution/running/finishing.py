@@ -135,7 +135,9 @@ def stop(operation: Operation) -> None:
 
 
 def load_benchmark(operation: Operation) -> Benchmark:
-    benchmarks = Benchmark.objects.select_related("mapping__collection", "dataset_version__dataset")
+    benchmarks = Benchmark.objects.select_related(
+        "mapping__collection", "mapping__dataset_version", "dataset_version__dataset"
+    )
     return benchmarks.get(pk=operation.subject_id)
 
 
