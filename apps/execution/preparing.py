@@ -135,6 +135,17 @@ def load_preparation(lead: Operation) -> Preparation | None:
     return Preparation(user, mapping, indexes, QUESTIONS[plan["question"]], benchmark, plan.get("error", ""))
 
 
+def find_lead(index: Index, user: User) -> uuid.UUID | None:
+    """Return the id of the operation that leads the newest preparation of `user` with an index; None without one."""
+    rows = Operation.objects.filter(subject_id=index.pk, parameters__has_key=PREPARATION).order_by("-created_at")
+    operation = rows.first()
+    if operation is None:
+        return None
+    plan = operation.parameters[PREPARATION]
+    lead = operation if "by" in plan else Operation.objects.filter(pk=plan["lead"]).first()
+    return lead.pk if lead and lead.parameters.get(PREPARATION, {}).get("by") == user.pk else None
+
+
 def proceed(operation: Operation, **_: Any) -> None:
     """Start the benchmark that waits for `operation`, once, if nothing else is missing. Store an error in the lead.
 

@@ -34,7 +34,7 @@ class WaitingFilter(admin.SimpleListFilter):
 
 @admin.register(Round)
 class RoundAdmin(FactAdmin):
-    list_display = ("name", "mapping", "order", "progress", "state_label", "owner", "created_at")
+    list_display = ("name", "state_label", "mapping", "order", "progress", "owner", "created_at")
     list_filter = (WaitingFilter, "state", "order", ("mapping", VisibleFilter))
     search_fields = ("name",)
     actions = ("go_on_selected", "cancel_llm_selected")

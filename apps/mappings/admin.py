@@ -33,7 +33,7 @@ def repair_url(resolution: Resolution) -> str:
 
 @admin.register(Mapping)
 class MappingAdmin(OwnedAdmin):
-    list_display = ("name", "dataset", "collection", "resolved", "status_label", "resolved_at", "owner")
+    list_display = ("name", "status_label", "dataset", "collection", "resolved", "resolved_at", "owner")
     list_filter = ("status", ("dataset", VisibleFilter), ("collection", VisibleFilter))
     list_select_related = ("owner", "dataset", "collection")
     search_fields = ("name", "dataset__name", "collection__name")

@@ -46,8 +46,8 @@ def workers_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
 class OperationAdmin(FactAdmin):
     list_display = (
         "__str__",
-        "works_on",
         "status_label",
+        "works_on",
         "priority",
         "owner",
         "started_by",

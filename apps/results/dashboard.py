@@ -11,6 +11,7 @@ from django.utils.timezone import localtime
 from redis.exceptions import RedisError
 
 from apps.datasets.models import Dataset, DatasetVersion
+from apps.execution.preparing import find_lead
 from apps.judging.handing import list_waiting_rounds
 from apps.judging.judges import filter_led, list_led_rounds
 from apps.judging.models import Round
@@ -25,6 +26,7 @@ from apps.records.models import Benchmark, GateOutcome, GateState, Repeat, Sched
 from apps.records.models.batches import load_devices
 from apps.results.charts import Figure, plot_sparkline
 from apps.results.first_steps import list_first_steps
+from apps.retrieval.models import Index
 from benchbench.access import viewable, visible
 from benchbench.decimals import counted, short_signed
 from benchbench.site.panels import change_url
@@ -107,11 +109,13 @@ class Task:
 
 
 def list_tasks(user: Any) -> Iterator[Task]:
-    """Yield what waits for `user`: drafts, mappings, rounds, gates, schedules, failed benchmarks. Seven queries.
+    """Yield what waits for `user`: drafts, mappings, rounds, gates, schedules, failed benchmarks. Eight queries, and two for each failed index.
 
     Each only with the permission that its remedy needs; of each kind the latest few.
     """
     yield from _list_dataset_tasks(user)
+    if user.has_perm("retrieval.change_index"):
+        yield from _list_index_tasks(user)
     yield from _list_benchmark_tasks(user)
 
 
@@ -160,6 +164,18 @@ def _list_benchmark_tasks(user: Any) -> Iterator[Task]:
         for benchmark in failed.order_by("-created_at")[:MAX_TASKS]:
             url = reverse("admin:benchmark_results", args=[benchmark.pk])
             yield Task("error", f"The benchmark “{benchmark}” failed.", "See why, and retry", url)
+
+
+def _list_index_tasks(user: Any) -> Iterator[Task]:
+    """Yield the indexes whose build failed and of which no newer version exists, with the evaluation that waits."""
+    newer = Index.objects.filter(
+        collection=OuterRef("collection"), name=OuterRef("name"), version__gt=OuterRef("version")
+    )
+    failed = visible(Index.objects.filter(status=Index.Status.FAILED), user).exclude(Exists(newer))
+    for index in failed.order_by("-updated_at")[:MAX_TASKS]:
+        lead = find_lead(index, user)
+        url = reverse("admin:operation_benchmark", args=[lead]) if lead else change_url(index)
+        yield Task("error", f"The index “{index}” failed: {index.error or 'see its page'}", "Try again", url)
 
 
 def _list_turns(user: Any) -> Iterator[Task]:

@@ -41,7 +41,7 @@ SEARCHING = (
 @admin.register(Index)
 class IndexAdmin(OwnedAdmin):
     list_display = (
-        *("__str__", "collection", "strategy", "encoder_name", "chunking", "chunks", "size", "status_label"),
+        *("__str__", "status_label", "collection", "strategy", "encoder_name", "chunking", "chunks", "size"),
         *("owner", "ready_at"),
     )
     hidden_columns = ("owner",)

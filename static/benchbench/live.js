@@ -213,16 +213,6 @@ class Live {
     }
 }
 
-// A session that ended answers with the login page; show that, not a login form inside the table.
-document.addEventListener("htmx:beforeSwap", (event) => {
-    const answer = new URL(event.detail.xhr.responseURL || location.href);
-    const requested = new URL(event.detail.pathInfo.requestPath, location.href);
-    if (answer.pathname !== requested.pathname) {
-        event.detail.shouldSwap = false;
-        location.reload();
-    }
-});
-
 for (const element of document.querySelectorAll("[data-live]")) {
     const active = element.querySelector("[data-active]")?.dataset.active !== "false";
     if (element.dataset.operation && active) new Live(element);

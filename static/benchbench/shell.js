@@ -52,3 +52,39 @@ htmx.config.allowEval = false;
 document.addEventListener("htmx:configRequest", ({ detail }) => {
     if (detail.verb === "get") detail.timeout ||= 60_000;
 });
+
+// A session that ended answers a part of a page with the login page. The page stays, with what was typed into it, and
+// says so; after signing in elsewhere its forms take the new token.
+document.addEventListener("htmx:beforeSwap", (event) => {
+    const answer = new URL(event.detail.xhr.responseURL || location.href);
+    const requested = new URL(event.detail.pathInfo.requestPath, location.href);
+    const isSignedOut = answer.pathname !== requested.pathname;
+    const note = document.getElementById("bb-signed-out");
+    if (!isSignedOut) note?.remove();
+    if (!isSignedOut) return;
+    event.detail.shouldSwap = false;
+    if (!note) sayThatSignedOut(answer.pathname);
+});
+
+function sayThatSignedOut(login) {
+    const note = document.createElement("p");
+    note.id = "bb-signed-out";
+    note.className = "bb-note bb-note-bad";
+    note.setAttribute("role", "alert");
+    const link = document.createElement("a");
+    link.href = `${login}?next=${encodeURIComponent(location.pathname + location.search)}`;
+    link.target = "_blank";
+    link.textContent = "Sign in in another tab";
+    note.append("You are signed out. ", link, ", then continue here: what you typed stays.");
+    (document.getElementById("main-content") ?? document.body).prepend(note);
+}
+
+const TOKEN = "csrfmiddlewaretoken";
+const findToken = () => /(?:^|; )csrftoken=([^;]+)/.exec(document.cookie)?.[1];
+document.addEventListener("submit", ({ target }) => {
+    const field = target.querySelector?.(`[name=${TOKEN}]`);
+    if (field) field.value = findToken() ?? field.value;
+});
+document.addEventListener("htmx:configRequest", ({ detail }) => {
+    if (detail.parameters[TOKEN] && findToken()) detail.parameters[TOKEN] = findToken();
+});

@@ -90,7 +90,7 @@ def repeated(mapping: Mapping, judge: User) -> World:
     again.runs.update(failed_queries=1)
     index = mapping.collection.indexes.get(name="keywords")
     declared = RoundOptions(name="what is missing", order="depth", depth=10)
-    judged = open_round(list(again.runs.all()), declared, judges=[judge])
+    judged = open_round(list(again.runs.all()), declared, judges=[judge], owner=judge)
     with ollama_server():
         wait(start_judging(judged, "ollama:llama3", by=judge, item_limit=1)[1])
     return fill_world(mapping, again, again.runs.get(), index, operation, judged) | {"manifest": manifest}

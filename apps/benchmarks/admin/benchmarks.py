@@ -61,7 +61,7 @@ class TagFilter(admin.SimpleListFilter):
 @admin.register(Benchmark)
 class BenchmarkAdmin(OwnedAdmin):
     list_display = (
-        *("results_link", "dataset_version", "collection", "status_label"),
+        *("results_link", "status_label", "dataset_version", "collection"),
         *(columns.best_run, columns.value, columns.judged, columns.took, "total_runs", "owner", "created_at"),
     )
     hidden_columns = ("best_run", "judged", "total_runs")

@@ -46,8 +46,8 @@ class ModeFilter(admin.SimpleListFilter):
 class RunAdmin(FactAdmin):
     through = "benchmark"
     list_display = (
-        *("label", columns.value, columns.judged, "latency", "mode", "reranker", "strategy", "top_k", "benchmark"),
-        *("status_label", "failed_queries", "run_order", "completed_at"),
+        *("label", "status_label", columns.value, columns.judged, "latency", "mode", "reranker", "strategy", "top_k"),
+        *("benchmark", "failed_queries", "run_order", "completed_at"),
     )
     hidden_columns = ("failed_queries", "run_order", "completed_at")
     list_per_page = 20  # a row has about 10 kB

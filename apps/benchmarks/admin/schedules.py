@@ -59,7 +59,7 @@ class ScheduleForm(OwnedForm):
 @admin.register(Schedule)
 class ScheduleAdmin(OwnedAdmin):
     form = ScheduleForm
-    list_display = ("name", "cron", "next_run", "last_outcome", "state_label", "benchmark", "enabled", "owner")
+    list_display = ("name", "state_label", "cron", "next_run", "last_outcome", "benchmark", "enabled", "owner")
     list_select_related = ("owner", "benchmark")
     list_filter = ("enabled", "state")
     search_fields = ("name", "benchmark__name")
