@@ -46,7 +46,8 @@ def install(wheel: Path, folder: Path, *extras: str) -> Path:
     venv.create(folder, with_pip=False)
     python = folder / "bin" / "python"
     pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-index", "--no-deps"]
-    subprocess.run([*pip, str(wheel)], check=True, capture_output=True)
+    alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # which may have it already
+    subprocess.run([*pip, str(wheel)], env=alone, check=True, capture_output=True)
     link_needs(folder, *extras)
     return python
 

@@ -8,12 +8,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 from benchbench.busy import clean_text
 from benchbench.client.client import Answer, Client
 from benchbench.client.connection import ClientError
 from benchbench.client.pipeline import exit_status, pipeline
+from benchbench.reading.ids import parse_uuid
 
 SITE = "The site is that of BENCHBENCH_URL, with the token in BENCHBENCH_TOKEN."
 
@@ -57,7 +57,7 @@ def build_parser(name: str, program: str = "benchbench") -> argparse.ArgumentPar
 def find_benchmark(client: Client, subject: str) -> Answer:
     """Return the benchmark of an id or a name. Raises ClientError."""
     with suppress(ValueError):
-        return dict(client.ask("GET", f"/benchmarks/{UUID(subject)}"))
+        return dict(client.ask("GET", f"/benchmarks/{parse_uuid(subject)}"))
     return client.find_benchmark(subject)
 
 
