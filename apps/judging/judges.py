@@ -75,7 +75,11 @@ def list_led_rounds(user: Any) -> QuerySet[Round]:
 
 def may_lead(round: Round, user: Any) -> bool:
     """Return whether a round is one of `list_led_rounds`."""
-    return list_led_rounds(user).filter(pk=round.pk).exists()
+    if round.owner_id == user.pk or not user.has_perm("judging.change_round"):
+        return bool(round.owner_id == user.pk)
+    if round.blind and round.is_open and is_judge(round, user):
+        return False
+    return user.has_perm("judging.view_all_round") or list_led_rounds(user).filter(pk=round.pk).exists()
 
 
 def can_see_others(round: Round, user: Any) -> bool:

@@ -109,7 +109,7 @@ class Task:
 
 
 def list_tasks(user: Any) -> Iterator[Task]:
-    """Yield what waits for `user`: drafts, mappings, rounds, gates, schedules, failed benchmarks. Eight queries, and two for each failed index.
+    """Yield what waits for `user`: drafts, mappings, rounds, gates, schedules, failed benchmarks and indexes.
 
     Each only with the permission that its remedy needs; of each kind the latest few.
     """

@@ -121,7 +121,8 @@ def test_the_shell_works_under_the_policy(visited: Page) -> None:
 
     page.keyboard.press("Control+k")
     page.keyboard.type(schedule.benchmark.name)
-    page.locator("#command-results-list li").first.wait_for()
+    page.locator("#command-results-list a[href*='/admin/benchmarks/benchmark/']").first.wait_for()
+    page.wait_for_load_state("networkidle")  # earlier letters found other rows
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     page.wait_for_url(re.compile(r"/admin/benchmarks/benchmark/"))

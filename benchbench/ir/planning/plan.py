@@ -290,7 +290,7 @@ def _bound_pairs(stages: Iterable[Stage]) -> int:
             continue
         lists, heads = read.setdefault((stage.reranker, stage.index), (Counter(), Counter()))
         lists |= Counter({stage.source: stage.depth})  # the greater of both
-        match by_key[stage.source]:
+        match by_key.get(stage.source):  # None if it is counted elsewhere
             case FuseStage(dense=dense, lexical=lexical, candidates=candidates):
                 heads |= Counter({dense: candidates, lexical: candidates})
             case _:
