@@ -296,5 +296,5 @@ def _write(
         ),
         batch_size=BATCH,
     )
-    with connection.cursor() as cursor:  # else the planner underestimates the new rows until autovacuum runs
-        cursor.execute(f"ANALYZE {RoundItem._meta.db_table}, {Slot._meta.db_table}")
+    if len(items) > 1000:  # else the planner underestimates so many new rows until autovacuum runs
+        connection.cursor().execute(f"ANALYZE {RoundItem._meta.db_table}, {Slot._meta.db_table}")
