@@ -105,7 +105,7 @@ def as_collection(upload: UploadedFile) -> object:
 
 
 def as_dataset(upload: UploadedFile) -> object:
-    imported = import_dataset(read_upload(upload), name=str(upload.name))
+    imported = import_dataset(read_upload([upload]), name=str(upload.name))
     return imported.version
 
 

@@ -53,7 +53,7 @@ class UploadParser(MultiPartParser):
         if length.isdecimal() and int(length) > max_bytes + FORM_BYTES:
             raise self.build_error()
         parsed = super().parse(stream, media_type, parser_context)
-        if any((file.size or 0) > max_bytes for _, files in parsed.files.lists() for file in files):
+        if sum(file.size or 0 for _, files in parsed.files.lists() for file in files) > max_bytes:
             raise self.build_error()
         return parsed
 

@@ -11,7 +11,7 @@ from apps.collections.records import DocumentRecord, SectionRecord
 from benchbench.catalogue import load, read, require
 from benchbench.errors import BenchbenchError
 from benchbench.files.sectioned import find_documents, find_text_and_spans, read_document
-from benchbench.files.sniffing import sniff
+from benchbench.files.sniffing import SwappedError, describe_judged, sniff
 from benchbench.reading.objects import Identifier, StrictRecord, read_as
 from benchbench.reading.strict_json import dump_json, read_objects
 
@@ -48,6 +48,8 @@ def read_sectioned(files: Sequence[Path]) -> Iterator[DocumentRecord]:
         )
 
 
+PAGES = (".md", ".markdown", ".html", ".htm", ".rst")  # which hold no judgments
+FEW_FILES = 20  # of a folder that may be a dataset
 CORPUS_NAMES = ("corpus.jsonl", "corpus.jsonl.gz")
 QUERY_NAMES = ("queries.jsonl", "queries.jsonl.gz")  # in BEIR, and their lines look like documents without titles
 
@@ -104,10 +106,12 @@ def open_directory(directory: Path, *, ignored_file: Path | None = None) -> Dire
     return Directory([(name, folder / name) for name in folder_scan.files], folder)
 
 
-def open_source(path: Path, *, uri_prefix: str | None = None) -> Source:
+def open_source(path: Path, *, uri_prefix: str | None = None, references: Container[str] = ()) -> Source:
     """Return the documents at `path`: a corpus file, or a folder that holds one, sectioned documents, or texts.
 
-    With a URI prefix a folder is read as a folder of texts, even if it also has JSON files.
+    With a URI prefix a folder is read as a folder of texts, even if it also has JSON files. Paths in a folder of texts
+    begin with its name where more of them are then among the `references` of judgments. Raises SwappedError for a file,
+    or a folder of few files, of judged queries.
     """
     if not path.exists():
         raise SourceError(f"{path} does not exist.")
@@ -116,11 +120,29 @@ def open_source(path: Path, *, uri_prefix: str | None = None) -> Source:
     if sectioned and not uri_prefix:
         return Source(read_sectioned(sectioned), len(sectioned))
     if corpus is None:
-        folder_scan = scan(path)
+        folder_scan = _scan_documents(path, references)
         return Source(read_files(folder_scan, uri_prefix=uri_prefix), len(folder_scan.files), folder_scan.skipped)
     if uri_prefix:
         raise SourceError(f"A URI prefix is for folders of files; the lines of {corpus.name} state a uri each.")
     return Source(read_corpus(corpus))
+
+
+def _scan_documents(path: Path, references: Container[str]) -> FolderScan:
+    files = [file for file in sorted(path.rglob("*"))[: FEW_FILES + 1] if file.is_file()] if path.is_dir() else []
+    for file in files if len(files) <= FEW_FILES else ():
+        if file.suffix.lower() not in PAGES:
+            refuse_judged(file)
+    folder_scan = scan(path)
+    longer = [f"{path.name}/{file}" for file in folder_scan.files]
+    if sum(file in references for file in longer) > sum(file in references for file in folder_scan.files):
+        return replace(folder_scan, folder=folder_scan.folder.parent, files=tuple(longer))
+    return folder_scan
+
+
+def refuse_judged(path: Path) -> None:
+    """Raise SwappedError for a file of queries or judgments."""
+    if content := describe_judged(path):
+        raise SwappedError(f"{path.name} holds {content}, not documents: import those as a dataset.")
 
 
 DOCUMENT_FIELDS = ("doc_id", "title", "text", "url")
@@ -155,8 +177,9 @@ def _build_document(row: Any) -> DocumentRecord:
 def find_corpus(path: Path) -> Path | None:
     """Return the BEIR corpus that `path` is or holds, or None where `path` is another folder."""
     if path.is_file():
+        refuse_judged(path)
         if path.name in QUERY_NAMES:
-            raise SourceError(
+            raise SwappedError(
                 f"{path.name} is the name of a file of queries, not of documents: import those as a dataset. "
                 "If it does hold documents, give it another name."
             )

@@ -1,6 +1,6 @@
 """Uploads of documents: a corpus file, or a zip of what a folder may hold."""
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import closing, contextmanager
 from itertools import chain
 from pathlib import Path
@@ -13,7 +13,7 @@ from django.db import transaction
 from apps.collections.importing import ImportReport, create_collection, ensure_collection, import_documents
 from apps.collections.models import Collection
 from apps.collections.records import DocumentRecord
-from apps.collections.sources import SourceError, open_source
+from apps.collections.sources import SourceError, open_source, refuse_judged
 from benchbench.files.archives import require_unpacked_size, unpacked
 from benchbench.site.pages import stored
 from benchbench.site.reading import cut_batches, yield_read
@@ -54,30 +54,36 @@ def upload_documents(
         return import_documents(collection, documents, remove_missing=remove_missing)
 
 
-def ensure_uploaded_collection(upload: UploadedFile, *, name: str, owner: Any = None) -> Collection:
+def ensure_uploaded_collection(
+    upload: UploadedFile, *, name: str, owner: Any = None, references: Container[str] = ()
+) -> Collection:
     """Return the owner's collection of exactly an uploaded file's documents; a new one gets the free name after `name`.
 
-    Raises the errors of `upload_documents`.
+    `references` are those that judgments make to documents, see `open_source`. Raises the errors of `upload_documents`.
     """
-    with _opened(upload, "") as documents:
+    with _opened(upload, "", references) as documents:
         return ensure_collection(documents, name=name, owner=owner)[0]
 
 
 @contextmanager
-def _opened(upload: UploadedFile, uri_prefix: str) -> Iterator[Iterator[DocumentRecord]]:
+def _opened(
+    upload: UploadedFile, uri_prefix: str, references: Container[str] = ()
+) -> Iterator[Iterator[DocumentRecord]]:
     with stored(upload) as path:
         if not path.name.endswith(ENDINGS):
+            refuse_judged(path)
             raise SourceError(f"{path.name} is not a corpus: its name must end in {', '.join(ENDINGS)}.", field="file")
-        with closing(yield_read(yield_documents, path, remedy=REMEDY, uri_prefix=uri_prefix)) as batches:
+        options = {"uri_prefix": uri_prefix, "references": references}
+        with closing(yield_read(yield_documents, path, remedy=REMEDY, **options)) as batches:
             yield chain.from_iterable(batches)
 
 
-def yield_documents(path: Path, *, uri_prefix: str) -> Iterator[list[DocumentRecord]]:
+def yield_documents(path: Path, *, uri_prefix: str, references: Container[str] = ()) -> Iterator[list[DocumentRecord]]:
     """Yield the documents of an uploaded file in batches."""
     max_bytes = settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES
     if path.suffix == ".zip":
         with unpacked(path, max_bytes=max_bytes) as folder:
-            yield from _cut(open_source(folder, uri_prefix=uri_prefix).documents)
+            yield from _cut(open_source(folder, uri_prefix=uri_prefix, references=references).documents)
     else:
         require_unpacked_size(path, max_bytes=max_bytes)
         yield from _cut(open_source(path, uri_prefix=uri_prefix).documents)

@@ -1,5 +1,6 @@
 """Forms of datasets: upload, freezing a draft, judgments."""
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -8,11 +9,14 @@ from django.utils.html import format_html
 
 from apps.datasets.formats.rated import MAX_FACTOR
 from apps.datasets.formats.registry import FORMATS, SOURCES
+from apps.datasets.formats.table import read_columns
+from apps.datasets.importing import foresee, list_warnings
 from apps.datasets.models import Dataset, DatasetVersion
-from apps.datasets.records import GRADES, LABEL_LENGTH, DatasetRecord
-from apps.datasets.uploading import read_upload
+from apps.datasets.records import GRADES, LABEL_LENGTH, DatasetError, DatasetRecord
+from apps.datasets.uploading import FilesField, read_upload, upload_turn
 from benchbench.access import may_change
-from benchbench.site.pages import PageForm, Sections, SizedFileField
+from benchbench.files.columns import FIELDS
+from benchbench.site.pages import PageForm, Sections
 
 
 class RemovableForm(PageForm):
@@ -67,48 +71,36 @@ class FreezeForm(PageForm):
     next = forms.CharField(required=False, widget=forms.HiddenInput())
 
 
+FIRST = 5  # queries of a file that a preview shows
 DETECT = ("", "Detect from the content")
 
 
-class DatasetForm(PageForm):
-    content_field = "file"
-    sections: ClassVar[Sections] = (
-        ("", "", ("file", "format", "name", "description")),
-        ("As the next version of a dataset", "", ("dataset", "version")),
-        ("For some formats", "", ("split", "columns", "grade_factor")),
-        ("For a log of queries", "", ("sample", "seed")),
-    )
+MEANINGS = {
+    "query_text": "text of the query",
+    "query_key": "id of the query",
+    "document_id": "id of the document",
+    "uri": "address of the document (uri)",
+    "path": "path of the document",
+    "file_name": "file name of the document",
+    "content_hash": "SHA-256 of the document",
+    "doc_ref": "document, as a uri or JSON",
+    "grade": "grade",
+}
+MOST_COLUMNS = 100  # that can be chosen for; a request may have a thousand fields
 
-    file = SizedFileField(
-        label="Judged queries",
-        limit="BENCHMARK_DATASET_MAX_UPLOAD_BYTES",
-        remedy="Import larger files with manage.py import_dataset.",
-        help_text=SOURCES,
-    )
+
+class QueriesForm(PageForm):
+    """Form with files of judged queries in the field `source`, and the options of their readers.
+
+    `table` has the columns of a table that was read, or refused, each with its field; the preview lets the user choose.
+    """
+
+    source: ClassVar[str] = "file"
+    options: ClassVar[tuple[str, ...]] = ("format", "split", "columns", "grade_factor", "sample", "seed")
+
     format = forms.ChoiceField(
         required=False,
         choices=[DETECT, *((name, format.label) for name, format in FORMATS.items())],
-    )
-    name = forms.CharField(
-        max_length=200,
-        required=False,
-        help_text="Empty: the name in the file, or the name of the file.",
-    )
-    description = forms.CharField(
-        required=False,
-        widget=forms.Textarea({"rows": 3}),
-        help_text="The origin of the queries, and how they were judged.",
-    )
-    dataset = forms.ModelChoiceField(
-        Dataset.objects.none(),
-        required=False,
-        label="Next version of",
-        help_text="The file becomes its next version; earlier versions are kept.",
-    )
-    version = forms.CharField(
-        max_length=LABEL_LENGTH,
-        required=False,
-        help_text="Label of the version, such as 2026-11. Empty: the one in the file, if any.",
     )
     split = forms.CharField(
         max_length=50,
@@ -143,6 +135,98 @@ class DatasetForm(PageForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        chosen = self.data.getlist("column") if hasattr(self.data, "getlist") else []
+        self.table = {column: name for name, _, column in (line.partition("=") for line in chosen[:MOST_COLUMNS])}
+
+    def clean_columns(self) -> dict[str, Any]:
+        """Return the options `columns` and `ignore`: what is written in the field goes before what was chosen."""
+        written = self.cleaned_data["columns"].splitlines()
+        mapped = {line.partition("=")[2].strip() for line in written}
+        chosen = [f"{name}={column}" for column, name in self.table.items() if column not in mapped]
+        is_table = self.cleaned_data.get("format", "") in ("", "table", "two-files")
+        try:
+            return read_columns([*written, *(chosen if is_table else [])])
+        except DatasetError as error:
+            raise forms.ValidationError(error.message) from None
+
+    def record(self) -> DatasetRecord:
+        """Return the dataset of the uploaded files. Raises the errors of its reader."""
+        values = self.cleaned_data
+        options = {name: values[name] for name in self.options if name != "columns"} | values["columns"]
+        with self.content(*self.options):
+            try:
+                record = read_upload(values[self.source], **options)
+            except DatasetError as error:
+                self.table = dict(error.columns)
+                raise
+        self.table = dict(record.columns)
+        return record
+
+    def preview(self) -> dict[str, Any]:
+        """Return what a preview shows of the uploaded files: the `record` is the first queries alone."""
+        with upload_turn():
+            record = self.record()
+            grades = Counter(judgment.grade for query in record.queries for judgment in query.judgments)
+            return {
+                "becomes": self.foresee(record),
+                "record": replace(record, queries=record.queries[:FIRST]),  # the others go with the turn
+                "format": FORMATS[record.source_format].label,
+                "queries": len(record.queries),
+                "judgments": grades.total(),
+                "grades": dict(sorted(grades.items(), reverse=True)),
+                "warnings": list_warnings(record),
+            }
+
+    def foresee(self, record: DatasetRecord) -> str:
+        """Return the effect of an import on existing datasets in words, if any."""
+        return ""
+
+    @property
+    def columns_to_choose(self) -> list[tuple[str, str, list[tuple[str, str]]]]:
+        """Return each column of the table with its field, and the fields to choose from with their meanings."""
+        choices = [(name, MEANINGS.get(name, name.replace("_", " "))) for name in {**MEANINGS, **dict.fromkeys(FIELDS)}]
+        return [(column, name, choices) for column, name in list(self.table.items())[:MOST_COLUMNS]]
+
+
+class DatasetForm(QueriesForm):
+    content_field = "file"
+    sections: ClassVar[Sections] = (
+        ("", "", ("file", "format", "name", "description")),
+        ("As the next version of a dataset", "", ("dataset", "version")),
+        ("For some formats", "", ("split", "columns", "grade_factor")),
+        ("For a log of queries", "", ("sample", "seed")),
+    )
+
+    file = FilesField(
+        label="Judged queries",
+        limit="BENCHMARK_DATASET_MAX_UPLOAD_BYTES",
+        remedy="Import larger files with manage.py import_dataset.",
+        help_text=SOURCES,
+    )
+    name = forms.CharField(
+        max_length=200,
+        required=False,
+        help_text="Empty: the name in the file, or the name of the file.",
+    )
+    description = forms.CharField(
+        required=False,
+        widget=forms.Textarea({"rows": 3}),
+        help_text="The origin of the queries, and how they were judged.",
+    )
+    dataset = forms.ModelChoiceField(
+        Dataset.objects.none(),
+        required=False,
+        label="Next version of",
+        help_text="The file becomes its next version; earlier versions are kept.",
+    )
+    version = forms.CharField(
+        max_length=LABEL_LENGTH,
+        required=False,
+        help_text="Label of the version, such as 2026-11. Empty: the one in the file, if any.",
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self.choose(DatasetVersion, "dataset")
 
     def clean_dataset(self) -> Dataset | None:
@@ -151,28 +235,12 @@ class DatasetForm(PageForm):
             raise forms.ValidationError(f'You may not change "{dataset}": ask its owner, or leave it out.')
         return dataset
 
-    def clean_columns(self) -> list[tuple[str, str]]:
-        """Return pairs of a field ("" for an ignored column) and its column."""
-        columns = []
-        for line in filter(None, map(str.strip, self.cleaned_data["columns"].splitlines())):
-            field, separator, column = (piece.strip() for piece in line.partition("="))
-            if not separator or not column:
-                raise forms.ValidationError(f'"{line[:60]}" is not field=column, such as query_text=question.')
-            columns.append((field, column))
-        return columns
-
     def record(self) -> DatasetRecord:
-        """Return the dataset of the uploaded file. Raises the errors of its reader."""
-        values = self.cleaned_data
-        options = ("format", "split", "sample", "seed", "grade_factor")
-        with self.content("columns", *options):
-            record = read_upload(
-                values["file"],
-                **{name: values[name] for name in options},
-                columns={field: column for field, column in values["columns"] if field},
-                ignore=[column for field, column in values["columns"] if not field],
-            )
-        return replace(record, label=values["version"] or record.label)
+        record = super().record()
+        return replace(record, label=self.cleaned_data["version"] or record.label)
+
+    def foresee(self, record: DatasetRecord) -> str:
+        return foresee(record, owner=self.user, **self.get_target())
 
     def get_target(self) -> dict[str, Any]:
         """Return the target of the import: a name, or a dataset whose next version it becomes."""

@@ -133,3 +133,13 @@ def _hash(contents: Iterable[tuple[str, Iterable[JudgmentRecord | Judgment]]]) -
         for line in sorted(encode_judgment(judgment) for judgment in judgments):
             digest.update(b"\t" + line.encode() + b"\n")
     return digest.hexdigest()
+
+
+MOST_REFERENCES = 1000
+
+
+def list_references(dataset: Dataset) -> set[str]:
+    """Return texts by which a dataset's newest frozen version refers to documents, from some of its judgments."""
+    version = dataset.versions.exclude(frozen_at=None).order_by("-number").first()
+    doc_refs = version.judgments.values_list("doc_ref", flat=True)[:MOST_REFERENCES] if version else ()
+    return {text for doc_ref in doc_refs for text in doc_ref.values() if isinstance(text, str)}

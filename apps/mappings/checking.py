@@ -10,7 +10,8 @@ from apps.collections.models import Collection, Section
 from apps.datasets.exporting import record_of
 from apps.datasets.models import DatasetVersion
 from apps.datasets.records import JudgmentRecord
-from apps.mappings.references import resolve_reference
+from apps.mappings.models import Mapping, Resolution
+from apps.mappings.references import FIELDS, resolve_reference
 from apps.mappings.resolving import CHUNK, load_catalogue
 from benchbench.errors import ConflictError
 
@@ -65,3 +66,12 @@ def _yield_dangling(chunk: list[tuple[str, JudgmentRecord]], collection: Collect
             if (verdict.document_id, section) not in sections:
                 reference = ", ".join(str(value) for value in judgment.doc_ref.values())[:100]
                 yield Dangling(key, f"The document {reference!r} has no section {section[:100]!r}.")
+
+
+def describe_first_loss(mapping: Mapping) -> str:
+    """Return why the first unmatched judgment has no document, and what the first document has there, as sentences."""
+    lost = Resolution.objects.at(None).filter(mapping=mapping, document=None).order_by("judgment_id")
+    reason, key = lost.values_list("reason", "key").first() or ("", "")
+    documents = mapping.collection.documents.filter(removed_at=None).order_by("pk")
+    value = documents.values_list(FIELDS.get(key, FIELDS["document_id"])[0], flat=True).first()
+    return f"{reason} The first document there has the {key or 'document_id'} {str(value or '')[:100]!r}."

@@ -11,7 +11,7 @@ from benchbench.errors import FileFormatError
 from benchbench.files.beir import find_columns_of_qrels
 from benchbench.files.columns import FIELDS, assign_columns
 from benchbench.files.quepid import find_columns
-from benchbench.files.tables import DELIMITER, find_delimiter
+from benchbench.files.tables import DELIMITER, find_delimiter, read_table
 from benchbench.reading.strict_json import BLOCK_BYTES, read_chunks, read_lines
 
 Kind = Literal[
@@ -84,6 +84,20 @@ def holds_documents(path: Path) -> bool:
         return length > LONGEST_QUERY
     has_title = any(row.get("title") for row in rows)
     return has_title or bool(DOCUMENT_NAMES.search(path.name)) or length > LONGEST_QUERY
+
+
+def describe_judged(path: Path) -> str:
+    """Return "queries", "judgments" or "judged queries" if a file holds these rather than documents, else ""."""
+    kind = sniff(path)
+    if kind == "beir-lines":
+        return "queries" if QUERY_NAMES.search(path.name) and not holds_documents(path) else ""
+    if kind == "table":
+        return "judged queries" if "grade" in assign_columns(read_table(path)[0], {}, ()) else ""
+    if kind == "benchbench-json" and b'"queries"' not in next(read_chunks(path), b""):
+        return ""  # the guess for any JSON
+    if kind in ("", "sectioned-document", "trec-run", "flowbaby-run"):
+        return ""
+    return {"trec-topics": "queries", "trec-qrels": "judgments", "beir-qrels": "judgments"}.get(kind, "judged queries")
 
 
 def sniff(path: Path) -> Kind:

@@ -83,9 +83,11 @@ class SizedFileField(forms.FileField):
     A limit that is a text is the name of a setting. The browser checks the limit too, before it sends anything.
     """
 
+    input_class: ClassVar[type[forms.ClearableFileInput]] = forms.ClearableFileInput
+
     def __init__(self, *, limit: str | int, remedy: str, accept: str = "", **kwargs: Any) -> None:
         self.limit, self.remedy = limit, remedy
-        widget = forms.ClearableFileInput({"class": "bb-file"} | ({"accept": accept} if accept else {}))
+        widget = self.input_class({"class": "bb-file"} | ({"accept": accept} if accept else {}))
         super().__init__(widget=widget, **kwargs)
 
     @property
@@ -93,17 +95,17 @@ class SizedFileField(forms.FileField):
         return getattr(settings, self.limit) if isinstance(self.limit, str) else self.limit
 
     @property
-    def _rule(self) -> str:
+    def rule(self) -> str:
         return f"the limit is {filesizeformat(self.most_bytes)}. {self.remedy}"
 
     def get_bound_field(self, form: Any, field_name: str) -> forms.BoundField:
-        self.widget.attrs |= {"data-max-bytes": self.most_bytes, "data-too-large": self._rule}
+        self.widget.attrs |= {"data-max-bytes": self.most_bytes, "data-too-large": self.rule}
         return super().get_bound_field(form, field_name)
 
     def clean(self, data: Any, initial: Any = None) -> Any:
         upload = super().clean(data, initial)
         if upload and upload.size > self.most_bytes:
-            raise forms.ValidationError(f"The file has {filesizeformat(upload.size)}; {self._rule}")
+            raise forms.ValidationError(f"The file has {filesizeformat(upload.size)}; {self.rule}")
         return upload
 
 
@@ -278,13 +280,14 @@ def staff(request: HttpRequest) -> User:
 
 @contextmanager
 def stored(upload: UploadedFile) -> Iterator[Path]:
-    """Store an uploaded file under its own name while the block runs, for readers that take paths.
-
-    A name that is too long for the file system keeps its end, which shows the kind of file.
-    """
+    """Store an uploaded file under its own name while the block runs, for readers that take paths."""
     with scratch_folder() as folder:
-        name = (upload.name or "upload").encode()[-NAME_BYTES:].decode(errors="ignore")
-        path = folder / name
-        with path.open("wb") as file:
-            shutil.copyfileobj(upload, file)
-        yield path
+        yield store(upload, folder)
+
+
+def store(upload: UploadedFile, folder: Path) -> Path:
+    """Store an uploaded file in a folder under its name, whose end stays if it is too long, and return its path."""
+    path = folder / (upload.name or "upload").encode()[-NAME_BYTES:].decode(errors="ignore")
+    with path.open("wb") as file:
+        shutil.copyfileobj(upload, file)
+    return path

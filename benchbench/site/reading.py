@@ -93,7 +93,10 @@ def yield_read(
 
 
 def is_small(path: Path) -> bool:
-    """Return whether a file is read in no time. Nothing of it is parsed for that."""
+    """Return whether a file, or all in a folder, is read in no time. Nothing of it is parsed for that."""
+    if path.is_dir():
+        files = list(path.iterdir())
+        return sum(file.stat().st_size for file in files) <= SMALL_BYTES and all(map(is_small, files))
     size = path.stat().st_size
     if path.suffix not in (".zip", ".gz"):
         return size <= SMALL_BYTES

@@ -105,7 +105,7 @@ def queries_of(name: str, row: Any) -> list[str]:
 
 # Addresses that answer no other method.
 POSTED = {
-    *("benchmark_preview", "dataset_preview", "index_grid_preview", "run_import_preview"),
+    *("benchmark_preview", "dataset_preview", "evaluation_preview", "index_grid_preview", "run_import_preview"),
     *("round_decide", "round_exchange", "round_preview", "round_llm_preview"),
 }
 FORMATS = {"run_export": "csv-run", "benchmark_export": "json"}

@@ -44,9 +44,9 @@ def staff(transactional_db: None, admin_client: Client) -> Client:
     return admin_client
 
 
-def test_beir_corpus_is_named_after_its_queries(staff: Client) -> None:
+def test_documents_keep_the_name_of_their_file(staff: Client) -> None:
     send(staff, name="corpus.jsonl")
-    assert Collection.objects.get().name == "asked"
+    assert Collection.objects.get().name == "corpus"
 
 
 def test_two_files_lead_to_a_benchmark(staff: Client, django_assert_max_num_queries: Any) -> None:

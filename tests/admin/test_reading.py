@@ -188,10 +188,10 @@ def make_log(lines):
 def test_this_process_does_not_work_while_another_reads(settings):
     settings.BENCHBENCH_READING_SECONDS = 2
     with pytest.raises(SlowFileError):  # starts the process from which readers are forked
-        read_upload(make_log(450_000), format="query-log")
+        read_upload([make_log(450_000)], format="query-log")
     log, begun = make_log(450_000), time.process_time()
     with pytest.raises(SlowFileError):
-        read_upload(log, format="query-log")
+        read_upload([log], format="query-log")
     assert time.process_time() - begun < 1
 
 

@@ -93,7 +93,7 @@ def test_a_dataset_that_unpacks_to_too_much_is_refused(admin_client: Client, set
         archive.writestr("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq\td\t1\n")
     upload = SimpleUploadedFile("bomb.zip", packed.getvalue())
     with pytest.raises(FileFormatError, match="unpacks to more bytes than are allowed"):
-        read_upload(upload)
+        read_upload([upload])
     upload.seek(0)
     answer = admin_client.post("/admin/datasets/dataset/add/", {"file": upload})
     assert "unpacks to more bytes than are allowed" in answer.content.decode()
@@ -105,7 +105,7 @@ def test_dataset_with_too_many_lines_is_refused_unparsed(admin_client: Client, s
     settings.BENCHMARK_DATASET_MAX_ROWS = 100
     lines = ["query_key,query_text,document_id,grade\n", *(f"q,x,d{n},1\n" for n in range(99))]
     fits = SimpleUploadedFile("rows.csv", "".join(lines).encode())
-    assert len(read_upload(fits).queries[0].judgments) == 99
+    assert len(read_upload([fits]).queries[0].judgments) == 99
     upload = SimpleUploadedFile("rows.csv", "".join([*lines, "nothing that can be read\n"]).encode())
     answer = admin_client.post("/admin/datasets/dataset/add/", {"file": upload})
     assert "more than 100 lines (BENCHMARK_DATASET_MAX_ROWS)" in answer.content.decode()
@@ -124,7 +124,7 @@ path = Path(sys.argv[1])
 most = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 before = most()
 with path.open("rb") as file:
-    record = read_upload(UploadedFile(file, path.name, size=path.stat().st_size))
+    record = read_upload([UploadedFile(file, path.name, size=path.stat().st_size)])
 print(sum(len(query.judgments) for query in record.queries), most() - before)
 """
 

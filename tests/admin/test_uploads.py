@@ -83,7 +83,7 @@ def test_unknown_file_key_is_not_confused_with_form_fields(client_of_ada: Client
 def test_collection_warns_of_empty_documents_and_rejects_query_files(client_of_ada: Client) -> None:
     content = CORPUS.encode() + b'\n{"_id": "d9", "title": "Pear 9", "text": " "}'
     refused = upload(client_of_ada, COLLECTION, "queries.jsonl", content, name="Fruit")
-    assert "name of a file of queries, not of documents" in error_at(refused, "file")
+    assert "queries.jsonl holds queries, not documents" in error_at(refused, "file")
     page = upload(client_of_ada, COLLECTION, "corpus.jsonl", content, name="Fruit").content.decode()
     assert "Imported 4 documents." in page
     assert "1 document without a text: only a title is searched." in page

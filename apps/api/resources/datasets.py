@@ -19,10 +19,11 @@ from apps.api.openapi import WARNINGS, list_file_headers
 from apps.api.parsers import DatasetParser
 from apps.api.resource import Resource, delete, find_visible, get, post
 from apps.datasets.formats.registry import FORMATS, JSON, SOURCES, WRITERS
+from apps.datasets.formats.table import read_columns
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset, Query
 from apps.datasets.records import LABEL_LENGTH
-from apps.datasets.uploading import read_upload, upload_turn
+from apps.datasets.uploading import MOST_FILES, read_upload, upload_turn
 from apps.datasets.versions import add_query_count, find_version
 from apps.mappings.creating import delete_dataset
 from apps.mappings.exporting import export_dataset
@@ -37,10 +38,17 @@ class DatasetUpload(StrictSerializer):
 
     name = Text(required=False, max_length=MAX_LENGTH, help_text="Required without dataset_id, whose name it keeps.")
     description = Text(default="", allow_blank=True, max_length=10_000)
-    file = serializers.FileField(help_text=SOURCES)
+    file = serializers.ListField(
+        child=serializers.FileField(), min_length=1, max_length=MOST_FILES, help_text=f"One or several. {SOURCES}"
+    )
     format = serializers.ChoiceField(list(FORMATS), required=False, help_text="Default: detected from the content.")
     split = Text(required=False, max_length=50, help_text="Of BEIR (test without it) and Flowbaby (all).")
-    grade_factor = Int(required=False, min_value=1, help_text="Multiplies the ratings of other tools, such as 0.7.")
+    columns = serializers.ListField(
+        child=Text(max_length=500),
+        required=False,
+        help_text="Of a table, FIELD=COLUMN for each whose name says something else; =COLUMN is not read.",
+    )
+    grade_factor = Int(required=False, min_value=1, help_text="Multiplies ratings, such as 0.7.")
     sample = Text(required=False, max_length=50, help_text="Of a log of queries: 100 of each stratum; 50,100,200; all.")
     seed = Int(required=False, min_value=0, help_text="Of the sample.")
     dataset_id = Identifier(required=False, help_text="The file becomes the next version of this dataset.")
@@ -148,7 +156,8 @@ class Datasets(Resource):
         """
         before = self.find_changeable(self.rows(), data["dataset_id"]) if "dataset_id" in data else None
         with upload_turn():
-            record = read_upload(data["file"], **{name: data[name] for name in READING if name in data})
+            chosen = {name: data[name] for name in READING if name in data}
+            record = read_upload(data["file"], **chosen, **read_columns(data.get("columns", ())))
             imported = import_dataset(
                 replace(record, label=data.get("version", record.label)),
                 name=data.get("name"),

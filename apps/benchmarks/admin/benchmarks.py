@@ -80,6 +80,7 @@ class BenchmarkAdmin(OwnedAdmin):
     actions = ("start_selected", "cancel_selected", "retry_selected", "rescore_selected")
     pages = (
         Page("evaluate/", evaluations.new_evaluation, "new_evaluation"),
+        Page("evaluate/preview/", evaluations.preview_evaluation, "evaluation_preview"),
         Page("add/", views.add_benchmark, "benchmarks_benchmark_add"),
         Page("preview/", views.preview_benchmark, "benchmark_preview"),
         Page("choices/", views.benchmark_choices, "benchmark_choices"),

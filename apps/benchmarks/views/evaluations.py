@@ -17,13 +17,17 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.html import format_html
+from django.views.decorators.http import require_POST
 from unfold.widgets import UnfoldAdminRadioSelectWidget
 
 from apps.collections.models import Collection
 from apps.collections.uploading import ENDINGS, ensure_uploaded_collection
+from apps.datasets.forms import QueriesForm
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset
-from apps.datasets.uploading import read_upload, upload_turn
+from apps.datasets.uploading import FilesField, upload_turn
+from apps.datasets.versions import list_references
+from apps.datasets.views.datasets import preview_queries
 from apps.engines.declarations import list_engines
 from apps.execution.defining.questions import QUESTIONS
 from apps.execution.preparing import load_preparation, prepare
@@ -39,9 +43,10 @@ from apps.retrieval.llms.servers import find_first_llm
 from apps.retrieval.models import Index
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError, ConflictError
+from benchbench.files.sniffing import SwappedError
 from benchbench.names import find_free_name
 from benchbench.site.admin import SiteAdmin
-from benchbench.site.pages import PageForm, SizedFileField, show_form, staff
+from benchbench.site.pages import SizedFileField, read_form, show_form, staff
 from benchbench.site.panels import change_url
 
 NEEDED = (
@@ -50,9 +55,27 @@ NEEDED = (
 )
 
 
-class EvaluationForm(PageForm):
+CORPUS, JUDGED = "Upload documents", "Upload judged queries"
+
+
+class JudgedForm(QueriesForm):
+    source = "queries"
+    content_field: str | None = "queries"
+
+    queries = FilesField(
+        label=JUDGED,
+        required=False,
+        limit="BENCHMARK_DATASET_MAX_UPLOAD_BYTES",
+        remedy="Import larger files with manage.py import_dataset, and choose the dataset.",
+        help_text="A table (CSV) with a row for each judgment: query, document, grade. Or queries and judgments in two "
+        "files, chosen at once: queries.jsonl with qrels.tsv, topics with TREC judgments. Or a .zip, or any other "
+        "format of datasets.",
+    )
+
+
+class EvaluationForm(JudgedForm):
     corpus = SizedFileField(
-        label="Upload documents",
+        label=CORPUS,
         required=False,
         accept=".jsonl,.gz,.zip",
         limit="BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES",
@@ -64,14 +87,6 @@ class EvaluationForm(PageForm):
         ),
     )
     collection = forms.ModelChoiceField(Collection.objects.none(), required=False, label="Or choose a collection")
-    queries = SizedFileField(
-        label="Upload judged queries",
-        required=False,
-        limit="BENCHMARK_DATASET_MAX_UPLOAD_BYTES",
-        remedy="Import larger files with manage.py import_dataset, and choose the dataset.",
-        help_text="A .zip of a BEIR directory (queries.jsonl, qrels/SPLIT.tsv) or of TREC judgments with their topics; "
-        "CSV or JSON Lines with a row for each judgment; or any other format of datasets.",
-    )
     dataset = forms.ModelChoiceField(Dataset.objects.none(), required=False, label="Or choose a dataset")
     question = forms.ChoiceField(
         label="What do you want to know?",
@@ -90,6 +105,7 @@ class EvaluationForm(PageForm):
         ("Documents", "What is searched.", ("corpus", "collection")),
         ("Queries", "What is asked, with the documents that answer it.", ("queries", "dataset")),
         ("Question", "", ("question", "encoder")),
+        ("Judged queries", "How the uploaded files are read.", QueriesForm.options),
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -134,7 +150,7 @@ def new_evaluation(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespons
         imported: list[Model] = []
         try:
             form.content_field = "queries"
-            dataset = values["dataset"] or _import_queries(values["queries"], user)
+            dataset = values["dataset"] or _import_queries(form, user)
             imported.append(form.keep("dataset", dataset))
             form.content_field = "corpus"
             collection = values["collection"] or _import_corpus(values["corpus"], user, dataset)
@@ -142,7 +158,9 @@ def new_evaluation(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespons
             form.content_field = None
             question = QUESTIONS[values["question"]]
             result = prepare(dataset, collection, question, encoder=values["encoder"], by=user)
-        except BenchbenchError:
+        except BenchbenchError as error:
+            if isinstance(error, SwappedError):
+                error.message += f" Choose documents under {CORPUS}, and judged queries under {JUDGED}."
             if len(imported) == 2 and (mapping := find_mapping(dataset, collection, owner=user)):
                 imported.append(mapping)
             for row in imported:
@@ -162,13 +180,22 @@ def new_evaluation(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespons
         submit="Start",
         intro="From documents and judged queries to a verdict: both are imported and connected, the documents are "
         "indexed, and a benchmark of your question starts.",
+        template="benchmarks/evaluate.html",
     )
 
 
-def _import_queries(upload: Any, user: User) -> Dataset:
-    """Return the dataset of an uploaded file; if its name has other content, under the next free name."""
+@require_POST
+def preview_evaluation(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
+    """Answer the form of a new evaluation with the content of its judged queries; nothing is stored."""
+    if not request.user.has_perms(NEEDED):
+        raise PermissionDenied
+    return preview_queries(request, read_form(request, model_admin, JudgedForm))
+
+
+def _import_queries(form: EvaluationForm, user: User) -> Dataset:
+    """Return the dataset of the uploaded files; if its name has other content, under the next free name."""
     with upload_turn():
-        record = read_upload(upload)
+        record = form.record()
         try:
             return import_dataset(record, owner=user).version.dataset
         except ConflictError:
@@ -177,11 +204,11 @@ def _import_queries(upload: Any, user: User) -> Dataset:
 
 
 def _import_corpus(upload: Any, user: User, dataset: Dataset) -> Collection:
-    """Return the collection of an uploaded file, named after it, or after the dataset if the file has BEIR's name."""
+    """Return the collection of an uploaded file, named after it; the dataset's references show which paths it needs."""
     name = upload.name or "documents"
     ending = next((ending for ending in ENDINGS if name.endswith(ending)), "")
-    stem = name.removesuffix(ending)
-    return ensure_uploaded_collection(upload, name=dataset.name if stem == "corpus" else stem, owner=user)
+    references = list_references(dataset)
+    return ensure_uploaded_collection(upload, name=name.removesuffix(ending), owner=user, references=references)
 
 
 def evaluation_progress(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:

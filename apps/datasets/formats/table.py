@@ -1,7 +1,7 @@
 """Reading judgments from a table: CSV or JSON Lines, a row for each judgment."""
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -90,6 +90,26 @@ def read_table_of_judgments(
     except DatasetError as error:
         error.columns = record.columns
         raise
+
+
+def read_columns(lines: Iterable[str]) -> dict[str, Any]:
+    """Return the options `columns` and `ignore` of lines FIELD=COLUMN and =COLUMN. Raises DatasetError for others."""
+    columns: dict[str, str] = {}
+    ignored: list[str] = []
+    for line in filter(None, map(str.strip, lines)):
+        name, separator, column = (piece.strip() for piece in line.partition("="))
+        if not separator or not column:
+            raise DatasetError(f'"{line[:60]}" is not field=column, such as query_text=question.', field="columns")
+        if columns.get(name, column) != column:
+            raise DatasetError(
+                f"{name[:60]} is chosen for two columns, {columns[name][:60]!a} and {column[:60]!a}: choose one.",
+                field="columns",
+            )
+        if name:
+            columns[name] = column
+        else:
+            ignored.append(column)
+    return {"columns": columns, "ignore": ignored}
 
 
 def _find_key(location: str, cells: Mapping[str, Any], *, has_key: bool) -> str:

@@ -1,9 +1,7 @@
 """Pages that upload, download and freeze a dataset."""
 
 import uuid
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -18,9 +16,9 @@ from django.views.decorators.http import require_POST
 from apps.datasets.editing.differences import KINDS, Difference
 from apps.datasets.editing.drafts import build_difference, find_draft, freeze
 from apps.datasets.exporting import DatasetExport, export_record, record_of
-from apps.datasets.formats.registry import FORMATS, WRITERS
-from apps.datasets.forms import DatasetForm, FreezeForm
-from apps.datasets.importing import DatasetImport, foresee, import_dataset, list_warnings
+from apps.datasets.formats.registry import WRITERS
+from apps.datasets.forms import DatasetForm, FreezeForm, QueriesForm
+from apps.datasets.importing import DatasetImport, import_dataset
 from apps.datasets.models import Dataset, DatasetVersion
 from apps.datasets.uploading import upload_turn
 from apps.datasets.versions import add_counts
@@ -32,7 +30,6 @@ from benchbench.site.downloads import attachment
 from benchbench.site.pages import find_next_page, preview_page, read_form, show_form, staff
 from benchbench.site.panels import build_list_url, change_url
 
-FIRST = 5  # queries of a file that a preview shows
 SHOWN_VERSIONS = 6
 
 
@@ -191,24 +188,14 @@ def preview_dataset(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespon
     """Answer the unsaved form with the content of its file, or with its errors; nothing is stored."""
     form = read_form(request, model_admin, DatasetForm)
 
-    def look() -> dict[str, Any]:
-        if not form.is_valid():
-            return {}
-        with upload_turn():
-            record = form.record()
-            grades = Counter(judgment.grade for query in record.queries for judgment in query.judgments)
-            return {
-                "becomes": foresee(record, owner=staff(request), **form.get_target()),
-                "record": replace(record, queries=record.queries[:FIRST]),  # the others go with the turn
-                "format": FORMATS[record.source_format].label,
-                "queries": len(record.queries),
-                "judgments": grades.total(),
-                "grades": dict(sorted(grades.items(), reverse=True)),
-                "warnings": list_warnings(record),
-            }
+    return preview_queries(request, form, submit="Import")
 
-    awaited = () if "file" in request.FILES else ("file",)
-    return preview_page(request, "datasets/preview.html", form, look, awaited=awaited)
+
+def preview_queries(request: HttpRequest, form: QueriesForm, *, submit: str = "") -> HttpResponse:
+    """Answer a form with the content of its files of queries; nothing is stored."""
+    awaited = () if form.source in request.FILES else (form.source,)
+    look = form.preview if form.is_valid() else dict
+    return preview_page(request, "datasets/preview.html", form, look, awaited=awaited, queries_form=form, submit=submit)
 
 
 def _describe_import(imported: DatasetImport) -> str:

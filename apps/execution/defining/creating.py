@@ -13,8 +13,9 @@ from apps.collections.models import Collection
 from apps.datasets.models import DatasetVersion
 from apps.datasets.versions import choose_weighting
 from apps.execution.defining.choosing import check_engines, choose_indexes, find_ann_problem
+from apps.mappings.checking import describe_first_loss
 from apps.mappings.filters import require_modules
-from apps.mappings.models import Mapping, Resolution
+from apps.mappings.models import Mapping
 from apps.mappings.resolving import is_stale
 from apps.operations.handlers import render_traceback
 from apps.records.measuring.measures import list_measures
@@ -251,11 +252,10 @@ def require_searched(benchmark: Benchmark, act: str) -> None:
 def require_found(mapping: Mapping) -> None:
     """Raise ConflictError if no judgment found its document: every value would be 0 for any search."""
     if mapping.total_count and not mapping.mapped_count:
-        lost = Resolution.objects.at(None).filter(mapping=mapping, document=None).order_by("judgment_id")
-        reason = lost.values_list("reason", flat=True).first()
         raise ConflictError(
             f'None of the {mapping.total_count:,} judgments of "{mapping.dataset}" matches a document of '
-            f'"{mapping.collection}", so every value would be 0. Check the collection. The first: {reason}'
+            f'"{mapping.collection}", so every value would be 0. Check the collection. The first: '
+            + describe_first_loss(mapping)
         )
 
 
