@@ -20,7 +20,7 @@ TABLES = {
     "excel.csv": "Query;Document;Rating;Comment\npear;docs/pears.md;2;good\n",
     "plain.csv": "query_text,document_id,grade\npear,docs/pears.md,2\n",
 }
-PARTS = {
+HALVES = {
     "queries.jsonl": '{"_id": "q1", "text": "pear"}\n',
     "qrels.tsv": "query-id\tcorpus-id\tscore\nq1\tdocs/pears.md\t2\n",
     "topics.txt": "q1\tpear\n",
@@ -39,7 +39,7 @@ def choose_files(page: Page, field: str, *files: Path) -> str:
 
 def test_messy_files_are_shown_before_they_are_imported(page, manage, tmp_path):
     manage("manage.py", "worker")
-    files = {name: write_file(tmp_path / name, content) for name, content in (TABLES | PARTS).items()}
+    files = {name: write_file(tmp_path / name, content) for name, content in (TABLES | HALVES).items()}
     old = tmp_path / "old.csv"
     old.write_bytes("Frage;Dokument;Bewertung\nKäse;docs/pears.md;2\n".encode("cp1252"))
     handbook = tmp_path / "handbook.zip"

@@ -82,8 +82,7 @@ class TestTable:
             (
                 "query_key,query_text,uri\nq1,red,u\n",
                 "t.csv has no column grade: it has query_key, query_text, uri. Say which column holds it: "
-                "grade=COLUMN, under Columns on the page, or --column grade=COLUMN by the command. If no column does, "
-                "add it to the file.",
+                "under Columns on the page, or with --column grade=COLUMN. If no column does, add it to the file.",
             ),
             ("query_key,query_text,grade\nq1,red,1\n", "t.csv has no column doc_ref (nor one of document_id, uri, "),
             ("query_key,query_text,doc_ref,grade\nq1,red,{,1\n", "t.csv, line 2, doc_ref is not JSON"),

@@ -143,12 +143,11 @@ def _require_columns(
         missing.remove("doc_ref")
     labels = [f"{name} (nor one of {', '.join(DOC_REF_KEYS)})" if name == "doc_ref" else name for name in missing]
     if missing:
-        options = " ".join(f"{name}=COLUMN" for name in missing)
         by_command = " ".join(f"--column {name}=COLUMN" for name in missing)
         raise DatasetError(
             f"{path.name} has no column {', no '.join(labels)}: it has {', '.join(names)[:200]}. Say which column "
-            f"holds {'it' if len(missing) == 1 else 'each'}: {options}, under Columns on the page, or {by_command} "
-            "by the command. If no column does, add it to the file.",
+            f"holds {'it' if len(missing) == 1 else 'each'}: under Columns on the page, or with {by_command}. If no "
+            "column does, add it to the file.",
             field="columns",
         )
 
