@@ -264,10 +264,19 @@ def yield_file_readers(folder):
     for name, content in (("classic", CLASSIC_TOPICS), ("xml", XML_TOPICS)):
         path = write_file(make_folder(folder, name) / "topics.txt", content)
         yield f"topics {name}", lambda p=path: read_topics(p), path
+    path = write_file(make_folder(folder, "old") / "a.csv", "Frage;Dok;Note;Rating\npear;d1;x;1\n")
+    yield "table of an old encoding", lambda p=path: read_old(p), path
     path = write_file(make_folder(folder, "detected") / "a.txt", "q1 0 d1 1\n")
     yield "format", lambda p=path: call(detect, p), path
     path = write_file(make_folder(folder, "experiment") / "e.yaml", COMPACT_EXPERIMENT)
     yield "experiment", lambda: read_experiment(path), path
+
+
+def read_old(path):
+    """Read a table in Windows-1252 with what is written at `path`, as an upload."""
+    old = path.with_name("old.csv")
+    old.write_bytes(path.read_text().encode("cp1252", "replace").replace(b"pear", b"p\xe9ar"))
+    call(read_dataset, old, is_upload=True)
 
 
 def make_folder(folder, name):

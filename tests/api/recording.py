@@ -75,8 +75,10 @@ class Walk:
 
     def upload(self, path: str, content: str, *, file_name: str, **fields: Any) -> Any:
         answer = self.caller.upload(path, content, file_name=file_name, **fields)
-        outcome = self._record_answer("POST", path, answer, requested={FORM: {**fields, "file": content}})
-        self.examples[self._operation(path, "POST")]["file_name"] = file_name
+        operation = self._operation(path, "POST")
+        sent = [content] if operation == "upload_dataset" else content  # which may be several files
+        outcome = self._record_answer("POST", path, answer, requested={FORM: {**fields, "file": sent}})
+        self.examples[operation]["file_name"] = file_name
         return outcome
 
     def refused(self, status: int, answer: Any) -> None:

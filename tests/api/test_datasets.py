@@ -12,7 +12,7 @@ from apps.datasets import uploading
 from apps.datasets.models import Dataset
 from tests.api.addresses import UNKNOWN
 from tests.api.bodies import DATASETS, questions
-from tests.api.callers import Caller, Callers, assert_refused, checked_json
+from tests.api.callers import ROOT, Caller, Callers, assert_refused, checked_json
 from tests.factories import add_version, make_benchmark, make_collection, make_dataset, make_mapping
 
 
@@ -48,6 +48,16 @@ def test_a_log_of_queries_becomes_a_weighted_dataset(callers: Callers) -> None:
     assert sorted(version.queries.values_list("key", "weight")) == [("blue", 2.0), ("red", 6.0)]
     refused = callers.owner.upload(DATASETS, "query,docid,rating\na,1,0.5\n", name="q", file_name="q.csv")
     assert_refused(refused, 400, "invalid_dataset")
+
+
+def test_several_files_and_columns_are_read(callers: Callers) -> None:
+    halves = {"topics.txt": b"q1\tred\n", "grades.csv": b"query_id;was;Rating;x\nq1;d1;2;y\n"}
+    files = [SimpleUploadedFile(name, content) for name, content in halves.items()]
+    fields = {"name": "two", "columns": ["document_id=was", "=x"], "file": files}
+    facts = checked_json(callers.owner.client.post(ROOT + DATASETS, fields), 201)
+    assert (facts["query_count"], facts["warnings"]) == (1, [])
+    refused = callers.owner.upload(DATASETS, "query,was,grade\nred,d1,1\n", name="q", file_name="q.csv")
+    assert_refused(refused, 400, "invalid_dataset", field="columns")
 
 
 def test_one_dataset_is_in_memory_at_a_time(

@@ -109,7 +109,12 @@ def read_pair(
     if len(records) < len(judged.judgments):
         _refuse_unknown(judged, {query.key for query in records}, {*unjudged}, queries.name)
     warnings = describe_unjudged([] if split else unjudged)
-    return DatasetRecord(name, records, duplicates=judged.duplicates, warnings=[*judged.notes, *warnings])
+    columns: dict[str, str] = {}
+    for path in (path for path, kind in zip((queries, judgments), kinds, strict=True) if kind == "table"):
+        fields = {column: name for name, column in _assign(path, options).items()}
+        columns |= {name: fields.get(name, "") for name in read_table(path)[0]}
+    notes = [*judged.notes, *warnings]
+    return DatasetRecord(name, records, duplicates=judged.duplicates, warnings=notes, columns=columns)
 
 
 def _refuse_unknown(judged: Judged, judged_keys: set[str], unjudged: set[str], name: str) -> None:
@@ -134,7 +139,7 @@ def read_two_files(directory: Path, *, split: str = "", **options: Any) -> Datas
     Of several files of judgments that of the `split` counts, by default `test`; of several of queries, the one with a
     judged query. Raises DatasetError if that leaves several or none. Further options are those of tables.
     """
-    roles = sniff_roles(directory)
+    roles = sniff_roles(directory, options)
     judgments = [path for path, (_, role) in roles.items() if role == "judgments"]
     if len(judgments) > 1 or split:
         judgments = _choose_split(judgments, split or "test")
@@ -150,9 +155,14 @@ def read_two_files(directory: Path, *, split: str = "", **options: Any) -> Datas
     return replace(record, source_format="two-files", warnings=[*notes, *record.warnings])
 
 
-def sniff_roles(directory: Path) -> dict[Path, tuple[Kind, str]]:
+def sniff_roles(directory: Path, options: Mapping[str, Any]) -> dict[Path, tuple[Kind, str]]:
     """Return the kind and role of each file that lies anywhere in a directory, see `sniff_role`."""
-    return {path: sniff_role(path) for path in list_files(directory)}
+    return {path: sniff_role(path, options) for path in list_files(directory)}
+
+
+def _assign(path: Path, options: Mapping[str, Any]) -> dict[str, str]:
+    """Return the column of each field of a table, as its reader will with the same options."""
+    return assign_columns(read_table(path)[0], _select(path, options)["columns"], options.get("ignore") or ())
 
 
 def list_files(directory: Path) -> list[Path]:
@@ -161,15 +171,14 @@ def list_files(directory: Path) -> list[Path]:
     return [path for path in files if path.is_file() and not path.name.startswith(".")]
 
 
-def sniff_role(path: Path) -> tuple[Kind, str]:
+def sniff_role(path: Path, options: Mapping[str, Any]) -> tuple[Kind, str]:
     """Return the kind of a file, and "queries" or "judgments" if it holds these without the other, else ""."""
     kind = sniff(path)
     if kind == "table":
-        fields = assign_columns(read_table(path)[0], {}, ()).keys()
-        has_judgments = "grade" in fields and not fields.isdisjoint(REFERENCES)
-        if "query_key" not in fields or has_judgments == ("query_text" in fields):
-            return kind, ""
-        return kind, "judgments" if has_judgments else "queries"
+        fields = _assign(path, options).keys()
+        judges = "grade" in fields or not fields.isdisjoint(REFERENCES)
+        is_half = "query_key" in fields and judges != ("query_text" in fields)
+        return kind, ("judgments" if judges else "queries") if is_half else ""
     return kind, "queries" if kind in QUERIES else "judgments" if kind in JUDGMENTS else ""
 
 

@@ -33,13 +33,13 @@ WORKBOOKS = (".xlsx", ".xlsm", ".xls", ".ods", ".numbers")
 
 def detect(path: Path) -> str:
     """Return the format of the dataset at `path`. Raises an error if it holds only a part of a dataset, or none."""
-    return _locate(path)[0]
+    return _locate(path, {})[0]
 
 
-def _locate(path: Path) -> tuple[str, Path]:
+def _locate(path: Path, options: Mapping[str, Any]) -> tuple[str, Path]:
     """Return the format of the dataset at `path`, and the file or folder in it that holds the dataset."""
     if path.is_dir():
-        return _locate_in(path)
+        return _locate_in(path, options)
     kind = sniff(path)
     if format_name := find_format(kind):
         return format_name, path
@@ -65,14 +65,14 @@ def find_format(kind: Kind) -> str:
     return next((name for name, format in FORMATS.items() if kind and format.kind == kind), "")
 
 
-def _locate_in(directory: Path) -> tuple[str, Path]:
+def _locate_in(directory: Path, options: Mapping[str, Any]) -> tuple[str, Path]:
     marks = {name: format.mark for name, format in FORMATS.items() if format.mark}
     files = list_files(directory)
     for name, mark in marks.items():
         marked = [file.parent for file in files if file.name.removesuffix(".gz") == mark]
         if len(marked) == 1 and (name != "beir" or (marked[0] / "qrels").is_dir()):
             return name, marked[0]
-    roles = sniff_roles(directory)
+    roles = sniff_roles(directory, options)
     if {"queries", "judgments"} <= {role for _, role in roles.values()}:
         kinds = sorted(kind for kind, role in roles.values() if role)
         return "trec" if kinds == ["trec-qrels", "trec-topics"] else "two-files", directory
@@ -83,7 +83,7 @@ def _locate_in(directory: Path) -> tuple[str, Path]:
         names = ", ".join(file.name for _, file in complete)
         raise DatasetError(f"{directory.name} holds several datasets: {names[:200]}. Leave all but one out.")
     if len(roles) == 1:
-        return _locate(files[0])
+        return _locate(files[0], options)
     if any(kind == FORMATS["trec"].kind for kind, _ in roles.values()):
         return "trec", directory
     if not files and any(path.suffix.lower() in PAGES for path in directory.rglob("*")):
@@ -132,7 +132,7 @@ def read_dataset(
     with gathered(paths, max_bytes=getattr(settings, limit)) as gathered_path, in_utf8(gathered_path) as (path, notes):
         if is_upload:
             _require_rows(path, settings.BENCHMARK_DATASET_MAX_ROWS)
-        format, located = _locate_as(format, path) if format else _locate(path)
+        format, located = _locate_as(format, path) if format else _locate(path, chosen_options)
         if path.is_dir() and located.is_file() and (unread := [f.name for f in list_files(path) if f != located]):
             notes = [*notes, f"Files that are not read: {list_some(unread)}."]
         return _read(located, format, chosen_options, is_upload, notes)
