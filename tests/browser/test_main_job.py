@@ -138,6 +138,7 @@ def test_from_files_to_a_verdict(page, manage, tmp_path):
     assert len(means) == 6
     expected = {run: [rounded(values[name]) for name in measures] for run, values in means.items()}
     assert table_of(page, measures[1:]) == expected
+    page.locator("[data-chart=figure]").scroll_into_view_if_needed()  # it is drawn when it comes near the window
     page.wait_for_selector("[data-chart] .scatterlayer .point")
     page.reload()
     assert table_of(page, measures[1:]) == expected
