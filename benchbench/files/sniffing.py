@@ -67,7 +67,7 @@ LISTS: tuple[tuple[str, Kind], ...] = (
 
 
 QUERY_NAMES = re.compile(r"quer(y|ies)|topics?|questions?|fragen", re.IGNORECASE)
-DOCUMENT_NAMES = re.compile(r"corpus|docu?(ment)?s?\b|dokumente", re.IGNORECASE)
+DOCUMENT_NAMES = re.compile(r"corpus|docs?\b|documents?\b|dokumente", re.IGNORECASE)
 LONGEST_QUERY, SAMPLE = 200, 50  # characters, on average; lines that are looked at
 
 

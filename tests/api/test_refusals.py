@@ -108,7 +108,7 @@ def test_unsupported_method_and_media_type_are_explained(callers: Callers) -> No
         "The body is not JSON: Expecting ':' delimiter ",
         "Multipart form parse error - Invalid boundary in multipart: None",
         "name: Null characters are not allowed.",
-        "file: The submitted data was not a file. Check the encoding type on the form.",
+        "file[0]: The submitted data was not a file. Check the encoding type on the form.",
     ]
 
 
