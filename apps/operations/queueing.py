@@ -119,6 +119,13 @@ def enqueue_once(name: str, argument: str) -> bool:
     return True
 
 
+def is_behind_batches() -> bool:
+    """Return whether a quick job waits for the end of a batch, as every worker has one. Raises RedisError."""
+    leased = Batch.objects.filter(state=Batch.State.RUNNING, lease_until__gte=Now())
+    workers = find_workers(QUICK)
+    return bool(workers) and workers <= set(leased.values_list("lease_owner", flat=True))
+
+
 def mark_started(name: str, argument: str) -> None:
     """Mark a quick job as started; later requests enqueue a new one."""
     connect().delete(_build_key(name, argument))
@@ -200,6 +207,10 @@ class Worker:
     queues: list[str] = field(default_factory=list)  # empty without a sign of life
     waits: str = ""  # the reason why it takes no batch
     batch: Batch | None = None  # with its operation
+
+    @property
+    def takes_batches(self) -> bool:
+        return self.queues != [QUICK]
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ def build_work(user: Any) -> dict[str, Any]:
     active = Operation.objects.filter(status__in=Status.active()).annotate(subject_name=of_subject("name"))
     operations = list(visible(active, user).order_by("created_at")[:MAX_ROWS])
     try:
-        workers = list_workers()
+        workers = [worker for worker in list_workers() if worker.takes_batches]
     except RedisError:
         return {"work": _describe_work(operations, None)}
     idle = sum(worker.batch is None and not worker.waits for worker in workers)

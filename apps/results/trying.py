@@ -6,6 +6,7 @@ Web requests load no model, so a quick job searches. Request and answer are in t
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import Any
@@ -21,7 +22,7 @@ from apps.execution.running.pairs import PinnedRerankers
 from apps.execution.running.rankings import build_final_lists
 from apps.execution.running.stages import Stages
 from apps.operations.hosts import lock_host
-from apps.operations.queueing import enqueue_once
+from apps.operations.queueing import enqueue_once, is_behind_batches
 from apps.records.planning import SharedList, list_llm_indexes
 from apps.retrieval.models import Index
 from benchbench.errors import BenchbenchError, error_text
@@ -72,10 +73,11 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The answer to a trial, or None and whether a worker is expected to give it."""
+    """The answer to a trial, or None, whether a worker is expected to give it, and whether a batch must end before."""
 
     answer: dict[str, Any] | None
     is_waiting: bool = False
+    is_behind: bool = False
 
 
 def load_answer(trial: Trial) -> Progress:
@@ -92,7 +94,12 @@ def request_answer(trial: Trial) -> Progress:
         return Progress(None)
     if "answer" in entry:
         return Progress(entry["answer"])
-    return Progress(None, is_waiting="is_started" in entry or enqueue_once(ANSWER_TRIAL, trial.key))
+    if "is_started" in entry:
+        return Progress(None, is_waiting=True, is_behind="is_behind" in entry)
+    is_waiting = enqueue_once(ANSWER_TRIAL, trial.key)
+    with suppress(RedisError):
+        return Progress(None, is_waiting=is_waiting, is_behind=is_behind_batches())
+    return Progress(None)
 
 
 def answer(key: str) -> None:
@@ -100,9 +107,12 @@ def answer(key: str) -> None:
     entry = cache.get(key)
     if entry is None or "answer" in entry:
         return
-    cache.set(key, entry | {"is_started": True}, SEARCH_SECONDS)
+    started = entry | {"is_started": True}
+    cache.set(key, started, SEARCH_SECONDS)
     try:
-        with lock_host(alone=False, wait=_build_wait()):  # times that an isolated benchmark measures stay valid
+        wait = _build_wait(lambda: cache.set(key, started | {"is_behind": True}, SEARCH_SECONDS))
+        with lock_host(alone=False, wait=wait):  # times that an isolated benchmark measures stay valid
+            cache.set(key, started, SEARCH_SECONDS)
             result = search(Trial(**entry["trial"]))
     except Exception as error:
         log.exception("Could not search for %s.", key)
@@ -110,10 +120,11 @@ def answer(key: str) -> None:
     cache.set(key, entry | {"answer": result}, ANSWER_SECONDS)
 
 
-def _build_wait() -> Callable[[float], None]:
+def _build_wait(report: Callable[[], object]) -> Callable[[float], None]:
     deadline = time.monotonic() + HOST_SECONDS
 
     def wait(seconds: float) -> None:
+        report()
         if time.monotonic() > deadline:
             raise TrialError("An isolated benchmark runs alone on the worker's host: try again after it has ended.")
         time.sleep(seconds)

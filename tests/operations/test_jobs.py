@@ -75,7 +75,7 @@ def test_pool_reports_that_it_ended_a_worker(transactional_db, settings):
     def hang(burst: bool) -> None:
         os.kill(os.getpid(), signal.SIGSTOP)
 
-    pool = Pool(["default"], serve=hang, release=lambda pid, note, sentence: released.append(sentence))
+    pool = Pool(["default"], works=[hang], release=lambda pid, note, sentence: released.append(sentence))
     pool.start_worker()
     until(lambda: pool.reap_workers() or released)
     assert released == [

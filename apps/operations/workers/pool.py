@@ -1,7 +1,7 @@
 """The pool: RQ's worker pool, which replaces workers that ended, extended to replace those that hang.
 
-The worker is a child, so that it can be killed while it hangs. It is forked, since this process has loaded no model.
-Its batch is released at once, without waiting for the lease to expire.
+Workers are children, so that they can be killed while they hang. They are forked, since this process has loaded no
+model. The batch of a killed one is released at once, without waiting for the lease to expire.
 """
 
 import faulthandler
@@ -25,19 +25,22 @@ from apps.operations.workers.watchdog import Board, Note, show_on
 log = logging.getLogger(__name__)
 BEAT_SECONDS = 1.0
 TRACE_SECONDS = 0.5  # for a process to write its stack
+Work = Callable[[bool], None]
 
 
 class Pool(WorkerPool):
-    """A pool of one worker, replaced when it ends, is overdue, or gives no sign of life for twice the lease time.
+    """A pool of workers, each replaced when it ends, is overdue, or gives no sign of life for twice the lease time.
 
-    `serve(burst)` is the worker's work. `release(pid, note, sentence)` is called for each worker that failed.
+    Each of `works`, called with `burst`, is the work of one. `release(pid, note, sentence)` is called for each worker
+    that failed.
     """
 
     def __init__(
-        self, queues: Sequence[str], *, serve: Callable[[bool], None], release: Callable[[int, Note, str], None]
+        self, queues: Sequence[str], *, works: Sequence[Work], release: Callable[[int, Note, str], None]
     ) -> None:
-        super().__init__(queues, django_rq.get_connection("default"), num_workers=1)
-        self._serve, self._release = serve, release
+        super().__init__(queues, django_rq.get_connection("default"), num_workers=len(works))
+        self._works, self._release = works, release
+        self._numbers: dict[str, int] = {}  # by worker: that of its work
         self._boards: dict[str, Board] = {}
         self._killed = False  # the last worker failed
         self._hung: set[str] = set()  # the workers that this pool ended
@@ -45,8 +48,9 @@ class Pool(WorkerPool):
 
     def get_worker_process(self, name: str, burst: bool, *_: Any, **__: Any) -> BaseProcess:
         board = self._boards[name] = Board()
+        number = self._numbers[name] = min({*range(len(self._works))} - {*self._numbers.values()})
         connections.close_all()  # connections must not be shared across a fork
-        return ForkProcess(target=_work, args=(self._serve, burst, board, os.getpid()), name=name)
+        return ForkProcess(target=_work, args=(self._works[number], burst, board, os.getpid()), name=name)
 
     def reap_workers(self) -> None:
         for data in list(self.worker_dict.values()):
@@ -65,6 +69,7 @@ class Pool(WorkerPool):
         super().handle_dead_worker(worker_data)
         board, code = self._boards.pop(worker_data.name), worker_data.process.exitcode
         self._seen.pop(worker_data.name, None)
+        self._numbers.pop(worker_data.name)
         if not code:
             return
         self._killed = True
@@ -100,7 +105,7 @@ def _kill(data: WorkerData) -> None:
     data.process.join()
 
 
-def _work(serve: Callable[[bool], None], burst: bool, board: Board, pool: int) -> None:
+def _work(work: Work, burst: bool, board: Board, pool: int) -> None:
     """Run the worker, in the child process."""
     # Outside a job both signals end the worker at once; RQ sets gentler handlers for jobs. Replace those of the pool.
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -108,7 +113,7 @@ def _work(serve: Callable[[bool], None], burst: bool, board: Board, pool: int) -
     faulthandler.register(signal.SIGUSR1, file=sys.stderr, all_threads=True)
     show_on(board)
     threading.Thread(target=_beat, args=(board, pool), name="beat", daemon=True).start()
-    serve(burst)
+    work(burst)
 
 
 def _beat(board: Board, pool: int) -> None:

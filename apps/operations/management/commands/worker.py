@@ -4,7 +4,8 @@ import gc
 import signal
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from types import FrameType
 from typing import Any
@@ -75,8 +76,9 @@ class Command(UseCaseCommand):
 A worker keeps its models loaded, recovers work that other workers lost, and waits if Redis is down. This command starts
 the worker as a child process and replaces it when it ends or hangs. Start one worker per GPU or core, on any machine
 that reaches the database and Redis. Queues: gpu (indexes, benchmarks), default (resolving, measuring again, judging by
-models). Operations on its queues take turns. Every worker runs quick jobs first (states of judging rounds), schedules
-and batches in turns, and sends notices in a thread.
+models). Operations on its queues take turns. Every worker runs quick jobs first (tried queries, states of judging
+rounds), schedules and batches in turns, and sends notices in a thread. A second, small child runs only quick jobs, so
+that they do not wait for batches (BENCHBENCH_QUICK_PROCESSES; not with --burst).
 
   benchbench worker
   benchbench worker gpu
@@ -91,40 +93,56 @@ and batches in turns, and sends notices in a thread.
 
     def act(self, **options: Any) -> None:
         queues = list(dict.fromkeys([queueing.QUICK, queueing.SCHEDULES, *options["queues"]]))
-        Pool(queues, serve=partial(self.serve, queues), release=release).start(
+        quick = [] if options["burst"] else [self.serve_quick] * settings.BENCHBENCH_QUICK_PROCESSES
+        Pool(queues, works=[partial(self.serve, queues), *quick], release=release).start(
             burst=options["burst"], logging_level="WARNING"
         )
 
     def serve(self, queues: list[str], burst: bool) -> None:
-        """Run a worker of the pool."""
-        gc.set_threshold(*gc.get_threshold()[:2], COLLECTED)
-        call_sessions(WORKER)
-        owner = get_this_worker()
-        stop = threading.Event()
-        served = [*queues, queueing.NOTICES]
-        signs = repeat(partial(announce, owner, served), stop, every=SIGN_OF_LIFE_SECONDS, name="signs", at_once=True)
+        """Run the pool's worker for batches."""
         every = settings.BENCHBENCH_SWEEP_SECONDS
         if burst:  # it ends once the queues are empty, so lost work must be in them first
             sweep_if_it_fits()
-        # In its own thread: a sweep may take long, and signs of life must not wait for it.
-        repeat(sweep_if_it_fits, stop, every=every, name="sweep", at_once=not burst)
         scheduler = timing.make_scheduler()
-        timer = repeat(partial(timing.enqueue_due, scheduler), stop, every=timing.SECONDS, name="timer", at_once=True)
-        repeat(partial(work_aside, queueing.NOTICES), stop, every=timing.SECONDS, name="notices")
+        with self.present([*queues, queueing.NOTICES]) as stop:
+            # In its own thread: a sweep may take long, and signs of life must not wait for it.
+            repeat(sweep_if_it_fits, stop, every=every, name="sweep", at_once=not burst)
+            timer = repeat(
+                partial(timing.enqueue_due, scheduler), stop, every=timing.SECONDS, name="timer", at_once=True
+            )
+            repeat(partial(work_aside, queueing.NOTICES), stop, every=timing.SECONDS, name="notices")
+            try:
+                self.work(queues, burst=burst)
+                if burst:
+                    work_aside(queueing.NOTICES)
+            finally:
+                stop.set()
+                timer.join(timeout=SIGN_OF_LIFE_SECONDS)
+                with suppress(RedisError):  # its lock expires anyway
+                    scheduler.release_locks()
+
+    def serve_quick(self, burst: bool) -> None:
+        """Run the pool's worker for quick jobs alone."""
+        with self.present([queueing.QUICK]):
+            self.work([queueing.QUICK], burst=burst)
+
+    @contextmanager
+    def present(self, queues: Sequence[str]) -> Iterator[threading.Event]:
+        """Give signs of life for the queues until the block ends or is interrupted. Yields what then is set."""
+        gc.set_threshold(*gc.get_threshold()[:2], COLLECTED)
+        call_sessions(WORKER)
+        owner, stop = get_this_worker(), threading.Event()
+        signs = repeat(partial(announce, owner, queues), stop, every=SIGN_OF_LIFE_SECONDS, name="signs", at_once=True)
         try:
             self.stderr.write(f"Working {', '.join(queues)} as {owner}.")
-            self.work(queues, burst=burst)
-            if burst:
-                work_aside(queueing.NOTICES)
+            yield stop
         except KeyboardInterrupt:
             pass
         finally:
             stop.set()
             signs.join(timeout=SIGN_OF_LIFE_SECONDS)
-            timer.join(timeout=SIGN_OF_LIFE_SECONDS)
-            with suppress(RedisError):  # its sign of life and its lock expire anyway
-                queueing.retire_worker(owner, served)
-                scheduler.release_locks()
+            with suppress(RedisError):  # its sign of life expires anyway
+                queueing.retire_worker(owner, queues)
 
     def work(self, queues: list[str], *, burst: bool) -> None:
         """Work until stopped, or with `burst` until the queues are empty. Without `burst`, survive outages of Redis."""
@@ -159,7 +177,7 @@ def work_with_redis(queues: list[str], stop: Stop, *, burst: bool) -> None:
     worker.work(burst=burst, logging_level="WARNING")
 
 
-def announce(owner: str, queues: list[str]) -> None:
+def announce(owner: str, queues: Sequence[str]) -> None:
     """Store this worker's sign of life, or the reason why it waits."""
     queueing.announce_worker(owner, queues, waits=explain_waiting())
 
