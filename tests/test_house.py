@@ -318,7 +318,7 @@ def breaks(operation, migration=""):
         return "takes away what the code before still reads: stop using it in one version, and remove it in the next"
     if isinstance(operation, migrations.AddField):
         field = operation.field
-        if not (field.null or field.many_to_many or field.db_default is not NOT_PROVIDED):
+        if not (field.null or field.many_to_many or field.generated or field.db_default is not NOT_PROVIDED):
             return "adds a column that the code before cannot fill: give it db_default, or let it be null"
         return ""
     if isinstance(operation, GOES_ON) or migration in LOOKED_AT:

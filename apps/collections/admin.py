@@ -77,8 +77,8 @@ class DocumentAdmin(LargeAdmin):
     list_display = ("title_or_id", "external_id", "file_name", "in_collection", "removed_at")
     list_select_related = ("collection",)
     list_filter = (("collection", VisibleFilter), ("removed_at", admin.EmptyFieldListFilter))
-    search_fields = ("=external_id", "title", "=uri", "=content_hash")
-    search_help_text = "Words of the title; or an exact id, uri or content hash"
+    search_fields = ("=external_id", "title", "opening", "=uri", "=content_hash")
+    search_help_text = "Words of the name; or an exact id, uri or content hash"
     ordering = ("collection_id", "external_id")
 
     def get_queryset(self, request: HttpRequest) -> Any:
@@ -87,7 +87,7 @@ class DocumentAdmin(LargeAdmin):
         on_its_page = match is not None and match.url_name == "collections_document_change"
         return documents if on_its_page else documents.defer("text", "metadata")
 
-    @display(description="title", ordering="title")
+    @display(description="document", ordering="title")
     def title_or_id(self, document: Document) -> str:
         return Truncator(str(document)).chars(120)
 

@@ -4,14 +4,16 @@ import uuid
 from hashlib import sha256
 
 from django.db import models
-from django.db.models import Func, Q, QuerySet, TextField, Value
-from django.db.models.functions import Cast, Concat
+from django.db.models import Case, Func, Q, QuerySet, TextField, Value, When
+from django.db.models.functions import Cast, Concat, Left, Trim
 
 from benchbench.decimals import counted
 from benchbench.models import NamedModel, OwnedModel
 from benchbench.texts.languages import DEFAULT, list_choices
 
 ONE_LANGUAGE = 90  # per cent of the sampled documents; below, the collection may have several
+LONGEST_OPENING = 90  # characters of the text that name a document without a title
+_SPACED = Func(Left("text", 4 * LONGEST_OPENING), Value(r"\s+"), Value(" "), Value("g"), function="regexp_replace")
 
 
 class Collection(NamedModel, OwnedModel):
@@ -80,6 +82,12 @@ class Document(models.Model):
     file_name = models.CharField(max_length=500, blank=True)
     title = models.TextField(blank=True)
     text = models.TextField(blank=True)
+    opening = models.GeneratedField(
+        expression=Case(When(title="", then=Left(Trim(_SPACED), LONGEST_OPENING + 1)), default=Value("")),
+        output_field=TextField(),
+        db_persist=True,
+        help_text="The beginning of the text, if the document has no title: names it without loading the text.",
+    )
     metadata = models.JSONField(default=dict, blank=True)
     removed_at = models.DateTimeField(null=True, blank=True, editable=False)
     since = models.PositiveIntegerField(
@@ -102,7 +110,8 @@ class Document(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.title or self.external_id
+        """Return its name for people: the title, otherwise how its text begins, otherwise its id."""
+        return self.title or _cut_at_word(self.opening) or self.external_id
 
 
 class CollectionState(models.Model):
@@ -169,6 +178,13 @@ class Section(models.Model):
 
     def __str__(self) -> str:
         return self.heading or self.section_id
+
+
+def _cut_at_word(opening: str) -> str:
+    if len(opening) <= LONGEST_OPENING:
+        return opening
+    space = opening.rfind(" ", LONGEST_OPENING // 2)  # -1 in a language without spaces
+    return f"{opening[: LONGEST_OPENING if space < 0 else space]} …"
 
 
 def list_live(collection: Collection) -> QuerySet[Document]:

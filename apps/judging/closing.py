@@ -131,7 +131,11 @@ def _carry(round: Round, row: RoundState, version: DatasetVersion) -> None:
 def _list_storable_items(round: Round, settled: dict[int, Consensus]) -> tuple[list[RoundItem], int, int]:
     """Return the items whose grades the dataset takes, and the counts of outdated and elsewhere judged items."""
     version = find_version(round.mapping.dataset, edited=True)
-    rows = RoundItem.objects.filter(round=round, pk__in=settled).select_related("query", "document")
+    rows = (
+        RoundItem.objects.filter(round=round, pk__in=settled)
+        .select_related("query", "document")
+        .defer("document__text")
+    )
     current = set(version.queries.values_list("pk", flat=True))
     fitting, outdated, judged = [], 0, 0
     elsewhere, rewritten = _load_judged_pairs(round, version), _find_rewritten(round, rows)

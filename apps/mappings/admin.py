@@ -140,7 +140,7 @@ class ResolutionAdmin(LargeAdmin):
     pages = (Page("<int:object_id>/repair/", views.repair, "resolution_repair"),)
 
     def get_queryset(self, request: HttpRequest) -> Any:
-        return super().get_queryset(request).filter(filter_at(None))
+        return super().get_queryset(request).filter(filter_at(None)).defer("document__text")
 
     def list_buttons(self, request: HttpRequest, obj: Resolution) -> list[Button]:
         repairs = repair_url(obj) != change_url(obj) and may_change(obj.mapping.dataset, request.user)

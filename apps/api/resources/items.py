@@ -166,7 +166,11 @@ class Grades(RoundPart):
     @get("/grades", MyGradePage, PageQuery)
     def list_my_grades(self, round: Round, query: dict[str, Any]) -> QuerySet[Grade]:
         """List your answers in a round, latest first."""
-        return grading.load_grades(round, self.user).select_related("item__query", "item__document")
+        return (
+            grading.load_grades(round, self.user)
+            .select_related("item__query", "item__document")
+            .defer("item__document__text")
+        )
 
     @post("/grades", GradesAnswer, NewGrades, act="add")
     def grade_items(self, round: Round, data: dict[str, Any]) -> dict[str, Any]:

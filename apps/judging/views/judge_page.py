@@ -85,7 +85,7 @@ def pack_item(round: Round, view: ItemView, grades: Sequence[Grade] = ()) -> dic
     return {
         "id": item.pk,
         "html": render_to_string("judging/item.html", context),
-        "spoken": f"{item.document.title or item.document.external_id}, for: {item.query.text}",
+        "spoken": f"{item.document}, for: {item.query.text}",
     }
 
 

@@ -189,7 +189,9 @@ def my_grades(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> 
     round = load_permitted(request, model_admin, object_id, "judging.add_grade")
     answer_filter = request.GET.get("said", "")
     words = request.GET.get("q", "").strip()
-    rows = load_grades(round, request.user).select_related("item__query", "item__document")
+    rows = (
+        load_grades(round, request.user).select_related("item__query", "item__document").defer("item__document__text")
+    )
     if answer_filter:
         rows = (
             rows.filter(grade=answer_filter)
@@ -197,7 +199,9 @@ def my_grades(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> 
             else rows.filter(kind=answer_filter)
         )
     if words:
-        rows = rows.filter(item__query__text__icontains=words) | rows.filter(item__document__title__icontains=words)
+        fields = ("query__text", "document__title", "document__opening")
+        matches = [Q(**{f"item__{field}__icontains": words}) for field in fields]
+        rows = rows.filter(matches[0] | matches[1] | matches[2])
     if request.method == "POST":
         chosen = request.POST.getlist("item")
         items = rows.values_list("item", flat=True)

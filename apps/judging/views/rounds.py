@@ -142,7 +142,12 @@ def pairs_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
     pairs = [pair for pair in compute_agreement(round).pairs if {pair.first, pair.second} == {first, second}]
     if (first and not pairs) or not all(len(grade) == 1 and grade.isdecimal() for grade in (a, b) if grade):
         raise Http404("These judges or grades were not found in this round.")
-    rows = RoundItem.objects.filter(round=round).select_related("query", "document").order_by("place")
+    rows = (
+        RoundItem.objects.filter(round=round)
+        .select_related("query", "document")
+        .defer("document__text")
+        .order_by("place")
+    )
     for judge, grade in ((first, a), (second, b)):
         if judge and grade:
             matching_grades = Grade.objects.filter(

@@ -235,7 +235,8 @@ def _find_reference_pair(
         left = list(remaining.order_by("pk").values_list("pk", flat=True))
         following = {"judgment": left[0]} if left else None
         words = f"the next of {len(left)} more judgments of this query"
-    placeholder = Document(external_id=Judgment(doc_ref=judgment.doc_ref if judgment else doc_ref).reference)
+    reference = Judgment(doc_ref=judgment.doc_ref if judgment else doc_ref).reference
+    placeholder = Document(external_id=reference, title=reference)
     return Pair(
         query=query,
         document=matches[0][1] if matches else placeholder,
