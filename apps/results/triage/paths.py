@@ -20,7 +20,6 @@ from benchbench.ir.planning import stages as planned
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.plan import RunPlan
 from benchbench.ir.triage import FINAL, Loss, LostDocument, Standing, find_standings, triage
-from benchbench.markup import Piece, excerpt
 
 # No stage could find these documents, so their path is not shown.
 NEVER_SEARCHED = (Loss.NOT_IN_COLLECTION, Loss.UNRESOLVED, Loss.NOT_INDEXED, Loss.FILTERED, Loss.EXCLUDED_SELF)
@@ -53,7 +52,6 @@ class LostPath:
     sentence: str
     remedy: str
     stops: Sequence[Stop]
-    excerpt: Sequence[Piece]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +65,17 @@ class Paths:
     stops: Mapping[int, Sequence[Stop]]
     has_stages: bool
     lost_count: int
+
+    @property
+    def stages(self) -> list[str]:
+        """The stages that lost documents went through, in order."""
+        return list(dict.fromkeys(stop.stage for one in self.lost for stop in one.stops))
+
+    @property
+    def rows(self) -> list[tuple[LostPath, list[Stop | None]]]:
+        """The lost documents, each with its stop at every one of `stages`."""
+        by_stage = [(one, {stop.stage: stop for stop in one.stops}) for one in self.lost]
+        return [(one, [stops.get(stage) for stage in self.stages]) for one, stops in by_stage]
 
 
 def build_paths(result: QueryResult, grades: Mapping[int, int], *, hits: Iterable[int], limit: int) -> Paths:
@@ -139,7 +148,8 @@ def _describe_lost(
     stops: Mapping[int, Sequence[Stop]],
 ) -> list[LostPath]:
     """Return lost documents with their details. Three queries."""
-    documents = Document.objects.defer("metadata").in_bulk([key for key, _ in lost if not isinstance(key, Unresolved)])
+    ids = [key for key, _ in lost if not isinstance(key, Unresolved)]
+    documents = Document.objects.defer("text", "metadata").in_bulk(ids)
     judgments = Judgment.objects.in_bulk([key.judgment_id for key, _ in lost if isinstance(key, Unresolved)])
     benchmark = result.run.benchmark
     resolutions = Resolution.objects.at(benchmark.state).filter(mapping=benchmark.mapping_id, judgment__in=judgments)
@@ -153,10 +163,7 @@ def _describe_lost(
             reference = judgments[key.judgment_id].reference
         else:
             reference = documents[key].external_id
-        text = document.text.removeprefix(document.title) if document else ""
-        described.append(
-            LostPath(grade, document, reference, sentence, remedy, stops.get(key, ()), excerpt(text, result.query.text))
-        )
+        described.append(LostPath(grade, document, reference, sentence, remedy, stops.get(key, ())))
     return described
 
 
