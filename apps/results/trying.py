@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from typing import Any
 
@@ -26,10 +26,13 @@ from apps.operations.queueing import enqueue_once, is_behind_batches
 from apps.records.planning import SharedList, list_llm_indexes
 from apps.retrieval.models import Index
 from benchbench.errors import BenchbenchError, error_text
+from benchbench.ir.planning.axes import BY_KEY
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.lexical import BM25, FULL_TEXT, Lexical
+from benchbench.ir.planning.matrix import DEFAULT_CUTOFFS, DEFAULT_PRIMARY_K
 from benchbench.ir.planning.plan import RunPlan, plan
 from benchbench.ir.planning.stages import DenseStage, FuseStage, LexicalStage, RerankStage, Searching
+from benchbench.ir.ranking import scale_shares
 from benchbench.ir.records import ScoredList
 from benchbench.reading.strict_json import dump_canonical
 
@@ -39,6 +42,7 @@ MAX_HITS = 10
 MAX_TERMS = 100  # of a document that are shown
 ANSWER_SECONDS = 600
 SEARCH_SECONDS = 120  # a search without an answer is started again afterwards
+LOOK_SECONDS = 0.01  # between two looks for an answer
 HOST_SECONDS = 20  # of waiting for a host
 Terms = list[tuple[str, float]]
 
@@ -59,6 +63,8 @@ class Trial:
     use_reranker: bool
     top_k: int
     lexical: str = "bm25"
+    rrf_k: int = 60
+    weights: tuple[float, float] | None = None  # of dense and lexical; None fuses by rank
 
     @property
     def key(self) -> str:
@@ -67,7 +73,13 @@ class Trial:
     @property
     def configuration(self) -> Configuration:
         return Configuration(
-            search_mode=self.mode, use_reranker=self.use_reranker, top_k=self.top_k, lexical=self.lexical
+            search_mode=self.mode,
+            use_reranker=self.use_reranker,
+            top_k=self.top_k,
+            lexical=self.lexical,
+            fusion="weighted" if self.weights else "rrf",
+            weights=self.weights,
+            rrf_k=self.rrf_k,
         )
 
 
@@ -85,8 +97,21 @@ def load_answer(trial: Trial) -> Progress:
     return Progress((cache.get(trial.key) or {}).get("answer"))
 
 
-def request_answer(trial: Trial) -> Progress:
-    """Return the answer to a trial; without one, enqueue its search."""
+def build_matrix(trials: Sequence[tuple[str, Trial]]) -> dict[str, Any]:
+    """Return the smallest matrix with the configurations of trials, each with the name of its index."""
+    runs = [replace(trial.configuration, index=name) for name, trial in trials]
+    top_k = min(run.top_k for run in runs)
+    cutoffs = [cutoff for cutoff in DEFAULT_CUTOFFS if cutoff <= top_k] or [top_k]
+    matrix: dict[str, Any] = {"k_values_for_metrics": cutoffs, "primary_k": min(DEFAULT_PRIMARY_K, top_k)}
+    for key, axis in BY_KEY.items():
+        values = list(dict.fromkeys(getattr(run, axis.field) for run in runs if axis.touches(run)))
+        if values and (values != [axis.default] or key == "search_modes"):
+            matrix[key] = values
+    return matrix
+
+
+def request_answer(trial: Trial, *, seconds: float = 0.0) -> Progress:
+    """Return the answer to a trial; without one, enqueue its search and wait for at most some seconds."""
     try:
         cache.add(trial.key, {"trial": asdict(trial)}, ANSWER_SECONDS)
         entry = cache.get(trial.key) or {}
@@ -98,7 +123,14 @@ def request_answer(trial: Trial) -> Progress:
         return Progress(None, is_waiting=True, is_behind="is_behind" in entry)
     is_waiting = enqueue_once(ANSWER_TRIAL, trial.key)
     with suppress(RedisError):
-        return Progress(None, is_waiting=is_waiting, is_behind=is_behind_batches())
+        if is_behind_batches():
+            return Progress(None, is_waiting=is_waiting, is_behind=True)
+        deadline = time.monotonic() + (seconds if is_waiting else 0.0)
+        while time.monotonic() < deadline:
+            time.sleep(LOOK_SECONDS)
+            if (progress := load_answer(trial)).answer:
+                return progress
+        return Progress(None, is_waiting=is_waiting)
     return Progress(None)
 
 
@@ -199,7 +231,8 @@ def explain(
             step["terms"] = matches
             step["kind"] = "ts_rank" if stage.lexical.startswith(FULL_TEXT) else "BM25"
         elif isinstance(stage, FuseStage):
-            step["terms"] = explain_fusion(stage, {names[key]: ranks[key].get(position) for key in stage.needs})
+            found_at = {names[key]: (lists[key], ranks[key].get(position)) for key in stage.needs}
+            step["terms"] = explain_fusion(stage, found_at)
         return step | {"score": float(lists[stage.key].scores[rank - 1])}
 
     return [
@@ -214,7 +247,13 @@ KINDS: dict[type, str] = {
 }
 
 
-def explain_fusion(stage: FuseStage, ranks: Mapping[str, int | None]) -> Terms:
-    """Return what each list's rank adds to a score of reciprocal rank fusion, as `benchbench.ir.ranking.rrf`."""
-    maximum = len(ranks) / (stage.rrf_k + 1)
+def explain_fusion(stage: FuseStage, listed: Mapping[str, tuple[ScoredList, int | None]]) -> Terms:
+    """Return what each list, with the rank in it, adds to a fused score, as `rrf` and `weighted` compute it."""
+    if stage.weights:
+        return [
+            (f"{weight:g} of {name} rank {rank}", weight * scale_shares(ranked.scores)[rank - 1] / sum(stage.weights))
+            for (name, (ranked, rank)), weight in zip(listed.items(), stage.weights, strict=True)
+            if rank and weight
+        ]
+    maximum, ranks = len(listed) / (stage.rrf_k + 1), {name: rank for name, (_, rank) in listed.items()}
     return [(f"{name} rank {rank}", 1 / (stage.rrf_k + rank) / maximum) for name, rank in ranks.items() if rank]

@@ -199,17 +199,17 @@ def rrf(lists: Sequence[ScoredList], *, k: int, depth: int) -> ScoredList:
 
 
 def weighted(lists: Sequence[ScoredList], *, weights: Sequence[float], depth: int) -> ScoredList:
-    """Return the weighted sum of the scores of each list's first `depth` entries, scaled by `_scale_shares`.
+    """Return the weighted sum of the scores of each list's first `depth` entries, scaled by `scale_shares`.
 
     `weights`, one a list, are not negative and not all 0; they are scaled to sum to 1, so scores lie in [0, 1]. A chunk
     gets 0 from a list that lacks it. A list of weight 0 takes no part: its chunks are not in the union returned.
     """
     heads = [ranked.head(depth if weight else 0) for ranked, weight in zip(lists, weights, strict=True)]
-    shares = [weight * _scale_shares(head.scores) for head, weight in zip(heads, weights, strict=True)]
+    shares = [weight * scale_shares(head.scores) for head, weight in zip(heads, weights, strict=True)]
     return _fuse(heads, shares, maximum=sum(weights))
 
 
-def _scale_shares(scores: Scores) -> Scores:
+def scale_shares(scores: Scores) -> Scores:
     """Return scores (n,) on a straight line from 1/n for the least to 1 for the best; where all are equal, each is 1.
 
     On that line a missing chunk, with 0, lies below the last by the mean step between neighbours.

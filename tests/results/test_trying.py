@@ -1,6 +1,7 @@
 """Trying a query: the ranks are a benchmark's, the terms sum to the scores, and a worker answers the page."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import reduce
 from operator import add
 from typing import Any
@@ -22,6 +23,7 @@ from apps.records.models import Benchmark, QueryResult
 from apps.results.trying import MAX_HITS, Trial, search
 from apps.retrieval.models import ChunkSet, Index
 from apps.retrieval.search.words import make_words
+from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.lexical import Lexical
 from benchbench.site.panels import change_url
 from tests.created import run_benchmark
@@ -206,3 +208,49 @@ def test_indexes_that_cannot_answer_are_refused(client, finished):
     assert client.post(f"{page}0/?q=pear&way=dense&top_k=12&index={index.pk}").status_code == 404
     ada.user_permissions.set(seen.filter(codename="view_collection"))
     assert client.get(page).status_code == 403
+
+
+def test_sliders_tune_what_is_tried(admin_client, finished):
+    page = reverse("admin:collection_try", args=[Collection.objects.get().pk])
+    requests = {"q": "pear plum", "index": Index.objects.get().pk, "way": "hybrid", "rrf_k": 7, "k1": 0.9, "b": 0.4}
+    requests |= {"other_way": "weighted", "other_dense": 0.7, "top_k": 12}
+    response = admin_client.get(page, requests)
+    (first, hybrid), (second, weighted) = response.context["trials"]
+    assert first == "keywords, hybrid (RRF), k 7, bm25(k1=0.9, b=0.4)"
+    assert second == "keywords, hybrid (weighted sum), dense 0.7"
+    assert (hybrid.lexical, hybrid.rrf_k, hybrid.weights) == ("bm25(k1=0.9, b=0.4)", 7, None)
+    assert (weighted.lexical, weighted.rrf_k, weighted.weights) == ("bm25", 60, (0.7, 0.3))
+    for trial in (hybrid, weighted):
+        hits = search(trial)["hits"]
+        assert hits
+        for hit in hits:
+            *_, fused = hit["steps"]
+            assert sum(amount for _, amount in fused["terms"]) == pytest.approx(fused["score"], abs=1e-12)
+    assert "<output>0.7</output>" in response.content.decode()
+    errors = admin_client.get(page, requests | {"lexical": "bm25(k1=3)"}).context["form"].errors
+    assert errors["lexical"] == ["Sliders set k1 and b: write bm25."]
+    assert "less than or equal to 1" in str(admin_client.get(page, requests | {"b": 2}).context["form"].errors["b"])
+
+
+def test_two_tried_searches_become_a_benchmark(admin_client, finished):
+    page = reverse("admin:collection_try", args=[Collection.objects.get().pk])
+    requests = {"q": "pear", "index": Index.objects.get().pk, "way": "sparse", "k1": 0.9, "b": 0.4, "top_k": 12}
+    assert not admin_client.get(page, requests).context["benchmark_url"], "it takes two"
+    context = admin_client.get(page, requests | {"other_way": "weighted", "other_dense": 0.7}).context
+    form = admin_client.get(context["benchmark_url"]).context["form"]
+    assert form["mapping"].value() == str(finished.mapping_id)
+    assert form["name"].value().startswith("keywords, lexical, bm25(k1=0.9, b=0.4) | keywords, hybrid")
+    assert (form["search_modes"].value(), form["fusion"].value()) == (["sparse", "hybrid"], ["weighted"])
+    assert form["lexical"].value() == "bm25(k1=0.9, b=0.4), bm25"
+    assert (form["weights"].value(), form["top_k_values"].value()) == ("0.7:0.3", "12")
+    posted = {field.html_name: value for field in form if (value := field.value()) not in (None, "")}
+    posted |= {"execution": "shared", "unresolved": "count", "empty_queries": "zero"}
+    created = admin_client.post(reverse("admin:benchmarks_benchmark_add"), posted)
+    assert created.status_code == 302
+    runs = [Configuration.from_dict(run.config) for run in Benchmark.objects.latest("created_at").runs.all()]
+    assert {replace(trial.configuration, index="keywords") for _, trial in context["trials"]} < {*runs}
+
+    wrong = admin_client.get(f"{reverse('admin:benchmarks_benchmark_add')}?matrix=%7B")
+    assert "The matrix in the address" in text_of(wrong)
+    Mapping.objects.update(status=Mapping.Status.PENDING)
+    assert not admin_client.get(page, requests | {"other_way": "dense"}).context["benchmark_url"]

@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Iterable
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.admin import ModelAdmin
 from django.core.exceptions import PermissionDenied
@@ -37,8 +38,9 @@ from apps.operations.models import Priority
 from apps.records.measuring.measures import add_measures
 from apps.records.models import Benchmark
 from benchbench.errors import BenchbenchError
+from benchbench.ir.planning.matrix import Matrix
 from benchbench.names import MAX_LENGTH, find_by_id
-from benchbench.reading import strict_yaml
+from benchbench.reading import strict_json, strict_yaml
 from benchbench.reading.strict_json import read_text
 from benchbench.site.admin import SiteAdmin
 from benchbench.site.pages import preview_page, read_form, render_choices, show_form, staff, stored
@@ -50,13 +52,14 @@ PREVIEWED = ("measures", "allow_missing", "execution", "exclude_self", "identica
 
 
 def add_benchmark(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
-    """Create a benchmark, from a question (`?question=`), another benchmark (`?from=`) or the fields alone."""
+    """Create a benchmark, from a question (`?question=`), another benchmark (`?from=`), `?matrix=` or fields alone."""
     user = staff(request)
     original = _load_original(request, model_admin)
     mapping = _find_mapping(request, original)
     offers = SimpleLazyObject(lambda: list_offers(mapping, user) if mapping else [])
-    chosen = None if original or request.method == "POST" else _choose_offer(request, offers)
-    initial = {"mapping": str(mapping.pk)} if mapping else {}
+    by_matrix = _read_matrix(request)
+    chosen = None if original or by_matrix or request.method == "POST" else _choose_offer(request, offers)
+    initial = ({"mapping": str(mapping.pk)} if mapping else {}) | by_matrix
     if original:
         suffix = ", newest index" if "newest" in request.GET else ", copy"
         initial |= build_clone_initial(original) | {"name": original.name[: MAX_LENGTH - len(suffix)] + suffix}
@@ -80,6 +83,7 @@ def add_benchmark(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse
         initial=initial,
         offers=offers,
         chosen=chosen,
+        has_matrix=bool(by_matrix),
         mapping=mapping,
         notes=list(compare_indexes(original, user)) if original else [],
         original=original,
@@ -100,6 +104,20 @@ def _load_original(request: HttpRequest, model_admin: Any) -> Benchmark | None:
         messages.error(request, f"{benchmark} holds external runs, so it has no matrix to repeat.")
         return None
     return benchmark
+
+
+def _read_matrix(request: HttpRequest) -> dict[str, Any]:
+    """Return the values of the form for the matrix in `?matrix=`, as JSON; none without one or if it is invalid."""
+    if not (text := request.GET.get("matrix", "")):
+        return {}
+    try:
+        matrix = strict_json.parse(text, location="The matrix in the address")
+        max_values = settings.BENCHMARK_MAX_VALUES_PER_AXIS
+        Matrix.parse(matrix, max_runs=settings.BENCHMARK_MAX_RUNS, max_values=max_values)
+    except BenchbenchError as error:
+        messages.error(request, error.message)
+        return {}
+    return build_initial(matrix)
 
 
 def _find_mapping(request: HttpRequest, original: Benchmark | None = None) -> Mapping | None:

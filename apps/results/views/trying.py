@@ -1,13 +1,10 @@
 """The page that tries a query on the indexes of a collection, and the answer of each side."""
 
 import uuid
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
-from django import forms
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -23,147 +20,29 @@ from apps.operations.queueing import QUICK
 from apps.operations.waiting import describe_workers
 from apps.records.models import QueryResult
 from apps.results.triage.queries import load_hits
-from apps.results.trying import Trial, load_answer, request_answer
-from apps.retrieval.models import Index
-from apps.retrieval.search.words import find_words
-from apps.retrieval.strategies import STRATEGIES
+from apps.results.trying import Trial, build_matrix, load_answer, request_answer
+from apps.results.views.trial_form import Side, TrialForm, complete_sliders, list_indexes
 from benchbench.access import may_change, visible
 from benchbench.ir.planning.configuration import DEFAULTS
-from benchbench.ir.planning.lexical import BM25, Lexical, LexicalError
+from benchbench.names import MAX_LENGTH
+from benchbench.reading.strict_json import dump_json
 from benchbench.site.admin import SiteAdmin
-from benchbench.site.pages import PageForm
 
-RERANKED = "-reranked"
-MODES = {"dense": "dense", "sparse": "lexical", "hybrid": "hybrid (RRF)"}
-WAYS = MODES | {f"{mode}{RERANKED}": f"{name}, reranked by late interaction" for mode, name in MODES.items()}
 COLUMNS = {"document_id": "document", "chunk_id": "chunk", "score": "score"}  # of a ranking, in an answer
-MAX_LENGTH = 2_000
-MAX_TOP_K = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """An index, a way to search it, and the setting of its lexical search."""
-
-    index: Index | None
-    way: str
-    lexical: str
-
-    @property
-    def title(self) -> str:
-        lexical = "" if self.way.startswith("dense") or self.lexical == "bm25" else f", {self.lexical}"
-        return f"{self.index}, {WAYS[self.way]}{lexical}"
-
-
-class TrialForm(PageForm):
-    """A query, and one or two ways to search for it. The query string of the page has the values."""
-
-    q = forms.CharField(label="Query", max_length=MAX_LENGTH)
-    index = forms.ModelChoiceField(Index.objects.none(), empty_label=None)
-    way = forms.ChoiceField(label="Search", choices=list(WAYS.items()))
-    lexical = forms.CharField(
-        label="Lexical search",
-        max_length=MAX_LENGTH,
-        help_text="Such as bm25(k1=0.9, b=0.4) or fts. Other analyzers too, once a benchmark has indexed their words.",
-    )
-    other_index = forms.ModelChoiceField(
-        Index.objects.none(), label="Index to compare with", required=False, empty_label="the same"
-    )
-    other_way = forms.ChoiceField(label="Search to compare with", required=False, choices=[("", "none"), *WAYS.items()])
-    other_lexical = forms.CharField(
-        label="Lexical search to compare with", max_length=MAX_LENGTH, required=False, help_text="Empty: the same."
-    )
-    top_k = forms.IntegerField(min_value=1, max_value=MAX_TOP_K, help_text="Chunks of each list, as in a benchmark.")
-    dataset = forms.ModelChoiceField(
-        Dataset.objects.none(), required=False, empty_label="none", help_text="For grades, and to judge."
-    )
-
-    def __init__(self, *args: Any, collection: Collection, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        fields: Any = self.fields
-        for name in ("index", "other_index"):
-            fields[name].queryset = list_indexes(collection, self.user)
-        fields["dataset"].queryset = visible(Dataset.objects.order_by("name"), self.user)
-
-    def clean_lexical(self) -> str:
-        return self._read_lexical("lexical")
-
-    def clean_other_lexical(self) -> str:
-        return self._read_lexical("other_lexical") or self.cleaned_data.get("lexical", "")
-
-    def _read_lexical(self, name: str) -> str:
-        """Return the canonical text of a setting; "" for an empty one."""
-        text = self.cleaned_data[name]
-        try:
-            return str(Lexical.parse(text)) if text else ""
-        except LexicalError as error:
-            raise forms.ValidationError(error.message) from error
-
-    def clean(self) -> dict[str, Any]:
-        data = super().clean() or {}
-        for prefix, side in zip(("", "other_"), self._list_sides(), strict=False):
-            name = f"{prefix}way"
-            if side.index and side.way != "sparse" and not side.index.has_vectors:
-                self.add_error(
-                    name, f"The index “{side.index}” has no vectors: choose lexical search or another index."
-                )
-            elif side.index and not side.way.startswith("dense") and (problem := _find_problem(side)):
-                self.add_error(f"{prefix}lexical", problem)
-        return data
-
-    def _list_sides(self) -> Iterator[Side]:
-        data = self.cleaned_data
-        yield Side(data.get("index"), data.get("way", ""), data.get("lexical", ""))
-        if data.get("other_way"):
-            yield Side(data.get("other_index") or data.get("index"), data["other_way"], data.get("other_lexical", ""))
-
-    def list_trials(self) -> list[tuple[str, Trial]]:
-        """Return a heading and the trial of each side of a valid form."""
-        return [
-            (
-                side.title,
-                Trial(
-                    text=self.cleaned_data["q"],
-                    index_id=str(side.index.pk),
-                    mode=side.way.removesuffix(RERANKED),
-                    use_reranker=side.way.endswith(RERANKED),
-                    top_k=self.cleaned_data["top_k"],
-                    lexical=side.lexical,
-                ),
-            )
-            for side in self._list_sides()
-            if side.index
-        ]
-
-
-def _find_problem(side: Side) -> str:
-    """Return why the words of a side cannot be searched, as a sentence; "" if they can."""
-    assert side.index is not None
-    assert side.index.chunk_set is not None
-    setting = Lexical.parse(side.lexical or "bm25")
-    if setting.engine == BM25 and side.index.lexical_index_id is None:
-        return f"The index “{side.index}” has no BM25 index: choose dense search or another index."
-    if setting.is_built_by_run and find_words(side.index.chunk_set, setting) is None:
-        return f"The index “{side.index}” has no words of {setting.words}: a benchmark with it indexes them."
-    return ""
-
-
-def list_indexes(collection: Collection, user: Any) -> QuerySet[Index]:
-    """Return the indexes that a query can be tried on: those that are ready and ask no language model."""
-    asking = [name for name, strategy in STRATEGIES.items() if strategy.asks]
-    ready = Index.objects.filter(collection=collection, status=Index.Status.READY).exclude(strategy__in=asking)
-    return visible(ready.order_by("-created_at"), user)
+PATIENCE_SECONDS = 0.3  # of a request for an answer that a worker may give at once
 
 
 def trial_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
     """Render the form, and with a query a place for the answer of each side, which the browser requests."""
     collection, form = _load_form(request, model_admin, object_id)
     is_valid = form.is_bound and form.is_valid()
+    trials = form.list_trials() if is_valid else []
     context = {
         "form": form,
         "trail": [collection],
         "indexes": list_indexes(collection, request.user).count(),
-        "trials": form.list_trials() if is_valid else [],
+        "trials": [(side.title, trial) for side, trial in trials],
+        "benchmark_url": _build_benchmark_url(request, collection, form, trials) if len(trials) > 1 else "",
         "judging": _build_judging(request, collection, form) if is_valid else {},
     }
     return model_admin.render_page(request, "results/trial.html", context, original=collection)
@@ -176,7 +55,7 @@ def trial_answer(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.U
     if side >= len(trials):
         raise Http404("The page has no such side: submit its form again.")
     _, trial = trials[side]
-    progress = request_answer(trial) if request.method == "POST" else load_answer(trial)
+    progress = request_answer(trial, seconds=PATIENCE_SECONDS) if request.method == "POST" else load_answer(trial)
     context: dict[str, Any] = {"answer": progress.answer, "progress": progress}
     if progress.answer:
         context["hits"] = _load_hits(progress.answer, trial.text, _build_judging(request, collection, form))
@@ -190,10 +69,28 @@ def _load_form(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUI
     collection: Collection = model_admin.load_viewed(request, object_id)
     if not request.user.has_perm("retrieval.view_index"):
         raise PermissionDenied
-    values = {"top_k": DEFAULTS["top_k"], "way": "hybrid", "lexical": DEFAULTS["lexical"]} | request.GET.dict()
+    values = {"top_k": DEFAULTS["top_k"], "way": "hybrid", "lexical": DEFAULTS["lexical"]}
+    values = complete_sliders(values | request.GET.dict())
     form = TrialForm(values if "q" in values else None, user=request.user, collection=collection, initial=values)
     form.drop_bad_values()
     return collection, form
+
+
+def _build_benchmark_url(
+    request: HttpRequest, collection: Collection, form: TrialForm, trials: Sequence[tuple[Side, Trial]]
+) -> str:
+    """Return the address of the form of a new benchmark of the two sides; "" without a mapping to run it on."""
+    mappings = visible(Mapping.objects.filter(collection=collection), request.user).exclude(
+        status=Mapping.Status.PENDING
+    )
+    dataset = form.cleaned_data["dataset"]
+    rows = list(mappings.filter(dataset=dataset)[:1] if dataset else mappings[:2])
+    if not rows or not request.user.has_perm("benchmarks.add_benchmark"):
+        return ""
+    matrix = build_matrix([(str(side.index and side.index.name), trial) for side, trial in trials])
+    values = {"name": " | ".join(side.title for side, _ in trials)[:MAX_LENGTH], "matrix": dump_json(matrix)}
+    chosen = {"mapping": str(rows[0].pk)} if len(rows) == 1 else {}
+    return f"{reverse('admin:benchmarks_benchmark_add')}?{urlencode(values | chosen)}"
 
 
 def _build_judging(request: HttpRequest, collection: Collection, form: TrialForm) -> dict[str, Any]:
