@@ -1,18 +1,22 @@
 """Contents of a query's page: its judged documents, and their ranks in the runs of one benchmark."""
 
+import operator
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
+from django.db import OperationalError, connection, transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Left
 
-from apps.collections.models import Document
+from apps.collections.models import Document, list_live
 from apps.datasets.editing.drafts import find_draft
 from apps.datasets.models import DatasetVersion, Judgment, Query
 from apps.mappings import models as mappings
 from apps.mappings.references import resolve_reference
+from apps.mappings.repairing import find_judgments
 from apps.mappings.resolving import load_catalogue
 from apps.mappings.truth import USUAL, Unresolved, read_truths
 from apps.records.measuring.evaluating import get_truth_policies
@@ -26,6 +30,9 @@ from benchbench.site.panels import build_list_url
 
 SHOWN_JUDGMENTS = 50
 SHOWN_UNJUDGED = 5
+SHOWN_MATCHES = 10
+MOST_WORDS = 8  # of a search for a document
+SEARCH_MS = 3000  # after which the database gives up a search for a document
 MOST_TEXT = 50_000  # characters of a document that are searched for its passage
 Unjudged = dict[int, tuple[int, int]]  # by document: the first ranking that has it, and the number of those
 
@@ -51,9 +58,11 @@ def list_searched(query: Query, user: Any) -> QuerySet[Benchmark]:
 
 
 def build_query_page(
-    query: Query, user: Any, benchmark: Benchmark | None, *, number: str = "", by: str = ""
+    query: Query, user: Any, benchmark: Benchmark | None, *, number: str = "", by: str = "", words: str = ""
 ) -> dict[str, Any]:
     """Return the context of a query's page; `benchmark`, `number` and `by` are those of `load_query_runs`.
+
+    `words` find documents of the collection; None as `matches`: that took too long.
 
     The number of statements does not depend on the number of runs, queries and judgments.
     """
@@ -70,7 +79,8 @@ def build_query_page(
     truths = read_truths(resolved, at.version, keys, policies=policies, query_ids=[query.pk]) if at else []
     grades = truths[0].grades[query.pk] if truths else {}  # on the version of the values
     unjudged = _find_unjudged(runs, {*grades, *ids.values()}) if runs else {}
-    documents = _load_documents({*ids.values(), *grades, *unjudged} - {None}, user)
+    matches = find_by_words(mapping, words) if mapping and words.split() else []
+    documents = _load_documents({*ids.values(), *grades, *unjudged, *(matches or [])} - {None}, user)
     judged = [_describe(query, documents.get(ids.get(row.pk) or 0), row) for row in judgments["rows"]]
     return {
         "query": query,
@@ -83,6 +93,10 @@ def build_query_page(
         "unjudged": [
             _describe(query, documents[pk], None, *facts) for pk, facts in unjudged.items() if pk in documents
         ],
+        "words": words,
+        "matches": _describe_matches(query, mapping, draft, matches, documents) if mapping and matches else matches,
+        "may_search": mapping is not None and mapping.collection.kind != mapping.collection.Kind.EXTERNAL,
+        **_find_neighbours(query, benchmark),
         "may_judge": query.until is None and may_change(query.dataset, user),
         "matrix": _build_matrix(runs, grades, unjudged, documents, every) if runs else [],
         "wordings": Query.objects.filter(dataset=query.dataset_id, key=query.key)
@@ -109,6 +123,26 @@ def list_judgments(query: Query, every: Sequence[Judgment], draft: DatasetVersio
         "has_more": len(newest) > SHOWN_JUDGMENTS,
         "every": build_list_url(Judgment, query__id__exact=query.pk, **({"of": "all"} if query.until else {})),
     }
+
+
+def find_by_words(mapping: mappings.Mapping, words: str) -> list[int] | None:
+    """Return some documents whose title or text has all words; None if the database gave up after SEARCH_MS."""
+    terms = [Q(title__icontains=word) | Q(text__icontains=word) for word in words.split()[:MOST_WORDS]]
+    rows = list_live(mapping.collection).filter(reduce(operator.and_, terms)).order_by()
+    try:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SELECT set_config('statement_timeout', %s, true)", [str(SEARCH_MS)])
+            return list(rows.values_list("pk", flat=True)[:SHOWN_MATCHES])
+    except OperationalError:
+        return None
+
+
+def _find_neighbours(query: Query, benchmark: Benchmark | None) -> dict[str, Query]:
+    """Return the queries before and after this one in the benchmark, or among the current ones. One statement."""
+    current = Query.objects.filter(dataset=query.dataset_id, until=None)
+    rows = benchmark.dataset_version.queries if benchmark else current
+    before, after = rows.filter(pk__lt=query.pk).order_by("-pk")[:1], rows.filter(pk__gt=query.pk).order_by("pk")[:1]
+    return {"previous" if row.pk < query.pk else "following": row for row in before.union(after)}
 
 
 def _find_mapping(query: Query, user: Any) -> mappings.Mapping | None:
@@ -145,6 +179,19 @@ def _load_documents(ids: Collection[Any], user: Any) -> dict[int, Document]:
 def _describe(query: Query, document: Any, *facts: Any) -> DocumentRow:
     text = document.head.removeprefix(document.title) if document else ""
     return DocumentRow(document, excerpt(text, query.text), *facts)
+
+
+def _describe_matches(
+    query: Query,
+    mapping: mappings.Mapping,
+    draft: DatasetVersion | None,
+    matches: Sequence[int],
+    documents: Mapping[int, Document],
+) -> list[DocumentRow]:
+    """Return the documents that were searched for, each with its highest judgment."""
+    judgments = find_judgments(mapping, draft or query.dataset.versions.latest("number"), query)
+    highest = {pk: max(rows, key=lambda row: row.grade) for pk, rows in judgments.items()}
+    return [_describe(query, documents[pk], highest.get(pk)) for pk in matches if pk in documents]
 
 
 def _build_matrix(

@@ -40,7 +40,8 @@ def query_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> 
     benchmark, benchmarks = choose(request, "benchmark", list_searched(query, request.user))
     version, by = request.GET.get("version", ""), request.GET.get("by", "")
     try:
-        context = build_query_page(query, request.user, benchmark, number=version, by=by)
+        words = request.GET.get("q", "").strip()
+        context = build_query_page(query, request.user, benchmark, number=version, by=by, words=words)
     except NoValuesError as error:
         raise Http404(error.message) from None
     context["benchmarks"] = benchmarks
