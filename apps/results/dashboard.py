@@ -11,7 +11,7 @@ from django.utils.timezone import localtime
 from redis.exceptions import RedisError
 
 from apps.datasets.models import Dataset, DatasetVersion
-from apps.execution.preparing import find_lead
+from apps.execution.preparing import find_preparation
 from apps.judging.handing import list_waiting_rounds
 from apps.judging.judges import filter_led, list_led_rounds
 from apps.judging.models import Round
@@ -173,8 +173,8 @@ def _list_index_tasks(user: Any) -> Iterator[Task]:
     )
     failed = visible(Index.objects.filter(status=Index.Status.FAILED), user).exclude(Exists(newer))
     for index in failed.order_by("-updated_at")[:MAX_TASKS]:
-        lead = find_lead(index, user)
-        url = reverse("admin:operation_benchmark", args=[lead]) if lead else change_url(index)
+        waiting = find_preparation(index, user)
+        url = reverse("admin:evaluation", args=[waiting.pk]) if waiting else change_url(index)
         yield Task("error", f"The index “{index}” failed: {index.error or 'see its page'}", "Try again", url)
 
 

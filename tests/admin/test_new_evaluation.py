@@ -4,9 +4,11 @@ import html
 import json
 import re
 import sys
+from importlib import import_module
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.contrib.auth.models import Permission, User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import transaction
@@ -20,9 +22,8 @@ from apps.mappings.models import Mapping
 from apps.operations.ending import sweep
 from apps.operations.models import Operation
 from apps.operations.working import wait
-from apps.records.models import Benchmark
+from apps.records.models import Benchmark, Preparation
 from apps.retrieval.models import Index
-from benchbench.site.panels import change_url
 from tests.library import ENCODER, FRUITS
 from tests.staff import MakeStaff
 
@@ -52,7 +53,7 @@ def test_documents_keep_the_name_of_their_file(staff: Client) -> None:
 def test_two_files_lead_to_a_benchmark(staff: Client, django_assert_max_num_queries: Any) -> None:
     response = send(staff)
     lead = Operation.objects.get()
-    page = reverse("admin:operation_benchmark", args=[lead.pk])
+    page = reverse("admin:evaluation", args=[Preparation.objects.get().pk])
     assert response.url == page
     with django_assert_max_num_queries(25):
         displayed = staff.get(page).content.decode()
@@ -99,8 +100,7 @@ def test_imported_rows_stay_when_a_later_step_fails(staff: Client) -> None:
 
 def test_failed_build_is_shown_and_tried_again(staff: Client, make_staff: MakeStaff) -> None:
     send(staff)
-    lead = Operation.objects.get()
-    page = reverse("admin:operation_benchmark", args=[lead.pk])
+    page = reverse("admin:evaluation", args=[Preparation.objects.get().pk])
     Operation.objects.update(status="failed", error="The model is away.")
     Index.objects.update(status="failed")
     text = staff.get(page).content.decode()
@@ -120,7 +120,7 @@ def test_failed_build_is_shown_and_tried_again(staff: Client, make_staff: MakeSt
     assert staff.get(page).url == reverse("admin:benchmark_results", args=[Benchmark.objects.get().pk])
 
 
-@pytest.mark.parametrize("point", ["_start", "_store"])
+@pytest.mark.parametrize("point", ["_start", "_is_ready"])
 def test_sweep_starts_once_what_a_killed_worker_left(staff: Client, monkeypatch: Any, point: str) -> None:
     send(staff)
     lead = Operation.objects.get()
@@ -147,7 +147,10 @@ def test_unexpected_error_leaves_the_index(staff: Client, monkeypatch: Any) -> N
     wait(lead)
     assert Index.objects.get().status == "ready"
     assert not Benchmark.objects.exists()
-    assert "ZeroDivisionError" in staff.get(reverse("admin:operation_benchmark", args=[lead.pk])).content.decode()
+    assert (
+        "ZeroDivisionError"
+        in staff.get(reverse("admin:evaluation", args=[Preparation.objects.get().pk])).content.decode()
+    )
 
 
 def test_refused_start_leaves_no_benchmark(staff: Client, settings: Any) -> None:
@@ -160,12 +163,26 @@ def test_refused_start_leaves_no_benchmark(staff: Client, settings: Any) -> None
 
 
 def test_second_tab_starts_no_second_benchmark(staff: Client) -> None:
-    send(staff)
+    first = send(staff)
     chosen = {"collection": Collection.objects.get().pk, "dataset": Dataset.objects.get().pk}
-    second = send(staff, corpus="", queries="", **chosen)
-    assert "Another benchmark waits for the same" in second.content.decode()
+    assert send(staff, corpus="", queries="", **chosen).url == first.url
     wait(Operation.objects.get())
     assert Benchmark.objects.count() == 1
+
+
+def test_second_evaluation_waits_for_the_same_index(staff: Client) -> None:
+    send(staff)
+    collection = Collection.objects.get()
+    chosen = {"corpus": "", "collection": collection.pk}
+    second = send(staff, queries=QUERIES.replace("q1,", "q01,"), **chosen)
+    again = send(staff, queries="", dataset=Dataset.objects.earliest("created_at").pk, question="reranking", **chosen)
+    build = Operation.objects.get()
+    pages = [reverse("admin:evaluation", args=[row.pk]) for row in Preparation.objects.order_by("created_at")]
+    assert [second.url, again.url] == pages[1:]
+    wait(build)
+    names = set(Benchmark.objects.values_list("name", flat=True))
+    assert len(names) == 3
+    assert [staff.get(page).status_code for page in pages] == [302, 302, 302]
 
 
 def test_benchmark_belongs_to_who_asked_for_it(staff: Client, make_staff: MakeStaff, admin_user: User) -> None:
@@ -173,7 +190,7 @@ def test_benchmark_belongs_to_who_asked_for_it(staff: Client, make_staff: MakeSt
     grace = make_staff("grace")
     Operation.objects.update(started_by=grace)  # she had started the build before
     lead = Operation.objects.get()
-    page = reverse("admin:operation_benchmark", args=[lead.pk])
+    page = reverse("admin:evaluation", args=[Preparation.objects.get().pk])
     assert staff.get(page).status_code == 200
     wait(lead)
     assert Benchmark.objects.get().owner == admin_user
@@ -183,7 +200,7 @@ def test_benchmark_belongs_to_who_asked_for_it(staff: Client, make_staff: MakeSt
 def test_deleted_parts_end_the_preparation(staff: Client) -> None:
     send(staff)
     lead = Operation.objects.get()
-    page = reverse("admin:operation_benchmark", args=[lead.pk])
+    page = reverse("admin:evaluation", args=[Preparation.objects.get().pk])
     wait(lead)
     wait(Operation.objects.get(kind="benchmark"))
     Benchmark.objects.all().delete()
@@ -191,7 +208,7 @@ def test_deleted_parts_end_the_preparation(staff: Client) -> None:
     with transaction.atomic():
         preparing.proceed(lead)
     assert not Benchmark.objects.exists(), "a deleted benchmark does not start again"
-    assert staff.get(page).url == change_url(lead)
+    assert staff.get(page).status_code == 404
 
 
 def test_changed_documents_are_shown_as_the_error(staff: Client) -> None:
@@ -199,6 +216,17 @@ def test_changed_documents_are_shown_as_the_error(staff: Client) -> None:
     Collection.objects.update(fingerprint="changed")
     lead = Operation.objects.get()
     wait(lead)
-    page = staff.get(reverse("admin:operation_benchmark", args=[lead.pk])).content.decode()
+    page = staff.get(reverse("admin:evaluation", args=[Preparation.objects.get().pk])).content.decode()
     assert not Benchmark.objects.exists()
     assert "A step failed" in page
+
+
+def test_update_keeps_what_waits(staff: Client, admin_user: User) -> None:
+    send(staff)
+    waiting = Preparation.objects.get()
+    plan = {"question": "modes", "mapping": str(waiting.mapping_id), "indexes": [str(waiting.index_ids[0])]}
+    Operation.objects.update(parameters={"preparation": plan | {"by": admin_user.pk}})
+    waiting.delete()
+    import_module("apps.records.migrations.0015_preparations").copy_waiting(apps, None)
+    wait(Operation.objects.get())
+    assert Benchmark.objects.get().owner == admin_user

@@ -13,7 +13,7 @@ from django.utils import timezone
 from apps.datasets.models import DatasetVersion
 from apps.operations import progress, queueing
 from apps.operations.models import Batch, Operation
-from apps.records.models import Benchmark, Evaluation, GateOutcome
+from apps.records.models import Benchmark, Evaluation, GateOutcome, Preparation
 from apps.results.charts import plot_sparkline
 from apps.results.dashboard import build_trends, build_work, list_latest, list_tasks
 from apps.retrieval.models import Index
@@ -139,10 +139,10 @@ def test_a_failed_index_is_a_task(make_staff, benchmark):
     assert (task.act, task.url) == ("Try again", change_url(built))
     assert task.sentence == "The index “misspelt” failed: Model x was not found."
     assert list(list_tasks(viewer)) == []
-    lead = Operation.objects.create(
-        kind="index", subject_id=built.pk, status="failed", parameters={"preparation": {"by": ada.pk}}
+    waiting = Preparation.objects.create(
+        started_by=ada, mapping=benchmark.mapping, index_ids=[built.pk], question="modes"
     )
-    assert [task.url for task in list_tasks(ada)] == [reverse("admin:operation_benchmark", args=[lead.pk])]
+    assert [task.url for task in list_tasks(ada)] == [reverse("admin:evaluation", args=[waiting.pk])]
     assert [task.url for task in list_tasks(grace)] == [change_url(built)], "the evaluation is not hers"
     Index.objects.create(collection=built.collection, name="misspelt", version=2)
     assert list(list_tasks(ada)) == []

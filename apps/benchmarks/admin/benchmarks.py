@@ -81,6 +81,7 @@ class BenchmarkAdmin(OwnedAdmin):
     pages = (
         Page("evaluate/", evaluations.new_evaluation, "new_evaluation"),
         Page("evaluate/preview/", evaluations.preview_evaluation, "evaluation_preview"),
+        Page("evaluate/<uuid:object_id>/", evaluations.evaluation_progress, "evaluation"),
         Page("add/", views.add_benchmark, "benchmarks_benchmark_add"),
         Page("preview/", views.preview_benchmark, "benchmark_preview"),
         Page("choices/", views.benchmark_choices, "benchmark_choices"),
@@ -235,4 +236,3 @@ def show_benchmarks(request: HttpRequest, mapping: Mapping) -> list[Panel]:
 
 
 add_to(Mapping, panels=show_benchmarks)
-add_to(Operation, pages=[Page("<uuid:object_id>/benchmark/", evaluations.evaluation_progress, "operation_benchmark")])

@@ -14,7 +14,7 @@ from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils.html import format_html
 from django.views.decorators.http import require_POST
@@ -30,14 +30,14 @@ from apps.datasets.versions import list_references
 from apps.datasets.views.datasets import preview_queries
 from apps.engines.declarations import list_engines
 from apps.execution.defining.questions import QUESTIONS
-from apps.execution.preparing import load_preparation, prepare
+from apps.execution.preparing import load_indexes, prepare
 from apps.mappings.creating import find_mapping
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
 from apps.operations.progress import Progress, compute_each_progress
 from apps.operations.queueing import count_each_ahead
 from apps.operations.waiting import describe_wait
-from apps.records.models import Benchmark
+from apps.records.models import Benchmark, Preparation
 from apps.retrieval.encoders.admitting import describe_name_problem
 from apps.retrieval.llms.servers import find_first_llm
 from apps.retrieval.models import Index
@@ -167,7 +167,7 @@ def new_evaluation(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespons
                 link = format_html('<a class="underline" href="{}">{}</a>', change_url(row), row)
                 messages.info(request, format_html("The {} {} exists and stays.", row._meta.verbose_name, link))
             raise
-        name = "benchmark_results" if isinstance(result, Benchmark) else "operation_benchmark"
+        name = "benchmark_results" if isinstance(result, Benchmark) else "evaluation"
         return redirect(f"admin:{name}", result.pk)
 
     return show_form(
@@ -213,28 +213,28 @@ def _import_corpus(upload: Any, user: User, dataset: Dataset) -> Collection:
 
 def evaluation_progress(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
     """Show the steps until the benchmark starts, then lead to it."""
-    lead: Operation = model_admin.load_viewed(request, object_id)
-    preparation = load_preparation(lead)
-    if preparation is None:
-        return redirect(change_url(lead))
-    user = staff(request)
-    if user != preparation.user and not user.is_superuser:  # it names rows that others may not see
+    rows = Preparation.objects.select_related("started_by", "benchmark", "mapping__dataset", "mapping__collection")
+    preparation = get_object_or_404(rows.select_related("mapping__dataset_version"), pk=object_id)
+    if request.user != preparation.started_by and not request.user.is_superuser:  # it names rows of theirs
         raise PermissionDenied
     if preparation.benchmark:
         results = reverse("admin:benchmark_results", args=[preparation.benchmark.pk])
         return HttpResponse(headers={"HX-Redirect": results}) if "HX-Request" in request.headers else redirect(results)
-    mapping, error = preparation.mapping, preparation.error
-    work = list(_yield_steps([mapping, *preparation.indexes], error))
+    mapping, error, indexes = preparation.mapping, preparation.error, load_indexes(preparation)
+    if len(indexes) < len(preparation.index_ids):
+        error = "An index was deleted."
+    question = QUESTIONS[preparation.question]
+    work = list(_yield_steps([mapping, *indexes], error))
     states = [step.state for step in work]
     version = mapping.dataset_version
     steps = [
         Step("Documents", "done", mapping.collection, counted(mapping.collection.document_count, "document")),
         Step("Queries", "done", mapping.dataset, counted(version.query_count if version else 0, "query")),
         *work,
-        Step("Benchmark", "failed" if error else "waiting", result=preparation.question.title, error=error),
+        Step("Benchmark", "failed" if error else "waiting", result=question.title, error=error),
     ]
-    again = {"collection": mapping.collection_id, "dataset": mapping.dataset_id, "question": preparation.question.key}
-    again["encoder"] = preparation.indexes[0].encoder if preparation.indexes else ""
+    again = {"collection": mapping.collection_id, "dataset": mapping.dataset_id, "question": question.key}
+    again["encoder"] = indexes[0].encoder if indexes else ""
     context = {
         "title": "New evaluation",
         "mapping": mapping,

@@ -6,6 +6,7 @@ Imported by the whole room and by the rooms above.
 from apps.records.models.benchmarks import Baseline, Benchmark, Origin, Run
 from apps.records.models.gates import GateOutcome
 from apps.records.models.lists import ListSource, PairList, QueryResult, RerankerRevision, StageList
+from apps.records.models.preparations import Preparation
 from apps.records.models.progress import MeansSoFar
 from apps.records.models.rounds import RoundVerdict
 from apps.records.models.schedules import GateState, Notice, Repeat, Schedule
@@ -23,6 +24,7 @@ __all__ = [
     "Notice",
     "Origin",
     "PairList",
+    "Preparation",
     "QueryResult",
     "Repeat",
     "RerankerRevision",

@@ -48,7 +48,8 @@ update fails, and makes the first user. Work that Ctrl-C interrupts continues at
             call_command("migrate", verbosity=0)
         if sentence := explain_unusable("benchbench"):
             raise BenchbenchError(sentence)
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # `kill` stops the site and the workers too
+        for number in (signal.SIGINT, signal.SIGTERM):  # a shell's background job ignores the first otherwise
+            signal.signal(number, signal.default_int_handler)
         login = self.make_login()
         with serve_site(host, int(port), workers=options["workers"], environment={}) as processes:
             self.print_line(f"The site is at http://{host}:{port}/  {login}\nCtrl-C stops it.")
