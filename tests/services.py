@@ -13,18 +13,25 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from benchbench import embedded
+from benchbench.access import ROLES
 from tests.ports import find_free_port
 from tests.waiting import until
 
 
 @functools.cache
 def emptying() -> str:
-    """The statements that delete all rows but content types and permissions, which stay as migrations made them."""
+    """The statements that delete all rows but content types, permissions and roles, which migrations made."""
     hits = set(connection.introspection.django_table_names(only_existing=True, include_views=False))
-    tables = sorted(map(connection.ops.quote_name, hits - {"django_content_type", "auth_permission"}))
+    roles = "SELECT id FROM auth_group WHERE name IN ({})".format(", ".join(f"'{name}'" for name in ROLES))
+    beyond = {
+        "auth_group": f" WHERE id NOT IN ({roles})",
+        "auth_group_permissions": f" WHERE group_id NOT IN ({roles})",
+    }
+    deleted = sorted(hits - {"django_content_type", "auth_permission"})
+    tables = [connection.ops.quote_name(name) for name in deleted]
     # The lock waits for what the last process of a test still does; a replica does not check foreign keys.
     before = f"LOCK {', '.join(tables)}", "SET LOCAL session_replication_role = replica"
-    return "; ".join([*before, *(f"DELETE FROM {table}" for table in tables)])
+    return "; ".join([*before, *(f"DELETE FROM {name}{beyond.get(name, '')}" for name in deleted)])
 
 
 def empty_tables() -> None:

@@ -292,7 +292,7 @@ LOOKED_AT = {
     "benchmarks.0009_list_statistics": "It changes no rows and no columns.",
     "benchmarks.0010_orderings": "It lengthens a text that the code before only reads and cuts.",
     "benchmarks.0014_identity": "It writes neither policy, and the columns' defaults fit the constraint.",
-    "benchmarks.0015_preparations": "It fills only the new table. What the code before starts meanwhile, it ends itself.",
+    "benchmarks.0015_preparations": "It fills only the new table, which the code before does not read.",
     "benchmarks.0005_weighting": 'It writes no weighting, and the column\'s default is "equal".',
 }
 TAKES_AWAY = (

@@ -101,6 +101,7 @@ UNLIMITED = {
     "benchmarks.MeansSoFar": {"runs": OURS},
     "benchmarks.Notice": {"error": ERRORS, "payload": OURS},
     "benchmarks.Origin": {"experiment": STRICT, "manifest": OURS},
+    "benchmarks.Preparation": {"error": ERRORS},
     "benchmarks.QueryResult": {"error": ERRORS},
     "benchmarks.Repeat": {"problem": ERRORS, "result": OURS},
     "benchmarks.Run": {

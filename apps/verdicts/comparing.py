@@ -23,7 +23,7 @@ from benchbench.ir.demand import name_mean
 from benchbench.ir.measures import Measure, Values
 from benchbench.ir.slices import MINIMUM, Slice
 from benchbench.ir.statistics.significance import Comparison, compare
-from benchbench.ir.statistics.verdict import Verdict, find_verdict
+from benchbench.ir.statistics.verdict import Verdict, compute_rank_ranges, find_verdict
 
 MOST_RUNS = 64
 CACHED_SECONDS = 3600
@@ -101,6 +101,12 @@ class RunComparison(RunValues):
         if self.carried:
             means = tuple(expected.mean for expected in self.carried.list_expected(self.ids))
         return sorted(range(len(means)), key=lambda run: (-means[run], run))
+
+    def list_rank_ranges(self) -> list[tuple[Run, str]]:
+        """Return the runs whose rank is a range, with the range: "1–3"."""
+        ranks = self.carried.find_rank_ranges(self.ids) if self.carried else compute_rank_ranges(self.comparison)
+        ranges = zip(self.runs, ranks, strict=True)
+        return [(run, f"{first}–{last}") for run, (first, last) in ranges if first < last]
 
     @property
     def members(self) -> NDArray[np.bool_]:

@@ -14,10 +14,13 @@ from numpy.typing import NDArray
 from apps.datasets.versions import load_weights
 from apps.mappings.truth import hash_truth
 from apps.records.lists.reading import load_rankings
+from apps.records.measuring.alternatives import choose_alternatives
 from apps.records.measuring.evaluating import load_truth
 from apps.records.models import Evaluation
+from apps.verdicts.configurations import build_labels
+from apps.verdicts.ranked_runs import Leaderboard
 from benchbench.errors import ConflictError
-from benchbench.ir.coverage import cover
+from benchbench.ir.coverage import cover, describe_uneven
 from benchbench.ir.measures import EmptyQueries, Measure, Truths, Values, mean
 
 T = TypeVar("T")
@@ -51,6 +54,20 @@ def name_judged(name: str) -> str:
 def is_coverage(name: str) -> bool:
     """Return whether a measure describes the coverage of others, not the ranking."""
     return Measure.parse(name).name == "Judged"
+
+
+def describe_coverage(board: Leaderboard) -> tuple[str, str]:
+    """Return a warning that the runs are judged unevenly, and one that few of their results are judged; each or ""."""
+    name = name_judged(board.primary)
+    alternatives, _ = choose_alternatives(row.run for row in board.rows if not row.provisional)
+    labels = zip(board.rows, build_labels(board.runs), strict=True)
+    judged = {label: row.values.get(name) for row, label in labels if row.run in alternatives}
+    lowest = min((share for share in judged.values() if share is not None), default=1.0)
+    few = (
+        f"Few of the returned documents are judged, {lowest:.0%} for the least judged run; the others count as not "
+        "relevant. A run’s page shows how far its values could move."
+    )
+    return describe_uneven(judged, board.means_name), few.replace("%", " %") if lowest < LOW else ""
 
 
 def load_coverage(evaluation: Evaluation) -> list[CoverageRow]:

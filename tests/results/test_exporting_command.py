@@ -4,12 +4,16 @@ import csv
 import io
 import json
 import os
+import re
 from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
 from django.urls import reverse
+from django.utils.html import escape
+from django.utils.timezone import now
 
+from apps.collections.models import Collection
 from apps.records.measuring.again import rescore
 from apps.records.models import Benchmark, Evaluation
 from apps.results.exporters.outcomes import ExportError
@@ -155,3 +159,31 @@ def test_page_of_a_version_links_to_its_exports(rescored, admin_client):
         assert ".v2." in answer["Content-Disposition"]
         assert admin_client.get(f"{url}?version=x").status_code == 404
         assert "has no values on version 9" in admin_client.get(f"{url}?version=9", follow=True).content.decode()
+
+
+def test_reports_have_the_warnings_of_the_page(rescored, admin_client):
+    """The judged shares, and each sentence that the page prints as a warning."""
+    Evaluation.objects.update(unsearched_queries=2)
+    Collection.objects.update(fingerprint="changed")
+    Benchmark.objects.update(rankings_deleted_at=now())
+    for number, evaluation in enumerate(
+        Evaluation.objects.filter(dataset_version__number=2).order_by("run__run_order")
+    ):
+        evaluation.means["Judged@10"] = 0.3 + number / 10
+        evaluation.save()
+    board = admin_client.get(reverse("admin:benchmark_results", args=[rescored.pk]), {"version": 2})
+    page, report = (" ".join(text.split()) for text in (board.text, text_of(rescored, "html", 2)))
+    assert "judged <span>30.0 %" in page
+    for sentence in (board.context["uneven"], *board.context["run_warnings"], rescored.rankings_note):
+        assert escape(sentence) in report
+    assert "2 queries of" in report
+    assert "It has changed since" in report
+    assert "judged 30.0 %" in report
+
+
+def test_reports_have_the_ranges_of_ranks_of_the_page(rescored, admin_client):
+    verdict = admin_client.get(reverse("admin:benchmark_verdict", args=[rescored.pk]), {"version": 2})
+    ranges = [ranks for _, ranks in verdict.context["ranks"]]
+    assert ranges == ["1–2", "1–2"]
+    assert re.findall(r'<td class="number">(\d–\d)</td>', text_of(rescored, "html", 2)) == ranges
+    assert re.findall(r"\n\| (\d–\d) \|", text_of(rescored, "markdown", 2)) == ranges

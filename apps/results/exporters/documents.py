@@ -14,6 +14,7 @@ from apps.records.measuring.alternatives import choose_alternatives
 from apps.records.models import Benchmark, Run
 from apps.verdicts.comparing import MOST_RUNS, RunComparison, compare_runs
 from apps.verdicts.configurations import build_labels, list_shared
+from apps.verdicts.coverage import describe_coverage, name_judged
 from apps.verdicts.describing import pick_strongest
 from apps.verdicts.expected import find_board_selection
 from apps.verdicts.ranked_runs import Leaderboard, Row, load_leaderboard, select_measures
@@ -42,6 +43,16 @@ class Line:
         """The cells as texts, then the milliseconds per query; a dash for a missing value."""
         values = ["–" if value is None else f"{value:.4f}" for value in self.cells]
         return [*values, "–" if self.row.ms is None else f"{self.row.ms:.1f}"]
+
+    @property
+    def rank(self) -> str:
+        """The rank, or the range of ranks that the significant differences leave open; a dash without one."""
+        return self.story.rank_ranges.get(self.row.run.pk) or str(self.row.rank or "–")
+
+    @property
+    def judged(self) -> float | None:
+        """The judged share of the documents that the primary measure reads."""
+        return self.row.final.get(name_judged(self.story.board.primary))
 
     @property
     def standing(self) -> str:
@@ -113,6 +124,15 @@ class Story:
             {run.pk: comparison.verdict.find_standing(n) for n, run in enumerate(comparison.runs)} if comparison else {}
         )
 
+    @cached_property
+    def rank_ranges(self) -> dict[UUID, str]:
+        """The range of ranks of each run whose rank is one, if the verdict is on all completed runs."""
+        comparison, _ = self.compared
+        completed = sum(run.status == Run.Status.COMPLETED for run in self.board.runs)
+        if comparison is None or not comparison.is_tested or len(comparison.runs) < completed:
+            return {}
+        return {run.pk: ranks for run, ranks in comparison.list_rank_ranges()}
+
     @property
     def notes(self) -> list[str]:
         """The basis of the verdict, and differences other than the configuration."""
@@ -121,6 +141,8 @@ class Story:
         sentences = build_verdict(comparison) if comparison else None
         notes = [f"Means are {board.means_name}: Σ weight × value / Σ weight."] if board.means_name else []
         notes += [f"Policies: {self.benchmark.identity_note}."] if self.benchmark.identity_note else []
+        notes += [f"The collection: {note}" for note in [self.benchmark.collection_note] if note]
+        notes += [self.benchmark.rankings_note] if self.benchmark.rankings_note else []
         alternatives, omitted = self.alternatives
         notes += omitted.values()
         notes += [*sentences.notes, *sentences.warnings] if sentences else []
@@ -133,6 +155,8 @@ class Story:
             )
         if board.version != original:
             notes.append(f"The values are those on {board.version}, measured from the rankings for {original}.")
+        if unsearched := board.evaluation.unsearched_queries if board.evaluation else 0:
+            notes.append(f"{counted(unsearched, 'query')} of {board.version} had not been searched, and is left out.")
         failed = sum(run.failed_queries > 0 for run in board.runs)
         if failed and not sentences:  # its warnings would cover this
             notes.append(f"{failed} of the runs failed on some queries, which their means leave out.")
@@ -142,7 +166,9 @@ class Story:
                 f"{lost.unresolved_count:,} judgments are unresolved, with {lost.unresolved_share:.1%} of "
                 "the ideal gain: their documents were not found in the collection."
             )
-        return [*notes, *describe_warnings(board.runs, [run.label for run in board.runs])]
+        uneven, few_judged = describe_coverage(board)
+        notes += [uneven or few_judged] if uneven or few_judged else []
+        return [*notes, *describe_warnings(board.runs, build_labels(board.runs))]
 
 
 def load_story(benchmark: Benchmark, version: DatasetVersion | None, *, omitted: str = "") -> Story:

@@ -9,7 +9,6 @@ from apps.operations.models import Status
 from apps.operations.progress import compute_progress
 from apps.operations.waiting import describe_wait
 from apps.records.finding import describe_warnings
-from apps.records.measuring.alternatives import choose_alternatives
 from apps.records.measuring.slicing import try_slicing
 from apps.records.models import Benchmark, Run
 from apps.records.models.timing import TIMINGS, Timing
@@ -25,7 +24,7 @@ from apps.verdicts.configurations import (
     list_shared,
     spell_settings,
 )
-from apps.verdicts.coverage import LOW, name_judged
+from apps.verdicts.coverage import describe_coverage, name_judged
 from apps.verdicts.gates.baselines import load_baseline_names
 from apps.verdicts.ranked_runs import (
     NARROWER,
@@ -35,7 +34,6 @@ from apps.verdicts.ranked_runs import (
     load_leaderboard,
     select_measures,
 )
-from benchbench.ir.coverage import describe_uneven
 
 ENDED = (Status.COMPLETED, Status.FAILED)
 
@@ -51,6 +49,7 @@ def build_context(benchmark: Benchmark, k: int, *, at: VersionView, within: str 
     differ = find_varying(configs)
     names = select_measures(benchmark, k)
     baselines = load_baseline_names(benchmark)
+    uneven, few_judged = describe_coverage(board)
     return {
         "benchmark": benchmark,
         "board": board,
@@ -76,21 +75,11 @@ def build_context(benchmark: Benchmark, k: int, *, at: VersionView, within: str 
         "unresolved": board.evaluation if board.evaluation and board.evaluation.unresolved_count else None,
         "counts": {status: sum(row.run.status == status for row in board.rows) for status in Run.Status.values},
         "figure": plot_quality(board) if benchmark.status == Status.COMPLETED else None,
-        **_check_coverage(board),
+        "uneven": uneven,
+        "few_judged": few_judged,
         **_describe_indexes(board, benchmark),
         **_describe_progress(benchmark),
     }
-
-
-def _check_coverage(board: Leaderboard) -> dict[str, Any]:
-    """Return a warning if the runs are judged unevenly, and whether few of their returned documents are judged."""
-    name = name_judged(board.primary)
-    alternatives, _ = choose_alternatives(row.run for row in board.rows if not row.provisional)
-    labels = zip(board.rows, build_labels(board.runs), strict=True)
-    judged = {label: row.values.get(name) for row, label in labels if row.run in alternatives}
-    shares = [share for share in judged.values() if share is not None]
-    uneven = describe_uneven(judged, board.means_name)
-    return {"judged_name": name, "uneven": uneven, "low": min(shares, default=1.0) < LOW}
 
 
 def _describe_indexes(board: Leaderboard, benchmark: Benchmark) -> dict[str, Any]:

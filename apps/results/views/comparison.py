@@ -27,7 +27,6 @@ from apps.verdicts.sentences import build_verdict
 from benchbench.access import viewable
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
-from benchbench.ir.statistics.verdict import compute_rank_ranges
 from benchbench.reading.ids import parse_uuid
 from benchbench.site.admin import SiteAdmin
 
@@ -129,20 +128,12 @@ def verdict_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UU
                 (comparison.runs[run], comparison.verdict.find_standing(run))
                 for run in (comparison.verdict.group if comparison.is_tested else ())
             ],
-            "ranks": _list_ranks(comparison) if comparison.is_tested and compared == runs else [],
+            "ranks": comparison.list_rank_ranges() if comparison.is_tested and compared == runs else [],
         }
     if is_brief:
         return render(request, "results/verdict_sentence.html", context)
     context["compare_url"] = f"{reverse('admin:run_compare')}?{urlencode(compared_by, quote_via=quote)}"
     return render(request, "results/verdict.html", context | _list_rounds(request, benchmark))
-
-
-def _list_ranks(comparison: RunComparison) -> list[tuple[Run, str]]:
-    """Return the runs whose rank is a range, with the range: "1–3"."""
-    carried = comparison.carried
-    ranks = carried.find_rank_ranges(comparison.ids) if carried else compute_rank_ranges(comparison.comparison)
-    ranges = zip(comparison.runs, ranks, strict=True)
-    return [(run, f"{first}–{last}") for run, (first, last) in ranges if first < last]
 
 
 def _list_rounds(request: HttpRequest, benchmark: Benchmark) -> dict[str, Any]:
