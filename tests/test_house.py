@@ -235,6 +235,13 @@ def test_documentation_lines_are_under_160_characters():
     assert [f"{name}: {line[:60]}" for name, line in lines if len(line) >= 160] == []
 
 
+def test_templates_have_no_inline_handlers():
+    """The content security policy refuses them."""
+    inline = re.compile(r"<[^>]*\son[a-z]+=")
+    pages = [*(CHECKOUT / "templates").rglob("*.html")]
+    assert [page.name for page in pages if inline.search(page.read_text())] == []
+
+
 def test_templates_keep_lines_short_and_sentences_whole():
     """The formatter breaks a line after an `{% endif %}`: a comma after it would then follow a space on the page."""
     lines = [

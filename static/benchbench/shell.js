@@ -88,3 +88,17 @@ document.addEventListener("submit", ({ target }) => {
 document.addEventListener("htmx:configRequest", ({ detail }) => {
     if (detail.parameters[TOKEN] && findToken()) detail.parameters[TOKEN] = findToken();
 });
+
+// A button copies the field that it names; where the page may not write to the clipboard, the field is selected.
+document.addEventListener("click", async ({ target }) => {
+    const button = target.closest?.("[data-copies]");
+    if (!button) return;
+    const field = document.getElementById(button.dataset.copies);
+    field.select();
+    try {
+        await navigator.clipboard.writeText(field.value);
+        button.textContent = "Copied";
+    } catch {
+        button.textContent = "Selected: press Ctrl C";
+    }
+});

@@ -10,7 +10,9 @@ from django.utils import timezone
 
 from apps.mappings.models import Mapping
 from apps.records.models import Benchmark, Notice, Repeat, Schedule
+from apps.verdicts.gates.rules import read_rules
 from apps.verdicts.schedules.repeats import end_repeat
+from apps.verdicts.schedules.times import list_next_times
 from benchbench.site.panels import change_url
 from tests.benchmarks.gated import GOOD, POOR, make_gated, pinned, search
 from tests.created import create_benchmark
@@ -37,7 +39,7 @@ def test_button_of_a_benchmark_leads_to_its_schedule(admin_client: Client, bench
     form = f"{ADD}?benchmark={benchmark.pk}&amp;name=nightly"
     assert form in page
     text = admin_client.get(form.replace("&amp;", "&")).content.decode()
-    assert "Current: main." in text
+    assert '<option value="main">main</option>' in text
     rules = "against_baseline: {mrr: {may_lose: 0.01}}"
     values = schedule_fields(benchmark.pk, rules=rules, baseline="main", newest_indexes="on")
     assert admin_client.post(ADD, values).status_code == 302
@@ -48,6 +50,27 @@ def test_button_of_a_benchmark_leads_to_its_schedule(admin_client: Client, bench
     assert admin_client.post(change_url(schedule), values | {"enabled": "", "rules": ""}).status_code == 302
     schedule.refresh_from_db()
     assert (schedule.enabled, schedule.next_run, schedule.rules) == (False, None, "")
+
+
+def test_usual_times_and_limits_need_no_syntax(admin_client: Client, benchmark: Benchmark) -> None:
+    limits = {"measure": "nDCG@10", "may_lose": "0.01", "statistic": "p95", "latency_ms": "300"}
+    values = schedule_fields(benchmark.pk, cron="", when="0 3 * * 1-5", baseline="main", **limits)
+    assert admin_client.post(ADD, values).status_code == 302
+    schedule = Schedule.objects.get()
+    assert schedule.cron == "0 3 * * 1-5"
+    assert read_rules(schedule.rules, location="") == read_rules(
+        "against_baseline: {nDCG@10: {may_lose: 0.01}}\nlatency_ms: {p95: 300}", location=""
+    )
+    page = admin_client.get(change_url(schedule)).text
+    times = list_next_times(schedule.cron, timezone.now(), 3)
+    assert ", ".join(f"{timezone.localtime(time):%a %d %b %Y, 03:00 %Z}" for time in times) in page
+    assert '<option value="0 3 * * 1-5" selected>' in page
+    due = schedule.next_run
+    assert admin_client.post(change_url(schedule), values | {"when": "", "cron": "0 4 * * *"}).status_code == 302
+    schedule.refresh_from_db()
+    assert (schedule.cron, schedule.next_run != due) == ("0 4 * * *", True)
+    refused = admin_client.post(ADD, schedule_fields(benchmark.pk, cron="", when=""))
+    assert "Write a cron expression, or choose a time." in refused.text
 
 
 @pytest.mark.parametrize(
@@ -74,7 +97,7 @@ def test_hidden_benchmark_or_baseline_cannot_be_chosen(
 ) -> None:
     Benchmark.objects.update(owner=User.objects.create_user("grace"))
     client.force_login(make_staff("bea"))
-    assert "Current:" not in client.get(f"{ADD}?benchmark={benchmark.pk}").content.decode()
+    assert 'value="main"' not in client.get(f"{ADD}?benchmark={benchmark.pk}").content.decode()
     assert client.post(ADD, schedule_fields(benchmark.pk)).status_code == 200
     assert not Schedule.objects.exists()
 

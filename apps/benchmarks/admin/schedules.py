@@ -2,34 +2,54 @@
 
 from typing import Any
 
+from django import forms
 from django.contrib import admin
 from django.db.models import OuterRef, Subquery
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
+from django.utils import timezone
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget
 
-from apps.records.models import Benchmark, Repeat, Schedule
+from apps.benchmarks.views.gates import LimitsForm
+from apps.records.models import Baseline, Benchmark, Repeat, Schedule
 from apps.verdicts.gates.baselines import list_baselines
+from apps.verdicts.gates.common import CommonRules, write_rules
 from apps.verdicts.schedules.notifying import list_destinations
 from apps.verdicts.schedules.saving import check_schedule, save_schedule
 from apps.verdicts.schedules.starting import start_now
+from apps.verdicts.schedules.times import list_next_times
 from benchbench.access import visible
-from benchbench.decimals import list_some
 from benchbench.errors import BenchbenchError
 from benchbench.names import find_by_id
+from benchbench.reading import strict_yaml
 from benchbench.site.admin import FactAdmin, OwnedAdmin, OwnedForm, VisibleFilter
+from benchbench.site.pages import dress
 from benchbench.site.panels import Button, Panel, build_list_url, change_url
 
 STATE_COLOURS = {"green": "success", "red": "danger"}
 FACTS = ("problem", "outcome", "ended_at", "benchmark")  # of a repeat, which `describe_outcome` reads
+LIMITS = (("measure", "at_least"), ("may_lose", "unless_significant"), ("statistic", "latency_ms"))
 OUTCOME_COLOURS = {"passed": "success", "failed": "danger", "cannot be decided": "warning", "not started": "warning"}
 
 
-class ScheduleForm(OwnedForm):
-    """Form of a schedule that shows the errors of `check_schedule` at their fields."""
+TIMES = {
+    "0 3 * * *": "every night, 03:00",
+    "0 3 * * 1-5": "Monday to Friday, 03:00",
+    "0 3 * * 1": "every Monday, 03:00",
+    "": "as the cron expression says",
+}
+NEXT = 3  # times of a schedule that its page shows
+
+
+class ScheduleForm(LimitsForm, OwnedForm):
+    """Form of a schedule that shows the errors of `check_schedule` at their fields.
+
+    A usual time replaces the cron expression, and limits become rules where none are written.
+    """
 
     user: Any  # set by the admin class
+    when = forms.ChoiceField(choices=list(TIMES.items()), required=False)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -39,11 +59,34 @@ class ScheduleForm(OwnedForm):
         choices = [("", "nobody"), *((name, name) for name in names)]
         self.fields["notify"].widget = UnfoldAdminSelectWidget(choices=choices)
         self.fields["rules"].widget = UnfoldAdminTextareaWidget({"rows": 8, "class": "bb-code"})
-        key = self.instance.benchmark_id or self.initial.get("benchmark", "")
-        for benchmark in find_by_id(visible(Benchmark.objects.all(), self.user), str(key)):
-            rows = visible(list_baselines(benchmark.dataset_version.dataset), self.user, through="run__benchmark")
-            current = list_some([row.name for row in rows], 5) if rows else "none"
-            self.fields["baseline"].help_text += f" Current: {current}."
+        self.fields["when"].initial = self.instance.cron if self.instance.cron in TIMES else ""
+        if self.instance._state.adding:
+            self.fields["when"].initial = next(iter(TIMES))
+        self.fields["when"].help_text = f"On clocks of the zone {timezone.get_default_timezone_name()}."
+        self.fields["cron"].required = False
+        key = self.data.get("benchmark") or self.instance.benchmark_id or self.initial.get("benchmark", "")
+        benchmark = next(iter(find_by_id(visible(Benchmark.objects.all(), self.user), str(key))), None)
+        self.choose_measure(benchmark)
+        for name in ("when", *LimitsForm.base_fields):
+            dress(self.fields[name])
+        baselines = Baseline.objects.filter(retired_at=None)
+        if benchmark:
+            baselines = list_baselines(benchmark.dataset_version.dataset)
+        rows = visible(baselines, self.user, through="run__benchmark").values_list("name", flat=True)
+        names = dict.fromkeys([*rows, *filter(None, [self.instance.baseline])])
+        choices = [("", "none"), *((name, name) for name in names)]
+        self.fields["baseline"].widget = UnfoldAdminSelectWidget(choices=choices)
+
+    def clean(self) -> Any:
+        values = super().clean() or self.cleaned_data
+        if values.get("when"):
+            values["cron"] = values["when"]
+        elif "cron" in self.fields and not values.get("cron"):
+            self.add_error("cron", "Write a cron expression, or choose a time.")
+        if "rules" in self.fields and not values.get("rules", "").strip():
+            limits = write_rules(CommonRules(**self.read_limits()))
+            values["rules"] = strict_yaml.dump(limits) if limits else ""
+        return values
 
     def _post_clean(self) -> None:
         super()._post_clean()  # type: ignore[misc]  # Django's stubs lack it
@@ -66,13 +109,20 @@ class ScheduleAdmin(OwnedAdmin):
     autocomplete_fields = ("owner",)
     actions = ("run_selected",)
     editable = (
-        *("name", "benchmark", "cron", "newest_indexes", "rules", "baseline", "notify", "enabled", "owner", "team"),
+        *("name", "benchmark", "when", "cron", "newest_indexes", "rules", "baseline", "notify", "enabled"),
+        *(*LimitsForm.base_fields, "owner", "team"),
     )
     fieldsets = (
-        (None, {"fields": ("name", "benchmark", ("cron", "enabled"), "newest_indexes")}),
-        ("Gate", {"fields": ("rules", ("baseline", "notify"))}),
+        (None, {"fields": ("name", "benchmark", ("when", "cron"), ("enabled", "newest_indexes"))}),
+        (
+            "Gate",
+            {
+                "fields": (("baseline", "notify"), *LIMITS, "rules"),
+                "description": "The limits become rules; written rules replace them.",
+            },
+        ),
         ("Access", {"fields": (("owner", "team"),)}),
-        ("Facts", {"fields": (("next_run", "state_label"),)}),
+        ("Facts", {"fields": (("next_times", "state_label"),)}),
     )
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
@@ -92,7 +142,8 @@ class ScheduleAdmin(OwnedAdmin):
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: Schedule, form: Any, change: bool) -> None:
-        save_schedule(obj, changed=form.changed_data if change else None)
+        fills = {"when": "cron", **dict.fromkeys(LimitsForm.base_fields, "rules")}
+        save_schedule(obj, changed=[fills.get(name, name) for name in form.changed_data] if change else None)
 
     def annotate_rows(self, request: HttpRequest, rows: Any) -> Any:
         last = Repeat.objects.filter(schedule=OuterRef("pk"))
@@ -103,6 +154,11 @@ class ScheduleAdmin(OwnedAdmin):
     def last_outcome(self, schedule: Any) -> str | None:
         values = [getattr(schedule, f"last_{name}") for name in FACTS]
         return None if values[0] is None else describe_outcome(*values)
+
+    @display(description="next times", empty_value="disabled")
+    def next_times(self, schedule: Schedule) -> str:
+        times = list_next_times(schedule.cron, timezone.now(), NEXT) if schedule.enabled else []
+        return ", ".join(f"{timezone.localtime(time):%a %d %b %Y, %H:%M %Z}" for time in times)
 
     @display(description="gate", ordering="state", label=STATE_COLOURS)
     def state_label(self, schedule: Schedule) -> str | None:

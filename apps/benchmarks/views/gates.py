@@ -1,6 +1,5 @@
 """Pages of gates and baselines."""
 
-import dataclasses
 import uuid
 from typing import Any, ClassVar
 
@@ -11,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
 from apps.records.measuring.slicing import try_slicing
-from apps.records.models import Baseline, Run
+from apps.records.models import Baseline, Benchmark, Run
 from apps.verdicts.gates.baselines import approve, list_baselines
 from apps.verdicts.gates.common import CommonRules, write_rules
 from apps.verdicts.gates.gating import gate
@@ -59,7 +58,40 @@ class BaselineForm(PageForm):
         self.choose(Baseline, "run", through="benchmark")
 
 
-class GateForm(PageForm):
+class LimitsForm(forms.Form):
+    """The fields of the rules that need no run: limits on a mean and on latency. An empty one adds no rule."""
+
+    measure = forms.ChoiceField(required=False, help_text="For the mean, the baseline and slices.")
+    at_least = forms.FloatField(label="Minimum mean", required=False, min_value=0)
+    may_lose = forms.FloatField(
+        label="Maximum loss against the baseline",
+        required=False,
+        min_value=0,
+        help_text="A significantly larger loss fails; without enough queries to exclude one, the gate is undecided.",
+    )
+    unless_significant = forms.BooleanField(
+        label="Pass unless a larger loss is significant",
+        required=False,
+        help_text="Few queries then pass a real loss.",
+    )
+    statistic = forms.ChoiceField(
+        label="Per query", required=False, choices=[(name, name) for name in ("mean", "p50", "p95", "p99")]
+    )
+    latency_ms = forms.FloatField(label="Maximum milliseconds", required=False, min_value=0)
+
+    def choose_measure(self, benchmark: Benchmark | None) -> None:
+        """Offer the measures of a benchmark, or the usual ones, of which more is better."""
+        names = [f"nDCG@{benchmark.primary_k}", *benchmark.measures] if benchmark else ["nDCG@10", "RR", "AP"]
+        usable = [name for name in dict.fromkeys(names) if Measure.parse(name).definition.better != "lower"]
+        field: Any = self.fields["measure"]
+        field.choices = [(name, name) for name in usable]
+
+    def read_limits(self) -> dict[str, Any]:
+        """Return the values of the fields, as `CommonRules` has them."""
+        return {name: self.cleaned_data.get(name) for name in LimitsForm.base_fields}
+
+
+class GateForm(LimitsForm, PageForm):
     """Form of a gate: common rules by field, or written ones. `parse_rules()` returns the rules of a valid form.
 
     `written` is the text of the rules that the fields gave, for a file.
@@ -87,23 +119,6 @@ class GateForm(PageForm):
         label="Dataset version",
         help_text="The version whose judgments the values rest on.",
     )
-    measure = forms.ChoiceField(required=False, help_text="For the mean, the baseline and slices.")
-    at_least = forms.FloatField(label="Minimum mean", required=False, min_value=0)
-    may_lose = forms.FloatField(
-        label="Maximum loss against the baseline",
-        required=False,
-        min_value=0,
-        help_text="A significantly larger loss fails; without enough queries to exclude one, the gate is undecided.",
-    )
-    unless_significant = forms.BooleanField(
-        label="Pass unless a larger loss is significant",
-        required=False,
-        help_text="Few queries then pass a real loss.",
-    )
-    statistic = forms.ChoiceField(
-        label="Per query", required=False, choices=[(name, name) for name in ("mean", "p50", "p95", "p99")]
-    )
-    latency_ms = forms.FloatField(label="Maximum milliseconds", required=False, min_value=0)
     slices = forms.MultipleChoiceField(
         label="Slices that must not drop",
         required=False,
@@ -138,9 +153,7 @@ class GateForm(PageForm):
         baselines = list_baselines(version.dataset)
         fields["baseline"].queryset = visible(baselines, self.user, through="run__benchmark")
         fields["baseline"].initial = fields["baseline"].queryset.first()
-        names = [f"nDCG@{run.benchmark.primary_k}", *run.benchmark.measures]
-        usable = [name for name in dict.fromkeys(names) if Measure.parse(name).definition.better != "lower"]
-        fields["measure"].choices = [(name, name) for name in usable]
+        self.choose_measure(run.benchmark)
         fields["may_lose"].initial = 0.01 if fields["baseline"].initial else None
         measured = version.dataset.versions.filter(evaluations__run=run).order_by("-number")
         fields["version"].choices = [(one.number, f"version {one.number}") for one in measured]
@@ -175,8 +188,8 @@ class GateForm(PageForm):
 
     def _read_fields(self) -> Rules:
         """Return the common rules, written as a file of rules and read as one."""
-        values = {field.name: self.cleaned_data[field.name] for field in dataclasses.fields(CommonRules)}
-        common = CommonRules(**values | {"may_fall": values["may_fall"] or 0.0})
+        values = self.cleaned_data
+        common = CommonRules(**self.read_limits(), slices=values["slices"], may_fall=values["may_fall"] or 0.0)
         rules = write_rules(common, baseline=self.cleaned_data["baseline"], run=self.run)
         try:
             read = read_rules(rules, location="The form")

@@ -32,7 +32,7 @@ class CommonRules:
     may_fall: float = 0.0
 
 
-def write_rules(common: CommonRules, *, baseline: Baseline | None, run: Run) -> dict[str, Any]:
+def write_rules(common: CommonRules, *, baseline: Baseline | None = None, run: Run | None = None) -> dict[str, Any]:
     """Return the rules as a file would have them. The floors of slices are the baseline's means.
 
     Raises GateError if slices need a baseline that the `run` can be compared with.
@@ -40,7 +40,7 @@ def write_rules(common: CommonRules, *, baseline: Baseline | None, run: Run) -> 
     rules: dict[str, Any] = {}
     if common.at_least is not None:
         rules["floors"] = {common.measure: common.at_least}
-    if common.slices:
+    if common.slices and run:
         floors = _compute_floors(common, baseline, run)
         rules["slices"] = {name: {common.measure: floor} for name, floor in floors.items()}
     if common.may_lose is not None:

@@ -31,3 +31,11 @@ def find_next_time(cron: str, after: datetime) -> datetime:
             '"0 3 * * 1-5" for 03:00 from Monday to Friday.',
             field="cron",
         ) from None
+
+
+def list_next_times(cron: str, after: datetime, count: int) -> list[datetime]:
+    """Return the next `count` times after `after`. Raises the error of `find_next_time`."""
+    times: list[datetime] = []
+    while len(times) < count:
+        times.append(find_next_time(cron, times[-1] if times else after))
+    return times
