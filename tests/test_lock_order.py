@@ -34,6 +34,7 @@ REASONS = {
     "execution/running/finishing.py": "Each statement changes one row, and `_store_results` sorts them.",
     "records/lists/final.py store_final_lists": BATCH,
     "records/lists/final.py store_stage_lists": BATCH,
+    "verdicts/stored.py load_verdict": ONE,
     "verdicts/schedules/notifying.py _send": ONE,
     "verdicts/schedules/starting.py start_due": ONE,
     "records/measuring/again.py lock_rankings": "A later statement orders the rows.",

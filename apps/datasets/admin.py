@@ -32,8 +32,9 @@ def add_query_button(dataset: Dataset, user: Any) -> list[Button]:
 
 @admin.register(Dataset)
 class DatasetAdmin(OwnedAdmin):
-    list_display = ("name", "query_total", "judgment_total", "newest_version", "owner", "created_at", "source_format")
-    hidden_columns = ("source_format",)
+    list_display = ("name", "query_total", "judgment_total", "newest_version", "created", "owner", "source_format")
+    hidden_columns = ("source_format", "judged", "owner")
+    phone_columns = ("query_total", "last_benchmark")
     list_filter = ("source_format",)
     search_fields = ("name", "description")
     autocomplete_fields = ("owner",)

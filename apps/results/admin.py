@@ -4,15 +4,12 @@ from functools import partial
 from typing import Any
 
 from django.http import HttpRequest
-from django.urls import reverse
-from django.utils.html import format_html
-from unfold.decorators import display
 
 from apps.collections.models import Collection, Document
 from apps.datasets.editing.drafts import find_draft
 from apps.datasets.models import Dataset, Query
 from apps.mappings.models import Mapping
-from apps.operations.models import Operation, Status
+from apps.operations.models import Operation
 from apps.records.models import Benchmark, QueryResult, Run
 from apps.results.dataset_page import load_health, load_query_table
 from apps.results.triage.next_steps import list_next_steps
@@ -33,17 +30,6 @@ def show_dataset(request: HttpRequest, dataset: Dataset) -> dict[str, Any]:
     health = load_health(dataset, request.user)
     content = {"health": health, "query_table": load_query_table(dataset, health)}
     return show_dataset_steps(request, dataset) | content
-
-
-@display(description="verdict", empty_value="–")
-def verdict(benchmark: Benchmark) -> str | None:
-    """Return a placeholder that loads the verdict once it is in view: each takes a tenth of a second."""
-    if benchmark.status != Status.COMPLETED or benchmark.total_runs < 2:
-        return None
-    url = reverse("admin:benchmark_verdict", args=[benchmark.pk])
-    return format_html(
-        '<span class="bb-hint" hx-get="{}?brief=1" hx-trigger="intersect once" hx-swap="outerHTML">…</span>', url
-    )
 
 
 add_to(
@@ -68,7 +54,6 @@ add_to(
 )
 add_to(
     Benchmark,
-    columns=(verdict,),
     pages=(
         Page("measures/", results.measures_page, "measures"),
         Page("<uuid:object_id>/results/", results.benchmark_page, "benchmark_results"),

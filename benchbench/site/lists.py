@@ -1,13 +1,19 @@
 """Lists of the admin: columns of higher rooms, columns that the user chooses, and filters as chips."""
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Any, ClassVar
 
 from django.contrib.admin.utils import label_for_field
+from django.contrib.humanize.templatetags.humanize import naturaltime
 from django.core.exceptions import PermissionDenied
 from django.db.models import F, OrderBy, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils.formats import date_format
+from django.utils.html import format_html
+from django.utils.timezone import localtime, now
+from unfold.decorators import display
 from unfold.views import ChangeList
 
 from benchbench.site.panels import ADDITIONS, Addition
@@ -16,6 +22,16 @@ from benchbench.site.strict import StrictAdmin
 COOKIE = "hidden_columns"  # its path is the list
 COOKIE_SECONDS = 365 * 24 * 3600
 MAX_CHIPS = 6  # a filter with more choices is in the panel of filters, and a chip only once it is chosen
+
+
+def render_since(when: datetime | None) -> str | None:
+    """Return how long ago a moment was, to one unit, with the time and its zone as the title: "3 hours ago"."""
+    if when is None:
+        return None
+    text, is_longer, _ = naturaltime(min(when, now())).partition(",")
+    words = f"{text} ago" if is_longer else text
+    full = date_format(localtime(when), "DATETIME_FORMAT")
+    return format_html('<time datetime="{}" title="{}">{}</time>', when.isoformat(), full, words)
 
 
 class AnnotatedList(ChangeList):
@@ -47,7 +63,16 @@ class ListAdmin(StrictAdmin):
     """
 
     hidden_columns: ClassVar[tuple[str, ...]] = ()
+    phone_columns: ClassVar[tuple[str, ...]] = ()  # columns of a narrow page after the first; () for all
     list_before_template = "admin/list_head.html"
+
+    @display(description="created", ordering="created_at")
+    def created(self, row: Any) -> str | None:
+        return render_since(row.created_at)
+
+    @display(description="completed", ordering="completed_at", empty_value="–")
+    def completed(self, row: Any) -> str | None:
+        return render_since(row.completed_at)
 
     @property
     def additions(self) -> list[Addition]:
@@ -74,7 +99,9 @@ class ListAdmin(StrictAdmin):
             return self._choose_columns(request)
         response: Any = super().changelist_view(request, extra_context)
         if listing := getattr(response, "context_data", {}).get("cl"):
-            response.context_data |= {"columns": self._list_columns(request), "chips": list(_list_chips(listing))}
+            columns, chips = self._list_columns(request), list(_list_chips(listing))
+            wide_only = [name for name, *_ in columns if self.phone_columns and name not in self.phone_columns]
+            response.context_data |= {"columns": columns, "chips": chips, "wide_only": wide_only}
         return response
 
     def _choose_columns(self, request: HttpRequest) -> HttpResponse:

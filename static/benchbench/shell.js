@@ -102,3 +102,9 @@ document.addEventListener("click", async ({ target }) => {
         button.textContent = "Selected: press Ctrl C";
     }
 });
+
+// A cell of a list that is cut off has its text as a title.
+document.addEventListener("mouseover", ({ target }) => {
+    const cell = target.closest?.("#result_list .data-row > *");
+    if (cell && !cell.title && cell.scrollWidth > cell.clientWidth) cell.title = cell.innerText;
+});

@@ -53,10 +53,11 @@ def test_lists_show_the_numbers_of_their_pages(admin_client: Client, measured: B
     assert (board.best.run, board.best.values["nDCG@10"]) == (second, 0.65432)
     in_list = listed_row(admin_client, measured)
     assert (in_list["value"], in_list["best_run"]) == (".6543 nDCG@10", second.label)
-    verdict = f"{reverse('admin:benchmark_verdict', args=[measured.pk])}?brief=1"
+    verdict = f"{reverse('admin:benchmark_verdict', args=[measured.pk])}?brief=words"
     assert in_list["verdict"] == "…"
     assert verdict in admin_client.get(build_list_url(Benchmark)).content.decode()
-    assert b"bb-verdict-line" in admin_client.get(verdict).content
+    assert b"all 3 not distinguishable" in admin_client.get(verdict).content
+    assert listed_row(admin_client, measured)["verdict"] == "all 3 not distinguishable"
     assert (in_list["judged"], in_list["took"], in_list["dataset_version"]) == ("87.5 %", "2 min 5 s", "Fruit v1")
     run = listed_row(admin_client, second)
     assert (run["mode"], run["reranker"], run["strategy"], run["top_k"]) == ("lexical", "model", "flat", "50")
@@ -132,7 +133,7 @@ def test_chosen_columns_of_a_list_are_kept(admin_client: Client, measured: Bench
         return hidden
 
     address = build_list_url(Benchmark, status__exact="completed")
-    assert find_hidden(address) == {"best_run", "judged", "total_runs"}
+    assert find_hidden(address) == {"best_run", "judged", "collection", "took", "total_runs", "owner"}
     response = admin_client.post(address, {"_columns": "1", "column": ["value", "judged", "unknown"]})
     assert (response.status_code, response["Location"]) == (302, address)
     assert "value" not in find_hidden(address)

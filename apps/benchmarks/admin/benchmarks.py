@@ -9,7 +9,7 @@ from django.db.models import Count, Func, OuterRef, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html
 from unfold.decorators import action, display
 from unfold.widgets import UnfoldAdminTextInputWidget
 
@@ -24,6 +24,7 @@ from apps.operations.models import Operation, Status
 from apps.records.measuring.again import is_scored, load_newest_version, rescore
 from apps.records.measuring.primary import select_facts
 from apps.records.models import Benchmark, Run
+from apps.verdicts.stored import annotate_stamps
 from benchbench.access import visible
 from benchbench.site.admin import OwnedAdmin, VisibleFilter
 from benchbench.site.pages import staff
@@ -61,10 +62,12 @@ class TagFilter(admin.SimpleListFilter):
 @admin.register(Benchmark)
 class BenchmarkAdmin(OwnedAdmin):
     list_display = (
-        *("results_link", "status_label", "dataset_version", "collection"),
-        *(columns.best_run, columns.value, columns.judged, columns.took, "total_runs", "owner", "created_at"),
+        *("results_link", "status_label", columns.verdict, columns.value, columns.best_run, columns.judged, "created"),
+        *("dataset_version", "collection", columns.took, "total_runs", "owner"),
     )
-    hidden_columns = ("best_run", "judged", "total_runs")
+    list_sections = (columns.VerdictSection,)
+    hidden_columns = ("best_run", "judged", "collection", "took", "total_runs", "owner")
+    phone_columns = ("verdict", "created")
     list_display_links = None
     list_filter = (
         TagFilter,
@@ -73,7 +76,7 @@ class BenchmarkAdmin(OwnedAdmin):
         ("mapping__collection", VisibleFilter),
         "execution",
     )
-    list_select_related = ("owner", "dataset_version__dataset", "mapping__collection", "operation")
+    list_select_related = ("owner", "dataset_version__dataset", "mapping__collection", "operation", "verdict")
     search_fields = ("name", "description", "mapping__name", "tags")
     autocomplete_fields = ("owner",)
     actions_list = ("import_run",)
@@ -119,7 +122,8 @@ class BenchmarkAdmin(OwnedAdmin):
     )
 
     def annotate_rows(self, request: HttpRequest, rows: Any) -> Any:
-        return super().annotate_rows(request, rows.annotate(facts=select_facts(run__benchmark=OuterRef("pk"))))
+        rows = annotate_stamps(rows.annotate(facts=select_facts(run__benchmark=OuterRef("pk"))))
+        return super().annotate_rows(request, rows)
 
     def delete_model(self, request: HttpRequest, obj: Benchmark) -> None:
         delete_benchmark(obj)
@@ -153,11 +157,7 @@ class BenchmarkAdmin(OwnedAdmin):
 
     @display(description="benchmark", ordering="name")
     def results_link(self, benchmark: Benchmark) -> str:
-        """Return the link to the results, and links to the benchmarks with the same tags."""
-        pairs = [(build_list_url(Benchmark, tag=tag), tag) for tag in benchmark.tags]
-        tags = format_html_join(" ", '<a class="bb-hint" href="{}">{}</a>', pairs)
-        url = reverse("admin:benchmark_results", args=[benchmark.pk])
-        return format_html('<a href="{}">{}</a> {}', url, benchmark, tags)
+        return format_html('<a href="{}">{}</a>', reverse("admin:benchmark_results", args=[benchmark.pk]), benchmark)
 
     @display(description="collection", ordering="mapping__collection__name")
     def collection(self, benchmark: Benchmark) -> str:

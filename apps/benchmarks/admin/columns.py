@@ -8,11 +8,13 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from unfold.decorators import display
+from unfold.sections import TemplateSection
 
 from apps.datasets.models import Dataset
 from apps.records.measuring.primary import annotate_last, order_by_fact
-from apps.records.models import Benchmark, Run
+from apps.records.models import Benchmark, BenchmarkVerdict, Run
 from apps.retrieval.models import Index
+from apps.verdicts.stored import get_current, has_verdict
 from benchbench.access import viewable
 from benchbench.decimals import counted, figure, format_share
 from benchbench.durations import format_duration, measure_seconds
@@ -43,6 +45,39 @@ def judged(row: Any) -> str | None:
     if not facts or facts["judged"] is None:
         return None
     return name_mean(format_share(facts["judged"]), name_means(facts["weighting"]))
+
+
+@display(description="verdict", empty_value="–")
+def verdict(benchmark: Benchmark) -> str | None:
+    """Return the stored verdict in a few words; one that is missing or out of date is renewed once it is in view."""
+    if not has_verdict(benchmark):
+        return None
+    if stored := get_current(benchmark):
+        return render_words(stored)
+    url = reverse("admin:benchmark_verdict", args=[benchmark.pk])
+    return format_html(
+        '<span class="bb-hint" hx-get="{}?brief=words" hx-trigger="intersect once" hx-swap="outerHTML">…</span>', url
+    )
+
+
+def render_words(stored: BenchmarkVerdict) -> str:
+    """Return a verdict in a few words as the button that opens the row."""
+    return format_html(
+        '<button type="button" class="bb-opener" title="{}" x-on:click="rowOpen = !rowOpen" '
+        'x-bind:aria-expanded="rowOpen">{}</button>',
+        stored.words,
+        stored.words,
+    )
+
+
+class VerdictSection(TemplateSection):
+    """Contents of a benchmark's opened row: its verdict in sentences, its description and its tags."""
+
+    template_name = "benchmarks/verdict_section.html"
+
+    def get_context_data(self, request: HttpRequest, instance: Any) -> dict[str, Any]:
+        tags = [(build_list_url(Benchmark, tag=tag), tag) for tag in instance.tags]
+        return {"has_verdict": has_verdict(instance), "stored": get_current(instance), "tags": tags}
 
 
 @display(description="took", ordering=F("completed_at") - F("started_at"), empty_value="–")

@@ -47,9 +47,10 @@ class RunAdmin(FactAdmin):
     through = "benchmark"
     list_display = (
         *("label", "status_label", columns.value, columns.judged, "latency", "mode", "reranker", "strategy", "top_k"),
-        *("benchmark", "failed_queries", "run_order", "completed_at"),
+        *("benchmark", "completed", "failed_queries", "run_order"),
     )
-    hidden_columns = ("failed_queries", "run_order", "completed_at")
+    hidden_columns = ("failed_queries", "run_order", "judged", "strategy", "mode")
+    phone_columns = ("value", "benchmark")
     list_per_page = 20  # a row has about 10 kB
     list_filter = (
         "status",

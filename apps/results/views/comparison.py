@@ -10,13 +10,13 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 
+from apps.benchmarks.admin.columns import render_words
 from apps.datasets.models import DatasetVersion
 from apps.judging.models import Round, RoundRun
 from apps.operations.models import Status
 from apps.records.circumstances import group_by
-from apps.records.comparability import find_newest_version
 from apps.records.measuring.alternatives import choose_alternatives
-from apps.records.models import Benchmark, Run
+from apps.records.models import Benchmark, BenchmarkVerdict, Run
 from apps.results.comparison.page import build_context, list_choices
 from apps.results.comparison.panels import PANELS, build_panel
 from apps.verdicts.comparing import MOST_RUNS, ComparingError, IncomparableError, RunComparison, compare_runs
@@ -24,6 +24,7 @@ from apps.verdicts.configurations import list_shared
 from apps.verdicts.describing import Bounds, pick_strongest
 from apps.verdicts.expected import list_expected
 from apps.verdicts.sentences import build_verdict
+from apps.verdicts.stored import load_verdict
 from benchbench.access import viewable
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
@@ -93,14 +94,15 @@ def _render_panel(request: HttpRequest, panel: str, comparison: RunComparison) -
 def verdict_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
     """Render the verdict on a benchmark, and standings and ranks of its runs; empty if unfinished or with one run.
 
-    `brief=1` renders only the verdict's sentences, for the first page and for lists, on the newest version with values.
+    `brief=1` renders only the stored verdict's sentences, for the first page, and `brief=words` a few words for lists.
     """
     benchmark: Benchmark = model_admin.load_viewed(request, object_id)
+    if brief := request.GET.get("brief"):
+        return _render_stored(request, load_verdict(benchmark), in_words=brief == "words")
     runs = list(benchmark.runs.filter(status=Run.Status.COMPLETED))
     if benchmark.status != Status.COMPLETED or len(runs) < 2:
         return HttpResponse()
-    version, is_brief = _find_version(request.GET.get("version", ""), runs), "brief" in request.GET
-    version = find_newest_version(runs) if is_brief else version
+    version = _find_version(request.GET.get("version", ""), runs)
     alternatives, omitted = choose_alternatives(runs)
     compared = pick_strongest(alternatives, version=version)
     context: dict[str, Any] = {
@@ -130,10 +132,14 @@ def verdict_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UU
             ],
             "ranks": comparison.list_rank_ranges() if comparison.is_tested and compared == runs else [],
         }
-    if is_brief:
-        return render(request, "results/verdict_sentence.html", context)
     context["compare_url"] = f"{reverse('admin:run_compare')}?{urlencode(compared_by, quote_via=quote)}"
     return render(request, "results/verdict.html", context | _list_rounds(request, benchmark))
+
+
+def _render_stored(request: HttpRequest, stored: BenchmarkVerdict | None, *, in_words: bool) -> HttpResponse:
+    if stored is None or in_words:
+        return HttpResponse(render_words(stored) if stored else "")
+    return render(request, "results/verdict_sentence.html", {"stored": stored})
 
 
 def _list_rounds(request: HttpRequest, benchmark: Benchmark) -> dict[str, Any]:

@@ -39,6 +39,16 @@ def describe_verdict(verdict: Verdict, labels: Sequence[str]) -> str:
     return f"{sentence} {_describe_settling(verdict)}"
 
 
+def summarise_verdict(verdict: Verdict, labels: Sequence[str]) -> str:
+    """Return a verdict without a baseline in a few words: "dense is better", "2 of 5 not distinguishable"."""
+    if verdict.winner is not None:
+        return f"{labels[verdict.reference]} is {'better' if len(labels) == 2 else 'the best'}"
+    if len(labels) == 2:
+        return "not distinguishable"
+    group = len(verdict.group)
+    return f"{'all' if group == len(labels) else f'{group} of'} {len(labels)} not distinguishable"
+
+
 def _describe_baseline(verdict: Verdict, labels: Sequence[str]) -> str:
     clauses = [
         f"{_name_runs(labels[run] for run in runs)} {'are' if len(runs) > 1 else 'is'} {standing}"

@@ -1,4 +1,4 @@
-"""Verdicts of judging rounds, which the dataset versions that they made carry."""
+"""Verdicts: of judging rounds, which the dataset versions that they made carry, and of benchmarks, for lists."""
 
 from functools import cached_property
 
@@ -6,6 +6,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from apps.datasets.models import DatasetVersion
+from apps.records.models.benchmarks import Benchmark
 from benchbench.ir.judging.state import State
 
 
@@ -30,3 +31,18 @@ class RoundVerdict(models.Model):
     @cached_property
     def state(self) -> State:
         return State.from_record(self.record)
+
+
+class BenchmarkVerdict(models.Model):
+    """The verdict on a benchmark, stored when it ends. It holds while its basis has the same `stamp`."""
+
+    benchmark = models.OneToOneField(Benchmark, on_delete=models.CASCADE, primary_key=True, related_name="verdict")
+    words = models.TextField(help_text="The verdict in a few words, for a cell of a list.")
+    sentence = models.TextField()
+    stamp = models.CharField(max_length=64, help_text="Hash of its basis: runs, values, mapping, judging rounds.")
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return self.words
