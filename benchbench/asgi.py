@@ -40,8 +40,7 @@ django_application = get_asgi_application()
 import benchbench.site.addresses  # noqa: F401 - <id:…>
 from apps.api.sockets import add_identity
 from apps.operations.consumers import HintsConsumer, NowhereConsumer, OperationConsumer, OperationsConsumer
-from benchbench.site.requests_at_once import RequestLimit
-from benchbench.site.short_headers import ShortHeaders
+from benchbench.site.requests_at_once import RequestLimit, ShortHeaders
 
 websocket_urlpatterns = [
     path(f"ws/operations{route}", consumer.as_asgi())

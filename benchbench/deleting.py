@@ -1,17 +1,19 @@
 """Deleting rows that are not in use."""
 
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from django.db import IntegrityError, connection, transaction
-from django.db.models import Model, QuerySet
+from django.db.models import CASCADE, ForeignKey, Model, Q, QuerySet
 from django.db.models.deletion import PROTECT, RESTRICT, ProtectedError, RestrictedError
 from psycopg.errors import ForeignKeyViolation
 
 from benchbench.access import is_visible_to_viewers
 from benchbench.errors import ConflictError
+from benchbench.models import NamedModel, OwnedModel, PublicModel
 
 
 def delete_unused(instance: Model) -> None:
@@ -20,7 +22,7 @@ def delete_unused(instance: Model) -> None:
         with transaction.atomic():
             # A transaction that has stored a reference ends first and is seen here; a later one fails (`referring`).
             list(type(instance)._base_manager.select_for_update().filter(pk=instance.pk).values_list("pk"))
-            require_unused(instance)  # first of all: Django would load the parts before it refuses
+            require_unused(instance)  # first of all: Django would load its parts before it refuses
             instance.delete()
     except ProtectedError as error:
         raise in_use(instance, *error.protected_objects) from None
@@ -42,6 +44,57 @@ def require_unused(instance: Model) -> None:
 
 def _protects(relation: Any) -> bool:
     return relation.on_delete in (PROTECT, RESTRICT)
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """Rows by model: the `contents` of a row, which go with it, and its `users`, which must go before it."""
+
+    contents: dict[type[Model], QuerySet[Any]]
+    users: dict[type[Model], QuerySet[Any]]
+
+
+def find_effects(instance: Model, along: Collection[type[Model]] = ()) -> Effects:
+    """Return what goes with `instance`, rows of the models `along` too, and what keeps it from being deleted.
+
+    Rows that refer to a query or a document belong to what else is found. No rows are read.
+    """
+    lookups: dict[type[Model], str] = {type(instance): ""}
+    users: defaultdict[type[Model], Q] = defaultdict(Q)
+    waiting: list[type[Model]] = [type(instance)]
+    for model in waiting:
+        for relation in _list_relations(model):
+            child = relation.related_model
+            lookup = "__".join(filter(None, (relation.field.name, lookups[model])))
+            if relation.on_delete is CASCADE or child in along:
+                if child not in lookups:
+                    lookups[child] = lookup
+                    waiting.append(child)
+            elif relation.on_delete is PROTECT and issubclass(model, PublicModel):
+                root, path = _find_root(child)
+                keys = child._base_manager.filter(**{lookup: instance}).values(path or "pk")
+                users[root] |= Q(pk__in=keys)
+    contents = {model: model._base_manager.filter(**{path: instance}) for model, path in lookups.items() if path}
+    rows = {model: model._base_manager.filter(query) for model, query in users.items() if model not in lookups}
+    return Effects(contents, rows)
+
+
+def _list_relations(model: type[Model]) -> Iterator[Any]:
+    """Give the foreign keys that lead to `model`, as seen from it."""
+    for relation in model._meta.get_fields(include_hidden=True):
+        if relation.auto_created and (relation.one_to_many or relation.one_to_one) and not relation.concrete:
+            yield relation
+
+
+def _find_root(model: type[Model]) -> tuple[type[Model], str]:
+    """Return the model that users delete to delete rows of `model`, and the lookup that leads to it."""
+    path: list[str] = []
+    while not issubclass(model, NamedModel | OwnedModel):
+        keys = (field for field in model._meta.fields if isinstance(field, ForeignKey))
+        owner = next(key for key in keys if key.remote_field.on_delete is CASCADE)
+        path.append(owner.name)
+        model = owner.related_model
+    return model, "__".join(path)
 
 
 def delete_rows(rows: QuerySet[Any]) -> None:

@@ -199,6 +199,8 @@ class Slot(models.Model):
 class Grade(models.Model):
     """One judge's answer on one item: a grade, a skip, or unsure."""
 
+    irreplaceable = True
+
     class Kind(models.TextChoices):
         GRADE = "grade"
         SKIP = "skip"

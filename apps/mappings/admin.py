@@ -172,4 +172,4 @@ def show_mappings(request: HttpRequest, collection: Collection) -> list[Panel]:
 
 
 add_to(Collection, panels=show_mappings)
-add_to(Dataset, delete=delete_dataset)
+add_to(Dataset, delete=delete_dataset, along=(Mapping,))

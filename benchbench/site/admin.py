@@ -22,8 +22,8 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 
 from benchbench.access import list_teams, visible
 from benchbench.errors import BenchbenchError
+from benchbench.site.deleting import DeletingAdmin
 from benchbench.site.history import note
-from benchbench.site.lists import ListAdmin
 from benchbench.site.pages import find_next_page
 from benchbench.site.panels import (
     Button,
@@ -31,7 +31,6 @@ from benchbench.site.panels import (
     Panel,
     Table,
     build_list_url,
-    change_url,
     load_table,
 )
 
@@ -76,7 +75,7 @@ def strip_link(html: str) -> str:
     return mark_safe(strip_tags(html))  # nosec # no tag is left
 
 
-class SiteAdmin(ListAdmin):
+class SiteAdmin(DeletingAdmin):
     """Admin class that shows the rows that `visible` lets the user see; any other is not found.
 
     Subclasses define the buttons, panels and trail of an object's page, and `pages` in addition to Django's. Higher
@@ -173,10 +172,6 @@ class SiteAdmin(ListAdmin):
         """Return the panels of rows that belong to `obj`."""
         return []
 
-    def find_url(self, obj: Any) -> str:
-        """Return the address of the page that shows `obj` first."""
-        return change_url(obj)
-
     def describe_found(self, obj: Any) -> str:
         """Return what `obj` is, for the results of a search."""
         return str(self.opts.verbose_name)
@@ -188,10 +183,6 @@ class SiteAdmin(ListAdmin):
     def name_status(self, obj: Any) -> str:
         """Return the status of `obj` as pages show it; "" for a row without one."""
         return getattr(obj, "status_word", getattr(obj, "status", ""))
-
-    def find_operation(self, obj: Any) -> Any:
-        """Return the active operation whose progress the page of `obj` shows, or None."""
-        return None
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
@@ -219,22 +210,6 @@ class SiteAdmin(ListAdmin):
         panels = sorted([*self.list_panels(request, obj), *added], key=lambda panel: panel.last)
         listed = [(panel, site.get_model_admin(panel.rows.model)) for panel in panels]
         return [load_table(panel, owner) for panel, owner in listed if owner.has_view_permission(request)]
-
-    def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        deleting = [addition.delete for addition in self.additions if addition.delete]
-        (deleting[-1] if deleting else type(obj).delete)(obj)
-
-    def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
-        try:
-            return super().delete_view(request, object_id, extra_context)
-        except BenchbenchError as error:
-            self.message_user(request, error.message, messages.ERROR)
-            return redirect(change_url(self.model, object_id))
-
-    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> tuple[list[str], dict[Any, int], set[str], list]:
-        """Return the rows alone: Django would fetch every document of a collection to list it. See `deleting.py`."""
-        names = [f"{self.opts.verbose_name}: {obj} and everything that belongs to it" for obj in objs]
-        return names, {self.opts.verbose_name_plural: len(names)}, set(), []
 
     @display(description="status", ordering="status", label=STATUS_COLOURS)
     def status_label(self, obj: Any) -> str:

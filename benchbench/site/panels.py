@@ -125,7 +125,8 @@ class Page:
 class Addition:
     """Additions of a room: pages, for the page of a row panels and extra context of the template, columns of the list.
 
-    `annotate` adds to the listed rows what their columns show. `delete` deletes a row with the room's rows on it.
+    `annotate` adds to the listed rows what their columns show. `delete` deletes a row with the room's rows on it,
+    those of the models `along`.
     """
 
     pages: Sequence[Page]
@@ -134,6 +135,7 @@ class Addition:
     columns: Sequence[Callable[[Any], Any]]
     annotate: Annotate
     delete: Callable[[Any], None] | None
+    along: Sequence[type[Model]]
 
 
 def annotate_nothing(request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
@@ -152,6 +154,7 @@ def add_to(
     columns: Sequence[Callable[[Any], Any]] = (),
     annotate: Annotate = annotate_nothing,
     delete: Callable[[Any], None] | None = None,
+    along: Sequence[type[Model]] = (),
 ) -> None:
     """Add to the admin class of `model`. Additions are in the order of the rooms: INSTALLED_APPS."""
-    ADDITIONS[model].append(Addition(pages, panels, context, columns, annotate, delete))
+    ADDITIONS[model].append(Addition(pages, panels, context, columns, annotate, delete, along))

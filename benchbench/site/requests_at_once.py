@@ -1,7 +1,7 @@
 """A limit on the requests that a web process answers at once: the others wait in turn, before they take a thread.
 
 Each request in progress has a thread and a connection to PostgreSQL. Without the limit, requests beyond the pool would
-wait for a connection, fail, and blame PostgreSQL.
+wait for a connection, fail, and blame PostgreSQL. And a limit on a header that Django reads slowly.
 """
 
 import asyncio
@@ -103,3 +103,23 @@ async def _refuse_busy(scope: Scope, send: Send) -> None:
     if scope["method"] == "GET" and not scope["path"].startswith(API):
         headers.append((b"refresh", seconds))
     await refuse(scope, send, 503, "busy", BUSY, headers)
+
+
+LONGEST = 500  # bytes; no type that a client states is longer than a fraction of it
+TOO_LONG = f"The header Content-Type has more than {LONGEST} bytes: shorten it."
+
+
+class ShortHeaders:
+    """An ASGI application that passes requests to `application`, and refuses those with a longer Content-Type.
+
+    Django parses it, before it does anything else, in time quadratic in its length.
+    """
+
+    def __init__(self, application: Application) -> None:
+        self.application = application
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if sum(len(value) for name, value in scope["headers"] if name == b"content-type") > LONGEST:
+            await refuse(scope, send, 413, "too_large", TOO_LONG)
+        else:
+            await self.application(scope, receive, send)

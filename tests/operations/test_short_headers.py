@@ -8,7 +8,7 @@ import pytest
 from asgiref.testing import ApplicationCommunicator
 from django.utils.http import parse_header_parameters
 
-from benchbench.site.short_headers import LONGEST
+from benchbench.site.requests_at_once import LONGEST
 from tests.growth import measure_pace, measure_seconds
 
 HOSTILE = ('x="' + ";" * 20_000, 'x="' + '";"' * 9_000, "a=b;" * 6_000, 'x="' + ';\\"' * 9_000, "x*=a;" * 5_000)

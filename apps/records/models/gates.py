@@ -46,6 +46,7 @@ class GateOutcome(models.Model):
     created_at = models.DateTimeField(default=timezone.now)
 
     objects = GateOutcomes.as_manager()
+    irreplaceable = True  # a person names what it is deleted with
 
     class Meta:
         ordering = ["-created_at", "id"]

@@ -46,6 +46,8 @@ class StageList(Costs):
     the first documents of the list; see `QueryResult`.
     """
 
+    counted_as = "list"  # where it is deleted with its benchmark
+
     source = models.ForeignKey(ListSource, on_delete=models.CASCADE, related_name="lists", db_index=False)
     query = models.ForeignKey(Query, on_delete=models.PROTECT, related_name="+")
     repetition = models.PositiveSmallIntegerField(default=1)

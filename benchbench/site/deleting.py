@@ -1,0 +1,115 @@
+"""Pages that delete a row: what keeps it, as links; what goes with it, in numbers; then the question."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.db.models import Model
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from unfold.widgets import UnfoldAdminTextInputWidget
+
+from benchbench.decimals import counted
+from benchbench.deleting import Effects, find_effects
+from benchbench.errors import BenchbenchError, ConflictError
+from benchbench.site.lists import ListAdmin
+from benchbench.site.panels import change_url
+
+MAX_LINKS = 10  # to the rows of a kind
+
+
+class UntypedNameError(ConflictError):
+    """The name of a row with irreplaceable contents was not typed."""
+
+    code = "untyped_name"
+
+
+class NameForm(forms.Form):
+    """The field in which a user types the name of what is to be deleted."""
+
+    name = forms.CharField(widget=UnfoldAdminTextInputWidget({"autocomplete": "off"}))
+
+
+class DeletingAdmin(ListAdmin):
+    """Admin class with a page of what a deletion means. Models that are `irreplaceable` make it ask for the name."""
+
+    delete_confirmation_template = "admin/deleting.html"
+
+    def find_url(self, obj: Any) -> str:
+        """Return the address of the page that shows `obj` first."""
+        return change_url(obj)
+
+    def find_operation(self, obj: Any) -> Any:
+        """Return the active operation whose progress the page of `obj` shows, or None."""
+        return None
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        deleting = [addition.delete for addition in self.additions if addition.delete]
+        (deleting[-1] if deleting else type(obj).delete)(obj)
+
+    def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
+        try:
+            return super().delete_view(request, object_id, extra_context)
+        except BenchbenchError as error:
+            self.message_user(request, error.message, messages.ERROR)
+            again = isinstance(error, UntypedNameError)
+            return redirect(request.get_full_path() if again else change_url(self.model, object_id))
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> tuple[list[str], dict[Any, int], set[str], list]:
+        """Return the name of a row, and the numbers of what goes with it by noun, without reading that.
+
+        Raises UntypedNameError if the form lacks a name that it needs.
+        """
+        (obj,) = objs
+        contents = self._find_effects(obj).contents
+        counts = {self._name_part(model): rows.count() for model, rows in contents.items() if self._name_part(model)}
+        needs_name = any(is_irreplaceable(model) and rows.exists() for model, rows in contents.items())
+        if needs_name and request.method == "POST" and request.POST.get("name", "").strip() != str(obj):
+            raise UntypedNameError(f'Nothing was deleted: type the name "{obj}" to delete it.')
+        request.needs_name = needs_name  # type: ignore[attr-defined]  # for the page
+        return [str(obj)], {noun: count for noun, count in counts.items() if count}, set(), []
+
+    def render_delete_form(self, request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
+        obj = context["object"]
+        context |= {
+            "counts": [counted(count, noun) for noun, count in context["model_count"]],
+            "users": [*self._list_operations(request, obj), *self._list_users(request, obj)],
+            "name_form": NameForm() if getattr(request, "needs_name", False) else None,
+            "page": self.find_url(obj),
+        }
+        return super().render_delete_form(request, context)
+
+    def _find_effects(self, obj: Any) -> Effects:
+        return find_effects(obj, [model for addition in self.additions for model in addition.along])
+
+    def _name_part(self, model: type[Model]) -> str:
+        """Return the noun for rows of a model; "" for those that no page shows."""
+        is_visible = self.admin_site.is_registered(model) or is_irreplaceable(model)
+        return getattr(model, "counted_as", str(model._meta.verbose_name) if is_visible else "")
+
+    def _list_operations(self, request: HttpRequest, obj: Any) -> list[tuple[str, str]]:
+        """Return the active operations on `obj` and on what goes along, each as its text and its address."""
+        along = {model for addition in self.additions for model in addition.along}
+        contents = self._find_effects(obj).contents
+        rows = [obj, *(row for model in along for row in contents[model])]
+        active = [self.admin_site.get_model_admin(type(row)).find_operation(row) for row in rows]
+        is_visible = request.user.has_perm("operations.view_operation")
+        return [(f"the operation {one}", change_url(one) if is_visible else "") for one in active if one]
+
+    def _list_users(self, request: HttpRequest, obj: Any) -> list[tuple[str, str]]:
+        """Return the rows that use `obj`, each as its text and its address, and the number of those without a name."""
+        listed = []
+        for model, rows in self._find_effects(obj).users.items():
+            noun, admin, total = str(model._meta.verbose_name), self.admin_site.get_model_admin(model), rows.count()
+            seen = admin.get_queryset(request).filter(pk__in=rows.values("pk")) if total else rows.none()
+            linked = list(seen[:MAX_LINKS]) if admin.has_view_permission(request) else []
+            listed += [(f"the {noun} “{row}”", admin.find_url(row)) for row in linked]
+            if total > len(linked):
+                hidden = "" if len(linked) == MAX_LINKS else ", which others own"
+                listed.append((f"{counted(total - len(linked), f'more {noun}' if linked else noun)}{hidden}", ""))
+        return listed
+
+
+def is_irreplaceable(model: type[Model]) -> bool:
+    """Return whether rows of a model hold what people decided, so that nothing makes them again."""
+    return getattr(model, "irreplaceable", False)
