@@ -96,6 +96,7 @@ UNLIMITED = {
     "api.StoredAnswer": {"body": OURS},
     "benchmarks.Baseline": {"reason": STRICT},
     "benchmarks.Benchmark": {"description": STRICT, "matrix": STRICT},
+    "benchmarks.BenchmarkVerdict": {"sentence": OURS, "words": OURS},
     "benchmarks.Evaluation": {"means": OURS, "policies": OURS},
     "benchmarks.GateOutcome": {"checks": OURS, "rules": STRICT},
     "benchmarks.MeansSoFar": {"runs": OURS},
