@@ -21,6 +21,7 @@ Figure = dict[str, Any]
 COLOURS = ["#2f6fde", "#e07b39", "#2a9d6f", "#b04bc0", "#c9a227", "#5f6b7a"]
 ROW, LINE = 34, 18  # pixels of a row next to an axis, and of a line of its label
 WIDEST = 24  # letters of a line next to an axis: more would not fit on a narrow page
+MOST_NAMED = 12  # points with a name in the figure; the names of more would overlap
 SYMBOLS = {False: "circle", True: "diamond"}
 SIGNS = str.maketrans({"&": "&amp;", "<": "&lt;"})
 TAGS = re.compile("&lt;(br|/?extra)>")  # those that figures are written with
@@ -41,8 +42,10 @@ def plot_quality(board: Leaderboard) -> dict[str, Any] | None:
     labels = {row.run.pk: ", ".join(list_phrases(config, keys)) for row, config in zip(rows, configs, strict=True)}
     modes = sorted({find_mode(row.run) for row in rows})
     groups = [[row for row in rows if find_mode(row.run) == mode] for mode in modes]
-    traces = [_trace(group, board.primary, labels) for group in groups]
     times = [row.ms for row in rows if row.ms]
+    traces = [_trace(group, board.primary, labels) for group in groups]
+    if len(rows) <= MOST_NAMED:
+        traces = [_name_points(trace, math.sqrt(min(times) * max(times))) for trace in traces]
     return plot_over_time(traces, [row.run for row in rows], times, board.title, margin=(64, 16, 40, 56), legend=LEGEND)
 
 
@@ -168,3 +171,14 @@ def _trace(rows: list[Row], primary: str, labels: Mapping[Any, str]) -> dict[str
         "text": [f"{row.rank}. {labels[row.run.pk] or row.run.label}" for row in rows],
         "hovertemplate": format_hover(primary),
     }
+
+
+def _name_points(trace: Figure, middle: float) -> Figure:
+    """Return a trace whose points have their names next to them, towards the `middle` time; ties share one."""
+    sides = ["middle left" if ms > middle else "middle right" for ms in trace["x"]]
+    names = [
+        name if trace["y"].index(y) == index else ""
+        for index, (name, y) in enumerate(zip(trace["text"], trace["y"], strict=True))
+    ]
+    hover = {"hovertext": trace["text"], "hovertemplate": trace["hovertemplate"].replace("%{text}", "%{hovertext}")}
+    return {**trace, **hover, "text": names, "mode": "markers+text", "textposition": sides, "textfont": {"size": 11}}

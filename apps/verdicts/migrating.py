@@ -14,7 +14,7 @@ from apps.verdicts.sentences import name_differences
 from benchbench.decimals import short_signed
 from benchbench.errors import ConflictError
 from benchbench.ir.demand import weigh
-from benchbench.ir.statistics.verdict import LossCheck, check_non_inferiority
+from benchbench.ir.statistics.verdict import LossCheck, check_non_inferiority, is_realistic
 
 MARGIN = 0.01  # of a page that states none
 
@@ -81,7 +81,7 @@ def build_migration(comparison: RunComparison, margin: float) -> Migration:
         same_first=same_first,
         k=k,
         sentence=(
-            _describe(labels, name_differences(comparison), pair.difference, test)
+            _describe(labels, name_differences(comparison), pair.difference, test, n)
             if varies
             else f"Both have the same value for every query, so nothing is tested: {' and '.join(labels)}."
         )
@@ -103,7 +103,7 @@ def _warn_of_judgments(judged: float | None, k: int) -> str:
     return f" Only {judged:.1%} of the first {k} documents are judged: judge more before you decide."
 
 
-def _describe(labels: tuple[str, str], measure: str, difference: float, loss: LossCheck) -> str:
+def _describe(labels: tuple[str, str], measure: str, difference: float, loss: LossCheck, n: float) -> str:
     new, old = labels
     ends = f"{short_signed(difference)}, at least {short_signed(loss.lower)} with 95 % certainty"
     bound = f"the difference in {measure} is {ends}"
@@ -111,9 +111,12 @@ def _describe(labels: tuple[str, str], measure: str, difference: float, loss: Lo
         return f"{new} does not lose more than {loss.limit:g} against {old}: {bound}."
     if loss.is_shown:
         return f"{new} loses more than {loss.limit:g} against {old}: {bound}, and significant."
-    more = f" About {loss.more_queries:,} more would decide." if loss.more_queries else ""
+    is_few = is_realistic(loss.more_queries, n)
+    more = (
+        f"About {loss.more_queries:,} more would decide." if is_few else "No realistic number of queries would decide."
+    )
     return (
-        f"{new} is not shown to be as good as {old} with a margin of {loss.limit:g}: {bound}. The queries are too few."
+        f"{new} is not shown to be as good as {old} with a margin of {loss.limit:g}: {bound}. The queries are too few. "
         f"{more}"
     )
 

@@ -19,7 +19,7 @@ from benchbench.ir.measures import Measure
 from benchbench.ir.measures.means import MAX_LOST_PERCENT, has_lost_too_many
 from benchbench.ir.profiles import Mean
 from benchbench.ir.rules import Change, Floor, MustNotFail, Rules
-from benchbench.ir.statistics.verdict import check_loss
+from benchbench.ir.statistics.verdict import check_loss, is_realistic
 
 SKEW = "Few queries with large differences could turn the result, so it is not called significant."
 Values = NDArray[np.float64]
@@ -193,7 +193,8 @@ def judge_loss(change: Change, difference: Difference) -> tuple[Outcome, str, in
         return Outcome.PASSED, note, None
     if difference.detectable is None:
         return Outcome.UNDECIDED, note, None
-    number = f"About {loss.more_queries:,} more" if loss.more_queries else "No realistic number of queries"
+    is_few = is_realistic(loss.more_queries, difference.n)
+    number = f"About {loss.more_queries:,} more" if is_few else "No realistic number of queries"
     return Outcome.UNDECIDED, f"{note} {number} would decide.", loss.more_queries
 
 

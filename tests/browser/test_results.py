@@ -13,6 +13,7 @@ from apps.results.exporting import export
 from apps.retrieval.indexing import build_index, create_index
 from tests.benchmarks.gated import GOOD, POOR, make_gated, search
 from tests.browser.reader import choose, outside
+from tests.created import run_benchmark
 from tests.factories import make_dataset
 from tests.library import ENCODER, make_library
 
@@ -117,6 +118,23 @@ def test_runs_are_compared_once_two_are_ticked(page):
     compare = page.get_by_role("button", name="Compare selected")
     ticks = page.locator("input[name=run]:checked").count()
     expect(compare).to_be_enabled(enabled=ticks > 1)
+
+
+def test_an_equal_run_opens_and_is_compared(page):
+    def make() -> Benchmark:
+        matrix = {"search_modes": ["dense", "sparse"], "top_k_values": [20, 30, 40]}
+        benchmark = run_benchmark(make_library(documents=12, queries=4), name="How deep?", matrix=matrix)
+        Benchmark.objects.update(owner=User.objects.get(username="ada"))
+        return benchmark
+
+    page.goto(reverse("admin:benchmark_results", args=[outside(make).pk]))
+    expect(page.locator("tr[data-run]")).to_have_count(2)
+    expect(page.get_by_label("Compare run 3")).to_be_hidden()
+    page.get_by_text("+ 2 equal").first.click()
+    for run in (1, 3):
+        page.get_by_label(f"Compare run {run}").check()
+    page.get_by_role("button", name="Compare selected").click()
+    expect(page.get_by_role("heading", name="Comparison of 2 runs")).to_be_visible()
 
 
 def test_comparison_columns_are_unclipped_and_queries_readable(page):

@@ -7,6 +7,7 @@ from datetime import timedelta
 import plotly.graph_objects as go
 import pytest
 from django.contrib.auth.models import User
+from django.core.cache import cache
 from django.urls import reverse
 from django.utils import timezone
 
@@ -22,7 +23,7 @@ from apps.results.exporters.documents import render_text
 from apps.verdicts.gates.baselines import approve
 from apps.verdicts.ranked_runs import UNFINISHED, load_leaderboard, select_measures
 from benchbench.decimals import counted
-from tests.created import create_benchmark, finish
+from tests.created import create_benchmark, finish, run_benchmark
 from tests.factories import add_version, make_benchmark
 from tests.library import make_library
 from tests.pages import one_line
@@ -296,3 +297,26 @@ def test_history_excludes_objects_hidden_from_the_user(client, mapping, root):
     Benchmark.objects.update(owner=root)
     history = load_history(mapping.dataset, User.objects.create_user("ada", is_staff=True))
     assert (history.points, history.lines) == ([], [])
+
+
+def test_equal_runs_are_one_row_that_opens(admin_client, db):
+    """Two depths return all 30 documents in one order; the lists of the other mode differ."""
+    matrix = {"search_modes": ["dense", "sparse"], "top_k_values": [100, 200], "k_values_for_metrics": [5, 10]}
+    benchmark = run_benchmark(make_library(documents=30, queries=12), name="How deep?", matrix=matrix)
+    response = admin_client.get(results_url(benchmark))
+    rows = response.context["rows"]
+    assert sorted(len(row["equal"]) for row in rows) == [1, 1]
+    page = page_text(response)
+    assert page.count("+ 1 equal The same list for every query; above: top 100. 2 top 200") == 1
+    assert [row["row"].rank for row in rows] == [1, 3]
+    assert re.findall(r"(\d)=", render_text(benchmark)) == ["1", "1", "3", "3"], "files have every run"
+
+    StageList.objects.filter(source__runs=rows[0]["run"]).update(lengths=[30, 29])
+    cache.clear()
+    assert sorted(len(row["equal"]) for row in admin_client.get(results_url(benchmark)).context["rows"]) == [0, 0, 1]
+
+
+def test_points_have_names_up_to_twelve(mapping):
+    for runs, mode in ((12, "markers+text"), (13, "markers")):
+        figure = plot_quality(load_leaderboard(make_benchmark(mapping, [0.5] * runs, name=f"of {runs}")))
+        assert {trace["mode"] for trace in figure["data"]} == {mode}

@@ -13,6 +13,7 @@ from apps.records.measuring.slicing import try_slicing
 from apps.records.models import Benchmark, Run
 from apps.records.models.timing import TIMINGS, Timing
 from apps.results.charts import plot_quality
+from apps.results.leaderboard.equal import group_equal
 from apps.results.leaderboard.versions import VersionView, compare_versions
 from apps.verdicts.configurations import (
     build_configuration,
@@ -63,13 +64,15 @@ def build_context(benchmark: Benchmark, k: int, *, at: VersionView, within: str 
         "slice_kept": [("k", k), ("version", board.version.number)],
         "k": k,
         "measures": names,
-        "rows": [
-            {
-                **_build_row(row, board, names, list_phrases(config, differ)),
-                "baselines": baselines.get(row.run.pk, []),
-            }
-            for row, config in zip(board.rows, configs, strict=True)
-        ],
+        "rows": _fold_equal(
+            [
+                {
+                    **_build_row(row, board, names, list_phrases(config, differ)),
+                    "baselines": baselines.get(row.run.pk, []),
+                }
+                for row, config in zip(board.rows, configs, strict=True)
+            ]
+        ),
         "run_warnings": describe_warnings(board.runs, build_labels(board.runs)),
         "shared": list_shared(configs),
         "unresolved": board.evaluation if board.evaluation and board.evaluation.unresolved_count else None,
@@ -105,6 +108,18 @@ def _build_row(row: Row, board: Leaderboard, names: list[str], chips: list[str])
         "chips": chips,
         "times": list_times(row.run.times),
     }
+
+
+def _fold_equal(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the first row of each group of equal runs, with the others and what each differs in."""
+    by_run = {row["run"].pk: row for row in rows}
+    groups = [[by_run[row.run.pk] for row in group] for group in group_equal([row["row"] for row in rows])]
+    for group in groups:
+        configs = spell_settings(row["run"].config for row in group)
+        differ = find_varying(configs)
+        for row, config in zip(group, configs, strict=True):
+            row["differs"] = list_phrases(config, differ)
+    return [{**group[0], "equal": group[1:]} for group in groups]
 
 
 def list_times(times: Timing) -> list[tuple[str, float]]:

@@ -14,6 +14,7 @@ from benchbench.ir.statistics.significance import Comparison, Pair
 from benchbench.ir.statistics.skew import bound_by_score, foresee_detectable
 
 Standing = Literal["baseline", "best", "better", "worse", "not distinguishable"]
+MAX_TIMES = 10  # the compared queries: more are never judged to settle a difference
 MAX_QUERIES = 100_000  # a difference that needs more is too small to settle by judging
 
 
@@ -31,6 +32,7 @@ class Verdict:
     undecided: tuple[int, ...]
     worse: tuple[int, ...]
     more_queries: tuple[int | None, ...]  # for each undecided run, see `estimate_queries`
+    queries: float = math.inf  # compared
 
     @property
     def winner(self) -> int | None:
@@ -142,6 +144,7 @@ def find_verdict(comparison: Comparison) -> Verdict:
         undecided=tuple(undecided),
         worse=tuple(run for run, pair in pairs.items() if pair.significant and pair.difference < 0),
         more_queries=tuple(estimate_queries(pairs[run], comparison) for run in undecided),
+        queries=comparison.n,
     )
 
 
@@ -204,3 +207,8 @@ def estimate_more(n: float, detectable: float, gap: float) -> int | None:
         return None
     unit: int = 10 ** max(0, math.floor(math.log10(max(more, 1))) - 1)
     return max(1, math.ceil(more / unit) * unit)
+
+
+def is_realistic(more: int | None, n: float) -> bool:
+    """Return whether so many more queries may be judged: at most ten times the n that were compared."""
+    return more is not None and more <= MAX_TIMES * n

@@ -7,7 +7,7 @@ from benchbench.ir.statistics.optimism import compute_optimism
 from benchbench.ir.statistics.resampling import Values
 from benchbench.ir.statistics.significance import Comparison, Pair
 from benchbench.ir.statistics.skew import FEWEST
-from benchbench.ir.statistics.verdict import Verdict
+from benchbench.ir.statistics.verdict import Verdict, is_realistic
 
 MOST_NAMED = 3
 MANY_RUNS = 20  # of which the best is chosen
@@ -65,15 +65,13 @@ def _describe_baseline(verdict: Verdict, labels: Sequence[str]) -> str:
 
 def _describe_settling(verdict: Verdict) -> str:
     """Return a sentence on how many more queries would settle the open differences."""
-    if verdict.settled_by is not None:
-        return f"About {counted(verdict.settled_by, 'more query')} would settle it."
-    if all(number is None for number in verdict.more_queries):
+    numbers = [number for number in verdict.more_queries if number and is_realistic(number, verdict.queries)]
+    if not numbers:
         return "No realistic number of queries would settle it."
-    max_queries = max(number for number in verdict.more_queries if number is not None)
-    return (
-        f"About {counted(max_queries, 'more query')} would settle some of it; no realistic number would "
-        "settle the rest."
-    )
+    about = f"About {counted(max(numbers), 'more query')} would settle"
+    if len(numbers) == len(verdict.more_queries):
+        return f"{about} it."
+    return f"{about} some of it; no realistic number would settle the rest."
 
 
 def describe_few_changes(pair: Pair) -> str:
