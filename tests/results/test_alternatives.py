@@ -157,7 +157,7 @@ def test_coverage_of_other_filters_is_no_warning():
         evaluation.means = {**evaluation.means, "Judged@10": judged}
         evaluation.save()
     context = build_context(benchmark, 10, at=choose_version(benchmark, ""))
-    assert (context["uneven"], context["low"]) == ("", False)
+    assert (context["uneven"], context["few_judged"]) == ("", "")
     Evaluation.objects.filter(run__benchmark=benchmark, run__run_order=3).update(
         means={**evaluation.means, "Judged@10": 0.1}
     )

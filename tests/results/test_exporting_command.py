@@ -11,9 +11,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.urls import reverse
 from django.utils.html import escape
-from django.utils.timezone import now
 
-from apps.collections.models import Collection
 from apps.records.measuring.again import rescore
 from apps.records.models import Benchmark, Evaluation
 from apps.results.exporters.outcomes import ExportError
@@ -164,8 +162,6 @@ def test_page_of_a_version_links_to_its_exports(rescored, admin_client):
 def test_reports_have_the_warnings_of_the_page(rescored, admin_client):
     """The judged shares, and each sentence that the page prints as a warning."""
     Evaluation.objects.update(unsearched_queries=2)
-    Collection.objects.update(fingerprint="changed")
-    Benchmark.objects.update(rankings_deleted_at=now())
     for number, evaluation in enumerate(
         Evaluation.objects.filter(dataset_version__number=2).order_by("run__run_order")
     ):
@@ -174,10 +170,9 @@ def test_reports_have_the_warnings_of_the_page(rescored, admin_client):
     board = admin_client.get(reverse("admin:benchmark_results", args=[rescored.pk]), {"version": 2})
     page, report = (" ".join(text.split()) for text in (board.text, text_of(rescored, "html", 2)))
     assert "judged <span>30.0 %" in page
-    for sentence in (board.context["uneven"], *board.context["run_warnings"], rescored.rankings_note):
+    for sentence in (board.context["uneven"], *board.context["run_warnings"]):
         assert escape(sentence) in report
     assert "2 queries of" in report
-    assert "It has changed since" in report
     assert "judged 30.0 %" in report
 
 

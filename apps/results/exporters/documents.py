@@ -141,8 +141,6 @@ class Story:
         sentences = build_verdict(comparison) if comparison else None
         notes = [f"Means are {board.means_name}: Σ weight × value / Σ weight."] if board.means_name else []
         notes += [f"Policies: {self.benchmark.identity_note}."] if self.benchmark.identity_note else []
-        notes += [f"The collection: {note}" for note in [self.benchmark.collection_note] if note]
-        notes += [self.benchmark.rankings_note] if self.benchmark.rankings_note else []
         alternatives, omitted = self.alternatives
         notes += omitted.values()
         notes += [*sentences.notes, *sentences.warnings] if sentences else []
