@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any
 
+from django.contrib.auth.models import User
 from django.utils import timezone
 
 from apps.collections.models import Collection, Document
@@ -12,7 +13,7 @@ from apps.datasets.records import JudgmentRecord
 from apps.judging.models import Round, RoundItem, RoundRun, Slot
 from apps.mappings.models import Mapping
 from apps.operations.models import Status
-from apps.records.models import Benchmark, Evaluation, Repeat, Run, Schedule
+from apps.records.models import Benchmark, Evaluation, Preparation, Repeat, Run, Schedule
 from benchbench.ir.encoding import DEFAULT
 
 
@@ -166,6 +167,17 @@ def make_schedule(benchmark: Benchmark, *, repeats: int = 1, **fields: Any) -> S
     rows = [Repeat(schedule=schedule, due_at=timezone.now(), problem="No index was ready.") for _ in range(repeats)]
     Repeat.objects.bulk_create(rows)
     return schedule
+
+
+def ensure_preparation() -> Preparation:
+    """Return an evaluation that waits for an index, of the first user; made if there is none."""
+    waiting = Preparation.objects.first()
+    if waiting:
+        return waiting
+    mapping = Mapping.objects.order_by("pk")[0]
+    index_ids = mapping.collection.indexes.values_list("pk", flat=True)
+    user = User.objects.order_by("pk")[0]
+    return Preparation.objects.create(started_by=user, mapping=mapping, index_ids=list(index_ids[:1]), question="modes")
 
 
 def _sha256(text: str) -> str:

@@ -125,9 +125,8 @@ class DatasetVersionAdmin(FactAdmin):
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> tuple[list[str], dict[Any, int], set[str], list]:
         """Return the edits as the deleted objects. Rows that the draft shares with frozen versions stay."""
-        changes = {version: count_changes(version) for version in objs}
-        names = [f"Edits since the newest frozen version, {counts.sentence}" for counts in changes.values()]
-        return names, {"edits": sum(counts.total for counts in changes.values())}, set(), []
+        edits = [f"edits since the newest frozen version, {count_changes(version).sentence}" for version in objs]
+        return edits, {}, set(), []
 
     def response_delete(self, request: HttpRequest, obj_display: str, obj_id: int) -> HttpResponse:
         self.message_user(request, f"Discarded {obj_display}: the newest frozen version is the newest again.")

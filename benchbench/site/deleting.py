@@ -21,8 +21,6 @@ MAX_LINKS = 10  # to the rows of a kind
 class UntypedNameError(ConflictError):
     """The name of a row with irreplaceable contents was not typed."""
 
-    code = "untyped_name"
-
 
 class NameForm(forms.Form):
     """The field in which a user types the name of what is to be deleted."""
@@ -71,8 +69,9 @@ class DeletingAdmin(ListAdmin):
 
     def render_delete_form(self, request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
         obj = context["object"]
+        sentences = [text for text in context["deleted_objects"] if text != str(obj)]
         context |= {
-            "counts": [counted(count, noun) for noun, count in context["model_count"]],
+            "counts": [*sentences, *(counted(count, noun) for noun, count in context["model_count"])],
             "users": [*self._list_operations(request, obj), *self._list_users(request, obj)],
             "name_form": NameForm() if getattr(request, "needs_name", False) else None,
             "page": self.find_url(obj),

@@ -18,6 +18,7 @@ from unfold.views import ChangeList
 
 from benchbench.site.panels import ADDITIONS, Addition
 from benchbench.site.strict import StrictAdmin
+from benchbench.timestamps import timestamp
 
 COOKIE = "hidden_columns"  # its path is the list
 COOKIE_SECONDS = 365 * 24 * 3600
@@ -31,7 +32,7 @@ def render_since(when: datetime | None) -> str | None:
     text, is_longer, _ = naturaltime(min(when, now())).partition(",")
     words = f"{text} ago" if is_longer else text
     full = date_format(localtime(when), "DATETIME_FORMAT")
-    return format_html('<time datetime="{}" title="{}">{}</time>', when.isoformat(), full, words)
+    return format_html('<time datetime="{}" title="{}">{}</time>', timestamp(when), full, words)
 
 
 class AnnotatedList(ChangeList):

@@ -14,6 +14,7 @@ from apps.records.models import Benchmark, QueryResult, Run
 from apps.retrieval.models import Index
 from benchbench.site.history import note
 from tests.api.worlds import worlds
+from tests.factories import ensure_preparation
 from tests.pages import Address, addresses
 
 # A scheduler has pages where one was set up; here none is.
@@ -77,7 +78,8 @@ def value_of(parameter: str, row: Any) -> Any:
     if parameter in ("object_id", "query_id", "id"):
         return row.pk
     job = django_rq.get_queue("default").jobs[-1]  # after those that the worlds queue
-    recognised = {"app_label": "benchmarks", "job_id": job.id, "key": "rq:worker:one"}
+    waiting = ensure_preparation().pk
+    recognised = {"preparation_id": waiting, "app_label": "benchmarks", "job_id": job.id, "key": "rq:worker:one"}
     return job.results()[0].id if parameter == "result_id" else recognised.get(parameter, 0)
 
 

@@ -28,7 +28,7 @@ from benchbench.site.history import note
 from tests.admin.addresses import make_world, paths
 from tests.benchmarks.gated import pinned
 from tests.created import create_benchmark
-from tests.factories import add_judgment, add_version, make_round, make_schedule
+from tests.factories import add_judgment, add_version, ensure_preparation, make_round, make_schedule
 from tests.pages import Address, addresses
 from tests.staff import APPS
 
@@ -97,6 +97,7 @@ def values(benchmark: Benchmark) -> dict[str, Any]:
         "item_id": RoundItem.objects.order_by("round_id")[0].pk,
         "id": user.pk,
         "app_label": "benchmarks",
+        "preparation_id": ensure_preparation().pk,
     }
 
 

@@ -36,6 +36,7 @@ from benchbench.site.history import note
 from benchbench.site.panels import change_url
 from tests.admin.addresses import FORMATS, POSTED
 from tests.api.addresses import operations
+from tests.factories import ensure_preparation
 from tests.pages import Address, every_address
 from tests.staff import APPS
 
@@ -73,6 +74,7 @@ def url_of(address: Address) -> str:
     values = dict.fromkeys(("object_id", "query_id", "id"), getattr(row, "pk", 0))
     values |= {"format": FORMATS.get(name, "benchbench-json"), "document_id": getattr(row, "document_ids", [0])[0]}
     values |= {"item_id": RoundItem.objects.get().pk, "app_label": "benchmarks"}
+    values |= {"preparation_id": ensure_preparation().pk} if "preparation_id" in address.parameters else {}
     return address.url(lambda parameter: values.get(parameter, 0))
 
 

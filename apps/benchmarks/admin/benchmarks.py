@@ -84,7 +84,7 @@ class BenchmarkAdmin(OwnedAdmin):
     pages = (
         Page("evaluate/", evaluations.new_evaluation, "new_evaluation"),
         Page("evaluate/preview/", evaluations.preview_evaluation, "evaluation_preview"),
-        Page("evaluate/<uuid:object_id>/", evaluations.evaluation_progress, "evaluation"),
+        Page("evaluate/<uuid:preparation_id>/", evaluations.evaluation_progress, "evaluation"),
         Page("add/", views.add_benchmark, "benchmarks_benchmark_add"),
         Page("preview/", views.preview_benchmark, "benchmark_preview"),
         Page("choices/", views.benchmark_choices, "benchmark_choices"),

@@ -79,7 +79,8 @@ class ScheduleForm(LimitsForm, OwnedForm):
 
     def clean(self) -> Any:
         values = super().clean() or self.cleaned_data
-        if values.get("when"):
+        is_written = "cron" in self.changed_data and "when" not in self.changed_data and values.get("cron")
+        if values.get("when") and not is_written:
             values["cron"] = values["when"]
         elif "cron" in self.fields and not values.get("cron"):
             self.add_error("cron", "Write a cron expression, or choose a time.")

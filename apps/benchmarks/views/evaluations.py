@@ -211,10 +211,10 @@ def _import_corpus(upload: Any, user: User, dataset: Dataset) -> Collection:
     return ensure_uploaded_collection(upload, name=name.removesuffix(ending), owner=user, references=references)
 
 
-def evaluation_progress(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
+def evaluation_progress(request: HttpRequest, model_admin: SiteAdmin, preparation_id: uuid.UUID) -> HttpResponse:
     """Show the steps until the benchmark starts, then lead to it."""
     rows = Preparation.objects.select_related("started_by", "benchmark", "mapping__dataset", "mapping__collection")
-    preparation = get_object_or_404(rows.select_related("mapping__dataset_version"), pk=object_id)
+    preparation = get_object_or_404(rows.select_related("mapping__dataset_version"), pk=preparation_id)
     if request.user != preparation.started_by and not request.user.is_superuser:  # it names rows of theirs
         raise PermissionDenied
     if preparation.benchmark:
