@@ -170,7 +170,7 @@ def make_schedule(benchmark: Benchmark, *, repeats: int = 1, **fields: Any) -> S
 
 
 def ensure_preparation() -> Preparation:
-    """Return an evaluation that waits for an index, of the first user; made if there is none."""
+    """Return an evaluation that waits for an index, of the first user, made if it is missing."""
     waiting = Preparation.objects.first()
     if waiting:
         return waiting
