@@ -48,7 +48,8 @@ def test_verdict_is_shown_above_the_leaderboard(admin_client, benchmark):
     response = admin_client.get(results_url(benchmark, "verdict"))
     comparison = compare_runs(benchmark.runs.all())
     assert describe_verdict(comparison) in text_of(response)
-    assert response.content.decode().count("hx-swap-oob") == 4
+    assert response.content.decode().count("hx-swap-oob") == 5
+    assert re.search(r'bb-standing-worse"\s+hx-swap-oob="true"\s*>worse<', response.content.decode())
     for run, rank in zip(comparison.runs, ("3", "1–2", "1–2"), strict=True):
         assert f'<span id="rank-{run.pk}">' in board
         displayed = f'<span id="rank-{run.pk}" hx-swap-oob="true">{rank}</span>'

@@ -128,7 +128,7 @@ def verdict_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UU
             "expected_rows": list_expected(comparison),
             "standings": [
                 (comparison.runs[run], comparison.verdict.find_standing(run))
-                for run in (comparison.verdict.group if comparison.is_tested else ())
+                for run in (range(len(comparison.runs)) if comparison.is_tested else ())
             ],
             "ranks": comparison.list_rank_ranges() if comparison.is_tested and compared == runs else [],
         }
