@@ -56,6 +56,7 @@ add_to(
     Benchmark,
     pages=(
         Page("measures/", results.measures_page, "measures"),
+        Page("across/", comparison.across_page, "benchmarks_across"),
         Page("<uuid:object_id>/results/", results.benchmark_page, "benchmark_results"),
         Page("<uuid:object_id>/live/", results.benchmark_live, "benchmark_live"),
         *(

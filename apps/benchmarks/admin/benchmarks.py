@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from typing import Any, ClassVar
+from urllib.parse import urlencode
 
 from django.contrib import admin
 from django.contrib.postgres.fields import ArrayField
@@ -80,7 +81,7 @@ class BenchmarkAdmin(OwnedAdmin):
     search_fields = ("name", "description", "mapping__name", "tags")
     autocomplete_fields = ("owner",)
     actions_list = ("import_run",)
-    actions = ("start_selected", "cancel_selected", "retry_selected", "rescore_selected")
+    actions = ("start_selected", "cancel_selected", "retry_selected", "rescore_selected", "compare_over_datasets")
     pages = (
         Page("evaluate/", evaluations.new_evaluation, "new_evaluation"),
         Page("evaluate/preview/", evaluations.preview_evaluation, "evaluation_preview"),
@@ -139,6 +140,11 @@ class BenchmarkAdmin(OwnedAdmin):
         lambda benchmark, by: cancel(benchmark),
         'Cancelled "{}"; its rankings stay, and it can be resumed.',
     )
+
+    @admin.action(description="Compare over datasets", permissions=["view"])
+    def compare_over_datasets(self, request: HttpRequest, queryset: Any) -> HttpResponse:
+        parameters = urlencode({"benchmark": list(queryset.values_list("pk", flat=True))}, doseq=True)
+        return redirect(f"{reverse('admin:benchmarks_across')}?{parameters}")
 
     @admin.action(description="Re-score on the newest version", permissions=["act"])
     def rescore_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:

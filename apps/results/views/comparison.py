@@ -5,9 +5,10 @@ from typing import Any
 from urllib.parse import quote, urlencode
 from uuid import UUID
 
+from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from apps.benchmarks.admin.columns import render_words
@@ -17,6 +18,7 @@ from apps.operations.models import Status
 from apps.records.circumstances import group_by
 from apps.records.measuring.alternatives import choose_alternatives
 from apps.records.models import Benchmark, BenchmarkVerdict, Run
+from apps.results.comparison.datasets import compare_over_datasets
 from apps.results.comparison.page import build_context, list_choices
 from apps.results.comparison.panels import PANELS, build_panel
 from apps.verdicts.comparing import MOST_RUNS, ComparingError, IncomparableError, RunComparison, compare_runs
@@ -140,6 +142,26 @@ def _render_stored(request: HttpRequest, stored: BenchmarkVerdict | None, *, in_
     if stored is None or in_words:
         return HttpResponse(render_words(stored) if stored else "")
     return render(request, "results/verdict_sentence.html", {"stored": stored})
+
+
+def across_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
+    """Rank the configurations of several benchmarks over their datasets; lead back with a sentence if that fails."""
+    try:
+        ids = {parse_uuid(key) for key in request.GET.getlist("benchmark")}
+    except ValueError:
+        raise Http404("Each benchmark must be given by its id.") from None
+    rows = model_admin.get_queryset(request).filter(pk__in=ids).select_related("mapping__dataset", "dataset_version")
+    benchmarks = list(rows.order_by("mapping__dataset__name"))
+    if len(benchmarks) < len(ids):
+        raise Http404("A benchmark was not found: check its id and your permissions.")
+    try:
+        across = compare_over_datasets(benchmarks)
+    except BenchbenchError as error:
+        messages.error(request, error.message)
+        return redirect("admin:benchmarks_benchmark_changelist")
+    pairs = [(across.labels[pair.first], across.labels[pair.second], pair) for pair in across.standings.pairs]
+    context = {"title": "Over datasets", "across": across, "pairs": pairs}
+    return model_admin.render_page(request, "results/across.html", context)
 
 
 def _list_rounds(request: HttpRequest, benchmark: Benchmark) -> dict[str, Any]:
