@@ -119,7 +119,9 @@ def test_the_shell_works_under_the_policy(visited: Page) -> None:
     page.reload()
     expect(page.locator("html.dark")).to_have_count(1)
 
+    page.wait_for_function(SETTLED)  # before that, nothing hears the keys
     page.keyboard.press("Control+k")
+    page.wait_for_function("() => document.activeElement.matches('input')")
     page.keyboard.type(schedule.benchmark.name)
     page.locator("#command-results-list a[href*='/admin/benchmarks/benchmark/']").first.wait_for()
     page.wait_for_load_state("networkidle")  # earlier letters found other rows
