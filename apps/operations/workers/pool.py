@@ -49,7 +49,9 @@ class Pool(WorkerPool):
     def get_worker_process(self, name: str, burst: bool, *_: Any, **__: Any) -> BaseProcess:
         board = self._boards[name] = Board()
         number = self._numbers[name] = min({*range(len(self._works))} - {*self._numbers.values()})
-        connections.close_all()  # connections must not be shared across a fork
+        for connection in connections.all(initialized_only=True):  # none must be shared across a fork
+            connection.close()  # which only gives it back to its pool
+            connection.close_pool()  # type: ignore[attr-defined]  # of PostgreSQL
         return ForkProcess(target=_work, args=(self._works[number], burst, board, os.getpid()), name=name)
 
     def reap_workers(self) -> None:
