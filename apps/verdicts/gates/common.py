@@ -35,12 +35,12 @@ class CommonRules:
 def write_rules(common: CommonRules, *, baseline: Baseline | None = None, run: Run | None = None) -> dict[str, Any]:
     """Return the rules as a file would have them. The floors of slices are the baseline's means.
 
-    Raises GateError if slices need a baseline that the `run` can be compared with.
+    Only slices need a `run` and a baseline that it can be compared with; raises GateError without them.
     """
     rules: dict[str, Any] = {}
     if common.at_least is not None:
         rules["floors"] = {common.measure: common.at_least}
-    if common.slices and run:
+    if common.slices:
         floors = _compute_floors(common, baseline, run)
         rules["slices"] = {name: {common.measure: floor} for name, floor in floors.items()}
     if common.may_lose is not None:
@@ -51,9 +51,9 @@ def write_rules(common: CommonRules, *, baseline: Baseline | None = None, run: R
     return rules
 
 
-def _compute_floors(common: CommonRules, baseline: Baseline | None, run: Run) -> dict[str, float]:
+def _compute_floors(common: CommonRules, baseline: Baseline | None, run: Run | None) -> dict[str, float]:
     """Return the least mean of each slice: the baseline's, less what it may fall by."""
-    if baseline is None:
+    if baseline is None or run is None:
         raise GateError("Slices are compared with the means of a baseline: choose one.", field="baseline")
     comparison = find_differences([run, baseline.run], version=run.benchmark.dataset_version)
     if not comparison.comparable:
