@@ -16,12 +16,15 @@ from django.utils.timezone import localtime, now
 from unfold.decorators import display
 from unfold.views import ChangeList
 
+from benchbench.ir.measures import Measure, MeasureError
 from benchbench.site.panels import ADDITIONS, Addition
 from benchbench.site.strict import StrictAdmin
 from benchbench.timestamps import timestamp
 
 COOKIE = "hidden_columns"  # its path is the list
 COOKIE_SECONDS = 365 * 24 * 3600
+HIDDEN, MEASURE, VIEW = "hide", "measure", "view"  # of an address: the hidden columns, a measure, the saved view
+MEASURED = "measured"  # the column with the values of the measure in the address
 MAX_CHIPS = 6  # a filter with more choices is in the panel of filters, and a chip only once it is chosen
 
 
@@ -39,6 +42,11 @@ class AnnotatedList(ChangeList):
     """A list whose rows are annotated with what its columns show."""
 
     root_queryset: QuerySet[Any]
+
+    def get_filters_params(self, params: Any = None) -> dict[str, Any]:
+        """Return the filters of the address, without what says how to show the rows."""
+        filters = super().get_filters_params(params)
+        return {name: value for name, value in filters.items() if name not in (HIDDEN, MEASURE, VIEW)}
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
         self.root_queryset = self.model_admin.annotate_rows(request, self.root_queryset)
@@ -75,6 +83,10 @@ class ListAdmin(StrictAdmin):
     def completed(self, row: Any) -> str | None:
         return render_since(row.completed_at)
 
+    def list_measures(self, request: HttpRequest) -> list[str]:
+        """Return the measures of which the user may show one as the column `measured`."""
+        return []
+
     @property
     def additions(self) -> list[Addition]:
         return ADDITIONS[self.model]
@@ -100,28 +112,50 @@ class ListAdmin(StrictAdmin):
             return self._choose_columns(request)
         response: Any = super().changelist_view(request, extra_context)
         if listing := getattr(response, "context_data", {}).get("cl"):
-            columns, chips = self._list_columns(request), list(_list_chips(listing))
-            wide_only = [name for name, *_ in columns if self.phone_columns and name not in self.phone_columns]
+            columns, chips = self.list_columns(request), list(_list_chips(listing))
+            measures, measure = self.list_measures(request), read_measure(request)
+            narrow = (*self.phone_columns[:-1], MEASURED) if measure else self.phone_columns
+            wide_only = [name for name, *_ in columns if self.phone_columns and name not in narrow]
             response.context_data |= {"columns": columns, "chips": chips, "wide_only": wide_only}
+            response.context_data |= {"measures": measures, "measure": measure}
         return response
 
     def _choose_columns(self, request: HttpRequest) -> HttpResponse:
-        """Store the unticked columns in a cookie of this list."""
+        """Store the unticked columns: in the address if that names some or a saved view, else in a cookie of this list.
+
+        The measure is always in the address.
+        """
         if not self.has_view_permission(request):
             raise PermissionDenied
-        chosen = request.POST.getlist("column")
-        hidden = [name for name, _, _ in self._list_columns(request) if name not in chosen]
-        response = redirect(request.get_full_path())
-        options: dict[str, Any] = {"httponly": True, "samesite": "Lax", "secure": request.is_secure()}
-        response.set_cookie(COOKIE, ".".join(hidden), COOKIE_SECONDS, path=request.path, **options)
+        address, chosen = request.GET.copy(), request.POST.getlist("column")
+        hidden = ".".join(name for name, *_ in self.list_columns(request) if name not in (*chosen, MEASURED))
+        address[MEASURE] = request.POST.get(MEASURE, "")
+        if not address[MEASURE]:
+            del address[MEASURE]
+        in_address = {HIDDEN, VIEW} & set(address)
+        if in_address:
+            address[HIDDEN] = hidden
+        response = redirect(f"{request.path}?{address.urlencode()}" if address else request.path)
+        if not in_address:
+            options: dict[str, Any] = {"httponly": True, "samesite": "Lax", "secure": request.is_secure()}
+            response.set_cookie(COOKIE, hidden, COOKIE_SECONDS, path=request.path, **options)
         return response
 
-    def _list_columns(self, request: HttpRequest) -> list[tuple[str, str, bool]]:
+    def list_columns(self, request: HttpRequest) -> list[tuple[str, str, bool]]:
         """Return name, label and whether it is hidden of each column but the first, which names the row."""
-        chosen = request.COOKIES.get(COOKIE)
+        chosen = request.GET.get(HIDDEN, request.COOKIES.get(COOKIE))
         hidden: Sequence[str] = self.hidden_columns if chosen is None else chosen.split(".")
+        hidden = [name for name in hidden if name != MEASURED] + ([] if read_measure(request) else [MEASURED])
         columns = [(getattr(column, "__name__", column), column) for column in self.get_list_display(request)[1:]]
         return [(name, str(label_for_field(column, self.model, self)), name in hidden) for name, column in columns]
+
+
+def read_measure(request: HttpRequest) -> str:
+    """Return the measure in the address of a list; "" without one, and for a text that names none."""
+    try:
+        return str(Measure.parse(request.GET.get(MEASURE, "")))
+    except MeasureError:
+        return ""
 
 
 def _list_chips(listing: Any) -> Iterator[tuple[str, list[tuple[str, str, bool]]]]:

@@ -133,11 +133,51 @@ def test_chosen_columns_of_a_list_are_kept(admin_client: Client, measured: Bench
         return hidden
 
     address = build_list_url(Benchmark, status__exact="completed")
-    assert find_hidden(address) == {"best_run", "judged", "collection", "took", "total_runs", "owner"}
+    assert find_hidden(address) == {"best_run", "judged", "collection", "took", "total_runs", "owner", "measured"}
     response = admin_client.post(address, {"_columns": "1", "column": ["value", "judged", "unknown"]})
     assert (response.status_code, response["Location"]) == (302, address)
     assert "value" not in find_hidden(address)
     assert find_hidden(address) > {"total_runs", "owner", "best_run"}
     assert response.cookies["hidden_columns"]["path"] == build_list_url(Benchmark), "each list has its own"
     admin_client.cookies["hidden_columns"] = "<b>.owner"
-    assert find_hidden(address) == {"owner"}
+    assert find_hidden(address) == {"owner", "measured"}
+
+
+def test_a_measure_is_a_column_that_sorts(admin_client: Client, measured: Benchmark) -> None:
+    for run, mean in ((1, 0.75), (2, 0.51894), (3, 0.25)):
+        evaluation = Evaluation.objects.get(run__benchmark=measured, run__run_order=run)
+        evaluation.means["RR"] = mean
+        evaluation.save(update_fields=["means"])
+    Benchmark.objects.update(measures=["nDCG@10", "nDCG@5", "RR"])
+    page = admin_client.get(build_list_url(Run))
+    assert page.context["measures"] == ["nDCG@5", "nDCG@10", "RR"]
+    assert ("measured", "measure", True) in page.context["columns"], "hidden until a measure is chosen"
+    answer = admin_client.post(
+        build_list_url(Run, mode="sparse"), {"_columns": "1", "measure": "RR", "column": "value"}
+    )
+    assert answer["Location"] == build_list_url(Run, mode="sparse", measure="RR")
+    assert listed_row(admin_client, measured.runs.get(run_order=2), mode="sparse", measure="RR")["measured"] == ".5189"
+    assert listed_row(admin_client, measured, measure="rr")["measured"] == ".5189", "of the best run by nDCG@10"
+    page = admin_client.get(build_list_url(Run, measure="RR"))
+    assert ("measured", "mean RR", False) in page.context["columns"]
+    listing = page.context["cl"]
+    position = [getattr(name, "__name__", name) for name in listing.list_display].index("measured")
+    for order, expected in ((f"{position}", [3, 2, 1, 4]), (f"-{position}", [1, 2, 3, 4])):
+        rows = admin_client.get(build_list_url(Run, measure="RR", o=order)).context["cl"].result_list
+        assert [run.run_order for run in rows] == expected, "runs without a value come last"
+    answer = admin_client.post(build_list_url(Run, measure="RR"), {"_columns": "1", "measure": ""})
+    assert answer["Location"] == build_list_url(Run)
+
+
+def test_a_text_that_names_no_measure_shows_no_column(admin_client: Client, measured: Benchmark) -> None:
+    for text in ("<b>", "", "nDCG@", "x" * 5000, "a,b", "nDCG@10'"):
+        page = admin_client.get(build_list_url(Run, measure=text))
+        assert (page.status_code, page.context["measure"]) == (200, "")
+        assert ("measured", "measure", True) in page.context["columns"]
+
+
+def test_measures_of_hidden_benchmarks_are_not_offered(client_of_ada: Client, measured: Benchmark) -> None:
+    Benchmark.objects.update(measures=["AP"])
+    assert client_of_ada.get(build_list_url(Run)).context["measures"] == ["AP"]
+    Benchmark.objects.update(owner=User.objects.create_user("grace"))
+    assert client_of_ada.get(build_list_url(Run)).context["measures"] == []

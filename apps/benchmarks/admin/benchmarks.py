@@ -28,6 +28,7 @@ from apps.records.models import Benchmark, Run
 from apps.verdicts.stored import annotate_stamps
 from benchbench.access import visible
 from benchbench.site.admin import OwnedAdmin, VisibleFilter
+from benchbench.site.lists import read_measure
 from benchbench.site.pages import staff
 from benchbench.site.panels import Button, Page, Panel, add_button, add_to, build_list_url, change_url
 
@@ -61,7 +62,7 @@ class TagFilter(admin.SimpleListFilter):
 
 
 @admin.register(Benchmark)
-class BenchmarkAdmin(OwnedAdmin):
+class BenchmarkAdmin(columns.MeasuredAdmin, OwnedAdmin):
     list_display = (
         *("results_link", "status_label", columns.verdict, columns.value, columns.best_run, columns.judged, "created"),
         *("dataset_version", "collection", columns.took, "total_runs", "owner"),
@@ -123,7 +124,8 @@ class BenchmarkAdmin(OwnedAdmin):
     )
 
     def annotate_rows(self, request: HttpRequest, rows: Any) -> Any:
-        rows = annotate_stamps(rows.annotate(facts=select_facts(run__benchmark=OuterRef("pk"))))
+        facts = select_facts(measure=read_measure(request), run__benchmark=OuterRef("pk"))
+        rows = annotate_stamps(rows.annotate(facts=facts))
         return super().annotate_rows(request, rows)
 
     def delete_model(self, request: HttpRequest, obj: Benchmark) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.db.models import Count, F, OuterRef, QuerySet, Subquery
+from django.db.models import Count, F, Func, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest
 from django.urls import reverse
@@ -19,6 +19,7 @@ from benchbench.access import viewable
 from benchbench.decimals import counted, figure, format_share
 from benchbench.durations import format_duration, measure_seconds
 from benchbench.ir.demand import name_mean, name_means
+from benchbench.site.lists import ListAdmin, read_measure
 from benchbench.site.panels import add_to, build_list_url, change_url
 
 
@@ -31,6 +32,30 @@ def value(row: Any) -> str | None:
     hints = filter(None, [f"nDCG@{facts['k']}", name_means(facts["weighting"])])
     words = format_html_join(" ", '<span class="bb-hint">{}</span>', ((hint,) for hint in hints))
     return format_html("{} {}", figure(facts["value"]), words)
+
+
+class MeasuredAdmin(ListAdmin):
+    """Admin class of rows with `facts`, of which a user chooses a measure as the column after `value`."""
+
+    def get_list_display(self, request: HttpRequest) -> list[Any]:
+        measure = read_measure(request)
+
+        @display(
+            description=f"mean {measure}" if measure else "measure", ordering=order_by_fact("chosen"), empty_value="–"
+        )
+        def measured(row: Any) -> str | None:
+            number = row.facts and row.facts["chosen"]
+            return None if number is None else name_mean(figure(number), name_means(row.facts["weighting"]))
+
+        names = super().get_list_display(request)
+        position = names.index(value) + 1
+        return [*names[:position], measured, *names[position:]]
+
+    def list_measures(self, request: HttpRequest) -> list[str]:
+        """Return the measures of the benchmarks that the user may see, each with its least cutoff first."""
+        benchmarks = viewable(Benchmark.objects.order_by(), request.user)
+        rows = benchmarks.annotate(measure=Func("measures", function="unnest")).values_list("measure", flat=True)
+        return sorted(rows.distinct(), key=lambda name: (name.partition("@")[0].lower(), len(name), name))
 
 
 @display(description="best run", ordering="facts__label", empty_value="–")

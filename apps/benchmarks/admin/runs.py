@@ -25,6 +25,7 @@ from benchbench.decimals import format_ms
 from benchbench.ir.planning.configuration import SEARCH_MODES
 from benchbench.ir.planning.labels import name_mode, strip_model_path
 from benchbench.site.admin import FactAdmin, LargeAdmin, VisibleFilter
+from benchbench.site.lists import read_measure
 from benchbench.site.pages import staff
 from benchbench.site.panels import Button, Page, Panel, add_to, build_list_url, change_url
 
@@ -43,7 +44,7 @@ class ModeFilter(admin.SimpleListFilter):
 
 
 @admin.register(Run)
-class RunAdmin(FactAdmin):
+class RunAdmin(columns.MeasuredAdmin, FactAdmin):
     through = "benchmark"
     list_display = (
         *("label", "status_label", columns.value, columns.judged, "latency", "mode", "reranker", "strategy", "top_k"),
@@ -68,7 +69,8 @@ class RunAdmin(FactAdmin):
         return super().get_queryset(request).select_related("benchmark__mapping", "benchmark__dataset_version", "index")
 
     def annotate_rows(self, request: HttpRequest, rows: Any) -> Any:
-        annotated = rows.annotate(facts=select_facts(run=OuterRef("pk"))).defer("provenance", "traceback")
+        facts = select_facts(measure=read_measure(request), run=OuterRef("pk"))
+        annotated = rows.annotate(facts=facts).defer("provenance", "traceback")
         return super().annotate_rows(request, annotated)
 
     @display(description="mode", ordering="config__search_mode", empty_value="external")

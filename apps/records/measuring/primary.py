@@ -2,7 +2,19 @@
 
 from typing import Any, TypeVar
 
-from django.db.models import CharField, F, FloatField, Func, Model, OuterRef, QuerySet, Subquery, TextField, Value
+from django.db.models import (
+    CharField,
+    Expression,
+    F,
+    FloatField,
+    Func,
+    Model,
+    OuterRef,
+    QuerySet,
+    Subquery,
+    TextField,
+    Value,
+)
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast, Concat, JSONObject
 
@@ -29,10 +41,11 @@ def _select_ranked() -> QuerySet[Any]:
     return valued.filter(value__isnull=False).defer("values", "query_ids")
 
 
-def select_facts(**filters: Any) -> Subquery:
+def select_facts(*, measure: str = "", **filters: Any) -> Subquery:
     """Return the subquery of the best ranked run that matches: an object with its id, label, means and truth; or NULL.
 
-    Of alternatives; of those with equal values it is the first in run order, as on the leaderboard.
+    Of alternatives; of those with equal values it is the first in run order, as on the leaderboard. `chosen` is the
+    mean of `measure`, or NULL.
     """
     facts = JSONObject(
         run="run_id",
@@ -42,6 +55,7 @@ def select_facts(**filters: Any) -> Subquery:
         k="run__benchmark__primary_k",
         weighting="run__benchmark__weighting",
         truth="truth_hash",
+        chosen=_extract_mean(Value(measure)),
     )
     best = keep_alternatives(_select_ranked().filter(**filters), "run__").order_by("-value", "run__run_order")
     return Subquery(best.annotate(facts=facts).values("facts")[:1])
@@ -68,4 +82,8 @@ def order_by_fact(name: str) -> Cast:
 def _select_mean(measure: str) -> Cast:
     """Return the mean of a measure at the primary cutoff of the benchmark."""
     name = Concat(Value(f"{measure}@"), Cast("run__benchmark__primary_k", CharField()))
+    return _extract_mean(name)
+
+
+def _extract_mean(name: Expression) -> Cast:
     return Cast(Func("means", name, function="jsonb_extract_path_text", output_field=TextField()), FloatField())
