@@ -45,7 +45,7 @@ class Breaker:
         failed = sum(has_failed for has_failed, _ in window)
         if self.reason or (window and failed >= self.share * len(window)):
             if window:
-                self.reason = f"{failed} of its latest {len(window)} requests ({failed / len(window):.0%})"
+                self.reason = f"{failed} of its latest {len(window)} requests ({100 * failed / len(window):.0f} %)"
             self.open_until = now + self.break_seconds
 
     def _append(self, has_failed: bool, seconds: float) -> None:

@@ -13,7 +13,7 @@ from django.urls import reverse
 from unfold.decorators import display
 
 from apps.datasets.editing.drafts import build_difference, count_changes, discard_draft
-from apps.datasets.formats.registry import WRITERS
+from apps.datasets.formats.registry import FORMATS, WRITERS
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.datasets.views import datasets as views
 from apps.datasets.views import queries as query_views
@@ -30,12 +30,31 @@ def add_query_button(dataset: Dataset, user: Any) -> list[Button]:
     return [Button("Add a query", "add", href=href)] if may_change(dataset, user) else []
 
 
+def name_format(key: str) -> str:
+    """Return the name of a format of uploads; a key that is no longer known names itself."""
+    return FORMATS[key].label if key in FORMATS else key
+
+
+class FormatFilter(SimpleListFilter):
+    """Filter of datasets by the formats that they were uploaded in."""
+
+    title = "format"
+    parameter_name = "source_format"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        rows = model_admin.get_queryset(request).exclude(source_format="").order_by("source_format")
+        return [(key, name_format(key)) for key in rows.values_list("source_format", flat=True).distinct()]
+
+    def queryset(self, request: HttpRequest, queryset: Any) -> Any:
+        return queryset.filter(source_format=self.value()) if self.value() else queryset
+
+
 @admin.register(Dataset)
 class DatasetAdmin(OwnedAdmin):
-    list_display = ("name", "query_total", "judgment_total", "newest_version", "created", "owner", "source_format")
-    hidden_columns = ("source_format", "judged", "owner")
+    list_display = ("name", "query_total", "judgment_total", "newest_version", "created", "owner", "format")
+    hidden_columns = ("format", "judged", "owner")
     phone_columns = ("query_total", "last_benchmark")
-    list_filter = ("source_format",)
+    list_filter = (FormatFilter,)
     search_fields = ("name", "description")
     autocomplete_fields = ("owner",)
     editable = ("name", "description", "owner", "team")
@@ -48,7 +67,7 @@ class DatasetAdmin(OwnedAdmin):
     )
     fieldsets = (
         (None, {"fields": ("name", "description", ("owner", "team"))}),
-        ("Facts", {"fields": (("source_format", "schema_version"), ("created_at", "updated_at"), "metadata")}),
+        ("Facts", {"fields": (("format", "schema_version"), ("created_at", "updated_at"), "metadata")}),
     )
 
     def annotate_rows(self, request: HttpRequest, rows: QuerySet[Dataset]) -> QuerySet[Dataset]:
@@ -64,6 +83,10 @@ class DatasetAdmin(OwnedAdmin):
     @display(description="judgments", ordering="judgment_count", empty_value="–")
     def judgment_total(self, dataset: Any) -> str | None:
         return None if dataset.judgment_count is None else f"{dataset.judgment_count:,}"
+
+    @display(description="format", ordering="source_format")
+    def format(self, dataset: Dataset) -> str:
+        return name_format(dataset.source_format)
 
     @display(description="newest version", ordering="number", empty_value="–")
     def newest_version(self, dataset: Any) -> str | None:

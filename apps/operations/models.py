@@ -205,7 +205,7 @@ class Batch(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"batch {self.ordinal} of {self.operation_id}"
+        return f"batch {self.ordinal} of {str(self.operation_id)[:8]}"
 
     @property
     def is_alone(self) -> bool:

@@ -159,12 +159,16 @@ class IndexAdmin(OwnedAdmin):
 @admin.register(ChunkSet)
 class ChunkSetAdmin(FactAdmin):
     through = "collection"
-    list_display = ("__str__", "parameters", "chunk_count", "completed_at")
+    list_display = ("__str__", "options", "chunk_count", "completed_at")
     list_filter = (("collection", VisibleFilter),)
     list_select_related = ("collection",)
     fieldsets = (
         (None, {"fields": ("collection", ("strategy", "chunk_count", "completed_at"), "parameters", "fingerprint")}),
     )
+
+    @display(description="parameters", empty_value="–")
+    def options(self, chunks: ChunkSet) -> str | None:
+        return ", ".join(f"{name} {value}" for name, value in chunks.parameters.items()) or None
 
     def list_trail(self, obj: ChunkSet) -> list[Any]:
         return [obj.collection]

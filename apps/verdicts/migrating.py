@@ -11,7 +11,7 @@ from apps.records.lists.reading import load_rankings
 from apps.verdicts.comparing import RunComparison
 from apps.verdicts.coverage import LOW, name_judged
 from apps.verdicts.sentences import name_differences
-from benchbench.decimals import short_signed
+from benchbench.decimals import format_share, short_signed
 from benchbench.errors import ConflictError
 from benchbench.ir.demand import weigh
 from benchbench.ir.statistics.verdict import LossCheck, check_non_inferiority, is_realistic
@@ -100,7 +100,7 @@ def _find_least_judged(comparison: RunComparison) -> float | None:
 def _warn_of_judgments(judged: float | None, k: int) -> str:
     if judged is None or judged >= LOW:
         return ""
-    return f" Only {judged:.1%} of the first {k} documents are judged: judge more before you decide."
+    return f" Only {format_share(judged)} of the first {k} documents are judged: judge more before you decide."
 
 
 def _describe(labels: tuple[str, str], measure: str, difference: float, loss: LossCheck, n: float) -> str:

@@ -70,7 +70,7 @@ def test_sentences_name_the_tests_and_the_omitted_queries():
     comparison = compared(values)
     assert describe_family(comparison) == (
         "nDCG@10 of all 3 pairs of 3 runs, paired by query over 48 queries; 10,000 sign flips, seed 42, family-wise "
-        "error at most 5% by max-|t|, power 80%."
+        "error at most 5 % by max-|t|, power 80 %."
     )
     assert describe_left_out(comparison) == "Queries left out: 2 without an answer from every run."
     few = compared(noisy([0.5, 0.6], 8), baseline=1)

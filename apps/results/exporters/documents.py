@@ -20,7 +20,7 @@ from apps.verdicts.expected import find_board_selection
 from apps.verdicts.ranked_runs import Leaderboard, Row, load_leaderboard, select_measures
 from apps.verdicts.sentences import build_verdict
 from benchbench import SOFTWARE
-from benchbench.decimals import counted
+from benchbench.decimals import counted, format_share
 from benchbench.errors import BenchbenchError
 from benchbench.ir.demand import name_mean
 
@@ -161,7 +161,7 @@ class Story:
         if board.evaluation and board.evaluation.unresolved_count:
             lost = board.evaluation
             notes.append(
-                f"{lost.unresolved_count:,} judgments are unresolved, with {lost.unresolved_share:.1%} of "
+                f"{lost.unresolved_count:,} judgments are unresolved, with {format_share(lost.unresolved_share)} of "
                 "the ideal gain: their documents were not found in the collection."
             )
         uneven, few_judged = describe_coverage(board)

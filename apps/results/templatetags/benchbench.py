@@ -1,6 +1,7 @@
 """Filters and tags that show measures, values, intervals, times, and links to pages."""
 
 import json
+import shlex
 from datetime import datetime
 from typing import Any
 
@@ -14,7 +15,7 @@ from django.utils.http import urlencode
 from django.utils.text import slugify
 
 from apps.collections.models import Document
-from apps.records.models import Benchmark
+from apps.records.models import Benchmark, Run
 from apps.records.models.timing import Timing
 from apps.results.triage.causes import CAUSES
 from benchbench import decimals, durations
@@ -23,6 +24,8 @@ from benchbench.ir.measures import Measure
 from benchbench.ir.statistics.resampling import Interval
 from benchbench.ir.statistics.wording import describe_few_changes
 from benchbench.ir.triage import Loss
+from benchbench.models import OwnedModel
+from benchbench.names import find_rows
 from benchbench.site.panels import change_url
 
 register = template.Library()
@@ -105,6 +108,15 @@ def until(start: datetime | None, end: datetime | None) -> str:
 def page_of(row: Model) -> str:
     """Return the URL of a row's page: for a benchmark its results."""
     return reverse("admin:benchmark_results", args=[row.pk]) if isinstance(row, Benchmark) else change_url(row)
+
+
+@register.filter
+def as_argument(row: OwnedModel | Run) -> str:
+    """Return how a command names a row: by its name, quoted for a shell, or by its id if several have this name."""
+    if isinstance(row, Run):
+        return f"{as_argument(row.benchmark)} --run {row.run_order}"
+    is_clear = find_rows(type(row)._default_manager.all(), row.name) == [row] and not row.name.startswith("-")
+    return shlex.quote(row.name) if is_clear else str(row.pk)
 
 
 @register.filter

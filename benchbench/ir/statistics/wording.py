@@ -143,7 +143,7 @@ def describe_family(statistics: Comparison, differences: str) -> str:
     return (
         f"{differences} of {family}, paired by query over {counted(statistics.n, 'query')}; {flips}, "
         f"seed {statistics.seed}, "
-        f"family-wise error at most {statistics.alpha:.0%} by max-|t|, power {statistics.power:.0%}."
+        f"family-wise error at most {100 * statistics.alpha:g} % by max-|t|, power {100 * statistics.power:g} %."
     )
 
 

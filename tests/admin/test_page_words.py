@@ -1,0 +1,83 @@
+"""Words and numbers on every page: no bare key, identifier or machine's time, and per cent as "5 %"."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from html.parser import HTMLParser
+
+import pytest
+from django.apps import apps
+from django.contrib.auth.models import User
+from django.test import Client
+
+from apps.datasets.formats.registry import FORMATS
+from tests.admin.addresses import make_world, paths
+
+pytestmark = pytest.mark.thorough
+
+UNREAD_TAGS = ("script", "style", "template", "svg", "option")
+MACHINE_TAGS = ("code", "pre", "textarea")
+EXEMPT = (
+    "django_rq:",  # another maker's pages
+    "admin:admin_logentry_change",  # shows by which id the log is searched for an object that is gone
+)
+REFUSED = {
+    "an identifier": re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b"),
+    "a machine's time": re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d"),
+    "per cent without its blank": re.compile(r"\d%"),
+    "a Python value": re.compile(r"^(?:None|True|False|nan|inf|\[\]|{}|<.*>)$"),
+}
+
+
+class Reader(HTMLParser):
+    """The texts that a page shows, each with whether it is written for machines, such as a command."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.texts: list[tuple[str, bool]] = []
+        self._open: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        if tag in UNREAD_TAGS + MACHINE_TAGS:
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if self._open and self._open[-1] == tag:
+            self._open.pop()
+
+    def handle_data(self, text: str) -> None:
+        if text.strip() and not set(self._open) & set(UNREAD_TAGS):
+            self.texts.append((" ".join(text.split()), bool(self._open)))
+
+
+def list_choice_keys() -> set[str]:
+    """Return the stored values of fields with choices that are not what a reader sees of them."""
+    fields = [field for model in apps.get_models() for field in model._meta.get_fields() if hasattr(field, "flatchoices")]
+    keys = {str(key) for field in fields for key, _ in field.flatchoices}
+    labels = {str(label).casefold() for field in fields for _, label in field.flatchoices}
+    return {key for key in keys - labels if not key.isdigit()} | {key for key in FORMATS if "-" in key}
+
+
+def find_faults(page: str, keys: set[str]) -> Iterator[str]:
+    for text, is_for_machines in Reader(page).texts:
+        if not is_for_machines:
+            yield from (f"{fault}: {text}" for fault, pattern in REFUSED.items() if pattern.search(text))
+            if text in keys:
+                yield f"a choice's key: {text}"
+        elif "manage.py" in text and REFUSED["an identifier"].search(text):
+            yield f"an identifier: {text}"
+
+
+def test_pages_show_words_and_numbers_for_people(admin_client: Client, transactional_db: None) -> None:
+    ada = User.objects.create_superuser("ada")
+    make_world(ada)
+    keys = list_choice_keys()
+    faults = defaultdict(list)
+    visited = {name: path for name, path in paths(ada).items() if not name.startswith(EXEMPT)}
+    for name, path in visited.items():
+        answer = admin_client.get(path)
+        if answer.status_code == 200 and answer["Content-Type"].startswith("text/html"):
+            for fault in find_faults(answer.content.decode(), keys):
+                faults[fault].append(name)
+    assert not faults, "\n".join(f"{fault} on {', '.join(names)}" for fault, names in faults.items())
