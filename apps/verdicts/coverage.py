@@ -64,8 +64,8 @@ def describe_coverage(board: Leaderboard) -> tuple[str, str]:
     judged = {label: row.values.get(name) for row, label in labels if row.run in alternatives}
     lowest = min((share for share in judged.values() if share is not None), default=1.0)
     few = (
-        f"Few of the returned documents are judged, {100 * lowest:.0f} % for the least judged run; the others count as not "
-        "relevant. A run’s page shows how far its values could move."
+        f"Few of the returned documents are judged, {100 * lowest:.0f} % for the least judged run; the others count as "
+        "not relevant. A run’s page shows how far its values could move."
     )
     return describe_uneven(judged, board.means_name), few.replace("%", " %") if lowest < LOW else ""
 

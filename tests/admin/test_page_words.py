@@ -53,7 +53,7 @@ class Reader(HTMLParser):
 
 def list_choice_keys() -> set[str]:
     """Return the stored values of fields with choices that are not what a reader sees of them."""
-    fields = [field for model in apps.get_models() for field in model._meta.get_fields() if hasattr(field, "flatchoices")]
+    fields = [field for model in apps.get_models() for field in model._meta.fields]
     keys = {str(key) for field in fields for key, _ in field.flatchoices}
     labels = {str(label).casefold() for field in fields for _, label in field.flatchoices}
     return {key for key in keys - labels if not key.isdigit()} | {key for key in FORMATS if "-" in key}

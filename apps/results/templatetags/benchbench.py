@@ -15,6 +15,8 @@ from django.utils.http import urlencode
 from django.utils.text import slugify
 
 from apps.collections.models import Document
+from apps.datasets.models import Dataset
+from apps.mappings.models import Mapping
 from apps.records.models import Benchmark, Run
 from apps.records.models.timing import Timing
 from apps.results.triage.causes import CAUSES
@@ -24,7 +26,6 @@ from benchbench.ir.measures import Measure
 from benchbench.ir.statistics.resampling import Interval
 from benchbench.ir.statistics.wording import describe_few_changes
 from benchbench.ir.triage import Loss
-from benchbench.models import OwnedModel
 from benchbench.names import find_rows
 from benchbench.site.panels import change_url
 
@@ -111,7 +112,7 @@ def page_of(row: Model) -> str:
 
 
 @register.filter
-def as_argument(row: OwnedModel | Run) -> str:
+def as_argument(row: Benchmark | Dataset | Mapping | Run) -> str:
     """Return how a command names a row: by its name, quoted for a shell, or by its id if several have this name."""
     if isinstance(row, Run):
         return f"{as_argument(row.benchmark)} --run {row.run_order}"
