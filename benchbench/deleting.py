@@ -1,17 +1,18 @@
 """Deleting rows that are not in use."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import IntegrityError, connection, transaction
+from django.db import DEFAULT_DB_ALIAS, IntegrityError, connection, transaction
 from django.db.models import CASCADE, ForeignKey, Model, Q, QuerySet
-from django.db.models.deletion import PROTECT, RESTRICT, ProtectedError, RestrictedError
+from django.db.models.deletion import PROTECT, RESTRICT, Collector, ProtectedError, RestrictedError
 from psycopg.errors import ForeignKeyViolation
 
 from benchbench.access import is_visible_to_viewers
+from benchbench.database.bin import keep_rows
 from benchbench.errors import ConflictError
 from benchbench.models import NamedModel, OwnedModel, PublicModel
 
@@ -23,7 +24,7 @@ def delete_unused(instance: Model) -> None:
             # A transaction that has stored a reference ends first and is seen here; a later one fails (`referring`).
             list(type(instance)._base_manager.select_for_update().filter(pk=instance.pk).values_list("pk"))
             require_unused(instance)  # first of all: Django would load its parts before it refuses
-            instance.delete()
+            delete_all([instance])
     except ProtectedError as error:
         raise in_use(instance, *error.protected_objects) from None
     except RestrictedError as error:
@@ -103,7 +104,27 @@ def delete_rows(rows: QuerySet[Any]) -> None:
     A queryset's own `delete` loads the rows and deletes a hundred at a time. The caller first deletes the rows that
     refer to them. If one remains, its foreign key makes the commit fail.
     """
+    keep_rows(rows)
     rows._raw_delete(rows.db)
+
+
+def delete_all(rows: QuerySet[Any] | Sequence[Model]) -> int:
+    """Delete rows with those that go with them, as Django does, and return their number. The bin can keep them."""
+    collector = Collector(using=DEFAULT_DB_ALIAS)
+    collector.collect(rows)
+    for model, instances in collector.data.items():
+        keep_rows(_select(model, instances))
+    for fast in collector.fast_deletes:
+        keep_rows(_select(fast.model, fast))
+    updates: Any = collector.field_updates.items()
+    for (field, _), updated in updates:
+        for some in updated:
+            keep_rows(_select(field.model, some), column=field.column)
+    return collector.delete()[0]
+
+
+def _select(model: type[Model], rows: Any) -> QuerySet[Any]:
+    return rows if isinstance(rows, QuerySet) else model._base_manager.filter(pk__in=[row.pk for row in rows])
 
 
 def in_use(instance: Model, *users: Model) -> ConflictError:

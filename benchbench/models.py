@@ -20,7 +20,12 @@ def add_key(field: str, key: str, value: Any) -> Func:
 
 
 class PublicModel(models.Model):
-    """A row with a public id: its primary key is a UUID."""
+    """A row with a public id: its primary key is a UUID.
+
+    The bin keeps deleted rows of a model with an `owned_by`: the path to the row whose owner may restore them.
+    """
+
+    owned_by: ClassVar[str | None] = None
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -82,6 +87,7 @@ class OwnedModel(PublicModel):
     """
 
     made_by: ClassVar[str]
+    owned_by = ""
 
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL,

@@ -288,6 +288,9 @@ BENCHBENCH_LLM_CACHE_BYTES = env_int("BENCHBENCH_LLM_CACHE_BYTES", 2**28, minimu
 # A YAML file that declares search engines and notices (docs/engines.md), and the most bytes of answers to store.
 BENCHBENCH_ENGINES = env_str("BENCHBENCH_ENGINES", "")
 BENCHBENCH_ENGINE_CACHE_BYTES = env_int("BENCHBENCH_ENGINE_CACHE_BYTES", 2**28, minimum=0)
+# Days in which a deletion can be taken back, and the most bytes of one; 0 days: never.
+BENCHBENCH_KEEP_DELETED_DAYS = env_int("BENCHBENCH_KEEP_DELETED_DAYS", 14, minimum=0)
+BENCHBENCH_KEEP_DELETED_BYTES = env_int("BENCHBENCH_KEEP_DELETED_BYTES", 2**31, minimum=0)
 # Days after which to delete what nothing needs (docs/scale.md); 0 keeps it for ever.
 BENCHBENCH_KEEP_RANKINGS_DAYS = env_int("BENCHBENCH_KEEP_RANKINGS_DAYS", 0, minimum=0)
 BENCHBENCH_KEEP_INDEXES_DAYS = env_int("BENCHBENCH_KEEP_INDEXES_DAYS", 0, minimum=0)

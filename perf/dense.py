@@ -24,6 +24,7 @@ from apps.retrieval.search import exact
 from apps.retrieval.search import vectors as tables
 from apps.retrieval.search.approximate import ApproximateView
 from apps.retrieval.search.exact import find_nearest
+from benchbench.database.bin import drop_table
 from benchbench.ir.planning.ann import Ann
 
 QUERIES, DIMENSION, DEPTH, ROUNDS = 300, 384, 100, 7
@@ -101,7 +102,7 @@ def compare_with_pgvector(size: int, queries: np.ndarray) -> None:
         f"{size:,} vectors: pgvector's scan {theirs * 1000:.1f} ms a query (mean of {len(few)}), "
         f"{theirs / ours:.0f} x BenchBench's {ours * 1000:.2f} ms (of {len(queries)} at once)"
     )
-    tables.drop_table(index.vector_table)
+    drop_table(index.vector_table)
 
 
 def main() -> None:

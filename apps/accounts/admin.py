@@ -1,10 +1,10 @@
-"""Admin pages of users, groups, personal tokens and the log.
+"""Admin pages of users, groups, personal tokens, the bin and the log.
 
 Users can grant only permissions that they have. A group is both a role (its permissions) and a team (the rows shared
 with it). Superusers may do everything.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.apps import apps
 from django.conf import settings
@@ -13,20 +13,24 @@ from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group, Permission, User
-from django.db.models import Q, QuerySet
+from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.template.defaultfilters import truncatechars
+from django.shortcuts import redirect
+from django.template.defaultfilters import filesizeformat, truncatechars
 from django.utils.html import format_html
 from django.utils.safestring import mark_safe
 from unfold.decorators import display
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
-from apps.accounts.models import AccessToken
+from apps.accounts.bin import empty, list_deletions, restore
+from apps.accounts.models import AccessToken, Deletion
 from apps.accounts.tokens import revoke_token
 from apps.accounts.views import make_token
 from benchbench.access import ROLES, list_teams
-from benchbench.site.admin import FactAdmin, LargeAdmin
-from benchbench.site.panels import Button, Page
+from benchbench.decimals import counted
+from benchbench.site.admin import FactAdmin, LargeAdmin, strip_link
+from benchbench.site.lists import render_since
+from benchbench.site.panels import Button, Page, build_list_url
 from benchbench.site.strict import StrictAdmin
 
 ACTS = {ADDITION: "added", CHANGE: "changed", DELETION: "deleted"}
@@ -159,6 +163,84 @@ class AccessTokenAdmin(FactAdmin):
 
     def list_buttons(self, request: HttpRequest, obj: AccessToken) -> list[Button]:
         return [] if obj.revoked_at else [Button("Revoke", "block", "revoke_selected")]
+
+
+@admin.register(Deletion)
+class DeletionAdmin(FactAdmin):
+    """Admin of the bin. Who may delete rows of a kind restores those that they saw; superusers empty it early."""
+
+    list_display = ("name", "noun", "deleted", "deleted_by", "until", "space")
+    list_filter = ("created_at",)
+    search_fields = ("name",)
+    list_select_related = ("deleted_by",)
+    actions = ("restore_selected", "rename_selected")
+    readonly_preprocess_fields: ClassVar[dict[str, Any]] = {"deleted_by": strip_link}
+    fieldsets = (
+        (
+            None,
+            {
+                "fields": (("name", "noun"), ("created_at", "deleted_by"), ("until", "space"), "contents"),
+                "description": "Restored as it was, with its history and all rows. Files of a machine, such as mapped "
+                "vectors, are made again at first use. Who or what was deleted since is no longer named. A schedule "
+                "whose time has passed starts once.",
+            },
+        ),
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Deletion]:
+        return list_deletions(request.user)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return bool(request.user.is_active and request.user.is_staff)
+
+    has_module_permission = has_act_permission = has_view_permission
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return bool(request.user.is_superuser)
+
+    def delete_row(self, obj: Deletion) -> None:
+        empty(obj)
+
+    @admin.action(description="Restore", permissions=["act"])
+    def restore_selected(self, request: HttpRequest, queryset: Any, *, rename: bool = False) -> HttpResponse | None:
+        restored: list[Model] = []
+
+        def restore_one(deletion: Deletion) -> str:
+            restored.append(restore(deletion, rename=rename))
+            return f"“{restored[-1]}” is restored."
+
+        self.apply_each(request, queryset, restore_one)
+        if len(restored) == 1:
+            owner: Any = self.admin_site.get_model_admin(type(restored[0]))
+            return redirect(owner.find_url(restored[0]))
+        return redirect(build_list_url(Deletion))
+
+    @admin.action(description="Restore under another name", permissions=["act"])
+    def rename_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+        return self.restore_selected(request, queryset, rename=True)
+
+    def list_buttons(self, request: HttpRequest, obj: Deletion) -> list[Button]:
+        return [
+            Button("Restore", "undo", "restore_selected", primary=True),
+            Button("Restore under another name", "undo", "rename_selected"),
+        ]
+
+    @display(description="kind", ordering="kind")
+    def noun(self, deletion: Deletion) -> str:
+        return str(apps.get_model(deletion.kind)._meta.verbose_name)
+
+    @display(description="deleted", ordering="created_at")
+    def deleted(self, deletion: Deletion) -> str | None:
+        return render_since(deletion.created_at)
+
+    @display(description="space", ordering="size")
+    def space(self, deletion: Deletion) -> str:
+        return filesizeformat(deletion.size)
+
+    @display(description="with it")
+    def contents(self, deletion: Deletion) -> str:
+        counts = [(self._name_part(apps.get_model(kind)), count) for kind, count in deletion.counts.items()]
+        return ", ".join(counted(count, noun) for noun, count in counts if noun and count) or "–"
 
 
 @admin.register(LogEntry)

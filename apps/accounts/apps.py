@@ -6,4 +6,7 @@ class AccountsConfig(AppConfig):
     verbose_name = "Accounts"
 
     def ready(self) -> None:
-        from apps.accounts import tokens  # noqa: F401  (listens)
+        from apps.accounts import bin, tokens  # noqa: F401  (tokens listens)
+        from benchbench.site.deleting import BINS
+
+        BINS.append(bin)

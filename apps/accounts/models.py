@@ -1,8 +1,9 @@
-"""Tables of accounts: personal tokens, and sign-ins by password."""
+"""Tables of accounts: personal tokens, sign-ins by password, and what users deleted and can restore."""
 
 from typing import Any
 
 from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
@@ -72,3 +73,26 @@ class SignIn(PublicModel):
 
     def __str__(self) -> str:
         return f"{self.user} since {self.created_at}"
+
+
+class Deletion(PublicModel):
+    """A deletion that can be taken back: who deleted what, and where the bin has it (`benchbench.database.bin`)."""
+
+    kind = models.CharField(max_length=100, editable=False, help_text="Label of the model.")
+    object_id = models.UUIDField(editable=False)
+    name = models.CharField(max_length=500, editable=False)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+")
+    team = models.ForeignKey("auth.Group", null=True, on_delete=models.SET_NULL, related_name="+")
+    deleted_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    until = models.DateTimeField(db_index=True, help_text="Until when it can be restored.")  # index: emptying the bin
+    size = models.BigIntegerField(help_text="Estimated bytes.")
+    counts = models.JSONField(default=dict, help_text="Deleted rows by label of their model.")
+    tables = ArrayField(models.CharField(max_length=63), default=list, help_text="Tables of the bin with its rows.")
+    renamed = ArrayField(models.CharField(max_length=63), default=list, help_text="Tables without a model.")
+
+    class Meta:
+        default_permissions = ()
+        ordering = ["-created_at"]
+
+    def __str__(self) -> str:
+        return self.name

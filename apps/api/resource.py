@@ -12,7 +12,7 @@ response itself.
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial, wraps
 from typing import Any, ClassVar, TypeVar
@@ -34,6 +34,7 @@ from rest_framework.response import Response
 from rest_framework.serializers import Serializer
 from rest_framework.viewsets import ViewSet
 
+from apps.accounts.bin import keep_deleted
 from apps.accounts.throttling import count, find_address
 from apps.api.answers import Page, answer_page, present
 from apps.api.errors import rename_fields
@@ -90,7 +91,9 @@ class Operation:
                 if changes and HEADER in request.headers:
                     require_match(request, objects[0], changes)
                 payloads = self._read(request)
-                answer = self._present(function(resource, *objects, *payloads), *payloads)
+                deletes = self.method == "delete" and objects
+                with keep_deleted(objects[0], resource.user) if deletes else nullcontext():
+                    answer = self._present(function(resource, *objects, *payloads), *payloads)
                 if changes and self.method == "get":
                     answer[TAG] = compute_tag(objects[0], changes)
                 return answer

@@ -49,7 +49,7 @@ class CollectionAdmin(OwnedAdmin):
             set_language(obj, form.cleaned_data["language"])
         super().save_model(request, obj, form, change)
 
-    def delete_model(self, request: HttpRequest, obj: Collection) -> None:
+    def delete_row(self, obj: Collection) -> None:
         delete_collection(obj)
 
     def list_buttons(self, request: HttpRequest, obj: Collection) -> list[Button]:

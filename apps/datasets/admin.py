@@ -143,7 +143,7 @@ class DatasetVersionAdmin(FactAdmin):
     def judgment_total(self, version: DatasetVersion) -> int | None:
         return version.judgment_count if version.frozen_at else None
 
-    def delete_model(self, request: HttpRequest, obj: DatasetVersion) -> None:
+    def delete_row(self, obj: DatasetVersion) -> None:
         discard_draft(obj.dataset)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> tuple[list[str], dict[Any, int], set[str], list]:

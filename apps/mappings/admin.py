@@ -62,7 +62,7 @@ class MappingAdmin(OwnedAdmin):
     def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         return super().render_change_form(request, context | {"writers": WRITERS}, *args, **kwargs)
 
-    def delete_model(self, request: HttpRequest, obj: Mapping) -> None:
+    def delete_row(self, obj: Mapping) -> None:
         delete_mapping(obj)
 
     @admin.action(description="Resolve", permissions=["act"])

@@ -62,7 +62,7 @@ class IndexAdmin(OwnedAdmin):
         ("Facts", {"fields": (("created_at", "ready_at"), "fingerprint", "encoder_revision", "stats")}),
     )
 
-    def delete_model(self, request: HttpRequest, obj: Index) -> None:
+    def delete_row(self, obj: Index) -> None:
         delete_index(obj)
 
     def name_status(self, obj: Index) -> str:

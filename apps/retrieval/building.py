@@ -17,8 +17,9 @@ from apps.retrieval.filters import PLACES, find_place
 from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.models import ChunkSet, CutChunk, Index
 from apps.retrieval.search.holding import lock_chunk_set
-from apps.retrieval.search.vectors import count_rows, create_table, drop_table, insert_rows, load_ids
+from apps.retrieval.search.vectors import count_rows, create_table, insert_rows, load_ids
 from apps.retrieval.strategies import TREES, get_strategy, select_search_parameters
+from benchbench.database.bin import drop_table
 from benchbench.errors import BenchbenchError
 from benchbench.ir.records import Positions
 

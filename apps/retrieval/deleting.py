@@ -18,9 +18,10 @@ from apps.retrieval.search import full_text
 from apps.retrieval.search.approximate import locate_collections
 from apps.retrieval.search.holding import lock_chunk_set
 from apps.retrieval.search.lexical_indexes import locate_lexical_index
-from apps.retrieval.search.vectors import drop_table, locate_vectors
+from apps.retrieval.search.vectors import locate_vectors
+from benchbench.database.bin import drop_table
 from benchbench.database.failures import refresh
-from benchbench.deleting import delete_rows, delete_unused
+from benchbench.deleting import delete_all, delete_rows, delete_unused
 from benchbench.errors import ConflictError
 
 log = logging.getLogger(__name__)
@@ -90,14 +91,14 @@ def delete_unused_parts(collection: Collection) -> None:
     unused = LexicalIndex.objects.filter(chunk_set__in=keys, index__isnull=True)
     for words in unused.filter(~searched).exclude(engine=full_text.ENGINE):
         transaction.on_commit(partial(locate_lexical_index(words).unlink, missing_ok=True))
-        words.delete()
+        delete_all([words])
     for words in unused.filter(engine=full_text.ENGINE, chunk_set__index__isnull=True):  # of all indexes of the set
         full_text.delete_full_text(words)
     chunk_sets = ChunkSet.objects.filter(pk__in=keys, index__isnull=True, lexical_indexes__isnull=True)
     keys = list(chunk_sets.values_list("pk", flat=True))
     delete_rows(Chunk.children.through.objects.filter(from_chunk__chunk_set__in=keys))
     delete_rows(Chunk.objects.filter(chunk_set__in=keys))  # 100,000 take about a second
-    ChunkSet.objects.filter(pk__in=keys).delete()
+    delete_all(ChunkSet.objects.filter(pk__in=keys))
 
 
 def clear_vectors(space: VectorSpace) -> int:

@@ -7,14 +7,16 @@ from django.contrib import messages
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.template.loader import render_to_string
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from benchbench.decimals import counted
-from benchbench.deleting import Effects, find_effects
+from benchbench.deleting import Effects, delete_all, find_effects
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.site.lists import ListAdmin
 from benchbench.site.panels import change_url
 
+BINS: list[Any] = []  # the module `bin` of the room of accounts, which registers it
 MAX_LINKS = 10  # to the rows of a kind
 
 
@@ -42,8 +44,14 @@ class DeletingAdmin(ListAdmin):
         return None
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        with BINS[0].keep_deleted(obj, request.user) as deletion:
+            self.delete_row(obj)
+        request.deletion = deletion  # type: ignore[attr-defined]  # for the message
+
+    def delete_row(self, obj: Any) -> None:
+        """Delete a row with what goes with it."""
         deleting = [addition.delete for addition in self.additions if addition.delete]
-        (deleting[-1] if deleting else type(obj).delete)(obj)
+        deleting[-1](obj) if deleting else delete_all([obj])
 
     def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
         try:
@@ -52,6 +60,12 @@ class DeletingAdmin(ListAdmin):
             self.message_user(request, error.message, messages.ERROR)
             again = isinstance(error, UntypedNameError)
             return redirect(request.get_full_path() if again else change_url(self.model, object_id))
+
+    def response_delete(self, request: HttpRequest, obj_display: str, obj_id: Any) -> HttpResponse:
+        response = super().response_delete(request, obj_display, obj_id)
+        if deletion := getattr(request, "deletion", None):
+            self.message_user(request, render_to_string("admin/undo.html", {"deletion": deletion}, request))
+        return response
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> tuple[list[str], dict[Any, int], set[str], list]:
         """Return the name of a row, and the numbers of what goes with it by noun, without reading that.
@@ -75,6 +89,7 @@ class DeletingAdmin(ListAdmin):
             "users": [*self._list_operations(request, obj), *self._list_users(request, obj)],
             "name_form": NameForm() if getattr(request, "needs_name", False) else None,
             "page": self.find_url(obj),
+            "plan": BINS[0].plan_deletion(obj),
         }
         return super().render_delete_form(request, context)
 

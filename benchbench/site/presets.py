@@ -270,6 +270,7 @@ UNFOLD: dict[str, Any] = {
                         "link": reverse_lazy("django_rq:home"),
                         "permission": is_superuser,
                     },
+                    sidebar_item("Bin", "delete", "accounts.deletion") | {"permission": is_staff},
                     sidebar_item("Tokens", "key", "accounts.accesstoken") | {"permission": is_staff},
                     {"title": "API", "icon": "code", "link": reverse_lazy("api_docs"), "permission": is_staff},
                     sidebar_item("Users", "person", "auth.user"),

@@ -50,7 +50,7 @@ HEAD = """# Permissions
 
 The least role that may open a page, do an act, call an endpoint or open a socket: everybody; staff of any role; the
 roles of [security.md](security.md); superuser. Each may do what those before it may, on rows that the user can see.
-`tests/admin/test_permission_table.py` tries and writes these lists, and fails if one is missing or differs.
+`tests/admin/test_permission_table.py` tries and writes these lists.
 """
 
 

@@ -17,7 +17,7 @@ from tests.kept import made_once
 from tests.library import make_library
 
 LONG_AGO = timedelta(days=100)
-RANKINGS, INDEXES, VECTORS, LLM_ANSWERS, ENGINE_ANSWERS, OPERATIONS = (policy.name for policy in POLICIES)
+RANKINGS, INDEXES, VECTORS, LLM_ANSWERS, ENGINE_ANSWERS, OPERATIONS, _ = (policy.name for policy in POLICIES)
 
 
 @made_once

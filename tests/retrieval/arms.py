@@ -16,6 +16,7 @@ from apps.retrieval.search.ann_indexes import make_ann_index
 from apps.retrieval.search.approximate import ApproximateView, SearchFault
 from apps.retrieval.stores import STORES
 from apps.retrieval.stores.filling import OpenCollection, find_version, name_collection, open_collection
+from benchbench.database.bin import drop_table
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.records import ScoredList
 
@@ -101,7 +102,7 @@ class Arm:
 
     def remove(self) -> None:
         if self.index is not None:
-            tables.drop_table(self.index.vector_table)
+            drop_table(self.index.vector_table)
 
     def search(self, queries: Vectors, depth: int, filter: Filter | None = None) -> list[ScoredList]:
         collection = self.kept.collection if self.index is None else None

@@ -12,6 +12,7 @@ from apps.retrieval.search import vectors as tables
 from apps.retrieval.stores import STORES
 from apps.retrieval.stores.base import StoreError
 from apps.retrieval.stores.filling import SEAL, find_version, read_seal, seal_folder
+from benchbench.database.bin import drop_table
 from benchbench.ir.planning import ann
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.records import ScoredList
@@ -271,8 +272,8 @@ class TestTheTableOfVectors:
     def test_deleted_table_frees_its_name(self):
         tables.create_table(COLLECTION, 2)
         tables.insert_rows(COLLECTION, np.array([0]), vectors(EAST))
-        tables.drop_table(COLLECTION)
-        tables.drop_table(COLLECTION)
+        drop_table(COLLECTION)
+        drop_table(COLLECTION)
         assert tables.count_rows(COLLECTION) == 0
         tables.create_table(COLLECTION, 3)
         assert tables.count_rows(COLLECTION) == 0

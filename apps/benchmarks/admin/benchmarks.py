@@ -128,7 +128,7 @@ class BenchmarkAdmin(columns.MeasuredAdmin, OwnedAdmin):
         rows = annotate_stamps(rows.annotate(facts=facts))
         return super().annotate_rows(request, rows)
 
-    def delete_model(self, request: HttpRequest, obj: Benchmark) -> None:
+    def delete_row(self, obj: Benchmark) -> None:
         delete_benchmark(obj)
 
     @action(description="Import a run", url_path="go-to-import-run", icon="upload", permissions=["add"])

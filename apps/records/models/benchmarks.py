@@ -269,6 +269,7 @@ class Baseline(NamedModel, PublicModel):
     """An approved run of a dataset that other runs are compared with."""
 
     name_scope = ("dataset",)
+    owned_by = "run__benchmark"
     irreplaceable = True  # a person names what it is deleted with
 
     dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="baselines")

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
+from apps.accounts.models import Deletion
 from apps.engines.models import EngineAnswer
 from apps.execution.launching import UNFINISHED
 from apps.judging.models import Round, RoundRun
@@ -85,6 +86,11 @@ def find_engine_answers(before: datetime) -> QuerySet[EngineAnswer]:
     return EngineAnswer.objects.filter(~Exists(Round.objects.filter(state=Round.State.OPEN)), asked_at__lt=before)
 
 
+def find_deletions(before: datetime) -> QuerySet[Deletion]:
+    """Return the deletions that can no longer be taken back. Each has its time: a shorter setting is for later ones."""
+    return Deletion.objects.filter(until__lt=timezone.now())
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """A policy that keeps rows for the days of a setting. `find` returns those to delete, older than a time."""
@@ -101,7 +107,7 @@ class Policy:
     def find_due(self) -> QuerySet[Any]:
         """Return the rows that the policy deletes now; none if it keeps them for ever."""
         rows = self.find(timezone.now() - timedelta(days=self.days))
-        return rows if self.days else rows.none()
+        return rows if self.days or rows.model is Deletion else rows.none()
 
 
 CACHES = "BENCHBENCH_KEEP_CACHES_DAYS"
@@ -128,4 +134,5 @@ POLICIES = (
         find_operations,
         "those of benchmarks that can be resumed or retried",
     ),
+    Policy("Deleted rows in the bin", "BENCHBENCH_KEEP_DELETED_DAYS", find_deletions, "–"),
 )

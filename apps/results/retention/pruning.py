@@ -13,6 +13,8 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from apps.accounts.bin import empty
+from apps.accounts.models import Deletion
 from apps.operations.models import Operation
 from apps.operations.workers.limits import HeldError, limited_transaction
 from apps.records.models import Benchmark, ListSource, PairList, Run, StageList
@@ -26,7 +28,7 @@ from benchbench.errors import ConflictError
 
 log = logging.getLogger(__name__)
 RETENTION = ("RANKINGS", "INDEXES", "CACHES", "OPERATIONS")  # in the names of settings
-AT_ONCE = {Operation: 20, Benchmark: 1, Index: 1}  # rows in a transaction
+AT_ONCE = {Deletion: 1, Operation: 20, Benchmark: 1, Index: 1}  # rows in a transaction
 MAX_ROWS = 5000  # small rows in a transaction
 SOURCES = 4  # stages whose lists go in a transaction
 LOCK_SECONDS = 1.0
@@ -55,8 +57,9 @@ def prune_for(seconds: float = float("inf")) -> Counter[str]:
 
 
 def list_prunings() -> list[tuple[str, datetime]]:
-    """Return the timed job that prunes at the next full hour, as argument and time; none without a policy."""
-    if not any(getattr(settings, f"BENCHBENCH_KEEP_{name}_DAYS") for name in RETENTION):
+    """Return the timed job that prunes at the next full hour, as argument and time; none without a policy or a bin."""
+    days = (getattr(settings, f"BENCHBENCH_KEEP_{name}_DAYS") for name in RETENTION)
+    if not (any(days) or Deletion.objects.exists()):
         return []
     return [("hourly", timezone.now().replace(minute=0, second=0, microsecond=0) + timedelta(hours=1))]
 
@@ -87,6 +90,8 @@ def _delete_row(row: Any) -> None:
         transaction.on_commit(partial(_delete_lists, row))
     elif isinstance(row, Index):
         delete_index(row)
+    elif isinstance(row, Deletion):
+        empty(row)
     else:
         row.delete()
 

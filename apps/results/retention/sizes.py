@@ -11,6 +11,7 @@ from django.conf import settings
 from django.db import connection
 from django.db.models import Model, QuerySet, Sum
 
+from apps.accounts.models import Deletion
 from apps.collections.models import Document, Section
 from apps.operations.models import Batch, Operation
 from apps.records.models import Benchmark, Evaluation, PairList, StageList
@@ -22,6 +23,7 @@ KINDS = (
     ("Documents", ("collections_",)),
     ("Chunks", ("retrieval_chunk",)),
     ("BM25 and full text", ("retrieval_lexical", "words_")),
+    ("Deleted rows in the bin", ("bin_",)),
     ("Vectors of indexes", ("vectors_",)),
     ("Queries, judgments, mappings", ("datasets_", "mappings_")),
     ("Lists and rankings", ("benchmarks_stagelist", "benchmarks_pairlist", "benchmarks_listsource")),
@@ -133,6 +135,8 @@ def list_largest(columns: Columns, visible_rows: QuerySet[Any], limit: int) -> t
 def count_due_bytes(rows: QuerySet[Any], sizes: Sizes) -> int:
     """Return the estimated bytes of rows that a policy of retention names."""
     keys = rows.values_list("pk", flat=True)
+    if rows.model is Deletion:
+        return sum(rows.values_list("size", flat=True))
     if rows.model in (Benchmark, Index):
         columns = estimate_benchmarks(sizes) if rows.model is Benchmark else estimate_indexes(sizes)
         columns.pop("Values", None)

@@ -198,6 +198,14 @@ class Index(NamedModel, OwnedModel):
     def vector_table(self) -> str:
         return f"vectors_{self.id.hex}"
 
+    def count_parts(self) -> dict[str, int]:
+        """Return how many rows a deletion takes by table, without those that refer to it."""
+        if self.chunk_set is None:
+            return {}
+        shared = self.chunk_set.index_set.exclude(pk=self.pk).exists()
+        positions = self.chunk_set.vector_count
+        return {Chunk._meta.db_table: 0 if shared else positions, self.vector_table: positions}
+
     @property
     def encoder_parameters(self) -> EncoderParameters:
         return EncoderParameters(self.query_prompt, self.document_prompt, self.precision)

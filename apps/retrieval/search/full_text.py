@@ -18,6 +18,8 @@ from apps.retrieval.search.admission import admit_positions
 from apps.retrieval.search.holding import lock_for_index
 from apps.retrieval.search.lexical_indexes import LexicalIndexError
 from apps.retrieval.search.word_stats import NO_GUESS, SAMPLE, WordStats
+from benchbench.database.bin import drop_table
+from benchbench.deleting import delete_all
 from benchbench.ir.planning.lexical import FULL_TEXT, Lexical
 from benchbench.ir.records import Mask, ScoredList
 from benchbench.texts.guessing import guess_language
@@ -136,9 +138,8 @@ def parse_texts(full_text: LexicalIndex, texts: Sequence[str]) -> list[list[str]
 
 def delete_full_text(full_text: LexicalIndex) -> None:
     """Delete a full-text index with its table."""
-    with connection.cursor() as cursor:
-        cursor.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(sql.Identifier(_name_table(full_text))))
-    full_text.delete()
+    drop_table(_name_table(full_text))
+    delete_all([full_text])
 
 
 def _search(cursor: Any, full_text: LexicalIndex, lexemes: Sequence[str], depth: int, mask: Mask | None) -> ScoredList:

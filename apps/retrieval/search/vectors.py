@@ -73,11 +73,6 @@ def count_rows(table: str) -> int:
     return int(_fetch_value(sql.SQL("SELECT count(*) FROM {table}").format(table=sql.Identifier(table))))
 
 
-def drop_table(name: str) -> None:
-    """Delete a table of vectors, if it exists."""
-    _execute(sql.SQL("DROP TABLE IF EXISTS {table}").format(table=sql.Identifier(name)))
-
-
 def load_ids(table: str) -> Positions:
     """Return the stored ids, ascending."""
     statement = sql.SQL("SELECT id FROM {table} ORDER BY id").format(table=sql.Identifier(table))

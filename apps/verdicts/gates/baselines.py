@@ -11,7 +11,7 @@ from apps.records.measuring.again import lock_rankings
 from apps.records.models import Baseline, Benchmark, Run
 from benchbench.access import usable_for, visible
 from benchbench.database.failures import refresh
-from benchbench.deleting import referring
+from benchbench.deleting import delete_all, referring
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.names import find_rows
 
@@ -68,8 +68,7 @@ def retire(baseline: Baseline, *, by: Any) -> None:
 
 def delete_baseline(baseline: Baseline) -> None:
     """Delete a retired baseline, so that its benchmark can be deleted. Raises BaselineError for a current one."""
-    deleted, _ = Baseline.objects.filter(pk=baseline.pk, retired_at__isnull=False).delete()
-    if not deleted:
+    if not delete_all(Baseline.objects.filter(pk=baseline.pk, retired_at__isnull=False)):
         raise BaselineError(f'The baseline "{baseline.name}" of {baseline.dataset} is current: retire it first.')
 
 
