@@ -475,6 +475,9 @@ BOUNDED = {
     "accounts.Deletion.tables": "names of tables",
     "accounts.Deletion.renamed": "names of tables",
     "accounts.AccessToken.hint": "cut",
+    "accounts.SavedView.listed": "the label of a model",
+    "accounts.SavedView.name": "accounts.saving",
+    "accounts.SavedView.query": "accounts.saving",
     "api.StoredAnswer.path": "cut",
     "api.StoredAnswer.key": "idempotency.KEY",
 }

@@ -7,7 +7,8 @@ import pytest
 from django.apps import apps
 from django.contrib.auth import get_user_model
 
-from apps.accounts.models import AccessToken
+from apps.accounts.models import AccessToken, SavedView
+from apps.accounts.saving import save_view
 from apps.accounts.tokens import issue_token
 from apps.collections.editing import edit_collection
 from apps.collections.importing import create_collection, ensure_collection, import_documents
@@ -132,6 +133,7 @@ CREATORS: dict[type, Callable[[str], Any]] = {
     Index: lambda name: create_index(first_collection(), name=name),
     Baseline: lambda name: approve(first_run(), name=name, reason="good", by=None),
     AccessToken: lambda name: issue_token(first_user(), name=name)[0],
+    SavedView: lambda name: save_view(first_user(), listed="benchmarks.run", name=name, query="o=1"),
 }
 
 

@@ -1,4 +1,4 @@
-"""Tables of accounts: personal tokens, sign-ins by password, and what users deleted and can restore."""
+"""Tables of accounts: tokens, sign-ins by password, saved views, and what users deleted and can restore."""
 
 from typing import Any
 
@@ -9,6 +9,8 @@ from django.db.models import Q
 from django.utils import timezone
 
 from benchbench.models import NamedModel, PublicModel
+
+LONGEST_NAME, LONGEST_QUERY = 100, 2000  # characters of a saved view
 
 
 class Scope(models.TextChoices):
@@ -96,3 +98,27 @@ class Deletion(PublicModel):
 
     def __str__(self) -> str:
         return self.name
+
+
+class SavedView(NamedModel, PublicModel):
+    """Filters, order, columns and measure of a list under a name. Its owner sees it, and so does its team."""
+
+    name_scope = ("owner", "listed")
+
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    team = models.ForeignKey("auth.Group", null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
+    listed = models.CharField(max_length=100, help_text="The rows of its list, such as benchmarks.run.")
+    name = models.CharField(max_length=LONGEST_NAME)
+    query = models.CharField(max_length=LONGEST_QUERY, help_text="The query string of the list.")
+
+    class Meta:
+        verbose_name = "view"
+        default_permissions = ()
+        constraints = [models.UniqueConstraint(fields=["owner", "listed", "name"], name="saved_view_name")]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @classmethod
+    def seen_by(cls, user: Any) -> Q:
+        return Q(owner=user) | Q(team__in=user.groups.values("pk"))

@@ -12,6 +12,7 @@ from django.template.defaultfilters import truncatechars
 from django.urls import reverse
 from unfold.decorators import display
 
+from apps.accounts.viewed import ViewedAdmin
 from apps.datasets.editing.drafts import build_difference, count_changes, discard_draft
 from apps.datasets.formats.registry import FORMATS, WRITERS
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
@@ -50,7 +51,7 @@ class FormatFilter(SimpleListFilter):
 
 
 @admin.register(Dataset)
-class DatasetAdmin(OwnedAdmin):
+class DatasetAdmin(ViewedAdmin, OwnedAdmin):
     list_display = ("name", "query_total", "judgment_total", "newest_version", "created", "owner", "format")
     hidden_columns = ("format", "judged", "owner")
     phone_columns = ("query_total", "last_benchmark")

@@ -161,6 +161,7 @@ def test_a_measure_is_a_column_that_sorts(admin_client: Client, measured: Benchm
     page = admin_client.get(build_list_url(Run, measure="RR"))
     assert ("measured", "mean RR", False) in page.context["columns"]
     listing = page.context["cl"]
+    assert set(listing.list_display) - set(listing.sortable_by) == {"action_checkbox"}
     position = [getattr(name, "__name__", name) for name in listing.list_display].index("measured")
     for order, expected in ((f"{position}", [3, 2, 1, 4]), (f"-{position}", [1, 2, 3, 4])):
         rows = admin_client.get(build_list_url(Run, measure="RR", o=order)).context["cl"].result_list

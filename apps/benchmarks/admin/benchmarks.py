@@ -14,6 +14,7 @@ from django.utils.html import format_html
 from unfold.decorators import action, display
 from unfold.widgets import UnfoldAdminTextInputWidget
 
+from apps.accounts.viewed import ViewedAdmin
 from apps.benchmarks.admin import columns
 from apps.benchmarks.views import benchmarks as views
 from apps.benchmarks.views import evaluations
@@ -62,7 +63,7 @@ class TagFilter(admin.SimpleListFilter):
 
 
 @admin.register(Benchmark)
-class BenchmarkAdmin(columns.MeasuredAdmin, OwnedAdmin):
+class BenchmarkAdmin(columns.MeasuredAdmin, ViewedAdmin, OwnedAdmin):
     list_display = (
         *("results_link", "status_label", columns.verdict, columns.value, columns.best_run, columns.judged, "created"),
         *("dataset_version", "collection", columns.took, "total_runs", "owner"),

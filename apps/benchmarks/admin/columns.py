@@ -1,5 +1,7 @@
 """Columns with numbers of benchmarks and runs, in their lists and in those of datasets and indexes."""
 
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from django.db.models import Count, F, Func, OuterRef, QuerySet, Subquery
@@ -34,22 +36,25 @@ def value(row: Any) -> str | None:
     return format_html("{} {}", figure(facts["value"]), words)
 
 
+@lru_cache(maxsize=256)  # the same function each time, which Django needs to sort by it
+def build_measured(measure: str) -> Callable[[Any], str | None]:
+    """Return the column with the mean of a measure; "" for none."""
+
+    @display(description=f"mean {measure}" if measure else "measure", ordering=order_by_fact("chosen"), empty_value="–")
+    def measured(row: Any) -> str | None:
+        number = row.facts and row.facts["chosen"]
+        return None if number is None else name_mean(figure(number), name_means(row.facts["weighting"]))
+
+    return measured
+
+
 class MeasuredAdmin(ListAdmin):
     """Admin class of rows with `facts`, of which a user chooses a measure as the column after `value`."""
 
     def get_list_display(self, request: HttpRequest) -> list[Any]:
-        measure = read_measure(request)
-
-        @display(
-            description=f"mean {measure}" if measure else "measure", ordering=order_by_fact("chosen"), empty_value="–"
-        )
-        def measured(row: Any) -> str | None:
-            number = row.facts and row.facts["chosen"]
-            return None if number is None else name_mean(figure(number), name_means(row.facts["weighting"]))
-
         names = super().get_list_display(request)
         position = names.index(value) + 1
-        return [*names[:position], measured, *names[position:]]
+        return [*names[:position], build_measured(read_measure(request)), *names[position:]]
 
     def list_measures(self, request: HttpRequest) -> list[str]:
         """Return the measures of the benchmarks that the user may see, each with its least cutoff first."""

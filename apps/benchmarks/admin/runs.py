@@ -11,6 +11,7 @@ from django.utils.html import format_html
 from django.utils.http import urlencode
 from unfold.decorators import display
 
+from apps.accounts.viewed import ViewedAdmin
 from apps.benchmarks.admin import columns
 from apps.benchmarks.views import gates as gate_views
 from apps.datasets.models import Dataset
@@ -44,7 +45,7 @@ class ModeFilter(admin.SimpleListFilter):
 
 
 @admin.register(Run)
-class RunAdmin(columns.MeasuredAdmin, FactAdmin):
+class RunAdmin(columns.MeasuredAdmin, ViewedAdmin, FactAdmin):
     through = "benchmark"
     list_display = (
         *("label", "status_label", columns.value, columns.judged, "latency", "mode", "reranker", "strategy", "top_k"),
