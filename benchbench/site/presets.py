@@ -257,6 +257,7 @@ UNFOLD: dict[str, Any] = {
             },
             {
                 "title": "System",
+                "collapsible": True,
                 "items": [
                     sidebar_item("Operations", "settings_b_roll", "operations.operation") | {"active": at_operations},
                     sidebar_item("Workers", "engineering", "operations.operation")

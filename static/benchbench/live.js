@@ -137,12 +137,12 @@ class Live {
         }
         this.refreshing = true;
         this.lastRefresh = Date.now();
-        const places = this.scrolled();
+        const left = this.readView();
         const fresh = await this.load();
         this.refreshing = false;
         if (!this.running) return;
         this.mark(!fresh);
-        if (fresh) this.scrollTo(places);
+        if (fresh) this.restoreView(left);
         if (fresh && !this.isActive()) this.stop();
         else if (this.again) this.hint();
         this.again = false;
@@ -173,15 +173,22 @@ class Live {
         return this.body.querySelector("[data-active]")?.dataset.active !== "false";
     }
 
-    scrolled() {
-        return [...this.body.querySelectorAll(".bb-scroll[id]")].map((frame) => [frame.id, frame.scrollLeft]);
+    // How far the reader scrolled the frames, and which details are open.
+    readView() {
+        const frames = [...this.body.querySelectorAll(".bb-scroll[id]")];
+        return {
+            places: frames.map((frame) => [frame.id, frame.scrollLeft]),
+            open: [...this.body.querySelectorAll("details")].map((details) => details.open),
+        };
     }
 
-    scrollTo(places) {
+    restoreView({ places, open }) {
         for (const [id, left] of places) {
             const frame = document.getElementById(id);
             if (frame) frame.scrollLeft = left;
         }
+        const details = [...this.body.querySelectorAll("details")];
+        if (details.length === open.length) details.forEach((one, number) => (one.open = open[number]));
     }
 
     show(link) {

@@ -108,3 +108,25 @@ document.addEventListener("mouseover", ({ target }) => {
     const cell = target.closest?.("#result_list .data-row > *");
     if (cell && !cell.title && cell.scrollWidth > cell.clientWidth) cell.title = cell.innerText;
 });
+
+// A choice shows what it chooses. A form without scripts has a button.
+document.addEventListener("change", ({ target }) => {
+    if (target.matches("form.bb-filter[method=get] select")) target.form.requestSubmit();
+});
+
+// A menu of buttons closes as menus do.
+document.addEventListener("click", ({ target }) => {
+    for (const menu of document.querySelectorAll(".bb-menu[open]")) if (!menu.contains(target)) menu.open = false;
+});
+document.addEventListener("keydown", ({ key }) => {
+    const menu = document.querySelector(".bb-menu[open]");
+    if (key !== "Escape" || !menu) return;
+    menu.open = false;
+    menu.querySelector("summary").focus();
+});
+
+// unfold opens a folded part of the menu by a click on its title: here also by keyboard.
+for (const title of document.querySelectorAll("#nav-sidebar h2.cursor-pointer")) {
+    Object.assign(title, { tabIndex: 0, role: "button" });
+    title.addEventListener("keydown", ({ key }) => key === "Enter" && title.click());
+}

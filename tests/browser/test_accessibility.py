@@ -15,7 +15,7 @@ pytestmark = pytest.mark.thorough
 
 WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 GRAVE = ("serious", "critical")
-RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 OF_LOOKS = ["color-contrast", "scrollable-region-focusable"]  # what another theme or width can change
 # Of rows that are made of the same elements, such as those of a list, the first is looked at.
 CHECK = """async ([rules, dark, whole]) => {
@@ -34,6 +34,7 @@ CHECK = """async ([rules, dark, whole]) => {
 }"""
 REFUSED = "Content Security Policy"  # what the browser says of what it does not load or run
 SETTLED = "() => window.axe && document.querySelector('main') && !document.querySelector('.htmx-request')"
+IS_WIDER = "() => document.documentElement.scrollWidth > innerWidth"
 LANDMARKS = """() => ["main", "a[href='#main-content']"].map((one) => document.querySelectorAll(one).length)"""
 
 
@@ -99,6 +100,8 @@ class Visitor:
         if (layout := layout_of(name)) not in self.layouts:
             self.page.set_viewport_size(NARROW)
             faults += self._check(OF_LOOKS, dark=True, complete=not self.layouts)
+            is_wider = not name.startswith("django_rq:") and self.page.evaluate(IS_WIDER)  # those are another maker's
+            faults += ["is wider than a phone"] if is_wider else []
             self.layouts.add(layout)
         return faults
 

@@ -195,6 +195,7 @@ def test_touch_judgments_are_adjudicated_and_change_the_leaderboard(page, browse
     page.goto(reverse("admin:judging_round_change", args=[opened.pk]))
     page.wait_for_selector("text=to adjudicate.")
     look(page, "round")
+    page.click(".bb-menu > summary")
     page.click("text=Adjudicate >> nth=0")
     page.wait_for_function(READY)
     page.wait_for_selector("text=Grades of its judges")

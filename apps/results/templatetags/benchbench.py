@@ -112,6 +112,12 @@ def page_of(row: Model) -> str:
 
 
 @register.filter
+def is_first(measure: str, primary: str) -> bool:
+    """Return whether pages show a measure before their reader asks for more: the primary one, RR and AP."""
+    return measure in (primary, "RR", "AP")
+
+
+@register.filter
 def as_argument(row: Benchmark | Dataset | Mapping | Run) -> str:
     """Return how a command names a row: by its name, quoted for a shell, or by its id if several have this name."""
     if isinstance(row, Run):

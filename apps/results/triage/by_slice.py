@@ -142,8 +142,12 @@ def load_run_slices(run: Run, *, version: int | None = None) -> RunSlices:
 
 
 def plot_slice_means(groups: Sequence[SliceGroup], name: str, overall: float | None) -> dict[str, Any] | None:
-    """Return the figure of the mean of `name` by slice, one row each, with a line at the mean over all queries."""
-    rows = [row for group in groups for row in group.rows if row.values[0] is not None]
+    """Return the figure of the mean of `name` by slice, one row each, with a line at the mean over all queries.
+
+    Slices that are too small for conclusions are left to the table, unless all are.
+    """
+    valued = [row for group in groups for row in group.rows if row.values[0] is not None]
+    rows = [row for row in valued if not row.slice.is_small] or valued
     if not rows or overall is None:
         return None
     labels = [f"{row.slice.name} ({row.slice.n})" for row in rows]

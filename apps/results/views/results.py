@@ -31,6 +31,7 @@ from apps.results.triage.run_page import build_query_context, build_run_context
 from apps.results.triage.sections import ContentError, load_content, load_section_means
 from apps.results.triage.side_by_side import build_pair_context
 from apps.verdicts.coverage import CoverageError, load_coverage
+from apps.verdicts.ranked_runs import name_primary
 from benchbench.access import viewable, visible
 from benchbench.errors import BenchbenchError
 from benchbench.ir.measures import DEFINITIONS
@@ -108,9 +109,9 @@ def _build_board(request: HttpRequest, model_admin: SiteAdmin, benchmark: Benchm
         **build_context(benchmark, k, at=at, within=request.GET.get("slice", "")),
         "original": benchmark,
         "buttons": [
-            Button(edit, "edit", href=change_url(benchmark)),
-            *(button for button in build_links(benchmark) if may_add or not button.needs),
             *acts,
+            *(button for button in build_links(benchmark) if may_add or not button.needs),
+            Button(edit, "edit", href=change_url(benchmark)),
         ],
         "changelist_url": build_list_url(Benchmark),
         "next": page_url,
@@ -254,7 +255,10 @@ def dataset_shape(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.
 def run_coverage(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
     """Render the part of a run's page on the judged shares of its means."""
     evaluation = _load_evaluation(request, model_admin, object_id)
-    return _render_fragment(request, "coverage", lambda: {"evaluation": evaluation, "rows": load_coverage(evaluation)})
+    primary = name_primary(evaluation.run.benchmark)
+    return _render_fragment(
+        request, "coverage", lambda: {"evaluation": evaluation, "rows": load_coverage(evaluation), "primary": primary}
+    )
 
 
 def run_sections(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
