@@ -170,6 +170,7 @@ class DeletionAdmin(FactAdmin):
     """Admin of the bin. Who may delete rows of a kind restores those that they saw; superusers empty it early."""
 
     list_display = ("name", "noun", "deleted", "deleted_by", "until", "space")
+    phone_columns = ("noun", "deleted")
     list_filter = ("created_at",)
     search_fields = ("name",)
     list_select_related = ("deleted_by",)
@@ -239,7 +240,8 @@ class DeletionAdmin(FactAdmin):
 
     @display(description="with it")
     def contents(self, deletion: Deletion) -> str:
-        counts = [(self._name_part(apps.get_model(kind)), count) for kind, count in deletion.counts.items()]
+        counted_rows = deletion.counts | {deletion.kind: deletion.counts.get(deletion.kind, 1) - 1}
+        counts = [(self._name_part(apps.get_model(kind)), count) for kind, count in counted_rows.items()]
         return ", ".join(counted(count, noun) for noun, count in counts if noun and count) or "–"
 
 

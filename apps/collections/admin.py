@@ -20,6 +20,7 @@ from benchbench.site.panels import Button, Page, Panel, add_button, build_list_u
 class CollectionAdmin(OwnedAdmin):
     list_display = ("name", "document_total", "kind", "owner", "updated_at")
     list_filter = ("kind",)
+    actions = ("bin_selected",)
     search_fields = ("name", "description")
     autocomplete_fields = ("owner",)
     pages = (Page("add/", views.upload_collection, "collections_collection_add"),)

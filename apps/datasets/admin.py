@@ -56,6 +56,7 @@ class DatasetAdmin(ViewedAdmin, OwnedAdmin):
     hidden_columns = ("format", "judged", "owner")
     phone_columns = ("query_total", "last_benchmark")
     list_filter = (FormatFilter,)
+    actions = ("bin_selected",)
     search_fields = ("name", "description")
     autocomplete_fields = ("owner",)
     editable = ("name", "description", "owner", "team")

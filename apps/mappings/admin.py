@@ -38,7 +38,7 @@ class MappingAdmin(OwnedAdmin):
     list_select_related = ("owner", "dataset", "collection")
     search_fields = ("name", "dataset__name", "collection__name")
     autocomplete_fields = ("owner",)
-    actions = ("resolve_selected",)
+    actions = ("resolve_selected", "bin_selected")
     editable = ("name", "owner", "team")
     fieldsets = (
         (None, {"fields": ("name", ("owner", "team"))}),

@@ -49,7 +49,7 @@ class IndexAdmin(OwnedAdmin):
     list_select_related = ("owner", "collection", "chunk_set")
     search_fields = ("name", "encoder", "collection__name")
     autocomplete_fields = ("owner",)
-    actions = ("build_selected", "cancel_selected")
+    actions = ("build_selected", "cancel_selected", "bin_selected")
     pages = (
         Page("add/", views.add_index, "retrieval_index_add"),
         Page("grid/", views.add_grid, "index_grid"),

@@ -3,7 +3,8 @@
 from typing import Any
 
 from django import forms
-from django.contrib import messages
+from django.contrib import admin, messages
+from django.db import transaction
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -64,8 +65,36 @@ class DeletingAdmin(ListAdmin):
     def response_delete(self, request: HttpRequest, obj_display: str, obj_id: Any) -> HttpResponse:
         response = super().response_delete(request, obj_display, obj_id)
         if deletion := getattr(request, "deletion", None):
-            self.message_user(request, render_to_string("admin/undo.html", {"deletion": deletion}, request))
+            self._offer_undo(request, [deletion])
         return response
+
+    def _offer_undo(self, request: HttpRequest, deletions: list[Any]) -> None:
+        self.message_user(request, render_to_string("admin/undo.html", {"deletions": deletions}, request))
+
+    @admin.action(description="Delete, to the bin", permissions=["delete"])
+    def bin_selected(self, request: HttpRequest, queryset: Any) -> None:
+        """Delete rows that can be taken back, without a question; what people decided is deleted on its page alone."""
+        deletions = []
+        for row in queryset:
+            contents = self._find_effects(row).contents
+            try:
+                if any(is_irreplaceable(model) and rows.exists() for model, rows in contents.items()):
+                    raise ConflictError(
+                        f'"{row}" was not deleted: what people decided goes too. Delete it on its page.'
+                    )
+                if BINS[0].plan_deletion(row) is None:
+                    raise ConflictError(f'"{row}" was not deleted: nothing would bring it back. Delete it on its page.')
+                with transaction.atomic():
+                    self.log_deletions(request, [row])
+                    with BINS[0].keep_deleted(row, request.user) as deletion:
+                        self.delete_row(row)
+                deletions.append(deletion)
+            except BenchbenchError as error:
+                self.message_user(request, error.message, messages.ERROR)
+        if deletions:
+            message = f"{counted(len(deletions), str(self.opts.verbose_name))} deleted."
+            self.message_user(request, message, messages.SUCCESS)
+            self._offer_undo(request, deletions)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> tuple[list[str], dict[Any, int], set[str], list]:
         """Return the name of a row, and the numbers of what goes with it by noun, without reading that.

@@ -300,3 +300,33 @@ def test_refused_deletion_leaves_nothing_in_the_bin(db: None, admin_client: Clie
     mapping = create_mapping(make_dataset({"q": [("d1", 1)]}), make_collection("library", [{}]))
     admin_client.post(reverse("admin:collections_collection_delete", args=[mapping.collection.pk]), {"post": "yes"})
     assert (Collection.objects.count(), Deletion.objects.count(), count_in_bin()) == (1, 0, 0)
+
+
+def test_rows_of_a_list_go_together_and_come_back(db: None, admin_client: Client) -> None:
+    used = create_mapping(make_dataset({"q": [("d1", 1)]}), make_collection("in use")).collection
+    unused = [make_collection(name, [{}]) for name in ("one", "two")]
+    keys = [row.pk for row in (used, *unused)]
+    page = reverse("admin:collections_collection_changelist")
+    answer = admin_client.post(page, {"action": "bin_selected", "_selected_action": keys}, follow=True).content.decode()
+    assert "is used by the mapping" in answer
+    assert "2 collections deleted." in answer
+    assert Collection.objects.get() == used
+    fields = {
+        "action": "restore_selected",
+        "_selected_action": re.findall('_selected_action" value="([^"]+)"', answer)[:2],
+    }
+    admin_client.post(reverse("admin:accounts_deletion_changelist"), fields)
+    assert Collection.objects.count() == 3
+
+
+def test_list_deletes_nothing_without_a_way_back(db: None, admin_client: Client, settings: Any) -> None:
+    mapping = make_mapping(make_dataset({"q": [("d1", 1)]}), make_collection(documents=[{}]))
+    judged = make_benchmark(mapping, [0.5], name="judged")
+    GateOutcome.objects.create(run=judged.runs.get(), rules={}, outcome="failed", checks=[])
+    page = reverse("admin:benchmarks_benchmark_changelist")
+    fields = {"action": "bin_selected", "_selected_action": [judged.pk]}
+    assert "what people decided goes too" in admin_client.post(page, fields, follow=True).content.decode()
+    GateOutcome.objects.all().delete()
+    settings.BENCHBENCH_KEEP_DELETED_DAYS = 0
+    assert "nothing would bring it back" in admin_client.post(page, fields, follow=True).content.decode()
+    assert Benchmark.objects.get() == judged

@@ -83,7 +83,10 @@ class BenchmarkAdmin(columns.MeasuredAdmin, ViewedAdmin, OwnedAdmin):
     search_fields = ("name", "description", "mapping__name", "tags")
     autocomplete_fields = ("owner",)
     actions_list = ("import_run",)
-    actions = ("start_selected", "cancel_selected", "retry_selected", "rescore_selected", "compare_over_datasets")
+    actions = (
+        *("start_selected", "cancel_selected", "retry_selected", "rescore_selected", "compare_over_datasets"),
+        "bin_selected",
+    )
     pages = (
         Page("evaluate/", evaluations.new_evaluation, "new_evaluation"),
         Page("evaluate/preview/", evaluations.preview_evaluation, "evaluation_preview"),

@@ -108,7 +108,7 @@ class ScheduleAdmin(OwnedAdmin):
     list_filter = ("enabled", "state")
     search_fields = ("name", "benchmark__name")
     autocomplete_fields = ("owner",)
-    actions = ("run_selected",)
+    actions = ("run_selected", "bin_selected")
     editable = (
         *("name", "benchmark", "when", "cron", "newest_indexes", "rules", "baseline", "notify", "enabled"),
         *(*LimitsForm.base_fields, "owner", "team"),
