@@ -7,6 +7,9 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.utils import timezone
 
+from apps.accounts.bin import keep_deleted
+from apps.accounts.models import Deletion
+from apps.collections.editing import delete_collection
 from apps.collections.models import Collection, Document
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.datasets.records import JudgmentRecord
@@ -167,6 +170,14 @@ def make_schedule(benchmark: Benchmark, *, repeats: int = 1, **fields: Any) -> S
     rows = [Repeat(schedule=schedule, due_at=timezone.now(), problem="No index was ready.") for _ in range(repeats)]
     Repeat.objects.bulk_create(rows)
     return schedule
+
+
+def make_deletion(owner: User, name: str = "thrown away") -> Deletion:
+    """Return the deletion of a collection, which is in the bin."""
+    collection = make_collection(name, [{"title": "Pears"}], owner=owner)
+    with keep_deleted(collection, owner) as deletion:
+        delete_collection(collection)
+    return deletion
 
 
 def ensure_preparation() -> Preparation:

@@ -14,7 +14,7 @@ from apps.records.models import Benchmark, QueryResult, Run
 from apps.retrieval.models import Index
 from benchbench.site.history import note
 from tests.api.worlds import worlds
-from tests.factories import ensure_preparation
+from tests.factories import ensure_preparation, make_deletion
 from tests.pages import Address, addresses
 
 # A scheduler has pages where one was set up; here none is.
@@ -28,6 +28,7 @@ def make_world(owner: User) -> None:
     Group.objects.create(name="team")
     note(owner, Benchmark.objects.all(), "Started.")
     issue_token(owner, name="ci")
+    make_deletion(owner)
     job = django_rq.get_queue("default", commit_mode="auto").enqueue("apps.operations.working.work_batch", 0)
     Result.create(job, Result.Type.SUCCESSFUL, ttl=3600, return_value=None)
     django_rq.get_worker("default", name="one").register_birth()

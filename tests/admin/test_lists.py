@@ -25,7 +25,15 @@ from apps.retrieval.models import CachedVector, ChunkSet, Index, VectorSpace
 from benchbench.site.history import note
 from benchbench.site.panels import build_list_url, change_url
 from tests.drafts import set_judgment
-from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping, make_round, make_schedule
+from tests.factories import (
+    make_benchmark,
+    make_collection,
+    make_dataset,
+    make_deletion,
+    make_mapping,
+    make_round,
+    make_schedule,
+)
 from tests.rankings import add_ranking
 
 MOST_STATEMENTS = 12
@@ -71,6 +79,7 @@ def make_row_everywhere(number: int) -> None:
     space = VectorSpace.objects.create(encoder=name, revision="1", kind="query", dimension=1)
     for piece in ("a", "b"):
         issue_token(owner, name=f"{name} {piece}")
+        make_deletion(owner, f"{name} {piece} deleted")
         CachedVector.objects.create(space=space, text_hash=f"{name} {piece}", vector=b"1234")
 
 

@@ -28,7 +28,7 @@ from benchbench.site.history import note
 from tests.admin.addresses import make_world, paths
 from tests.benchmarks.gated import pinned
 from tests.created import create_benchmark
-from tests.factories import add_judgment, add_version, ensure_preparation, make_round, make_schedule
+from tests.factories import add_judgment, add_version, ensure_preparation, make_deletion, make_round, make_schedule
 from tests.pages import Address, addresses
 from tests.staff import APPS
 
@@ -66,6 +66,7 @@ def benchmark(library: Mapping) -> Benchmark:
         make_round(run)
     make_schedule(created, repeats=3)
     issue_token(User.objects.get(username="ada"), name="of ada")
+    make_deletion(User.objects.get(username="ada"))
     Group.objects.create(name="search")
     note(User.objects.get(username="ada"), [created], "Looked at.")
     created.refresh_from_db()

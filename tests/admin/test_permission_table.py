@@ -36,7 +36,7 @@ from benchbench.site.history import note
 from benchbench.site.panels import change_url
 from tests.admin.addresses import FORMATS, POSTED
 from tests.api.addresses import operations
-from tests.factories import ensure_preparation
+from tests.factories import ensure_preparation, make_deletion
 from tests.pages import Address, every_address
 from tests.staff import APPS
 
@@ -177,6 +177,7 @@ def test_permissions_match_the_documented_table(owner: User) -> None:
     Group.objects.all().delete()  # the first is asked for: let it be a role, which anyone who may see groups sees
     make_roles(apps)
     issue_token(owner, name="ci")
+    make_deletion(owner)
     note(User.objects.create_user("somebody"), [owner], "Looked at.")  # who did something himself is not deleted
     Group.objects.get_or_create(name="team")
     text = "\n".join(

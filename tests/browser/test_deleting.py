@@ -1,4 +1,4 @@
-"""A benchmark deleted with the keyboard: first what uses it, then the typed name."""
+"""A benchmark deleted with the keyboard: first what uses it, then the typed name; then it is taken back."""
 
 import pytest
 from django.urls import reverse
@@ -37,3 +37,6 @@ def test_a_benchmark_is_deleted_by_its_name(page):
     field.press("Enter")
     expect(page.get_by_text("was deleted successfully")).to_be_visible()
     assert not outside(Benchmark.objects.exists)
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_text(f"“{benchmark}” is restored.")).to_be_visible()
+    assert outside(Benchmark.objects.get) == benchmark
