@@ -14,7 +14,7 @@ from django.utils import timezone
 from psycopg.errors import ForeignKeyViolation, UniqueViolation
 
 from apps.accounts.models import Deletion
-from benchbench.database.bin import Taken, estimate_bytes, forget_rows, rename_rows, restore_rows, taking
+from benchbench.database.bin import Taken, count_rows, estimate_bytes, forget_rows, rename_rows, restore_rows, taking
 from benchbench.database.failures import read_again
 from benchbench.deleting import find_effects
 from benchbench.errors import ConflictError
@@ -29,8 +29,9 @@ ENDING = " (restored)"
 def estimate_size(row: Model) -> int:
     """Return about how many bytes the bin would take for `row` and what goes with it."""
     contents = find_effects(row, [model for addition in ADDITIONS[type(row)] for model in addition.along]).contents
-    counts = {model._meta.db_table: rows.count() for model, rows in contents.items()}
-    return estimate_bytes(counts | getattr(row, "count_parts", dict)())
+    return estimate_bytes(
+        (count_rows(list(contents.values())) if contents else {}) | getattr(row, "count_parts", dict)()
+    )
 
 
 def plan_deletion(row: Any) -> Deletion | None:

@@ -7,11 +7,12 @@ that column.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import chain
 from typing import Any
 from uuid import UUID
 
@@ -147,6 +148,17 @@ def forget_rows(taken: Taken) -> None:
         _execute("DELETE FROM {} WHERE bin_deletion = %s", table, by=(taken.deletion,))
     for name in taken.renamed:
         _execute("DROP TABLE IF EXISTS {}", PREFIX + name)
+
+
+def count_rows(groups: Sequence[QuerySet[Any]]) -> dict[str, int]:
+    """Return the number of rows of each queryset by its table, in one statement."""
+    statements, parameters = zip(
+        *(rows.order_by().values("pk").query.sql_with_params() for rows in groups), strict=True
+    )
+    counts = (sql.SQL("(SELECT count(*) FROM ({}) g)").format(sql.SQL(statement)) for statement in statements)
+    with connection.cursor() as cursor:
+        cursor.execute(sql.SQL("SELECT {}").format(sql.SQL(", ").join(counts)), [*chain(*parameters)])
+        return dict(zip((rows.model._meta.db_table for rows in groups), cursor.fetchone(), strict=True))
 
 
 def estimate_bytes(counts: dict[str, int]) -> int:
