@@ -1,19 +1,31 @@
 """Jobs of the quick queue: searches for tried queries, and the deletion of what is kept no longer."""
 
+from collections.abc import Callable
+from typing import Any
+
 from django.db import close_old_connections
 
 from apps.operations.queueing import mark_started
 from apps.results.retention.pruning import prune_for
-from apps.results.trying import ANSWER_TRIAL, answer
+from apps.results.trying import ANSWER_ENGINE_TRIAL, ANSWER_TRIAL, EngineTrial, Trial, answer, search, search_engine
 
 
 def answer_trial(key: str) -> None:
     """Answer the trial under a key of the cache, unless it expired. The job `ANSWER_TRIAL`."""
+    _answer(ANSWER_TRIAL, key, lambda fields: search(Trial(**fields)))
+
+
+def answer_engine_trial(key: str) -> None:
+    """Answer the trial of an engine in the same way. The job `ANSWER_ENGINE_TRIAL`."""
+    _answer(ANSWER_ENGINE_TRIAL, key, lambda fields: search_engine(EngineTrial(**fields)))
+
+
+def _answer(job: str, key: str, search: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     close_old_connections()  # the database may have restarted since the last job, and RQ does not check
     try:
-        answer(key)
+        answer(key, search)
     finally:
-        mark_started(ANSWER_TRIAL, key)
+        mark_started(job, key)
         close_old_connections()
 
 

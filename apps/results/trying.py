@@ -9,13 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from django.core.cache import cache
 from redis.exceptions import RedisError
 
 from apps.datasets.models import Query
+from apps.engines.declarations import load_engine
+from apps.execution.running.engine_trials import ask_engine, render_trial
 from apps.execution.running.open_indexes import OpenIndexes
 from apps.execution.running.outcomes import Outcome
 from apps.execution.running.pairs import PinnedRerankers
@@ -38,6 +40,7 @@ from benchbench.reading.strict_json import dump_canonical
 
 log = logging.getLogger(__name__)
 ANSWER_TRIAL = "apps.results.tasks.answer_trial"
+ANSWER_ENGINE_TRIAL = "apps.results.tasks.answer_engine_trial"
 MAX_HITS = 10
 MAX_TERMS = 100  # of a document that are shown
 ANSWER_SECONDS = 600
@@ -53,10 +56,15 @@ class TrialError(BenchbenchError):
     code = "trial"
 
 
+def _build_key(kind: str, trial: Any) -> str:
+    return f"{kind}-{sha256(dump_canonical(asdict(trial)).encode()).hexdigest()}"
+
+
 @dataclass(frozen=True, slots=True)
 class Trial:
     """One query on one index in one configuration, whose other parts have their defaults."""
 
+    job: ClassVar[str] = ANSWER_TRIAL
     text: str
     index_id: str
     mode: str
@@ -68,7 +76,7 @@ class Trial:
 
     @property
     def key(self) -> str:
-        return f"trial-{sha256(dump_canonical(asdict(self)).encode()).hexdigest()}"
+        return _build_key("trial", self)
 
     @property
     def configuration(self) -> Configuration:
@@ -84,6 +92,20 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
+class EngineTrial:
+    """One query to a declared search engine, with the defaults of its parameters."""
+
+    job: ClassVar[str] = ANSWER_ENGINE_TRIAL
+    alias: str
+    text: str
+    depth: int = MAX_HITS
+
+    @property
+    def key(self) -> str:
+        return _build_key("engine-trial", self)
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """The answer to a trial, or None, whether a worker is expected to give it, and whether a batch must end before."""
 
@@ -92,7 +114,7 @@ class Progress:
     is_behind: bool = False
 
 
-def load_answer(trial: Trial) -> Progress:
+def load_answer(trial: Trial | EngineTrial) -> Progress:
     """Return the answer to a trial, if there is one, without asking for it."""
     return Progress((cache.get(trial.key) or {}).get("answer"))
 
@@ -110,7 +132,7 @@ def build_matrix(trials: Sequence[tuple[str, Trial]]) -> dict[str, Any]:
     return matrix
 
 
-def request_answer(trial: Trial, *, seconds: float = 0.0) -> Progress:
+def request_answer(trial: Trial | EngineTrial, *, seconds: float = 0.0) -> Progress:
     """Return the answer to a trial; without one, enqueue its search and wait for at most some seconds."""
     try:
         cache.add(trial.key, {"trial": asdict(trial)}, ANSWER_SECONDS)
@@ -121,7 +143,7 @@ def request_answer(trial: Trial, *, seconds: float = 0.0) -> Progress:
         return Progress(entry["answer"])
     if "is_started" in entry:
         return Progress(None, is_waiting=True, is_behind="is_behind" in entry)
-    is_waiting = enqueue_once(ANSWER_TRIAL, trial.key)
+    is_waiting = enqueue_once(trial.job, trial.key)
     with suppress(RedisError):
         if is_behind_batches():
             return Progress(None, is_waiting=is_waiting, is_behind=True)
@@ -134,7 +156,7 @@ def request_answer(trial: Trial, *, seconds: float = 0.0) -> Progress:
     return Progress(None)
 
 
-def answer(key: str) -> None:
+def answer(key: str, search: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     """Search for the trial under a key of the cache, and store its answer there. Nothing is done twice."""
     entry = cache.get(key)
     if entry is None or "answer" in entry:
@@ -145,7 +167,7 @@ def answer(key: str) -> None:
         wait = _build_wait(lambda: cache.set(key, started | {"is_behind": True}, SEARCH_SECONDS))
         with lock_host(alone=False, wait=wait):  # times that an isolated benchmark measures stay valid
             cache.set(key, started, SEARCH_SECONDS)
-            result = search(Trial(**entry["trial"]))
+            result = search(entry["trial"])
     except Exception as error:
         log.exception("Could not search for %s.", key)
         result = {"error": error_text(error), "hits": []}
@@ -162,6 +184,14 @@ def _build_wait(report: Callable[[], object]) -> Callable[[float], None]:
         time.sleep(seconds)
 
     return wait
+
+
+def search_engine(trial: EngineTrial) -> dict[str, Any]:
+    """Ask an engine as a benchmark does; `text` shows the request, the answer and its hits, or what it lacks."""
+    engine = load_engine(trial.alias)
+    outcome = ask_engine(engine, trial.text, {}, trial.depth)
+    error = outcome.error.message if outcome.error else ""
+    return {"text": render_trial(outcome, engine, trial.depth), "error": error}
 
 
 def search(trial: Trial) -> dict[str, Any]:

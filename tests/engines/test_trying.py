@@ -3,8 +3,10 @@
 import io
 import json
 
+import django_rq
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
+from django.core.cache import cache
 from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import reverse
@@ -13,6 +15,8 @@ from django.utils import timezone
 from apps.engines.asking import ask_all
 from apps.engines.models import EngineAnswer
 from apps.engines.storing import Question
+from apps.operations import queueing
+from apps.operations.management.commands.worker import Command
 from benchbench.ir.planning.engine import EngineSetting
 from tests.engines.questions import shop
 from tests.engines.servers import hits_of, search_server
@@ -97,3 +101,41 @@ class TestPage:
         declare({"shop": {"colour": 1}})
         page = self.look(User.objects.create_superuser("boss"))
         assert "engines.shop has the unknown key" in page.content.decode()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_worker_answers_the_page_once(admin_client, declare, monkeypatch):
+    monkeypatch.setenv("SHOP_KEY", "s3cret-of-the-shop")
+    cache.clear()
+    django_rq.get_queue(queueing.QUICK).empty()
+    page = reverse("admin:engine_try")
+    assert "No engines are declared" in admin_client.get(page).content.decode()
+    with search_server(hits_of) as server:
+        declare({"shop": shop(server.url, **KEY), "torn": shop(server.url, answer={"hits": "hits", "id": "no.id"})})
+        assert '<option value="shop" selected' in admin_client.get(page, {"engine": "shop"}).content.decode()
+        assert "Query: This field is required." in admin_client.post(page, {"engine": "shop", "q": ""}).content.decode()
+        sent = [{"engine": alias, "q": "red <b>boots</b>"} for alias in ("shop", "torn")]
+        assert "No worker serves the queue quick" in admin_client.post(page, sent[0]).content.decode()
+        queueing.announce_worker("a worker", [queueing.QUICK])
+        try:
+            for form in sent * 2:
+                assert "A worker asks the engine" in admin_client.post(page, form).content.decode()
+            Command().handle(queues=["default"], burst=True)
+        finally:
+            queueing.retire_worker("a worker", [queueing.QUICK])
+        right, torn = (admin_client.post(page, form).content.decode() for form in sent)
+    assert "Hits: 2" in right
+    assert "red &lt;b&gt;boots&lt;/b&gt;-1" in right
+    assert "s3cret" not in right
+    assert "The path id (no.id) of hit 1 must find" in torn
+    assert "The path that failed: no.id" in torn
+    assert not EngineAnswer.objects.exists()
+
+
+def test_readers_of_results_ask_no_engine(client):
+    viewer = User.objects.create_user("vera", is_staff=True)
+    viewer.user_permissions.set(Permission.objects.filter(codename="view_operation"))
+    client.force_login(viewer)
+    assert client.get(reverse("admin:engines")).status_code == 200
+    for answer in (client.get(reverse("admin:engine_try")), client.post(reverse("admin:engine_try"), {"q": "a"})):
+        assert answer.status_code == 403
