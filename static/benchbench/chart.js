@@ -1,5 +1,6 @@
 // Draws the figures that the server built: [data-chart] names the <script type="application/json"> that holds one.
-// A point whose customdata is an address leads there. Plotly is large, so it is loaded when a figure comes near the window. Colours follow the theme of the page.
+// A point whose customdata is an address leads there; ids of runs are announced.
+// Plotly is large, so it is loaded when a figure comes near the window. Colours follow the theme of the page.
 
 const source = document.getElementById("chart-module").dataset.plotly;
 let loading;
@@ -38,7 +39,12 @@ export async function draw(element) {
     if (element.dataset.linked) return;
     element.dataset.linked = "true";
     element.on("plotly_click", ({ points }) => {
-        if (typeof points[0]?.customdata === "string") window.location.assign(points[0].customdata);
+        const { customdata, x, text } = points[0] ?? {};
+        if (typeof customdata === "string") window.location.assign(customdata);
+        else if (customdata) {
+            const detail = { axis: x, setting: text, runs: customdata };
+            document.dispatchEvent(new CustomEvent("benchbench:brush", { detail }));
+        }
     });
 }
 

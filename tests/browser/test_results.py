@@ -98,6 +98,9 @@ def test_run_import_offers_choices_of_its_dataset(page, tmp_path):
 
 
 LONG = "How does the bill of a hospital change where a patient is moved to another ward before the end of the day?"
+SETTINGS = (
+    "() => JSON.parse(parallel.textContent).data.filter(({ customdata }) => customdata).flatMap(({ text }) => text)"
+)
 SCROLLED = "areas => areas.filter(area => area.scrollWidth > area.clientWidth).map(area => area.ariaLabel)"
 
 
@@ -135,6 +138,25 @@ def test_an_equal_run_opens_and_is_compared(page):
         page.get_by_label(f"Compare run {run}").check()
     page.get_by_role("button", name="Compare selected").click()
     expect(page.get_by_role("heading", name="Comparison of 2 runs")).to_be_visible()
+    page.go_back()
+    page.get_by_text("Settings and nDCG@10").click()
+    settings = page.locator("[data-chart=parallel][data-linked] .point")  # linked: it listens to clicks
+    texts = page.evaluate(SETTINGS)
+    expect(settings).to_have_count(len(texts))
+    for number, rows in (
+        (0, 1),
+        (4, 1),
+        (0, 2),
+        (4, 2),
+    ):  # a mode, also a depth that only folded runs have, then neither
+        settings.nth(number).scroll_into_view_if_needed()
+        box = settings.nth(number).bounding_box()
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        expect(page.locator("[data-chart=parallel] .hovertext")).to_contain_text(texts[number])
+        page.mouse.down()
+        page.mouse.up()
+        expect(page.locator("tr[data-runs]:not([hidden])")).to_have_count(rows)
+    expect(page.locator("#brushed")).to_be_hidden()
 
 
 def test_comparison_columns_are_unclipped_and_queries_readable(page):

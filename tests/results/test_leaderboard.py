@@ -20,6 +20,7 @@ from apps.records.models import Benchmark, Evaluation, GateOutcome, Run, StageLi
 from apps.results.charts import plot_quality
 from apps.results.comparison.history import load_history, plot_history
 from apps.results.exporters.documents import render_text
+from apps.results.leaderboard.parallel import plot_parallel
 from apps.verdicts.gates.baselines import approve
 from apps.verdicts.ranked_runs import UNFINISHED, load_leaderboard, select_measures
 from benchbench.decimals import counted
@@ -169,6 +170,27 @@ def test_figure_has_a_point_for_each_run_with_values(mapping):
     assert figure["layout"]["xaxis"]["title"]["text"] == "ms per query (shared)"
     json.dumps(figure)
     go.Figure(figure)  # Plotly knows every key, and takes every value
+
+
+def test_parallel_coordinates_lead_each_run_through_its_settings(mapping):
+    benchmark = make_benchmark(mapping, [0.2, 0.3, 0.4, 0.5, 0.6, 0.7, None])
+    assert plot_parallel(load_leaderboard(benchmark)) is None, "only the depth varies"
+    for run in benchmark.runs.all():
+        mode = "dense" if run.run_order % 2 else "sparse"
+        run.config |= {"search_mode": mode, "top_k": 10 * (run.run_order // 4 + 1)}
+        run.save()
+    figure = plot_parallel(load_leaderboard(benchmark))
+    go.Figure(figure)
+    *lines, modes, depths, ends = figure["data"]
+    runs = {run.run_order: str(run.pk) for run in benchmark.runs.all()}
+    assert dict(zip(modes["text"], modes["customdata"], strict=True)) == {
+        "lexical": [runs[6], runs[4], runs[2]],
+        "dense": [runs[5], runs[3], runs[1]],
+    }
+    assert dict(zip(depths["text"], map(len, depths["customdata"]), strict=True)) == {"top 20": 3, "top 10": 3}
+    assert [ends["text"], figure["layout"]["xaxis"]["ticktext"][-1]] == [[".2000", ".7000"], "nDCG@10"]
+    ends_of_lines = sorted(height for trace in lines for height in trace["y"][2::4])
+    assert ends_of_lines == pytest.approx([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
 
 
 def test_far_apart_times_get_a_logarithmic_axis(mapping):

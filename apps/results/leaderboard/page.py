@@ -14,6 +14,7 @@ from apps.records.models import Benchmark, Run
 from apps.records.models.timing import TIMINGS, Timing
 from apps.results.charts import plot_quality
 from apps.results.leaderboard.equal import group_equal
+from apps.results.leaderboard.parallel import plot_parallel
 from apps.results.leaderboard.versions import VersionView, compare_versions
 from apps.verdicts.configurations import (
     build_configuration,
@@ -78,6 +79,7 @@ def build_context(benchmark: Benchmark, k: int, *, at: VersionView, within: str 
         "unresolved": board.evaluation if board.evaluation and board.evaluation.unresolved_count else None,
         "counts": {status: sum(row.run.status == status for row in board.rows) for status in Run.Status.values},
         "figure": plot_quality(board) if benchmark.status == Status.COMPLETED else None,
+        "parallel": plot_parallel(board) if benchmark.status == Status.COMPLETED else None,
         "uneven": uneven,
         "few_judged": few_judged,
         **_describe_indexes(board, benchmark),
