@@ -13,16 +13,20 @@ from psycopg.errors import ForeignKeyViolation
 
 from benchbench.access import is_visible_to_viewers
 from benchbench.database.bin import keep_rows
+from benchbench.database.failures import read_again
 from benchbench.errors import ConflictError
 from benchbench.models import NamedModel, OwnedModel, PublicModel
 
 
 def delete_unused(instance: Model) -> None:
-    """Delete `instance` and its parts. Raises ConflictError, which names what uses it, and then deletes nothing."""
+    """Delete `instance` and its parts. Raises ConflictError, which names what uses it, and then deletes nothing.
+
+    Raises DeletedError if it was deleted meanwhile, so that two users cannot both put it into the bin.
+    """
     try:
         with transaction.atomic():
             # A transaction that has stored a reference ends first and is seen here; a later one fails (`referring`).
-            list(type(instance)._base_manager.select_for_update().filter(pk=instance.pk).values_list("pk"))
+            read_again(type(instance)._base_manager.select_for_update(), instance.pk)
             require_unused(instance)  # first of all: Django would load its parts before it refuses
             delete_all([instance])
     except ProtectedError as error:

@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 
 from django.apps import apps
 from django.conf import settings
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group, Permission, User
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -29,6 +30,7 @@ from apps.accounts.tokens import revoke_token
 from apps.accounts.views import make_token
 from benchbench.access import ROLES, list_teams
 from benchbench.decimals import counted
+from benchbench.errors import ConflictError
 from benchbench.site.admin import FactAdmin, LargeAdmin, strip_link
 from benchbench.site.lists import render_since
 from benchbench.site.panels import Button, Page, build_list_url
@@ -208,14 +210,24 @@ class DeletionAdmin(FactAdmin):
     def delete_row(self, obj: Deletion) -> None:
         empty(obj)
 
+    def list_concerned(self, row: Deletion) -> list[Model]:
+        """Return what was restored: the deletion itself is gone."""
+        return list(apps.get_model(row.kind)._default_manager.filter(pk=row.object_id))
+
     @admin.action(description="Restore", permissions=["act"])
     def restore_selected(self, request: HttpRequest, queryset: Any, *, rename: bool = False) -> HttpResponse | None:
-        restored: list[Model] = []
+        restored: list[Any] = []
 
+        @transaction.atomic
         def restore_one(deletion: Deletion) -> str:
-            restored.append(restore(deletion, rename=rename))
-            return f"“{restored[-1]}” is restored."
+            row = restore(deletion, rename=rename)
+            if not self.admin_site.get_model_admin(type(row)).has_delete_permission(request, row):
+                raise ConflictError(f"“{row}” was not restored: you may not delete it.")
+            restored.append(row)
+            return f"“{row}” is restored."
 
+        if not queryset:
+            self.message_user(request, "Nothing was restored: it is no longer in the bin.", messages.ERROR)
         self.apply_each(request, queryset, restore_one)
         if len(restored) == 1:
             owner: Any = self.admin_site.get_model_admin(type(restored[0]))

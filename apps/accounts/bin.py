@@ -14,8 +14,7 @@ from django.utils import timezone
 from psycopg.errors import ForeignKeyViolation, UniqueViolation
 
 from apps.accounts.models import Deletion
-from benchbench.database.bin import Taken, count_rows, estimate_bytes, forget_rows, rename_rows, restore_rows, taking
-from benchbench.database.failures import read_again
+from benchbench.database.bin import count_rows, estimate_bytes, forget_rows, rename_rows, restore_rows, taking
 from benchbench.deleting import find_effects
 from benchbench.errors import ConflictError
 from benchbench.models import NamedModel, PublicModel
@@ -62,9 +61,8 @@ def keep_deleted(row: Any, by: Any) -> Iterator[Deletion | None]:
         yield None
         return
     with transaction.atomic():
-        with taking(deletion.pk) as taken:
+        with taking(deletion):
             yield deletion
-        deletion.counts, deletion.tables, deletion.renamed = dict(taken.counts), sorted(taken.tables), taken.renamed
         deletion.deleted_by = by
         deletion.save(force_insert=True)
 
@@ -94,11 +92,10 @@ def restore(deletion: Deletion, *, rename: bool = False) -> Any:
     model = apps.get_model(deletion.kind)
     try:
         with transaction.atomic():
-            read_again(Deletion.objects.select_for_update(), deletion.pk)
-            taken = _read(deletion)
+            _lock(deletion)
             if rename:
-                rename_rows(taken, model, lambda name: _find_name(name, model))
-            restore_rows(taken)
+                rename_rows(deletion, model, lambda name: _find_name(name, model))
+            restore_rows(deletion)
             row: Any = model._default_manager.get(pk=deletion.object_id)
             if issubclass(model, NamedModel):
                 row.require_distinct(row.name, row=row.pk, **{key: getattr(row, key) for key in row.name_scope})
@@ -114,6 +111,12 @@ def _find_name(name: str, model: type[Model]) -> str:
     return find_free_name(f"{name[: MAX_LENGTH - len(ENDING)]}{ENDING}", rows.values_list("name", flat=True))
 
 
+def _lock(deletion: Deletion) -> None:
+    """Lock a deletion, before anything of it. Raises ConflictError if it is no longer in the bin."""
+    if not Deletion.objects.select_for_update().filter(pk=deletion.pk):
+        raise ConflictError("It is no longer in the bin: another user restored it, or emptied the bin.")
+
+
 def _explain(error: Exception, model: type[Model]) -> str:
     """Return why a restoration failed, and the remedy."""
     if isinstance(error, ConflictError):
@@ -121,20 +124,19 @@ def _explain(error: Exception, model: type[Model]) -> str:
     cause: Any = error.__cause__
     nouns: dict[Any, str] = {one._meta.db_table: str(one._meta.verbose_name) for one in apps.get_models()}
     if isinstance(cause, ForeignKeyViolation):
-        missing = next((noun for table, noun in nouns.items() if f'"{table}"' in str(cause.diag.message_detail)), "row")
-        return f"It needs the {missing} that was deleted too: restore that first, if it is still in the bin."
+        missing = next(one for one in apps.get_models() if f'"{one._meta.db_table}"' in str(cause.diag.message_detail))
+        how = "went with another deletion" if getattr(missing, "owned_by", None) is None else "was deleted too"
+        return f"It needs the {missing._meta.verbose_name} that {how}: restore that first, if it is still in the bin."
     if not isinstance(cause, UniqueViolation):
-        return f"BenchBench was updated since, and its tables no longer fit: {error}".strip()
+        return f"BenchBench was updated since, and its tables no longer fit: {cause.diag.message_primary}."
     if cause.diag.table_name == model._meta.db_table:
         return f"Another {model._meta.verbose_name} has its name now: restore it under another name."
     return f"The same {nouns.get(cause.diag.table_name, 'row')} exists again: delete that one first."
 
 
 def empty(deletion: Deletion) -> None:
-    """Delete for good what a deletion has in the bin."""
-    forget_rows(_read(deletion))
-    deletion.delete()
-
-
-def _read(deletion: Deletion) -> Taken:
-    return Taken(deletion.pk, set(deletion.tables), deletion.renamed)
+    """Delete for good what a deletion has in the bin. Raises ConflictError if that was restored meanwhile."""
+    with transaction.atomic():
+        _lock(deletion)
+        forget_rows(deletion)
+        deletion.delete()

@@ -6,14 +6,12 @@ without a model, such as vectors, are only renamed. A row with a `bin_field` was
 that column.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import chain
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from django.apps import apps
@@ -30,33 +28,31 @@ LOCK = 7_316_402  # of a transaction that makes a table of the bin
 Columns = dict[str, str]  # types by name, in order
 
 
-@dataclass(slots=True)
-class Taken:
-    """Contents of the bin of one deletion: the bin's tables with its rows, renamed tables, counts by model."""
+class Deletion(Protocol):
+    """What the bin has of one deletion: the bin's tables with its rows, renamed tables, counts by model."""
 
-    deletion: UUID
-    tables: set[str] = field(default_factory=set)
-    renamed: list[str] = field(default_factory=list)
-    counts: Counter[str] = field(default_factory=Counter)
+    pk: Any
+    tables: Any
+    renamed: Any
+    counts: Any
 
 
-TAKING: ContextVar[Taken | None] = ContextVar("taking", default=None)
+TAKING: ContextVar[Deletion | None] = ContextVar("taking", default=None)
 
 
 @contextmanager
-def taking(deletion: UUID) -> Iterator[Taken]:
+def taking(deletion: Deletion) -> Iterator[None]:
     """Put into the bin what the block deletes by `benchbench.deleting` and `drop_table`, in its transaction."""
-    taken = Taken(deletion)
-    token = TAKING.set(taken)
+    token = TAKING.set(deletion)
     try:
-        yield taken
+        yield
     finally:
         TAKING.reset(token)
 
 
 def keep_rows(rows: QuerySet[Any], *, column: str = "") -> None:
     """Copy rows that are about to be deleted, or to lose the reference in `column`, if a deletion is being kept."""
-    if (taken := TAKING.get()) is None:
+    if (deletion := TAKING.get()) is None:
         return
     try:
         chosen, parameters = rows.order_by().values("pk").query.sql_with_params()
@@ -66,33 +62,33 @@ def keep_rows(rows: QuerySet[Any], *, column: str = "") -> None:
     table = _make_table(meta.db_table, meta.pk.column)
     statement = "INSERT INTO {} SELECT %s, %s, t.* FROM {} t WHERE {} IN ({}) ON CONFLICT DO NOTHING"
     names = (table, meta.db_table, meta.pk.column, sql.SQL(chosen))
-    count = _execute(statement, *names, by=(taken.deletion, column, *parameters))
-    if count:
-        taken.tables.add(table)
+    count = _execute(statement, *names, by=(deletion.pk, column, *parameters))
+    if count and table not in deletion.tables:
+        deletion.tables.append(table)
     if not column:
-        taken.counts[meta.label] += count
+        deletion.counts[meta.label] = deletion.counts.get(meta.label, 0) + count
 
 
 def drop_table(name: str) -> None:
     """Delete a table without a model, if it exists; rename it if a deletion is being kept."""
-    taken = TAKING.get()
-    if taken is None:
+    deletion = TAKING.get()
+    if deletion is None:
         _execute("DROP TABLE IF EXISTS {}", name)
     elif _list_columns(name):
         _execute("ALTER TABLE {} RENAME TO {}", name, PREFIX + name)
-        taken.renamed.append(name)
+        deletion.renamed.append(name)
 
 
-def restore_rows(taken: Taken) -> None:
+def restore_rows(deletion: Deletion) -> None:
     """Put rows and tables back. Foreign keys are checked by the caller, at the end of its transaction.
 
     A reference whose row was deleted since becomes null where a deletion sets it null. Raises ConflictError if a table
     has lost a column, and the database's error for a name that is taken or a column that needs a value.
     """
-    for name in taken.renamed:
+    for name in deletion.renamed:
         _execute("ALTER TABLE {} RENAME TO {}", PREFIX + name, name)
     models = {model._meta.db_table: model for model in apps.get_models(include_auto_created=True)}
-    restored = [(table, models.get(_find_origin(table))) for table in sorted(taken.tables)]
+    restored = [(table, models.get(_find_origin(table))) for table in sorted(deletion.tables)]
     for table, model in restored:
         columns, now = _list_columns(table), _list_columns(_find_origin(table))
         if model is None or columns.keys() - now.keys() - {"bin_deletion", "bin_field"}:
@@ -102,10 +98,10 @@ def restore_rows(taken: Taken) -> None:
         stored = {one.column for one in model._meta.concrete_fields if not one.generated}
         names = sql.SQL(", ").join(sql.Identifier(name) for name in columns if name in stored)
         statement = "INSERT INTO {} ({}) SELECT {} FROM {} WHERE bin_deletion = %s AND bin_field = ''"
-        _execute(statement, model._meta.db_table, names, names, table, by=(taken.deletion,))
+        _execute(statement, model._meta.db_table, names, names, table, by=(deletion.pk,))
     for table, model in restored:
         if model is not None:
-            _mend_references(taken.deletion, table, model)
+            _mend_references(deletion.pk, table, model)
 
 
 def _mend_references(deletion: UUID, table: str, model: Any) -> None:
@@ -129,24 +125,20 @@ def _mend_references(deletion: UUID, table: str, model: Any) -> None:
             _execute(statement, meta.db_table, column, column, same, column, by=(deletion, key.column))
 
 
-def rename_rows(taken: Taken, model: type[Model], choose: Callable[[str], str]) -> None:
-    """Give the rows of `model` other names in the bin, which `choose` finds for their names."""
-    for table in taken.tables:
-        if _find_origin(table) == model._meta.db_table:
-            with connection.cursor() as cursor:
-                statement = sql.SQL("SELECT DISTINCT name FROM {} WHERE bin_deletion = %s AND bin_field = ''")
-                cursor.execute(statement.format(sql.Identifier(table)), [taken.deletion])
-                names = [name for (name,) in cursor]
-            for name in names:
-                renaming = "UPDATE {} SET name = %s WHERE bin_deletion = %s AND name = %s"
-                _execute(renaming, table, by=(choose(name), taken.deletion, name))
+def rename_rows(deletion: Deletion, model: type[Model], choose: Callable[[str], str]) -> None:
+    """Give the deleted row of `model` another name in the bin, which `choose` finds for its name."""
+    (table,) = (table for table in deletion.tables if _find_origin(table) == model._meta.db_table)
+    statement = sql.SQL("SELECT name FROM {} WHERE bin_deletion = %s AND bin_field = ''").format(sql.Identifier(table))
+    with connection.cursor() as cursor:
+        (name,) = cursor.execute(statement, [deletion.pk]).fetchone()
+    _execute("UPDATE {} SET name = %s WHERE bin_deletion = %s", table, by=(choose(name), deletion.pk))
 
 
-def forget_rows(taken: Taken) -> None:
+def forget_rows(deletion: Deletion) -> None:
     """Delete for good what a deletion has in the bin."""
-    for table in sorted(taken.tables):
-        _execute("DELETE FROM {} WHERE bin_deletion = %s", table, by=(taken.deletion,))
-    for name in taken.renamed:
+    for table in sorted(deletion.tables):
+        _execute("DELETE FROM {} WHERE bin_deletion = %s", table, by=(deletion.pk,))
+    for name in deletion.renamed:
         _execute("DROP TABLE IF EXISTS {}", PREFIX + name)
 
 

@@ -12,7 +12,7 @@ from django.template.loader import render_to_string
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from benchbench.decimals import counted
-from benchbench.deleting import Effects, delete_all, find_effects
+from benchbench.deleting import Effects, delete_unused, find_effects
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.site.lists import ListAdmin
 from benchbench.site.panels import change_url
@@ -52,7 +52,7 @@ class DeletingAdmin(ListAdmin):
     def delete_row(self, obj: Any) -> None:
         """Delete a row with what goes with it."""
         deleting = [addition.delete for addition in self.additions if addition.delete]
-        deleting[-1](obj) if deleting else delete_all([obj])
+        deleting[-1](obj) if deleting else delete_unused(obj)
 
     def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
         try:

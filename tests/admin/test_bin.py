@@ -233,7 +233,7 @@ def test_rows_of_older_tables_fit_or_say_why(db: None) -> None:
 
 def test_bin_shows_what_its_reader_may_delete(db: None, make_staff: Any, client: Client) -> None:
     ann, bea = make_staff("ann"), make_staff("bea")
-    viewer, team = make_staff("viewer", may=("collections.view_collection",)), Group.objects.create(name="team")
+    viewer, team = make_staff("viewer", may=("view",)), Group.objects.create(name="team")
     hers = delete_and_keep(make_collection("hers", owner=ann), by=ann)
     shared = delete_and_keep(make_collection("shared", owner=ann, team=team), by=ann)
     bea.groups.add(team)

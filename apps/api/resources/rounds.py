@@ -18,7 +18,7 @@ from apps.judging.settling.renewing import load_round_status
 from apps.judging.settling.report import RoundReport, build_round_report
 from apps.records.models import Run
 from benchbench.database.failures import read_again
-from benchbench.deleting import delete_all
+from benchbench.deleting import delete_unused
 from benchbench.ir.judging.orders import SHARE
 
 MOST_RUNS = 64
@@ -194,7 +194,7 @@ class Rounds(Resource):
     def delete_round(self, round: Round) -> None:
         """Delete a round with its grades; the version made from it stays. 409 if you do not lead it."""
         require_lead(round, self.user)
-        delete_all([round])
+        delete_unused(round)
 
     @post("/<id:round_id>/close", ClosedAnswer, CloseRequest, history="Close a round.")
     def close_round(self, round: Round, data: dict[str, Any]) -> Closed:

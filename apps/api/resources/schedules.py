@@ -12,7 +12,7 @@ from apps.api.resources.gates import RulesField
 from apps.records.models import Benchmark, Repeat, Schedule
 from apps.verdicts.schedules.saving import save_schedule
 from apps.verdicts.schedules.starting import start_now
-from benchbench.deleting import delete_all
+from benchbench.deleting import delete_unused
 from benchbench.names import MAX_LENGTH
 from benchbench.reading import strict_yaml
 
@@ -100,7 +100,7 @@ class Schedules(Resource):
     @delete("/<id:schedule_id>", history="Delete a schedule and its history.")
     def delete_schedule(self, schedule: Schedule) -> None:
         """Delete a schedule and its history; its benchmarks stay."""
-        delete_all([schedule])
+        delete_unused(schedule)
 
     @post(
         "/<id:schedule_id>/run",

@@ -22,6 +22,7 @@ from apps.results.retention.policies import POLICIES, Policy
 from apps.results.retention.sizes import Sizes, count_due_bytes
 from apps.retrieval.deleting import delete_index
 from apps.retrieval.models import Index
+from benchbench.database.failures import DeletedError
 from benchbench.database.ordered import lock_in_order
 from benchbench.deleting import delete_rows
 from benchbench.errors import ConflictError
@@ -77,7 +78,7 @@ def _delete(policy: Policy, rows: QuerySet[Any]) -> int:
                 _delete_row(row)
             if not instances:
                 delete_rows(rows.model.objects.filter(pk__in=lock_in_order(rows, no_key=False)))
-    except (ConflictError, HeldError) as error:
+    except (ConflictError, DeletedError, HeldError) as error:
         log.warning("%s: left what is in use. %s", policy.name, error)
         return 0
     log.warning("%s: deleted after %d days: %s", policy.name, policy.days, ", ".join(deleted))
