@@ -4,7 +4,7 @@ Users can grant only permissions that they have. A group is both a role (its per
 with it). Superusers may do everything.
 """
 
-from typing import Any, ClassVar
+from typing import Any
 
 from django.apps import apps
 from django.conf import settings
@@ -31,14 +31,13 @@ from apps.accounts.views import make_token
 from benchbench.access import ROLES, list_teams
 from benchbench.decimals import counted
 from benchbench.errors import ConflictError
-from benchbench.site.admin import FactAdmin, LargeAdmin, strip_link
+from benchbench.site.admin import FactAdmin, LargeAdmin
 from benchbench.site.lists import render_since
 from benchbench.site.panels import Button, Page, build_list_url
 from benchbench.site.strict import StrictAdmin
 
 ACTS = {ADDITION: "added", CHANGE: "changed", DELETION: "deleted"}
 COLOURS = {"added": "success", "changed": "info", "deleted": "danger"}
-
 STATES = {"active": "success", "expired": "warning", "revoked": "danger"}
 
 admin.site.unregister(User)
@@ -79,6 +78,11 @@ def may_manage(user: Any, account: User) -> bool:
     )
 
 
+def allow_superuser(_: Any, request: HttpRequest, obj: Any = None) -> bool:
+    """Return whether the user is a superuser, for the permissions of pages."""
+    return bool(request.user.is_superuser)
+
+
 class PasswordForm(AdminPasswordChangeForm):
     """The form of another user's password. Django's help for it is HTML that is not marked as such."""
 
@@ -107,9 +111,8 @@ class UserAdmin(DjangoUserAdmin, StrictAdmin):  # type: ignore[misc]  # of `get_
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         if not request.user.is_superuser:
-            kwargs["queryset"] = {"groups": list_assignable, "user_permissions": list_permissions}[db_field.name](
-                request.user
-            )
+            choices = {"groups": list_assignable, "user_permissions": list_permissions}
+            kwargs["queryset"] = choices[db_field.name](request.user)
         return super().formfield_for_manytomany(db_field, request, **kwargs)
 
 
@@ -123,10 +126,7 @@ class GroupAdmin(DjangoGroupAdmin, StrictAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Group]:
         return super().get_queryset(request).filter(pk__in=list_groups(request.user).values("pk"))
 
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return bool(request.user.is_superuser)
-
-    has_change_permission = has_delete_permission = has_add_permission
+    has_add_permission = has_change_permission = has_delete_permission = allow_superuser
 
 
 @admin.register(AccessToken)
@@ -178,7 +178,6 @@ class DeletionAdmin(FactAdmin):
     search_fields = ("name",)
     list_select_related = ("deleted_by",)
     actions = ("restore_selected", "rename_selected")
-    readonly_preprocess_fields: ClassVar[dict[str, Any]] = {"deleted_by": strip_link}
     fieldsets = (
         (
             None,
@@ -199,8 +198,7 @@ class DeletionAdmin(FactAdmin):
 
     has_module_permission = has_act_permission = has_view_permission
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return bool(request.user.is_superuser)
+    has_delete_permission = allow_superuser
 
     def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
         if not self.has_delete_permission(request):
@@ -216,23 +214,21 @@ class DeletionAdmin(FactAdmin):
 
     @admin.action(description="Restore", permissions=["act"])
     def restore_selected(self, request: HttpRequest, queryset: Any, *, rename: bool = False) -> HttpResponse | None:
-        restored: list[Any] = []
+        addresses: list[str] = []
 
         @transaction.atomic
         def restore_one(deletion: Deletion) -> str:
             row = restore(deletion, rename=rename)
-            if not self.admin_site.get_model_admin(type(row)).has_delete_permission(request, row):
+            pages: Any = self.admin_site.get_model_admin(type(row))
+            if not pages.has_delete_permission(request, row):
                 raise ConflictError(f"“{row}” was not restored: you may not delete it.")
-            restored.append(row)
+            addresses.append(pages.find_url(row))
             return f"“{row}” is restored."
 
         if not queryset:
             self.message_user(request, "Nothing was restored: it is no longer in the bin.", messages.ERROR)
         self.apply_each(request, queryset, restore_one)
-        if len(restored) == 1:
-            owner: Any = self.admin_site.get_model_admin(type(restored[0]))
-            return redirect(owner.find_url(restored[0]))
-        return redirect(build_list_url(Deletion))
+        return redirect(addresses[0] if len(addresses) == 1 else build_list_url(Deletion))
 
     @admin.action(description="Restore under another name", permissions=["act"])
     def rename_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
@@ -280,10 +276,7 @@ class LogEntryAdmin(LargeAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[LogEntry]:
         return LogEntry.objects.select_related("user", "content_type")
 
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return bool(request.user.is_superuser)
-
-    has_module_permission = has_view_permission
+    has_module_permission = has_view_permission = allow_superuser
 
     @display(description="act", ordering="action_flag", label=COLOURS)
     def act(self, entry: LogEntry) -> str:

@@ -125,8 +125,8 @@ def _explain(error: Exception, model: type[Model]) -> str:
     nouns: dict[Any, str] = {one._meta.db_table: str(one._meta.verbose_name) for one in apps.get_models()}
     if isinstance(cause, ForeignKeyViolation):
         missing = next(one for one in apps.get_models() if f'"{one._meta.db_table}"' in str(cause.diag.message_detail))
-        how = "went with another deletion" if getattr(missing, "owned_by", None) is None else "was deleted too"
-        return f"It needs the {missing._meta.verbose_name} that {how}: restore that first, if it is still in the bin."
+        fate = "went with another deletion" if getattr(missing, "owned_by", None) is None else "was deleted too"
+        return f"It needs the {missing._meta.verbose_name} that {fate}: restore that first, if it is still in the bin."
     if not isinstance(cause, UniqueViolation):
         return f"BenchBench was updated since, and its tables no longer fit: {cause.diag.message_primary}."
     if cause.diag.table_name == model._meta.db_table:

@@ -29,7 +29,7 @@ Columns = dict[str, str]  # types by name, in order
 
 
 class Deletion(Protocol):
-    """What the bin has of one deletion: the bin's tables with its rows, renamed tables, counts by model."""
+    """Contents of the bin of one deletion: the bin's tables with its rows, renamed tables, counts by model."""
 
     pk: Any
     tables: Any

@@ -44,7 +44,7 @@ STATUS_COLOURS = {
 }
 
 
-PEOPLE = ("owner", "team", "started_by", "judged_by", "approved_by", "retired_by", "user")
+PEOPLE = ("owner", "team", "started_by", "judged_by", "approved_by", "retired_by", "deleted_by", "user")
 
 
 class OwnedForm(forms.ModelForm):

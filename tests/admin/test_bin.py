@@ -23,9 +23,9 @@ from apps.mappings.creating import create_mapping, delete_mapping, ensure_extern
 from apps.records.models import Baseline, Benchmark, GateOutcome, Repeat
 from apps.results.retention.pruning import prune_for
 from apps.retrieval.search.vectors import map_vectors
-from benchbench.deleting import delete_unused
 from benchbench.errors import ConflictError
 from benchbench.ir.planning.lexical import FULL_TEXT
+from tests.admin.binned import count_in_bin, delete_and_keep, delete_by_page, empty_bin
 from tests.api.callers import Caller
 from tests.created import run_benchmark
 from tests.factories import (
@@ -39,6 +39,7 @@ from tests.factories import (
 )
 from tests.library import make_library
 
+pytestmark = pytest.mark.usefixtures(empty_bin.__name__)
 LEFT_OUT = ("bin_", "accounts_deletion", "accounts_accesstoken", "django_", "auth_user")
 Delete = Callable[[Model], None]
 
@@ -53,27 +54,6 @@ def read_tables() -> dict[str, list[bytes]]:
             with cursor.copy(f'COPY "{name}" TO STDOUT') as copy:
                 tables[name] = sorted(b"".join(copy).splitlines())
     return tables
-
-
-def list_bin_tables() -> list[str]:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT relname FROM pg_class WHERE relkind = 'r' AND starts_with(relname, 'bin_')")
-        return [name for (name,) in cursor.fetchall()]
-
-
-def count_in_bin() -> int:
-    statements = [f'SELECT count(*) FROM "{name}"' for name in list_bin_tables()]
-    with connection.cursor() as cursor:
-        cursor.execute(" UNION ALL ".join(["SELECT 0", *statements]))
-        return sum(count for (count,) in cursor.fetchall())
-
-
-@pytest.fixture(autouse=True)
-def empty_bin(db: None) -> None:
-    """Delete what tests that committed left in the bin."""
-    with connection.cursor() as cursor:
-        for name in list_bin_tables():
-            cursor.execute(f'DROP TABLE "{name}"')
 
 
 @pytest.fixture
@@ -98,14 +78,6 @@ def benchmark(transactional_db: None, admin_user: User) -> Benchmark:
 def list_kinds() -> set[type[Model]]:
     """Return the models whose deletions the bin keeps."""
     return {model for model in installed.get_models() if getattr(model, "owned_by", None) is not None}
-
-
-def delete_by_page(row: Model) -> None:
-    address = reverse(f"admin:{row._meta.app_label}_{row._meta.model_name}_delete", args=[row.pk])
-    client = Client()
-    client.force_login(User.objects.get(username="admin"))
-    answer = client.post(address, {"post": "yes", "name": str(row)}, follow=True)
-    assert "Undo" in answer.content.decode()
 
 
 def delete_by_api(row: Model) -> None:
@@ -151,12 +123,6 @@ def test_each_kind_comes_back_bit_for_bit(benchmark: Benchmark, delete: Delete) 
         now = read_tables()
         assert {name: rows for name, rows in now.items() if rows != tables.get(name, [])} == {}, row
     assert count_in_bin() == 0 == Deletion.objects.count()
-
-
-def delete_and_keep(row: Any, *, by: User | None = None) -> Deletion:
-    with keep_deleted(row, by) as deletion:
-        delete_unused(row)
-    return deletion
 
 
 def test_collection_of_external_ids_comes_back_with_its_mapping(db: None, admin_user: User) -> None:

@@ -15,7 +15,7 @@ from apps.mappings.creating import create_mapping
 from benchbench.database.failures import DeletedError
 from benchbench.deleting import delete_unused
 from benchbench.errors import ConflictError
-from tests.admin.test_bin import delete_and_keep, delete_by_page, empty_bin, list_bin_tables
+from tests.admin.binned import delete_and_keep, delete_by_page, empty_bin, list_bin_tables
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping, make_round
 from tests.sessions import elsewhere, until_waited_for
 

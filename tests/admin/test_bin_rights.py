@@ -10,14 +10,14 @@ from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
-from apps.accounts.bin import restore
+from apps.accounts.bin import keep_deleted, restore
 from apps.accounts.models import Deletion
 from apps.collections.models import Collection
 from apps.judging.models import Round
 from apps.retrieval.deleting import delete_index
 from apps.retrieval.indexing import create_index
 from benchbench.errors import ConflictError
-from tests.admin.test_bin import delete_and_keep, empty_bin, keep_deleted
+from tests.admin.binned import delete_and_keep, empty_bin
 from tests.created import build
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping, make_round
 from tests.retrieval.opened import KEYWORDS
