@@ -44,8 +44,7 @@ admin.site.unregister(User)
 admin.site.unregister(Group)
 if settings.BENCHBENCH_OIDC_ISSUER:  # allauth's tables have no pages here
     for label in ("account", "socialaccount"):
-        for model in filter(admin.site.is_registered, apps.get_app_config(label).get_models()):
-            admin.site.unregister(model)
+        admin.site.unregister([*filter(admin.site.is_registered, apps.get_app_config(label).get_models())])
 
 
 def list_permissions(user: Any) -> QuerySet[Permission]:
@@ -81,6 +80,10 @@ def may_manage(user: Any, account: User) -> bool:
 def allow_superuser(_: Any, request: HttpRequest, obj: Any = None) -> bool:
     """Return whether the user is a superuser, for the permissions of pages."""
     return bool(request.user.is_superuser)
+
+
+def allow_staff(_: Any, request: HttpRequest, obj: Any = None) -> bool:
+    return bool(request.user.is_active and request.user.is_staff)
 
 
 class PasswordForm(AdminPasswordChangeForm):
@@ -147,10 +150,7 @@ class AccessTokenAdmin(FactAdmin):
         tokens = AccessToken.objects.select_related("user")
         return tokens if request.user.is_superuser else tokens.filter(user=request.user.pk)
 
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return True
-
-    has_module_permission = has_add_permission = has_act_permission = has_view_permission
+    has_module_permission = has_add_permission = has_act_permission = has_view_permission = allow_staff
 
     @admin.action(description="Revoke", permissions=["act"])
     def revoke_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
@@ -193,11 +193,7 @@ class DeletionAdmin(FactAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Deletion]:
         return list_deletions(request.user)
 
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return bool(request.user.is_active and request.user.is_staff)
-
-    has_module_permission = has_act_permission = has_view_permission
-
+    has_module_permission = has_act_permission = has_view_permission = allow_staff
     has_delete_permission = allow_superuser
 
     def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
