@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, ClassVar
 
-from django.contrib.admin.utils import label_for_field
+from django.contrib.admin.utils import label_for_field, lookup_field
 from django.contrib.humanize.templatetags.humanize import naturaltime
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import ObjectDoesNotExist, PermissionDenied
 from django.db.models import F, OrderBy, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -17,7 +17,7 @@ from unfold.decorators import display
 from unfold.views import ChangeList
 
 from benchbench.ir.measures import Measure, MeasureError
-from benchbench.site.panels import ADDITIONS, Addition
+from benchbench.site.panels import ADDITIONS, EMPTY, Addition
 from benchbench.site.strict import StrictAdmin
 from benchbench.timestamps import timestamp
 
@@ -117,8 +117,25 @@ class ListAdmin(StrictAdmin):
             narrow = (*self.phone_columns[:-1], MEASURED) if measure else self.phone_columns
             wide_only = [name for name, *_ in columns if self.phone_columns and name not in narrow]
             response.context_data |= {"columns": columns, "chips": chips, "wide_only": wide_only}
-            response.context_data |= {"measures": measures, "measure": measure}
+            response.context_data |= {"measures": measures, "measure": measure, "empty": self._find_empty(listing)}
         return response
+
+    def _find_empty(self, listing: Any) -> list[str]:
+        """Return the columns that show nothing for the rows on this page, by which the list is not sorted."""
+        columns, sorted_by, rows = listing.list_display, listing.get_ordering_field_columns(), list(listing.result_list)
+        first = 1 + (columns[0] == "action_checkbox")  # the column before names the row
+        return [
+            getattr(column, "__name__", column)
+            for number, column in enumerate(columns)
+            if rows and number >= first and number not in sorted_by
+            if not any(self._has_value(column, row) for row in rows)
+        ]
+
+    def _has_value(self, column: Any, row: Any) -> bool:
+        try:
+            return lookup_field(column, row, self)[2] not in (None, "", EMPTY)
+        except ObjectDoesNotExist:
+            return False
 
     def _choose_columns(self, request: HttpRequest) -> HttpResponse:
         """Store the unticked columns: in the address if that names some or a saved view, else in a cookie of this list.

@@ -16,7 +16,7 @@ from apps.accounts.tokens import issue_token
 from apps.collections.models import Collection, Document
 from apps.datasets.editing.drafts import freeze
 from apps.datasets.editing.queries import edit_query
-from apps.datasets.models import Judgment
+from apps.datasets.models import Judgment, Query
 from apps.mappings.models import Mapping, Resolution
 from apps.operations.models import Batch, Operation, Status
 from apps.records.models import Baseline, Benchmark, QueryResult
@@ -130,6 +130,16 @@ def listed_rows(owner: Any, rf: RequestFactory, user: User, **query: str) -> Any
 
 def sorted_keys(displayed: Any) -> list[str]:
     return sorted(str(row.pk) for row in displayed.result_list)
+
+
+def test_columns_without_a_value_are_hidden(admin_client: Client) -> None:
+    dataset = make_dataset({"q": [({"document_id": "d1"}, 1)]}, name="Fruit")
+    rows = build_list_url(Query)
+    assert set(admin_client.get(rows).context["empty"]) == {"category", "difficulty", "split"}
+    assert "category" not in admin_client.get(f"{rows}?o=3").context["empty"], "a sorted column stays"
+    Query.objects.filter(dataset=dataset).update(category="apples")
+    assert set(admin_client.get(rows).context["empty"]) == {"difficulty", "split"}
+    assert admin_client.get(f"{rows}?q=nothing").context["empty"] == []
 
 
 def test_lists_that_may_be_long_are_not_counted(admin_client: Client, rows: None) -> None:
