@@ -29,7 +29,7 @@ def viewable(queryset: QuerySet[M], user: Any, *, through: str = "") -> QuerySet
 
     For rows of another model than that of the page, whose own permission is checked.
     """
-    return visible(queryset, user, through=through) if _permits(queryset.model, user, "view") else queryset.none()
+    return visible(queryset, user, through=through) if permits(queryset.model, user, "view") else queryset.none()
 
 
 def usable(queryset: QuerySet[M], owner: Any, *, through: str = "") -> QuerySet[M]:
@@ -53,12 +53,17 @@ def usable_for(queryset: QuerySet[M], target: Any, *, through: str = "") -> Quer
 
 
 def _filter_seen(queryset: QuerySet[M], user: Any, through: str) -> QuerySet[M]:
-    owned: Any = queryset.model
-    for name in filter(None, through.split("__")):
-        owned = owned._meta.get_field(name).related_model
+    owned = find_owned(queryset.model, through)
     if user.has_perm(f"{owned._meta.app_label}.view_all_{owned._meta.model_name}"):
         return queryset
     return queryset.filter(owned.seen_by(user, f"{through}__" if through else ""))
+
+
+def find_owned(model: Any, through: str) -> Any:
+    """Return the model to which the lookup path `through` leads from `model`; "" leads to itself."""
+    for name in filter(None, through.split("__")):
+        model = model._meta.get_field(name).related_model
+    return model
 
 
 def judges_alone(user: Any) -> bool:
@@ -110,11 +115,12 @@ def may_change(row: Model, user: Any) -> bool:
 
 
 def _may(row: Model, user: Any, act: str) -> bool:
-    permitted = _permits(type(row), user, act)
+    permitted = permits(type(row), user, act)
     return permitted and visible(type(row)._default_manager.filter(pk=row.pk), user).exists()
 
 
-def _permits(model: type[Model], user: Any, act: str) -> bool:
+def permits(model: type[Model], user: Any, act: str) -> bool:
+    """Return whether the user has the permission for an act on rows of a model."""
     acts = ("view", "change") if act == "view" else (act,)  # to change includes viewing, as in the admin
     return any(user.has_perm(f"{model._meta.app_label}.{act}_{model._meta.model_name}") for act in acts)
 

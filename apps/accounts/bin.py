@@ -14,10 +14,11 @@ from django.utils import timezone
 from psycopg.errors import ForeignKeyViolation, UniqueViolation
 
 from apps.accounts.models import Deletion
+from benchbench.access import find_owned, permits
 from benchbench.database.bin import count_rows, estimate_bytes, forget_rows, rename_rows, restore_rows, taking
 from benchbench.deleting import find_effects
 from benchbench.errors import ConflictError
-from benchbench.models import NamedModel, PublicModel
+from benchbench.models import NamedModel, OwnedModel, PublicModel
 from benchbench.names import MAX_LENGTH, find_free_name
 from benchbench.site.panels import ADDITIONS
 
@@ -71,17 +72,10 @@ def list_deletions(user: Any) -> QuerySet[Deletion]:
     """Return the deletions of rows that the user might have deleted: of a kind that they may delete, and see."""
     conditions = Q(pk=None)
     for model in apps.get_models():
-        if issubclass(model, PublicModel) and model.owned_by is not None and _may(user, "delete", model):
-            owned: Any = model
-            for name in filter(None, model.owned_by.split("__")):
-                owned = owned._meta.get_field(name).related_model
-            shared = Q(owner=user) | Q(owner=None) | Q(team__in=user.groups.values("pk"))
-            conditions |= Q(kind=model._meta.label) & (Q() if _may(user, "view_all", owned) else shared)
+        if issubclass(model, PublicModel) and model.owned_by is not None and permits(model, user, "delete"):
+            sees_all = permits(find_owned(model, model.owned_by), user, "view_all")
+            conditions |= Q(kind=model._meta.label) & (Q() if sees_all else OwnedModel.seen_by(user))
     return Deletion.objects.filter(conditions)
-
-
-def _may(user: Any, act: str, model: type[Model]) -> bool:
-    return bool(user.has_perm(f"{model._meta.app_label}.{act}_{model._meta.model_name}"))
 
 
 def restore(deletion: Deletion, *, rename: bool = False) -> Any:

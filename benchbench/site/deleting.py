@@ -76,18 +76,13 @@ class DeletingAdmin(ListAdmin):
         """Delete rows that can be taken back, without a question; what people decided is deleted on its page alone."""
         deletions = []
         for row in queryset:
-            contents = self._find_effects(row).contents
             try:
-                if any(is_irreplaceable(model) and rows.exists() for model, rows in contents.items()):
-                    raise ConflictError(
-                        f'"{row}" was not deleted: what people decided goes too. Delete it on its page.'
-                    )
-                if BINS[0].plan_deletion(row) is None:
-                    raise ConflictError(f'"{row}" was not deleted: nothing would bring it back. Delete it on its page.')
-                with transaction.atomic():
+                with transaction.atomic(), BINS[0].keep_deleted(row, request.user) as deletion:
                     self.log_deletions(request, [row])
-                    with BINS[0].keep_deleted(row, request.user) as deletion:
-                        self.delete_row(row)
+                    if takes_decisions(self._find_effects(row)) or deletion is None:
+                        why = "nothing would bring it back" if deletion is None else "what people decided goes too"
+                        raise ConflictError(f'"{row}" was not deleted: {why}. Delete it on its page.')
+                    self.delete_row(row)
                 deletions.append(deletion)
             except BenchbenchError as error:
                 self.message_user(request, error.message, messages.ERROR)
@@ -102,9 +97,10 @@ class DeletingAdmin(ListAdmin):
         Raises UntypedNameError if the form lacks a name that it needs.
         """
         (obj,) = objs
-        contents = self._find_effects(obj).contents
-        counts = {self._name_part(model): rows.count() for model, rows in contents.items() if self._name_part(model)}
-        needs_name = any(is_irreplaceable(model) and rows.exists() for model, rows in contents.items())
+        effects = self._find_effects(obj)
+        nouns = {self._name_part(model): rows for model, rows in effects.contents.items()}
+        counts = {noun: rows.count() for noun, rows in nouns.items() if noun}
+        needs_name = takes_decisions(effects)
         if needs_name and request.method == "POST" and request.POST.get("name", "").strip() != str(obj):
             raise UntypedNameError(f'Nothing was deleted: type the name "{obj}" to delete it.')
         request.needs_name = needs_name  # type: ignore[attr-defined]  # for the page
@@ -151,6 +147,11 @@ class DeletingAdmin(ListAdmin):
                 hidden = "" if len(linked) == MAX_LINKS else ", which others own"
                 listed.append((f"{counted(total - len(linked), f'more {noun}' if linked else noun)}{hidden}", ""))
         return listed
+
+
+def takes_decisions(effects: Effects) -> bool:
+    """Return whether what people decided goes with a row."""
+    return any(is_irreplaceable(model) and rows.exists() for model, rows in effects.contents.items())
 
 
 def is_irreplaceable(model: type[Model]) -> bool:
