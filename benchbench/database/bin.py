@@ -142,6 +142,16 @@ def forget_rows(deletion: Deletion) -> None:
         _execute("DROP TABLE IF EXISTS {}", PREFIX + name)
 
 
+def list_needed(model: type[Model], column: str) -> list[Any]:
+    """Return the keys in `column` of the rows of `model` in the bin: they cannot be restored without those rows."""
+    with connection.cursor() as cursor:
+        pattern = f"^{PREFIX}[0-9a-f]{{{HASH_LENGTH}}}_{model._meta.db_table}$"
+        cursor.execute("SELECT oid::regclass::text FROM pg_class WHERE relkind = 'r' AND relname ~ %s", [pattern])
+        selections = [f"SELECT {column} FROM {table}" for (table,) in cursor.fetchall()]  # nosec # names of tables
+        cursor.execute(" UNION ".join(selections) or "SELECT WHERE false")
+        return [key for (key,) in cursor.fetchall() if key]
+
+
 def count_rows(groups: Sequence[QuerySet[Any]]) -> dict[str, int]:
     """Return the number of rows of each queryset by its table, in one statement."""
     statements, parameters = zip(

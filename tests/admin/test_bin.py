@@ -14,14 +14,15 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from apps.accounts.bin import keep_deleted, list_deletions, restore
+from apps.accounts.bin import empty, keep_deleted, list_deletions, restore
 from apps.accounts.models import Deletion
 from apps.api.resource import Resource
 from apps.collections.models import Collection
-from apps.judging.models import Grade
+from apps.judging.models import Grade, Round
 from apps.mappings.creating import create_mapping, delete_mapping, ensure_external
-from apps.records.models import Baseline, Benchmark, GateOutcome, Repeat
+from apps.records.models import Baseline, Benchmark, GateOutcome, Repeat, Schedule
 from apps.results.retention.pruning import prune_for
+from apps.retrieval.models import Index
 from apps.retrieval.search.vectors import map_vectors
 from benchbench.errors import ConflictError
 from benchbench.ir.planning.lexical import FULL_TEXT
@@ -234,6 +235,22 @@ def test_retention_empties_the_bin_after_its_days(transactional_db: None) -> Non
     assert prune_for()["Deleted rows in the bin"] == 1
     assert Deletion.objects.get() == second
     assert count_in_bin() == 2
+
+
+def test_retention_leaves_the_indexes_of_runs_in_the_bin(benchmark: Benchmark, settings: Any) -> None:
+    settings.BENCHBENCH_KEEP_INDEXES_DAYS = 1
+    Schedule.objects.filter(benchmark=benchmark).delete()
+    Round.objects.all().delete()
+    Baseline.objects.all().delete()
+    Index.objects.update(updated_at=timezone.now() - timedelta(days=9))
+    indexes = Index.objects.count()
+    deletion = delete_and_keep(benchmark)
+    prune_for()
+    assert Index.objects.count() == indexes
+    assert restore(deletion).runs.exclude(index=None).exists()
+    empty(delete_and_keep(benchmark))
+    prune_for()
+    assert not Index.objects.exists()
 
 
 @pytest.mark.parametrize("limit", ["DAYS", "BYTES"])

@@ -12,15 +12,27 @@ from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.db import connection
 
+from apps.accounts.bin import keep_deleted
 from apps.experiments.manifests import build_manifest
+from apps.retrieval.deleting import delete_index
+from apps.retrieval.indexing import create_index
 from benchbench import embedded
 from benchbench.reading import strict_yaml
 from tests.commands import json_of, output_of
-from tests.created import run_benchmark
+from tests.created import build, run_benchmark
+from tests.factories import make_collection
 from tests.library import make_library
+from tests.retrieval.opened import KEYWORDS
 
 pytestmark = pytest.mark.thorough
 
+RESTORE = """
+from apps.accounts.bin import restore
+from apps.accounts.models import Deletion
+from apps.retrieval.search.vectors import count_rows
+index = restore(Deletion.objects.get())
+print(f"{index.name}, with {count_rows(index.vector_table)} vectors")
+"""
 WITHOUT_CONTENT = {"django_content_type", "auth_permission"}  # of which Django makes rows by itself
 
 
@@ -56,6 +68,10 @@ def rows_of(database: str) -> dict[str, list[tuple[Any, ...]]]:
 def test_a_restored_database_is_whole(empty_database, process_environment, tmp_path):
     library = make_library(queries=3, documents=10)
     benchmark = run_benchmark(library, name="kept", matrix={"search_modes": ["dense", "hybrid"]})
+    index = create_index(make_collection("few", [{"external_id": "a", "text": "apple"}]), name="few", encoder=KEYWORDS)
+    build(index)
+    with keep_deleted(index, None):
+        delete_index(index)
     backup, manifest = tmp_path / "backup.dump", tmp_path / "experiment.yaml"
     manifest.write_text(strict_yaml.dump(build_manifest(benchmark)))
 
@@ -72,6 +88,9 @@ def test_a_restored_database_is_whole(empty_database, process_environment, tmp_p
     declared = [str(manifest), "--name", "again", "--json"]
     again = manage(empty_database, files_made_anew, "reproduce", *declared)
     assert again.returncode == 0, again.stdout + again.stderr
+
+    undone = manage(empty_database, process_environment, "shell", "-c", RESTORE)
+    assert undone.stdout.endswith("few, with 1 vectors\n"), undone.stdout + undone.stderr
 
     onto_itself = manage(empty_database, process_environment, "restore", str(backup))
     assert onto_itself.returncode == 1

@@ -17,6 +17,7 @@ from apps.operations.models import Operation, Status
 from apps.records.models import Baseline, BatchValues, Benchmark, Run, StageList
 from apps.retrieval.models import CachedVector, Index, LLMAnswer, VectorSpace
 from apps.verdicts.schedules.jobs import filter_ended
+from benchbench.database.bin import list_needed
 
 Find = Callable[[datetime], QuerySet[Any]]
 HAS_OPERATION = Exists(Operation.objects.filter(subject_id=OuterRef("pk"), status__in=Status.active()))
@@ -47,14 +48,15 @@ def find_rankings(before: datetime) -> QuerySet[Benchmark]:
 def find_indexes(before: datetime) -> QuerySet[Index]:
     """Return the indexes last changed before a time that no run searches, and no schedule may search as the newest.
 
-    Those of imported vectors stay: they cannot be built again here.
+    Those of imported vectors stay, which cannot be built again here, and those of runs in the bin.
     """
     scheduled = Run.objects.filter(
         Q(index__name=OuterRef("name")) | Q(config__index=None),  # None: the newest of any name
         benchmark__schedules__isnull=False,
         index__collection=OuterRef("collection"),
     )
-    return Index.objects.filter(~Exists(scheduled), ~HAS_OPERATION, runs=None, vector_source="", updated_at__lt=before)
+    unused = Index.objects.filter(~Exists(scheduled), ~HAS_OPERATION, runs=None, vector_source="")
+    return unused.filter(updated_at__lt=before).exclude(pk__in=list_needed(Run, "index_id"))
 
 
 def find_operations(before: datetime) -> QuerySet[Operation]:
@@ -123,7 +125,7 @@ POLICIES = (
         "Indexes that no run searches",
         "BENCHBENCH_KEEP_INDEXES_DAYS",
         find_indexes,
-        "those that a schedule names, or of imported vectors",
+        "those that a schedule names, of runs in the bin, or of imported vectors",
     ),
     Policy("Cached document vectors", CACHES, find_vectors, "vectors of queries, and imported ones"),
     Policy("Cached answers of language models", CACHES, find_llm_answers, "–"),
