@@ -80,8 +80,8 @@ class DeletingAdmin(ListAdmin):
                 with transaction.atomic(), BINS[0].keep_deleted(row, request.user) as deletion:
                     self.log_deletions(request, [row])
                     if takes_decisions(self._find_effects(row)) or deletion is None:
-                        why = "nothing would bring it back" if deletion is None else "what people decided goes too"
-                        raise ConflictError(f'"{row}" was not deleted: {why}. Delete it on its page.')
+                        reason = "nothing would bring it back" if deletion is None else "what people decided goes too"
+                        raise ConflictError(f'"{row}" was not deleted: {reason}. Delete it on its page.')
                     self.delete_row(row)
                 deletions.append(deletion)
             except BenchbenchError as error:

@@ -248,7 +248,7 @@ def test_retention_leaves_the_indexes_of_runs_in_the_bin(benchmark: Benchmark, s
     prune_for()
     assert Index.objects.count() == indexes
     assert restore(deletion).runs.exclude(index=None).exists()
-    empty(delete_and_keep(benchmark))
+    empty(delete_and_keep(Benchmark.objects.get(pk=deletion.object_id)))
     prune_for()
     assert not Index.objects.exists()
 
