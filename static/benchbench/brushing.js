@@ -6,7 +6,7 @@ function narrow() {
     const note = document.getElementById("brushed");
     const rows = [...document.querySelectorAll("tr[data-runs]")];
     for (const row of rows) {
-        const runs = row.dataset.runs.split(" ");
+        const runs = row.dataset.runs.split(" ").map(Number);
         row.hidden = ![...chosen.values()].every(([, ids]) => runs.some((run) => ids.includes(run)));
     }
     note.hidden = !chosen.size;

@@ -1,5 +1,5 @@
 // Draws the figures that the server built: [data-chart] names the <script type="application/json"> that holds one.
-// A point whose customdata is an address leads there; ids of runs are announced.
+// A point whose customdata is an address leads there; numbers of runs are announced.
 // Plotly is large, so it is loaded when a figure comes near the window. Colours follow the theme of the page.
 
 const source = document.getElementById("chart-module").dataset.plotly;

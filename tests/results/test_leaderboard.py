@@ -182,10 +182,9 @@ def test_parallel_coordinates_lead_each_run_through_its_settings(mapping):
     figure = plot_parallel(load_leaderboard(benchmark))
     go.Figure(figure)
     *lines, modes, depths, ends = figure["data"]
-    runs = {run.run_order: str(run.pk) for run in benchmark.runs.all()}
     assert dict(zip(modes["text"], modes["customdata"], strict=True)) == {
-        "lexical": [runs[6], runs[4], runs[2]],
-        "dense": [runs[5], runs[3], runs[1]],
+        "lexical": [6, 4, 2],
+        "dense": [5, 3, 1],
     }
     assert dict(zip(depths["text"], map(len, depths["customdata"]), strict=True)) == {"top 20": 3, "top 10": 3}
     assert [ends["text"], figure["layout"]["xaxis"]["ticktext"][-1]] == [[".2000", ".7000"], "nDCG@10"]

@@ -17,7 +17,7 @@ NO_VALUE = "–"  # of an axis that does not touch a run
 def plot_parallel(board: Leaderboard) -> Figure | None:
     """Return the figure of the settings and the primary measure of the ranked runs; None for a small matrix.
 
-    The `customdata` of a point of an axis are the ids of the runs with its setting: choosing it narrows the table.
+    The `customdata` of a point of an axis are the numbers of the runs with its setting: choosing it narrows the table.
     """
     rows = [row for row in board.rows if row.rank and row.values.get(board.primary) is not None]
     configs = spell_settings(row.run.config for row in rows)
@@ -28,7 +28,7 @@ def plot_parallel(board: Leaderboard) -> Figure | None:
     heights = [_spread(column) for column in words]
     values = [float(row.values[board.primary] or 0) for row in rows]
     low, high = min(values), max(values)
-    shares = [(value - low) / (high - low) if high > low else 0.5 for value in values]
+    shares = [round((value - low) / (high - low), 4) if high > low else 0.5 for value in values]
     lines = [
         [*(height[word] for height, word in zip(heights, run, strict=True)), share]
         for run, share in zip(zip(*words, strict=True), shares, strict=True)
@@ -55,7 +55,7 @@ def _describe(config: Config, key: str) -> str:
 def _spread(words: Sequence[str]) -> dict[str, float]:
     """Return the height of each setting of an axis, from 1 downwards in the order of the runs."""
     distinct = list(dict.fromkeys(words))
-    return {word: 1 - (number + 0.5) / len(distinct) for number, word in enumerate(distinct)}
+    return {word: round(1 - (number + 0.5) / len(distinct), 4) for number, word in enumerate(distinct)}
 
 
 def _draw_lines(lines: Sequence[Sequence[float]], shares: Sequence[float]) -> list[Figure]:
@@ -81,7 +81,7 @@ def _draw_lines(lines: Sequence[Sequence[float]], shares: Sequence[float]) -> li
 
 def _draw_axis(axis: int, column: Sequence[str], heights: dict[str, float], rows: Sequence[Row]) -> Figure:
     chosen = {
-        word: [str(row.run.pk) for row, setting in zip(rows, column, strict=True) if setting == word]
+        word: [row.run.run_order for row, setting in zip(rows, column, strict=True) if setting == word]
         for word in heights
     }
     return {
