@@ -15,12 +15,11 @@ from psycopg.errors import ForeignKeyViolation, UniqueViolation
 
 from apps.accounts.models import Deletion
 from benchbench.access import find_owned, permits
-from benchbench.database.bin import count_rows, estimate_bytes, forget_rows, rename_rows, restore_rows, taking
-from benchbench.deleting import find_effects
+from benchbench.database.bin import TAKING, count_rows, estimate_bytes, forget_rows, rename_rows, restore_rows
 from benchbench.errors import ConflictError
 from benchbench.models import NamedModel, OwnedModel, PublicModel
 from benchbench.names import MAX_LENGTH, find_free_name
-from benchbench.site.panels import ADDITIONS
+from benchbench.site.deleting import find_losses
 
 LONGEST_NAME = 500
 ENDING = " (restored)"
@@ -28,7 +27,7 @@ ENDING = " (restored)"
 
 def estimate_size(row: Model) -> int:
     """Return about how many bytes the bin would take for `row` and what goes with it."""
-    contents = find_effects(row, [model for addition in ADDITIONS[type(row)] for model in addition.along]).contents
+    contents = find_losses(row).contents
     return estimate_bytes(
         (count_rows(list(contents.values())) if contents else {}) | getattr(row, "count_parts", dict)()
     )
@@ -62,8 +61,11 @@ def keep_deleted(row: Any, by: Any) -> Iterator[Deletion | None]:
         yield None
         return
     with transaction.atomic():
-        with taking(deletion):
+        token = TAKING.set(deletion)
+        try:
             yield deletion
+        finally:
+            TAKING.reset(token)
         deletion.deleted_by = by
         deletion.save(force_insert=True)
 

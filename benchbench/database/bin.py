@@ -6,8 +6,7 @@ without a model, such as vectors, are only renamed. A row with a `bin_field` was
 that column.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from hashlib import sha256
 from itertools import chain
@@ -37,17 +36,7 @@ class Deletion(Protocol):
     counts: Any
 
 
-TAKING: ContextVar[Deletion | None] = ContextVar("taking", default=None)
-
-
-@contextmanager
-def taking(deletion: Deletion) -> Iterator[None]:
-    """Put into the bin what the block deletes by `benchbench.deleting` and `drop_table`, in its transaction."""
-    token = TAKING.set(deletion)
-    try:
-        yield
-    finally:
-        TAKING.reset(token)
+TAKING: ContextVar[Deletion | None] = ContextVar("taking", default=None)  # of `benchbench.deleting`, `drop_table`
 
 
 def keep_rows(rows: QuerySet[Any], *, column: str = "") -> None:
@@ -88,7 +77,7 @@ def restore_rows(deletion: Deletion) -> None:
     for name in deletion.renamed:
         _execute("ALTER TABLE {} RENAME TO {}", PREFIX + name, name)
     models = {model._meta.db_table: model for model in apps.get_models(include_auto_created=True)}
-    restored = [(table, models.get(_find_origin(table))) for table in sorted(deletion.tables)]
+    restored: list[tuple[str, Any]] = [(table, models.get(_find_origin(table))) for table in sorted(deletion.tables)]
     for table, model in restored:
         columns, now = _list_columns(table), _list_columns(_find_origin(table))
         if model is None or columns.keys() - now.keys() - {"bin_deletion", "bin_field"}:
@@ -100,8 +89,7 @@ def restore_rows(deletion: Deletion) -> None:
         statement = "INSERT INTO {} ({}) SELECT {} FROM {} WHERE bin_deletion = %s AND bin_field = ''"
         _execute(statement, model._meta.db_table, names, names, table, by=(deletion.pk,))
     for table, model in restored:
-        if model is not None:
-            _mend_references(deletion.pk, table, model)
+        _mend_references(deletion.pk, table, model)
 
 
 def _mend_references(deletion: UUID, table: str, model: Any) -> None:

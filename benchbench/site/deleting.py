@@ -15,7 +15,7 @@ from benchbench.decimals import counted
 from benchbench.deleting import Effects, delete_unused, find_effects
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.site.lists import ListAdmin
-from benchbench.site.panels import change_url
+from benchbench.site.panels import ADDITIONS, change_url
 
 BINS: list[Any] = []  # the module `bin` of the room of accounts, which registers it
 MAX_LINKS = 10  # to the rows of a kind
@@ -79,7 +79,7 @@ class DeletingAdmin(ListAdmin):
             try:
                 with transaction.atomic(), BINS[0].keep_deleted(row, request.user) as deletion:
                     self.log_deletions(request, [row])
-                    if takes_decisions(self._find_effects(row)) or deletion is None:
+                    if takes_decisions(find_losses(row)) or deletion is None:
                         reason = "nothing would bring it back" if deletion is None else "what people decided goes too"
                         raise ConflictError(f'"{row}" was not deleted: {reason}. Delete it on its page.')
                     self.delete_row(row)
@@ -97,7 +97,7 @@ class DeletingAdmin(ListAdmin):
         Raises UntypedNameError if the form lacks a name that it needs.
         """
         (obj,) = objs
-        effects = self._find_effects(obj)
+        effects = find_losses(obj)
         nouns = {self._name_part(model): rows for model, rows in effects.contents.items()}
         counts = {noun: rows.count() for noun, rows in nouns.items() if noun}
         needs_name = takes_decisions(effects)
@@ -118,9 +118,6 @@ class DeletingAdmin(ListAdmin):
         }
         return super().render_delete_form(request, context)
 
-    def _find_effects(self, obj: Any) -> Effects:
-        return find_effects(obj, [model for addition in self.additions for model in addition.along])
-
     def _name_part(self, model: type[Model]) -> str:
         """Return the noun for rows of a model; "" for those that no page shows."""
         is_visible = self.admin_site.is_registered(model) or is_irreplaceable(model)
@@ -129,7 +126,7 @@ class DeletingAdmin(ListAdmin):
     def _list_operations(self, request: HttpRequest, obj: Any) -> list[tuple[str, str]]:
         """Return the active operations on `obj` and on what goes along, each as its text and its address."""
         along = {model for addition in self.additions for model in addition.along}
-        contents = self._find_effects(obj).contents
+        contents = find_losses(obj).contents
         rows = [obj, *(row for model in along for row in contents[model])]
         active = [self.admin_site.get_model_admin(type(row)).find_operation(row) for row in rows]
         is_visible = request.user.has_perm("operations.view_operation")
@@ -138,7 +135,7 @@ class DeletingAdmin(ListAdmin):
     def _list_users(self, request: HttpRequest, obj: Any) -> list[tuple[str, str]]:
         """Return the rows that use `obj`, each as its text and its address, and the number of those without a name."""
         listed = []
-        for model, rows in self._find_effects(obj).users.items():
+        for model, rows in find_losses(obj).users.items():
             noun, admin, total = str(model._meta.verbose_name), self.admin_site.get_model_admin(model), rows.count()
             seen = admin.get_queryset(request).filter(pk__in=rows.values("pk")) if total else rows.none()
             linked = list(seen[:MAX_LINKS]) if admin.has_view_permission(request) else []
@@ -147,6 +144,11 @@ class DeletingAdmin(ListAdmin):
                 hidden = "" if len(linked) == MAX_LINKS else ", which others own"
                 listed.append((f"{counted(total - len(linked), f'more {noun}' if linked else noun)}{hidden}", ""))
         return listed
+
+
+def find_losses(row: Model) -> Effects:
+    """Return what goes with a row, rows of higher rooms too, and what keeps it."""
+    return find_effects(row, [model for addition in ADDITIONS[type(row)] for model in addition.along])
 
 
 def takes_decisions(effects: Effects) -> bool:

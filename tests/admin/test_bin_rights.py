@@ -71,6 +71,15 @@ def test_address_of_anothers_deletion_tells_nothing(page: str, make_staff: Any, 
     assert str(deletion.pk) not in search
 
 
+def test_account_with_rows_in_the_bin_stays(admin_client: Client, make_staff: Any) -> None:
+    ann = make_staff("ann")
+    deletion = delete_and_keep(make_collection("library", owner=ann))
+    answer = admin_client.post(reverse("admin:auth_user_delete", args=[ann.pk]), {"post": "yes"}, follow=True)
+    assert "library" in answer.content.decode()
+    assert User.objects.filter(pk=ann.pk).exists()
+    assert restore(deletion).owner == ann
+
+
 def test_undo_a_second_time_says_so(admin_client: Client) -> None:
     row = make_collection("library")
     deletion = delete_and_keep(row)
