@@ -82,7 +82,7 @@ class Home:
         """Start the site; its output goes into the file `serve.log`."""
         with self.log.open("w") as log:
             return subprocess.Popen(
-                [sys.executable, *prefix, "manage.py", "serve", f"127.0.0.1:{self.port}", *options],
+                [sys.executable, *prefix, "manage.py", "serve", str(self.port), *options],
                 cwd=CHECKOUT,
                 env=self.environment,
                 stdout=log,

@@ -34,13 +34,16 @@ update fails, and makes the first user. Work that Ctrl-C interrupts continues at
 """
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("address", nargs="?", default="127.0.0.1:8000", help="HOST:PORT (default: 127.0.0.1:8000).")
+        parser.add_argument(
+            "address", nargs="?", default="127.0.0.1:8000", help="PORT or HOST:PORT (default: 127.0.0.1:8000)."
+        )
         parser.add_argument("--workers", type=int, default=1, metavar="N", help="Workers to start (default: 1).")
 
     def act(self, **options: Any) -> None:
         host, _, port = options["address"].rpartition(":")
-        if not host or not port.isdecimal() or not 0 < int(port[:9]) < 65_536 or options["workers"] < 0:
-            raise self.misuse("The address must be HOST:PORT, and --workers a number from 0.")
+        host = host or "127.0.0.1"
+        if not port.isdecimal() or not 0 < int(port[:9]) < 65_536 or options["workers"] < 0:
+            raise self.misuse("The address must be PORT or HOST:PORT, and --workers a number from 0.")
         find_free_port(host, [int(port)])
         if settings.EMBEDDED:
             upgrade(self.print_line)
