@@ -5,9 +5,11 @@ from collections.abc import Mapping
 from django.db.models import Func, IntegerField, QuerySet, Sum
 
 from apps.operations.models import Batch, Operation
-from apps.records.models import MeansSoFar
+from apps.records.models import Benchmark, MeansSoFar
 from apps.records.models.batches import filter_preparing, read_shares
 from apps.records.models.progress import RunShare, RunSums
+from apps.records.planning import plan_of
+from benchbench.ir.planning.stages import RerankStage
 
 AT_ONCE = 20  # batches whose results are in memory at a time
 
@@ -63,6 +65,25 @@ def _count_answered(operation: Operation, total: int) -> int:
 def is_preparing(operation: Operation) -> bool:
     """Return whether the batch that makes the missing indexes is not done."""
     return filter_preparing(operation).exclude(state=Batch.State.DONE).exists()
+
+
+def describe_reranking(benchmark: Benchmark) -> str:
+    """Return how far the rerankers are: "reranking 3,200 of at most 18,000 pairs"; "" without one.
+
+    Pairs that several lists share are scored once, so fewer than the most may end it.
+    """
+    runs = list(benchmark.runs.select_related("index").order_by("run_order"))
+    depths: dict[tuple[str | None, str, str], int] = {}
+    for stage in plan_of(runs).stages:
+        if isinstance(stage, RerankStage):
+            key = stage.index, stage.source, stage.reranker
+            depths[key] = max(depths.get(key, 0), stage.depth)
+    if not depths:
+        return ""
+    limit = sum(depths.values()) * benchmark.dataset_version.query_count
+    pairs = Func("positions", function="cardinality", output_field=IntegerField())
+    scored = benchmark.pair_lists.aggregate(pairs=Sum(pairs, default=0))["pairs"]
+    return f"reranking {scored:,} of at most {limit:,} pairs"
 
 
 def _add_results(sums: dict[str, RunSums], batches: QuerySet[Batch]) -> list[int]:

@@ -7,6 +7,7 @@ import pytest
 
 from apps.execution.defining.creating import clone
 from apps.execution.launching import cancel, launch
+from apps.execution.provisional import describe_reranking
 from apps.execution.running import execution
 from apps.mappings.models import Mapping
 from apps.operations.models import Batch
@@ -69,10 +70,14 @@ def test_thresholds_compare_the_plain_mean_of_similarities(library):
 
 def test_pair_is_scored_once_across_runs_and_attempts(library, scored):
     benchmark = create_benchmark(library, name="b", matrix=MATRIX)
+    limit = library.dataset_version.query_count * (25 + 25 + 20 + 25)  # dense, lexical, and two fused lists
+    assert describe_reranking(benchmark) == f"reranking 0 of at most {limit:,} pairs"
     perform_batch(launch(benchmark).batches.filter(state="pending").order_by("ordinal").first().pk, owner="test")
+    assert describe_reranking(benchmark) == f"reranking {len(scored):,} of at most {limit:,} pairs"
     cancel(benchmark)
     wait(launch(benchmark))
-    assert len(scored) == len(set(pairs_of(benchmark))) == len(pairs_of(benchmark))
+    assert len(scored) == len(set(pairs_of(benchmark))) == len(pairs_of(benchmark)) <= limit
+    assert describe_reranking(create_benchmark(library, name="c", matrix={"search_modes": ["dense"]})) == ""
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from typing import Any
 
 from apps.execution.progress import find_stage
+from apps.execution.provisional import describe_reranking
 from apps.experiments.verifying import verify
 from apps.operations import queueing
 from apps.operations.models import Status
@@ -141,4 +142,5 @@ def _describe_progress(benchmark: Benchmark) -> dict[str, Any]:
         "position": queueing.count_ahead(operation),
         "waiting_for": describe_wait(operation),
         "stage": find_stage(operation),
+        "reranking": describe_reranking(benchmark),
     }
