@@ -14,9 +14,10 @@ from django.db.models import Q
 
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset
-from apps.execution.defining.creating import BenchmarkError, BenchmarkOptions, create_benchmark, require_found
+from apps.execution.defining.creating import BenchmarkError, BenchmarkOptions, create_benchmark
 from apps.execution.defining.questions import QUESTIONS, Question, Unanswerable
 from apps.execution.launching import launch
+from apps.mappings.checking import require_found
 from apps.mappings.creating import create_mapping, find_mapping
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import is_stale, resolve

@@ -68,10 +68,27 @@ def _yield_dangling(chunk: list[tuple[str, JudgmentRecord]], collection: Collect
                 yield Dangling(key, f"The document {reference!r} has no section {section[:100]!r}.")
 
 
-def describe_first_loss(mapping: Mapping) -> str:
-    """Return why the first unmatched judgment has no document, and what the first document has there, as sentences."""
+class UnmatchedError(ConflictError):
+    """No judgment has a document in the collection."""
+
+
+def require_found(mapping: Mapping) -> None:
+    """Raise UnmatchedError if no judgment found its document: every value would be 0 for any search."""
+    if mapping.total_count and not mapping.mapped_count:
+        raise UnmatchedError(
+            f'None of the {mapping.total_count:,} judgments of "{mapping.dataset}" matches a document of '
+            f'"{mapping.collection}", so every value would be 0. ' + _describe_first_loss(mapping)
+        )
+
+
+def _describe_first_loss(mapping: Mapping) -> str:
+    """Return what to do about a mapping without a match, and why the first judgment has no document, as sentences."""
     lost = Resolution.objects.at(None).filter(mapping=mapping, document=None).order_by("judgment_id")
-    reason, key = lost.values_list("reason", "key").first() or ("", "")
+    reason, key, reference = lost.values_list("reason", "key", "judgment__doc_ref").first() or ("", "", {})
     documents = mapping.collection.documents.filter(removed_at=None).order_by("pk")
+    if key != "file_name" and documents.filter(file_name=reference.get(key)).exists():
+        remedy = "choose “file name of the document” (file_name) for the column"
+        return f"The first: {reason} A document has this file name: {remedy}."
     value = documents.values_list(FIELDS.get(key, FIELDS["document_id"])[0], flat=True).first()
-    return f"{reason} The first document there has the {key or 'document_id'} {str(value or '')[:100]!r}."
+    first = f"The first document there has the {key or 'document_id'} {str(value or '')[:100]!r}."
+    return f"Check the collection. The first: {reason} {first}"

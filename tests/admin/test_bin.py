@@ -260,7 +260,7 @@ def test_page_tells_beforehand_whether_it_can_be_taken_back(
     row = make_collection("library", [{}])
     address = reverse("admin:collections_collection_delete", args=[row.pk])
     day = timezone.localtime(timezone.now() + timedelta(days=14))
-    assert f"You can take it back until {day.day} {day:%B %Y}." in admin_client.get(address).content.decode()
+    assert f"you can take it back until {day.day} {day:%B %Y}." in admin_client.get(address).content.decode()
     setattr(settings, f"BENCHBENCH_KEEP_DELETED_{limit}", 0)
     assert "Nothing brings it back." in admin_client.get(address).content.decode()
     answer = admin_client.post(address, {"post": "yes"}, follow=True)

@@ -135,6 +135,21 @@ def test_folder_of_a_zip_stays_where_needed(staff: Client, path: str) -> None:
     assert Collection.objects.get().name == "handbook"
 
 
+def test_file_names_are_named_and_read_as_such_next(staff: Client) -> None:
+    pages = {"pages.zip": pack({"a/pear.txt": "A pear.", "b/plum.txt": "A plum."})}
+    table = {"judged.csv": "Query;Document;Rating\nWas ist das?;pear.txt;2\n"}
+    page = send(staff, FORM, table, pages)
+    assert "A document has this file name: choose “file name of the document” (file_name)" in page.content.decode()
+    assert not Dataset.objects.exists()
+    assert not Mapping.objects.exists()
+    form = page.context["form"]
+    assert [form["collection"].value(), form["dataset"].value()] == [str(Collection.objects.get().pk), ""]
+    columns = ["query_text=Query", "file_name=Document", "grade=Rating"]
+    assert send(staff, FORM, table, pages, column=columns).status_code == 302
+    assert Mapping.objects.get().mapped_count == 1
+    assert Dataset.objects.get().name == "judged"
+
+
 def test_unmatched_judgments_show_an_id_of_each_side(staff: Client) -> None:
     page = send(staff, FORM, {"judged.csv": TABLE.replace("d1", "x1").replace("d2", "x2")}).content.decode()
     assert "No document has the document_id &#x27;x1&#x27;." in page

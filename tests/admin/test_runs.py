@@ -7,6 +7,7 @@ from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
+from django.utils.html import escape
 
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset, Query
@@ -203,6 +204,10 @@ def test_a_gate_on_the_page_of_a_run(client_of_ada: Client, ada: User, nightly: 
     assert "nDCG@10 against the baseline" in text_of(judged)
     assert "nDCG@10 against the baseline is −" in text_of(client_of_ada.get(change_url(poor))), "the run keeps it"
     assert GateOutcome.objects.get().by == ada
+    compare = f"{reverse('admin:run_compare')}?run={good.pk}&run={poor.pk}"
+    for page in (judged, client_of_ada.get(change_url(poor))):
+        assert f'href="{escape(compare)}"' in page.content.decode()
+    assert "Most lost" in text_of(client_of_ada.get(compare)), "from a red gate to the query in two clicks"
     file = SimpleUploadedFile("gate.yaml", b"floors: {mrr: 0.1}")
     assert "Gate passed" in text_of(client_of_ada.post(gate_url(poor), {**requests, "file": file}))
     wrong = SimpleUploadedFile("gate.yaml", b"floors: {mr: 0.1}")

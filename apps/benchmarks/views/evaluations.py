@@ -31,7 +31,8 @@ from apps.datasets.views.datasets import preview_queries
 from apps.engines.declarations import list_engines
 from apps.execution.defining.questions import QUESTIONS
 from apps.execution.preparing import load_indexes, prepare
-from apps.mappings.creating import find_mapping
+from apps.mappings.checking import UnmatchedError
+from apps.mappings.creating import delete_dataset, find_mapping
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
 from apps.operations.progress import Progress, compute_each_progress
@@ -150,7 +151,7 @@ def new_evaluation(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespons
         imported: list[Model] = []
         try:
             form.content_field = "queries"
-            dataset = values["dataset"] or _import_queries(form, user)
+            dataset, is_new = (values["dataset"], False) if values["dataset"] else _import_queries(form, user)
             imported.append(form.keep("dataset", dataset))
             form.content_field = "corpus"
             collection = values["collection"] or _import_corpus(values["corpus"], user, dataset)
@@ -161,11 +162,13 @@ def new_evaluation(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespons
         except BenchbenchError as error:
             if isinstance(error, SwappedError):
                 error.message += f" Choose documents under {CORPUS}, and judged queries under {JUDGED}."
-            if len(imported) == 2 and (mapping := find_mapping(dataset, collection, owner=user)):
+            if isinstance(error, UnmatchedError) and is_new:  # read in another way, the file is another dataset
+                delete_dataset(dataset)
+                form.data["dataset"] = ""
+                imported.remove(dataset)
+            elif len(imported) == 2 and (mapping := find_mapping(dataset, collection, owner=user)):
                 imported.append(mapping)
-            for row in imported:
-                link = format_html('<a class="underline" href="{}">{}</a>', change_url(row), row)
-                messages.info(request, format_html("The {} {} exists and stays.", row._meta.verbose_name, link))
+            _list_imported(request, imported)
             raise
         name = "benchmark_results" if isinstance(result, Benchmark) else "evaluation"
         return redirect(f"admin:{name}", result.pk)
@@ -184,6 +187,13 @@ def new_evaluation(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespons
     )
 
 
+def _list_imported(request: HttpRequest, rows: list[Model]) -> None:
+    """Show links to the rows that an evaluation made before it failed."""
+    for row in rows:
+        link = format_html('<a class="underline" href="{}">{}</a>', change_url(row), row)
+        messages.info(request, format_html("The {} {} exists and stays.", row._meta.verbose_name, link))
+
+
 @require_POST
 def preview_evaluation(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
     """Answer the form of a new evaluation with the content of its judged queries; nothing is stored."""
@@ -192,15 +202,16 @@ def preview_evaluation(request: HttpRequest, model_admin: ModelAdmin) -> HttpRes
     return preview_queries(request, read_form(request, model_admin, JudgedForm))
 
 
-def _import_queries(form: EvaluationForm, user: User) -> Dataset:
-    """Return the dataset of the uploaded files; if its name has other content, under the next free name."""
+def _import_queries(form: EvaluationForm, user: User) -> tuple[Dataset, bool]:
+    """Return the dataset of the uploaded files, and whether it is new: under a free name, if its name is taken."""
     with upload_turn():
         record = form.record()
         try:
-            return import_dataset(record, owner=user).version.dataset
+            imported = import_dataset(record, owner=user)
         except ConflictError:
             taken = Dataset.objects.filter(owner=user).values_list("name", flat=True)
-            return import_dataset(record, name=find_free_name(record.name, taken), owner=user).version.dataset
+            imported = import_dataset(record, name=find_free_name(record.name, taken), owner=user)
+    return imported.version.dataset, imported.report.outcome == "created"
 
 
 def _import_corpus(upload: Any, user: User, dataset: Dataset) -> Collection:

@@ -13,7 +13,7 @@ from apps.collections.models import Collection
 from apps.datasets.models import DatasetVersion
 from apps.datasets.versions import choose_weighting
 from apps.execution.defining.choosing import check_engines, choose_indexes, find_ann_problem
-from apps.mappings.checking import describe_first_loss
+from apps.mappings.checking import require_found
 from apps.mappings.filters import require_modules
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import is_stale
@@ -246,16 +246,6 @@ def require_searched(benchmark: Benchmark, act: str) -> None:
     if benchmark.is_external:
         raise ConflictError(
             f"The benchmark {benchmark.name!r} holds external runs: you cannot {act} it. Import a run into it instead."
-        )
-
-
-def require_found(mapping: Mapping) -> None:
-    """Raise ConflictError if no judgment found its document: every value would be 0 for any search."""
-    if mapping.total_count and not mapping.mapped_count:
-        raise ConflictError(
-            f'None of the {mapping.total_count:,} judgments of "{mapping.dataset}" matches a document of '
-            f'"{mapping.collection}", so every value would be 0. Check the collection. The first: '
-            + describe_first_loss(mapping)
         )
 
 

@@ -10,7 +10,8 @@ from django.contrib.auth.models import User
 from django.template.defaultfilters import filesizeformat
 
 from apps.execution.defining.choosing import check_engines, choose_indexes
-from apps.execution.defining.creating import require_current, require_documents, require_found, require_isolated
+from apps.execution.defining.creating import require_current, require_documents, require_isolated
+from apps.mappings.checking import require_found
 from apps.mappings.filters import filter_warnings, require_modules
 from apps.mappings.identity import duplicate_warnings, suggest_exclusion
 from apps.mappings.models import Mapping

@@ -14,11 +14,12 @@ from apps.results.trying import EngineTrial, request_answer
 from benchbench.errors import BenchbenchError
 from benchbench.names import MAX_LENGTH
 from benchbench.site.admin import SiteAdmin
+from benchbench.site.pages import PageForm
 
 PATIENCE_SECONDS = 0.3  # of a request for an answer that a worker may give at once
 
 
-class EngineTrialForm(forms.Form):
+class EngineTrialForm(PageForm):
     """A query and the engine to ask."""
 
     engine = forms.ChoiceField()
@@ -38,7 +39,7 @@ def engine_trial_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpRespo
         aliases = list(load_declarations().engines)
     except BenchbenchError as error:
         problem = error.message
-    form = EngineTrialForm(request.POST or None, aliases=aliases, initial=request.GET.dict())
+    form = EngineTrialForm(request.POST or None, user=request.user, aliases=aliases, initial=request.GET.dict())
     if request.method != "POST":
         context = {"title": "Try an engine", "form": form, "has_engines": bool(aliases), "problem": problem}
         return model_admin.render_page(request, "results/engine_trial.html", context)
