@@ -106,7 +106,10 @@ def test_few_changed_queries_have_no_possible_loss():
         "Only 4 of 50 queries changed, too few for an interval."
     )
     (row,) = [row for row in build_rows(comparison, comparison.order) if row["pair"]]
-    assert "too few for an interval" in render_to_string("results/comparison/pair.html", {**row, "tested": True})
+    cells = render_to_string("results/comparison/pair.html", {**row, "tested": True})
+    assert "too few for an interval" in cells
+    assert "[" not in cells, "the sentence replaces the interval"
+    assert row["bar"].low == row["bar"].centre == row["bar"].high
 
 
 def test_against_a_baseline_no_cheapest_run_is_chosen():

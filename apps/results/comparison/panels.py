@@ -13,6 +13,7 @@ from apps.verdicts.migrating import MARGIN, build_migration
 from apps.verdicts.sentences import describe_reversal
 from benchbench.ir.slices import MINIMUM
 from benchbench.ir.statistics.significance import Pair
+from benchbench.ir.statistics.wording import describe_few_changes
 
 MOST_ROWS = 12  # runs in the table of the page; more are in a panel of their own
 MOST_PAIRS = 120  # in one answer; more follow on request
@@ -63,11 +64,12 @@ def build_rows(comparison: RunComparison, runs: Sequence[int]) -> list[dict[str,
 
 
 def _draw_pair(comparison: RunComparison, pair: Pair) -> Line:
-    """Return the line of a pair: its simultaneous interval if the pair was tested."""
+    """Return the line of a pair: its simultaneous interval if the pair was tested; none if too few queries changed."""
+    few = describe_few_changes(pair)
     if not comparison.is_tested:
-        return Line(pair.difference, pair.interval)
+        return Line(pair.difference, None if few else pair.interval)
     colour: Colour = "open" if not pair.significant else "better" if pair.difference > 0 else "worse"
-    return Line(pair.difference, pair.simultaneous, colour)
+    return Line(pair.difference, None if few else pair.simultaneous, colour)
 
 
 def _build_runs(comparison: RunComparison, start: int) -> dict[str, Any]:
