@@ -4,9 +4,9 @@ const chosen = new Map(); // axis -> [setting, its runs]
 
 function narrow() {
     const note = document.getElementById("brushed");
-    const rows = [...document.querySelectorAll("tr[data-runs]")];
+    const rows = [...document.querySelectorAll("tr[data-run]")];
     for (const row of rows) {
-        const runs = row.dataset.runs.split(" ").map(Number);
+        const runs = row.dataset.run.split(" ").map(Number);
         row.hidden = ![...chosen.values()].every(([, ids]) => runs.some((run) => ids.includes(run)));
     }
     note.hidden = !chosen.size;

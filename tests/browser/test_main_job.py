@@ -66,7 +66,7 @@ def watch(page: Page) -> list[float]:
 
 
 def table_of(page: Page, measures: list[str]) -> dict[str, list[str]]:
-    """Return what the leaderboard says: for each run, by id, its primary value and the others, above their coverage.
+    """Return what the leaderboard says: for each run, by number, its primary value and the others above their coverage.
 
     Read at one moment: the page may put the same table in its place meanwhile.
     """
@@ -134,7 +134,7 @@ def test_from_files_to_a_verdict(page, manage, tmp_path):
     assert seen == sorted(seen)
     assert len(seen) >= 2, "the bar moved"
     measures = ["nDCG@10", "P@10", "R@10", "RR", "AP"]
-    means = {str(one.run_id): one.means for one in Evaluation.objects.filter(run__benchmark=benchmark)}
+    means = {str(one.run.run_order): one.means for one in Evaluation.objects.filter(run__benchmark=benchmark)}
     assert len(means) == 6
     expected = {run: [rounded(values[name]) for name in measures] for run, values in means.items()}
     assert table_of(page, measures[1:]) == expected

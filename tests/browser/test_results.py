@@ -155,7 +155,7 @@ def test_an_equal_run_opens_and_is_compared(page):
         expect(page.locator("[data-chart=parallel] .hovertext")).to_contain_text(texts[number])
         page.mouse.down()
         page.mouse.up()
-        expect(page.locator("tr[data-runs]:not([hidden])")).to_have_count(rows)
+        expect(page.locator("tr[data-run]:not([hidden])")).to_have_count(rows)
     expect(page.locator("#brushed")).to_be_hidden()
 
 

@@ -38,7 +38,7 @@ def test_from_the_leaderboard_to_a_ranking(admin_client, finished):
     page = text_of(response)
     evaluations = {evaluation.run_id: evaluation for evaluation in Evaluation.objects.all()}
     order = sorted(finished.runs.all(), key=lambda run: -evaluations[run.pk].means["nDCG@10"])
-    assert re.findall(r'data-run="([^"]+)"', response.content.decode()) == [str(run.pk) for run in order]
+    assert re.findall(r'data-run="([^"]+)"', response.content.decode()) == [str(run.run_order) for run in order]
     assert f"{evaluations[order[0].pk].means['nDCG@10']:.4f}".removeprefix("0") in page
     assert "3 of 3 completed" in page
     assert 'id="figure"' in response.content.decode()
