@@ -174,7 +174,7 @@ class TestAServer:
             with pytest.raises(LLMError, match=rf"{kind} does not answer"):
                 ask(index, "Which?")
         settings.BENCHBENCH_LLM_SERVERS = [f"{kind}={kind}+{server.url}{'/v1' * (kind == 'openai')}"]
-        message = r"paused for 30 seconds, because it failed 30 of its latest 30 requests \(100%\)\. Start it or check"
+        message = r"paused for 30 seconds, because it failed 30 of its latest 30 requests \(100 %\)\. Start it or check"
         with pytest.raises(LLMError, match=message):
             ask(index, "Which?")
         assert not server.asked
