@@ -218,6 +218,13 @@ def test_a_gate_on_the_page_of_a_run(client_of_ada: Client, ada: User, nightly: 
         assert "Gate passed" not in text_of(response)
 
 
+def test_gate_form_says_why_no_slice_can_be_chosen(admin_client: Client) -> None:
+    dataset = make_dataset({"q": [({"document_id": "d1"}, 1)]})
+    run = make_searched(make_mapping(dataset, make_collection("Shelf", [{"title": "On pears"}])), [0.5]).runs.get()
+    page = text_of(admin_client.get(gate_url(run)))
+    assert "Nothing to choose: no slice has 10 queries with values." in page
+
+
 def test_form_of_a_gate_builds_the_written_rules(client_of_ada: Client, ada: User, nightly: Benchmark) -> None:
     Query.objects.filter(key__in=ANSWERABLE[:12]).update(slices=["hard"], category="api")
     good, poor = nightly.runs.order_by("run_order")

@@ -21,6 +21,7 @@ from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 from benchbench.ir.measures import Measure
 from benchbench.ir.rules import Rules
+from benchbench.ir.slices import MINIMUM
 from benchbench.reading import strict_yaml
 from benchbench.reading.strict_json import decode
 from benchbench.site.admin import SiteAdmin
@@ -161,6 +162,8 @@ class GateForm(LimitsForm, PageForm):
         slicing, _ = try_slicing(run.benchmark, run.evaluations.filter(dataset_version=version).first())
         large = [one for one in slicing.slices if not one.is_small] if slicing else []
         fields["slices"].choices = [(one.name, f"{one.name} ({counted(one.n, 'query')})") for one in large]
+        if not large:
+            fields["slices"].help_text = f"Nothing to choose: no slice has {MINIMUM} queries with values."
         fields["rules_text"].widget.attrs["placeholder"] = EXAMPLE.format(k=run.benchmark.primary_k)
 
     def split_groups(self) -> tuple[list[Any], list[Any]]:
