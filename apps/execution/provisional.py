@@ -68,9 +68,9 @@ def is_preparing(operation: Operation) -> bool:
 
 
 def describe_reranking(benchmark: Benchmark) -> str:
-    """Return how far the rerankers are: "reranking 3,200 of at most 18,000 pairs"; "" without one.
+    """Return how far the rerankers are: "reranking 3,200 of at most 18,000 pairs"; "" without rerankers.
 
-    Pairs that several lists share are scored once, so fewer than the most may end it.
+    Pairs that several lists share are scored once, so the number may end below the limit.
     """
     runs = list(benchmark.runs.select_related("index").order_by("run_order"))
     depths: dict[tuple[str | None, str, str], int] = {}

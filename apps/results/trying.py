@@ -46,6 +46,7 @@ MAX_TERMS = 100  # of a document that are shown
 ANSWER_SECONDS = 600
 SEARCH_SECONDS = 120  # a search without an answer is started again afterwards
 LOOK_SECONDS = 0.01  # between two looks for an answer
+PATIENCE_SECONDS = 0.3  # of a request for an answer that a worker may give at once
 HOST_SECONDS = 20  # of waiting for a host
 Terms = list[tuple[str, float]]
 
@@ -132,8 +133,8 @@ def build_matrix(trials: Sequence[tuple[str, Trial]]) -> dict[str, Any]:
     return matrix
 
 
-def request_answer(trial: Trial | EngineTrial, *, seconds: float = 0.0) -> Progress:
-    """Return the answer to a trial; without one, enqueue its search and wait for at most some seconds."""
+def request_answer(trial: Trial | EngineTrial) -> Progress:
+    """Return the answer to a trial; without one, enqueue its search and wait for PATIENCE_SECONDS."""
     try:
         cache.add(trial.key, {"trial": asdict(trial)}, ANSWER_SECONDS)
         entry = cache.get(trial.key) or {}
@@ -147,7 +148,7 @@ def request_answer(trial: Trial | EngineTrial, *, seconds: float = 0.0) -> Progr
     with suppress(RedisError):
         if is_behind_batches():
             return Progress(None, is_waiting=is_waiting, is_behind=True)
-        deadline = time.monotonic() + (seconds if is_waiting else 0.0)
+        deadline = time.monotonic() + (PATIENCE_SECONDS if is_waiting else 0.0)
         while time.monotonic() < deadline:
             time.sleep(LOOK_SECONDS)
             if (progress := load_answer(trial)).answer:

@@ -33,7 +33,8 @@ def read_qrels(path: Path) -> dict[str, dict[bytes, int]]:
         if not columns:
             continue
         if len(columns) != 4:
-            raise _fault(path, number, f"has {len(columns)} columns: qid, iter, docno and rel are expected")
+            hint = "; six are those of a run, so the files may be swapped" if len(columns) == 6 else ""
+            raise _fault(path, number, f"has {len(columns)} columns: qid, iter, docno and rel are expected{hint}")
         query, _, document, grade = columns
         parsed = int(grade) if GRADE.fullmatch(grade) else parse_grade(grade.decode(errors="replace"))
         if parsed is None:
@@ -155,7 +156,9 @@ def _read_result(path: Path, number: int, line: bytes) -> list[bytes]:
     """
     columns = line.split()
     if len(columns) < 6:
-        raise _fault(path, number, f"has {len(columns)} columns: qid, Q0, docno, rank, score and a tag are expected")
+        hint = "; four are those of judgments, so the files may be swapped" if len(columns) == 4 else ""
+        names = "qid, Q0, docno, rank, score and a tag"
+        raise _fault(path, number, f"has {len(columns)} columns: {names} are expected{hint}")
     end = len(columns) - 1 if INTEGER.fullmatch(columns[3]) else len(columns)  # by which a reading must have its score
     for column in range(5, end):
         if INTEGER.fullmatch(columns[column - 1]) and _is_number(columns[column]):

@@ -17,6 +17,8 @@ from tests.files.samples import CLASSIC_TOPICS, XML_TOPICS
 @pytest.mark.parametrize(
     ("read", "content", "sentence"),
     [
+        (read_qrels, "q1 Q0 d1 1 2.5 bm25", r"rel are expected; six are those of a run, so the files may be swapped\."),
+        (read_run, "q1 0 d1 1", r"a tag are expected; four are those of judgments, so the files may be swapped\."),
         (read_qrels, "q1 0 d1", r"file\.txt, line 1, has 3 columns: qid, iter, docno and rel are expected\."),
         (read_qrels, "q1 0 d1 1\nq1 0 d2 1 x", "line 2, has 5 columns"),
         (read_qrels, "q1 0 d1 1.5", r"line 1, has the grade '1\.5', which is not an integer"),

@@ -16,8 +16,6 @@ from benchbench.names import MAX_LENGTH
 from benchbench.site.admin import SiteAdmin
 from benchbench.site.pages import PageForm
 
-PATIENCE_SECONDS = 0.3  # of a request for an answer that a worker may give at once
-
 
 class EngineTrialForm(PageForm):
     """A query and the engine to ask."""
@@ -45,9 +43,7 @@ def engine_trial_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpRespo
         return model_admin.render_page(request, "results/engine_trial.html", context)
     if not form.is_valid():
         return render(request, "results/engine_answer.html", {"problem": " ".join(_list_errors(form))})
-    progress = request_answer(
-        EngineTrial(form.cleaned_data["engine"], form.cleaned_data["q"]), seconds=PATIENCE_SECONDS
-    )
+    progress = request_answer(EngineTrial(form.cleaned_data["engine"], form.cleaned_data["q"]))
     is_stuck = not progress.answer and not progress.is_waiting
     context = {"answer": progress.answer, "problem": describe_workers(QUICK) if is_stuck else "", "asks": True}
     return render(request, "results/engine_answer.html", context)

@@ -29,7 +29,6 @@ from benchbench.reading.strict_json import dump_json
 from benchbench.site.admin import SiteAdmin
 
 COLUMNS = {"document_id": "document", "chunk_id": "chunk", "score": "score"}  # of a ranking, in an answer
-PATIENCE_SECONDS = 0.3  # of a request for an answer that a worker may give at once
 
 
 def trial_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
@@ -55,7 +54,7 @@ def trial_answer(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.U
     if side >= len(trials):
         raise Http404("The page has no such side: submit its form again.")
     _, trial = trials[side]
-    progress = request_answer(trial, seconds=PATIENCE_SECONDS) if request.method == "POST" else load_answer(trial)
+    progress = request_answer(trial) if request.method == "POST" else load_answer(trial)
     context: dict[str, Any] = {"answer": progress.answer, "progress": progress}
     if progress.answer:
         context["hits"] = _load_hits(progress.answer, trial.text, _build_judging(request, collection, form))
