@@ -159,6 +159,27 @@ def test_an_equal_run_opens_and_is_compared(page):
     expect(page.locator("#brushed")).to_be_hidden()
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_long_title_and_menu_stay_in_sight(page, width):
+    def make() -> Benchmark:
+        benchmark = search(make_gated(), GOOD)
+        Benchmark.objects.update(
+            owner=User.objects.get(username="ada"), name="Which of both is better? " * 7 + "x" * 25
+        )
+        return benchmark
+
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto(reverse("admin:benchmark_results", args=[outside(make).pk]))
+    assert page.evaluate("() => { const h1 = document.querySelector('h1'); return h1.scrollWidth <= h1.clientWidth; }")
+    assert page.evaluate(
+        "() => { const h1 = document.querySelector('h1'); return h1.scrollHeight <= h1.clientHeight; }"
+    )
+    page.locator(".bb-menu > summary").click()
+    box = page.locator(".bb-menu > div").bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= width
+
+
 def test_comparison_columns_are_unclipped_and_queries_readable(page):
     def make() -> Benchmark:
         benchmark = search(make_gated(), GOOD, POOR)
