@@ -65,6 +65,8 @@ lint: $(INSTALLED_DEV) ## check style, types, imports and language
 	$(BIN)/oxfmt --check static/benchbench/*.js
 	$(BIN)/mypy
 	$(BIN)/hadolint Dockerfile
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec docker-compose.yml
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-actions action.yml
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/codespell $$(git ls-files apps benchbench docs perf static templates tests '*.md')
 	$(BIN)/python -m pytest --quiet --noconftest -p no:django tests/test_language.py tests/test_chance.py
