@@ -1,9 +1,11 @@
 """Upgrades of the embedded database that can be undone: a backup first, restored by itself if a migration fails."""
 
+import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from shlex import quote
 
 from django.core.management import call_command
 from django.db import connection
@@ -44,7 +46,7 @@ def upgrade(report: Callable[[str], None]) -> None:
         raise _undo(path, error) from error
     report(
         f"Updated the database in {format_duration(time.monotonic() - began)}. To go back, install the former version "
-        f"and fill a new data folder: BENCHBENCH_DATA_DIR={path.parent.parent}-former benchbench restore {path}"
+        f"and fill a new data folder: {_spell_restore(path, f'{path.parent.parent}-former')}"
     )
 
 
@@ -55,6 +57,12 @@ def _undo(path: Path, error: Exception | KeyboardInterrupt) -> UpgradeError:
     except BackupError as second:
         return UpgradeError(
             f"{reason} The backup {path} was not restored either: {second.message} Restore it into a new folder: "
-            f"BENCHBENCH_DATA_DIR=FOLDER benchbench restore {path}"
+            f"{_spell_restore(path, 'FOLDER')}"
         )
     return UpgradeError(f"{reason} The database is as before: its backup {path} was restored. Use the former version.")
+
+
+def _spell_restore(path: Path, folder: str) -> str:
+    """Return the line to type; the program by its path, because a virtual environment is seldom active."""
+    program = Path(sys.executable).with_name("benchbench")
+    return f"BENCHBENCH_DATA_DIR={quote(folder)} {quote(str(program))} restore {quote(str(path))}"
