@@ -18,7 +18,6 @@ from apps.mappings.models import Mapping
 from apps.operations.models import Priority
 from apps.records.measuring.measures import list_measures
 from apps.records.models import Benchmark
-from apps.records.models.benchmarks import MAX_TAGS, TAG_LENGTH
 from benchbench.access import visible
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.axes import BY_KEY
@@ -28,6 +27,7 @@ from benchbench.ir.planning.configuration import ENGINE_MODES, INDEX_MODES
 from benchbench.ir.planning.matrix import KEYS, MatrixError
 from benchbench.reading.calls import split_calls
 from benchbench.site.pages import FewTextsField, PageForm, SizedFileField
+from benchbench.tagging import MAX_TAGS, TAG_LENGTH
 
 
 class SwitchField(forms.ChoiceField):

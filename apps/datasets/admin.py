@@ -12,7 +12,7 @@ from django.template.defaultfilters import truncatechars
 from django.urls import reverse
 from unfold.decorators import display
 
-from apps.accounts.viewed import ViewedAdmin
+from apps.accounts.selected import ArchiveFilter, TagFilter, TaggedAdmin
 from apps.datasets.editing.drafts import build_difference, count_changes, discard_draft
 from apps.datasets.formats.registry import FORMATS, WRITERS
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
@@ -20,7 +20,7 @@ from apps.datasets.views import datasets as views
 from apps.datasets.views import queries as query_views
 from benchbench.access import may_change
 from benchbench.site.admin import FactAdmin, LargeAdmin, OwnedAdmin, VisibleFilter
-from benchbench.site.panels import Button, Page, add_button, build_list_url, change_url
+from benchbench.site.panels import Button, Exports, Page, add_button, add_to, build_list_url, change_url
 
 GRADE_COLOURS = {"3": "success", "2": "success", "1": "info", "0": "default", "-1": "default"}
 
@@ -51,15 +51,15 @@ class FormatFilter(SimpleListFilter):
 
 
 @admin.register(Dataset)
-class DatasetAdmin(ViewedAdmin, OwnedAdmin):
+class DatasetAdmin(TaggedAdmin, OwnedAdmin):
     list_display = ("name", "query_total", "judgment_total", "newest_version", "created", "owner", "format")
     hidden_columns = ("format", "judged", "owner")
     phone_columns = ("query_total", "last_benchmark")
-    list_filter = (FormatFilter,)
-    actions = ("bin_selected",)
-    search_fields = ("name", "description")
+    list_filter = (ArchiveFilter, TagFilter, FormatFilter)
+    actions = ("export_selected", "tag_selected", "archive_selected", "bring_back_selected", "bin_selected")
+    search_fields = ("name", "description", "tags")
     autocomplete_fields = ("owner",)
-    editable = ("name", "description", "owner", "team")
+    editable = ("name", "description", "tags", "owner", "team")
     change_form_template = "datasets/dataset.html"
     change_form_outer_before_template = change_form_outer_after_template = ""
     pages = (
@@ -68,7 +68,7 @@ class DatasetAdmin(ViewedAdmin, OwnedAdmin):
         Page("<uuid:object_id>/queries/add/", query_views.add_to_dataset, "query_add"),
     )
     fieldsets = (
-        (None, {"fields": ("name", "description", ("owner", "team"))}),
+        (None, {"fields": ("name", "description", "tags", ("owner", "team"))}),
         ("Facts", {"fields": (("format", "schema_version"), ("created_at", "updated_at"), "metadata")}),
     )
 
@@ -111,6 +111,9 @@ class DatasetAdmin(ViewedAdmin, OwnedAdmin):
         if may_change(obj, request.user):
             buttons.append(add_button("Upload the next version", "upload_file", "datasets.dataset", dataset=obj.pk))
         return [*buttons, *add_query_button(obj, request.user)]
+
+
+add_to(Dataset, exports=Exports({name: writer.label for name, writer in WRITERS.items()}, views.build_export))
 
 
 @admin.register(DatasetVersion)

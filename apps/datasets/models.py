@@ -7,9 +7,10 @@ from django.db.models import F, Q
 
 from benchbench.ir.demand import GREATEST_WEIGHT, LEAST_WEIGHT
 from benchbench.models import NamedModel, OwnedModel, PublicModel
+from benchbench.tagging import TaggedModel
 
 
-class Dataset(NamedModel, OwnedModel):
+class Dataset(TaggedModel, NamedModel, OwnedModel):
     """Queries and their judgments. Edits gather in a draft; freezing it makes the next numbered version."""
 
     made_by = "import_dataset"

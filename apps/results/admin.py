@@ -12,10 +12,16 @@ from apps.mappings.models import Mapping
 from apps.operations.models import Operation
 from apps.records.models import Benchmark, QueryResult, Run
 from apps.results.dataset_page import load_health, load_query_table
+from apps.results.exporting import EXPORTERS
 from apps.results.triage.next_steps import list_next_steps
 from apps.results.views import comparison, content, disk, engine_trial, results, trying, updating
 from benchbench.access import may_view
-from benchbench.site.panels import Page, add_to
+from benchbench.site.panels import Exports, Page, add_to
+
+
+def list_exports(kind: str) -> Exports:
+    labels = {name: exporter.title for name, exporter in EXPORTERS.items() if exporter.exports == kind}
+    return Exports(labels, results.build_export)
 
 
 def show_dataset_steps(request: HttpRequest, dataset: Dataset) -> dict[str, Any]:
@@ -66,6 +72,7 @@ add_to(
         Page("<uuid:object_id>/verdict/", comparison.verdict_fragment, "benchmark_verdict"),
         Page("<uuid:object_id>/export/<str:format>/", results.download, "benchmark_export"),
     ),
+    exports=list_exports("benchmark"),
 )
 add_to(
     Run,
@@ -78,6 +85,7 @@ add_to(
         Page("<uuid:object_id>/export/<str:format>/", results.download, "run_export"),
         Page("compare/", comparison.comparison_page, "run_compare"),
     ),
+    exports=list_exports("run"),
 )
 add_to(
     Operation,

@@ -30,6 +30,7 @@ from apps.retrieval.models import Index
 from benchbench.access import viewable, visible
 from benchbench.decimals import counted, short_signed
 from benchbench.site.panels import change_url
+from benchbench.tagging import leave_out_archived
 
 MAX_ROWS = 6  # operations and datasets
 MAX_TASKS = 4  # of a kind
@@ -160,7 +161,7 @@ def _list_benchmark_tasks(user: Any) -> Iterator[Task]:
     if user.has_perm("benchmarks.view_schedule"):
         yield from _list_turns(user)
     if user.has_perm("benchmarks.change_benchmark"):
-        failed = visible(Benchmark.objects.filter(status=Status.FAILED), user)
+        failed = leave_out_archived(visible(Benchmark.objects.filter(status=Status.FAILED), user))
         for benchmark in failed.order_by("-created_at")[:MAX_TASKS]:
             url = reverse("admin:benchmark_results", args=[benchmark.pk])
             yield Task("error", f"The benchmark “{benchmark}” failed.", "See why, and retry", url)
@@ -207,7 +208,7 @@ def _describe_mapping(mapping: Any) -> Task:
 
 def list_latest(user: Any) -> list[Any]:
     """Return the latest completed benchmarks, latest first, each with its best run as `facts`. One query."""
-    completed = viewable(Benchmark.objects.filter(status=Status.COMPLETED), user).defer("matrix")
+    completed = leave_out_archived(viewable(Benchmark.objects.filter(status=Status.COMPLETED), user)).defer("matrix")
     latest = completed.order_by(F("completed_at").desc(nulls_last=True), "-created_at")
     related = latest.select_related("dataset_version__dataset", "mapping__collection")
     return list(related.annotate(facts=select_facts(run__benchmark=OuterRef("pk")))[:MAX_BENCHMARKS])

@@ -33,6 +33,7 @@ from benchbench.site.panels import (
     build_list_url,
     load_table,
 )
+from benchbench.tagging import TaggedModel, leave_out_archived
 
 # Colours of unfold's labels, by status.
 STATUS_COLOURS = {
@@ -254,4 +255,10 @@ class VisibleFilter(RelatedFieldListFilter):
 
     def field_choices(self, field: Any, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
         related: type[Model] = field.related_model
-        return [(str(row.pk), str(row)) for row in visible(related._default_manager.all(), request.user)]
+        rows = visible(related._default_manager.all(), request.user)
+        if issubclass(related, TaggedModel) and not self.lookup_val:
+            rows = leave_out_archived(rows)
+        return [(str(row.pk), str(row)) for row in rows]
+
+    def has_output(self) -> bool:
+        return super().has_output() or bool(self.lookup_val)  # a filter without output would not filter

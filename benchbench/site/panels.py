@@ -4,9 +4,9 @@ A model's admin class is in its room, which never imports a higher room. The hig
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any
 
 from django.contrib.admin import ModelAdmin
 from django.contrib.admin.utils import label_for_field, lookup_field
@@ -122,11 +122,19 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
+class Exports:
+    """Formats of rows, by name with their labels. `build` returns the file name of a row in one, and what writes it."""
+
+    labels: Mapping[str, str]
+    build: Callable[[Any, str], tuple[str, Callable[[IO[bytes]], None]]]
+
+
+@dataclass(frozen=True, slots=True)
 class Addition:
     """Additions of a room: pages, for the page of a row panels and extra context of the template, columns of the list.
 
     `annotate` adds to the listed rows what their columns show. `delete` deletes a row with the room's rows on it,
-    those of the models `along`.
+    those of the models `along`. `exports` are the formats of rows.
     """
 
     pages: Sequence[Page]
@@ -136,6 +144,7 @@ class Addition:
     annotate: Annotate
     delete: Callable[[Any], None] | None
     along: Sequence[type[Model]]
+    exports: Exports | None
 
 
 def annotate_nothing(request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
@@ -155,6 +164,7 @@ def add_to(
     annotate: Annotate = annotate_nothing,
     delete: Callable[[Any], None] | None = None,
     along: Sequence[type[Model]] = (),
+    exports: Exports | None = None,
 ) -> None:
     """Add to the admin class of `model`. Additions are in the order of the rooms: INSTALLED_APPS."""
-    ADDITIONS[model].append(Addition(pages, panels, context, columns, annotate, delete, along))
+    ADDITIONS[model].append(Addition(pages, panels, context, columns, annotate, delete, along, exports))

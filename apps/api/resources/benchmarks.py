@@ -29,7 +29,6 @@ from apps.operations.models import Priority, Status
 from apps.records.finding import add_run_counts
 from apps.records.measuring.measures import MAX_MEASURES, list_extra_measures
 from apps.records.models import Benchmark
-from apps.records.models.benchmarks import MAX_TAGS, TAG_LENGTH
 from apps.retrieval.encoders.admitting import PUBLISHED
 from benchbench.database.failures import read_again, refresh
 from benchbench.ir.measures.spelling import MAX_NAME_LENGTH
@@ -37,6 +36,7 @@ from benchbench.ir.planning.axes import BY_KEY
 from benchbench.ir.planning.axes.kinds import CUTOFF, MAX_TOP_K
 from benchbench.ir.planning.matrix import DEFAULT_CUTOFFS, DEFAULT_PRIMARY_K
 from benchbench.names import MAX_LENGTH
+from benchbench.tagging import MAX_TAGS, TAG_LENGTH
 
 VALUES: dict[str, dict[str, Any]] = {
     "k_values_for_metrics": CUTOFF.schema,

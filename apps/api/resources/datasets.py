@@ -71,7 +71,7 @@ class DatasetAnswer(ModelAnswer):
 
     class Meta:
         model = Dataset
-        fields = ["id", "name", "description", "owner_id", "query_count", "schema_version", *TIMES]
+        fields = ["id", "name", "description", "tags", "owner_id", "query_count", "schema_version", *TIMES]
 
 
 DatasetPage = build_page("datasets", DatasetAnswer)

@@ -1,20 +1,18 @@
 """Admin pages of benchmarks."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import admin
-from django.contrib.postgres.fields import ArrayField
-from django.db.models import Count, Func, OuterRef, Q, QuerySet
+from django.db.models import Count, OuterRef, Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.html import format_html
 from unfold.decorators import action, display
-from unfold.widgets import UnfoldAdminTextInputWidget
 
-from apps.accounts.viewed import ViewedAdmin
+from apps.accounts.selected import ArchiveFilter, TagFilter, TaggedAdmin
 from apps.benchmarks.admin import columns
 from apps.benchmarks.views import benchmarks as views
 from apps.benchmarks.views import evaluations
@@ -48,22 +46,8 @@ def act_on_each(description: str, act: Callable[..., Any], message: str) -> Any:
     return action
 
 
-class TagFilter(admin.SimpleListFilter):
-    """Filter for the benchmarks with a tag."""
-
-    title = parameter_name = "tag"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        rows = visible(Benchmark.objects.order_by(), request.user)
-        tags = rows.annotate(tag=Func("tags", function="unnest")).values_list("tag", flat=True)
-        return [(tag, tag) for tag in sorted(set(tags))]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Benchmark]) -> QuerySet[Benchmark]:
-        return queryset.filter(tags__contains=[tag]) if (tag := self.value()) else queryset
-
-
 @admin.register(Benchmark)
-class BenchmarkAdmin(columns.MeasuredAdmin, ViewedAdmin, OwnedAdmin):
+class BenchmarkAdmin(columns.MeasuredAdmin, TaggedAdmin, OwnedAdmin):
     list_display = (
         *("results_link", "status_label", columns.verdict, columns.value, columns.best_run, columns.judged, "created"),
         *("dataset_version", "collection", columns.took, "total_runs", "owner"),
@@ -73,6 +57,7 @@ class BenchmarkAdmin(columns.MeasuredAdmin, ViewedAdmin, OwnedAdmin):
     phone_columns = ("verdict", "created")
     list_display_links = None
     list_filter = (
+        ArchiveFilter,
         TagFilter,
         "status",
         ("dataset_version__dataset", VisibleFilter),
@@ -85,7 +70,7 @@ class BenchmarkAdmin(columns.MeasuredAdmin, ViewedAdmin, OwnedAdmin):
     actions_list = ("import_run",)
     actions = (
         *("start_selected", "cancel_selected", "retry_selected", "rescore_selected", "compare_over_datasets"),
-        "bin_selected",
+        *("export_selected", "tag_selected", "archive_selected", "bring_back_selected", "bin_selected"),
     )
     pages = (
         Page("evaluate/", evaluations.new_evaluation, "new_evaluation"),
@@ -102,12 +87,6 @@ class BenchmarkAdmin(columns.MeasuredAdmin, ViewedAdmin, OwnedAdmin):
         Page("import-run/choices/", run_views.run_choices, "run_import_choices"),
     )
     editable = ("name", "description", "tags", "owner", "team")
-    formfield_overrides: ClassVar[dict[Any, Any]] = OwnedAdmin.formfield_overrides | {
-        ArrayField: {
-            "widget": UnfoldAdminTextInputWidget,
-            "help_text": "Words to filter by, separated by commas, such as nightly.",
-        }
-    }
     fieldsets = (
         (None, {"fields": ("name", "description", "tags", ("owner", "team"))}),
         (

@@ -11,7 +11,7 @@ from django.utils.html import format_html
 from django.utils.http import urlencode
 from unfold.decorators import display
 
-from apps.accounts.viewed import ViewedAdmin
+from apps.accounts.selected import ArchiveFilter, ExportingAdmin, TagFilter
 from apps.benchmarks.admin import columns
 from apps.benchmarks.views import gates as gate_views
 from apps.datasets.models import Dataset
@@ -45,8 +45,9 @@ class ModeFilter(admin.SimpleListFilter):
 
 
 @admin.register(Run)
-class RunAdmin(columns.MeasuredAdmin, ViewedAdmin, FactAdmin):
+class RunAdmin(columns.MeasuredAdmin, ExportingAdmin, FactAdmin):
     through = "benchmark"
+    tags = "benchmark__tags"
     list_display = (
         *("label", "status_label", columns.value, columns.judged, "latency", "mode", "reranker", "strategy", "top_k"),
         *("benchmark", "completed", "failed_queries", "run_order"),
@@ -55,7 +56,7 @@ class RunAdmin(columns.MeasuredAdmin, ViewedAdmin, FactAdmin):
     phone_columns = ("value", "benchmark")
     list_per_page = 20  # a row has about 10 kB
     list_filter = (
-        "status",
+        *(ArchiveFilter, TagFilter, "status"),
         ModeFilter,
         ("benchmark__dataset_version__dataset", VisibleFilter),
         ("benchmark", VisibleFilter),
@@ -63,7 +64,7 @@ class RunAdmin(columns.MeasuredAdmin, ViewedAdmin, FactAdmin):
     )
     search_fields = ("label", "benchmark__name")
     ordering = ("-benchmark__created_at", "run_order")
-    actions = ("compare_selected",)
+    actions = ("compare_selected", "export_selected")
     pages = (Page("<uuid:object_id>/gate/", gate_views.gate_page, "run_gate"),)
 
     def get_queryset(self, request: HttpRequest) -> Any:

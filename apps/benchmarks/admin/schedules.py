@@ -26,6 +26,7 @@ from benchbench.reading import strict_yaml
 from benchbench.site.admin import FactAdmin, OwnedAdmin, OwnedForm, VisibleFilter
 from benchbench.site.pages import dress
 from benchbench.site.panels import Button, Panel, build_list_url, change_url
+from benchbench.tagging import leave_out_archived
 
 STATE_COLOURS = {"green": "success", "red": "danger"}
 FACTS = ("problem", "outcome", "ended_at", "benchmark")  # of a repeat, which `describe_outcome` reads
@@ -139,7 +140,7 @@ class ScheduleAdmin(OwnedAdmin):
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         if db_field.name == "benchmark":
-            kwargs["queryset"] = visible(Benchmark.objects.order_by("-created_at"), request.user)
+            kwargs["queryset"] = leave_out_archived(visible(Benchmark.objects.order_by("-created_at"), request.user))
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: Schedule, form: Any, change: bool) -> None:

@@ -34,6 +34,7 @@ from benchbench.site.pages import (
     staff,
     stored,
 )
+from benchbench.tagging import leave_out_archived
 
 ORDERS = (("", "Its scores, where its ranks agree"), ("score", "Its scores"), ("rank", "Its ranks"))
 
@@ -103,7 +104,7 @@ class RunForm(PageForm):
         self.choose(Mapping, "dataset")
         dataset = self._find_dataset()
         versions = DatasetVersion.objects.filter(dataset=dataset, frozen_at__isnull=False)
-        benchmarks = visible(Benchmark.objects.filter(mapping__dataset=dataset), self.user)
+        benchmarks = leave_out_archived(visible(Benchmark.objects.filter(mapping__dataset=dataset), self.user))
         self._offer("version", versions.select_related("dataset"))
         self._offer("benchmark", benchmarks.filter(mapping__collection__kind=Collection.Kind.EXTERNAL, matrix={}))
 

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Callable
-from typing import Any
+from typing import IO, Any
 from uuid import UUID
 
 from django.contrib import messages
@@ -24,7 +24,7 @@ from apps.datasets.uploading import upload_turn
 from apps.datasets.versions import add_counts
 from benchbench.access import may_change
 from benchbench.decimals import counted
-from benchbench.errors import BenchbenchError
+from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.site.admin import SiteAdmin
 from benchbench.site.downloads import attachment
 from benchbench.site.pages import find_next_page, preview_page, read_form, show_form, staff
@@ -92,8 +92,20 @@ def download_version(
     version: DatasetVersion = model_admin.load_viewed(request, object_id)
     if format not in WRITERS:
         raise Http404
-    name = f"{version.dataset.name}-v{version.number}"
-    return download(request, lambda: export_record(record_of(version), format, name=name), back=change_url(version))
+    return download(request, lambda: _export_version(version, format), back=change_url(version))
+
+
+def _export_version(version: DatasetVersion, format: str) -> DatasetExport:
+    return export_record(record_of(version), format, name=f"{version.dataset.name}-v{version.number}")
+
+
+def build_export(dataset: Dataset, format: str) -> tuple[str, Callable[[IO[bytes]], None]]:
+    """Return the file name of a dataset's newest frozen version in a format, and what writes the file."""
+    version = dataset.versions.exclude(frozen_at=None).first()
+    if version is None:
+        raise ConflictError("It has no frozen version: freeze its draft first.")
+    export = _export_version(version, format)
+    return export.name, export.write
 
 
 MAX_ROWS = 50

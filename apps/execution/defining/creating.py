@@ -20,7 +20,6 @@ from apps.mappings.resolving import is_stale
 from apps.operations.handlers import render_traceback
 from apps.records.measuring.measures import list_measures
 from apps.records.models import Benchmark, Origin, Run
-from apps.records.models.benchmarks import MAX_TAGS, TAG_LENGTH
 from apps.retrieval.availability import UnavailableError, describe_missing, list_run_requirements
 from apps.retrieval.encoders.admitting import PUBLISHED
 from apps.retrieval.models import Index
@@ -30,6 +29,7 @@ from benchbench.ir.planning.axes import run_label
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.matrix import Matrix, MatrixError
 from benchbench.names import MAX_LENGTH, check_name
+from benchbench.tagging import MAX_TAGS, TAG_LENGTH
 
 MAX_REPETITIONS = 100
 MAX_SEED = 2**63 - 1  # the largest bigint of PostgreSQL

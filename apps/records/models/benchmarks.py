@@ -20,12 +20,10 @@ from benchbench.decimals import counted
 from benchbench.ir.demand import name_means
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.models import NamedModel, OwnedModel, PublicModel
-
-TAG_LENGTH = 50  # characters
-MAX_TAGS = 20
+from benchbench.tagging import TaggedModel
 
 
-class Benchmark(OwnedModel):
+class Benchmark(TaggedModel, OwnedModel):
     """A mapping, a configuration matrix and the measures."""
 
     made_by = "run_benchmark"
@@ -36,14 +34,6 @@ class Benchmark(OwnedModel):
 
     name = models.CharField(max_length=200)
     description = models.TextField(blank=True)
-    tags = ArrayField(
-        models.CharField(max_length=TAG_LENGTH),
-        default=list,
-        db_default=[],  # for processes of the version before, while a site is upgraded
-        blank=True,
-        size=MAX_TAGS,
-        help_text="Words to filter by, such as nightly.",
-    )
     mapping = models.ForeignKey(Mapping, on_delete=models.PROTECT, related_name="benchmarks")
     dataset_version = models.ForeignKey(DatasetVersion, on_delete=models.PROTECT, related_name="benchmarks")
     state = models.PositiveIntegerField(

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Callable
-from typing import Any
+from typing import IO, Any
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied, ValidationError
@@ -205,17 +205,21 @@ def download(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID,
     subject: Benchmark | Run = model_admin.load_viewed(request, object_id)
     if EXPORTERS.get(format) not in list_exporters(subject):
         raise Http404
-    exporter, version = EXPORTERS[format], _parse_version(request)
     try:
-        return attachment(
-            lambda file: write_pieces(export(subject, format, version=version), file),
-            name_file(subject, exporter, version=version),
-            exporter.content_type,
-        )
+        name, write = build_export(subject, format, version=_parse_version(request))
+        return attachment(write, name, EXPORTERS[format].content_type)
     except BenchbenchError as error:
         messages.error(request, error.message)
         is_run = isinstance(subject, Run)
         return redirect(change_url(subject)) if is_run else redirect("admin:benchmark_results", subject.pk)
+
+
+def build_export(
+    subject: Benchmark | Run, format: str, *, version: int | None = None
+) -> tuple[str, Callable[[IO[bytes]], None]]:
+    """Return the file name of a benchmark or run in a format, and what writes the file."""
+    pieces = export(subject, format, version=version)
+    return name_file(subject, EXPORTERS[format], version=version), lambda file: write_pieces(pieces, file)
 
 
 def _parse_version(request: HttpRequest) -> int | None:

@@ -18,6 +18,7 @@ from benchbench.access import visible
 from benchbench.ir.planning.configuration import DEFAULTS
 from benchbench.ir.planning.lexical import BM25, Lexical, LexicalError
 from benchbench.site.pages import PageForm
+from benchbench.tagging import leave_out_archived
 
 RERANKED = "-reranked"
 WEIGHTED = "weighted"
@@ -123,7 +124,7 @@ class TrialForm(PageForm):
         for prefix in ("", "other_"):
             fields[f"{prefix}index"].queryset = list_indexes(collection, self.user)
             fields |= {f"{prefix}{name}": slider for name, slider in build_sliders().items()}
-        fields["dataset"].queryset = visible(Dataset.objects.order_by("name"), self.user)
+        fields["dataset"].queryset = leave_out_archived(visible(Dataset.objects.order_by("name"), self.user))
 
     def clean_lexical(self) -> str:
         return self._read_lexical("lexical")
