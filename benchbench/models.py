@@ -1,15 +1,19 @@
-"""Abstract bases of the tables: public ids, timestamps, ownership."""
+"""Abstract bases of the tables: public ids, timestamps, ownership, tags."""
 
 import uuid
 from typing import Any, ClassVar
 
 from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from django.db.models import F, Func, JSONField, Q, Value
+from django.db.models import F, Func, JSONField, Q, QuerySet, Value
 
 from benchbench.errors import ConflictError
 from benchbench.texts.words import fold_spelling
 
+TAG_LENGTH = 50  # characters
+MAX_TAGS = 20
+ARCHIVED = "archived"  # the tag that takes a row out of lists and choices alone
 PERMISSIONS = ("add", "change", "delete", "view", "view_all")  # of an owned model, see `benchbench.access.visible`
 
 
@@ -118,3 +122,24 @@ class OwnedModel(PublicModel):
             | Q(**{f"{prefix}owner__isnull": True})
             | Q(**{f"{prefix}team__in": user.groups.values("pk")})
         )
+
+
+class TaggedModel(models.Model):
+    """A row with tags."""
+
+    tags = ArrayField(
+        models.CharField(max_length=TAG_LENGTH),
+        default=list,
+        db_default=[],  # for processes of the version before, while a site is upgraded
+        blank=True,
+        size=MAX_TAGS,
+        help_text="Words to filter by, such as nightly.",
+    )
+
+    class Meta:
+        abstract = True
+
+
+def leave_out_archived(rows: QuerySet[Any], *, path: str = "tags") -> QuerySet[Any]:
+    """Return the rows without those that are archived; `path` leads to their tags (`"benchmark__tags"`)."""
+    return rows.exclude(**{f"{path}__contains": [ARCHIVED]})

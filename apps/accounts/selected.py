@@ -18,26 +18,30 @@ from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
 from unfold.widgets import UnfoldAdminTextInputWidget
 
+from apps.accounts.tagging import change_tag
 from apps.accounts.viewed import ViewedAdmin
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 from benchbench.local_files.placing import write_zip
+from benchbench.models import ARCHIVED, MAX_TAGS, TAG_LENGTH, leave_out_archived
 from benchbench.site.downloads import AT_ONCE, IN_MEMORY, attachment
 from benchbench.site.history import note
 from benchbench.site.pages import PageForm, dress, find_next_page
 from benchbench.site.panels import Button, Exports
-from benchbench.tagging import ARCHIVED, MAX_TAGS, TAG_LENGTH, change_tag, leave_out_archived
 
 MAX_FILES = 100
 MAX_BYTES = 200 * 2**20  # of the files, before they are packed
 LEFT_OUT = "left-out.txt"
-SHOWN = 3  # sentences on what is left out
+SENTENCES = 3  # on what is left out
 REPEATED = ("action", "select_across", "_selected_action")  # of the form of an act, from the list
 
 
-def list_tags(rows: QuerySet[Any], path: str = "tags") -> list[str]:
-    """Return the tags of rows, in order; `path` leads to them."""
-    return sorted(rows.order_by().annotate(tag=Func(path, function="unnest")).values_list("tag", flat=True).distinct())
+def list_tags(request: HttpRequest, model_admin: Any) -> list[str]:
+    """Return the tags of the rows that the user sees, in order; read once a request."""
+    if not hasattr(request, "tags"):
+        rows = model_admin.get_queryset(request).order_by().annotate(tag=Func(model_admin.tags, function="unnest"))
+        request.tags = sorted(rows.values_list("tag", flat=True).distinct())  # type: ignore[attr-defined]
+    return request.tags  # type: ignore[attr-defined]
 
 
 class TagFilter(SimpleListFilter):
@@ -47,7 +51,7 @@ class TagFilter(SimpleListFilter):
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         self.path = model_admin.tags
-        return [(tag, tag) for tag in list_tags(model_admin.get_queryset(request), self.path) if tag != ARCHIVED]
+        return [(tag, tag) for tag in list_tags(request, model_admin) if tag != ARCHIVED]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         return queryset.filter(**{f"{self.path}__contains": [tag]}) if (tag := self.value()) else queryset
@@ -60,20 +64,17 @@ class ArchiveFilter(SimpleListFilter):
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         self.path = model_admin.tags
-        is_used = self.value() or model_admin.get_queryset(request).filter(**self._condition).exists()
+        is_used = self.value() or ARCHIVED in list_tags(request, model_admin)
         return [("only", "These only"), ("all", "Included")] if is_used else []
-
-    @property
-    def _condition(self) -> dict[str, list[str]]:
-        return {f"{self.path}__contains": [ARCHIVED]}
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         if self.value() == "only":
-            return queryset.filter(**self._condition)
+            return queryset.filter(**{f"{self.path}__contains": [ARCHIVED]})
         by_id = request.method == "POST" and request.POST.get("select_across", "0") == "0"
         by_parent = self.path.replace("tags", "id__exact") in request.GET  # such as the runs of an archived benchmark
-        shown = by_id or by_parent or self.value() == "all"
-        return queryset if shown else leave_out_archived(queryset, path=self.path)
+        if by_id or by_parent or self.value() == "all":
+            return queryset
+        return leave_out_archived(queryset, path=self.path)
 
 
 class TagForm(PageForm):
@@ -127,8 +128,12 @@ class ExportingAdmin(ViewedAdmin):
         except BenchbenchError as error:
             self.message_user(request, error.message, messages.ERROR)
             return None
-        more = [f"{len(left_out) - SHOWN:,} more are left out: {LEFT_OUT} says which."] if len(left_out) > SHOWN else []
-        for sentence in [*left_out[:SHOWN], *more, *self.count_unseen(request, rows)]:
+        more = (
+            [f"{len(left_out) - SENTENCES:,} more are left out: {LEFT_OUT} says which."]
+            if len(left_out) > SENTENCES
+            else []
+        )
+        for sentence in [*left_out[:SENTENCES], *more, *self.count_unseen(request, rows)]:
             self.message_user(request, sentence, messages.WARNING)
         return answer
 
@@ -147,12 +152,12 @@ class ExportingAdmin(ViewedAdmin):
                     continue
                 size += file.tell()
                 if size > MAX_BYTES:
-                    most = filesizeformat(MAX_BYTES)
-                    raise BenchbenchError(f"The files have more than {most}: select fewer, or a shorter format.")
+                    limit = filesizeformat(MAX_BYTES)
+                    raise BenchbenchError(f"The files have more than {limit}: select fewer, or a shorter format.")
                 file.seek(0)
                 files[f"{len(files) + 1}-{name}" if name in files else name] = iter(partial(file.read, AT_ONCE), b"")
             if not files:
-                raise BenchbenchError(" ".join(left_out[:SHOWN]))
+                raise BenchbenchError(" ".join(left_out[:SENTENCES]))
             if left_out:
                 files[LEFT_OUT] = ["\n".join(left_out)]
             name = f"{self.opts.verbose_name_plural}.zip"
@@ -190,7 +195,7 @@ class TaggedAdmin(ExportingAdmin):
     @admin.action(description="Add or remove a tag", permissions=["act"])
     def tag_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponseBase | None:
         form = TagForm(request.POST if "tag" in request.POST else None, user=request.user)
-        form.tags = list_tags(self.get_queryset(request))
+        form.tags = list_tags(request, self)
         if not form.is_valid():
             buttons = [("add", "Add the tag"), ("remove", "Remove the tag")]
             return self.ask(request, queryset, form, title="Tag", buttons=buttons)
@@ -217,8 +222,8 @@ class TaggedAdmin(ExportingAdmin):
         tagged = change_tag(rows, tag, add=add)
         noun = str(self.opts.verbose_name)
         if tag == ARCHIVED:
-            done = "archived: the filter Archived shows" if add else "back from the archive: lists and choices show"
-            sentence = f"{counted(len(tagged.changed), noun)} {done} {'it' if len(tagged.changed) == 1 else 'them'}."
+            state = "archived: the filter Archived shows" if add else "back from the archive: lists and choices show"
+            sentence = f"{counted(len(tagged.changed), noun)} {state} {'it' if len(tagged.changed) == 1 else 'them'}."
         else:
             did = f"Added the tag “{tag}” to" if add else f"Removed the tag “{tag}” from"
             sentence = f"{did} {counted(len(tagged.changed), noun)}."

@@ -25,9 +25,9 @@ from benchbench.ir.planning.axes.axis import EXECUTION, METHODS, RERANKING, REWR
 from benchbench.ir.planning.axes.kinds import SWITCH, parse_integers
 from benchbench.ir.planning.configuration import ENGINE_MODES, INDEX_MODES
 from benchbench.ir.planning.matrix import KEYS, MatrixError
+from benchbench.models import MAX_TAGS, TAG_LENGTH
 from benchbench.reading.calls import split_calls
 from benchbench.site.pages import FewTextsField, PageForm, SizedFileField
-from benchbench.tagging import MAX_TAGS, TAG_LENGTH
 
 
 class SwitchField(forms.ChoiceField):

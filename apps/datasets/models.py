@@ -6,8 +6,7 @@ from django.db import models
 from django.db.models import F, Q
 
 from benchbench.ir.demand import GREATEST_WEIGHT, LEAST_WEIGHT
-from benchbench.models import NamedModel, OwnedModel, PublicModel
-from benchbench.tagging import TaggedModel
+from benchbench.models import NamedModel, OwnedModel, PublicModel, TaggedModel
 
 
 class Dataset(TaggedModel, NamedModel, OwnedModel):

@@ -12,7 +12,7 @@ from apps.mappings.models import Mapping
 from apps.operations.models import Operation
 from apps.records.models import Benchmark, QueryResult, Run
 from apps.results.dataset_page import load_health, load_query_table
-from apps.results.exporting import EXPORTERS
+from apps.results.exporting import EXPORTERS, build_export
 from apps.results.triage.next_steps import list_next_steps
 from apps.results.views import comparison, content, disk, engine_trial, results, trying, updating
 from benchbench.access import may_view
@@ -21,7 +21,7 @@ from benchbench.site.panels import Exports, Page, add_to
 
 def list_exports(kind: str) -> Exports:
     labels = {name: exporter.title for name, exporter in EXPORTERS.items() if exporter.exports == kind}
-    return Exports(labels, results.build_export)
+    return Exports(labels, build_export)
 
 
 def show_dataset_steps(request: HttpRequest, dataset: Dataset) -> dict[str, Any]:

@@ -29,8 +29,8 @@ from apps.results.first_steps import list_first_steps
 from apps.retrieval.models import Index
 from benchbench.access import viewable, visible
 from benchbench.decimals import counted, short_signed
+from benchbench.models import leave_out_archived
 from benchbench.site.panels import change_url
-from benchbench.tagging import leave_out_archived
 
 MAX_ROWS = 6  # operations and datasets
 MAX_TASKS = 4  # of a kind

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import IO, Annotated, Any, Literal
 
 from apps.datasets.models import DatasetVersion
 from apps.operations.models import Status
@@ -16,7 +16,7 @@ from apps.results.leaderboard.versions import load_scored_version
 from apps.verdicts.ranked_runs import load_evaluations
 from benchbench.files.workbooks import CONTENT_TYPE as XLSX
 from benchbench.ir.profiles import FLOWBABY_1_0, FLOWBABY_1_1
-from benchbench.local_files.placing import Files, Piece, make_folder, write_directory, write_file_pieces
+from benchbench.local_files.placing import Files, Piece, make_folder, write_directory, write_file_pieces, write_pieces
 
 NOT_ENDED = (Status.PENDING, Status.RUNNING)
 
@@ -130,6 +130,14 @@ def _find_exporter(subject: Benchmark | Run, format: str) -> Exporter:
 def load_version(subject: Benchmark | Run, number: int | None) -> DatasetVersion:
     """Return version `number` of the dataset, by default the benchmark's own. Raises NoValuesError without values."""
     return load_scored_version(subject if isinstance(subject, Benchmark) else subject.benchmark, number)
+
+
+def build_export(
+    subject: Benchmark | Run, format: str, *, version: int | None = None
+) -> tuple[str, Callable[[IO[bytes]], None]]:
+    """Return the file name of a benchmark or run in a format, and what writes the file."""
+    pieces = export(subject, format, version=version)
+    return name_file(subject, EXPORTERS[format], version=version), lambda file: write_pieces(pieces, file)
 
 
 def export_to(

@@ -22,6 +22,7 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 
 from benchbench.access import list_teams, visible
 from benchbench.errors import BenchbenchError
+from benchbench.models import TaggedModel, leave_out_archived
 from benchbench.site.deleting import DeletingAdmin
 from benchbench.site.history import note
 from benchbench.site.pages import find_next_page
@@ -33,7 +34,6 @@ from benchbench.site.panels import (
     build_list_url,
     load_table,
 )
-from benchbench.tagging import TaggedModel, leave_out_archived
 
 # Colours of unfold's labels, by status.
 STATUS_COLOURS = {

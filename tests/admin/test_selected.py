@@ -13,8 +13,8 @@ from apps.accounts import selected
 from apps.datasets.models import Dataset
 from apps.operations.models import Status
 from apps.records.models import Baseline, Benchmark
+from benchbench.models import MAX_TAGS
 from benchbench.site.panels import build_list_url, change_url
-from benchbench.tagging import MAX_TAGS
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 from tests.site import results_url
 from tests.staff import MakeStaff

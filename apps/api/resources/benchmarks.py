@@ -35,8 +35,8 @@ from benchbench.ir.measures.spelling import MAX_NAME_LENGTH
 from benchbench.ir.planning.axes import BY_KEY
 from benchbench.ir.planning.axes.kinds import CUTOFF, MAX_TOP_K
 from benchbench.ir.planning.matrix import DEFAULT_CUTOFFS, DEFAULT_PRIMARY_K
+from benchbench.models import MAX_TAGS, TAG_LENGTH
 from benchbench.names import MAX_LENGTH
-from benchbench.tagging import MAX_TAGS, TAG_LENGTH
 
 VALUES: dict[str, dict[str, Any]] = {
     "k_values_for_metrics": CUTOFF.schema,

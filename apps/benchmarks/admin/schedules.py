@@ -21,12 +21,12 @@ from apps.verdicts.schedules.starting import start_now
 from apps.verdicts.schedules.times import list_next_times
 from benchbench.access import visible
 from benchbench.errors import BenchbenchError
+from benchbench.models import leave_out_archived
 from benchbench.names import find_by_id
 from benchbench.reading import strict_yaml
 from benchbench.site.admin import FactAdmin, OwnedAdmin, OwnedForm, VisibleFilter
 from benchbench.site.pages import dress
 from benchbench.site.panels import Button, Panel, build_list_url, change_url
-from benchbench.tagging import leave_out_archived
 
 STATE_COLOURS = {"green": "success", "red": "danger"}
 FACTS = ("problem", "outcome", "ended_at", "benchmark")  # of a repeat, which `describe_outcome` reads

@@ -22,6 +22,7 @@ from apps.records.models import Benchmark
 from benchbench.access import may_change, visible
 from benchbench.files.runs import FORMATS
 from benchbench.ir.planning.axes.kinds import parse_integers
+from benchbench.models import leave_out_archived
 from benchbench.reading.calls import split_calls
 from benchbench.site.pages import (
     PageForm,
@@ -34,7 +35,6 @@ from benchbench.site.pages import (
     staff,
     stored,
 )
-from benchbench.tagging import leave_out_archived
 
 ORDERS = (("", "Its scores, where its ranks agree"), ("score", "Its scores"), ("rank", "Its ranks"))
 

@@ -28,8 +28,8 @@ from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.ir.planning.axes import run_label
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.matrix import Matrix, MatrixError
+from benchbench.models import MAX_TAGS, TAG_LENGTH
 from benchbench.names import MAX_LENGTH, check_name
-from benchbench.tagging import MAX_TAGS, TAG_LENGTH
 
 MAX_REPETITIONS = 100
 MAX_SEED = 2**63 - 1  # the largest bigint of PostgreSQL

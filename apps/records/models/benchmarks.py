@@ -19,8 +19,7 @@ from apps.retrieval.models import Index
 from benchbench.decimals import counted
 from benchbench.ir.demand import name_means
 from benchbench.ir.planning.configuration import Configuration
-from benchbench.models import NamedModel, OwnedModel, PublicModel
-from benchbench.tagging import TaggedModel
+from benchbench.models import NamedModel, OwnedModel, PublicModel, TaggedModel
 
 
 class Benchmark(TaggedModel, OwnedModel):

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Callable
-from typing import IO, Any
+from typing import Any
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied, ValidationError
@@ -20,7 +20,7 @@ from apps.records.measuring.slicing import slice_version
 from apps.records.models import Baseline, Benchmark, Evaluation, QueryResult, Run
 from apps.results.comparison.history import load_history, plot_history
 from apps.results.dashboard import build_dashboard
-from apps.results.exporting import EXPORTERS, export, list_exporters, name_file
+from apps.results.exporting import EXPORTERS, build_export, list_exporters
 from apps.results.ladders import compression, filters, load
 from apps.results.ladders.page import Ladder
 from apps.results.leaderboard.page import ENDED, build_context
@@ -37,7 +37,6 @@ from benchbench.errors import BenchbenchError
 from benchbench.ir.measures import DEFINITIONS
 from benchbench.ir.measures.library import list_measures
 from benchbench.ir.slices import MINIMUM
-from benchbench.local_files.placing import write_pieces
 from benchbench.site.admin import SiteAdmin
 from benchbench.site.downloads import attachment
 from benchbench.site.panels import Button, build_list_url, change_url
@@ -212,14 +211,6 @@ def download(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID,
         messages.error(request, error.message)
         is_run = isinstance(subject, Run)
         return redirect(change_url(subject)) if is_run else redirect("admin:benchmark_results", subject.pk)
-
-
-def build_export(
-    subject: Benchmark | Run, format: str, *, version: int | None = None
-) -> tuple[str, Callable[[IO[bytes]], None]]:
-    """Return the file name of a benchmark or run in a format, and what writes the file."""
-    pieces = export(subject, format, version=version)
-    return name_file(subject, EXPORTERS[format], version=version), lambda file: write_pieces(pieces, file)
 
 
 def _parse_version(request: HttpRequest) -> int | None:

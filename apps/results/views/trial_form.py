@@ -17,8 +17,8 @@ from apps.retrieval.strategies import STRATEGIES
 from benchbench.access import visible
 from benchbench.ir.planning.configuration import DEFAULTS
 from benchbench.ir.planning.lexical import BM25, Lexical, LexicalError
+from benchbench.models import leave_out_archived
 from benchbench.site.pages import PageForm
-from benchbench.tagging import leave_out_archived
 
 RERANKED = "-reranked"
 WEIGHTED = "weighted"

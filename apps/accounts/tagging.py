@@ -1,38 +1,14 @@
-"""Tags of rows: words to filter lists by. The tag "archived" takes a row out of lists and choices alone."""
+"""Adding a tag to rows and removing it; the tag "archived" takes a row out of lists and choices alone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.contrib.postgres.fields import ArrayField
-from django.db import models, transaction
+from django.db import transaction
 from django.db.models import F, Func, QuerySet, Value
 from django.utils import timezone
 
-TAG_LENGTH = 50  # characters
-MAX_TAGS = 20
-ARCHIVED = "archived"
-
-
-class TaggedModel(models.Model):
-    """A row with tags."""
-
-    tags = ArrayField(
-        models.CharField(max_length=TAG_LENGTH),
-        default=list,
-        db_default=[],  # for processes of the version before, while a site is upgraded
-        blank=True,
-        size=MAX_TAGS,
-        help_text="Words to filter by, such as nightly.",
-    )
-
-    class Meta:
-        abstract = True
-
-
-def leave_out_archived(rows: QuerySet[Any], *, path: str = "tags") -> QuerySet[Any]:
-    """Return the rows without those that are archived; `path` leads to their tags (`"benchmark__tags"`)."""
-    return rows.exclude(**{f"{path}__contains": [ARCHIVED]})
+from benchbench.models import MAX_TAGS
 
 
 @dataclass(frozen=True, slots=True)
