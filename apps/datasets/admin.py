@@ -171,6 +171,7 @@ class DatasetVersionAdmin(FactAdmin):
 class QueryAdmin(LargeAdmin):
     through = "dataset"
     list_display = ("key", "short_text", "dataset", "category", "difficulty", "split")
+    phone_columns = ("short_text",)
     list_filter = (("dataset", VisibleFilter), ("until", admin.EmptyFieldListFilter))
     search_fields = ("=key", "text")
     ordering = ("dataset_id", "id")

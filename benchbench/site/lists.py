@@ -72,7 +72,7 @@ class ListAdmin(StrictAdmin):
     """
 
     hidden_columns: ClassVar[tuple[str, ...]] = ()
-    phone_columns: ClassVar[tuple[str, ...]] = ()  # columns of a narrow page after the first; () for all
+    phone_columns: ClassVar[tuple[str, ...]] = ()  # columns of a narrow page after the first; () for the first two
     list_before_template = "admin/list_head.html"
 
     @display(description="created", ordering="created_at")
@@ -114,8 +114,9 @@ class ListAdmin(StrictAdmin):
         if listing := getattr(response, "context_data", {}).get("cl"):
             columns, chips = self.list_columns(request), list(_list_chips(listing))
             measures, measure = self.list_measures(request), read_measure(request)
-            narrow = (*self.phone_columns[:-1], MEASURED) if measure else self.phone_columns
-            wide_only = [name for name, *_ in columns if self.phone_columns and name not in narrow]
+            narrow = self.phone_columns or [name for name, _, is_hidden in columns if not is_hidden][:2]
+            narrow = (*narrow[:-1], MEASURED) if measure else narrow
+            wide_only = [name for name, *_ in columns if name not in narrow]
             response.context_data |= {"columns": columns, "chips": chips, "wide_only": wide_only}
             response.context_data |= {"measures": measures, "measure": measure, "empty": self._find_empty(listing)}
         return response

@@ -127,6 +127,7 @@ class RunAdmin(columns.MeasuredAdmin, ExportingAdmin, FactAdmin):
 class QueryResultAdmin(LargeAdmin):
     through = "run__benchmark"
     list_display = ("query", "run", "repetition", "time", "error")
+    phone_columns = ("run", "time")
     list_filter = (("run__benchmark", VisibleFilter), ("error", admin.EmptyFieldListFilter))
     list_select_related = ("run__benchmark", "query")
     search_fields = ("=query__key",)

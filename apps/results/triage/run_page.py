@@ -25,7 +25,7 @@ from apps.verdicts.coverage import is_coverage, name_judged
 from apps.verdicts.gates.baselines import load_baseline_names
 from apps.verdicts.ranked_runs import name_primary, select_measures
 
-PER_PAGE = 20
+PER_PAGE = 10
 ORDERS = ("difference", "worst", "best")  # the default is the first available one
 
 
