@@ -8,6 +8,7 @@ from django.db import transaction
 from django.db.models import F, Func, QuerySet, Value
 from django.utils import timezone
 
+from benchbench.database.ordered import lock_in_order, update_in_order
 from benchbench.models import MAX_TAGS
 
 
@@ -23,10 +24,11 @@ class Tagged:
 def change_tag(rows: QuerySet[Any], tag: str, *, add: bool) -> Tagged:
     """Add a tag to rows, or remove it."""
     with transaction.atomic():
-        locked = rows.model._default_manager.filter(pk__in=rows.values("pk")).select_for_update(of=("self",))
-        every = list(locked.order_by("pk"))
+        model: Any = rows.model
+        every = list(model.objects.filter(pk__in=lock_in_order(rows)))
         differing = [row for row in every if (tag in row.tags) != add]
         changed = [row for row in differing if not add or len(row.tags) < MAX_TAGS]
         changes: Any = Func(F("tags"), Value(tag), function="array_append" if add else "array_remove")
-        locked.filter(pk__in=[row.pk for row in changed]).update(tags=changes, updated_at=timezone.now())
+        these = model.objects.filter(pk__in=[row.pk for row in changed])
+        update_in_order(these, tags=changes, updated_at=timezone.now())
     return Tagged(changed, len(every) - len(differing), len(differing) - len(changed))
