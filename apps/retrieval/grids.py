@@ -25,6 +25,7 @@ from benchbench.database.failures import read_again
 from benchbench.ir.encoding import EncoderParameters
 from benchbench.names import MAX_LENGTH, find_free_name
 from benchbench.reading.calls import CallError, read_options
+from benchbench.reading.kinds import convert_number
 from benchbench.reading.objects import format_value
 
 BEFORE: Mapping[str, str] = {
@@ -240,7 +241,7 @@ def _parse_value(text: str) -> Any:
         return WORDS[text]
     for kind in (int, float):
         try:
-            return kind(text)
+            return convert_number(kind, text)
         except ValueError:
             continue
     return text

@@ -1,11 +1,14 @@
 """Kinds of values: a strict type that tests a value, with its JSON schema and its words."""
 
-from typing import Annotated, Any, Literal
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, GetCoreSchemaHandler, TypeAdapter, ValidationError
 from pydantic_core import CoreSchema
 
 from benchbench.reading.objects import STRICT, format_value, with_message
+
+Number = TypeVar("Number", int, float)
 
 
 class Kind:
@@ -41,6 +44,13 @@ class Kind:
 def int_between(minimum: int, maximum: int) -> Kind:
     """Return the kind of whole numbers between bounds, both included."""
     return Kind(Annotated[int, Field(ge=minimum, le=maximum)])
+
+
+def convert_number(convert: Callable[[str], Number], text: str) -> Number:
+    """Return a text as a number, by `int` or `float`. Raises ValueError, also for `1_0` and digits of other scripts."""
+    if not text.isascii() or "_" in text:
+        raise ValueError(text)
+    return convert(text)
 
 
 def one_of(*names: str) -> Kind:

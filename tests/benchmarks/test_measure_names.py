@@ -37,6 +37,7 @@ WRONG = [
     "P",
     "ERR",
     "RBP(p=2)",
+    "RBP(p=0.8,p=0.9)",
     "nDCG@1.2.3",
     "P(rel=0)@5",
     "IPrec@0.405",

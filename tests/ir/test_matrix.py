@@ -5,6 +5,7 @@ import random
 import pytest
 
 from benchbench.ir.planning import matrix
+from benchbench.ir.planning.ann import Ann, AnnError
 from benchbench.ir.planning.axes import AXES, BY_KEY, normalize, run_label
 from benchbench.ir.planning.configuration import CLASSIC, SEARCH_MODES
 from benchbench.ir.planning.matrix import Configuration, Matrix, MatrixError
@@ -90,6 +91,16 @@ class TestConfigurations:
 
     def test_every_index_is_a_run(self):
         assert labels(indexes=["minilm", "e5"]) == ["minilm · dense · top 100", "e5 · dense · top 100"]
+
+
+@pytest.mark.parametrize("number", ["1_0", "\uff11\uff10", "\u0661\u0660"])
+def test_numbers_of_texts_have_ascii_digits(number):
+    """Python reads these as 10."""
+    with pytest.raises(AnnError, match="is not a whole number"):
+        Ann.parse(f"hnsw(ef_search={number})")
+    for key in ("top_k_values", "candidates", "weights", "score_thresholds", "filter_shares", "rates"):
+        with pytest.raises(ValueError, match=number):
+            BY_KEY[key].kind.read(f"{number}:1" if key == "weights" else number)
 
 
 def test_primary_k_is_always_among_the_cutoffs_which_ascend():

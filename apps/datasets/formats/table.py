@@ -21,6 +21,7 @@ from benchbench.files.columns import FIELDS, REFERENCES, assign_columns
 from benchbench.files.ratings import build_text_key, check_rating, parse_grade
 from benchbench.files.tables import read_table
 from benchbench.ir.demand import is_weight
+from benchbench.reading.kinds import convert_number
 from benchbench.reading.objects import drop_nulls
 from benchbench.reading.strict_json import kind, parse
 
@@ -244,7 +245,7 @@ def _parse_weight(location: str, name: str, value: Any) -> str:
     if value in (None, ""):
         return ""
     try:
-        weight = float(value) if isinstance(value, str) else value
+        weight = convert_number(float, value) if isinstance(value, str) else value
     except ValueError:
         weight = value
     if not is_weight(weight):

@@ -143,7 +143,7 @@ def in_options() -> Iterator[None]:
 
 
 def parse_number(text: str) -> int:
-    if not text.isdecimal() or not int(text):
+    if not (text.isascii() and text.isdecimal() and int(text)):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
     return int(text)
 

@@ -108,15 +108,19 @@ def _parse_at(text: str, at: str) -> int | float:
 
 def _parse_parameters(text: str, written: str) -> dict[str, Any]:
     """Return the parameters written in a measure's brackets; only literals, nothing is evaluated."""
+    reason = "write parameters by name, such as RBP(p=0.8)"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of what cannot be a literal anyway
             call = ast.parse(f"measure({written})", mode="eval").body
         if isinstance(call, ast.Call) and not call.args:
-            return {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
+            parameters = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
+            if len(parameters) == len(call.keywords):
+                return parameters
+            reason = "a parameter is given twice"
     except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
         pass
-    refuse(text, "write parameters by name, such as RBP(p=0.8)")
+    refuse(text, reason)
 
 
 def _check(text: str, name: str, value: Any, info: Any) -> Any:

@@ -13,7 +13,7 @@ from benchbench.reading.objects import format_value
 
 Value = int | float | str
 Values = tuple[tuple[str, Value], ...]  # of every option of a method, in order
-DECIMAL = re.compile(r"[0-9]+\.[0-9]+")
+NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
 MAX_DIGITS = 18  # of a number; a longer one is out of every range, and Python converts none of thousands
 
 
@@ -32,9 +32,10 @@ def read_values(text: str, *, example: str) -> dict[str, list[Value]]:
 
 
 def _read_value(text: str) -> Value:
-    if len(text) <= MAX_DIGITS and DECIMAL.fullmatch(text):
-        return float(text)
-    return int(text) if text.isdecimal() and len(text) <= MAX_DIGITS else text
+    match = NUMBER.fullmatch(text) if len(text) <= MAX_DIGITS else None
+    if match is None:
+        return text
+    return float(text) if match[1] else int(text)
 
 
 def complete_values(method: str, options: Mapping[str, Option], values: Mapping[str, Any]) -> Values:

@@ -16,6 +16,7 @@ from apps.records.models import Benchmark
 from apps.results.exporters.documents import render_text
 from apps.results.exporters.results_json import build_results
 from benchbench.files.runs import FORMATS
+from benchbench.ir.planning.axes.kinds import parse_integers
 from benchbench.names import find_named
 from benchbench.reading.calls import split_calls
 
@@ -101,6 +102,6 @@ a document twice for a query is refused, with its line. All files are imported, 
 
 def parse_cutoffs(text: str) -> list[int]:
     try:
-        return [int(item) for item in text.split(",")]
+        return parse_integers(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of whole numbers such as 10,20") from None

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field
 
 from benchbench.reading.calls import split_calls
-from benchbench.reading.kinds import Kind
+from benchbench.reading.kinds import Kind, convert_number
 
 MAX_TOP_K = 1000
 MAX_DEPTH = 10_000
 MAX_RATE = 10_000.0  # requests per second
+_integer, _decimal = partial(convert_number, int), partial(convert_number, float)
 
 
 def split_commas(text: str) -> list[str]:
@@ -22,7 +24,7 @@ def split_commas(text: str) -> list[str]:
 
 def parse_integers(text: str) -> list[int]:
     """Return the whole numbers between commas. Raises ValueError with the invalid part as its text."""
-    return [_read(int, item) for item in split_commas(text)]
+    return [_read(_integer, item) for item in split_commas(text)]
 
 
 def parse_switch(text: str) -> list[str]:
@@ -84,10 +86,10 @@ def call(words: str) -> AxisKind:
     return AxisKind(str | dict[str, Any], words, Reader(split=split_calls))
 
 
-INTEGER = Reader("a whole number", _or_none(int))
-NUMBER = Reader("a number or “none”", _or_none(float))
-RATES = Reader("a rate such as 20/s, or “none”", _or_none(lambda text: float(text.removesuffix("/s"))))
-PAIR = Reader("a pair of numbers such as 0.7:0.3", _or_none(lambda text: [float(weight) for weight in text.split(":")]))
+INTEGER = Reader("a whole number", _or_none(_integer))
+NUMBER = Reader("a number or “none”", _or_none(_decimal))
+RATES = Reader("a rate such as 20/s, or “none”", _or_none(lambda text: _decimal(text.removesuffix("/s"))))
+PAIR = Reader("a pair of numbers such as 0.7:0.3", _or_none(lambda text: [_decimal(item) for item in text.split(":")]))
 ON_OR_OFF = Reader("on, off or both", lambda text: {"on": True, "off": False}[text.lower()], parse_switch)
 
 NAME = AxisKind(Annotated[str, Field(pattern=r"\S")], "a name")
