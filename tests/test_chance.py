@@ -22,6 +22,7 @@ CLOCKED = {
     "faults/kit.py: until": "It ends what hangs, after minutes.",
     "faults/test_frozen.py: test_a_cancel_does_not_wait_for_a_frozen_worker": "Twenty seconds, of which it takes two.",
     "faults/test_load.py: test_concurrent_users_are_neither_refused_nor_delayed": "Its limit is that of a fault.",
+    "browser/test_messy_files.py: test_stranger_reaches_a_verdict_from_excel": "Five minutes; it takes half of one.",
     "browser/test_new_evaluation.py: test_new_user_reaches_a_verdict_on_adi": "Five minutes, of which it takes one.",
     "engines/test_asking.py: test_an_engine_that_was_down_resumes": "A least time, not a most.",
     "engines/test_asking.py: test_engine_is_asked_when_it_wants_to_be": "A least time, not a most.",

@@ -185,7 +185,7 @@ def check_query(query: QueryRecord) -> None:
     for judgment in query.judgments:
         _check_judgment(judgment, label)
     if len({judgment.canonical_ref for judgment in query.judgments}) < len(query.judgments):
-        raise DatasetError(f"{label} judges a document twice.", field="judgments")
+        raise DatasetError(f"{label} judges a document twice: keep one of the two judgments.", field="judgments")
 
 
 def _check_judgment(judgment: JudgmentRecord, label: str) -> None:

@@ -85,7 +85,8 @@ def _start(question: Question, mapping: Mapping, indexes: list[Index], by: User)
     if isinstance(matrix, Unanswerable):
         raise BenchmarkError(matrix.problem)
     name = f"{mapping.dataset}: {question.title}"[:MAX_LENGTH]
-    options = BenchmarkOptions(name=name, matrix=matrix, execution=question.execution)
+    about = mapping.dataset.description  # also how its references were read
+    options = BenchmarkOptions(name=name, matrix=matrix, execution=question.execution, description=about)
     benchmark = create_benchmark(mapping, options, owner=by, indexes={index.name: index for index in indexes})
     launch(benchmark, by=by)
     return benchmark

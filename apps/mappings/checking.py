@@ -6,12 +6,13 @@ from itertools import islice
 
 from django.conf import settings
 
-from apps.collections.models import Collection, Section
+from apps.collections.models import Collection, Section, list_live
 from apps.datasets.exporting import record_of
 from apps.datasets.models import DatasetVersion
 from apps.datasets.records import JudgmentRecord
 from apps.mappings.models import Mapping, Resolution
 from apps.mappings.references import FIELDS, resolve_reference
+from apps.mappings.rereading import UnmatchedError, find_reading
 from apps.mappings.resolving import CHUNK, load_catalogue
 from benchbench.errors import ConflictError
 
@@ -68,10 +69,6 @@ def _yield_dangling(chunk: list[tuple[str, JudgmentRecord]], collection: Collect
                 yield Dangling(key, f"The document {reference!r} has no section {section[:100]!r}.")
 
 
-class UnmatchedError(ConflictError):
-    """No judgment has a document in the collection."""
-
-
 def require_found(mapping: Mapping) -> None:
     """Raise UnmatchedError if no judgment found its document: every value would be 0 for any search."""
     if mapping.total_count and not mapping.mapped_count:
@@ -84,11 +81,11 @@ def require_found(mapping: Mapping) -> None:
 def _describe_first_loss(mapping: Mapping) -> str:
     """Return what to do about a mapping without a match, and why the first judgment has no document, as sentences."""
     lost = Resolution.objects.at(None).filter(mapping=mapping, document=None).order_by("judgment_id")
-    reason, key, reference = lost.values_list("reason", "key", "judgment__doc_ref").first() or ("", "", {})
-    documents = mapping.collection.documents.filter(removed_at=None).order_by("pk")
-    if key != "file_name" and documents.filter(file_name=reference.get(key)).exists():
-        remedy = "choose “file name of the document” (file_name) for the column"
-        return f"The first: {reason} A document has this file name: {remedy}."
+    reason, key = lost.values_list("reason", "key").first() or ("", "")
+    doc_refs = lost.values_list("judgment__doc_ref", flat=True).iterator(chunk_size=CHUNK)
+    if reading := find_reading(doc_refs, mapping.collection):
+        return f"The first: {reason} {reading.remedy}"
+    documents = list_live(mapping.collection).order_by("pk")
     value = documents.values_list(FIELDS.get(key, FIELDS["document_id"])[0], flat=True).first()
     first = f"The first document there has the {key or 'document_id'} {str(value or '')[:100]!r}."
     return f"Check the collection. The first: {reason} {first}"

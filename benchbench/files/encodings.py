@@ -23,7 +23,8 @@ LONG = 3  # letters outside ASCII in a row; in texts of Windows-1252 they are ra
 MOST_LONG = 0.1  # of the letters outside ASCII
 # Letters of other old encodings would read so: of DOS (K„se), of old Macs (KŠse), of Asian ones (¨¨).
 FOREIGN = re.compile("[A-Za-zÀ-ÿ][‚„”†‡ˆ‰ŠŽŸ§][a-zß-ÿ]|[¤¦¨¬¯¸]")
-BEFORE, AFTER = 20, 40  # characters around the first letter outside ASCII that a note shows
+BEFORE, AFTER = 20, 40  # characters around the first letter outside ASCII that a note shows, in full words
+EXCERPT = re.compile(rf"(?<!\w)[^\n]{{0,{BEFORE}}}?[^\0-\x7f][^\n]{{0,{AFTER}}}(?!\w)")
 
 
 @contextmanager
@@ -122,14 +123,15 @@ def _copy(source: Path, target: Path, encoding: str) -> str:
                 out.write(text.encode())
             except UnicodeError:
                 raise FileFormatError(
-                    f"{source.name} is not valid {encoding.upper()}: save it as UTF-8 (in Excel: CSV UTF-8)."
+                    f"{source.name} is not valid {encoding.upper()}: save it as UTF-8 (spreadsheets call it CSV UTF-8)."
                 ) from None
             if not sample and (first := re.search(r"[^\0-\x7f]", text)):
-                start = max(first.start() - BEFORE, text.rfind("\n", 0, first.start()) + 1)
-                sample = text[start : first.start() + AFTER].split("\n")[0].strip()
+                at = first.start()
+                words = EXCERPT.search(text, max(0, at - BEFORE))
+                sample = (words[0] if words and words.start() <= at else text[at : at + AFTER].split("\n")[0]).strip()
                 line += text.count("\n", 0, first.start())
             elif not sample:
                 line += text.count("\n")
-    excerpt = f", line {line} as “{sample}”. If that is wrong, save the file as UTF-8 (in Excel: CSV UTF-8)"
+    excerpt = f", line {line} as “{sample}”. If that is wrong, save the file as UTF-8 (spreadsheets call it CSV UTF-8)"
     name = NAMES.get(encoding, encoding.upper())
     return f"{source.name} is not UTF-8; it was read as {name}{excerpt if sample else ''}."

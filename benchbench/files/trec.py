@@ -41,7 +41,8 @@ def read_qrels(path: Path) -> dict[str, dict[bytes, int]]:
             raise _fault(path, number, f"has the grade {_quote(grade)}, which is not an integer")
         judged = truth.setdefault(query, {})
         if document in judged:
-            raise _fault(path, number, f"judges the document {_quote(document)} of the query {_quote(query)} again")
+            judged_again = f"judges the document {_quote(document)} of the query {_quote(query)} again"
+            raise _fault(path, number, f"{judged_again}: keep one of the lines")
         judged[document] = parsed
     if not truth:
         raise FileFormatError(f"{path.name} contains no judgments.")

@@ -194,12 +194,13 @@ def show_form(
 ) -> HttpResponse:
     """Show a form, and call `act` with a valid submission. Errors of `act` are shown at their fields.
 
-    The query string gives initial values (`?collection=…`), `initial` the others; `edited` gives those of the row that
-    the form changes. `permitted` replaces the check of the permission to add such rows.
+    A form with files is sent as a part of its page, which stays, with its files, if they are refused. The query string
+    gives initial values (`?collection=…`), `initial` the others; `edited` gives those of the row that the form changes.
+    `permitted` replaces the check of the permission to add such rows.
     """
     if not (model_admin.has_add_permission(request) if permitted is None else permitted):
         raise PermissionDenied
-    site = model_admin.admin_site
+    site, is_part = model_admin.admin_site, "HX-Request" in request.headers
     with edited.locked(request) if edited else nullcontext():
         values = edited.read() if edited else {}
         form = form_class(
@@ -219,8 +220,11 @@ def show_form(
                 form.present(error)
             else:
                 note_form(request, model_admin.model, answer, title)
-                return answer
+                return HttpResponse(headers={"HX-Redirect": answer["Location"]}) if is_part else answer
+    if is_part:
+        return preview_page(request, "admin/refusal.html", form, dict)
     base_context = {"title": title, "form": form, "submit": submit, "opts": model_admin.opts, "media": form.media}
+    base_context["keeps_files"] = form.is_multipart()
     return TemplateResponse(request, template, site.each_context(request) | base_context | context)
 
 
@@ -288,6 +292,7 @@ def stored(upload: UploadedFile) -> Iterator[Path]:
 def store(upload: UploadedFile, folder: Path) -> Path:
     """Store an uploaded file in a folder under its name, whose end stays if it is too long, and return its path."""
     path = folder / (upload.name or "upload").encode()[-NAME_BYTES:].decode(errors="ignore")
+    upload.seek(0)  # it may have been read before
     with path.open("wb") as file:
         shutil.copyfileobj(upload, file)
     return path

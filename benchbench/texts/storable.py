@@ -6,7 +6,7 @@ import re
 UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 REPLACEMENT = "\ufffd"
 CUT = "…"
-SAVE = "Save the file as UTF-8 (in Excel: CSV UTF-8)"
+SAVE = "Save the file as UTF-8 (spreadsheets call it CSV UTF-8)"
 MARKS = {
     codecs.BOM_UTF32_LE: "UTF-32",
     codecs.BOM_UTF32_BE: "UTF-32",

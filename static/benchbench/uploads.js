@@ -22,3 +22,18 @@ document.addEventListener(
     },
     true,
 );
+
+// A form with files stays on its page when it is sent. The sentence of an error page, or of no answer, is shown there.
+function showFailure({ target, detail: { xhr } }) {
+    if (target.id !== "page_form") return;
+    const answer = new DOMParser().parseFromString(xhr.responseText, "text/html");
+    const unsent =
+        "The form was not sent. Choose files again that were changed since, check the connection, and retry.";
+    const sentence = document.createElement("p");
+    sentence.className = "bb-note bb-note-bad";
+    sentence.textContent =
+        answer.querySelector("main p, .bb-intro")?.textContent ||
+        (xhr.status ? `The site answered ${xhr.status} ${xhr.statusText}.` : unsent);
+    document.getElementById("form_faults").replaceChildren(sentence);
+}
+for (const event of ["htmx:responseError", "htmx:sendError"]) document.addEventListener(event, showFailure);

@@ -135,19 +135,77 @@ def test_folder_of_a_zip_stays_where_needed(staff: Client, path: str) -> None:
     assert Collection.objects.get().name == "handbook"
 
 
-def test_file_names_are_named_and_read_as_such_next(staff: Client) -> None:
-    pages = {"pages.zip": pack({"a/pear.txt": "A pear.", "b/plum.txt": "A plum."})}
-    table = {"judged.csv": "Query;Document;Rating\nWas ist das?;pear.txt;2\n"}
-    page = send(staff, FORM, table, pages)
-    assert "A document has this file name: choose “file name of the document” (file_name)" in page.content.decode()
+READ_ANEW: dict[str, tuple[list[str], str]] = {
+    "file names": (["pear.txt", "plum.txt"], "read as file names: 2 of 2 match"),
+    "titles": (["The pear", "The plum"], "read as titles: 2 of 2 match"),
+    "another case": (["A%20b/PEAR.txt", "./c/Plum.TXT"], "read as ids in another spelling: 2 of 2 match"),
+    "paths elsewhere": (
+        ["C:\\x\\pear.txt", "https://example.org/plum.txt"],
+        "read as paths that end with a file name: ",
+    ),
+    "other endings": (["pear.pdf", "plum.pdf"], "read as file names with other endings: 2 of 2 match"),
+    "some as written": (["c/plum.txt", "pear.txt", "fig.txt"], "read as file names: 2 of 3 match"),
+    "most": (["pear.txt", "plum.txt", "fig.txt"], "read as file names: 2 of 3 match"),
+}
+
+
+@pytest.mark.parametrize("name", READ_ANEW)
+def test_references_are_read_as_what_matches(staff: Client, name: str) -> None:
+    references, sentence = READ_ANEW[name]
+    pages = {"a b/pear.txt": "A pear.", "c/plum.txt": "A plum."}
+    if name == "titles":
+        pages = {"1.md": "# The pear", "2.md": "# The plum"}
+    rows = "".join(f"Was ist das?;{reference};2;x\n" for reference in references)
+    sent = {"judged.csv": f"Query;Document;Rating;Comment\n{rows}"}, {"pages.zip": pack({**pages})}
+    for _ in range(2):  # the same files are the same dataset
+        page = staff.get(send(staff, FORM, *sent).url, follow=True)
+        assert sentence in page.content.decode()
+    mapping = Mapping.objects.get()
+    assert (mapping.mapped_count, mapping.total_count) == (2, len(references))
+    assert (mapping.dataset.name, sentence in mapping.dataset.description) == ("judged", True)
+    previewed = send(staff, PREVIEW, sent[0], collection=str(mapping.collection_id)).content.decode()
+    assert sentence in previewed
+    assert "It becomes" not in previewed
+
+
+def test_several_readings_ask_for_a_choice(staff: Client) -> None:
+    pages = {"p.zip": pack({"x/pear.md": "# plum.md", "y/plum.md": "# pear.md"})}
+    table = {"judged.csv": "Query;Document;Rating\nq;pear.md;2\n"}
+    page = send(staff, FORM, table, pages).content.decode()
+    assert "Read as file names or as titles, as many judgments match documents of" in page
+    assert "choose what their column holds (Columns on the page" in page
     assert not Dataset.objects.exists()
-    assert not Mapping.objects.exists()
-    form = page.context["form"]
-    assert [form["collection"].value(), form["dataset"].value()] == [str(Collection.objects.get().pk), ""]
     columns = ["query_text=Query", "file_name=Document", "grade=Rating"]
     assert send(staff, FORM, table, pages, column=columns).status_code == 302
     assert Mapping.objects.get().mapped_count == 1
-    assert Dataset.objects.get().name == "judged"
+
+
+def test_grades_of_one_document_ask_for_one(staff: Client) -> None:
+    table = {"judged.csv": "Query;Document;Rating\nq;PEAR.txt;2\nq;pear.TXT;1\n"}
+    page = send(staff, FORM, table, {"p.zip": pack({"x/pear.txt": "A pear."})}).content.decode()
+    assert "keep one of the two judgments" in page
+    assert not Dataset.objects.exists()
+
+
+def test_dataset_of_file_names_names_the_remedy(staff: Client) -> None:
+    table = {"judged.csv": "Query;Document;Rating\nq;pear.txt;2\n"}
+    upload = SimpleUploadedFile("judged.csv", table["judged.csv"].encode())
+    assert staff.post(reverse("admin:datasets_dataset_add"), {"file": upload}).status_code == 302
+    pages = {"p.zip": pack({"x/pear.txt": "A pear.", "y/b.txt": "B"})}
+    page = send(staff, FORM, {}, pages, dataset=str(Dataset.objects.get().pk)).content.decode()
+    assert "As file names, 1 of 1 match: upload the queries with this collection" in page
+    assert "--column file_name=COLUMN; columns of the API" in page
+
+
+def test_refused_files_stay_on_their_page(staff: Client) -> None:
+    files = {"queries": SimpleUploadedFile("judged.csv", TABLE.replace("d1", "x1").replace("d2", "x2").encode())}
+    files["corpus"] = SimpleUploadedFile("fruit.jsonl", CORPUS.encode())
+    fields = {"question": "modes", "encoder": ENCODER}
+    answer = staff.post(reverse(FORM), files | fields, headers={"HX-Request": "true"}).content.decode()
+    assert "No document has the document_id &#x27;x1&#x27;." in answer
+    assert 'id="error_queries" role="alert" hx-swap-oob="true"' in answer
+    assert "exists and stays" in answer
+    assert "<form" not in answer
 
 
 def test_unmatched_judgments_show_an_id_of_each_side(staff: Client) -> None:

@@ -1,5 +1,6 @@
 """Files as people have them, in a browser: each choice shows what it gives, or the remedy, before anything starts."""
 
+import time
 import zipfile
 from pathlib import Path
 
@@ -42,10 +43,7 @@ def test_messy_files_are_shown_before_they_are_imported(page, manage, tmp_path):
     files = {name: write_file(tmp_path / name, content) for name, content in (TABLES | HALVES).items()}
     old = tmp_path / "old.csv"
     old.write_bytes("Frage;Dokument;Bewertung\nKäse;docs/pears.md;2\n".encode("cp1252"))
-    handbook = tmp_path / "handbook.zip"
-    with zipfile.ZipFile(handbook, "w") as archive:
-        for name, text in PAGES.items():
-            archive.writestr(name, text)
+    handbook = pack(tmp_path / "handbook.zip", PAGES)
 
     page.goto(reverse("admin:new_evaluation"))
     assert page.locator("a[download]").get_attribute("href")
@@ -76,3 +74,92 @@ def test_messy_files_are_shown_before_they_are_imported(page, manage, tmp_path):
     page.wait_for_selector(".bb-verdict-sentence")
     benchmark = Benchmark.objects.get()
     assert (benchmark.mapping.mapped_count, benchmark.mapping.collection.name) == (2, "handbook")
+
+
+class Stranger:
+    """Someone who uses pages by what they show; each click, choice in a list and choice of a file counts."""
+
+    def __init__(self, page: Page) -> None:
+        self.page, self.clicks, self.began = page, 1, time.monotonic()  # the login
+
+    def click(self, selector: str) -> None:
+        self.clicks += 1
+        self.page.click(selector)
+
+    def choose_files(self, field: str, *files: Path) -> None:
+        self.clicks += 1
+        self.page.set_input_files(f"[name={field}]", [str(file) for file in files])
+
+    def select(self, selector: str, value: str) -> None:
+        self.clicks += 2  # the list and the choice
+        self.page.select_option(selector, value)
+
+
+def pack(path: Path, files: dict[str, str]) -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return path
+
+
+TEXTS = {"Fruit/Äpfel/a.txt": "Pears are sweet.", "Fruit/b b.txt": "Plums are blue.", "Fruit/c.txt": "Figs grow."}
+ODD = "Wonach;Wo;Wie;Rem\r\npear;fruit/%C3%84pfel/A.TXT;2;x\r\nplum;FRUIT/B B.txt;1;\r\n"
+SHEET = "\ufeffQuery;Document;Rating;Comment\r\n"
+
+
+def test_stranger_reaches_a_verdict_from_excel(page, manage, tmp_path):
+    manage("manage.py", "worker")
+    texts = pack(tmp_path / "texts.zip", TEXTS)
+    sheet = write_file(tmp_path / "sheet.csv", SHEET + "pear;a.txt;2;good\r\nplum;b b.txt;1;\r\n")
+    page.goto("/admin/")
+    stranger = Stranger(page)
+    stranger.click("a:has-text('New evaluation')")
+    stranger.choose_files("queries", sheet)
+    page.wait_for_selector("#preview >> text=2 queries with 2 judgments")
+    assert page.inner_text("#preview li:first-child") == "pear 1 judgment", "its key is its text"
+    stranger.choose_files("corpus", texts)
+    stranger.clicks += 1
+    page.fill("[name=encoder]", "keyword:pear,plum,fig")
+    stranger.click("button:has-text('Start')")
+    page.wait_for_url("**/results/")
+    page.wait_for_selector(".bb-verdict-sentence")
+    page.wait_for_selector("#board >> text=read as file names: 2 of 2 match")
+    assert Benchmark.objects.get().mapping.mapped_count == 2
+    assert stranger.clicks <= 12
+    assert time.monotonic() - stranger.began < 300
+
+
+def test_refused_files_and_columns_stay_chosen(page, manage, tmp_path):
+    manage("manage.py", "worker")
+    texts = pack(tmp_path / "texts.zip", TEXTS)
+    sheet = write_file(
+        tmp_path / "sheet.csv", "Wonach;Wo;Wie;Rem\r\npear;fruit/%C3%84pfel/A.TXT;2;x\r\nplum;FRUIT/B B.txt;1;\r\n"
+    )
+    page.goto(reverse("admin:new_evaluation"))
+    stranger = Stranger(page)
+    stranger.choose_files("corpus", texts)
+    stranger.choose_files("queries", sheet)
+    for column, name in {"Wonach": "query_text", "Wo": "document_id"}.items():
+        with page.expect_response("**/preview/"):
+            stranger.select(f"select[name=column]:has(option[value='={column}'])", f"{name}={column}")
+    stranger.clicks += 1
+    page.fill("[name=encoder]", "keyword:pear,plum,fig")
+    stranger.click("button:has-text('Start')")
+    page.wait_for_selector("#form_faults >> text=sheet.csv has no column grade")
+    assert page.input_value("[name=queries]").endswith("sheet.csv")
+    with page.expect_response("**/preview/"):
+        stranger.select("select[name=column]:has(option[value='=Wie'])", "grade=Wie")
+    stranger.click("button:has-text('Start')")
+    page.wait_for_url("**/results/")
+    page.wait_for_selector(".bb-verdict-sentence")
+    assert Benchmark.objects.get().mapping.mapped_count == 2
+    assert stranger.clicks <= 14, "two more for a refusal"
+
+
+def test_changed_file_is_asked_for_again(page, tmp_path):
+    sheet = write_file(tmp_path / "sheet.csv", SHEET + "pear;a.txt;2;good\r\n")
+    page.goto(reverse("admin:new_evaluation"))
+    page.route("**/evaluate/", lambda route: route.abort("failed"))
+    page.set_input_files("[name=queries]", str(sheet))
+    page.click("button:has-text('Start')")
+    page.wait_for_selector("#form_faults >> text=The form was not sent. Choose files again that were changed since")

@@ -59,7 +59,10 @@ class TestTable:
     @pytest.mark.parametrize(
         ("rows", "sentence"),
         [
-            ("q1,red,u,1\nq1,red,u,2\n", "t.csv, line 3, gives the grade 2, but the document had 1 before."),
+            (
+                "q1,red,u,1\nq1,red,u,2\n",
+                "t.csv, line 3, gives the grade 2, but the document had 1 before: keep",
+            ),
             ("q1,red,u,1\nq1,blue,v,2\n", "t.csv, line 3, has another query_text than t.csv, line 2"),
             ("q1,red,u,high\n", 't.csv, line 2, has the grade "high", which is not an integer.'),
             ("q1,red,u,\n", 't.csv, line 2, has the grade "", which is not an integer.'),

@@ -162,7 +162,7 @@ ENCODINGS = {
     "latin-1": "as in Windows-1252",
     "gb18030": "byte ",
 }
-SAVE = "Save the file as UTF-8 (in Excel: CSV UTF-8)."
+SAVE = "Save the file as UTF-8 (spreadsheets call it CSV UTF-8)."
 
 
 def encode(text: str, encoding: str) -> bytes:

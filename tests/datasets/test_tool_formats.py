@@ -84,7 +84,8 @@ class TestQuepid:
             ("query,docid,rating\n,1,1\n", "q.csv, line 2, has no query."),
             (
                 "query,docid,rating\na,1,1\na,1,2\n",
-                "q.csv, line 3, rates the document '1' of the query 'a' with 2, but its grade was 1 before.",
+                "q.csv, line 3, rates the document '1' of the query 'a' with 2, but its grade was 1 before: keep one "
+                "of the two.",
             ),
             ("query,docid,score\na,1,1\n", "q.csv has no column rating: it has query, docid, score."),
             ("query,docid,rating\na,1,1,7\n", "q.csv, line 2, has 4 cells, but the header has 3."),
@@ -256,7 +257,7 @@ class TestOpenSearch:
             (
                 changed(JUDGMENTS, ("judgmentRatings", 2, "ratings", 0, "rating"), "1"),
                 "judgmentRatings[2].ratings[0], rates the document 'B1' of the query 'red dress' with 1, but "
-                "its grade was 3 before.",
+                "its grade was 3 before: keep one of the two.",
             ),
             (
                 answer(JUDGMENTS, JUDGMENTS),

@@ -110,3 +110,10 @@ def test_settings_of_workers_are_named(odoo, tmp_path, monkeypatch, capsys, serv
     run(write(tmp_path / "a.json", "tax"))
     message = "A worker does the runs by its own BENCHBENCH_QUERY_TIMEOUT_MS: set it where the worker starts."
     assert (message in capsys.readouterr().err) is served
+
+
+def test_references_are_read_as_what_matches(odoo, tmp_path):
+    run(write(tmp_path / "a.json", "TAX", "./Dock", "gone"))
+    mapping = Mapping.objects.get()
+    assert (mapping.mapped_count, mapping.total_count) == (2, 3)
+    assert "the others were read as ids in another spelling: 2 of 3 match" in mapping.dataset.description

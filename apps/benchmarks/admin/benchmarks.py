@@ -15,7 +15,7 @@ from unfold.decorators import action, display
 from apps.accounts.selected import ArchiveFilter, TagFilter, TaggedAdmin
 from apps.benchmarks.admin import columns
 from apps.benchmarks.views import benchmarks as views
-from apps.benchmarks.views import evaluations
+from apps.benchmarks.views import evaluation_steps, evaluations
 from apps.benchmarks.views import runs as run_views
 from apps.datasets.models import DatasetVersion
 from apps.execution.launching import cancel, delete_benchmark, launch, retry
@@ -75,7 +75,7 @@ class BenchmarkAdmin(columns.MeasuredAdmin, TaggedAdmin, OwnedAdmin):
     pages = (
         Page("evaluate/", evaluations.new_evaluation, "new_evaluation"),
         Page("evaluate/preview/", evaluations.preview_evaluation, "evaluation_preview"),
-        Page("evaluate/<uuid:preparation_id>/", evaluations.evaluation_progress, "evaluation"),
+        Page("evaluate/<uuid:preparation_id>/", evaluation_steps.evaluation_progress, "evaluation"),
         Page("add/", views.add_benchmark, "benchmarks_benchmark_add"),
         Page("preview/", views.preview_benchmark, "benchmark_preview"),
         Page("choices/", views.benchmark_choices, "benchmark_choices"),

@@ -1,10 +1,6 @@
-"""Pages that lead from two files to a benchmark: the form, and the progress until the benchmark starts."""
+"""Page that leads from two files to a benchmark: its form, and what it imports."""
 
-import uuid
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any
-from urllib.parse import quote, urlencode
+from typing import Any, TypeVar
 
 from django import forms
 from django.conf import settings
@@ -14,39 +10,34 @@ from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect
-from django.urls import reverse
+from django.shortcuts import redirect
 from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST
 from unfold.widgets import UnfoldAdminRadioSelectWidget
 
 from apps.collections.models import Collection
 from apps.collections.uploading import ENDINGS, ensure_uploaded_collection
 from apps.datasets.forms import QueriesForm
-from apps.datasets.importing import import_dataset
-from apps.datasets.models import Dataset
+from apps.datasets.importing import DatasetImport, import_dataset
+from apps.datasets.models import Dataset, Judgment
+from apps.datasets.records import DatasetRecord
 from apps.datasets.uploading import FilesField, upload_turn
 from apps.datasets.versions import list_references
 from apps.datasets.views.datasets import preview_queries
 from apps.engines.declarations import list_engines
 from apps.execution.defining.questions import QUESTIONS
-from apps.execution.preparing import load_indexes, prepare
-from apps.mappings.checking import UnmatchedError
+from apps.execution.preparing import prepare
 from apps.mappings.creating import delete_dataset, find_mapping
 from apps.mappings.models import Mapping
-from apps.operations.models import Operation
-from apps.operations.progress import Progress, compute_each_progress
-from apps.operations.queueing import count_each_ahead
-from apps.operations.waiting import describe_wait
-from apps.records.models import Benchmark, Preparation
+from apps.mappings.rereading import UnmatchedError, find_reading
+from apps.mappings.resolving import CHUNK
+from apps.records.models import Benchmark
 from apps.retrieval.encoders.admitting import describe_name_problem
 from apps.retrieval.llms.servers import find_first_llm
-from apps.retrieval.models import Index
-from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.files.sniffing import SwappedError
 from benchbench.names import find_free_name
-from benchbench.site.admin import SiteAdmin
 from benchbench.site.pages import SizedFileField, read_form, show_form, staff
 from benchbench.site.panels import change_url
 
@@ -56,6 +47,7 @@ NEEDED = (
 )
 
 
+R = TypeVar("R", bound=Model)
 CORPUS, JUDGED = "Upload documents", "Upload judged queries"
 
 
@@ -72,6 +64,18 @@ class JudgedForm(QueriesForm):
         "files, chosen at once: queries.jsonl with qrels.tsv, topics with TREC judgments. Or a .zip, or any other "
         "format of datasets.",
     )
+    collection = forms.ModelChoiceField(Collection.objects.none(), required=False, label="Or choose a collection")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.choose(Mapping, "collection")
+
+    def record(self) -> DatasetRecord:
+        """Return the dataset of the uploaded files, as the chosen collection lets its references be read."""
+        record, collection = super().record(), self.cleaned_data.get("collection")
+        doc_refs = (judgment.doc_ref for query in record.queries for judgment in query.judgments)
+        reading = collection and find_reading(doc_refs, collection)
+        return reading.apply(record) if reading else record
 
 
 class EvaluationForm(JudgedForm):
@@ -87,7 +91,6 @@ class EvaluationForm(JudgedForm):
             *(".jsonl", ".jsonl.gz", ".zip"),
         ),
     )
-    collection = forms.ModelChoiceField(Collection.objects.none(), required=False, label="Or choose a collection")
     dataset = forms.ModelChoiceField(Dataset.objects.none(), required=False, label="Or choose a dataset")
     question = forms.ChoiceField(
         label="What do you want to know?",
@@ -111,7 +114,6 @@ class EvaluationForm(JudgedForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.choose(Mapping, "collection")
         self.choose(Mapping, "dataset")
         self.fields["encoder"].initial = settings.BENCHBENCH_DEFAULT_MODEL
         llm, problem = find_first_llm()
@@ -136,11 +138,10 @@ class EvaluationForm(JudgedForm):
             elif number == 0 and not {file, choice} & self.errors.keys():
                 self.add_error(file, f"Upload a file, or choose a {choice}.")
 
-    def keep(self, name: str, row: Model) -> Model:
-        """Choose an imported row in the form, so that an error elsewhere does not import its file again."""
+    def choose_row(self, name: str, key: str) -> None:
+        """Choose a row by its key in the form as it is shown again; "" for none."""
         self.data: Any = self.data.copy()
-        self.data[name] = str(row.pk)
-        return row
+        self.data[name] = key
 
 
 def new_evaluation(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
@@ -148,28 +149,20 @@ def new_evaluation(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespons
 
     def act(form: EvaluationForm) -> HttpResponse:
         values, user = form.cleaned_data, staff(request)
-        imported: list[Model] = []
+        rows = _Rows(form, user)
         try:
-            form.content_field = "queries"
-            dataset, is_new = (values["dataset"], False) if values["dataset"] else _import_queries(form, user)
-            imported.append(form.keep("dataset", dataset))
-            form.content_field = "corpus"
-            collection = values["collection"] or _import_corpus(values["corpus"], user, dataset)
-            imported.append(form.keep("collection", collection))
-            form.content_field = None
-            question = QUESTIONS[values["question"]]
-            result = prepare(dataset, collection, question, encoder=values["encoder"], by=user)
+            dataset, collection = rows.find_or_import()
+            result = prepare(dataset, collection, QUESTIONS[values["question"]], encoder=values["encoder"], by=user)
         except BenchbenchError as error:
             if isinstance(error, SwappedError):
                 error.message += f" Choose documents under {CORPUS}, and judged queries under {JUDGED}."
-            if isinstance(error, UnmatchedError) and is_new:  # read in another way, the file is another dataset
-                delete_dataset(dataset)
-                form.data["dataset"] = ""
-                imported.remove(dataset)
-            elif len(imported) == 2 and (mapping := find_mapping(dataset, collection, owner=user)):
-                imported.append(mapping)
-            _list_imported(request, imported)
+            if isinstance(error, UnmatchedError):
+                rows.forget_new_dataset()
+            for link in rows.list_links():
+                messages.info(request, link)
             raise
+        for warning in rows.imported.report.warnings if rows.imported else ():
+            messages.warning(request, warning)
         name = "benchmark_results" if isinstance(result, Benchmark) else "evaluation"
         return redirect(f"admin:{name}", result.pk)
 
@@ -187,13 +180,6 @@ def new_evaluation(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespons
     )
 
 
-def _list_imported(request: HttpRequest, rows: list[Model]) -> None:
-    """Show links to the rows that an evaluation made before it failed."""
-    for row in rows:
-        link = format_html('<a class="underline" href="{}">{}</a>', change_url(row), row)
-        messages.info(request, format_html("The {} {} exists and stays.", row._meta.verbose_name, link))
-
-
 @require_POST
 def preview_evaluation(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
     """Answer the form of a new evaluation with the content of its judged queries; nothing is stored."""
@@ -202,16 +188,67 @@ def preview_evaluation(request: HttpRequest, model_admin: ModelAdmin) -> HttpRes
     return preview_queries(request, read_form(request, model_admin, JudgedForm))
 
 
-def _import_queries(form: EvaluationForm, user: User) -> tuple[Dataset, bool]:
-    """Return the dataset of the uploaded files, and whether it is new: under a free name, if its name is taken."""
-    with upload_turn():
-        record = form.record()
-        try:
-            imported = import_dataset(record, owner=user)
-        except ConflictError:
-            taken = Dataset.objects.filter(owner=user).values_list("name", flat=True)
-            imported = import_dataset(record, name=find_free_name(record.name, taken), owner=user)
-    return imported.version.dataset, imported.report.outcome == "created"
+class _Rows:
+    """The dataset and the collection of a new evaluation: chosen in its form, or made of its files."""
+
+    def __init__(self, form: EvaluationForm, user: User) -> None:
+        self.form, self.user = form, user
+        self.imported: DatasetImport | None = None
+        self.kept: dict[str, Model] = {}
+
+    def find_or_import(self) -> tuple[Dataset, Collection]:
+        """Return both. Uploaded queries are read again if no reference matches the uploaded documents as written."""
+        form, values = self.form, self.form.cleaned_data
+        dataset = self._keep("dataset", values["dataset"] or self._import_queries())
+        form.content_field = "corpus"
+        if not values["collection"]:
+            values["collection"] = _import_corpus(values["corpus"], self.user, dataset)
+            self._keep("collection", values["collection"])
+            doc_refs = self.imported.version.judgments.order_by("pk") if self.imported else Judgment.objects.none()
+            if find_reading(doc_refs.values_list("doc_ref", flat=True).iterator(CHUNK), values["collection"]):
+                self.forget_new_dataset()
+                dataset = self._keep("dataset", self._import_queries())
+        form.content_field = None
+        return dataset, self._keep("collection", values["collection"])
+
+    def _import_queries(self) -> Dataset:
+        """Return the dataset of the uploaded files: under a free name, if its name is taken."""
+        self.form.content_field = "queries"
+        with upload_turn():
+            record = self.form.record()
+            try:
+                self.imported = import_dataset(record, owner=self.user)
+            except ConflictError:
+                taken = Dataset.objects.filter(owner=self.user).values_list("name", flat=True)
+                self.imported = import_dataset(record, name=find_free_name(record.name, taken), owner=self.user)
+        return self.imported.version.dataset
+
+    def _keep(self, name: str, row: R) -> R:
+        """Choose a row in the form, so that an error elsewhere does not import its file again."""
+        self.kept[name] = row
+        self.form.choose_row(name, str(row.pk))
+        return row
+
+    def forget_new_dataset(self) -> None:
+        """Delete the dataset if it was made here: read in another way, its file is another dataset."""
+        if self.imported and self.imported.report.outcome == "created":
+            delete_dataset(self.imported.version.dataset)
+            del self.kept["dataset"]
+            self.form.choose_row("dataset", "")
+            self.imported = None
+
+    def list_links(self) -> list[SafeString]:
+        """Return sentences that link to the rows that exist, and to their mapping."""
+        rows = [*self.kept.values()]
+        dataset, collection = self.kept.get("dataset"), self.kept.get("collection")
+        if isinstance(dataset, Dataset) and isinstance(collection, Collection):
+            mapping = find_mapping(dataset, collection, owner=self.user)
+            rows += [mapping] if mapping else []
+        links = [format_html('<a class="underline" href="{}">{}</a>', change_url(row), row) for row in rows]
+        return [
+            format_html("The {} {} exists and stays.", row._meta.verbose_name, link)
+            for row, link in zip(rows, links, strict=True)
+        ]
 
 
 def _import_corpus(upload: Any, user: User, dataset: Dataset) -> Collection:
@@ -220,79 +257,3 @@ def _import_corpus(upload: Any, user: User, dataset: Dataset) -> Collection:
     ending = next((ending for ending in ENDINGS if name.endswith(ending)), "")
     references = list_references(dataset)
     return ensure_uploaded_collection(upload, name=name.removesuffix(ending), owner=user, references=references)
-
-
-def evaluation_progress(request: HttpRequest, model_admin: SiteAdmin, preparation_id: uuid.UUID) -> HttpResponse:
-    """Show the steps until the benchmark starts, then lead to it."""
-    rows = Preparation.objects.select_related("started_by", "benchmark", "mapping__dataset", "mapping__collection")
-    preparation = get_object_or_404(rows.select_related("mapping__dataset_version"), pk=preparation_id)
-    if request.user != preparation.started_by and not request.user.is_superuser:  # it names rows of theirs
-        raise PermissionDenied
-    if preparation.benchmark:
-        results = reverse("admin:benchmark_results", args=[preparation.benchmark.pk])
-        return HttpResponse(headers={"HX-Redirect": results}) if "HX-Request" in request.headers else redirect(results)
-    mapping, error, indexes = preparation.mapping, preparation.error, load_indexes(preparation)
-    if len(indexes) < len(preparation.index_ids):
-        error = "An index was deleted."
-    question = QUESTIONS[preparation.question]
-    work = list(_yield_steps([mapping, *indexes], error))
-    states = [step.state for step in work]
-    version = mapping.dataset_version
-    steps = [
-        Step("Documents", "done", mapping.collection, counted(mapping.collection.document_count, "document")),
-        Step("Queries", "done", mapping.dataset, counted(version.query_count if version else 0, "query")),
-        *work,
-        Step("Benchmark", "failed" if error else "waiting", result=question.title, error=error),
-    ]
-    again = {"collection": mapping.collection_id, "dataset": mapping.dataset_id, "question": question.key}
-    again["encoder"] = indexes[0].encoder if indexes else ""
-    context = {
-        "title": "New evaluation",
-        "mapping": mapping,
-        "steps": steps,
-        "is_failed": "failed" in states or error,
-        "is_running": not {"queued", "running"}.isdisjoint(states),
-        "retry_url": f"{reverse('admin:new_evaluation')}?{urlencode(again, safe='', quote_via=quote)}",
-    }
-    return model_admin.render_page(request, "benchmarks/evaluation.html", context)
-
-
-@dataclass(frozen=True)
-class Step:
-    """A step of a new evaluation on its page. The state is "done", "queued", "running", "failed" or "waiting"."""
-
-    title: str
-    state: str
-    row: Model | None = None
-    result: str = ""
-    progress: Progress | None = None
-    waiting_for: str | None = None
-    position: int | None = None
-    error: str = ""
-
-
-def _yield_steps(rows: list[Any], error: str) -> Iterator[Step]:
-    """Yield the steps of a mapping and its indexes. `error` is that of a failed step without its own."""
-    operations = Operation.objects.filter(subject_id__in=[row.pk for row in rows]).order_by("created_at")
-    newest = {operation.subject_id: operation for operation in operations}
-    active = [operation for operation in newest.values() if operation.is_active]
-    progress, ahead = compute_each_progress(active), count_each_ahead(active)
-    for row in rows:
-        operation = newest.get(row.pk)
-        step = Step("Mapping" if isinstance(row, Mapping) else "Index", "failed", row=row)
-        if operation and operation.is_active:
-            yield replace(
-                step,
-                state=operation.status_word,
-                progress=progress[operation],
-                waiting_for=describe_wait(operation),
-                position=ahead[operation],
-            )
-        elif row.status in (Index.Status.READY, Mapping.Status.RESOLVED, Mapping.Status.PARTIAL):
-            yield replace(step, state="done", result=_describe_mapped(row) if isinstance(row, Mapping) else "")
-        else:
-            yield replace(step, error=operation.error if operation and operation.error else error)
-
-
-def _describe_mapped(mapping: Mapping) -> str:
-    return f"{mapping.mapped_count:,} of {mapping.total_count:,} judgments have a document"

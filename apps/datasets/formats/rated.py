@@ -51,7 +51,7 @@ class Ratings:
         self.duplicates += document in self.grades[key]
         before = self.grades[key].setdefault(document, int(grade))
         if before != grade:
-            raise DatasetError(f"{subject}, but its grade was {before} before.", field="grade")
+            raise DatasetError(f"{subject}, but its grade was {before} before: keep one of the two.", field="grade")
 
     def build(self, source_format: str, *, name: str = "", source: str = "import", **about: Any) -> DatasetRecord:
         """Return the dataset. `about` are further fields of it."""

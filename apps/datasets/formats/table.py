@@ -188,7 +188,9 @@ def _judge(query: _Query, location: str, cells: Mapping[str, Any], factor: int) 
     before = query.judgments.setdefault(judgment.canonical_ref, judgment)
     if before.grade != judgment.grade:
         raise DatasetError(
-            f"{location} gives the grade {judgment.grade}, but the document had {before.grade} before.", field="grade"
+            f"{location} gives the grade {judgment.grade}, but the document had {before.grade} before: keep one of the "
+            "rows.",
+            field="grade",
         )
     return int(before is not judgment)
 

@@ -168,6 +168,13 @@ def minus(number: int, amount: int) -> int:
 
 
 @register.filter
+def cut_words(text: str, longest: int) -> str:
+    """Cut a text after the last word that fits; inside a word that is longer than half of it."""
+    head = text[:longest].rpartition(" ")[0]
+    return text if len(text) <= longest else f"{head if 2 * len(head) > longest else text[: longest - 1]}…"
+
+
+@register.filter
 def words(text: str) -> list[str]:
     return text.split()
 

@@ -24,6 +24,7 @@ from apps.execution.defining.matrix_options import (
 )
 from apps.mappings.creating import ensure_external, ensure_mapping
 from apps.mappings.models import Mapping
+from apps.mappings.rereading import find_reading
 from apps.operations.models import Operation
 from apps.operations.working import OperationFailedError, wait
 from apps.records.models import Benchmark
@@ -99,6 +100,9 @@ shows what would be done.
         name, owner = options["collection"], options["owner"]
         collection = find_named(Collection, name, owner=owner) if name else None
         record, source = read_dataset(options["queries"]), f"queries {options['queries'].resolve()}"
+        doc_refs = (judgment.doc_ref for query in record.queries for judgment in query.judgments)
+        if collection and (reading := find_reading(doc_refs, collection)):
+            record = reading.apply(record)
         imported = ensure_dataset(record, name=record.name, source=source, owner=owner)
         dataset = imported.version.dataset
         for warning in imported.report.warnings:
