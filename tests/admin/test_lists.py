@@ -106,6 +106,15 @@ def test_every_list_costs_a_bounded_number_of_queries(admin_client: Client, rows
     assert max(many.values()) <= MOST_STATEMENTS, many
 
 
+def test_every_list_has_three_columns_on_phones(admin_client: Client, rows: None) -> None:
+    counts = {}
+    for model in OURS:
+        context = admin_client.get(build_list_url(model)).context
+        visible = [name for name, _, is_hidden in context["columns"] if not is_hidden]
+        counts[model] = len({*visible} - {*context["wide_only"]})
+    assert set(counts.values()) <= {1, 2}, counts
+
+
 def test_every_column_sorts_each_row_once(admin_user: User, rf: RequestFactory, rows: None) -> None:
     """Django sorts a column that has the name of a relation by the related rows, and so repeats a row for each."""
     wrong, tried = [], 0

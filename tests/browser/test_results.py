@@ -11,6 +11,7 @@ from apps.operations.working import wait
 from apps.records.models import Benchmark
 from apps.results.exporting import export
 from apps.retrieval.indexing import build_index, create_index
+from benchbench.site.panels import change_url
 from tests.benchmarks.gated import GOOD, POOR, make_gated, search
 from tests.browser.reader import choose, outside
 from tests.created import run_benchmark
@@ -21,6 +22,7 @@ pytestmark = pytest.mark.thorough
 
 PREVIEW = "**/benchmark/preview/"
 NAMES = ("keywords", "second", "third")
+MOST_PIXELS = 4_000
 
 
 @pytest.fixture
@@ -216,3 +218,17 @@ def test_keys_walk_the_queries_of_a_report(page, tmp_path):
     for key, number in (("j", 0), ("j", 1), ("k", 0), ("k", 0)):
         page.keyboard.press(key)
         assert page.evaluate("[...document.querySelectorAll('article')].indexOf(document.activeElement)") == number
+
+
+def test_pages_of_runs_are_short_on_a_phone(page):
+    mapping = outside(lambda: make_library(documents=30, queries=30))
+    benchmark = outside(
+        lambda: run_benchmark(mapping, name="Which mode?", matrix={"search_modes": ["dense", "sparse"]})
+    )
+    first, second = outside(lambda: list(benchmark.runs.order_by("run_order")))
+    comparison = f"{reverse('admin:run_compare')}?run={first.pk}&run={second.pk}"
+    page.set_viewport_size({"width": 390, "height": 844})
+    for address in (change_url(first), comparison, "/admin/datasets/judgment/", reverse("admin:measures")):
+        page.goto(address, wait_until="networkidle")
+        assert page.evaluate("document.documentElement.scrollHeight") <= MOST_PIXELS, address
+        assert page.evaluate("document.documentElement.scrollWidth") == 390, address
