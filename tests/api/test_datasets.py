@@ -30,6 +30,7 @@ def test_upload_creates_a_dataset_and_returns_its_fields(callers: Callers) -> No
         "id": str(dataset.pk),
         "name": "support",
         "description": "Two.",
+        "tags": [],
         "owner_id": callers.owner.user.pk,
         "query_count": 2,
         "schema_version": "1.0",
