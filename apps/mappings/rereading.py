@@ -1,6 +1,7 @@
 """Rereading of judgments whose references match no document: they may hold file names, addresses, titles or paths."""
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -41,7 +42,7 @@ def _fold_end(path: str) -> str:
 
 
 def _fold_stem(path: str) -> str:
-    return re.sub(r"\.\w{1,8}$", "", _fold_end(path))
+    return re.sub(r"\.(?!\d+$)\w{1,8}$", "", _fold_end(path))  # 2.1 has no ending
 
 
 # What references may hold: their new key, the field of documents that they equal, and how both are compared.
@@ -116,9 +117,10 @@ class Reading:
 def find_reading(doc_refs: Iterable[object], collection: Collection) -> Reading | None:
     """Return the reading by which most references match a document of `collection`, if few match one as written.
 
-    None if more than half of the first references match as written, or no more than half in any other way that agrees
-    with those, and for more documents than are looked up at once (BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_DOCS). Raises
-    UnmatchedError if two readings match as many, but other documents.
+    None if more than half of the first references match as written, or no more than half of all, or less than half of
+    the others, in any other way that agrees with those, and for more documents than are looked up at once
+    (BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_DOCS). Raises UnmatchedError if by two such readings a reference means other
+    documents.
     """
     is_external = collection.kind == Collection.Kind.EXTERNAL
     if is_external or collection.document_count > settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_DOCS:
@@ -126,7 +128,9 @@ def find_reading(doc_refs: Iterable[object], collection: Collection) -> Reading 
     remaining, written = iter(doc_refs), dict[str, int | None]()
     while chunk := list(islice(remaining, CHUNK)):
         catalogue = load_catalogue(collection, chunk)
-        written |= {_find_text(doc_ref): resolve_reference(doc_ref, catalogue).document_id for doc_ref in chunk}
+        for doc_ref in chunk:  # a text may be an id here, and a file name there
+            text = _find_text(doc_ref)
+            written[text] = written.get(text) or resolve_reference(doc_ref, catalogue).document_id
         if 2 * len([pk for pk in written.values() if pk]) > len(written):
             return None
     matching = {text for text, pk in written.items() if pk}
@@ -138,12 +142,14 @@ def find_reading(doc_refs: Iterable[object], collection: Collection) -> Reading 
         if all(written[text] in (None, names.pk) for text, names in matched.items())
     }
     words = max(matches, key=lambda each: len(matches[each]), default="")
-    if not words or 2 * (len(matching) + len(matches[words])) <= len(written):
+    unmatched = len(written) - len(matching)
+    if not words or 2 * (len(matching) + len(matches[words])) <= len(written) or 2 * len(matches[words]) < unmatched:
         return None
     for rival, matched in matches.items():
-        if len(matched) == len(matches[words]) and matched != matches[words]:
+        is_other = any(matches[words].get(text, names) != names for text, names in matched.items())
+        if is_other and 2 * len(matched) >= unmatched:
             raise UnmatchedError(
-                f'Read as {words} or as {rival}, as many judgments match documents of "{collection}", but other ones: '
+                f'Read as {words} or as {rival}, judgments match documents of "{collection}", but not the same: '
                 "choose what their column holds (Columns on the page, --column of the command, columns of the API), "
                 "or write ids.",
                 field="columns",
@@ -157,14 +163,19 @@ def find_reading(doc_refs: Iterable[object], collection: Collection) -> Reading 
 
 
 def _match(texts: Iterable[str], documents: list[Names], field: str, fold: Callable[[str], str]) -> dict[str, Names]:
-    """Return the one document that each text means; none for a text that means several."""
+    """Return the one document that each text means; none for a text that means several, nor for several of one."""
     by_name: dict[str, Names | None] = {}
     for document in documents:
         name = fold(getattr(document, field))
         by_name[name] = None if name in by_name else document
     by_name[""] = None
     matched = {text: by_name.get(fold(text)) for text in texts}
-    return {text: document for text, document in matched.items() if document}
+    by_document = defaultdict[Names, list[str]](list)
+    for text, names in matched.items():
+        if names:
+            by_document[names].append(text)
+    alike = {names: each for names, each in by_document.items() if len(each) == 1 or len({*map(_fold, each)}) == 1}
+    return {text: names for names, each in alike.items() for text in each}
 
 
 def _find_text(doc_ref: object) -> str:

@@ -172,7 +172,7 @@ def test_several_readings_ask_for_a_choice(staff: Client) -> None:
     pages = {"p.zip": pack({"x/pear.md": "# plum.md", "y/plum.md": "# pear.md"})}
     table = {"judged.csv": "Query;Document;Rating\nq;pear.md;2\n"}
     page = send(staff, FORM, table, pages).content.decode()
-    assert "Read as file names or as titles, as many judgments match documents of" in page
+    assert "Read as file names or as titles, judgments match documents of" in page
     assert "choose what their column holds (Columns on the page" in page
     assert not Dataset.objects.exists()
     columns = ["query_text=Query", "file_name=Document", "grade=Rating"]
