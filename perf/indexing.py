@@ -75,8 +75,8 @@ def empty_index() -> Index:
     collection = create_collection("numbers")
     import_documents(collection, [DocumentRecord(f"{number:06}", "", f"number {number}") for number in range(VECTORS)])
     index = create_index(collection, name="numbers", lexical=False, encoder="keyword:number")
-    chunk_set = make_chunk_set(collection, strategy="flat", parameters={})
-    prepare_table(index, chunk_set, revision="1", dimension=DIMENSION)
+    index.chunk_set = make_chunk_set(collection, strategy="flat", parameters={})
+    prepare_table(index, index.chunk_set, revision="1", dimension=DIMENSION)
     return index
 
 

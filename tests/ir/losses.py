@@ -10,6 +10,7 @@ from benchbench.ir.measures import Measure
 from benchbench.ir.rules import Change
 from benchbench.ir.statistics.significance import compare
 from benchbench.ir.statistics.verdict import find_detectable
+from benchbench.ir.statistics.wording import FEWEST_CHANGED
 from tests.ir.simulated import DENSITY, GRID, LUCK, MEDIAN, SPREAD, gain
 
 Gain = Callable[[np.ndarray], np.ndarray]
@@ -37,14 +38,32 @@ def find_ability(gain: Gain, loss: float) -> float:
 def judge_losses(gain: Gain, true_loss: float, *, lenient: bool, runs: int) -> Counter[Outcome]:
     """Return how many of `runs` gates of QUERIES queries had each outcome."""
     rng, abilities = np.random.default_rng(11), np.array([find_ability(gain, true_loss), 0.0])
-    rule = Change(Measure("nDCG", 10), may_lose=LIMIT, unless_significant=lenient)
     outcomes: Counter[Outcome] = Counter()
     for seed in range(runs):
         log_ranks = rng.normal(MEDIAN, SPREAD, QUERIES) + rng.normal(0, LUCK, (2, QUERIES)) - abilities[:, None]
-        comparison = compare(gain(log_ranks), baseline=1, seed=seed, resamples=1000)
-        pair = comparison.get_pair(0, 1)
-        interval = pair.simultaneous and (pair.simultaneous.low, pair.simultaneous.high)
-        detectable = find_detectable(pair, comparison) if pair.standard_error else None
-        result = Difference(pair.difference, interval, pair.significant, comparison.n, detectable)
-        outcomes[judge_loss(rule, result)[0] if interval else Outcome.UNDECIDED] += 1
+        outcomes[_judge(gain(log_ranks), seed, lenient=lenient)] += 1
     return outcomes
+
+
+def judge_few_losses(queries: int, size: float, *, runs: int) -> dict[bool, Counter[Outcome]]:
+    """Return the outcomes of `runs` gates whose true loss is just above LIMIT, by whether 1 to 9 queries changed.
+
+    A query loses `size` with the probability that makes the mean loss, else nothing.
+    """
+    rng = np.random.default_rng(12)
+    outcomes: dict[bool, Counter[Outcome]] = {True: Counter(), False: Counter()}
+    for seed in range(runs):
+        losing = rng.random(queries) < 1.01 * LIMIT / size
+        values = np.stack([1 - size * losing, np.ones(queries)])
+        outcomes[0 < losing.sum() < FEWEST_CHANGED][_judge(values, seed, lenient=False)] += 1
+    return outcomes
+
+
+def _judge(values: np.ndarray, seed: int, *, lenient: bool) -> Outcome:
+    rule = Change(Measure("nDCG", 10), may_lose=LIMIT, unless_significant=lenient)
+    comparison = compare(values, baseline=1, seed=seed, resamples=1000)
+    pair = comparison.get_pair(0, 1)
+    interval = pair.simultaneous and (pair.simultaneous.low, pair.simultaneous.high)
+    detectable = find_detectable(pair, comparison) if pair.standard_error else None
+    result = Difference(pair.difference, interval, pair.significant, comparison.n, detectable)
+    return judge_loss(rule, result)[0] if interval else Outcome.UNDECIDED

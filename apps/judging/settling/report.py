@@ -39,6 +39,7 @@ class QuestionReport:
     is_settled: Annotated[bool, "Whether the verdict is settled at 95 %."]
     is_certain: Annotated[bool, "Whether the order of every pair holds for all possible grades."]
     probability: Annotated[float, "Probability of the verdict."]
+    threshold: Annotated[float | None, "The probability that settles it."]
     best_run_ids: Annotated[list[UUID], "The most likely best group."]
     winner_run_id: UUID | None
     judged: int
@@ -93,7 +94,8 @@ def build_round_report(round: Round, status: RoundStatus) -> RoundReport:
 
 def _build_question(state: State, runs: list[UUID]) -> QuestionReport:
     return QuestionReport(
-        **attributes(state, "is_settled", "is_certain", "probability", "judged", "unjudged", "queries", "reason"),
+        **attributes(state, "is_settled", "is_certain", "probability", "threshold", "judged", "unjudged"),
+        **attributes(state, "queries", "reason"),
         best_run_ids=[runs[row] for row in state.verdict],
         winner_run_id=None if state.winner is None else runs[state.winner],
         grades_needed=state.grades_needed.median,

@@ -23,6 +23,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from benchbench.ir.judging.agreement import confusion
 from benchbench.ir.judging.fillings import compute_reach
 from benchbench.ir.judging.pool import Pool
 from benchbench.ir.measures import Values
@@ -79,6 +80,13 @@ class Features:
     def inform(self, model_grades: Values | None) -> None:
         """Replace the language model's grades (size,); they show when all queries are renewed."""
         self._model_grades = model_grades
+
+    def measure_agreement(self, grades: Values) -> tuple[int, float | None]:
+        """Return how many pairs people and the language model graded, and Cohen's kappa of these grades."""
+        if self._model_grades is None:
+            return 0, None
+        compared = confusion(grades[tuple(self._pool.cells.T)], self._model_grades)
+        return int(compared.counts.sum()), compared.kappa
 
     def renew_all(self, grades: Values) -> None:
         """Renew the columns of all queries after the grades (Q, width), NaN in holes. Costs size · AXES."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchbench.ir.judging.certainty import ENTER, LEAVE, calibrate, is_due
+from benchbench.ir.judging.certainty import LEAVE, calibrate, find_threshold, is_due
 from benchbench.ir.judging.differences import OpenQuery, bound_differences
 from benchbench.ir.judging.evidence import Axes, Features
 from benchbench.ir.judging.fillings import Shape, count_outside
@@ -115,13 +115,14 @@ class Judging:
         likeliest, shares = find_likeliest(outcomes.signs)
         verdict = self._find_verdict(outcomes, likeliest)
         probability, settled = self._compute_probability(outcomes, verdict), False
+        threshold = find_threshold(*self._features.measure_agreement(self.grades))
         if (
             settled_verdict
             and reason is None
             and (still := self._compute_probability(outcomes, settled_verdict)) >= LEAVE
         ):
             verdict, probability, settled = settled_verdict, still, True
-        settled |= may_settle and reason is None and probability >= ENTER
+        settled |= may_settle and reason is None and probability >= threshold
         sure = find_settled(outcomes.signs == likeliest, shares, CONFIDENCE) & (reason is None)
         pairs = self._build_pairs(outcomes, likeliest, shares, sure, self.compute_bounds() if bounds else None)
         self._importance = self._weigh_pairs(outcomes, shares)
@@ -133,6 +134,7 @@ class Judging:
             verdict=verdict,
             winner=verdict[0] if len(verdict) == 1 else None,
             probability=probability,
+            threshold=threshold,
             is_settled=settled,
             is_certain=all(pair.certain_order is not None for pair in pairs),
             judged=judged,

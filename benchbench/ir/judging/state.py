@@ -20,7 +20,7 @@ from typing import Any, Self
 
 from benchbench.ir.statistics.verdict import Verdict
 
-RULES = 6  # changes with what a state holds and how it is found: a stored state of other rules is out of date
+RULES = 7  # changes with what a state holds and how it is found: a stored state of other rules is out of date
 WITHIN = 1.96  # spreads on each side of what is expected, for 95 %
 
 
@@ -91,6 +91,7 @@ class State:
     verdict: tuple[int, ...]  # the likeliest best group, by row
     winner: int | None  # where the group is one run
     probability: float  # of the verdict
+    threshold: float | None  # the probability that settles it; None in a record of older rules
     is_settled: bool  # at 95 %: the round's question is answered
     is_certain: bool  # every pair has the same order under every filling
     judged: int  # pairs of the pool with a grade
@@ -134,10 +135,13 @@ class State:
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
         """Return the state that `as_record` wrote; one of older rules has no `runs`."""
+        record = {"threshold": None, **record}
         pairs = tuple(PairState(**_add_interval(pair)) for pair in record["pairs"])
         runs = tuple(RunState(**run) for run in record.get("runs", ()))
         needed, verdict = MoreGrades(**record["grades_needed"]), tuple(record["verdict"])
-        return cls(**{**record, "pairs": pairs, "runs": runs, "grades_needed": needed, "verdict": verdict})
+        return cls(
+            **{"threshold": None, **record, "pairs": pairs, "runs": runs, "grades_needed": needed, "verdict": verdict}
+        )
 
 
 def _add_interval(pair: Mapping[str, Any]) -> Mapping[str, Any]:

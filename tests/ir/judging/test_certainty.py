@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from benchbench.ir.judging.certainty import ENTER, calibrate, is_due
+from benchbench.ir.judging.certainty import ENTER, ENTER_WITH_MODEL, calibrate, find_threshold, is_due
 from benchbench.ir.judging.judging import Judging
 from benchbench.ir.judging.pool import Pool
 from benchbench.ir.judging.state import State
@@ -24,6 +24,37 @@ def test_probability_rises_with_the_share_and_stays_a_probability():
 
 def test_share_of_half_settles_nothing():
     assert 0.4 < calibrate(0.5, DRAWS) < 0.6
+
+
+@pytest.mark.parametrize(
+    ("shared", "kappa", "threshold"),
+    [
+        (0, None, ENTER),
+        (30, None, ENTER),
+        (30, 0.4, ENTER_WITH_MODEL),
+        (29, 0.9, ENTER),
+        (300, 0.39, ENTER),
+        (300, -1, ENTER),
+    ],
+)
+def test_only_a_model_that_agrees_lowers_the_threshold(shared, kappa, threshold):
+    assert find_threshold(shared, kappa) == threshold
+
+
+def test_agreement_is_measured_on_shared_pairs():
+    rankings, truths = benchmark(4, queries=40, gap=0.5)
+    pool = Pool.from_rankings(rankings, depth=5)
+    items = [pool.get_item(number) for number in range(pool.size)]
+    grades = np.array([truths[item.query][item.document] for item in items], float)
+    judging = Judging(pool, NDCG, [0, 1, 2], [{} for _ in truths], seed=4)
+    for item, grade in zip(items[:40], grades, strict=False):
+        judging.grade(item, grade)
+    assert judging.state(bounds=False).threshold == ENTER
+    few = grades.copy()
+    few[:11] = np.nan  # 29 shared pairs
+    for model, threshold in ((grades, ENTER_WITH_MODEL), (few, ENTER), (2 - grades, ENTER)):
+        judging.inform(model)
+        assert judging.state(bounds=False).threshold == threshold
 
 
 @cache

@@ -24,6 +24,7 @@ STATE = State(
     verdict=(1, 2),
     winner=None,
     probability=0.97,
+    threshold=0.95,
     is_settled=True,
     is_certain=False,
     judged=100,
@@ -36,6 +37,11 @@ STATE = State(
 
 def test_records_give_equal_states():
     assert State.from_record(json.loads(json.dumps(STATE.as_record()))) == STATE
+
+
+def test_a_record_without_a_threshold_is_read():
+    record = {name: value for name, value in STATE.as_record().items() if name != "threshold"}
+    assert State.from_record(record) == replace(STATE, threshold=None)
 
 
 def test_a_pair_is_seen_from_either_side():
