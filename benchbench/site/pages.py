@@ -200,7 +200,7 @@ def show_form(
     """
     if not (model_admin.has_add_permission(request) if permitted is None else permitted):
         raise PermissionDenied
-    site, is_part = model_admin.admin_site, "HX-Request" in request.headers
+    site = model_admin.admin_site
     with edited.locked(request) if edited else nullcontext():
         values = edited.read() if edited else {}
         form = form_class(
@@ -213,6 +213,7 @@ def show_form(
         if edited:
             form.start_merging(edited.row, values, author=edited.author)
         form.drop_bad_values()
+        is_part = form.is_bound and form.is_multipart() and "HX-Request" in request.headers
         if form.is_valid():
             try:
                 answer = act(form)
