@@ -5,11 +5,12 @@ from typing import Any, ClassVar
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
+from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import F, Func, JSONField, Q, QuerySet, Value
 
 from benchbench.errors import ConflictError
-from benchbench.texts.words import fold_spelling
+from benchbench.texts.words import fold_spelling, normalize
 
 TAG_LENGTH = 50  # characters
 MAX_TAGS = 20
@@ -124,6 +125,14 @@ class OwnedModel(PublicModel):
         )
 
 
+def spell_tag(text: str) -> str:
+    """Return a tag in its one spelling. Raises ValidationError for one that does not print."""
+    tag = normalize(text.strip(), "NFC")
+    if not (0 < len(tag) <= TAG_LENGTH and tag.isprintable()):
+        raise ValidationError(f"{text[:TAG_LENGTH]!r} is not a tag: give 1 to {TAG_LENGTH} printable characters.")
+    return ARCHIVED if tag.casefold() == ARCHIVED else tag
+
+
 class TaggedModel(models.Model):
     """A row with tags."""
 
@@ -138,6 +147,13 @@ class TaggedModel(models.Model):
 
     class Meta:
         abstract = True
+
+    def clean(self) -> None:
+        super().clean()
+        try:
+            self.tags = list(dict.fromkeys(map(spell_tag, self.tags)))
+        except ValidationError as error:
+            raise ValidationError({"tags": error.messages}) from None
 
 
 def leave_out_archived(rows: QuerySet[Any], *, path: str = "tags") -> QuerySet[Any]:

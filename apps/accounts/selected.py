@@ -23,7 +23,7 @@ from apps.accounts.viewed import ViewedAdmin
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 from benchbench.local_files.placing import write_zip
-from benchbench.models import ARCHIVED, MAX_TAGS, TAG_LENGTH, leave_out_archived
+from benchbench.models import ARCHIVED, MAX_TAGS, TAG_LENGTH, leave_out_archived, spell_tag
 from benchbench.site.downloads import AT_ONCE, IN_MEMORY, attachment
 from benchbench.site.history import note
 from benchbench.site.pages import PageForm, dress, find_next_page
@@ -51,7 +51,10 @@ class TagFilter(SimpleListFilter):
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         self.path = model_admin.tags
-        return [(tag, tag) for tag in list_tags(request, model_admin) if tag != ARCHIVED]
+        offered = {*list_tags(request, model_admin)} - {ARCHIVED}
+        if chosen := self.value():  # by a row or not: a filter without choices would not filter
+            offered.add(chosen)
+        return [(tag, tag) for tag in sorted(offered)]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         return queryset.filter(**{f"{self.path}__contains": [tag]}) if (tag := self.value()) else queryset
@@ -91,7 +94,7 @@ class TagForm(PageForm):
     def clean_tag(self) -> str:
         if "," in (tag := self.cleaned_data["tag"]):
             raise forms.ValidationError("A comma ends a tag: add one tag at a time.")
-        return tag
+        return tag if tag in self.tags else spell_tag(tag)
 
 
 class ExportForm(PageForm):
@@ -155,7 +158,9 @@ class ExportingAdmin(ViewedAdmin):
                     limit = filesizeformat(MAX_BYTES)
                     raise BenchbenchError(f"The files have more than {limit}: select fewer, or a shorter format.")
                 file.seek(0)
-                files[f"{len(files) + 1}-{name}" if name in files else name] = iter(partial(file.read, AT_ONCE), b"")
+                while name in files:
+                    name = f"{len(files) + 1}-{name}"
+                files[name] = iter(partial(file.read, AT_ONCE), b"")
             if not files:
                 raise BenchbenchError(" ".join(left_out[:SENTENCES]))
             if left_out:

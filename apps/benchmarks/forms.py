@@ -110,7 +110,8 @@ def list_mappings(user: Any) -> QuerySet[Mapping]:
 
 def build_clone_initial(benchmark: Benchmark) -> dict[str, Any]:
     """Return the values of the form's fields that describe a benchmark."""
-    options = asdict(BenchmarkOptions.from_benchmark(benchmark)) | {"tags": ",".join(benchmark.tags)}
+    options = asdict(BenchmarkOptions.from_benchmark(benchmark))
+    options["tags"] = ",".join(options["tags"])
     usual = list_measures(benchmark.k_values, (), benchmark.dataset_version)
     measures = ", ".join(name for name in benchmark.measures if name not in usual)
     return options | build_initial(benchmark.matrix) | {"mapping": str(benchmark.mapping_id), "measures": measures}

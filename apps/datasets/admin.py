@@ -43,8 +43,9 @@ class FormatFilter(SimpleListFilter):
     parameter_name = "source_format"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        rows = model_admin.get_queryset(request).exclude(source_format="").order_by("source_format")
-        return [(key, name_format(key)) for key in rows.values_list("source_format", flat=True).distinct()]
+        rows = model_admin.get_queryset(request).order_by()
+        keys = {self.value() or "", *rows.values_list("source_format", flat=True).distinct()} - {""}
+        return [(key, name_format(key)) for key in sorted(keys)]  # also of no row: without a choice nothing is filtered
 
     def queryset(self, request: HttpRequest, queryset: Any) -> Any:
         return queryset.filter(source_format=self.value()) if self.value() else queryset

@@ -10,7 +10,9 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.accounts import selected
+from apps.benchmarks.forms import build_clone_initial
 from apps.datasets.models import Dataset
+from apps.execution.defining.creating import BenchmarkOptions
 from apps.operations.models import Status
 from apps.records.models import Baseline, Benchmark
 from benchbench.models import MAX_TAGS
@@ -194,3 +196,59 @@ def test_exports_beyond_the_limits_are_refused(
     assert "The files have more than 10" in messages_of(answer)[0]
     monkeypatch.setattr(selected, "MAX_FILES", 2)
     assert messages_of(act(admin_client, "export", three)) == ["A zip holds at most 2 files, not 3: select fewer."]
+
+
+def test_copies_of_archived_rows_are_not_archived(admin_client: Client, three: list[Benchmark]) -> None:
+    Benchmark.objects.filter(name="one").update(tags=["archived", "nightly"])
+    three[0].refresh_from_db()
+    assert build_clone_initial(three[0])["tags"] == "nightly"
+    assert BenchmarkOptions.from_benchmark(three[0]).tags == ["nightly"]
+
+
+def test_numbered_names_in_a_zip_replace_none(admin_client: Client, three: list[Benchmark]) -> None:
+    for row, name in zip(three, ("one", "one", "3-one"), strict=True):
+        Benchmark.objects.filter(pk=row.pk).update(name=name)
+    files = unpack(act(admin_client, "export", three, format="csv"))
+    assert len(files) == 3
+
+
+def test_list_of_archived_rows_alone_leads_to_them(admin_client: Client, three: list[Benchmark]) -> None:
+    act(admin_client, "archive", three)
+    page = admin_client.get(build_list_url(Benchmark)).content.decode()
+    assert "Clear the filters" not in page
+    assert 'href="?archived=all"' in page
+    page = admin_client.get(build_list_url(Benchmark, q="nothing")).content.decode()
+    assert 'href="?q=nothing&amp;archived=all"' in page
+
+
+@pytest.mark.parametrize("tag", ["a\tb", "\u202egnp", "a\u200bb", "é" * 51])
+def test_unreadable_tags_are_refused(admin_client: Client, three: list[Benchmark], tag: str) -> None:
+    one, dataset = three[0], Dataset.objects.get()
+    for row in (one, dataset):
+        assert act(admin_client, "tag", [row], tag=tag, act="add").context["form"].errors["tag"]
+        page = admin_client.post(change_url(row), {"name": "other", "description": "", "tags": tag})
+        assert page.context["adminform"].form.errors["tags"]
+        assert tags_of(row) == []
+
+
+def test_archive_has_one_spelling(admin_client: Client, three: list[Benchmark]) -> None:
+    one, two, _ = three
+    act(admin_client, "tag", [one], tag="Archived", act="add")
+    admin_client.post(change_url(two), {"name": "two", "description": "", "tags": "ARCHIVED,cafe\u0301"})
+    assert tags_of(one) == ["archived"]
+    assert tags_of(two) == ["archived", "café"]
+
+
+def test_unreadable_tag_of_before_is_removed(admin_client: Client, three: list[Benchmark]) -> None:
+    Benchmark.objects.filter(name="one").update(tags=["a\u200bb"])
+    act(admin_client, "tag", three[:1], tag="a\u200bb", act="remove")
+    assert tags_of(three[0]) == []
+
+
+def test_tag_that_no_row_has_any_more_filters(admin_client: Client, three: list[Benchmark]) -> None:
+    assert not names_in(admin_client, Dataset, source_format="gone")
+    for tag in ("gone", "archived"):
+        assert not names_in(admin_client, Benchmark, tag=tag)
+        fields = {"action": "archive_selected", "_selected_action": [three[0].pk], "select_across": "1"}
+        admin_client.post(build_list_url(Benchmark, tag=tag), fields)
+        assert [tags_of(row) for row in three] == [[], [], []]

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from apps.collections.models import Collection
@@ -28,7 +29,7 @@ from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.ir.planning.axes import run_label
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.matrix import Matrix, MatrixError
-from benchbench.models import MAX_TAGS, TAG_LENGTH
+from benchbench.models import ARCHIVED, MAX_TAGS, spell_tag
 from benchbench.names import MAX_LENGTH, check_name
 
 MAX_REPETITIONS = 100
@@ -73,7 +74,9 @@ class BenchmarkOptions:
 
     @classmethod
     def from_benchmark(cls, benchmark: Benchmark) -> Self:
-        return cls(**{field.name: getattr(benchmark, field.name) for field in fields(cls)})
+        """Return the options of a benchmark for another, which is not archived with it."""
+        tags = [tag for tag in benchmark.tags if tag != ARCHIVED]
+        return cls(**{field.name: getattr(benchmark, field.name) for field in fields(cls)} | {"tags": tags})
 
     @classmethod
     def from_values(cls, values: MappingType[str, Any], **overrides: Any) -> Self:
@@ -89,10 +92,10 @@ class BenchmarkOptions:
             raise BenchmarkError(message, field="runs_per_query")
         if not 0 <= self.seed <= MAX_SEED:
             raise BenchmarkError(f"seed is {self.seed}; it must be 0 to {MAX_SEED}.", field="seed")
-        for tag in self.tags:
-            if not (0 < len(tag.strip()) <= TAG_LENGTH and tag.isprintable()):
-                message = f"{tag[:TAG_LENGTH]!r} is not a tag: give 1 to {TAG_LENGTH} printable characters."
-                raise BenchmarkError(message, field="tags")
+        try:
+            list(map(spell_tag, self.tags))
+        except ValidationError as error:
+            raise BenchmarkError(str(error.message), field="tags") from None
         if len(self.tags) > MAX_TAGS:
             raise BenchmarkError(f"{len(self.tags)} tags; give at most {MAX_TAGS}.", field="tags")
         check_policies(**{name: getattr(self, name) for name in CHOICES if name != "weighting" or self.weighting})
@@ -163,7 +166,7 @@ def create_benchmark(
     measure_names = list_measures(parsed.k_values_for_metrics, options.measures, version or newest)
     overrides: dict[str, Any] = {"name": options.name.strip(), "matrix": parsed.as_dict(), "measures": measure_names}
     overrides["weighting"] = options.weighting or choose_weighting(version or newest)
-    overrides["tags"] = list(dict.fromkeys(tag.strip() for tag in options.tags))
+    overrides["tags"] = list(dict.fromkeys(map(spell_tag, options.tags)))
     with referring("The benchmark"):
         benchmark = Benchmark.objects.create(
             **asdict(options) | overrides,
