@@ -86,6 +86,7 @@ REASONS = {
     "retrieval/building.py add_vectors_cost": PARENT,
     "retrieval/deleting.py _free": PARENT,
     "retrieval/chunking.py": PARENT,
+    "retrieval/search/lexical_indexes.py store_pieces": NEW,
     "retrieval/deleting.py clear_vectors": "It is refused while work is active that uses the vectors.",
     "retrieval/deleting.py delete_unused_parts": FREE,
     "retrieval/encoders/encoding.py time_encoding": ONE,

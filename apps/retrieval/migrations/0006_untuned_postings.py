@@ -21,7 +21,7 @@ def rebuild(apps: Any, _: Any) -> None:
             index.size_bytes, index.fingerprint = out.tell(), build_key(index.chunk_set.fingerprint, english)
             index.save(update_fields=["size_bytes", "fingerprint"])
             index.pieces.all().delete()
-            store_pieces(out, index.pieces)
+            store_pieces(out, index.pk)
 
 
 class Migration(migrations.Migration):

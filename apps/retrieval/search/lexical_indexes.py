@@ -6,12 +6,12 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Any
+from typing import IO
+from uuid import UUID
 
 import numpy as np
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Manager
 from django.utils import timezone
 from numpy.typing import NDArray
 
@@ -22,6 +22,7 @@ from apps.retrieval.search.holding import lock_for_index
 from apps.retrieval.search.lexical import Bm25, describe_index, read_analyzer
 from apps.retrieval.search.term_counts import write_bm25
 from apps.retrieval.search.word_stats import Sample, compute_word_stats
+from benchbench.database import binary
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.lexical import Lexical
 from benchbench.local_files.sealed import load_array
@@ -72,7 +73,7 @@ def make_lexical_index(chunk_set: ChunkSet, setting: Lexical = USUAL) -> Lexical
             build_seconds=time.perf_counter() - started,
             stats=stats.as_dict(),
         )
-        store_pieces(out, LexicalPiece.objects, lexical_index=index)
+        store_pieces(out, index.pk)
     return index
 
 
@@ -87,11 +88,15 @@ def build_key(chunk_set_fingerprint: str, analyzer: Analyzer) -> str:
     )
 
 
-def store_pieces(archive: IO[bytes], pieces: Manager[Any], **fields: Any) -> None:
-    """Store an archive in pieces of PIECE_BYTES, each with these fields."""
+def store_pieces(archive: IO[bytes], lexical_index: UUID) -> None:
+    """Store the archive of a lexical index in pieces of PIECE_BYTES, as bytes: an INSERT would spell them in text."""
     archive.seek(0)
-    for ordinal, piece in enumerate(iter(partial(archive.read, PIECE_BYTES), b"")):
-        pieces.create(ordinal=ordinal, data=piece, sha256=sha256(piece).hexdigest(), **fields)
+    pieces = enumerate(iter(partial(archive.read, PIECE_BYTES), b""))
+    rows = (
+        (binary.uuid(lexical_index), binary.int4(ordinal), binary.field(piece), binary.text(sha256(piece).hexdigest()))
+        for ordinal, piece in pieces
+    )
+    binary.copy_rows(LexicalPiece._meta.db_table, ("lexical_index_id", "ordinal", "data", "sha256"), rows)
 
 
 def locate_lexical_index(lexical_index: LexicalIndex) -> Path:
