@@ -94,6 +94,11 @@ REFUSED: dict[str, tuple[Files, Files, str]] = {
         {"judged.csv": TABLE},
         "pages holds documents, not judged queries",
     ),
+    "a zip of texts": (
+        {"shop.zip": pack({f"{name}.txt": f"About {name}." for name in ("chains", "lights", "tyres")})},
+        {"judged.csv": TABLE},
+        "shop holds documents, not judged queries",
+    ),
     "documents among the queries": (
         {"corpus.jsonl": CORPUS.replace('"title": "Pear", ', "").replace('"title": "Plum", ', ""), "qrels.tsv": QRELS},
         {"queries.jsonl": QUERIES},

@@ -68,4 +68,4 @@ def _name(ids: Collection[int]) -> str:
     if query is None:
         return "since deleted"
     text = query.text if len(query.text) <= MAX_TEXT else f"{query.text[:MAX_TEXT]} …"
-    return f"such as {query.key} “{text}”"
+    return f"such as “{text}”" if query.key == query.text else f"such as {query.key} “{text}”"
