@@ -129,6 +129,7 @@ class GroupAdmin(DjangoGroupAdmin, StrictAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Group]:
         return super().get_queryset(request).filter(pk__in=list_groups(request.user).values("pk"))
 
+    delete_confirmation_template = "accounts/group_deleting.html"
     has_add_permission = has_change_permission = has_delete_permission = allow_superuser
 
 
@@ -174,7 +175,7 @@ class DeletionAdmin(FactAdmin):
 
     list_display = ("name", "noun", "deleted", "deleted_by", "until", "space")
     phone_columns = ("noun", "deleted")
-    list_filter = ("created_at",)
+    empty_words = f"The bin is empty. It keeps rows for {counted(settings.BENCHBENCH_KEEP_DELETED_DAYS, 'day')}."
     search_fields = ("name",)
     list_select_related = ("deleted_by",)
     actions = ("restore_selected", "rename_selected")

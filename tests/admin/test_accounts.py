@@ -125,6 +125,17 @@ def test_groups_are_changed_by_superusers_alone(client: Client, manager: User) -
     assert not personal.permissions.exists()
 
 
+def test_deletion_of_a_group_is_told_in_numbers(admin_client: Client) -> None:
+    role = Group.objects.get(name="editor")
+    role.user_set.add(User.objects.create_user("ben"))
+    page = admin_client.get(reverse("admin:auth_group_delete", args=[role.pk])).content.decode()
+    assert "Its 1 member loses" in page
+    assert f"{role.permissions.count()} permissions" in page
+    assert "relationship" not in page
+    admin_client.post(reverse("admin:auth_group_delete", args=[role.pk]), {"post": "yes"})
+    assert not Group.objects.filter(name="editor").exists()
+
+
 def test_manager_with_full_view_can_assign_any_harmless_group(client: Client, manager: User, ada: User) -> None:
     manager.user_permissions.add(*Permission.objects.filter(Q(codename__startswith="view_all")))
     team = Group.objects.create(name="others")

@@ -108,6 +108,7 @@ def test_archived_rows_leave_lists_and_choices(admin_client: Client, three: list
     runs = admin_client.get(reverse("admin:benchmarks_run_changelist")).context["cl"]
     assert runs.result_count == 4
     assert not names_in(admin_client, Dataset)
+    assert 'href="?archived=only"' in admin_client.get(build_list_url(Dataset)).content.decode()
     query = {"app_label": "mappings", "model_name": "mapping", "field_name": "dataset", "term": ""}
     assert admin_client.get(reverse("admin:autocomplete"), query).json()["results"] == []
     assert "“one”" not in admin_client.get(reverse("admin:index")).content.decode()
