@@ -12,7 +12,7 @@ from apps.collections import views
 from apps.collections.editing import delete_collection
 from apps.collections.languages import set_language
 from apps.collections.models import Collection, Document
-from benchbench.site.admin import LargeAdmin, OwnedAdmin, VisibleFilter
+from benchbench.site.admin import LargeAdmin, OwnedAdmin, VisibleFilter, filter_empty
 from benchbench.site.panels import Button, Page, Panel, add_button, build_list_url
 
 
@@ -77,7 +77,7 @@ class DocumentAdmin(LargeAdmin):
     through = "collection"
     list_display = ("title_or_id", "external_id", "file_name", "in_collection", "removed_at")
     list_select_related = ("collection",)
-    list_filter = (("collection", VisibleFilter), ("removed_at", admin.EmptyFieldListFilter))
+    list_filter = (("collection", VisibleFilter), ("removed_at", filter_empty("state", "Present", "Removed")))
     search_fields = ("=external_id", "title", "opening", "=uri", "=content_hash")
     search_help_text = "Words of the name; or an exact id, uri or content hash"
     ordering = ("collection_id", "external_id")

@@ -19,7 +19,7 @@ from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.datasets.views import datasets as views
 from apps.datasets.views import queries as query_views
 from benchbench.access import may_change
-from benchbench.site.admin import FactAdmin, LargeAdmin, OwnedAdmin, VisibleFilter
+from benchbench.site.admin import FactAdmin, LargeAdmin, OwnedAdmin, VisibleFilter, filter_empty
 from benchbench.site.panels import Button, Exports, Page, add_button, add_to, build_list_url, change_url
 
 GRADE_COLOURS = {"3": "success", "2": "success", "1": "info", "0": "default", "-1": "default"}
@@ -173,7 +173,7 @@ class QueryAdmin(LargeAdmin):
     through = "dataset"
     list_display = ("key", "short_text", "dataset", "category", "difficulty", "split")
     phone_columns = ("short_text",)
-    list_filter = (("dataset", VisibleFilter), ("until", admin.EmptyFieldListFilter))
+    list_filter = (("dataset", VisibleFilter), ("until", filter_empty("state", "Current", "Replaced")))
     search_fields = ("=key", "text")
     ordering = ("dataset_id", "id")
     pages = (Page("<int:query_id>/edit/", query_views.edit, "query_edit"),)

@@ -34,8 +34,8 @@ class WaitingFilter(admin.SimpleListFilter):
 
 @admin.register(Round)
 class RoundAdmin(FactAdmin):
-    list_display = ("name", "state_label", "mapping", "order", "progress", "owner", "created_at")
-    list_filter = (WaitingFilter, "state", "order", ("mapping", VisibleFilter))
+    list_display = ("name", "state_label", "progress", "mapping", "owner", "created")
+    list_filter = (WaitingFilter, "state", ("mapping", VisibleFilter))
     search_fields = ("name",)
     actions = ("go_on_selected", "cancel_llm_selected")
     pages = (

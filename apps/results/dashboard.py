@@ -157,7 +157,7 @@ def _list_benchmark_tasks(user: Any) -> Iterator[Task]:
         for outcome in GateOutcome.objects.latest_failed(user).filter(~Exists(judged))[:MAX_TASKS]:
             missed = f"{len(outcome.missed)} of {counted(len(outcome.checks), 'check')}"
             sentence = f"The gate on “{outcome.run}” of “{outcome.run.benchmark}” failed: {missed} did not pass."
-            yield Task("door_front", sentence, "See which", change_url(outcome.run))
+            yield Task("door_front", sentence, "See which", f"{change_url(outcome.run)}#gates")
     if user.has_perm("benchmarks.view_schedule"):
         yield from _list_turns(user)
     if user.has_perm("benchmarks.change_benchmark"):

@@ -57,10 +57,14 @@ class IndexAdmin(OwnedAdmin):
     )
     editable = ("owner", "team")
     fieldsets = (
-        (None, {"fields": (("owner", "team"), "error")}),
         ("How it searches", {"fields": SEARCHING}),
+        ("Access", {"fields": (("owner", "team"),)}),
         ("Facts", {"fields": (("created_at", "ready_at"), "fingerprint", "encoder_revision", "stats")}),
     )
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Return the groups of facts, after the error of an index that has one."""
+        return ((None, {"fields": ("error",)}), *self.fieldsets) if obj and obj.error else self.fieldsets
 
     def delete_row(self, obj: Index) -> None:
         delete_index(obj)

@@ -186,7 +186,11 @@ def _list_chips(listing: Any) -> Iterator[tuple[str, list[tuple[str, str, bool]]
         every, *choices = spec.choices(listing)
         visible_choices = choices if len(choices) <= MAX_CHIPS else [choice for choice in choices if choice["selected"]]
         chips = [
-            (str(label if label != empty else "none"), (every if chosen else choice)["query_string"], chosen)
+            (
+                str(label if label not in (empty, EMPTY) else "none"),
+                (every if chosen else choice)["query_string"],
+                chosen,
+            )
             for choice in visible_choices
             for label, chosen in [(choice["display"], choice["selected"])]
         ]

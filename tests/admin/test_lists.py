@@ -151,6 +151,13 @@ def test_columns_without_a_value_are_hidden(admin_client: Client) -> None:
     assert admin_client.get(f"{rows}?q=nothing").context["empty"] == []
 
 
+def test_filters_by_emptiness_speak_of_the_rows(admin_client: Client, rows: None) -> None:
+    chips = dict(admin_client.get(build_list_url(Baseline)).context["chips"])
+    assert [label for label, *_ in chips["state"]] == ["Current", "Retired"]
+    listed = admin_client.get(build_list_url(Baseline, retired_at__isempty=1)).context["cl"]
+    assert listed.result_count == Baseline.objects.filter(retired_at=None).count() > 0
+
+
 def test_lists_that_may_be_long_are_not_counted(admin_client: Client, rows: None) -> None:
     with CaptureQueriesContext(connection) as captured:
         admin_client.get(build_list_url(Document))

@@ -116,7 +116,7 @@ def test_what_waits_is_listed_with_its_remedy(make_staff, benchmark):
         ("Freeze or discard", change_url(dataset)),
         ("Repair", change_url(benchmark.mapping)),
         ("Open the round", change_url(run.rounds.get())),
-        ("See which", change_url(run)),
+        ("See which", f"{change_url(run)}#gates"),
         ("See why, and retry", results_url(benchmark)),
     ]
     assert tasks[1][2].startswith("1 judgment of “questions” has no document")

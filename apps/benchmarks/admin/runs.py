@@ -25,7 +25,7 @@ from benchbench.access import visible
 from benchbench.decimals import format_ms
 from benchbench.ir.planning.configuration import SEARCH_MODES
 from benchbench.ir.planning.labels import name_mode, strip_model_path
-from benchbench.site.admin import FactAdmin, LargeAdmin, VisibleFilter
+from benchbench.site.admin import FactAdmin, LargeAdmin, VisibleFilter, filter_empty
 from benchbench.site.lists import read_measure
 from benchbench.site.pages import staff
 from benchbench.site.panels import Button, Page, Panel, add_to, build_list_url, change_url
@@ -128,7 +128,7 @@ class QueryResultAdmin(LargeAdmin):
     through = "run__benchmark"
     list_display = ("query", "run", "repetition", "time", "error")
     phone_columns = ("run", "time")
-    list_filter = (("run__benchmark", VisibleFilter), ("error", admin.EmptyFieldListFilter))
+    list_filter = (("run__benchmark", VisibleFilter), ("error", filter_empty("result", "Answered", "Failed")))
     list_select_related = ("run__benchmark", "query")
     search_fields = ("=query__key",)
     search_help_text = "The key of a query"
@@ -190,8 +190,8 @@ add_to(Index, panels=show_runs)
 @admin.register(Baseline)
 class BaselineAdmin(FactAdmin):
     through = "run__benchmark"
-    list_display = ("name", "dataset", "run_link", "state", "approved_by", "created_at", "reason")
-    list_filter = (("dataset", VisibleFilter), ("retired_at", admin.EmptyFieldListFilter))
+    list_display = ("name", "dataset", "run_link", "state", "reason", "created", "approved_by")
+    list_filter = (("dataset", VisibleFilter), ("retired_at", filter_empty("state", "Current", "Retired")))
     list_select_related = ("dataset", "run__benchmark", "approved_by")
     search_fields = ("name", "reason", "run__label")
     actions = ("retire_selected",)

@@ -104,7 +104,7 @@ class ScheduleForm(LimitsForm, OwnedForm):
 @admin.register(Schedule)
 class ScheduleAdmin(OwnedAdmin):
     form = ScheduleForm
-    list_display = ("name", "state_label", "cron", "next_run", "last_outcome", "benchmark", "enabled", "owner")
+    list_display = ("name", "state_label", "times", "next_run", "last_outcome", "benchmark", "enabled", "owner")
     list_select_related = ("owner", "benchmark")
     list_filter = ("enabled", "state")
     search_fields = ("name", "benchmark__name")
@@ -156,6 +156,10 @@ class ScheduleAdmin(OwnedAdmin):
     def last_outcome(self, schedule: Any) -> str | None:
         values = [getattr(schedule, f"last_{name}") for name in FACTS]
         return None if values[0] is None else describe_outcome(*values)
+
+    @display(description="when", ordering="cron")
+    def times(self, schedule: Schedule) -> str:
+        return TIMES.get(schedule.cron, schedule.cron)
 
     @display(description="next times", empty_value="disabled")
     def next_times(self, schedule: Schedule) -> str:
