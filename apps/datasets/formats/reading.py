@@ -87,7 +87,7 @@ def _locate_in(directory: Path, options: Mapping[str, Any]) -> tuple[str, Path]:
     if any(kind == FORMATS["trec"].kind for kind, _ in roles.values()):
         return "trec", directory
     pages = [path for path in directory.rglob("*") if path.suffix.lower() in (*PAGES, ".txt")]
-    if (pages and not files) or (len(pages) > 2 and not any(any(known) for known in roles.values())):
+    if (pages and not files) or (len(pages) > 2 and not any(kind or role for kind, role in roles.values())):
         raise SwappedError(f"{directory.name} {DOCUMENTS}.")
     raise DatasetError(
         f"{directory} holds no dataset: looked for {', '.join(marks.values())}, a file of queries with one of "
