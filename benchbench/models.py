@@ -1,6 +1,7 @@
 """Abstract bases of the tables: public ids, timestamps, ownership, tags."""
 
 import uuid
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from django.conf import settings
@@ -156,6 +157,9 @@ class TaggedModel(models.Model):
             raise ValidationError({"tags": error.messages}) from None
 
 
-def leave_out_archived(rows: QuerySet[Any], *, path: str = "tags") -> QuerySet[Any]:
-    """Return the rows without those that are archived; `path` leads to their tags (`"benchmark__tags"`)."""
-    return rows.exclude(**{f"{path}__contains": [ARCHIVED]})
+def leave_out_archived(rows: QuerySet[Any], *, path: str = "tags", but: Iterable[Any] = ()) -> QuerySet[Any]:
+    """Return the rows without those that are archived, except `but`, chosen ones.
+
+    `path` leads to their tags (`"benchmark__tags"`).
+    """
+    return rows.exclude(Q(**{f"{path}__contains": [ARCHIVED]}) & ~Q(pk__in=[*but]))

@@ -25,7 +25,8 @@ from benchbench.ir.planning.axes.axis import EXECUTION, METHODS, RERANKING, REWR
 from benchbench.ir.planning.axes.kinds import SWITCH, parse_integers
 from benchbench.ir.planning.configuration import ENGINE_MODES, INDEX_MODES
 from benchbench.ir.planning.matrix import KEYS, MatrixError
-from benchbench.models import MAX_TAGS, TAG_LENGTH
+from benchbench.models import MAX_TAGS, TAG_LENGTH, leave_out_archived
+from benchbench.names import find_by_id
 from benchbench.reading.calls import split_calls
 from benchbench.site.pages import FewTextsField, PageForm, SizedFileField
 
@@ -240,7 +241,9 @@ class BenchmarkForm(PageForm, MatrixFields):
         priority: Any = self.fields["priority"]
         priority.choices = [choice for choice in Priority.choices if self.user.is_superuser or choice[0] != "high"]
         field: Any = self.fields["mapping"]
-        field.queryset = list_mappings(self.user)
+        mappings = list_mappings(self.user)
+        chosen = find_by_id(mappings, str(self["mapping"].value()))
+        field.queryset = leave_out_archived(mappings, path="dataset__tags", but=[row.pk for row in chosen])
         indexes: Any = self.fields["indexes"]
         indexes.choices = [(name, name) for name in self._index_names()]
 

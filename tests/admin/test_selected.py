@@ -246,6 +246,22 @@ def test_unreadable_tag_of_before_is_removed(admin_client: Client, three: list[B
     assert tags_of(three[0]) == []
 
 
+def test_archived_rows_are_offered_where_chosen(admin_client: Client, three: list[Benchmark]) -> None:
+    one, mapping = three[0], three[0].mapping
+    run = str(one.runs.first().pk)  # type: ignore[union-attr]
+    dataset = mapping.dataset
+    pages = [reverse(f"admin:{name}") for name in ("benchmarks_benchmark_add", "judging_round_add")]
+    choices, of_mapping = reverse("admin:round_choices"), {"mapping": str(mapping.pk)}
+    assert run in admin_client.get(choices, of_mapping).content.decode()
+    act(admin_client, "archive", [one])
+    assert run not in admin_client.get(choices, of_mapping).content.decode()
+    assert f'value="{run}"' in admin_client.get(pages[1], {"run": run}).content.decode()
+    act(admin_client, "archive", [dataset])
+    for page in pages:
+        assert f'value="{mapping.pk}"' not in admin_client.get(page).content.decode()
+        assert f'value="{mapping.pk}"' in admin_client.get(page, of_mapping | {"run": run}).content.decode()
+
+
 def test_tag_that_no_row_has_any_more_filters(admin_client: Client, three: list[Benchmark]) -> None:
     assert not names_in(admin_client, Dataset, source_format="gone")
     for tag in ("gone", "archived"):

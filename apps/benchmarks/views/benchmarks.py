@@ -39,6 +39,7 @@ from apps.records.measuring.measures import add_measures
 from apps.records.models import Benchmark
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.matrix import Matrix
+from benchbench.models import leave_out_archived
 from benchbench.names import MAX_LENGTH, find_by_id
 from benchbench.reading import strict_json, strict_yaml
 from benchbench.reading.strict_json import read_text
@@ -126,7 +127,8 @@ def _find_mapping(request: HttpRequest, original: Benchmark | None = None) -> Ma
     pk = request.POST.get("mapping", request.GET.get("mapping"))
     if pk is None and original:
         pk = str(original.mapping_id)
-    rows = list(mappings[:2]) if pk is None else find_by_id(mappings, pk)
+    offered = leave_out_archived(mappings, path="dataset__tags")
+    rows = list(offered[:2]) if pk is None else find_by_id(mappings, pk)
     return rows[0] if len(rows) == 1 else None
 
 

@@ -1,5 +1,6 @@
 """The form that opens a round, with a preview of the number of pairs and the time that judging takes."""
 
+from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
@@ -23,6 +24,7 @@ from benchbench.access import visible
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 from benchbench.ir.judging.orders import SHARE
+from benchbench.models import leave_out_archived
 from benchbench.reading.ids import parse_uuid
 from benchbench.site.admin import SiteAdmin
 from benchbench.site.pages import PageForm, preview_page, read_form, render_choices, show_form, staff
@@ -84,9 +86,11 @@ class OpenForm(PageForm):
         super().__init__(*args, **kwargs)
         mappings: Any = self.fields["mapping"]
         seen = visible(Mapping.objects.exclude(status=Mapping.Status.PENDING), self.user)
-        mappings.queryset = seen.select_related("dataset", "collection").order_by("name")
+        chosen = self["mapping"].value()
+        offered = leave_out_archived(seen, path="dataset__tags", but=filter(None, [_parse_uuid(str(chosen))]))
+        mappings.queryset = offered.select_related("dataset", "collection").order_by("name")
         runs: Any = self.fields["runs"]
-        runs.choices = _run_choices(self.user, self.data.get("mapping") or self.initial.get("mapping"))
+        runs.choices = _run_choices(self.user, chosen, self["runs"].value() or [])
         judges: Any = self.fields["judges"]
         staff_members = list_eligible_judges(self.user).order_by("username")[:MOST_JUDGES]
         judges.choices = [(str(member.pk), member.get_username()) for member in staff_members]
@@ -118,12 +122,13 @@ class OpenForm(PageForm):
         return RoundOptions(**{name: self.cleaned_data[name] for name in RoundOptions.__dataclass_fields__})
 
 
-def _run_choices(user: Any, mapping: Any) -> list[tuple[str, Any]]:
-    """Return the completed runs of a mapping, by benchmark, the newest benchmark first."""
+def _run_choices(user: Any, mapping: Any, chosen: Iterable[Any]) -> list[tuple[str, Any]]:
+    """Return the completed runs of a mapping, by benchmark, the newest first; of archived ones only those chosen."""
     key = _parse_uuid(str(mapping))
     if key is None:
         return []
     runs = visible(Run.objects.filter(benchmark__mapping=key, status=Run.Status.COMPLETED), user, through="benchmark")
+    runs = leave_out_archived(runs, path="benchmark__tags", but=filter(None, (_parse_uuid(str(key)) for key in chosen)))
     by_benchmark: dict[str, list[tuple[str, str]]] = {}
     for run in runs.select_related("benchmark").order_by("-benchmark__created_at", "run_order")[:MOST_RUNS]:
         by_benchmark.setdefault(str(run.benchmark), []).append((str(run.pk), f"{run.run_order}. {run.label}"))
