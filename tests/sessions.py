@@ -33,3 +33,11 @@ def until_waited_for(future: Future[Any]) -> None:
     """Return once what is done elsewhere waits for this session; it must not end before."""
     while not is_waited_for():
         assert not future.done(), future.result()
+
+
+def finish_unblocked(act: Callable[[], Any]) -> Any:
+    """Return what an act elsewhere returns; it must not wait for this session."""
+    future = elsewhere(act)
+    while not future.done():
+        assert not is_waited_for(), "it waits for this session"
+    return future.result()

@@ -20,8 +20,7 @@ from apps.operations.workers.limits import HeldError
 from apps.operations.working import OperationFailedError, perform_batch, wait, work_batch
 from benchbench.errors import BenchbenchError, ConflictError
 from tests.operations.adding import batches, start_adding
-from tests.sessions import elsewhere
-from tests.waiting import HANG_SECONDS
+from tests.sessions import elsewhere, finish_unblocked
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -200,14 +199,13 @@ def test_sweep_requeues_batches_lost_by_workers_or_redis(handler):
     assert queueing.list_job_ids("default") == {f"batch-{lost.pk}-1", f"batch-{waiting.pk}-0"}
 
 
-def test_conclude_does_not_wait_for_a_locked_operation(handler, settings):
-    settings.BENCHBENCH_LOCK_SECONDS = 120
+def test_conclude_does_not_wait_for_a_locked_operation(handler):
     operation = start_adding({"number": 1})
     batch = claim(batches(operation)[0].pk, "worker")
     handler.perform(batch, Lease(batch))
     with transaction.atomic():
         Operation.objects.select_for_update().get(pk=operation.pk)
-        assert elsewhere(lambda: conclude(Operation.objects.get(pk=operation.pk))).result(timeout=HANG_SECONDS) is False
+        assert finish_unblocked(lambda: conclude(Operation.objects.get(pk=operation.pk))) is False
     assert conclude(operation) is True
 
 
