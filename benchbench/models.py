@@ -11,6 +11,7 @@ from django.db import models
 from django.db.models import F, Func, JSONField, Q, QuerySet, Value
 
 from benchbench.errors import ConflictError
+from benchbench.reading.ids import UUID_TEXT
 from benchbench.texts.words import fold_spelling, normalize
 
 TAG_LENGTH = 50  # characters
@@ -158,8 +159,9 @@ class TaggedModel(models.Model):
 
 
 def leave_out_archived(rows: QuerySet[Any], *, path: str = "tags", but: Iterable[Any] = ()) -> QuerySet[Any]:
-    """Return the rows without those that are archived, except `but`, chosen ones.
+    """Return the rows without those that are archived, except those with the ids `but`, of a form.
 
     `path` leads to their tags (`"benchmark__tags"`).
     """
-    return rows.exclude(Q(**{f"{path}__contains": [ARCHIVED]}) & ~Q(pk__in=[*but]))
+    chosen = [text for text in map(str, but) if UUID_TEXT.fullmatch(text)]
+    return rows.exclude(Q(**{f"{path}__contains": [ARCHIVED]}) & ~Q(pk__in=chosen))

@@ -26,7 +26,6 @@ from benchbench.ir.planning.axes.kinds import SWITCH, parse_integers
 from benchbench.ir.planning.configuration import ENGINE_MODES, INDEX_MODES
 from benchbench.ir.planning.matrix import KEYS, MatrixError
 from benchbench.models import MAX_TAGS, TAG_LENGTH, leave_out_archived
-from benchbench.names import find_by_id
 from benchbench.reading.calls import split_calls
 from benchbench.site.pages import FewTextsField, PageForm, SizedFileField
 
@@ -241,9 +240,8 @@ class BenchmarkForm(PageForm, MatrixFields):
         priority: Any = self.fields["priority"]
         priority.choices = [choice for choice in Priority.choices if self.user.is_superuser or choice[0] != "high"]
         field: Any = self.fields["mapping"]
-        mappings = list_mappings(self.user)
-        chosen = find_by_id(mappings, str(self["mapping"].value()))
-        field.queryset = leave_out_archived(mappings, path="dataset__tags", but=[row.pk for row in chosen])
+        chosen = [self["mapping"].value()]
+        field.queryset = leave_out_archived(list_mappings(self.user), path="dataset__tags", but=chosen)
         indexes: Any = self.fields["indexes"]
         indexes.choices = [(name, name) for name in self._index_names()]
 

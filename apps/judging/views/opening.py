@@ -87,7 +87,7 @@ class OpenForm(PageForm):
         mappings: Any = self.fields["mapping"]
         seen = visible(Mapping.objects.exclude(status=Mapping.Status.PENDING), self.user)
         chosen = self["mapping"].value()
-        offered = leave_out_archived(seen, path="dataset__tags", but=filter(None, [_parse_uuid(str(chosen))]))
+        offered = leave_out_archived(seen, path="dataset__tags", but=[chosen])
         mappings.queryset = offered.select_related("dataset", "collection").order_by("name")
         runs: Any = self.fields["runs"]
         runs.choices = _run_choices(self.user, chosen, self["runs"].value() or [])
@@ -128,7 +128,7 @@ def _run_choices(user: Any, mapping: Any, chosen: Iterable[Any]) -> list[tuple[s
     if key is None:
         return []
     runs = visible(Run.objects.filter(benchmark__mapping=key, status=Run.Status.COMPLETED), user, through="benchmark")
-    runs = leave_out_archived(runs, path="benchmark__tags", but=filter(None, (_parse_uuid(str(key)) for key in chosen)))
+    runs = leave_out_archived(runs, path="benchmark__tags", but=chosen)
     by_benchmark: dict[str, list[tuple[str, str]]] = {}
     for run in runs.select_related("benchmark").order_by("-benchmark__created_at", "run_order")[:MOST_RUNS]:
         by_benchmark.setdefault(str(run.benchmark), []).append((str(run.pk), f"{run.run_order}. {run.label}"))
