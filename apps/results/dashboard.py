@@ -27,7 +27,7 @@ from apps.records.models.batches import load_devices
 from apps.results.charts import Figure, plot_sparkline
 from apps.results.first_steps import list_first_steps
 from apps.retrieval.models import Index
-from benchbench.access import viewable, visible
+from benchbench.access import judges_alone, viewable, visible
 from benchbench.decimals import counted, short_signed
 from benchbench.models import leave_out_archived
 from benchbench.site.panels import change_url
@@ -40,16 +40,20 @@ MAX_BENCHMARKS = 60  # in the trends
 
 
 def build_dashboard(user: Any, *, only_work: bool = False) -> dict[str, Any]:
-    """Return what `user` may see of each part; `only_work`: of what runs, which the page asks for while it runs."""
+    """Return what `user` may see of each part; `only_work`: of what runs, which the page asks for while it runs.
+
+    Who only judges sees no results, which would tell which run a document is from.
+    """
     work = build_work(user)
     if only_work:
         return work
-    steps, latest = list_first_steps(user), list_latest(user)
+    only_judges = judges_alone(user)
+    steps, latest = list_first_steps(user), [] if only_judges else list_latest(user)
     return work | {
         "steps": steps,
         "next_step": next((step for step in steps if not step["done"]), None),
-        "tasks": list(list_tasks(user)),
-        "benchmarks": latest[:MAX_VERDICTS],
+        "tasks": list(_list_judging_tasks(user) if only_judges else list_tasks(user)),
+        "benchmarks": None if only_judges else latest[:MAX_VERDICTS],
         "trends": build_trends(latest),
     }
 

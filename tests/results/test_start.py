@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.db.models import DateTimeField, Value
 from django.urls import reverse
 from django.utils import timezone
@@ -128,6 +128,21 @@ def test_what_waits_is_listed_with_its_remedy(make_staff, benchmark):
     for model in (type(dataset), type(benchmark.mapping), Benchmark):
         model.objects.update(owner=User.objects.get_or_create(username="grace")[0])
     assert [task.act for task in list_tasks(ada)] == ["Open the round"]
+
+
+def test_who_only_judges_sees_no_results(client, benchmark):
+    checks = [{"name": "a", "outcome": "failed"}]
+    GateOutcome.objects.create(run=benchmark.runs.all()[0], rules={}, outcome="failed", checks=checks)
+    judge = User.objects.create_user("jim", is_staff=True)
+    judge.groups.add(Group.objects.get(name="judge"))
+    make_round(benchmark.runs.all()[0], name="pool", judges=[judge], items=3)
+    client.force_login(judge)
+    page = text_of(client.get(START))
+    assert "“pool” waits for your grades" in page
+    assert not any(words in page for words in ("Latest verdicts", "Datasets over time", "The gate on", str(benchmark)))
+    judge.groups.add(Group.objects.get(name="viewer"))
+    page = text_of(client.get(START))
+    assert all(words in page for words in ("Latest verdicts", "Datasets over time", "The gate on", str(benchmark)))
 
 
 def test_a_failed_index_is_a_task(make_staff, benchmark):
