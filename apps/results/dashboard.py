@@ -42,7 +42,7 @@ MAX_BENCHMARKS = 60  # in the trends
 def build_dashboard(user: Any, *, only_work: bool = False) -> dict[str, Any]:
     """Return what `user` may see of each part; `only_work`: of what runs, which the page asks for while it runs.
 
-    Who only judges sees no results, which would tell which run a document is from.
+    Users with the role judge alone see what they judge, and no results, so that these do not sway their grades.
     """
     work = build_work(user)
     if only_work:

@@ -144,13 +144,15 @@ def sidebar_item(title: str, icon: str, model: str) -> dict[str, Any]:
     }
 
 
-def at_operations(request: HttpRequest) -> bool:
-    """Return whether a page is about operations, without the pages of other items whose addresses lie below."""
-    lists = [
-        reverse_lazy(f"admin:{name}") for name in ("operations_operation_changelist", "workers", "engines", "disk")
-    ]
-    below, *elsewhere = (request.path.startswith(str(address)) for address in lists)
-    return below and not any(elsewhere)
+def only_at(*names: str) -> Callable[[HttpRequest], bool]:
+    """Return whether a page is below the first address, without the pages of other items whose addresses lie below."""
+    lists = [reverse_lazy(f"admin:{name}") for name in names]
+
+    def is_active(request: HttpRequest) -> bool:
+        below, *elsewhere = (request.path.startswith(str(address)) for address in lists)
+        return below and not any(elsewhere)
+
+    return is_active
 
 
 def may_view(permission: str) -> Callable[[HttpRequest], bool]:
@@ -250,7 +252,8 @@ UNFOLD: dict[str, Any] = {
             {
                 "title": "Judging",
                 "items": [
-                    sidebar_item("Rounds", "edit_note", "judging.round"),
+                    sidebar_item("Rounds", "edit_note", "judging.round")
+                    | {"active": only_at("judging_round_changelist", "my_grades")},
                     sidebar_item("My grades", "checklist", "judging.round")
                     | {"link": reverse_lazy("admin:my_grades"), "permission": may_view("judging.add_grade")},
                 ],
@@ -259,7 +262,8 @@ UNFOLD: dict[str, Any] = {
                 "title": "System",
                 "collapsible": True,
                 "items": [
-                    sidebar_item("Operations", "settings_b_roll", "operations.operation") | {"active": at_operations},
+                    sidebar_item("Operations", "settings_b_roll", "operations.operation")
+                    | {"active": only_at("operations_operation_changelist", "workers", "engines", "disk")},
                     sidebar_item("Workers", "engineering", "operations.operation")
                     | {"link": reverse_lazy("admin:workers")},
                     sidebar_item("Engines", "travel_explore", "operations.operation")

@@ -120,6 +120,8 @@ def test_judges_have_a_short_menu_and_tasks(client, split, benchmark, ada):
         return [item["title"] for group in groups for item in group["items"]]
 
     assert list_menu() == ["Start", "Rounds", "My grades"]
+    groups = client.get(reverse("admin:my_grades")).context["sidebar_navigation"]
+    assert [item["title"] for group in groups for item in group["items"] if item["active"]] == ["My grades"]
     tasks = [(task.act, task.url) for task in list_tasks(User.objects.get(pk=ada.pk))]
     assert tasks == [("Judge", reverse("admin:round_judge", args=[opened.pk]))]
     displayed = " ".join(client.get(reverse("admin:my_grades")).text.split())
