@@ -127,12 +127,14 @@ def list_tasks(user: Any) -> Iterator[Task]:
 def _list_dataset_tasks(user: Any) -> Iterator[Task]:
     if user.has_perm("datasets.change_dataset"):
         drafts = visible(DatasetVersion.objects.filter(frozen_at=None), user, through="dataset")
+        drafts = leave_out_archived(drafts, path="dataset__tags")
         for draft in drafts.select_related("dataset").order_by("-updated_at")[:MAX_TASKS]:
             sentence = f"Version {draft.number} of {draft.dataset} is a draft: its judgments do not count yet."
             yield Task("edit_note", sentence, "Freeze or discard", change_url(draft.dataset))
     if user.has_perm("mappings.change_mapping"):
         newest = Max("dataset__versions__number", filter=Q(dataset__versions__frozen_at__isnull=False))
-        mappings = visible(Mapping.objects.all(), user).annotate(newest=newest).select_related("dataset_version")
+        mappings = leave_out_archived(visible(Mapping.objects.all(), user), path="dataset__tags")
+        mappings = mappings.annotate(newest=newest).select_related("dataset_version")
         unready = (
             Q(dataset_version=None) | Q(newest__gt=F("dataset_version__number")) | Q(total_count__gt=F("mapped_count"))
         )
@@ -158,7 +160,8 @@ def _list_judging_tasks(user: Any) -> Iterator[Task]:
 def _list_benchmark_tasks(user: Any) -> Iterator[Task]:
     if user.has_perm("benchmarks.view_benchmark"):
         judged = Repeat.objects.filter(benchmark=OuterRef("run__benchmark")).exclude(outcome="")
-        for outcome in GateOutcome.objects.latest_failed(user).filter(~Exists(judged))[:MAX_TASKS]:
+        failing = leave_out_archived(GateOutcome.objects.latest_failed(user), path="run__benchmark__tags")
+        for outcome in failing.filter(~Exists(judged))[:MAX_TASKS]:
             missed = f"{len(outcome.missed)} of {counted(len(outcome.checks), 'check')}"
             sentence = f"The gate on “{outcome.run}” of “{outcome.run.benchmark}” failed: {missed} did not pass."
             yield Task("door_front", sentence, "See which", f"{change_url(outcome.run)}#gates")

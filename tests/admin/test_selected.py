@@ -13,8 +13,9 @@ from apps.accounts import selected
 from apps.benchmarks.forms import build_clone_initial
 from apps.datasets.models import Dataset
 from apps.execution.defining.creating import BenchmarkOptions
+from apps.mappings.models import Mapping
 from apps.operations.models import Status
-from apps.records.models import Baseline, Benchmark
+from apps.records.models import Baseline, Benchmark, GateOutcome
 from benchbench.models import MAX_TAGS
 from benchbench.site.panels import build_list_url, change_url
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
@@ -260,6 +261,19 @@ def test_archived_rows_are_offered_where_chosen(admin_client: Client, three: lis
     for page in pages:
         assert f'value="{mapping.pk}"' not in admin_client.get(page).content.decode()
         assert f'value="{mapping.pk}"' in admin_client.get(page, of_mapping | {"run": run}).content.decode()
+
+
+def test_archived_rows_give_no_tasks(admin_client: Client, three: list[Benchmark]) -> None:
+    run: Any = three[0].runs.first()
+    GateOutcome.objects.create(run=run, rules={}, outcome="failed", checks=[])
+    Mapping.objects.update(total_count=2, mapped_count=1)
+    tasks = ("The gate on “", "no document in the collection")
+    start = admin_client.get(reverse("admin:index")).content.decode()
+    assert [task in start for task in tasks] == [True, True]
+    act(admin_client, "archive", [three[0]])
+    act(admin_client, "archive", [Dataset.objects.get()])
+    start = admin_client.get(reverse("admin:index")).content.decode()
+    assert [task in start for task in tasks] == [False, False]
 
 
 def test_tag_that_no_row_has_any_more_filters(admin_client: Client, three: list[Benchmark]) -> None:
