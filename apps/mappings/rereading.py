@@ -4,6 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -32,6 +33,7 @@ class Names(NamedTuple):
     title: str
 
 
+@lru_cache(maxsize=2**18)
 def _fold(path: str) -> str:
     """Return a path without what systems and links spell in different ways: case, composed letters, %20, separators."""
     return normalize(unquote(path), "NFC").casefold().replace("\\", "/").removeprefix("./").strip("/")
@@ -136,6 +138,7 @@ def find_reading(doc_refs: Iterable[object], collection: Collection) -> Reading 
     matching = {text for text, pk in written.items() if pk}
     documents = [Names(*row) for row in list_live(collection).values_list(*Names._fields)]
     matches = {words: _match(written, documents, field, fold) for words, (_, field, fold) in READINGS.items()}
+    _fold.cache_clear()
     matches = {
         words: {text: names for text, names in matched.items() if text not in matching}
         for words, matched in matches.items()
