@@ -1,4 +1,4 @@
-"""A query tried and tuned by sliders, with the keyboard, up to the form of a benchmark of the two searches."""
+"""A query tried and tuned by sliders, with the keyboard, up to a benchmark of the two searches; and other small forms."""
 
 import re
 
@@ -40,3 +40,10 @@ def test_moved_sliders_show_another_ranking(page, manage):
     page.get_by_role("link", name="Make a benchmark of these two").click()
     expect(page.locator("[name=lexical]")).to_have_value("bm25(k1=1.45), bm25")
     expect(page.locator("#preview")).to_contain_text(re.compile(r"\b4 runs"), timeout=PATIENCE)
+
+
+def test_cron_expression_is_shown_where_it_counts(page):
+    page.goto("/admin/benchmarks/schedule/add/")
+    expect(page.locator("[name=cron]")).to_be_hidden()
+    page.select_option("[name=when]", "")
+    expect(page.locator("[name=cron]")).to_be_visible()
