@@ -1,4 +1,4 @@
-"""A query tried and tuned by sliders, with the keyboard, up to a benchmark of the two searches; and other small forms."""
+"""A query tried and tuned by sliders, with the keyboard, up to a benchmark of both searches; and other small forms."""
 
 import re
 
