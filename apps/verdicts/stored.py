@@ -1,9 +1,11 @@
 """Verdicts on benchmarks as lists show them: stored when a benchmark ends, and renewed once their basis has changed."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 from django.contrib.postgres.aggregates import StringAgg
+from django.db import IntegrityError
 from django.db.models import F, Func, OuterRef, QuerySet, Subquery, TextField, Value
 from django.db.models.functions import MD5
 
@@ -68,12 +70,13 @@ def load_verdict(benchmark: Benchmark) -> BenchmarkVerdict | None:
         return stored
     words, sentence = _conclude(row)
     verdict = BenchmarkVerdict(benchmark=row, words=words, sentence=sentence, stamp=row.basis)
-    BenchmarkVerdict.objects.bulk_create(
-        [verdict],
-        update_conflicts=True,
-        unique_fields=["benchmark"],
-        update_fields=["words", "sentence", "stamp"],
-    )
+    with suppress(IntegrityError):  # the benchmark was deleted meanwhile
+        BenchmarkVerdict.objects.bulk_create(
+            [verdict],
+            update_conflicts=True,
+            unique_fields=["benchmark"],
+            update_fields=["words", "sentence", "stamp"],
+        )
     return verdict
 
 

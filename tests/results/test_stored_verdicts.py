@@ -8,10 +8,13 @@ from django.urls import reverse
 
 from apps.datasets.editing.drafts import freeze
 from apps.datasets.models import Query
+from apps.execution.launching import delete_benchmark
 from apps.mappings.resolving import resolve
 from apps.operations.timing import list_timed_jobs
 from apps.records.measuring.again import rescore
 from apps.records.models import Benchmark, BenchmarkVerdict, RoundVerdict
+from apps.verdicts import stored
+from apps.verdicts.comparing import compare_runs
 from apps.verdicts.stored import annotate_stamps, get_current, load_verdict, store_verdict
 from benchbench.site.panels import build_list_url
 from tests.drafts import set_judgment
@@ -39,10 +42,20 @@ def list_waiting() -> list[str]:
 def test_a_sweep_stores_the_verdict_of_an_ended_benchmark(compared: Benchmark) -> None:
     assert list_waiting() == [str(compared.pk)]
     store_verdict(str(compared.pk))
-    stored = BenchmarkVerdict.objects.get()
-    assert stored.words == "2 of 3 not distinguishable"
-    assert stored.sentence.startswith("top 20 beats 1 of the other runs but is not distinguishable from top 30.")
+    verdict = BenchmarkVerdict.objects.get()
+    assert verdict.words == "2 of 3 not distinguishable"
+    assert verdict.sentence.startswith("top 20 beats 1 of the other runs but is not distinguishable from top 30.")
     assert (list_waiting(), is_current(compared)) == ([], True)
+
+
+def test_a_benchmark_deleted_meanwhile_has_no_verdict(finished: Benchmark, monkeypatch: pytest.MonkeyPatch) -> None:
+    def compare_and_delete(*arguments: object, **options: object) -> object:
+        delete_benchmark(finished)
+        return compare_runs(*arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(stored, "compare_runs", compare_and_delete)
+    store_verdict(str(finished.pk))
+    assert (Benchmark.objects.exists(), BenchmarkVerdict.objects.exists()) == (False, False)
 
 
 def test_a_list_shows_the_stored_verdict_without_further_requests(compared: Benchmark, admin_client: Client) -> None:
