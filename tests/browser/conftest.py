@@ -44,7 +44,7 @@ def browser() -> Iterator[Browser]:
 def is_error(message: ConsoleMessage) -> bool:
     """Return whether a message is an error of ours: not a refused socket, nor a request that is given up or cut off."""
     cut = ("Failed to load resource: net::ERR_FAILED", "Failed to load resource: net::ERR_INTERNET_DISCONNECTED")
-    expected = ("WebSocket connection", "htmx:afterRequest", "htmx:sendAbort", "htmx:sendError", *cut)
+    expected = ("WebSocket connection", "htmx:afterRequest", "htmx:sendAbort", *cut)
     return message.type == "error" and not message.text.startswith(expected)
 
 
