@@ -227,7 +227,6 @@ ELSEWHERE = {
     "benchbench/client/tools.py:shorten": "answers of a site",
     "benchbench/scoring/measuring.py:read_results": "files of a command",
     "benchbench/scoring/measuring.py:read_truth": "files of a command",
-    "benchbench/texts/guessing.py:read_frequent_words": "the name of a language",
     "benchbench/timestamps.py:read_git_sha": "files of the checkout",
 }
 

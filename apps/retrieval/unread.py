@@ -11,6 +11,7 @@ from apps.retrieval.search.words import find_words
 from benchbench.decimals import counted, format_share
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.lexical import BM25, FULL_TEXT, Lexical
+from benchbench.texts.languages import UNKNOWN
 
 UNUSUAL, AGREEING = 0.5, 0.8  # shares from which a warning is given
 
@@ -77,12 +78,14 @@ def _yield_word_warnings(index: Index, stored: LexicalIndex, stats: WordStats) -
             f"short or long, such as “{stats.example}”: its analyzer of {language.capitalize()} texts does not divide "
             "them. Search by bm25(language=…) in their language."
         )
-    if stats.guessed and stats.guessed != language and stats.agreeing >= AGREEING * stats.sampled:
+    is_alike = stats.guessed == (UNKNOWN if language == "simple" else language)
+    if stats.guessed and not is_alike and stats.agreeing >= AGREEING * stats.sampled:
         has_rules = engine == "BM25" or stats.guessed in CONFIGURATIONS
+        look = "to be in a language without rules here" if stats.guessed == UNKNOWN else stats.guessed.capitalize()
         remedy = f"{stored.engine if has_rules else BM25}(language={stats.guessed})"
         way = "alone, in lower case" if language == "simple" else f"as {language.capitalize()}"
         yield (
             f'{stats.agreeing:,} of {counted(stats.sampled, "sampled chunk")} of the index "{index}" look '
-            f"{stats.guessed.capitalize()}, and {engine} reads their words {way}: search by {remedy}, or import the "
+            f"{look}, and {engine} reads their words {way}: search by {remedy}, or import the "
             "documents with their language."
         )

@@ -1,35 +1,33 @@
-"""The language of texts, guessed by their script and their most frequent words."""
+"""The language of texts, guessed by py3langid from their letters."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
-from benchbench.texts.languages import LANGUAGES, UNKNOWN
-from benchbench.texts.words import split_words
+from benchbench.texts.languages import BY_CODE, UNKNOWN
 
-MIN_VOTES = 0.5
 CHARACTERS = 500  # that are read of a text
-# Scripts of one language, or of one whose treatment serves the others.
-SCRIPTS = {
-    **{"Han": "chinese", "kana": "japanese", "Hangul": "korean", "Thai": "thai", "Lao": "lao", "Khmer": "khmer"},
-    **{"Myanmar": "burmese", "Tibetan": "tibetan", "Greek": "greek", "Armenian": "armenian", "Hebrew": "hebrew"},
-    **{"Bengali": "bengali", "Gujarati": "gujarati", "Gurmukhi": "punjabi", "Tamil": "tamil", "Telugu": "telugu"},
-    **{"Kannada": "kannada", "Malayalam": "malayalam", "Sinhala": "sinhala"},
-}
-
-# Letters that one language has among those of its script, or nearly.
-LETTERS = {
-    **{"ukrainian": "іїєґ", "russian": "ыэ", "persian": "پچژگ", "urdu": "ٹڈڑںے", "turkish": "ğı", "vietnamese": "ơưạ"},
-    **{"polish": "łąę", "czech": "řůě", "hungarian": "őű", "romanian": "țșţ", "german": "ß", "spanish": "ñ¿"},
+CLEAR = 0.2  # the probability from which the language of a text counts: names and numbers are in none
+MAJORITY = 0.55  # the share of a language's probability among those that are the best of a text
+FEWEST = 1 / 3  # the share of texts that are best in it
+NO_LANGUAGE = "zxx"
+# Languages that the rules of another one serve: dialects, and those that few texts are in.
+SERVED = {
+    **{"ary": "arabic", "arz": "arabic", "as": "bengali", "bs": "croatian", "dz": "tibetan", "grc": "greek"},
+    **{"hbo": "hebrew", "pcm": "english", "ext": "spanish", "wuu": "chinese", "yue": "chinese"},
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """The language of most texts, the number of texts in it, and the number that were read."""
+    """The language of most texts, the number of texts in it, and the number that were read.
+
+    "other" is a language that has no rules here.
+    """
 
     language: str
     agreeing: int
@@ -37,58 +35,34 @@ class Guess:
 
 
 def guess_language(texts: Iterable[str]) -> Guess | None:
-    """Return the language of more than half of the texts that have letters; None without such a language.
+    """Return the language with most of the probability of the texts that have letters; None if that is not clear."""
+    guesses = [_guess(start) for text in texts if any(map(str.isalpha, start := text[:CHARACTERS]))]
+    best = [max(guess, key=guess.__getitem__, default="") for guess in guesses]
+    totals = {name: sum(guess.get(name, 0) for guess in guesses) for name in sorted({*best} - {""})}
+    language = max(totals, key=totals.__getitem__, default="")
+    agreeing = best.count(language)
+    if not language or totals[language] < MAJORITY * sum(totals.values()) or agreeing < FEWEST * len(guesses):
+        return None
+    return Guess(language, agreeing, len(guesses))
 
-    A text's language is that of its script. Among languages of one script, it is that with the most of its frequent
-    words in the text: a word that is frequent in n of them counts 1/n for each, and a letter of its own as a word.
+
+def _guess(text: str) -> Mapping[str, float]:
+    """Return the probability of each language of a text, none unless one is clear.
+
+    That of "other" is the highest of those without rules here.
     """
-    guesses = [language for text in texts if (language := _guess(text[:CHARACTERS])) is not None]
-    if not guesses:
-        return None
-    ((language, agreeing),) = Counter(guesses).most_common(1)
-    return Guess(language, agreeing, len(guesses)) if language != UNKNOWN and 2 * agreeing > len(guesses) else None
-
-
-def _guess(text: str) -> str | None:
-    from benchbench.texts.scripts import LETTERS_OF_SCRIPT
-
-    letters: Counter[str] = Counter()
-    for match in LETTERS_OF_SCRIPT.finditer(text):
-        letters[match.lastgroup or ""] += len(match[0])
-    if not letters:
-        return None
-    ((script, count),) = letters.most_common(1)
-    if script == "Han" and letters["kana"] > count / 10:
-        return "japanese"
-    if script in SCRIPTS:
-        return SCRIPTS[script]
-    votes = defaultdict[str, float](float)
-    for word in split_words(text):
-        languages = _read_languages().get(word, ())
-        for language in languages:
-            votes[language] += 1 / len(languages)
-    for language, signs in LETTERS.items():
-        if count := sum(map(text.count, signs)):
-            votes[language] += count
-    best = max(sorted(votes), key=votes.__getitem__, default=UNKNOWN)
-    return best if votes[best] >= MIN_VOTES else UNKNOWN
+    probabilities = defaultdict[str, float](float)
+    for code, probability in _load().rank(text):
+        name = SERVED.get(code) or BY_CODE.get(code, UNKNOWN)
+        if name != UNKNOWN:
+            probabilities[name] += probability
+        elif code != NO_LANGUAGE:
+            probabilities[name] = max(probability, probabilities[name])
+    return probabilities if max(probabilities.values()) >= CLEAR else {}
 
 
 @cache
-def _read_languages() -> Mapping[str, list[str]]:
-    """Return the languages of each frequent word."""
-    languages = defaultdict(list)
-    for language in LANGUAGES:
-        for word in read_frequent_words(language):
-            languages[word].append(language)
-    return languages
+def _load() -> Any:
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
-
-@cache
-def read_frequent_words(language: str) -> frozenset[str]:
-    """Return the folded words of a language's list in stopwordsiso; none if it has no list."""
-    import stopwordsiso
-
-    code = LANGUAGES.get(language, "")
-    entries = map(split_words, stopwordsiso.stopwords(code) if stopwordsiso.has_lang(code) else ())
-    return frozenset(words[0] for words in entries if len(words) == 1)
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)

@@ -16,13 +16,13 @@ LANGUAGES = {
 DEFAULT = "english"  # of a collection without a language
 UNKNOWN = "other"  # a language without a treatment of its own
 NAMES = (*LANGUAGES, UNKNOWN)
-_BY_CODE = {code: name for name, code in LANGUAGES.items()} | {"nb": "norwegian", "nn": "norwegian"}
+BY_CODE = {code: name for name, code in LANGUAGES.items()} | {"nb": "norwegian", "nn": "norwegian"}
 
 
 def find_language(text: str) -> str | None:
     """Return the name of a language from its name or code, in any case; None for an unknown one."""
     word = text.strip().lower()
-    return word if word in NAMES else _BY_CODE.get(word)
+    return word if word in NAMES else BY_CODE.get(word)
 
 
 def list_choices() -> list[tuple[str, str]]:

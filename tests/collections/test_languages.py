@@ -28,6 +28,30 @@ TEXTS = {
     **{"chinese": ["忘记密码怎么办"], "japanese": ["東京都の猫です"], "korean": ["한국어 검색"], "thai": ["ภาษาไทย"]},
     **{"vietnamese": ["Đây là những ngôi nhà của chúng tôi."], "greek": ["Το σπίτι είναι εδώ."]},
 }
+# Short texts on the same subject in languages that are easily mistaken for one another, and in others without rules.
+BROTHERS = {
+    "swedish": ["Priserna gäller till slutet av månaden.", "Hur byter jag lösenord på sidan?"],
+    "norwegian": ["Prisene gjelder ut måneden.", "Hvordan bytter jeg passord?"],
+    "danish": ["Priserne gælder til udgangen af måneden.", "Hvordan skifter jeg adgangskode?"],
+    "czech": ["Ceny platí do konce měsíce.", "Jak si změním heslo?"],
+    "slovak": ["Ceny platia do konca mesiaca.", "Ako si zmením heslo?"],
+    "croatian": ["Cijene vrijede do kraja mjeseca.", "Kako mogu promijeniti lozinku?"],
+    "slovenian": ["Cene veljajo do konca meseca.", "Kako spremenim geslo?"],
+    "serbian": ["Како да променим лозинку?", "Библиотека се затвара у осам", "Ђаци су у школи"],
+    "bulgarian": ["Цените важат до края на месеца.", "Как да сменя паролата си?"],
+    "russian": ["Цены действуют до конца месяца.", "Как изменить пароль?", "Дети играют в парке", "Поле не заполнено"],
+    "ukrainian": ["Ціни діють до кінця місяця.", "Як змінити пароль?", "Поле не заповнено"],
+    "urdu": ["قیمتیں مہینے کے آخر تک درست ہیں۔", "میں پاس ورڈ کیسے تبدیل کروں؟"],
+    "persian": ["قیمت‌ها تا پایان ماه معتبر است.", "چگونه رمز عبور را تغییر دهم؟"],
+    "marathi": ["किमती महिन्याच्या शेवटपर्यंत वैध आहेत.", "मी पासवर्ड कसा बदलू?"],
+    "nepali": ["मूल्यहरू महिनाको अन्त्यसम्म मान्य छन्।", "म पासवर्ड कसरी परिवर्तन गर्छु?"],
+    "azerbaijani": ["Qiymətlər ayın sonuna qədər qüvvədədir.", "Şifrəni necə dəyişim?"],
+    "turkish": ["Fiyatlar ay sonuna kadar geçerlidir.", "Parolamı nasıl değiştiririm?"],
+    "hungarian": ["Az árak a hónap végéig érvényesek.", "A könyvtár nyolckor zár"],
+    "estonian": ["Hinnad kehtivad kuu lõpuni.", "Kuidas ma parooli vahetan?"],
+    "german": ["Datenschutz", "Grundgesetz", "Mietvertrag kündigen", "Rentenversicherung"],
+    "other": ["Бағалар айдың соңына дейін жарамды.", "Die pryse geld tot die einde van die maand."],
+}
 
 
 def imported(texts, **fields):
@@ -44,7 +68,29 @@ def test_it_is_guessed_by_script_and_words(language):
     assert guess_language(TEXTS[language]).language == language
 
 
-@pytest.mark.parametrize("texts", [[], ["", "42"], ["Zxqv brrt"], [ENGLISH[0], GERMAN[0]]])
+@pytest.mark.parametrize("language", BROTHERS)
+def test_short_texts_are_told_from_their_brothers(language):
+    guess = guess_language(BROTHERS[language])
+    assert guess.language == language
+    assert guess.agreeing > guess.sampled / 2
+
+
+def test_languages_that_cannot_be_told_agree_less():
+    guess = guess_language(["Harga sah sehingga akhir bulan.", "Bagaimana saya menukar kata laluan?"])
+    assert (guess.language, guess.agreeing, guess.sampled) == ("malay", 1, 2)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        *([], ["", "42"], ["Zxqv brrt"], [ENGLISH[0], GERMAN[0]], ["def f(x): return x", "SELECT a, b FROM c"]),
+        *(
+            ["iPhone 15 Pro Max 256GB", "Sony WH-1000XM5 black"],
+            ["12 kg", "1.5 2.6"],
+            ["Müller", "Ivanov", "López", "Nguyễn An"],
+        ),
+    ],
+)
 def test_texts_without_a_common_language_have_none(texts):
     assert guess_language(texts) is None
 

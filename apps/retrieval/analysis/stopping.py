@@ -6,7 +6,8 @@ from pathlib import Path
 from runpy import run_path
 from typing import Any
 
-from benchbench.texts.guessing import read_frequent_words
+from benchbench.texts.languages import LANGUAGES
+from benchbench.texts.words import split_words
 
 MAX_WORDS = 350  # a longer list has words of content too, such as "system" or "trabajo"
 WITHOUT = ("chinese", "japanese", "korean", "thai", "vietnamese")  # their words are syllables of longer ones
@@ -24,7 +25,7 @@ def read_stop_list(language: str) -> tuple[str, frozenset[str]]:
     if language in BM25S:
         words = frozenset(_read_bm25s()[f"STOPWORDS_{BM25S[language]}"])
         return "bm25s", words - NOUNS.get(language, set())
-    words = frozenset() if language in WITHOUT else read_frequent_words(language)
+    words = frozenset() if language in WITHOUT else _read_stopwordsiso(language)
     return ("stopwordsiso", words) if 0 < len(words) <= MAX_WORDS else ("", frozenset())
 
 
@@ -35,3 +36,12 @@ def _read_bm25s() -> dict[str, Any]:
     assert spec is not None
     assert spec.origin is not None
     return run_path(str(Path(spec.origin).with_name("stopwords.py")))
+
+
+def _read_stopwordsiso(language: str) -> frozenset[str]:
+    """Return the folded words of a language's list in stopwordsiso; none if it has no list."""
+    import stopwordsiso
+
+    code = LANGUAGES.get(language, "")
+    entries = map(split_words, stopwordsiso.stopwords(code) if stopwordsiso.has_lang(code) else ())
+    return frozenset(words[0] for words in entries if len(words) == 1)
