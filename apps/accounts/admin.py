@@ -32,7 +32,7 @@ from benchbench.access import ROLES, list_teams
 from benchbench.decimals import counted
 from benchbench.errors import ConflictError
 from benchbench.site.admin import FactAdmin, LargeAdmin
-from benchbench.site.lists import render_since
+from benchbench.site.lists import render_distance
 from benchbench.site.panels import Button, Page, build_list_url
 from benchbench.site.strict import StrictAdmin
 
@@ -242,8 +242,8 @@ class DeletionAdmin(FactAdmin):
         return str(apps.get_model(deletion.kind)._meta.verbose_name)
 
     @display(description="deleted", ordering="created_at")
-    def deleted(self, deletion: Deletion) -> str | None:
-        return render_since(deletion.created_at)
+    def deleted(self, deletion: Deletion) -> str:
+        return render_distance(deletion.created_at)
 
     @display(description="space", ordering="size")
     def space(self, deletion: Deletion) -> str:

@@ -53,9 +53,9 @@ class FormatFilter(SimpleListFilter):
 
 @admin.register(Dataset)
 class DatasetAdmin(TaggedAdmin, OwnedAdmin):
-    list_display = ("name", "query_total", "judgment_total", "newest_version", "created", "owner", "format")
+    list_display = ("name", "query_total", "judgment_total", "newest_version", "created_at", "owner", "format")
     hidden_columns = ("format", "judged", "owner")
-    phone_columns = ("query_total", "last_benchmark")
+    phone_columns = ("value", "created_at")
     list_filter = (ArchiveFilter, TagFilter, FormatFilter)
     actions = ("export_selected", "tag_selected", "archive_selected", "bring_back_selected", "bin_selected")
     search_fields = ("name", "description", "tags")

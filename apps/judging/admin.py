@@ -34,7 +34,7 @@ class WaitingFilter(admin.SimpleListFilter):
 
 @admin.register(Round)
 class RoundAdmin(FactAdmin):
-    list_display = ("name", "state_label", "progress", "mapping", "owner", "created")
+    list_display = ("name", "state_label", "progress", "mapping", "owner", "created_at")
     list_filter = (WaitingFilter, "state", ("mapping", VisibleFilter))
     search_fields = ("name",)
     actions = ("go_on_selected", "cancel_llm_selected")

@@ -54,6 +54,7 @@ class OperationAdmin(FactAdmin):
         "created_at",
         "finished_at",
     )
+    phone_columns = ("status_label", "created_at")
     list_filter = ("kind", "status", "queue", "priority")
     list_select_related = ("started_by",)
     search_fields = ("=id", "=subject_id", "error")

@@ -57,7 +57,7 @@ def plot_over_time(
         *traces,
         x={"title": {"text": f"ms per query{mark_shared(runs)}"}, **time_axis(times)},
         y={"title": {"text": f"mean {measure}"}, "tickformat": ".3~f"},
-        height=380,
+        height=320,
         hovermode="closest",
         **layout,
     )

@@ -44,7 +44,7 @@ class IndexAdmin(OwnedAdmin):
         *("__str__", "status_label", "collection", "strategy", "encoder_name", "chunking", "chunks", "size"),
         *("owner", "ready_at"),
     )
-    hidden_columns = ("owner",)
+    hidden_columns = ("owner", "chunks")
     list_filter = ("status", ("collection", VisibleFilter), "strategy")
     list_select_related = ("owner", "collection", "chunk_set")
     search_fields = ("name", "encoder", "collection__name")

@@ -1,13 +1,14 @@
 """Lists of the admin: columns of higher rooms, columns that the user chooses, and filters as chips."""
 
-from collections.abc import Iterator, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any, ClassVar
 
 from django.contrib.admin.utils import label_for_field, lookup_field
 from django.contrib.humanize.templatetags.humanize import naturaltime
 from django.core.exceptions import ObjectDoesNotExist, PermissionDenied
-from django.db.models import F, OrderBy, QuerySet
+from django.db.models import DateTimeField, F, OrderBy, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.formats import date_format
@@ -22,20 +23,33 @@ from benchbench.site.strict import StrictAdmin
 from benchbench.timestamps import timestamp
 
 COOKIE = "hidden_columns"  # its path is the list
+CLOCK_SKEW = timedelta(minutes=1)  # between machines
 COOKIE_SECONDS = 365 * 24 * 3600
 HIDDEN, MEASURE, VIEW = "hide", "measure", "view"  # of an address: the hidden columns, a measure, the saved view
 MEASURED = "measured"  # the column with the values of the measure in the address
 MAX_CHIPS = 6  # a filter with more choices is in the panel of filters, and a chip only once it is chosen
 
 
-def render_since(when: datetime | None) -> str | None:
-    """Return how long ago a moment was, to one unit, with the time and its zone as the title: "3 hours ago"."""
-    if when is None:
-        return None
-    text, is_longer, _ = naturaltime(min(when, now())).partition(",")
-    words = f"{text} ago" if is_longer else text
+def render_distance(when: datetime) -> str:
+    """Return how far a moment is from now, to one unit, with the time and its zone as the title: "3 hours ago"."""
+    is_ahead = when > now() + CLOCK_SKEW
+    text, is_longer, _ = naturaltime(when if is_ahead else min(when, now())).partition(",")
+    words = f"{text} {'from now' if is_ahead else 'ago'}" if is_longer else text
     full = date_format(localtime(when), "DATETIME_FORMAT")
     return format_html('<time datetime="{}" title="{}">{}</time>', timestamp(when), full, words)
+
+
+@lru_cache(maxsize=256)  # the same function each time, which Django needs to sort by it
+def build_moment(field: str) -> Callable[[Any], str | None]:
+    """Return the column of a time as its distance from now: "created" for `created_at`."""
+
+    @display(description=field.removesuffix("_at").replace("_", " "), ordering=field, empty_value="–")
+    def moment(row: Any) -> str | None:
+        when = getattr(row, field)
+        return when and render_distance(when)
+
+    moment.__name__ = field
+    return moment
 
 
 class AnnotatedList(ChangeList):
@@ -73,15 +87,8 @@ class ListAdmin(StrictAdmin):
 
     hidden_columns: ClassVar[tuple[str, ...]] = ()
     phone_columns: ClassVar[tuple[str, ...]] = ()  # columns of a narrow page after the first; () for the first two
+    direct_action: ClassVar[str] = ""  # an action that has a button of its own beside the choice of actions
     list_before_template = "admin/list_head.html"
-
-    @display(description="created", ordering="created_at")
-    def created(self, row: Any) -> str | None:
-        return render_since(row.created_at)
-
-    @display(description="completed", ordering="completed_at", empty_value="–")
-    def completed(self, row: Any) -> str | None:
-        return render_since(row.completed_at)
 
     def list_measures(self, request: HttpRequest) -> list[str]:
         """Return the measures of which the user may show one as the column `measured`."""
@@ -101,8 +108,9 @@ class ListAdmin(StrictAdmin):
         return rows
 
     def get_list_display(self, request: HttpRequest) -> list[Any]:
-        """Return the columns, those of higher rooms before the owner."""
-        columns = list(super().get_list_display(request))
+        """Return the columns, those of higher rooms before the owner, and times as distances from now."""
+        times = {field.name for field in self.model._meta.fields if isinstance(field, DateTimeField)}
+        columns = [build_moment(name) if name in times else name for name in super().get_list_display(request)]
         end = columns.index("owner") if "owner" in columns else len(columns)
         added = [column for addition in self.additions for column in addition.columns]
         return [*columns[:end], *added, *columns[end:]]
@@ -119,6 +127,8 @@ class ListAdmin(StrictAdmin):
             wide_only = [name for name, *_ in columns if name not in narrow]
             response.context_data |= {"columns": columns, "chips": chips, "wide_only": wide_only}
             response.context_data |= {"measures": measures, "measure": measure, "empty": self._find_empty(listing)}
+            if direct := self.get_actions(request).get(self.direct_action):
+                response.context_data["direct"] = {"action": self.direct_action, "label": direct[2]}
         return response
 
     def _find_empty(self, listing: Any) -> list[str]:

@@ -111,7 +111,7 @@ document.addEventListener("mouseover", ({ target }) => {
 
 // A choice shows what it chooses. A form without scripts has a button.
 document.addEventListener("change", ({ target }) => {
-    if (target.matches("form.bb-filter[method=get] select")) target.form.requestSubmit();
+    if (target.matches("form:is(.bb-filter, [data-submits])[method=get] select")) target.form.requestSubmit();
 });
 
 // A menu of buttons closes as menus do.

@@ -8,6 +8,7 @@ from django.contrib.auth.models import Permission, User
 from django.db.models import Model
 from django.test import Client
 from django.urls import reverse
+from django.utils.timezone import now
 
 from apps.records.models import Benchmark, Evaluation, Run
 from apps.retrieval.models import Index
@@ -90,6 +91,16 @@ def test_lists_sort_by_value_and_filter_by_chips(admin_client: Client, measured:
     for address in (f"?o={took}", f"?o=-{took}"):
         rows = admin_client.get(build_list_url(Benchmark) + address).context["cl"].result_list
         assert [row.name for row in rows][-1] == "unended"
+
+
+def test_times_are_listed_as_distances_from_now(admin_client: Client, measured: Benchmark) -> None:
+    for age, words in (
+        (timedelta(hours=3, minutes=5), "3 hours ago"),
+        (timedelta(seconds=-20), "now"),  # the clock of the machine that wrote it is ahead
+        (timedelta(days=-2, hours=-1), "2 days from now"),
+    ):
+        Benchmark.objects.update(created_at=now() - age)
+        assert listed_row(admin_client, measured)["created_at"] == words
 
 
 def test_tags_filter_benchmarks_and_hidden_ones_stay_hidden(client_of_ada: Client, measured: Benchmark) -> None:

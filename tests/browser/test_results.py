@@ -125,6 +125,33 @@ def test_runs_are_compared_once_two_are_ticked(page):
     expect(compare).to_be_enabled(enabled=ticks > 1)
 
 
+def test_the_list_compares_runs_in_one_click(page):
+    def make() -> None:
+        search(make_gated(), GOOD, POOR)
+        Benchmark.objects.update(owner=User.objects.get(username="ada"))
+
+    outside(make)
+    page.goto(reverse("admin:benchmarks_run_changelist"))
+    compare = page.get_by_role("button", name="Compare", exact=True)
+    expect(compare).to_be_hidden()
+    for row in page.locator("input.action-select").all()[:2]:
+        row.check()
+    compare.click()
+    expect(page.get_by_role("heading", name="Comparison of 2 runs")).to_be_visible()
+
+
+def test_a_comparison_follows_its_choice_of_measure(page):
+    def make() -> Benchmark:
+        benchmark = search(make_gated(), GOOD, POOR)
+        Benchmark.objects.update(owner=User.objects.get(username="ada"))
+        return benchmark
+
+    benchmark = outside(make)
+    page.goto(f"{reverse('admin:run_compare')}?benchmark={benchmark.pk}")
+    page.get_by_label("Measure").select_option("RR")
+    expect(page.locator("#differences-of-runs .bb-hint").first).to_contain_text("RR, run −")
+
+
 def test_an_equal_run_opens_and_is_compared(page):
     def make() -> Benchmark:
         matrix = {"search_modes": ["dense", "sparse"], "top_k_values": [20, 30, 40]}

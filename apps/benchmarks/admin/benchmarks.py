@@ -49,12 +49,20 @@ def act_on_each(description: str, act: Callable[..., Any], message: str) -> Any:
 @admin.register(Benchmark)
 class BenchmarkAdmin(columns.MeasuredAdmin, TaggedAdmin, OwnedAdmin):
     list_display = (
-        *("results_link", "status_label", columns.verdict, columns.value, columns.best_run, columns.judged, "created"),
+        *(
+            "results_link",
+            "status_label",
+            columns.verdict,
+            columns.value,
+            columns.best_run,
+            columns.judged,
+            "created_at",
+        ),
         *("dataset_version", "collection", columns.took, "total_runs", "owner"),
     )
     list_sections = (columns.VerdictSection,)
     hidden_columns = ("best_run", "judged", "collection", "took", "total_runs", "owner")
-    phone_columns = ("verdict", "created")
+    phone_columns = ("verdict", "created_at")
     list_display_links = None
     list_filter = (
         ArchiveFilter,
@@ -62,7 +70,6 @@ class BenchmarkAdmin(columns.MeasuredAdmin, TaggedAdmin, OwnedAdmin):
         "status",
         ("dataset_version__dataset", VisibleFilter),
         ("mapping__collection", VisibleFilter),
-        "execution",
     )
     list_select_related = ("owner", "dataset_version__dataset", "mapping__collection", "operation", "verdict")
     search_fields = ("name", "description", "mapping__name", "tags")

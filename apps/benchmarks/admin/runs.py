@@ -50,10 +50,10 @@ class RunAdmin(columns.MeasuredAdmin, ExportingAdmin, FactAdmin):
     tags = "benchmark__tags"
     list_display = (
         *("label", "status_label", columns.value, columns.judged, "latency", "mode", "reranker", "strategy", "top_k"),
-        *("benchmark", "completed", "failed_queries", "run_order"),
+        *("benchmark", "completed_at", "failed_queries", "run_order"),
     )
-    hidden_columns = ("failed_queries", "run_order", "judged", "strategy", "mode")
-    phone_columns = ("value", "benchmark")
+    hidden_columns = ("failed_queries", "run_order", "judged", "strategy", "mode", "reranker", "top_k")
+    phone_columns = ("value", "completed_at")
     list_per_page = 20  # a row has about 10 kB
     list_filter = (
         *(ArchiveFilter, TagFilter, "status"),
@@ -65,6 +65,7 @@ class RunAdmin(columns.MeasuredAdmin, ExportingAdmin, FactAdmin):
     search_fields = ("label", "benchmark__name")
     ordering = ("-benchmark__created_at", "run_order")
     actions = ("compare_selected", "export_selected")
+    direct_action = "compare_selected"
     pages = (Page("<uuid:object_id>/gate/", gate_views.gate_page, "run_gate"),)
 
     def get_queryset(self, request: HttpRequest) -> Any:
@@ -190,7 +191,7 @@ add_to(Index, panels=show_runs)
 @admin.register(Baseline)
 class BaselineAdmin(FactAdmin):
     through = "run__benchmark"
-    list_display = ("name", "dataset", "run_link", "state", "reason", "created", "approved_by")
+    list_display = ("name", "dataset", "run_link", "state", "reason", "created_at", "approved_by")
     list_filter = (("dataset", VisibleFilter), ("retired_at", filter_empty("state", "Current", "Retired")))
     list_select_related = ("dataset", "run__benchmark", "approved_by")
     search_fields = ("name", "reason", "run__label")
