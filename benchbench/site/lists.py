@@ -87,7 +87,7 @@ class ListAdmin(StrictAdmin):
 
     hidden_columns: ClassVar[tuple[str, ...]] = ()
     phone_columns: ClassVar[tuple[str, ...]] = ()  # columns of a narrow page after the first; () for the first two
-    direct_action: ClassVar[str] = ""  # an action that has a button of its own beside the choice of actions
+    direct_action: ClassVar[str] = ""  # an action that has a button of its own next to the list of actions
     list_before_template = "admin/list_head.html"
 
     def list_measures(self, request: HttpRequest) -> list[str]:
