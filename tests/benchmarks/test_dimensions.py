@@ -93,20 +93,20 @@ class TestFullTextAndWeights:
         assert {"lexical(fts)", "lexical(bm25)"} <= keys
 
     def test_a_run_indexes_the_words_of_its_analyzer(self, library):
-        matrix = {"search_modes": ["sparse"], "lexical": ["bm25(words=code|plain, k1=0.9)", "fts(language=german)"]}
+        matrix = {"search_modes": ["sparse"], "lexical": ["bm25(words=code|english, k1=0.9)", "fts(language=german)"]}
         assert preview(library, matrix).builds == [
             f"{setting} of 30 chunks of keywords" for setting in ("bm25(words=code)", "fts(language=german)")
         ]
         benchmark = run_matrix(library, **matrix)
         assert {run.status for run in benchmark.runs.all()} == {"completed"}
-        assert LexicalIndex.objects.count() == 3, "plain words are those of the index"
+        assert LexicalIndex.objects.count() == 3, "words of English are those of the index"
         assert preview(library, matrix).builds == []
         (tuned,) = run_matrix(library, search_modes=["sparse"], lexical=["bm25(k1=0.9)"]).runs.all()
         code = benchmark.runs.get(config__lexical="bm25(words=code, k1=0.9)").provenance["words"]
         assert (code["engine"], code["parameters"]["analyzer"]["words"]) == ("bm25", "code")
         assert "words" not in tuned.provenance
-        plain = benchmark.runs.get(config__lexical="bm25(words=plain, k1=0.9)")
-        assert list(plain.query_results.order_by("query").values_list("document_ids", "scores")) == list(
+        usual = benchmark.runs.get(config__lexical="bm25(words=english, k1=0.9)")
+        assert list(usual.query_results.order_by("query").values_list("document_ids", "scores")) == list(
             tuned.query_results.order_by("query").values_list("document_ids", "scores")
         )
 

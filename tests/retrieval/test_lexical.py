@@ -38,7 +38,7 @@ from tests.factories import make_collection
 
 pytestmark = pytest.mark.django_db
 
-ENGLISH = build_analyzer("english")
+ENGLISH = build_analyzer("english", "plain")
 OPTIONS = {  # of bm25s.tokenize, for the words of English
     "token_pattern": r"(?u)\b\w\w+\b",
     "stopwords": STOPWORDS_EN,
@@ -170,7 +170,7 @@ def test_every_process_builds_the_same_bytes():
     program = (
         "import sys, ast, io; from apps.retrieval.search.term_counts import write_bm25; "
         "from apps.retrieval.analysis.analyzers import build_analyzer; out = io.BytesIO(); "
-        "write_bm25(ast.literal_eval(sys.argv[1]), out, build_analyzer('english')); "
+        "write_bm25(ast.literal_eval(sys.argv[1]), out, build_analyzer('english', 'plain')); "
         "sys.stdout.buffer.write(out.getvalue())"
     )
     process = subprocess.run(

@@ -1,5 +1,6 @@
 """Analyzers: the chains that make the terms of a text."""
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,13 +11,14 @@ from importlib.util import find_spec
 from apps.retrieval.analysis import dictionaries
 from apps.retrieval.analysis.base import Language
 from apps.retrieval.analysis.languages import LANGUAGES, find_language_of
-from apps.retrieval.analysis.segmenting import Split, Words, split_code, split_plain, split_unicode
+from apps.retrieval.analysis.segmenting import Split, Words, split_code, split_english, split_plain, split_unicode
 from apps.retrieval.analysis.stopping import read_stop_list
 from benchbench.texts.words import fold
 
-PLAIN, UNICODE, NONE = "plain", "unicode", "none"
+ENGLISH, PLAIN, UNICODE, NONE = "english", "plain", "unicode", "none"
 WORDS = {
     UNICODE: Words(lambda: split_unicode),
+    ENGLISH: Words(lambda: split_english),
     "code": Words(lambda: split_code, is_raw=True),
     PLAIN: Words(lambda: split_plain, packages={}, is_raw=True, is_plain=True),
     "sudachipy": Words(
@@ -26,7 +28,11 @@ WORDS = {
     "kiwipiepy": Words(dictionaries.build_kiwipiepy, {"kiwipiepy": "kiwipiepy"}),
     "pythainlp": Words(dictionaries.build_pythainlp, {"pythainlp": "pythainlp"}),
 }
-DEFAULT_WORDS = {"english": PLAIN}  # measured: docs/languages.md
+# Signs that NFKC would join with the word before: of trade, and of a power or fraction after a digit.
+SIGN = re.compile(r"[™℠]|(?<=\d)(?=[²³¹⁰⁴-⁹¼-¾⅐-⅞])")
+# Of Hawaiian, Ukrainian and Hebrew too.
+APOSTROPHES = str.maketrans({"‘": "'", "’": "'", "ʻ": "'", "ʼ": "'", "׳": "'", "״": '"'})
+DEFAULT_WORDS = {"english": ENGLISH}  # measured: docs/languages.md
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +51,10 @@ class Analyzer:
     def split(self, text: str) -> list[str]:
         """Return the words of a text, without what `finish` does to each."""
         way = WORDS[self.words]
+        if not way.is_plain:
+            text = LANGUAGES[self.language].prepare(text if text.isascii() else SIGN.sub(" ", text))
         if not way.is_raw:
-            text = fold(LANGUAGES[self.language].prepare(text))
-        elif not way.is_plain:
-            text = LANGUAGES[self.language].prepare(text)
+            text = fold(text)
         return _build_split(self.words)(text)
 
     def finish(self, words: Sequence[str]) -> list[str]:
@@ -133,11 +139,11 @@ def _stem(words: Sequence[str], stopped: frozenset[str], language: Language, ste
 
 
 def _fold_signs(word: str) -> str:
-    """Return a word with the apostrophe of ASCII, and its digits as 0 to 9, as in Lucene's DecimalDigitFilter."""
+    """Return a word with ASCII's apostrophe within it, and its digits as 0 to 9, as Lucene's DecimalDigitFilter."""
     if word.isascii():
         return word
     digits = (str(int(letter)) if letter.isdecimal() else letter for letter in word)
-    return "".join(digits).replace("’", "'")
+    return "".join(digits).translate(APOSTROPHES).strip("'")
 
 
 @lru_cache(maxsize=16)

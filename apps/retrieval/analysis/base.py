@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from benchbench.texts.words import normalize
 
 ACCENTS = "\u0300\u0301\u0302\u0303\u0308\u0327"  # grave, acute, circumflex, tilde, diaeresis, cedilla
+APOSTROPHES = {"`": "'", "´": "'", "′": "'"}  # as typed for one; NFKC would divide a word there
 
 
 def keep(text: str) -> str:
@@ -39,3 +40,6 @@ def strip(marks: str) -> Callable[[str], str]:
     """Return the function that removes marks from the letters of a word."""
     table = dict.fromkeys(map(ord, marks))
     return lambda word: word if word.isascii() else normalize(normalize(word, "NFD").translate(table), "NFC")
+
+
+SERBIAN = replace({"č": "c", "ć": "c", "š": "s", "ž": "z", "đ": "dj"})  # Lucene's SerbianNormalizationFilter

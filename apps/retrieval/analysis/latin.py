@@ -3,12 +3,16 @@
 import re
 from collections.abc import Callable
 
-from apps.retrieval.analysis.base import ACCENTS, Language, replace, strip
+from apps.retrieval.analysis.base import ACCENTS, APOSTROPHES, SERBIAN, Language, replace, strip
+from benchbench.texts.words import normalize
 
 TILDE = "\u0303"
 GERMAN_UMLAUTS = {"ä": "a", "ö": "o", "ü": "u"}
 GERMAN_DIGRAPHS = re.compile("([ao])e|(?<![aeioquy])(u)e")  # "Mueller", but not "neue" or "Quelle"
 TURKISH_CAPITALS = re.compile("I\u0307|İ|I")
+
+IRISH_PREFIX = re.compile("(?<!\\w)[hnt](?:-(?=[aeiouáéíóú])|-?(?=[AEIOUÁÉÍÓÚ]))")
+TONE = re.compile("([\u0300\u0301\u0303\u0309\u0323])((?<=o.)[ae]|(?<=u.)y)$")
 
 
 def fold_german(word: str) -> str:
@@ -22,6 +26,16 @@ _replace_umlauts = replace(GERMAN_UMLAUTS)
 def lower_turkish(text: str) -> str:
     """Return a text with I as ı and İ as i, as Lucene's TurkishLowerCaseFilter."""
     return TURKISH_CAPITALS.sub(lambda match: "ı" if match[0] == "I" else "i", text)
+
+
+def drop_prefix(text: str) -> str:
+    """Return a text without the consonants that Irish grammar puts before a vowel, as in "nAthair" and "n-athair"."""
+    return IRISH_PREFIX.sub("", text)
+
+
+def fold_vietnamese(word: str) -> str:
+    """Return a word with the tone of its last two vowels on the second: "hòa" is written "hoà" too."""
+    return word if word.isascii() else normalize(TONE.sub(r"\2\1", normalize(word, "NFD")), "NFC")
 
 
 def drop_suffix(word: str) -> str:
@@ -40,7 +54,8 @@ def elide(articles: str) -> Callable[[str], str]:
     return fold
 
 
-FRENCH = elide("l m t qu n s j d c jusqu quoiqu lorsqu puisqu")
+ELIDED = elide("l m t qu n s j d c jusqu quoiqu lorsqu puisqu")
+FRENCH = replace({"œ": "oe", "æ": "ae"})
 CATALAN = elide("d l m n s t")
 ITALIAN = elide(
     "c l all dall dell nell sull coll pell gl agl dagl degl negl sugl un m t s v d quest quell sant tutt anch"
@@ -55,17 +70,24 @@ LANGUAGES = {
     "turkish": Language("turkish", passes=2, prepare=lower_turkish, fold=drop_suffix),
     "azerbaijani": Language(prepare=lower_turkish, fold=drop_suffix),
     # Accents go after stemming, as in Lucene's light stemmers; ñ stays a letter.
-    "french": Language("french", fold=FRENCH, finish=strip(ACCENTS)),
-    "italian": Language("italian", fold=ITALIAN, finish=strip(ACCENTS)),
+    "french": Language(
+        "french", prepare=replace(APOSTROPHES), fold=lambda word: FRENCH(ELIDED(word)), finish=strip(ACCENTS)
+    ),
+    "italian": Language("italian", prepare=replace(APOSTROPHES), fold=ITALIAN, finish=strip(ACCENTS)),
     "portuguese": Language("portuguese", finish=strip(ACCENTS)),
     "spanish": Language("spanish", finish=SPANISH),
-    "catalan": Language("catalan", fold=CATALAN, finish=strip(ACCENTS)),
-    "irish": Language("irish", fold=IRISH),
+    "catalan": Language("catalan", prepare=replace(APOSTROPHES), fold=CATALAN, finish=strip(ACCENTS)),
+    "irish": Language("irish", prepare=drop_prefix, fold=IRISH),
     "romanian": Language("romanian", fold=replace({"ş": "ș", "ţ": "ț"})),  # cedilla and comma below
     **{
         name: Language(name)
         for name in ("basque", "czech", "danish", "dutch", "esperanto", "estonian", "finnish", "hungarian")
     },
     **{name: Language(name) for name in ("indonesian", "lithuanian", "norwegian", "polish", "sesotho", "swedish")},
-    **{name: Language() for name in ("croatian", "latvian", "malay", "slovak", "slovenian", "swahili", "vietnamese")},
+    **{name: Language() for name in ("latvian", "slovenian", "swahili")},
+    # Those without a stemmer are read by that of the nearest language.
+    "croatian": Language("serbian", finish=SERBIAN),
+    "malay": Language("indonesian"),
+    "slovak": Language("czech"),
+    "vietnamese": Language(fold=fold_vietnamese),
 }

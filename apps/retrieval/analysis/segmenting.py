@@ -9,6 +9,8 @@ from benchbench.texts.words import fold_word, normalize
 Split = Callable[[str], list[str]]
 ASCII_TOKEN = re.compile(r"[a-z0-9_]+(?:(?:(?<=[a-z])[.:'](?=[a-z])|(?<=[0-9])[,;.'](?=[0-9]))[a-z0-9_]+)*")
 PLAIN_TOKEN = re.compile(r"(?u)\b\w\w+\b")
+ENGLISH_TOKEN = re.compile(r"\w[\w\u0300-\u036f]+")  # with the marks of its letters
+SWAPPED = re.compile("([\u0e4d\u0ecd])([\u0e48-\u0e4b\u0ec8-\u0ecb])")  # of Thai and Lao: a vowel before the tone
 IDENTIFIER = re.compile(r"\w+")
 # The words of an identifier: a capital begins one, digits are one, and capitals before a capitalised word are one.
 IDENTIFIER_WORD = re.compile(r"[^\W\d_]+|\d+")
@@ -47,6 +49,7 @@ def split_unicode(text: str) -> list[str]:
 def _yield_bigrams(text: str) -> Iterator[str]:
     from benchbench.texts.scripts import TOKEN
 
+    text = SWAPPED.sub(r"\2\1", text).replace("เเ", "แ")
     last, end, is_paired = "", 0, False  # the letter before, where it ends, and whether a bigram has it
     for match in TOKEN.finditer(text):
         is_letter = match["letter"] is not None
@@ -71,15 +74,39 @@ def split_code(text: str) -> list[str]:
     words = []
     for token in IDENTIFIER.findall(normalize(text, "NFKC")) if text.isascii() else _split_raw(text):
         words.append(token)
-        pieces = [piece for run in IDENTIFIER_WORD.findall(token) for piece in CASE_BOUNDARY.split(run)]
+        pieces = _divide(token)
         words += pieces if len(pieces) > 1 else []
     return [fold_word(word) for word in words]
+
+
+def _divide(identifier: str) -> list[str]:
+    """Return the words that an identifier in any script is made of."""
+    word, boundary = IDENTIFIER_WORD, CASE_BOUNDARY
+    if not identifier.isascii():
+        from benchbench.texts.scripts import CASE_BOUNDARY as boundary
+        from benchbench.texts.scripts import IDENTIFIER_WORD as word
+    return [piece for run in word.findall(identifier) for piece in boundary.split(run)]
 
 
 def _split_raw(text: str) -> list[str]:
     from benchbench.texts.scripts import LEFT_OUT
 
     return split_unicode(LEFT_OUT.sub("", normalize(text, "NFKC")))
+
+
+def split_english(text: str) -> list[str]:
+    """Return the words of two or more characters of a folded text, and in other scripts those of `split_unicode`."""
+    if text.isascii():
+        return PLAIN_TOKEN.findall(text)
+    from benchbench.texts.scripts import FOREIGN
+
+    text = text.replace("ʻ", "'").replace("ʼ", "'")
+    if not FOREIGN.search(text):
+        return ENGLISH_TOKEN.findall(text)
+    words: list[str] = []
+    for word in split_unicode(text):
+        words += [word] if FOREIGN.search(word) else ENGLISH_TOKEN.findall(word)
+    return words
 
 
 def split_plain(text: str) -> list[str]:

@@ -6,6 +6,7 @@ NON_JOINER = "\u200c"  # between the parts of a Persian word
 
 # Lucene's ArabicNormalizationFilter, and its PersianNormalizationFilter with the letters that the stemmer reads.
 ARABIC = {"آ": "ا", "أ": "ا", "إ": "ا", "ٱ": "ا", "ى": "ي"}
+FOREIGN = {"ی": "ي", "ک": "ك", "ھ": "ه", "ە": "ه", "ہ": "ه"}  # Persian, Urdu and Kurdish words among Arabic ones
 TEH_MARBUTA = {"ة": "ه"}  # after the stemmer, which takes a final ه for a pronoun
 PERSIAN = {**ARABIC, **TEH_MARBUTA, "ى": "ی", "ي": "ی", "ے": "ی", "ك": "ک", "ۀ": "ه", "ہ": "ه", "ە": "ه"}
 
@@ -16,9 +17,9 @@ def split_parts(text: str) -> str:
 
 
 LANGUAGES = {
-    "arabic": Language("arabic", fold=replace(ARABIC), finish=replace(TEH_MARBUTA)),
+    "arabic": Language("arabic", fold=replace(ARABIC | FOREIGN), finish=replace(TEH_MARBUTA)),
     "persian": Language("persian", prepare=split_parts, fold=replace(PERSIAN)),
     "urdu": Language(fold=replace(PERSIAN)),
-    "hebrew": Language(fold=replace({"״": '"', "׳": "'"})),
+    "hebrew": Language(),
     "yiddish": Language("yiddish"),
 }

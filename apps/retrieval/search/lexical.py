@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.retrieval.analysis.analyzers import Analyzer, build_analyzer
+from apps.retrieval.analysis.analyzers import PLAIN, Analyzer, build_analyzer
 from benchbench.ir.ranking import top
 from benchbench.ir.records import ScoredList, Scores
 from benchbench.local_files.npz import view_npz
@@ -27,14 +27,14 @@ ENGLISH: dict[str, Any] = {
 
 def describe_index(analyzer: Analyzer) -> dict[str, Any]:
     """Return the stored parameters of an index whose terms an analyzer makes."""
-    if analyzer == build_analyzer("english"):
+    if analyzer == build_analyzer("english", PLAIN):
         return ENGLISH
     return {"method": "lucene", "impacts": "float32", "analyzer": asdict(analyzer)}
 
 
 def read_analyzer(parameters: Mapping[str, Any]) -> Analyzer:
     """Return the analyzer of an index by its stored parameters."""
-    return Analyzer(**parameters["analyzer"]) if "analyzer" in parameters else build_analyzer("english")
+    return Analyzer(**parameters["analyzer"]) if "analyzer" in parameters else build_analyzer("english", PLAIN)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -114,7 +114,44 @@ class TestAnAnalyzer:
         ("hindi", "अंगरेज़ी अंगरेजी"),
         ("english", "café's cafés cafe\u0301"),
         ("vietnamese", "Việt Vie\u0302\u0323t VIỆT"),
+        ("vietnamese", "hòa hoà HÒA"),
+        ("vietnamese", "thủy thuỷ"),
         ("other", "ﾃﾞｰﾀ データ"),
+        ("french", "cœur coeur CŒUR"),
+        ("french", "l´eau l’eau eau"),
+        ("irish", "nAthair n-athair athair"),
+        ("irish", "hÉireann Éireann"),
+        ("croatian", "knjiga knjige KNJIGAMA"),
+        ("croatian", "kuća kuce"),
+        ("slovak", "kniha knihy knihami"),
+        ("malay", "membayar dibayar bayar"),
+        ("ukrainian", "п'ять п’ять пʼять п`ять п′ять"),
+        ("ukrainian", "книги книга"),
+        ("russian", "зна\u0301ние знание"),
+        ("bulgarian", "за\u0301мък замък"),
+        ("greek", "ἄνθρωπος άνθρωπος ΑΝΘΡΩΠΟΣ"),
+        ("greek", "ΣΊΣΥΦΟΣ Σίσυφος σίσυφος"),
+        ("armenian", "ինչպե՞ս ինչպես ԻՆՉՊԵՍ"),
+        ("armenian", "և եւ"),
+        ("hebrew", "ג׳ירפה ג'ירפה ג’ירפה"),
+        ("hebrew", 'צה״ל צה"ל'),
+        ("hebrew", "שָׁלוֹם שלום"),
+        ("arabic", "کتاب كتاب"),
+        ("other", "کوردی كوردي"),
+        ("bengali", "উৎসব উত্\u200dসব"),
+        ("malayalam", "അവൻ അവന്\u200d"),
+        ("malayalam", "എന്റെ എന്\u200dറെ"),
+        ("sinhala", "ශ්\u200dරී ශ්රී"),
+        ("thai", "เเม่ แม่"),
+        ("lao", "ນໍ້າ ນ້ຳ"),
+        ("other", "ʻōlelo ōlelo"),
+        ("other", "Hawaiʻi Hawai'i Hawai‘i Hawai’i"),
+        ("other", "iPhone™ iPhone"),
+        ("other", "m² m2"),
+        ("other", "ᲡᲐᲥᲐᲠᲗᲕᲔᲚᲝ საქართველო"),
+        ("dutch", "ĳs ijs IJS"),
+        ("azerbaijani", "IŞIQ ışıq"),
+        ("catalan", "col·lecció COL·LECCIÓ"),
         ("other", "٤٢ 42 ४२ ４２"),
     ],
 )
@@ -124,7 +161,14 @@ def test_spellings_meet(language, alike):
 
 @pytest.mark.parametrize(
     ("language", "different"),
-    [("turkish", "ısı isi"), ("german", "neue nue"), ("spanish", "año ano"), ("german", "Waren waren aren")],
+    [
+        ("turkish", "ısı isi"),
+        ("german", "neue nue"),
+        ("spanish", "año ano"),
+        ("german", "Waren waren aren"),
+        ("other", "10² 102"),
+        ("other", "5½ 512"),
+    ],
 )
 def test_other_words_stay_apart(language, different):
     terms = [tuple(analyze(word, language, stop="none")) for word in different.split()]
@@ -170,6 +214,52 @@ def test_fast_patterns_divide_as_the_full_one(text):
         assert ASCII_TOKEN.findall(folded) == full
     if not PERHAPS_UNSPACED.search(folded):
         assert SPACED_TOKEN.findall(folded) == full
+
+
+ENGLISH = build_analyzer("english")
+
+
+@pytest.mark.parametrize(
+    "alike",
+    [
+        *(
+            "café cafe\u0301 CAFÉ",
+            "pass\u00adword password",
+            "eﬃcient efficient",
+            "ＡＢＣ abc",
+            "Hawaiʻi Hawai’i Hawai'i",
+        ),
+        *("iPhone™ iPhone", "книги книга", "हिन्दी हिंदी", "忘记密码 忘记密码"),
+    ],
+)
+def test_english_reads_spellings_and_scripts(alike):
+    terms = [ENGLISH.analyze(word) for word in alike.split()]
+    assert terms[0]
+    assert all(each == terms[0] for each in terms)
+
+
+def test_english_divides_texts_in_other_scripts():
+    assert ENGLISH.analyze("The log 忘记密码怎么办 café 7") == [
+        "log",
+        "忘记",
+        "记密",
+        "密码",
+        "码怎",
+        "怎么",
+        "么办",
+        "café",
+    ]
+    assert ENGLISH.analyze("TNF-α x̄ κB") == ["tnf", "x̄", "κb"]
+
+
+@given(st.text(st.characters(max_codepoint=0x7F)))
+def test_english_reads_ascii_as_published(text):
+    assert ENGLISH.analyze(text) == build_analyzer("english", "plain").analyze(text)
+
+
+def test_identifiers_in_any_script_are_divided():
+    terms = analyze("ПолучитьИмя größeÄndern किताबें", words="code")
+    assert terms == ["получитьимя", "получить", "имя", "grösseändern", "grösse", "ändern", "किताबें"]
 
 
 def test_identifiers_are_divided_and_kept():
