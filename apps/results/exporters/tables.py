@@ -22,6 +22,7 @@ from apps.verdicts.ranked_runs import load_evaluations, load_leaderboard
 from benchbench.files.tables import render_line
 from benchbench.files.trec import fits_column
 from benchbench.files.workbooks import write_workbook
+from benchbench.ir.measures.graded import SharedGrades
 
 RUN_COLUMNS = (
     *("run_id", "run_order", "label", "config_hash", "status", "error"),
@@ -128,14 +129,19 @@ def _yield_query_rows(benchmark: Benchmark, runs: Iterable[Run], version: Datase
 def write_trec_run(run: Run, version: DatasetVersion) -> Iterator[str]:
     """Write lines `qid Q0 docno rank score tag`. Scores fall strictly: trec_eval sorts by them, and gets our ranks.
 
-    A query that failed or found no document has no line: the format cannot distinguish them.
+    A query that failed or found no document has no line: the format cannot distinguish them. Where identical texts are
+    judged alike, the first document of each text changes ids with that of the grade in `write_qrels`.
     """
     evaluation = require_evaluation(run, version)
+    shared = _load_shared(run.benchmark, version)
     tag = re.sub(r"[^\w.@=-]+", "-", run.label).strip("-") or "run"
     for outcome in stream_outcomes(run, evaluation):
         key = _check_column(outcome.query.key, "query key")
         falling = format_scores(outcome.scores)
-        ranked = zip(outcome.documents, falling, strict=True)
+        documents = (
+            shared[outcome.query.pk].rename(outcome.documents) if outcome.query.pk in shared else outcome.documents
+        )
+        ranked = zip(documents, falling, strict=True)
         yield "".join(
             f"{key} Q0 {_check_column(document, 'document id')} {rank} {score} {tag}\n"
             for rank, (document, score) in enumerate(ranked, start=1)
@@ -158,16 +164,33 @@ def format_scores(scores: Sequence[float]) -> list[str]:
 def write_qrels(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
     """Write lines `qid 0 docno rel`: the truth of `version` under the policies of the benchmark.
 
-    A judgment without a document has the id of its reference, or a generated one that no ranking contains.
+    A judgment without a document has the id of its reference, or a generated one that no ranking contains. Of documents
+    whose identical texts are judged alike one has the grade and the others at most 0: a text gains once.
     """
     grades = load_truth(benchmark, version).grades
     names = load_names({key for graded in grades.values() for key in graded}, benchmark)
     for query_id, key in version.queries.order_by("id").values_list("pk", "key"):
         qid = _check_column(key, "query key")
+        graded = grades[query_id]
+        if isinstance(graded, SharedGrades):
+            graded = {key: min(0, grade) if key in graded.originals else grade for key, grade in graded.items()}
         yield "".join(
             f"{qid} 0 {_check_column(names[document], 'document id')} {grade}\n"
-            for document, grade in sorted(grades[query_id].items(), key=lambda pair: (-pair[1], names[pair[0]]))
+            for document, grade in sorted(graded.items(), key=lambda pair: (-pair[1], names[pair[0]]))
         )
+
+
+def _load_shared(benchmark: Benchmark, version: DatasetVersion) -> dict[int, SharedGrades]:
+    """Return the queries with documents of identical texts that are judged alike, with names for keys."""
+    if benchmark.identical_texts == "different":
+        return {}
+    grades = load_truth(benchmark, version).grades
+    names = load_names({key for graded in grades.values() for key in graded}, benchmark)
+    return {
+        query: SharedGrades({}, {names[key]: names[original] for key, original in graded.originals.items()})
+        for query, graded in grades.items()
+        if isinstance(graded, SharedGrades)
+    }
 
 
 def _check_column(text: str, kind: str) -> str:
