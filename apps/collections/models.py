@@ -65,7 +65,7 @@ class Collection(NamedModel, OwnedModel):
         if self.language_agreeing is None or not self.language_sampled:
             return name if self.language else f"{name}, because none was chosen"
         share = round(100 * self.language_agreeing / self.language_sampled)
-        all_read = "" if share >= ONE_LANGUAGE else f"; all are read as {name}"
+        all_read = "" if share >= ONE_LANGUAGE else f"; all in its script are read as {name}"
         return f"{name}, {share} % of {counted(self.language_sampled, 'sampled document')}{all_read}"
 
 

@@ -81,11 +81,12 @@ def _yield_word_warnings(index: Index, stored: LexicalIndex, stats: WordStats) -
     is_alike = stats.guessed == (UNKNOWN if language == "simple" else language)
     if stats.guessed and not is_alike and stats.agreeing >= AGREEING * stats.sampled:
         has_rules = engine == "BM25" or stats.guessed in CONFIGURATIONS
-        look = "to be in a language without rules here" if stats.guessed == UNKNOWN else stats.guessed.capitalize()
+        look = "look" if stats.agreeing > 1 else "looks"
+        look += " to be in a language without rules" if stats.guessed == UNKNOWN else f" {stats.guessed.capitalize()}"
         remedy = f"{stored.engine if has_rules else BM25}(language={stats.guessed})"
         way = "alone, in lower case" if language == "simple" else f"as {language.capitalize()}"
         yield (
-            f'{stats.agreeing:,} of {counted(stats.sampled, "sampled chunk")} of the index "{index}" look '
-            f"{look}, and {engine} reads their words {way}: search by {remedy}, or import the "
+            f'{stats.agreeing:,} of {counted(stats.sampled, "sampled chunk")} of the index "{index}" {look}, '
+            f"and {engine} reads their words {way}: search by {remedy}, or import the "
             "documents with their language."
         )

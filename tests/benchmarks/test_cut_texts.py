@@ -40,6 +40,21 @@ def test_an_encoder_counts_the_tokens_it_does_not_read(model: str) -> None:
     assert load_encoder("keyword:apple").count_cut([LONG]) is None
 
 
+def test_a_letter_may_be_several_tokens(model: str) -> None:
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    bytes_only = Tokenizer(models.BPE({letter: number for number, letter in enumerate(letters)}, []))
+    bytes_only.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    encoder = load_encoder(model)
+    encoder._model[0].processor = PreTrainedTokenizerFast(tokenizer_object=bytes_only, model_max_length=WINDOW)
+    khmer = "ក" * (WINDOW // 2)
+    cut = encoder.count_cut([khmer])
+    assert cut is not None
+    assert (cut.tokens, cut.cut_tokens, cut.ends) == (3 * WINDOW // 2, WINDOW // 2, {0: 22})
+
+
 @pytest.mark.django_db(transaction=True)
 def test_cut_chunks_are_named_before_and_after_a_run(model: str, admin_client: Client) -> None:
     mapping = make_library(documents=6, queries=2)

@@ -97,7 +97,7 @@ def test_texts_without_a_common_language_have_none(texts):
 
 def test_an_import_shows_the_share_of_its_guess():
     collection = imported([*GERMAN, ENGLISH[0]])
-    assert collection.language_words == "German, 75 % of 4 sampled documents; all are read as German"
+    assert collection.language_words == "German, 75 % of 4 sampled documents; all in its script are read as German"
     import_documents(collection, [DocumentRecord(external_id="0", title="", text=ENGLISH[0])], remove_missing=True)
     assert collection.language_words == "English, 100 % of 1 sampled document"
 

@@ -9,6 +9,7 @@ KINDS = {"query": "queries", "document": "documents"}
 VERSION = "build a version of the index with"
 SEARCH = "Represent this sentence for searching relevant passages: "
 INSTRUCTION = "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery: "
+ICL = "<instruct>Given a web search query, retrieve relevant passages that answer the query.\n<query>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,20 +22,22 @@ class Family:
 
 
 def _name(pattern: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<![a-z0-9])(?:{pattern})", re.IGNORECASE)
+    """Return the pattern of names with hyphens, which folders of this machine may have as underscores."""
+    return re.compile(rf"(?<![a-z0-9])(?:{pattern.replace('-', '[-_]')})", re.IGNORECASE)
 
 
 # The first family that fits. Sources: the models' pages on the Hugging Face Hub.
 FAMILIES = (
     Family(_name(r"e5-mistral|multilingual-e5-large-instruct"), INSTRUCTION),
-    Family(_name(r"e5-"), "query: ", "passage: "),
+    Family(_name(r"e5(?!\w)|e5-|deepset-mxbai"), "query: ", "passage: "),
     Family(_name(r"gte-qwen|qwen3-embedding"), INSTRUCTION),
     Family(_name(r"bge-(?:small|base|large)-zh"), "为这个句子生成表示以用于检索相关文章："),
     Family(_name(r"bge-(?:small|base|large)-en"), SEARCH),
-    Family(_name(r"nomic-embed"), "search_query: ", "search_document: "),
+    Family(_name(r"bge-multilingual-gemma2|bge-en-icl"), ICL),
+    Family(_name(r"nomic-embed|modernbert-embed"), "search_query: ", "search_document: "),
     Family(_name(r"mxbai-embed"), SEARCH),
-    Family(_name(r"snowflake-arctic-embed-[a-z]-v2"), "query: "),
-    Family(_name(r"snowflake-arctic-embed"), SEARCH),
+    Family(_name(r"arctic-embed-\w-v2"), "query: "),
+    Family(_name(r"arctic-embed"), SEARCH),
     Family(
         _name(r"instructor-"),
         "Represent the question for retrieving supporting documents: ",

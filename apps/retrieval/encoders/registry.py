@@ -91,8 +91,8 @@ class SentenceTransformerEncoder:
         if window is None or not callable(tokenizer):
             return None
         prompt = self.prompts["document"]
-        # A token has a letter at least, so a short text is read wholly.
-        perhaps = [number for number, text in enumerate(texts) if len(prompt + text) + SPECIAL_TOKENS > window]
+        # A token has a byte at least, so a short text is read wholly. Some tokenizers divide a letter.
+        perhaps = [n for n, text in enumerate(texts) if len((prompt + text).encode()) + SPECIAL_TOKENS > window]
         complete = tokenizer([prompt + texts[n] for n in perhaps], truncation=False, verbose=False) if perhaps else {}
         lengths = {
             n: len(ids) for n, ids in zip(perhaps, complete.get("input_ids", ()), strict=True) if len(ids) > window
