@@ -1,5 +1,7 @@
 """Importing a dataset as a frozen version."""
 
+import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -177,17 +179,55 @@ def _describe(dataset: Dataset, record: DatasetRecord, description: str) -> None
     dataset.save()
 
 
+GARBLED = re.compile(
+    "Ã[\u0080-\u00bf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]|â€|\ufffd"
+)  # UTF-8 read as Windows-1252, or lost letters
+CHANGED = re.compile(
+    r"[0-9][.,][0-9]+E\+[0-9]+|#(?:REF|NAME|N/A|NV|VALUE|DIV/0|NULL|NUM|BEZUG|WERT)[!?]?", re.IGNORECASE
+)
+TOTAL = re.compile("(?:grand )?total|sum|summe|gesamt|average|mean|count|somme|suma|totale", re.IGNORECASE)
+HIGH = 4  # a scale of grades without 0, or a grade from TALL, also has documents that hardly are relevant
+TALL = 10
+
+
 def list_warnings(record: DatasetRecord) -> tuple[str, ...]:
     """Return the reader's warnings, then warnings about ids that may be mistyped and queries no search can answer."""
-    unjudged = [query.key for query in record.queries if not query.judgments]
-    irrelevant = [q.key for q in record.queries if q.judgments and all(judgment.grade <= 0 for judgment in q.judgments)]
-    unanswerable = {
+    queries = record.queries
+    unjudged = [query.key for query in queries if not query.judgments]
+    irrelevant = [q.key for q in queries if q.judgments and all(judgment.grade <= 0 for judgment in q.judgments)]
+    counts = Counter(" ".join(query.text.split()).casefold() for query in queries)
+    ids = list(_yield_ids(record))
+    findings = {
+        "Ids that begin or end with white space, which is a part of them": [
+            f"{id!a}" for id in ids if id != id.strip()
+        ],
+        "Ids that a spreadsheet seems to have changed": [id for id in ids if CHANGED.fullmatch(id)],
         "Queries without a judgment": unjudged,
         "Queries whose judgments are all 0 or less, so that nothing is relevant": irrelevant,
+        "Queries whose text is a number: if it is an id, choose the file with their texts too": [
+            query.text for query in queries if query.text.strip().isdecimal()
+        ],
+        "Texts that several queries have, each measured by its own judgments": [t for t, n in counts.items() if n > 1],
+        "Texts that seem to have lost letters: save the file as UTF-8": [
+            q.text for q in queries if GARBLED.search(q.text)
+        ],
+        "The last query seems to be a row of totals": [q.text for q in queries[-1:] if TOTAL.fullmatch(q.text.strip())],
     }
-    padded = [f"{id!a}" for id in _yield_ids(record) if id != id.strip()]
-    findings = {"Ids that begin or end with white space, which is a part of them": padded, **unanswerable}
-    return (*record.warnings, *(f"{finding}: {list_some(keys)}." for finding, keys in findings.items() if keys))
+    grades = {judgment.grade for query in queries for judgment in query.judgments}
+    described = (f"{finding}: {list_some(texts)}." for finding, texts in findings.items() if texts)
+    return (*record.warnings, *described, *_describe_grades(grades))
+
+
+def _describe_grades(grades: set[int]) -> list[str]:
+    """Return a warning about a scale whose low grades hardly mean relevant."""
+    if not grades or not ((min(grades) > 0 and max(grades) >= HIGH and len(grades) > 1) or max(grades) >= TALL):
+        return []
+    middle = max(grades) // 2 + 1
+    return [
+        f"Grades go from {min(grades)} to {max(grades)}, and each above 0 counts as relevant in P, R, RR and AP. If "
+        f"low ones mean not relevant, lower them in the file, or measure P(rel={middle})@10, for example. A lower "
+        "grade never means a better document."
+    ]
 
 
 def _yield_ids(record: DatasetRecord) -> Iterator[str]:

@@ -38,7 +38,7 @@ def gathered(paths: Sequence[Path], *, max_bytes: int) -> Iterator[Path]:
 
     Raises the errors of `unpacked`, and one for two files of a name.
     """
-    if len(paths) == 1 and paths[0].suffix != ".zip":
+    if len(paths) == 1 and paths[0].suffix.lower() != ".zip":
         yield paths[0]
         return
     with scratch_folder() as folder:
@@ -47,7 +47,7 @@ def gathered(paths: Sequence[Path], *, max_bytes: int) -> Iterator[Path]:
         for path in paths:
             if (target / path.name).exists():
                 raise FileFormatError(f"Two files are called {path.name}: rename one.")
-            if path.suffix == ".zip":
+            if path.suffix.lower() == ".zip":
                 _unpack(path, target if len(paths) == 1 else target / path.name, max_bytes)
             else:
                 (target / path.name).symlink_to(path.resolve())
@@ -137,7 +137,7 @@ def _check_member(member: zipfile.ZipInfo) -> PurePosixPath:
     if stat.S_ISLNK(member.external_attr >> 16):
         raise ValueError(f"it holds the link {member.filename[:60]!a}")
     if member.flag_bits & 1:
-        raise ValueError("it is encrypted")
+        raise ValueError("it has a password: pack it again without one")
     return name
 
 
@@ -147,3 +147,34 @@ def _is_left_out(name: str) -> bool:
         component == "__MACOSX" or (component.startswith(".") and component != "..")
         for component in PurePosixPath(name).parts
     )
+
+
+# How files begin that no reader reads, and what to do with them.
+BINARY = (
+    (b"%PDF-", "is a PDF, which is not read: save its text as .txt, .md or .html, or a table as CSV"),
+    (b"\xd0\xcf\x11\xe0", "is a workbook or document of old Office: save a sheet as CSV UTF-8, a document as text"),
+    (b"PAR1", "is a Parquet file: save it as CSV or JSON Lines"),
+    (b"SQLite format 3", "is a database: save its table as CSV"),
+    (b"7z\xbc\xaf", "is a 7z archive: pack it as .zip"),
+    (b"Rar!", "is a RAR archive: pack it as .zip"),
+    (b"{\\rtf", "is a document of a word processor: save it as text, or a table as CSV"),
+)
+OFFICE = (
+    ("xl/", "is a workbook: save its sheet as CSV UTF-8, and import that"),
+    ("word/", "is a Word document, which is not read: save it as .txt, .md or .html, or a table as CSV"),
+    ("content.xml", "is a document of LibreOffice: save a sheet as CSV UTF-8, a text as .txt"),
+)
+
+
+def describe_binary(path: Path) -> str:
+    """Return what a file is that no reader reads, and the remedy, by its first bytes; "" for any other file."""
+    with path.open("rb") as file:
+        head = file.read(16)
+    if head.startswith(b"\x1f\x8b") and path.suffix != ".gz":
+        return "is packed with gzip: end its name in .gz"
+    if head.startswith(b"PK\x03\x04") and zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+        office = (sentence for start, sentence in OFFICE if any(name.startswith(start) for name in names))
+        return next(office, "" if path.suffix.lower() == ".zip" else "is a zip: end its name in .zip")
+    return next((sentence for start, sentence in BINARY if head.startswith(start)), "")

@@ -4,6 +4,7 @@ import csv
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +132,12 @@ def _read_rows(path: Path) -> Iterator[tuple[str, str, str, int]]:
     location, header = next(lines, (f"{path.name}, line 1,", ""))
     columns = find_columns_of_qrels(header)
     if columns is None:
-        raise FileFormatError(f"{location} must be the header {'<TAB>'.join(HEADER)}, not {header[:80]!a}.")
+        cells = header.split()
+        if len(cells) not in (3, 4) or parse_grade(cells[-1]) is None:
+            raise FileFormatError(f"{location} must be the header {'<TAB>'.join(HEADER)}, not {header[:80]!a}.")
+        for bare in chain([(location, header)], lines):
+            yield _read_bare(*bare, len(cells))
+        return
     for location, line in lines:
         cells = columns.split(line, location)
         while len(cells) > len(HEADER) and not cells[-1].strip():
@@ -141,8 +147,20 @@ def _read_rows(path: Path) -> Iterator[tuple[str, str, str, int]]:
         query, document, written = cells
         grade = parse_grade(written)
         if grade is None:
-            raise FileFormatError(f"{location} has the score {written[:40]!a}, which is not an integer.")
+            raise FileFormatError(
+                f"{location} has the score {written[:40]!a}, which is not an integer: write whole numbers."
+            )
         yield location, query, document, grade
+
+
+def _read_bare(location: str, line: str, columns: int) -> tuple[str, str, str, int]:
+    """Return the row of a file without a header: query, document and grade, perhaps with TREC's second column."""
+    cells = line.split()
+    grade = parse_grade(cells[-1])
+    if len(cells) != columns or grade is None:
+        names = "query, document and grade" if columns == 3 else "query, iteration, document and grade"
+        raise FileFormatError(f"{location} must have {columns} columns, {names}, as line 1 has, not {line[:80]!a}.")
+    return location, cells[0], cells[-2], grade
 
 
 def write_queries(queries: Iterable[Query]) -> Iterator[str]:

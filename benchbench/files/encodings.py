@@ -1,4 +1,4 @@
-"""Texts in an encoding other than UTF-8, as spreadsheets save them, read through a copy in UTF-8."""
+"""Texts in an encoding other than UTF-8, or with lines of old Macs, read through a copy."""
 
 import codecs
 import gzip
@@ -35,7 +35,7 @@ def in_utf8(path: Path) -> Iterator[tuple[Path, list[str]]]:
     reader refuses them. Lines keep their numbers.
     """
     files = [path] if path.is_file() else sorted(filter(Path.is_file, path.rglob("*")))
-    encodings = {file: encoding for file in files if (encoding := find_encoding(file))}
+    encodings = {file: encoding for file in files if (encoding := find_encoding(file) or ends_lines_with_cr(file))}
     if not encodings:
         yield path, []
         return
@@ -47,7 +47,8 @@ def in_utf8(path: Path) -> Iterator[tuple[Path, list[str]]]:
         for file, encoding in encodings.items():
             target = copy / file.relative_to(path)
             target.unlink(missing_ok=True)
-            notes.append(_copy(file, target, encoding))
+            note = _copy(file, target, encoding)
+            notes += [note] if encoding != "utf-8" else []
         yield copy, notes
 
 
@@ -64,6 +65,22 @@ def find_encoding(path: Path) -> str:
             return _find_narrow_codec(file)
     except (OSError, EOFError, zlib.error):
         return ""  # its reader says what is wrong
+
+
+def ends_lines_with_cr(path: Path) -> str:
+    """Return "utf-8" for a text in it whose lines end as on old Macs, else ""."""
+    try:
+        with _open(path, "rb") as file:
+            block = file.read(BLOCK)
+            file.seek(0)
+            return "utf-8" if _has_only_cr(block.strip()) and b"\0" not in block and _decodes(file, "utf-8") else ""
+    except (OSError, EOFError, zlib.error):
+        return ""
+
+
+def _has_only_cr(block: Any) -> bool:
+    cr, lf = ("\r", "\n") if isinstance(block, str) else (b"\r", b"\n")
+    return cr in block and lf not in block
 
 
 def _open(path: Path, mode: str) -> IO[Any]:
@@ -113,6 +130,7 @@ def _decodes(file: IO[bytes], encoding: str) -> bool:
 def _copy(source: Path, target: Path, encoding: str) -> str:
     """Write a text as UTF-8, and return the sentence about it with its first words outside ASCII."""
     decoder, sample, line = codecs.getincrementaldecoder(encoding)(), "", 1
+    is_old_mac: bool | None = None
     with _open(source, "rb") as file, _open(target, "wb") as out:
         is_last = False
         while not is_last:
@@ -120,6 +138,8 @@ def _copy(source: Path, target: Path, encoding: str) -> str:
             is_last = not block
             try:
                 text = decoder.decode(block, is_last).removeprefix("\ufeff")
+                is_old_mac = _has_only_cr(text.strip()) if is_old_mac is None else is_old_mac
+                text = text.replace("\r", "\n") if is_old_mac else text
                 out.write(text.encode())
             except UnicodeError:
                 raise FileFormatError(

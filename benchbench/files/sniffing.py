@@ -11,7 +11,7 @@ from benchbench.errors import FileFormatError
 from benchbench.files.beir import find_columns_of_qrels
 from benchbench.files.columns import FIELDS, assign_columns
 from benchbench.files.quepid import find_columns
-from benchbench.files.tables import DELIMITER, find_delimiter, read_table
+from benchbench.files.tables import DELIMITER, NUMBER, find_delimiter, read_table
 from benchbench.reading.strict_json import BLOCK_BYTES, read_chunks, read_lines
 
 Kind = Literal[
@@ -33,13 +33,16 @@ Kind = Literal[
     "opensearch-judgments",
     "opensearch-queries",
     "query-log",
+    "keyed",
     "table",
     "",
 ]
-COLUMNS = {*FIELDS[:9]}  # of judgments
+COLUMNS = {*FIELDS[:10]}  # of judgments
 LOG_TEXTS = ("text", "query")  # of a log of queries with their counts
 # Columns are separated by ASCII white space, as in TREC's readers. An id may contain other white space.
 QREL = re.compile(r"\S+\s+\S+\s+\S+\s+[+-]?\d{1,9}(?:\.0*)?", re.ASCII)
+BARE = re.compile(rf"[,;|\t] *\"?{NUMBER.pattern}\"?\s*$")  # the end of a row whose table has no header
+TRIPLE = re.compile(r"\S+\s+\S+\s+[+-]?\d{1,9}(?:\.0*)?", re.ASCII)
 TOPIC = re.compile(r"\S+ *\t[^\t]+", re.ASCII)
 RESULT = re.compile(r"\S+\s+\S+\s+\S+\s+\S+\s+[+-]?[\d.][\d.eE+-]*\s+\S.*", re.ASCII)
 # In this order: the first matching key at a file's beginning decides. Inside a JSON string a quote has a backslash
@@ -61,9 +64,16 @@ LISTS: tuple[tuple[str, Kind], ...] = (
     ('"expected_modules"', "module-queries"),
     ('"canonical_item_id"', "flowbaby-qrels"),
     ('"slice_ids"', "flowbaby-topics"),
-    ('"document_id"', "ground-truth"),
-    ('"question"', "ground-truth"),
+    ('"section_ids"', "ground-truth"),
 )
+
+
+GROUND_TRUTH = re.compile('"question"|"document_id"')
+# Objects with texts of queries by key, and with documents by query.
+TEXT = r'"(?:[^"\\]|\\.)*"'
+WRAPPED = re.compile(rf"\{{\s*(?:{TEXT}\s*:\s*(?:{TEXT}|[\w.+-]+)\s*,\s*)*{TEXT}\s*:\s*\[\s*\{{", re.DOTALL)
+KEYED = re.compile(r'"queries"\s*:\s*\{')
+BY_QUERY = re.compile(rf'\{{\s*{TEXT}\s*:\s*(?:\[\s*"|\{{\s*{TEXT}\s*:\s*[-+]?\d)', re.DOTALL)
 
 
 QUERY_NAMES = re.compile(r"quer(y|ies)|topics?|questions?|fragen", re.IGNORECASE)
@@ -117,7 +127,9 @@ def sniff(path: Path) -> Kind:
     if start == "{":
         return _sniff_object(lines, path)
     if start == "[":
-        return _find_first(LISTS, "\n".join(lines))
+        text = "\n".join(lines)
+        is_rows = text.lstrip()[1:].lstrip().startswith("{") and not path.name.startswith("ground_truth.json")
+        return _find_first(LISTS, text) or ("table" if is_rows else "ground-truth" if GROUND_TRUTH.search(text) else "")
     if start == "<":
         return "trec-topics" if re.search(r"<top(ic)?\b", "\n".join(lines), re.IGNORECASE) else ""
     return _sniff_columns(lines, path)
@@ -132,9 +144,17 @@ def _sniff_object(lines: list[str], path: Path) -> Kind:
             return "opensearch-queries"
         if _is_log(first):
             return "query-log"
+        if len(assign_columns(first, {}, ()).keys() & COLUMNS) > 1:
+            return "table"
         if path.name.removesuffix(".gz").endswith(".jsonl") or (len(lines) > 1 and _parse(lines[1]) is not None):
             return "table"
-    return _find_first(OBJECTS, "\n".join(lines)) or "benchbench-json"
+    text = "\n".join(lines)
+    if KEYED.search(text):
+        return "keyed"
+    kind = _find_first(OBJECTS, text)
+    if not kind and WRAPPED.match(text.lstrip()):
+        return "table"
+    return kind or ("keyed" if BY_QUERY.match(text.lstrip()) else "benchbench-json")
 
 
 def _sniff_columns(lines: list[str], path: Path) -> Kind:
@@ -157,7 +177,16 @@ def _sniff_columns(lines: list[str], path: Path) -> Kind:
         return kind
     if is_csv:
         return "table"
-    return "trec-topics" if all("\t" in line for line in sample) else ""
+    return _sniff_bare(sample, is_table=len(cells) > 2 and bool(BARE.search(lines[0])))
+
+
+def _sniff_bare(lines: list[str], *, is_table: bool) -> Kind:
+    """Return the kind of lines without a header."""
+    if all(TRIPLE.fullmatch(line.strip()) for line in lines):
+        return "beir-qrels"
+    if is_table:
+        return "table"
+    return "trec-topics" if all("\t" in line for line in lines) else ""
 
 
 def _sniff_trec(lines: list[str], *, topics: bool = True) -> Kind:

@@ -1,18 +1,21 @@
-"""Tables: CSV with a header and commas, semicolons or tabs, and JSON Lines.
+"""Tables: CSV with commas, semicolons, tabs or pipes, JSON Lines, and a list of objects in JSON.
 
 Exports put an apostrophe before a CSV cell that a spreadsheet would run as a formula; reading removes it.
 """
 
 import csv
 import io
+import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from benchbench.errors import FileFormatError
-from benchbench.reading.strict_json import decode_chunk, read_objects, read_raw_lines
+from benchbench.files.columns import assign_columns
+from benchbench.reading.strict_json import decode_chunk, kind, read_objects, read_raw_lines, read_value
 
 FORMULA_SIGNS = "=+-@＝＋－＠"  # with the full-width signs, which some spreadsheets treat alike
 STARTS_A_FORMULA = (*FORMULA_SIGNS, "\t", "\r", "\n")
@@ -39,7 +42,11 @@ def render_line(values: Iterable[Any]) -> str:
     return line.getvalue()
 
 
-DELIMITERS = ",;\t"
+DELIMITERS = ",;\t|"
+QUOTED = re.compile(r'"(?:[^"]|"")*"?')
+NUMBER = re.compile(r"[+-]?[0-9]+(?:[.,][0-9]+)?%?")  # which names no column
+MOST_ABOVE = 5  # lines above a header
+csv.field_size_limit(2**24)  # characters of a cell; by default 2**17, less than a comment may have
 DELIMITER = re.compile(rb'"?sep=([,;|\t])"?\s*$')  # the first line that Excel writes and reads, but no header
 Row = tuple[str, dict[str, Any]]
 STARTS = f"[{re.escape(''.join(STARTS_A_FORMULA))}]"
@@ -49,13 +56,18 @@ MARKED = re.compile(f"'+{STARTS}")
 def read_table(path: Path, *, may_be_short: bool = False) -> tuple[list[str], Iterator[Row]]:
     """Return the names of the columns, and the rows with their places; `.gz` is unpacked.
 
-    A file of JSON Lines has one object per line. The keys of the first are its columns, and cells keep their types. In
-    CSV every cell is a string, and a row must have as many cells as the header; a row that `may_be_short` may lack the
-    last ones. Errors name the line.
+    A file of JSON Lines has one object per line. The keys of the first are its columns, and cells keep their types; so
+    do those of a list of objects. In CSV every cell is a string, and a row must have as many cells as the header; a row
+    that `may_be_short` may lack the last ones. Without a header, columns are called "column 1" and so on. Errors name
+    the line.
     """
     lines = (line for _, line in read_raw_lines(path) if line.strip())
     first = next(lines, b"")
+    if first.lstrip().startswith(b"["):
+        return _read_list(path, read_value(path))
     if first.lstrip().startswith(b"{"):
+        if (wrapped := _find_rows(path, first)) is not None:
+            return _read_list(path, wrapped)
         _, keys = next(read_objects(path))
         return list(keys), read_objects(path)
     if excel := DELIMITER.match(first):
@@ -71,8 +83,10 @@ def read_table(path: Path, *, may_be_short: bool = False) -> tuple[list[str], It
 
 
 def find_delimiter(header: str) -> str:
-    """Return the most frequent delimiter of a header."""
-    return max(DELIMITERS, key=header.count)
+    """Return the delimiter of a header by which most cells are names of columns; of several, the most frequent."""
+    bare = QUOTED.sub("", header)
+    cells = {mark: [cell.strip().strip('"') for cell in header.split(mark)] for mark in DELIMITERS}
+    return max(DELIMITERS, key=lambda mark: (len(assign_columns(dict.fromkeys(cells[mark]), {}, ())), bare.count(mark)))
 
 
 def plain(cell: str) -> str:
@@ -99,7 +113,47 @@ def _read_csv(path: Path, delimiter: str, may_be_short: bool) -> tuple[list[str]
     rows = read_cells()
     _, header = next(rows, ("", []))
     header = _strip_blank([name.strip() for name in header], 0)
+    if lacks_header(header):
+        first = (f"{path.name}, line 1,", header)
+        header = [f"column {number}" for number in range(1, len(header) + 1)]
+        return header, _read_rows(header, chain([first], rows), may_be_short)
+    if len([*filter(None, header)]) == 1:
+        rows = _refuse_lines_above(rows)
     return header, _read_rows(header, rows, may_be_short)
+
+
+def lacks_header(cells: Sequence[str]) -> bool:
+    """Return whether the first line of a table is a row: no cell is a name of a column, and one is a number."""
+    return any(map(NUMBER.fullmatch, cells)) and not assign_columns(cells, {}, ())
+
+
+def _refuse_lines_above(rows: Iterator[tuple[str, list[str]]]) -> Iterator[tuple[str, list[str]]]:
+    """Return the rows below a header of one cell, which may be a title. Raises FileFormatError for a header there."""
+    first = list(islice(rows, MOST_ABOVE))
+    for location, cells in first:
+        line = next(csv.reader(cells, delimiter=find_delimiter(cells[0]))) if len(cells) == 1 else cells
+        if len(assign_columns({*filter(None, line)}, {}, ())) > 1:
+            raise FileFormatError(f"{location} has the names of columns, so it must be first: remove what is above it.")
+    return chain(first, rows)
+
+
+def _find_rows(path: Path, first: bytes) -> list[Any] | None:
+    """Return the only list of objects in a JSON object, as in {"questions": [{…}]}; None for JSON Lines."""
+    try:
+        value = json.loads(first)
+    except ValueError:
+        value = read_value(path)
+    lists = [rows for rows in value.values() if isinstance(rows, list) and rows and isinstance(rows[0], dict)]
+    return lists[0] if len(lists) == 1 and not assign_columns(value, {}, ()) else None
+
+
+def _read_list(path: Path, objects: list[Any]) -> tuple[list[str], Iterator[Row]]:
+    """Return the keys and the objects of a list in JSON."""
+    for number, row in enumerate(objects):
+        if not isinstance(row, dict):
+            raise FileFormatError(f"{path.name}[{number}] is {kind(row)}, and each entry must be an object.")
+    names = list(dict.fromkeys(name for row in objects for name in row))
+    return names, ((f"{path.name}[{number}]", row) for number, row in enumerate(objects))
 
 
 def _read_rows(header: list[str], rows: Iterator[tuple[str, list[str]]], may_be_short: bool) -> Iterator[Row]:

@@ -192,13 +192,14 @@ def _fault(path: Path, number: int, problem: str) -> FileFormatError:
     return FileFormatError(f"{path.name}, line {number}, {problem}.")
 
 
-TAGS = "num|title|query|question|desc|description|narr|narrative"
+TAGS = "num|identifier|title|query|question|desc|description|narr|narrative"
 # A tag ends before the next one begins: sought further, the end of each open tag would cost the rest of the file.
 BLOCK = re.compile(r"<(top|topic)\b([^<>]*)>(.*?)(?=</\1\s*>|<\1\b|\Z)", re.DOTALL | re.IGNORECASE)
-FIELD = re.compile(rf"<({TAGS})\b[^<>]*>(.*?)(?=</?(?:{TAGS})\b|\Z)", re.DOTALL | re.IGNORECASE)
+UNREAD = "head|dom|smry|con|fac|nat|def|time|subtopic"  # of the first years of TREC, and of its web track
+FIELD = re.compile(rf"<({TAGS})\b[^<>]*>(.*?)(?=</?(?:{TAGS}|{UNREAD})\b|\Z)", re.DOTALL | re.IGNORECASE)
 NUMBER = re.compile(r"\b(?:number|id)\s*=\s*[\"']([^\"']*)[\"']", re.IGNORECASE)
 LABEL = re.compile(r"\s*(?:number|topic|description|narrative)\s*:", re.IGNORECASE)  # `<num> Number: 301`
-FULL_NAMES = {"desc": "description", "narr": "narrative"}
+FULL_NAMES = {"identifier": "num", "desc": "description", "narr": "narrative"}
 SPACE = " \t\n\v\f\r"  # ASCII's, as between columns; a key or a text may end in other white space
 TEXT = ("title", "query", "question", "description")
 

@@ -116,7 +116,7 @@ def test_stranger_reaches_a_verdict_from_excel(page, manage, tmp_path):
     stranger.click("a:has-text('New evaluation')")
     stranger.choose_files("queries", sheet)
     page.wait_for_selector("#preview >> text=2 queries with 2 judgments")
-    assert page.inner_text("#preview li:first-child") == "pear 1 judgment", "its key is its text"
+    assert page.inner_text("#preview li:first-child") == "pear 1 judgment: a.txt, grade 2", "its key is its text"
     stranger.choose_files("corpus", texts)
     stranger.clicks += 1
     page.fill("[name=encoder]", "keyword:pear,plum,fig")

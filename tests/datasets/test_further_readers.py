@@ -65,7 +65,6 @@ class TestTable:
             ),
             ("q1,red,u,1\nq1,blue,v,2\n", "t.csv, line 3, has another query_text than t.csv, line 2"),
             ("q1,red,u,high\n", 't.csv, line 2, has the grade "high", which is not an integer.'),
-            ("q1,red,u,\n", 't.csv, line 2, has the grade "", which is not an integer.'),
             ("q1,red,,1\n", "t.csv, line 2, doc_ref is empty"),
             ("q1,red,u\n", "t.csv, line 2, has 3 cells, but the header has 4."),
             (",red,u,1\n", "t.csv, line 2, has no query_key."),
@@ -83,8 +82,8 @@ class TestTable:
         [
             ("query_key,query_text,uri,uri,grade\n", "t.csv has the column 'uri' more than once."),
             (
-                "query_key,query_text,uri\nq1,red,u\n",
-                "t.csv has no column grade: it has query_key, query_text, uri. Say which column holds it: "
+                "query_key,query_text,uri,how\nq1,red,u,1\n",
+                "t.csv has no column grade: it has query_key, query_text, uri, how. Say which column holds it: "
                 "under Columns on the page, or with --column grade=COLUMN. If no column does, add it to the file.",
             ),
             ("query_key,query_text,grade\nq1,red,1\n", "t.csv has no column doc_ref (nor one of document_id, uri, "),

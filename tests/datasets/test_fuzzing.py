@@ -23,7 +23,7 @@ from benchbench.files.experiment import read_experiment
 from tests.damages import damaged_bytes, fuzz, import_each, writer
 from tests.datasets import tool_samples
 from tests.datasets.schema1 import FULL
-from tests.datasets.valid import DOCUMENT, MODULES, QRELS_TXT, TABLE, TOPICS_TSV, TRUTH
+from tests.datasets.valid import DOCUMENT, KEYED, MODULES, QRELS_TXT, TABLE, TOPICS_TSV, TRUTH
 from tests.files.samples import FULL_EXPERIMENT as EXPERIMENT
 from tests.files.samples import METADATA, QRELS, RUN, TOPICS, write_dataset, write_file
 
@@ -152,6 +152,7 @@ SOURCES: dict[str, dict[str, Any]] = {
     "opensearch-judgments": {"list.json": tool_samples.JUDGMENTS},
     "opensearch-queries": {"set.json": tool_samples.QUERY_SET},
     "opensearch-queries, lines": {"set.ndjson": tool_samples.QUERY_LINES.encode()},
+    "keyed": {"keyed.json": KEYED},
     "query-log": {"log.csv": tool_samples.LOG.encode()},
     "table": {"judged.csv": TABLE.encode()},
     "two-files": {"topics.tsv": TOPICS_TSV.encode(), "judged.csv": b"query_id,doc,rating\nq1,d1,1\n"},

@@ -103,6 +103,12 @@ WRITTEN: dict[str, list[Write]] = {
     ],
     "quepid-ratings": [lambda folder, key, id: write_file(folder / "a.csv", f'query,docid,rating\n"{key}","{id}",1\n')],
     "quepid-snapshot": [lambda folder, key, id: write_file(folder / "a.json", snapshot(key, id))],
+    "keyed": [
+        lambda folder, key, id: write_file(
+            folder / "a.json", {"queries": {key: "red"}, "corpus": {}, "relevant_docs": {key: [id]}}
+        ),
+        lambda folder, key, id: write_file(folder / "a.json", {key: {id: 1}}),
+    ],
     "rank-eval": [lambda folder, key, id: write_file(folder / "a.json", rank_eval(key, id))],
     "opensearch-judgments": [
         lambda folder, key, id: write_file(

@@ -161,6 +161,7 @@ def test_it_warns_of_queries_that_nothing_answers():
         "Counted twice.",
         "Queries without a judgment: bare0, bare1, bare2, bare3, bare4 and 2 more.",
         "Queries whose judgments are all 0 or less, so that nothing is relevant: zero.",
+        "Texts that several queries have, each measured by its own judgments: x.",
     )
 
 

@@ -116,7 +116,10 @@ class TestTrec:
         trec(tmp_path)
         assert "Give the file of its topics too" in refusal_of(tmp_path / "qrels.txt")
         write_file(tmp_path / "topics.tsv", "q1\tred\n")
-        assert refusal_of(tmp_path) == "qrels.txt judges the query 'q3', which topics.tsv does not have."
+        assert (
+            refusal_of(tmp_path)
+            == "qrels.txt judges the query 'q3', which topics.tsv does not have: it has 'q1', for example."
+        )
         (tmp_path / "topics.tsv").unlink()
         assert "Give the file of its topics too" in refusal_of(tmp_path)
 

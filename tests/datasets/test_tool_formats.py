@@ -79,7 +79,11 @@ class TestQuepid:
     @pytest.mark.parametrize(
         ("content", "sentence"),
         [
-            ("query,docid,rating\na,1,x\n", "q.csv, line 2, has the rating 'x', which is not a number."),
+            (
+                "query,docid,rating\na,1,x\n",
+                "q.csv, line 2, has the rating 'x', which is not a number: write whole numbers, a higher one where "
+                "more is relevant.",
+            ),
             ("query,docid,rating\n\na,,1\n", "q.csv, line 3, has no docid for its rating."),
             ("query,docid,rating\n,1,1\n", "q.csv, line 2, has no query."),
             (

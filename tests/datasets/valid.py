@@ -54,6 +54,7 @@ DOCUMENT = {
         {"id": "s3", "heading": "Three", "level": 1, "content": "third", "subsections": []},
     ],
 }
+KEYED = {"queries": {"q1": "red", "q2": "blue"}, "corpus": {}, "relevant_docs": {"q1": ["d1"], "q2": {"d2": 2}}}
 Write = Callable[[Path], Path]
 
 
@@ -96,6 +97,7 @@ VALID: dict[str, Write] = {
     "rank-eval": lambda folder: write_file(folder / "body.json", tool_samples.RANK_EVAL),
     "opensearch-judgments": lambda folder: write_file(folder / "list.json", tool_samples.JUDGMENTS),
     "opensearch-queries": lambda folder: write_file(folder / "set.json", tool_samples.QUERY_SET),
+    "keyed": lambda folder: write_file(folder / "keyed.json", KEYED),
     "query-log": lambda folder: write_file(folder / "log.csv", tool_samples.LOG),
     "table": lambda folder: write_file(folder / "judged.csv", TABLE),
     "two-files": two_files,

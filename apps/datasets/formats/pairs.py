@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from apps.datasets.formats.keyed import read_keyed
+from apps.datasets.formats.quepid import read_ratings
 from apps.datasets.formats.table import read_table_of_judgments
 from apps.datasets.records import DatasetError, DatasetRecord, JudgmentRecord, QueryRecord, build_judgments
 from benchbench.decimals import list_some
@@ -62,7 +64,12 @@ def _judge_by_trec(path: Path, **_: Any) -> Judged:
 
 
 def _judge_by_rows(path: Path, **options: Any) -> Judged:
-    record = read_table_of_judgments(path, needed=("query_key", "grade", "doc_ref"), **_select(path, options))
+    """Return the judgments of a table. Without ids of queries, its texts of queries are those."""
+    selected, fields = _select(path, options), _assign(path, options)
+    if "query_key" not in fields and "query_text" in fields:
+        columns = {name: column for name, column in selected["columns"].items() if name != "query_text"}
+        selected["columns"] = {**columns, "query_key": fields["query_text"]}
+    record = read_table_of_judgments(path, needed=("query_key", "grade", "doc_ref"), **selected)
     judgments = {query.key: [*query.judgments] for query in record.queries}
     return Judged(judgments, dict.fromkeys(judgments, path.name), record.duplicates, (*record.warnings,))
 
@@ -85,6 +92,23 @@ JUDGMENTS: dict[Kind, Callable[..., Judged]] = {
 }
 
 
+def _judge_by_dataset(read: Callable[[Path], DatasetRecord]) -> Callable[..., Judged]:
+    def judge(path: Path, **_: Any) -> Judged:
+        record = read(path)
+        judgments = {query.text: [*query.judgments] for query in record.queries}
+        return Judged(judgments, dict.fromkeys(judgments, path.name), record.duplicates, (*record.warnings,))
+
+    return judge
+
+
+# Files with ids where a dataset has the texts of queries.
+BY_ID: dict[Kind, Callable[..., Judged]] = {
+    "table": _judge_by_rows,
+    "keyed": _judge_by_dataset(read_keyed),
+    "quepid-ratings": _judge_by_dataset(read_ratings),
+}
+
+
 def read_pair(
     queries: Path, judgments: Path, *, kinds: tuple[Kind, Kind], name: str, split: str = "", **options: Any
 ) -> DatasetRecord:
@@ -94,7 +118,7 @@ def read_pair(
     elsewhere. Raises an error with file and line, for example for a judgment of a missing query, and SwappedError if
     the file of queries has the documents.
     """
-    judged = JUDGMENTS[kinds[1]](judgments, **options)
+    judged = (JUDGMENTS | BY_ID)[kinds[1]](judgments, **options)
     records, unjudged = [], []
     try:
         for query in QUERIES[kinds[0]](queries, **options):
@@ -125,7 +149,9 @@ def _refuse_unknown(judged: Judged, judged_keys: set[str], unjudged: set[str], n
             f"{name} holds the documents that {judged.places[key].rstrip(',')} judges, not its queries: the files of "
             "documents and of queries are swapped."
         )
-    raise DatasetError(f"{judged.places[key]} judges the query {key[:60]!a}, which {name} does not have.")
+    keys = judged_keys | unjudged
+    example = f": it has {min(keys)[:60]!a}, for example" if keys else ""
+    raise DatasetError(f"{judged.places[key]} judges the query {key[:60]!a}, which {name} does not have{example}.")
 
 
 def describe_unjudged(keys: list[str]) -> list[str]:
@@ -156,8 +182,26 @@ def read_two_files(directory: Path, *, split: str = "", **options: Any) -> Datas
 
 
 def sniff_roles(directory: Path, options: Mapping[str, Any]) -> dict[Path, tuple[Kind, str]]:
-    """Return the kind and role of each file that lies anywhere in a directory, see `sniff_role`."""
-    return {path: sniff_role(path, options) for path in list_files(directory)}
+    """Return the kind and role of each file that lies anywhere in a directory, see `sniff_role`.
+
+    With a file of queries, a dataset whose texts are all its ids holds judgments.
+    """
+    roles = {path: sniff_role(path, options) for path in list_files(directory)}
+    queries = [path for path, (_, role) in roles.items() if role == "queries"]
+    if len(queries) == 1 and "judgments" not in {role for _, role in roles.values()}:
+        for path, (kind, role) in roles.items():
+            if not role and kind in BY_ID and _has_ids(path, kind, queries[0], roles[queries[0]][0], options):
+                roles[path] = (kind, "judgments")
+    return roles
+
+
+def _has_ids(path: Path, kind: Kind, queries: Path, kind_of_queries: Kind, options: Mapping[str, Any]) -> bool:
+    """Return whether the judgments of a file are of ids in a file of queries."""
+    try:
+        judged = BY_ID[kind](path, **options).judgments.keys()
+        return bool(judged) and judged <= {query.key for query in QUERIES[kind_of_queries](queries, **options)}
+    except BenchbenchError:
+        return False  # the reader of the dataset says what is wrong
 
 
 def _assign(path: Path, options: Mapping[str, Any]) -> dict[str, str]:
@@ -195,7 +239,7 @@ def _choose_split(files: list[Path], split: str) -> list[Path]:
 
 
 def _choose_judged(files: list[Path], judgments: Path, roles: Mapping[Path, tuple[Kind, str]]) -> list[Path]:
-    judged = JUDGMENTS[roles[judgments][0]](judgments).judgments
+    judged = (JUDGMENTS | BY_ID)[roles[judgments][0]](judgments).judgments
     likely = [path for path in files if not (roles[path][0] == "beir-lines" and holds_documents(path))] or files
     chosen = [path for path in likely if any(query.key in judged for query in QUERIES[roles[path][0]](path))]
     if len(chosen) == 1:

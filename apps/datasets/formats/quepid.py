@@ -6,7 +6,7 @@ from apps.datasets.formats.rated import Ratings
 from apps.datasets.records import DatasetRecord
 from benchbench.decimals import counted
 from benchbench.files.quepid import read_rows, read_snapshot
-from benchbench.files.ratings import build_text_key
+from benchbench.files.ratings import build_text_key, describe_scale, find_scale, is_number, is_unjudged
 
 
 def read_ratings(path: Path, *, grade_factor: int = 1) -> DatasetRecord:
@@ -16,12 +16,15 @@ def read_ratings(path: Path, *, grade_factor: int = 1) -> DatasetRecord:
     query alone; a document in it is counted. Other columns are not read.
     """
     ratings, unrated = Ratings(path, grade_factor), 0
+    written = (rating for *_, rating in read_rows(path) if not is_unjudged(rating))
+    scale = {} if is_number(first := next(written, "0")) else find_scale([first, *written])
     for location, text, document, rating in read_rows(path):
         key = ratings.add_query(location, build_text_key(text), text=text)
-        if rating:
-            ratings.add_rating(location, key, document, rating)
-        unrated += bool(document and not rating)
-    warnings = [f"Left out: {counted(unrated, 'document')} without a rating."] if unrated else []
+        if not is_unjudged(rating):
+            ratings.add_rating(location, key, document, rating, scale)
+        unrated += bool(document and is_unjudged(rating))
+    warnings = [describe_scale(path.name, scale)] if scale else []
+    warnings += [f"Left out: {counted(unrated, 'document')} without a rating."] if unrated else []
     return ratings.build("quepid-ratings", warnings=warnings)
 
 

@@ -1,6 +1,8 @@
 """Queries with ratings, as other tools export them: what the readers of Quepid, _rank_eval and OpenSearch share."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +37,20 @@ class Ratings:
         self.grades.setdefault(key, {})
         return key
 
-    def add_rating(self, location: str, key: str, document: str, rating: Any) -> None:
-        """Add a rating. Raises DatasetError if it gives no whole number, or the document has another one."""
+    def add_rating(
+        self, location: str, key: str, document: str, rating: Any, scale: Mapping[str, int] | None = None
+    ) -> None:
+        """Add a rating, perhaps a word of a scale.
+
+        Raises DatasetError if it gives no whole number, or the document has another one.
+        """
         try:
-            grade = check_rating(rating) * self.factor
-        except ValueError:
-            raise DatasetError(f"{location} has the rating {rating[:40]!a}, which is not a number.") from None
+            grade = Decimal(scale[rating.casefold()]) if scale else check_rating(rating) * self.factor
+        except (ValueError, KeyError):
+            raise DatasetError(
+                f"{location} has the rating {rating[:40]!a}, which is not a number: write whole numbers, a higher one "
+                "where more is relevant."
+            ) from None
         subject = f"{location} rates the document {document[:60]!a} of the query {key[:60]!a} with {rating}"
         if grade != int(grade):
             raise DatasetError(

@@ -11,23 +11,25 @@ from apps.datasets.formats.pairs import DOCUMENTS, PAGES, TOGETHER, list_files, 
 from apps.datasets.formats.registry import FORMATS
 from apps.datasets.records import DatasetError, DatasetRecord
 from benchbench.decimals import list_some
-from benchbench.files.archives import gathered
+from benchbench.files.archives import describe_binary, gathered
 from benchbench.files.encodings import in_utf8
 from benchbench.files.sniffing import Kind, SwappedError, holds_documents, sniff
-from benchbench.reading.strict_json import read_chunks
+from benchbench.reading.strict_json import read_chunks, read_lines
 
 # Sources that are only a part of a dataset, or not a dataset, with the remedy.
 QUERIES_ALONE = f"holds queries without judgments. Give the file of their judgments too: {TOGETHER}"
 PARTIAL_KINDS: dict[Kind, str] = {
     "trec-topics": QUERIES_ALONE,
     "beir-lines": QUERIES_ALONE,
-    "beir-qrels": f"holds judgments without texts of queries. Give the file of the queries too: {TOGETHER}",
+    "beir-qrels": f"holds judgments without texts of queries. Give the file of the queries too: {TOGETHER}. If its "
+    "first column holds their texts, choose the format table",
     "trec-run": "is a TREC run, which holds no judgment",
     "flowbaby-run": "is a Flowbaby run, which holds no judgment",
     "flowbaby-topics": f"is a part of a Flowbaby dataset. Give its other files too: {TOGETHER}",
     "flowbaby-qrels": f"is a part of a Flowbaby dataset. Give its other files too: {TOGETHER}",
     "sectioned-document": "is a document: import its directory as a collection",
 }
+MOST_FILES = 3  # of a folder that an error describes
 WORKBOOKS = (".xlsx", ".xlsm", ".xls", ".ods", ".numbers")
 
 
@@ -40,6 +42,8 @@ def _locate(path: Path, options: Mapping[str, Any]) -> tuple[str, Path]:
     """Return the format of the dataset at `path`, and the file or folder in it that holds the dataset."""
     if path.is_dir():
         return _locate_in(path, options)
+    if binary := describe_binary(path):
+        raise DatasetError(f"{path.name} {binary}.")
     kind = sniff(path)
     if format_name := find_format(kind):
         return format_name, path
@@ -49,7 +53,7 @@ def _locate(path: Path, options: Mapping[str, Any]) -> tuple[str, Path]:
         raise SwappedError(f"{path.name} {DOCUMENTS}.")
     if kind in PARTIAL_KINDS:
         raise DatasetError(f"{path.name} {PARTIAL_KINDS[kind]}.", field="format")
-    if path.name.removesuffix(".gz").endswith(".json"):
+    if path.name.lower().removesuffix(".gz").endswith(".json"):
         return "benchbench-json", path
     if not any(chunk.strip() for chunk in read_chunks(path)):
         raise DatasetError(f"{path.name} is empty.")
@@ -84,16 +88,31 @@ def _locate_in(directory: Path, options: Mapping[str, Any]) -> tuple[str, Path]:
         raise DatasetError(f"{directory.name} holds several datasets: {names[:200]}. Leave all but one out.")
     if len(roles) == 1:
         return _locate(files[0], options)
-    if any(kind == FORMATS["trec"].kind for kind, _ in roles.values()):
-        return "trec", directory
     pages = [path for path in directory.rglob("*") if path.suffix.lower() in (*PAGES, ".txt")]
     if (pages and not files) or (len(pages) > 2 and not any(kind or role for kind, role in roles.values())):
         raise SwappedError(f"{directory.name} {DOCUMENTS}.")
     raise DatasetError(
-        f"{directory} holds no dataset: looked for {', '.join(marks.values())}, a file of queries with one of "
-        "judgments, and a table.",
+        f"{directory.name} holds no dataset: looked for {', '.join(marks.values())}, a file of queries with one of "
+        f"judgments, and a table.{_describe_files(roles)}",
         field="format",
     )
+
+
+def _describe_files(roles: Mapping[Path, tuple[Kind, str]]) -> str:
+    """Return sentences on the first files of a folder: what they hold, or how those begin that hold nothing known."""
+    sentences = []
+    for path, (kind, role) in [*roles.items()][:MOST_FILES]:
+        content = describe_binary(path) or f"is {role or kind}"
+        if content == "is ":
+            begins = next((line for _, line in read_lines(path)), "")[:60]
+            content = f'is not recognised: it begins "{begins}"' if begins else "is empty"
+        sentences.append(f" {path.name} {content}.")
+    if any("not recognised" in sentence for sentence in sentences):
+        sentences.append(
+            " A file of queries has an id, a tab and a text on each line; one of judgments a query's id, a document "
+            "and a grade, or TREC's four columns. Tables have a header."
+        )
+    return "".join(sentences)
 
 
 def _locate_as(format: str, path: Path) -> tuple[str, Path]:

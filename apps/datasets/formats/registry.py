@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from apps.datasets.formats import beir, flowbaby, schema1_writing, trec
+from apps.datasets.formats.keyed import read_keyed
 from apps.datasets.formats.module_queries import read_module_queries
 from apps.datasets.formats.opensearch import read_judgment_list, read_query_set
 from apps.datasets.formats.pairs import read_two_files
@@ -111,10 +112,16 @@ FORMATS: dict[str, Format] = {
         kind="query-log",
         options=("columns", "sample", "seed"),
     ),
+    "keyed": Format(
+        label="Queries by key (JSON)",
+        read=read_keyed,
+        file="JSON with queries and relevant_docs by key, or with documents by query",
+        kind="keyed",
+    ),
     "table": Format(
-        label="CSV or JSON Lines",
+        label="CSV, JSON Lines or a list in JSON",
         read=read_table_of_judgments,
-        file="CSV or JSON Lines with a row for each judgment",
+        file="CSV, JSON Lines or a JSON list with a row for each judgment",
         kind="table",
         options=TABLE,
     ),

@@ -1,12 +1,12 @@
-"""Reading judgments from a table: CSV or JSON Lines, a row for each judgment."""
+"""Reading judgments from a table: CSV, JSON Lines or a list in JSON, a row for each judgment or each query."""
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from apps.datasets.formats.cells import Grades, parse_id, parse_text
 from apps.datasets.records import (
     DOC_REF_KEYS,
     DatasetError,
@@ -17,13 +17,11 @@ from apps.datasets.records import (
     name_source,
 )
 from benchbench.decimals import list_some
-from benchbench.files.columns import FIELDS, REFERENCES, assign_columns
-from benchbench.files.ratings import build_text_key, check_rating, parse_grade
+from benchbench.files.columns import DOCUMENTS, FIELDS, REFERENCES, assign_columns, find_field, number_field
+from benchbench.files.ratings import build_text_key
 from benchbench.files.tables import read_table
 from benchbench.ir.demand import is_weight
 from benchbench.reading.kinds import convert_number
-from benchbench.reading.objects import drop_nulls
-from benchbench.reading.strict_json import kind, parse
 
 OPTIONAL = ("category", "difficulty", "query_type", "split", "expected_answer", "notes", "weight")
 NEEDED = ("query_text", "grade", "doc_ref")
@@ -51,7 +49,9 @@ def read_table_of_judgments(
     `columns` maps fields of FIELDS to columns; other fields are read from a column of their own name, or of a name for
     them (`benchbench.files.columns`). `doc_ref` is a uri, or an object as in BenchBench JSON. Any key of that object
     may have its own column, instead or in addition. Without a column for `query_key`, a query's text is its key. A row
-    without reference and grade has a query alone. A query's own fields may be given in only one of its rows, but must
+    without reference and grade has a query alone, and a document without a grade is left out and counted. Without a
+    column for grades, if every column is read, each document has grade 1; columns of `documents` have several a row.
+    Grades may be words (`Grades`). A query's own fields may be given in only one of its rows, but must
     not differ between rows. A column without a field is an error unless it is in `ignore`, or the reader `is_lenient`:
     then a warning names it. Errors name file, line and column; a DatasetError has the `columns` too.
 
@@ -59,14 +59,15 @@ def read_table_of_judgments(
     """
     names, rows = read_table(path)
     by_field = assign_columns(names, columns or {}, ignore)
-    fields = {column: name for name, column in by_field.items()}
+    fields = {column: find_field(name) for name, column in by_field.items()}
     unknown = {name: "" for name in names if name not in fields and name not in ignore}
     record = DatasetRecord(name_source(path), [], source_format="table")
     record = replace(record, columns={name: fields.get(name, "") for name in names})
     try:
-        _require_columns(path, names, columns or {}, by_field, needed)
+        _require_columns(path, names, columns or {}, by_field, needed, has_more=bool(unknown))
         if not is_lenient:
             _refuse_unknown(path.name, unknown)
+        grades = Grades(path, by_field.get("grade"), grade_factor)
         allowed = {*by_field.values(), *FIELDS, *ignore}
         by_field |= {name: name for name in FIELDS if name not in by_field and name not in names}
         queries: dict[str, _Query] = {}
@@ -81,12 +82,13 @@ def read_table_of_judgments(
             key = _find_key(location, cells, has_key="query_key" in record.columns.values())
             query = queries.setdefault(key, _Query(location))
             _describe(query, location, cells)
-            duplicates += _judge(query, location, cells, grade_factor)
+            duplicates += sum(_judge(query, location, *judged) for judged in grades.yield_judged(location, cells))
+        notes = [f"Columns that are not read: {list_some([name or 'one without a name' for name in unknown])}."]
         return replace(
             record,
             queries=[_record(key, query, "query_text" in needed) for key, query in queries.items()],
             duplicates=duplicates,
-            warnings=[f"Columns that are not read: {list_some([*unknown])}."] if unknown else (),
+            warnings=[*(notes if unknown else []), *(grades.notes if "grade" in needed else [])],
         )
     except DatasetError as error:
         error.columns = record.columns
@@ -101,6 +103,8 @@ def read_columns(lines: Iterable[str]) -> dict[str, Any]:
         name, separator, column = (piece.strip() for piece in line.partition("="))
         if not separator or not column:
             raise DatasetError(f'"{line[:60]}" is not field=column, such as query_text=question.', field="columns")
+        if name == DOCUMENTS:
+            name = number_field(name, 1 + sum(find_field(field) == name for field in columns))
         if columns.get(name, column) != column:
             raise DatasetError(
                 f"{name[:60]} is chosen for two columns, {columns[name][:60]!a} and {column[:60]!a}: choose one.",
@@ -117,22 +121,32 @@ def _find_key(location: str, cells: Mapping[str, Any], *, has_key: bool) -> str:
     if (
         not has_key
         and "query_key" not in cells
-        and (text := _parse_text(location, "query_text", cells.get("query_text")))
+        and (text := parse_text(location, "query_text", cells.get("query_text")))
     ):
         return build_text_key(text)
-    key = _parse_id(location, "query_key", cells.get("query_key"))
+    key = parse_id(location, "query_key", cells.get("query_key"))
     if not key:
         name = "query_key" if has_key else "query_text"
-        raise DatasetError(f"{location} has no {name}.", field=name)
+        each = ". Write it in each row, also where a sheet has merged cells, and remove rows of totals"
+        raise DatasetError(f"{location} has no {name}{each}.", field=name)
     return key
 
 
 def _require_columns(
-    path: Path, names: list[str], columns: Mapping[str, str], by_field: Mapping[str, str], needed: Collection[str]
+    path: Path,
+    names: list[str],
+    columns: Mapping[str, str],
+    by_field: Mapping[str, str],
+    needed: Collection[str],
+    *,
+    has_more: bool,
 ) -> None:
-    """Raise DatasetError for an invalid mapping of columns, and for a needed field without a column."""
+    """Raise DatasetError for an invalid mapping of columns, and for a needed field without a column.
+
+    A column of a table that `has_more` columns than fields may be that of the grades.
+    """
     for name, column in columns.items():
-        if name not in FIELDS:
+        if find_field(name) not in FIELDS:
             raise DatasetError(
                 f"{name[:60]!a} is not a field of a table: choose one of {', '.join(FIELDS)}.", field="columns"
             )
@@ -142,13 +156,19 @@ def _require_columns(
     missing = [name for name in needed if name not in by_field]
     if "doc_ref" in missing and not by_field.keys().isdisjoint(REFERENCES):
         missing.remove("doc_ref")
+    if missing == ["grade"] and not has_more:
+        return
     labels = [f"{name} (nor one of {', '.join(DOC_REF_KEYS)})" if name == "doc_ref" else name for name in missing]
     if missing:
         by_command = " ".join(f"--column {name}=COLUMN" for name in missing)
+        written = ""
+        if names[:1] == ["column 1"]:
+            first = next(read_table(path)[1], ("", {}))[1].values()
+            written = f", as its first line, without names of columns, is {', '.join(map(str, first))[:200]!a}"
         raise DatasetError(
-            f"{path.name} has no column {', no '.join(labels)}: it has {', '.join(names)[:200]}. Say which column "
-            f"holds {'it' if len(missing) == 1 else 'each'}: under Columns on the page, or with {by_command}. If no "
-            "column does, add it to the file.",
+            f"{path.name} has no column {', no '.join(labels)}: it has {', '.join(names)[:200]}{written}. "
+            f"Say which column holds {'it' if len(missing) == 1 else 'each'}: under Columns on the page, or with "
+            f"{by_command}. If no column does, add it to the file.",
             field="columns",
         )
 
@@ -164,7 +184,7 @@ def _refuse_unknown(location: str, unknown: Collection[str]) -> None:
 
 
 def _describe(query: _Query, location: str, cells: Mapping[str, Any]) -> None:
-    parsers = dict.fromkeys(("query_text", *OPTIONAL), _parse_text) | {"weight": _parse_weight}
+    parsers = dict.fromkeys(("query_text", *OPTIONAL), parse_text) | {"weight": _parse_weight}
     texts = {name: parse_cell(location, name, cells.get(name)) for name, parse_cell in parsers.items()}
     for name, text in texts.items():
         before = query.texts.get(name, "")
@@ -176,15 +196,13 @@ def _describe(query: _Query, location: str, cells: Mapping[str, Any]) -> None:
             query.texts[name] = text
 
 
-def _judge(query: _Query, location: str, cells: Mapping[str, Any], factor: int) -> int:
-    """Add the judgment of a row; return 1 for an equal repetition, else 0."""
-    doc_ref, grade = _parse_doc_ref(location, cells), cells.get("grade")
-    if not doc_ref and grade in (None, ""):
-        return 0
+def _judge(query: _Query, location: str, doc_ref: Any, grade: int) -> int:
+    """Add a judgment of a row; return 1 for an equal repetition, else 0."""
     problem, _ = find_doc_ref_fault(doc_ref)
     if problem:
-        raise DatasetError(f"{location} doc_ref {problem}.", field="doc_ref")
-    judgment = JudgmentRecord(doc_ref, _grade(location, grade, factor))
+        total = "" if doc_ref else ". If the row is a total or a remark, remove it"
+        raise DatasetError(f"{location} doc_ref {problem}{total}.", field="doc_ref")
+    judgment = JudgmentRecord(doc_ref, grade)
     before = query.judgments.setdefault(judgment.canonical_ref, judgment)
     if before.grade != judgment.grade:
         raise DatasetError(
@@ -193,53 +211,6 @@ def _judge(query: _Query, location: str, cells: Mapping[str, Any], factor: int) 
             field="grade",
         )
     return int(before is not judgment)
-
-
-def _parse_doc_ref(location: str, cells: Mapping[str, Any]) -> Any:
-    doc_ref = cells.get("doc_ref")
-    if isinstance(doc_ref, str) and doc_ref.lstrip().startswith("{"):
-        doc_ref = parse(doc_ref, location=f"{location} doc_ref")
-    if isinstance(doc_ref, str):
-        doc_ref = {"uri": doc_ref} if doc_ref.strip() else None
-    doc_ref = drop_nulls(doc_ref)
-    key_texts = {name: text for name in DOC_REF_KEYS if (text := _parse_id(location, name, cells.get(name)))}
-    if doc_ref is None or not key_texts:
-        return key_texts if doc_ref is None else doc_ref
-    if not isinstance(doc_ref, dict):
-        return doc_ref
-    return key_texts | doc_ref
-
-
-def _grade(location: str, value: Any, factor: int) -> int:
-    grade = parse_grade(value)
-    if factor != 1:
-        with suppress(ValueError):
-            rating = check_rating(value) * factor
-            grade = int(rating) if rating == int(rating) else None
-    if grade is None:
-        raise DatasetError(
-            f"{location} has the grade {json.dumps(value)[:40]}, which is not an integer. Write whole numbers, or "
-            "multiply them: 10 makes 7 of 0.7 (Grade factor on the page, --grade-factor of the command, grade_factor "
-            "of the API).",
-            field="grade",
-        )
-    return grade
-
-
-def _parse_text(location: str, name: str, value: Any) -> str:
-    """Return a cell as text without surrounding spaces; an integer as its digits, null as ""."""
-    return _parse_id(location, name, value).strip()
-
-
-def _parse_id(location: str, name: str, value: Any) -> str:
-    """Return a cell as it is, an integer as its digits; "" for null and for white space alone."""
-    if value is None:
-        return ""
-    if type(value) is int:
-        return str(value)
-    if not isinstance(value, str):
-        raise DatasetError(f"{location} {name} must be a string, not {kind(value)}.", field=name)
-    return value if value.strip() else ""
 
 
 def _parse_weight(location: str, name: str, value: Any) -> str:

@@ -12,6 +12,7 @@ from django.core.management.base import CommandParser
 from apps.datasets.formats.catalogue import read_catalogue
 from apps.datasets.formats.reading import read_dataset
 from apps.datasets.formats.registry import DIRECTORIES, FILES, FORMATS
+from apps.datasets.formats.table import read_columns
 from apps.datasets.importing import import_dataset
 from apps.datasets.records import DatasetError, DatasetRecord
 from apps.operations.commands import UseCaseCommand
@@ -45,7 +46,7 @@ def add_source_arguments(parser: CommandParser) -> None:
         "--column",
         action="append",
         default=[],
-        type=parse_column,
+        type=check_column,
         metavar="FIELD=COLUMN",
         help="The table column of a field, if their names differ; repeat it for each.",
     )
@@ -74,17 +75,16 @@ def read_source(options: Mapping[str, Any]) -> DatasetRecord:
         return read_catalogue(id)
     return read_dataset(
         source if not more else options["source"],
-        columns=dict(options["column"]),
-        ignore=options["ignore_column"],
+        **read_columns([*options["column"], *(f"={name}" for name in options["ignore_column"])]),
         **{name: options[name] for name in READING},
     )
 
 
-def parse_column(text: str) -> tuple[str, str]:
-    field, separator, name = text.partition("=")
-    if not separator or not name:
+def check_column(text: str) -> str:
+    field, _, column = text.partition("=")
+    if not field or not column:
         raise ArgumentTypeError(f"{text!r} is not FIELD=COLUMN, such as query_text=question")
-    return field, name
+    return text
 
 
 class Command(UseCaseCommand):

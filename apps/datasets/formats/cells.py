@@ -1,0 +1,145 @@
+"""Cells of a table of judgments: references to documents, one or several, and grades in numbers or words."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from apps.datasets.records import DOC_REF_KEYS, DatasetError
+from benchbench.decimals import counted
+from benchbench.files.columns import DOCUMENTS, find_field
+from benchbench.files.ratings import check_rating, describe_scale, find_scale, is_number, is_unjudged, parse_grade
+from benchbench.files.tables import read_table
+from benchbench.reading.objects import drop_nulls
+from benchbench.reading.strict_json import kind, parse
+
+SEPARATORS = ("\n", "|", ";", ",")  # of several documents in a cell; the first that it has counts
+DECIMALS = re.compile(",0{1,2}$")  # as spreadsheets with a decimal comma write whole numbers
+IMPLIED = 1  # the grade of documents in a table without grades
+
+
+@dataclass
+class Grades:
+    """The judgments of a table's rows. `column` has its grades; without one, each document has the grade IMPLIED.
+
+    A rating that is a number is multiplied by `factor`. Words have the grades of their scale.
+    """
+
+    path: Path
+    column: str | None
+    factor: int
+    scale: Mapping[str, int] = field(default_factory=dict)
+    unjudged: int = 0
+
+    def __post_init__(self) -> None:
+        """Look for words in the column of grades: they are read twice, since all of them decide on their scale."""
+        if self.column:
+            cells = (row.get(self.column) for _, row in read_table(self.path)[1])
+            first = next((cell for cell in cells if not is_unjudged(cell)), 0)
+            if not is_number(first):
+                self.scale = find_scale([first, *cells])
+
+    def yield_judged(self, location: str, cells: Mapping[str, Any]) -> Iterator[tuple[Any, int]]:
+        """Yield each document of a row with its grade. One without a grade is left out and counted."""
+        written = cells.get("grade")
+        for doc_ref, of_document in _yield_doc_refs(location, cells):
+            cell = written if of_document is None else of_document
+            if doc_ref and self.column and is_unjudged(cell):
+                self.unjudged += 1
+            elif doc_ref and not self.column and of_document is None:
+                yield doc_ref, IMPLIED
+            elif doc_ref or not is_unjudged(cell):
+                yield doc_ref, self._parse(location, cell)
+
+    def _parse(self, location: str, value: Any) -> int:
+        word = str(value).strip().casefold()
+        if word in self.scale:
+            return self.scale[word]
+        number = DECIMALS.sub("", value.strip().removesuffix("%")) if isinstance(value, str) else value
+        grade = parse_grade(number)
+        if self.factor != 1:
+            with suppress(ValueError):
+                rating = check_rating(number) * self.factor
+                grade = int(rating) if rating == int(rating) else None
+        if grade is None or self.scale:
+            words = (
+                "" if is_number(value) else ", a higher one where more is relevant, and remove lines without a judgment"
+            )
+            raise DatasetError(
+                f"{location} has the grade {json.dumps(value, ensure_ascii=False)[:40]}, which is not an integer. "
+                f"Write whole numbers{words}, or multiply them: 10 makes 7 of 0.7 (Grade factor on the page, "
+                "--grade-factor of the command, grade_factor of the API).",
+                field="grade",
+            )
+        return grade
+
+    @property
+    def notes(self) -> list[str]:
+        """Return sentences on what the grades do not say themselves."""
+        name = self.path.name
+        implied = f"{name} has no column of grades: each document counts as relevant, with grade {IMPLIED}."
+        notes = [] if self.column else [implied]
+        if self.scale:
+            notes.append(describe_scale(name, self.scale))
+        if self.unjudged:
+            notes.append(f"Left out: {counted(self.unjudged, 'document')} without a grade.")
+        return notes
+
+
+def _yield_doc_refs(location: str, cells: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
+    """Yield each reference of a row, and the grade that the cell gives it, or None."""
+    several = {name: cell for name, cell in cells.items() if find_field(name) == DOCUMENTS}
+    single = _parse_doc_ref(location, cells)
+    if single or not several:
+        yield single, None
+    for name, cell in several.items():
+        for document, grade in _split(cell, is_alone=len(several) == 1):
+            text = parse_id(location, name, document)
+            if text.strip():
+                yield {"document_id": text.strip()}, grade
+
+
+def _split(cell: Any, *, is_alone: bool) -> list[tuple[Any, Any]]:
+    """Return the documents of a cell, each with its grade or None. One of several columns has one document."""
+    if isinstance(cell, dict):
+        return list(cell.items())
+    if isinstance(cell, str) and cell.strip()[:1] == "[" and cell.strip()[-1:] == "]":
+        cell = [each.strip().strip("'\"") for each in cell.strip()[1:-1].split(",")]
+    elif isinstance(cell, str) and is_alone:
+        separator = next((each for each in SEPARATORS if each in cell), None)
+        cell = cell.split(separator) if separator else cell
+    return [(each, None) for each in (cell if isinstance(cell, list) else [cell])]
+
+
+def _parse_doc_ref(location: str, cells: Mapping[str, Any]) -> Any:
+    doc_ref = cells.get("doc_ref")
+    if isinstance(doc_ref, str) and doc_ref.lstrip().startswith("{"):
+        doc_ref = parse(doc_ref, location=f"{location} doc_ref")
+    if isinstance(doc_ref, str):
+        doc_ref = {"uri": doc_ref} if doc_ref.strip() else None
+    doc_ref = drop_nulls(doc_ref)
+    key_texts = {name: text for name in DOC_REF_KEYS if (text := parse_id(location, name, cells.get(name)))}
+    if doc_ref is None or not key_texts:
+        return key_texts if doc_ref is None else doc_ref
+    if not isinstance(doc_ref, dict):
+        return doc_ref
+    return key_texts | doc_ref
+
+
+def parse_text(location: str, name: str, value: Any) -> str:
+    """Return a cell as text without surrounding spaces; an integer as its digits, null as ""."""
+    return parse_id(location, name, value).strip()
+
+
+def parse_id(location: str, name: str, value: Any) -> str:
+    """Return a cell as it is, an integer as its digits; "" for null and for white space alone."""
+    if value is None:
+        return ""
+    if type(value) is int:
+        return str(value)
+    if not isinstance(value, str):
+        raise DatasetError(f"{location} {name} must be a string, not {kind(value)}.", field=name)
+    return value if value.strip() else ""
