@@ -185,7 +185,7 @@ GARBLED = re.compile(
 CHANGED = re.compile(
     r"[0-9][.,][0-9]+E\+[0-9]+|#(?:REF|NAME|N/A|NV|VALUE|DIV/0|NULL|NUM|BEZUG|WERT)[!?]?", re.IGNORECASE
 )
-TOTAL = re.compile("(?:grand )?total|sum|summe|gesamt|average|mean|count|somme|suma|totale", re.IGNORECASE)
+TOTAL = re.compile("(?:grand )?total|sum|summe|gesamt|average|mean|count|suma|totale", re.IGNORECASE)
 HIGH = 4  # a scale of grades without 0, or a grade from TALL, also has documents that hardly are relevant
 TALL = 10
 
