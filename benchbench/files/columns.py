@@ -47,6 +47,7 @@ ALONE = (
     "titel",
     "titre",
 )  # names for a document where no column has another
+SEVERAL = re.compile(r"documents_\d{1,3}")
 IN_QUERIES = ("id", "nr", "no")  # names for a query's key in a table without documents
 
 
@@ -91,4 +92,4 @@ def number_field(field: str, number: int) -> str:
 
 def find_field(name: str) -> str:
     """Return the field that a numbered one is of; any other name unchanged."""
-    return DOCUMENTS if re.fullmatch(rf"{DOCUMENTS}_\d{{1,3}}", name) else name
+    return DOCUMENTS if SEVERAL.fullmatch(name) else name

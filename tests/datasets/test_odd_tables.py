@@ -12,6 +12,7 @@ import pytest
 from apps.datasets.formats.reading import read_dataset
 from apps.datasets.importing import list_warnings
 from apps.datasets.records import DatasetRecord, check
+from benchbench.errors import BenchbenchError
 from tests.datasets.valid import refusal_of
 from tests.files.samples import write_file
 
@@ -123,7 +124,8 @@ def test_a_row_may_have_several_documents(name, tmp_path):
 def test_unread_columns_may_be_the_grades(tmp_path):
     path = write_file(tmp_path / "a.csv", "query,doc1,doc2,wertung\npear,d1,d2,3\n")
     assert "has no column grade: it has query, doc1, doc2, wertung" in refusal_of(path)
-    assert grades(read(path, ignore=["wertung"])) == {"pear": {"d1": 1, "d2": 1}}
+    with pytest.raises(BenchbenchError, match="has no column grade"):  # the page ignores what nobody chose
+        read(path, ignore=["wertung"])
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv"])

@@ -64,7 +64,7 @@ def read_table_of_judgments(
     record = DatasetRecord(name_source(path), [], source_format="table")
     record = replace(record, columns={name: fields.get(name, "") for name in names})
     try:
-        _require_columns(path, names, columns or {}, by_field, needed, has_more=bool(unknown))
+        _require_columns(path, names, columns or {}, by_field, needed, has_more=len(fields) < len(names))
         if not is_lenient:
             _refuse_unknown(path.name, unknown)
         grades = Grades(path, by_field.get("grade"), grade_factor)
