@@ -124,7 +124,7 @@ def test_a_row_may_have_several_documents(name, tmp_path):
 def test_unread_columns_may_be_the_grades(tmp_path):
     path = write_file(tmp_path / "a.csv", "query,doc1,doc2,wertung\npear,d1,d2,3\n")
     assert "has no column grade: it has query, doc1, doc2, wertung" in refusal_of(path)
-    with pytest.raises(BenchbenchError, match="has no column grade"):  # the page ignores what nobody chose
+    with pytest.raises(BenchbenchError, match="has no column grade"):  # pages ignore columns without a choice
         read(path, ignore=["wertung"])
 
 
