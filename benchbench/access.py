@@ -1,17 +1,19 @@
 """Access to objects and names: one rule for admin, API, pages and sockets."""
 
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 from django.apps import apps
 from django.contrib.auth.backends import ModelBackend
-from django.contrib.auth.models import Group, Permission, User
+from django.contrib.auth.models import AnonymousUser, Group, Permission, User
 from django.db.models import Model, Q, QuerySet
+from django.http import HttpRequest
 
 ROLES = ("viewer", "judge", "editor", "admin")  # groups that grant permissions; all others are teams
+AnyUser: TypeAlias = User | AnonymousUser
 M = TypeVar("M", bound=Model)
 
 
-def visible(queryset: QuerySet[M], user: Any, *, through: str = "") -> QuerySet[M]:
+def visible(queryset: QuerySet[M], user: AnyUser, *, through: str = "") -> QuerySet[M]:
     """Return the rows of `queryset` that `user` may see.
 
     Active staff see their own rows, those of their teams and those without an owner. With the permission
@@ -24,7 +26,7 @@ def visible(queryset: QuerySet[M], user: Any, *, through: str = "") -> QuerySet[
     return _filter_seen(queryset, user, through)
 
 
-def viewable(queryset: QuerySet[M], user: Any, *, through: str = "") -> QuerySet[M]:
+def viewable(queryset: QuerySet[M], user: AnyUser, *, through: str = "") -> QuerySet[M]:
     """Return the rows of `visible`; none if the user may not view rows of the model.
 
     For rows of another model than that of the page, whose own permission is checked.
@@ -32,7 +34,7 @@ def viewable(queryset: QuerySet[M], user: Any, *, through: str = "") -> QuerySet
     return visible(queryset, user, through=through) if permits(queryset.model, user, "view") else queryset.none()
 
 
-def usable(queryset: QuerySet[M], owner: Any, *, through: str = "") -> QuerySet[M]:
+def usable(queryset: QuerySet[M], owner: User | None, *, through: str = "") -> QuerySet[M]:
     """Return the rows of `queryset` from which a row of `owner` may be made; used when a name or a hash selects them.
 
     These are the rows that the owner sees. An inactive owner counts too, because commands continue their work. A row
@@ -52,7 +54,7 @@ def usable_for(queryset: QuerySet[M], target: Any, *, through: str = "") -> Quer
     return rows.filter(Q(**{f"{prefix}owner": None}) | Q(**{f"{prefix}team": target.team_id}))
 
 
-def _filter_seen(queryset: QuerySet[M], user: Any, through: str) -> QuerySet[M]:
+def _filter_seen(queryset: QuerySet[M], user: AnyUser, through: str) -> QuerySet[M]:
     owned = find_owned(queryset.model, through)
     if user.has_perm(f"{owned._meta.app_label}.view_all_{owned._meta.model_name}"):
         return queryset
@@ -66,7 +68,12 @@ def find_owned(model: Any, through: str) -> Any:
     return model
 
 
-def judges_alone(user: Any) -> bool:
+def staff(request: HttpRequest) -> User:
+    """Return the user of a request to the admin."""
+    return cast(User, request.user)
+
+
+def judges_alone(user: AnyUser) -> bool:
     """Return whether a user has the role judge and no other, nor further permissions."""
     if user.is_superuser or user.has_perm("judging.add_round") or not user.has_perm("judging.add_grade"):
         return False
@@ -74,7 +81,7 @@ def judges_alone(user: Any) -> bool:
     return roles == {"judge"} and not user.user_permissions.exists()
 
 
-def list_teams(user: Any) -> QuerySet[Group]:
+def list_teams(user: AnyUser) -> QuerySet[Group]:
     """Return the teams whose names a user may see and share rows with.
 
     A user with `view_all` on every model gets all teams; other users get their own. The groups of roles are not teams.
@@ -85,10 +92,10 @@ def list_teams(user: Any) -> QuerySet[Group]:
         if "view_all" in model._meta.default_permissions
     ]
     teams = Group.objects.exclude(name__in=ROLES)
-    return teams if user.has_perms(every) else teams.filter(user=user)
+    return teams if user.has_perms(every) else teams.filter(user=user.pk)
 
 
-def list_colleagues(user: Any) -> QuerySet[User]:
+def list_colleagues(user: AnyUser) -> QuerySet[User]:
     """Return the active staff whose names a user may see: those of the user's teams, or all with `view_user`."""
     active = User.objects.filter(is_active=True, is_staff=True)
     if user.has_perm("auth.view_user"):
@@ -104,22 +111,22 @@ def is_visible_to_viewers(row: Any, target: Any) -> bool:
     return owner is None or (owner == target_access[0] and target_access[1] in (None, team))
 
 
-def may_view(row: Model, user: Any) -> bool:
+def may_view(row: Model, user: AnyUser) -> bool:
     """Return whether `user` sees a root of the object tree and may view rows of its model."""
     return _may(row, user, "view")
 
 
-def may_change(row: Model, user: Any) -> bool:
+def may_change(row: Model, user: AnyUser) -> bool:
     """Return whether `user` sees a root of the object tree and may change rows of its model."""
     return _may(row, user, "change")
 
 
-def _may(row: Model, user: Any, act: str) -> bool:
+def _may(row: Model, user: AnyUser, act: str) -> bool:
     permitted = permits(type(row), user, act)
     return permitted and visible(type(row)._default_manager.filter(pk=row.pk), user).exists()
 
 
-def permits(model: type[Model], user: Any, act: str) -> bool:
+def permits(model: type[Model], user: AnyUser, act: str) -> bool:
     """Return whether the user has the permission for an act on rows of a model."""
     acts = ("view", "change") if act == "view" else (act,)  # to change includes viewing, as in the admin
     return any(user.has_perm(f"{model._meta.app_label}.{act}_{model._meta.model_name}") for act in acts)

@@ -10,6 +10,7 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import F, Func, JSONField, Q, QuerySet, Value
 
+from benchbench.access import AnyUser
 from benchbench.errors import ConflictError
 from benchbench.reading.ids import UUID_TEXT
 from benchbench.texts.words import fold_spelling, normalize
@@ -118,7 +119,7 @@ class OwnedModel(PublicModel):
         default_permissions = PERMISSIONS
 
     @classmethod
-    def seen_by(cls, user: Any, prefix: str = "") -> Q:
+    def seen_by(cls, user: AnyUser, prefix: str = "") -> Q:
         """Return the filter of the rows that staff without `view_all` see; `prefix` leads to them (`"benchmark__"`)."""
         return (
             Q(**{f"{prefix}owner": user})

@@ -28,7 +28,7 @@ from apps.accounts.bin import empty, list_deletions, restore
 from apps.accounts.models import AccessToken, Deletion
 from apps.accounts.tokens import revoke_token
 from apps.accounts.views import make_token
-from benchbench.access import ROLES, list_teams
+from benchbench.access import ROLES, AnyUser, list_teams
 from benchbench.decimals import counted
 from benchbench.errors import ConflictError
 from benchbench.site.admin import FactAdmin, LargeAdmin
@@ -47,26 +47,26 @@ if settings.BENCHBENCH_OIDC_ISSUER:  # allauth's tables have no pages here
         admin.site.unregister([*filter(admin.site.is_registered, apps.get_app_config(label).get_models())])
 
 
-def list_permissions(user: Any) -> QuerySet[Permission]:
+def list_permissions(user: AnyUser) -> QuerySet[Permission]:
     """Return the permissions of a user and of the user's groups, even if the user is inactive."""
     return Permission.objects.filter(
-        Q(pk__in=Permission.objects.filter(user=user).values("pk"))
-        | Q(pk__in=Permission.objects.filter(group__user=user).values("pk"))
+        Q(pk__in=Permission.objects.filter(user=user.pk).values("pk"))
+        | Q(pk__in=Permission.objects.filter(group__user=user.pk).values("pk"))
     )
 
 
-def list_groups(user: Any) -> QuerySet[Group]:
+def list_groups(user: AnyUser) -> QuerySet[Group]:
     """Return the groups whose names a user may see: roles, which every site has, and teams."""
     return Group.objects.filter(Q(name__in=ROLES) | Q(pk__in=list_teams(user).values("pk")))
 
 
-def list_assignable(user: Any) -> QuerySet[Group]:
+def list_assignable(user: AnyUser) -> QuerySet[Group]:
     """Return the groups that a user may assign: those that grant no permission and no row that the user lacks."""
     missing_permissions = Permission.objects.exclude(pk__in=list_permissions(user).values("pk"))
     return list_groups(user).exclude(pk__in=Group.objects.filter(permissions__in=missing_permissions).values("pk"))
 
 
-def may_manage(user: Any, account: User) -> bool:
+def may_manage(user: AnyUser, account: User) -> bool:
     """Return whether `user` may change `account`. Setting a password allows signing in as that account."""
     if user.is_superuser:
         return True

@@ -8,13 +8,14 @@ from typing import Any
 
 from django.apps import apps
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db import DataError, IntegrityError, ProgrammingError, connection, transaction
 from django.db.models import Model, Q, QuerySet
 from django.utils import timezone
 from psycopg.errors import ForeignKeyViolation, UniqueViolation
 
 from apps.accounts.models import Deletion
-from benchbench.access import find_owned, permits
+from benchbench.access import AnyUser, find_owned, permits
 from benchbench.database.bin import TAKING, count_rows, estimate_bytes, forget_rows, rename_rows, restore_rows
 from benchbench.errors import ConflictError
 from benchbench.models import NamedModel, OwnedModel, PublicModel
@@ -54,7 +55,7 @@ def plan_deletion(row: Any) -> Deletion | None:
 
 
 @contextmanager
-def keep_deleted(row: Any, by: Any) -> Iterator[Deletion | None]:
+def keep_deleted(row: Any, by: User) -> Iterator[Deletion | None]:
     """Put `row`, which the block deletes, into the bin. Gives None if a deletion cannot be taken back."""
     deletion = plan_deletion(row)
     if deletion is None:
@@ -70,7 +71,7 @@ def keep_deleted(row: Any, by: Any) -> Iterator[Deletion | None]:
         deletion.save(force_insert=True)
 
 
-def list_deletions(user: Any) -> QuerySet[Deletion]:
+def list_deletions(user: AnyUser) -> QuerySet[Deletion]:
     """Return the deletions of rows that the user might have deleted: of a kind that they may delete, and see."""
     conditions = Q(pk=None)
     for model in apps.get_models():

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
@@ -122,5 +123,5 @@ class SavedView(NamedModel, PublicModel):
         return self.name
 
     @classmethod
-    def seen_by(cls, user: Any) -> Q:
+    def seen_by(cls, user: User) -> Q:
         return Q(owner=user) | Q(team__in=user.groups.values("pk"))

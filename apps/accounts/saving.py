@@ -1,8 +1,6 @@
 """Saving a view of a list: its filters, order, columns and measure under a name, for a user or a team too."""
 
-from typing import Any
-
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, User
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
@@ -18,13 +16,13 @@ class SavedViewError(BenchbenchError):
     """The view cannot be saved."""
 
 
-def list_views(user: Any, listed: str) -> QuerySet[SavedView]:
+def list_views(user: User, listed: str) -> QuerySet[SavedView]:
     """Return the views of a list that `user` sees, also as a superuser: the user's and those of the user's teams."""
     views = SavedView.objects.filter(SavedView.seen_by(user), listed=listed)
     return views.select_related("owner", "team").order_by("name", "pk")
 
 
-def save_view(user: Any, *, listed: str, name: str, query: str, team: str = "") -> SavedView:
+def save_view(user: User, *, listed: str, name: str, query: str, team: str = "") -> SavedView:
     """Save a view for `user` and for the team with this id, "" for none. Raises SavedViewError or ConflictError."""
     shared: Group | None = next((row for row in list_teams(user) if str(row.pk) == team), None)
     if team and shared is None:

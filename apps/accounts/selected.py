@@ -20,6 +20,7 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 
 from apps.accounts.tagging import change_tag
 from apps.accounts.viewed import ViewedAdmin
+from benchbench.access import staff
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 from benchbench.local_files.placing import write_zip
@@ -122,7 +123,7 @@ class ExportingAdmin(ViewedAdmin):
             return None
         (exports,) = (addition.exports for addition in self.additions if addition.exports)
         values = request.POST if "format" in request.POST else None
-        form = ExportForm(values, user=request.user, labels=exports.labels)
+        form = ExportForm(values, user=staff(request), labels=exports.labels)
         if not form.is_valid():
             return self.ask(request, queryset, form, title="Export", buttons=[("", "Download a zip")])
         rows = list(self.get_queryset(request).filter(pk__in=[row.pk for row in queryset]))
@@ -199,7 +200,7 @@ class TaggedAdmin(ExportingAdmin):
 
     @admin.action(description="Add or remove a tag", permissions=["act"])
     def tag_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponseBase | None:
-        form = TagForm(request.POST if "tag" in request.POST else None, user=request.user)
+        form = TagForm(request.POST if "tag" in request.POST else None, user=staff(request))
         form.tags = list_tags(request, self)
         if not form.is_valid():
             buttons = [("add", "Add the tag"), ("remove", "Remove the tag")]
@@ -233,7 +234,7 @@ class TaggedAdmin(ExportingAdmin):
             did = f"Added the tag “{tag}” to" if add else f"Removed the tag “{tag}” from"
             sentence = f"{did} {counted(len(tagged.changed), noun)}."
         if tagged.changed:
-            note(request.user, tagged.changed, f"{'Added' if add else 'Removed'} the tag “{tag}”.")
+            note(staff(request), tagged.changed, f"{'Added' if add else 'Removed'} the tag “{tag}”.")
             self.message_user(request, sentence, messages.SUCCESS)
         alike, full = "had it already" if add else "did not have it", f"left out: {MAX_TAGS} tags are the most"
         for count, reason in ((tagged.alike, alike), (tagged.full, full)):

@@ -45,7 +45,7 @@ class TokenError(BenchbenchError):
 
 
 def issue_token(
-    user: Any, *, name: str, scope: str = Scope.READ, expires_at: datetime | None = None
+    user: User, *, name: str, scope: str = Scope.READ, expires_at: datetime | None = None
 ) -> tuple[AccessToken, str]:
     """Create a token of `user`. Return it with its secret, which cannot be shown again.
 
@@ -126,7 +126,7 @@ def sign_in(username: str, password: str, *, scope: str, request: HttpRequest) -
     return _build_pair(open_sign_in(user, scope=scope))
 
 
-def open_sign_in(user: Any, *, scope: str = Scope.WRITE) -> RefreshToken:
+def open_sign_in(user: User, *, scope: str = Scope.WRITE) -> RefreshToken:
     """Return the first refresh token of a new sign-in of `user`."""
     token: RefreshToken = RefreshToken.for_user(user)
     opened = SignIn.objects.create(user=user, jti=token["jti"], expires_at=_compute_expiry(token))

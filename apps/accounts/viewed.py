@@ -10,7 +10,7 @@ from django.shortcuts import redirect
 
 from apps.accounts.models import SavedView
 from apps.accounts.saving import list_views, save_view, update_view
-from benchbench.access import list_teams
+from benchbench.access import list_teams, staff
 from benchbench.errors import BenchbenchError
 from benchbench.site.admin import SiteAdmin
 from benchbench.site.lists import HIDDEN, MEASURED, VIEW
@@ -27,7 +27,7 @@ class ViewedAdmin(SiteAdmin):
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
-        views = list(list_views(request.user, self.opts.label_lower))
+        views = list(list_views(staff(request), self.opts.label_lower))
         view = next((row for row in views if str(row.pk) == request.GET.get(VIEW)), None)
         if request.method == "POST" and "_view" in request.POST:
             return self._act_on_views(request, view)
@@ -73,7 +73,7 @@ class ViewedAdmin(SiteAdmin):
             raise PermissionDenied
         try:
             if view is None:
-                view = save_view(request.user, listed=self.opts.label_lower, name=name, query=query, team=team)
+                view = save_view(staff(request), listed=self.opts.label_lower, name=name, query=query, team=team)
             else:
                 update_view(view, query)
         except BenchbenchError as error:

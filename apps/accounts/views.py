@@ -19,7 +19,8 @@ from unfold.forms import AuthenticationForm
 from apps.accounts.models import Scope
 from apps.accounts.throttling import count_guess, find_address, uncount
 from apps.accounts.tokens import issue_token
-from benchbench.site.pages import PageForm, show_form, staff
+from benchbench.access import staff
+from benchbench.site.pages import PageForm, show_form
 from benchbench.site.panels import change_url
 
 MOST_DAYS = 3650

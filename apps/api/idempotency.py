@@ -8,6 +8,7 @@ from hashlib import sha256
 from typing import Any
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.core.files.uploadedfile import UploadedFile
 from django.db import transaction
 from django.db.models import Case, When
@@ -94,7 +95,7 @@ def _replay(record: StoredAnswer, digest: str) -> HttpResponse:
     return HttpResponse(record.body, status=record.status, content_type="application/json", headers={REPLAYED: "true"})
 
 
-def _delete_expired(user: Any, path: str, key: str) -> None:
+def _delete_expired(user: User, path: str, key: str) -> None:
     """Delete the expired answer of this key, and some more expired answers of the user.
 
     Answers that another request is deleting are skipped.

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, TypeVar
 from uuid import UUID
 
 from django.apps import apps
+from django.contrib.auth.models import User
 from django.core.handlers.asgi import ASGIRequest
 from django.db import transaction
 from django.db.models import Model, QuerySet
@@ -42,7 +43,7 @@ from apps.api.fields import require_empty, validate
 from apps.api.idempotency import idempotent
 from apps.api.matching import HEADER, TAG, compute_tag, require_match
 from apps.api.parsers import StrictJSONParser, UploadParser
-from benchbench.access import may_change, visible
+from benchbench.access import AnyUser, may_change, visible
 from benchbench.database.failures import read_again
 from benchbench.models import PublicModel
 from benchbench.site.history import note, note_deleted
@@ -183,7 +184,7 @@ class Resource(ViewSet):
         ]
 
     @property
-    def user(self) -> Any:
+    def user(self) -> User:
         return self.request.user
 
     def rows(self) -> QuerySet[Any]:
@@ -283,7 +284,7 @@ def log(request: Request, view: Resource, operation: Operation, response: Respon
     note(request.user, [*rows, *(affected for row in rows for affected in view.list_affected(row))], sentence)
 
 
-def find_visible(rows: QuerySet[M], pk: UUID | int, user: Any, *, through: str = "") -> M:
+def find_visible(rows: QuerySet[M], pk: UUID | int, user: AnyUser, *, through: str = "") -> M:
     """Return the row `pk` of `rows`, which a nested address narrows to those of its parent; `through` as in `visible`.
 
     Raises NotFound if the row does not exist, PermissionDenied if the user may not see it. Ids are random, so this

@@ -18,7 +18,7 @@ from apps.mappings.models import Mapping
 from apps.operations.models import Priority
 from apps.records.measuring.measures import list_measures
 from apps.records.models import Benchmark
-from benchbench.access import visible
+from benchbench.access import AnyUser, visible
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.axes import BY_KEY
 from benchbench.ir.planning.axes.axis import EXECUTION, METHODS, RERANKING, REWRITING, SEARCH, Axis
@@ -99,7 +99,7 @@ class ManifestForm(PageForm):
     )
 
 
-def list_mappings(user: Any) -> QuerySet[Mapping]:
+def list_mappings(user: AnyUser) -> QuerySet[Mapping]:
     """Return the resolved mappings that `user` sees; those onto ids alone only if the site declares search engines."""
     mappings = visible(Mapping.objects.all(), user)
     if not list_engines():

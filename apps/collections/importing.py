@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 from uuid import UUID, uuid4
 
+from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
@@ -54,7 +55,7 @@ class ImportReport:
 def create_collection(
     name: str,
     *,
-    owner: Any = None,
+    owner: User | None = None,
     description: str = "",
     kind: Collection.Kind = Collection.Kind.DOCUMENTS,
     language: str = "",
@@ -83,7 +84,7 @@ def import_collection(
     source: Source,
     *,
     name: str,
-    owner: Any = None,
+    owner: User | None = None,
     language: str = "",
     remove_missing: bool = True,
     on_progress: Callable[[int], None] | None = None,
@@ -267,7 +268,9 @@ def _remove_missing(collection: Collection, seen: dict[str, bytes], state: int) 
 
 
 @transaction.atomic
-def ensure_collection(records: Iterable[DocumentRecord], *, name: str, owner: Any = None) -> tuple[Collection, bool]:
+def ensure_collection(
+    records: Iterable[DocumentRecord], *, name: str, owner: User | None = None
+) -> tuple[Collection, bool]:
     """Return the owner's collection with exactly these documents and sections, and whether it existed.
 
     A new one is called `name`, with a number if that is taken; existing collections are not changed. Raises the errors

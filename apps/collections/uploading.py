@@ -4,9 +4,9 @@ from collections.abc import Container, Iterator
 from contextlib import closing, contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.core.files.uploadedfile import UploadedFile
 from django.db import transaction
 
@@ -30,7 +30,7 @@ def upload_collection(
     name: str,
     description: str = "",
     language: str = "",
-    owner: Any = None,
+    owner: User | None = None,
     uri_prefix: str = "",
 ) -> tuple[Collection, ImportReport]:
     """Make a collection of an uploaded file's documents, all of it or nothing.
@@ -55,7 +55,7 @@ def upload_documents(
 
 
 def ensure_uploaded_collection(
-    upload: UploadedFile, *, name: str, owner: Any = None, references: Container[str] = ()
+    upload: UploadedFile, *, name: str, owner: User | None = None, references: Container[str] = ()
 ) -> Collection:
     """Return the owner's collection of exactly an uploaded file's documents; a new one gets the free name after `name`.
 

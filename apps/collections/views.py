@@ -11,8 +11,9 @@ from django.utils.html import format_html
 
 from apps.collections.models import Collection
 from apps.collections.uploading import upload_collection as import_upload
+from benchbench.access import staff
 from benchbench.decimals import counted
-from benchbench.site.pages import PageForm, SizedFileField, show_form, staff
+from benchbench.site.pages import PageForm, SizedFileField, show_form
 from benchbench.site.panels import change_url
 from benchbench.texts.languages import list_choices
 

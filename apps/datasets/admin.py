@@ -18,14 +18,14 @@ from apps.datasets.formats.registry import FORMATS, WRITERS
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.datasets.views import datasets as views
 from apps.datasets.views import queries as query_views
-from benchbench.access import may_change
+from benchbench.access import AnyUser, may_change
 from benchbench.site.admin import FactAdmin, LargeAdmin, OwnedAdmin, VisibleFilter, filter_empty
 from benchbench.site.panels import Button, Exports, Page, add_button, add_to, build_list_url, change_url
 
 GRADE_COLOURS = {"3": "success", "2": "success", "1": "info", "0": "default", "-1": "default"}
 
 
-def add_query_button(dataset: Dataset, user: Any) -> list[Button]:
+def add_query_button(dataset: Dataset, user: AnyUser) -> list[Button]:
     """Return the button for adding a query, if the user may add one."""
     href = reverse("admin:query_add", args=[dataset.pk])
     return [Button("Add a query", "add", href=href)] if may_change(dataset, user) else []

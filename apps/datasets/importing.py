@@ -5,8 +5,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, Literal
+from typing import Literal
 
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
@@ -58,7 +59,7 @@ def import_dataset(
     record: DatasetRecord,
     *,
     name: str | None = None,
-    owner: Any = None,
+    owner: User | None = None,
     description: str = "",
     next_of: Dataset | None = None,
 ) -> DatasetImport:
@@ -94,7 +95,7 @@ def _import(
 
 
 def foresee(
-    record: DatasetRecord, *, name: str | None = None, owner: Any = None, next_of: Dataset | None = None
+    record: DatasetRecord, *, name: str | None = None, owner: User | None = None, next_of: Dataset | None = None
 ) -> str:
     """Return the effect of importing the record on an existing dataset, in words; "" if it makes a new one.
 
@@ -239,7 +240,7 @@ def _yield_ids(record: DatasetRecord) -> Iterator[str]:
 
 
 @transaction.atomic
-def ensure_dataset(record: DatasetRecord, *, name: str, source: str, owner: Any = None) -> DatasetImport:
+def ensure_dataset(record: DatasetRecord, *, name: str, source: str, owner: User | None = None) -> DatasetImport:
     """Return the owner's frozen version with the record's content. Import the record if the version does not exist.
 
     A new dataset is called `name`, with a number if another dataset has that name. `source` names the record's origin

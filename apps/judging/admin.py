@@ -14,8 +14,8 @@ from apps.judging.judges import change_round, is_judge, may_lead
 from apps.judging.llm.launching import cancel_judging
 from apps.judging.models import Round
 from apps.judging.views import judging, leading, llm, opening, rounds, single
+from benchbench.access import staff
 from benchbench.site.admin import FactAdmin, VisibleFilter
-from benchbench.site.pages import staff
 from benchbench.site.panels import Button, Page, add_to
 
 
@@ -29,7 +29,7 @@ class WaitingFilter(admin.SimpleListFilter):
         """Keep the rounds in which the user can grade items, or that are settled for the user to close."""
         if self.value() != "me":
             return queryset
-        return queryset.filter(pk__in=list_waiting_rounds(request.user).values("pk"))
+        return queryset.filter(pk__in=list_waiting_rounds(staff(request)).values("pk"))
 
 
 @admin.register(Round)

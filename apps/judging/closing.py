@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Max, QuerySet
 from django.utils import timezone
@@ -63,7 +64,7 @@ class Closed:
 
 
 def close_round(
-    round: Round, by: Any, *, leave_out_split: bool = False, with_draft: bool = False, label: str = "", note: str = ""
+    round: Round, by: User, *, leave_out_split: bool = False, with_draft: bool = False, label: str = "", note: str = ""
 ) -> Closed:
     """Close a round: its grades become the next version of the dataset, on which the runs' benchmarks are re-scored.
 
@@ -91,7 +92,7 @@ def close_round(
 
 
 def _freeze(
-    round: Round, dataset: Dataset, by: Any, leave_out_split: bool, with_draft: bool, label: str, note: str
+    round: Round, dataset: Dataset, by: User, leave_out_split: bool, with_draft: bool, label: str, note: str
 ) -> Closed:
     consensus_by_item = load_consensus(round)
     split = [consensus for consensus in consensus_by_item.values() if consensus.split]
@@ -195,7 +196,7 @@ def _record(reference: dict[str, Any], consensus: Consensus) -> JudgmentRecord:
     return JudgmentRecord(reference, consensus.grade, None, Judgment.Source.HUMAN, judge=judge, note=note)
 
 
-def _rescore(round: Round, by: Any) -> Iterable[str]:
+def _rescore(round: Round, by: User) -> Iterable[str]:
     """Resolve the mapping for the new version and re-score the benchmarks of the runs; yield the results as text."""
     mapping = round.mapping
     refresh(mapping)

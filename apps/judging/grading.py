@@ -1,8 +1,8 @@
 """Grading: storing and withdrawing a judge's grades, and adjudicating items on which judges are split."""
 
 from collections.abc import Collection, Sequence
-from typing import Any
 
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
@@ -30,7 +30,7 @@ MOST_SECONDS = 24 * 3600.0
 def grade_item(
     round: Round,
     item_id: int,
-    judge: Any,
+    judge: User,
     *,
     grade: int | None = None,
     kind: str = Grade.Kind.GRADE,
@@ -74,7 +74,7 @@ def lock_items(round: Round, item_ids: Collection[int]) -> None:
 
 
 @transaction.atomic
-def undo(round: Round, judge: Any, *, count: int = 1) -> list[int]:
+def undo(round: Round, judge: User, *, count: int = 1) -> list[int]:
     """Withdraw the last grades of a judge, at most MOST_UNDONE; return the items, which are leased to the judge again.
 
     Raises RoundStateError if the judge has no grades.
@@ -91,7 +91,7 @@ def undo(round: Round, judge: Any, *, count: int = 1) -> list[int]:
 
 
 @transaction.atomic
-def ungrade(round: Round, judge: Any, item_ids: Sequence[int], *, hold: bool = False) -> int:
+def ungrade(round: Round, judge: User, item_ids: Sequence[int], *, hold: bool = False) -> int:
     """Withdraw a judge's grades of these items; return the number of grades.
 
     The items go to the next judge who asks; with `hold` they are leased to this judge again.
@@ -101,13 +101,13 @@ def ungrade(round: Round, judge: Any, item_ids: Sequence[int], *, hold: bool = F
     return _withdraw_grades(round, judge, item_ids, hold=hold)
 
 
-def load_grades(round: Round, judge: Any) -> QuerySet[Grade]:
+def load_grades(round: Round, judge: User) -> QuerySet[Grade]:
     """Return a judge's grades in a round, latest first."""
     return Grade.objects.filter(item__round=round, judge=judge, adjudicates=False).order_by("-graded_at", "-id")
 
 
 @transaction.atomic
-def adjudicate(round: Round, item_id: int, by: Any, grade: int, *, note: str = "") -> Grade:
+def adjudicate(round: Round, item_id: int, by: User, grade: int, *, note: str = "") -> Grade:
     """Decide the grade of an item on which its judges are split evenly; return the decision.
 
     Raises RoundStateError if the item's judges are not split, RoundError, NotAJudgeError.
@@ -126,7 +126,7 @@ def adjudicate(round: Round, item_id: int, by: Any, grade: int, *, note: str = "
 
 
 @transaction.atomic
-def withdraw_adjudication(round: Round, item_id: int, by: Any) -> bool:
+def withdraw_adjudication(round: Round, item_id: int, by: User) -> bool:
     """Withdraw the decision of `by` on an item, which waits for adjudication again; return whether it existed.
 
     Raises RoundStateError, and NotAJudgeError for another user's decision, which a new decision may replace.
@@ -168,7 +168,7 @@ def _lock_slots(round: Round, item_ids: Collection[int]) -> list[Slot]:
     return slots
 
 
-def _settle_slot(slots: Sequence[Slot], judge: Any, *, is_done: bool) -> None:
+def _settle_slot(slots: Sequence[Slot], judge: User, *, is_done: bool) -> None:
     """Mark the judge's slot as done or free. A judge without a slot takes a free one."""
     now = timezone.now()
     slot = next((slot for slot in slots if slot.judge_id == judge.pk), None)
@@ -179,7 +179,7 @@ def _settle_slot(slots: Sequence[Slot], judge: Any, *, is_done: bool) -> None:
         Slot.objects.filter(pk=slot.pk).update(judge=judge if is_done else None, until=None, done=is_done)
 
 
-def _withdraw_grades(round: Round, judge: Any, item_ids: Sequence[int], *, hold: bool) -> int:
+def _withdraw_grades(round: Round, judge: User, item_ids: Sequence[int], *, hold: bool) -> int:
     mine = load_grades(round, judge).filter(item__in=item_ids)
     items = list(mine.values_list("item_id", flat=True))
     slots = Slot.objects.filter(item__in=items, round=round)

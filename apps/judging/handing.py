@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
@@ -22,7 +23,7 @@ MOST_AHEAD = 20
 MOST_TEXT = 20_000  # characters of a document's text that come with an item; the whole text is a separate request
 
 
-def load_next_items(round: Round, judge: Any, *, count: int = 1) -> list[RoundItem]:
+def load_next_items(round: Round, judge: User, *, count: int = 1) -> list[RoundItem]:
     """Return the next items for a judge, at most `count`, with query, document and chunk: leased ones first.
 
     See `hand_out`.
@@ -30,7 +31,7 @@ def load_next_items(round: Round, judge: Any, *, count: int = 1) -> list[RoundIt
     return load_items(hand_out(round, judge, count=count))
 
 
-def hand_out(round: Round, judge: Any, *, count: int = 1) -> list[int]:
+def hand_out(round: Round, judge: User, *, count: int = 1) -> list[int]:
     """Lease the next items to a judge; return at most `count` ids, those that the judge already holds first.
 
     Each call renews the leases and asks for the round's state to be renewed. Returns [] if the round hands out no more
@@ -46,14 +47,14 @@ def hand_out(round: Round, judge: Any, *, count: int = 1) -> list[int]:
     return _claim_slots(round, judge, count) if round.offers_items else []
 
 
-def list_waiting_slots(user: Any) -> QuerySet[Slot]:
+def list_waiting_slots(user: User) -> QuerySet[Slot]:
     """Return the slots whose items a judge may still grade: free or their own, of items that they did not answer."""
     answered = Grade.objects.filter(item=OuterRef("item"), judge=user, adjudicates=False)
     free = Q(until=None) | Q(until__lt=Now())
     return Slot.objects.filter(free | Q(judge=user), ~Exists(answered), done=False)
 
 
-def list_waiting_rounds(user: Any) -> QuerySet[Round]:
+def list_waiting_rounds(user: User) -> QuerySet[Round]:
     """Return the open rounds that wait for a user: to grade items, or to close a settled round that they lead."""
     offering = Q(settled_at=None) | Q(continue_after_settled=True)
     judged = Round.judges.through.objects.filter(user=user).values("round")
@@ -97,7 +98,7 @@ SELECT item_id FROM leased JOIN mine USING (id) ORDER BY turn, place LIMIT %(cou
 
 
 @transaction.atomic
-def _claim_slots(round: Round, judge: Any, count: int) -> list[int]:
+def _claim_slots(round: Round, judge: User, count: int) -> list[int]:
     """Lease items to a judge within the budget, in addition to those that they hold; return them all.
 
     Under a budget, the lock on the round serialises its judges. Each must count the items that the others take, which
@@ -108,9 +109,9 @@ def _claim_slots(round: Round, judge: Any, count: int) -> list[int]:
         list(Round.objects.select_for_update(no_key=True).filter(pk=round.pk).order_by().values_list("pk"))
         claimed_items = Slot.objects.filter(Q(done=True) | Q(until__gte=Now()), round=round).values("item").distinct()
         left = max(0, round.budget - claimed_items.count())
-    values = {"round": round.pk, "judge": judge.pk, "count": count, "left": left, "lease": LEASE}
+    values: Any = {"round": round.pk, "judge": judge.pk, "count": count, "left": left, "lease": LEASE}
     with connection.cursor() as cursor:
-        cursor.execute(CLAIM, values)
+        cursor.execute(CLAIM, values)  # the stubs know no timedelta
         return [item for (item,) in cursor.fetchall()]
 
 
@@ -139,7 +140,7 @@ class ItemView:
 
 
 def view_items(
-    round: Round, judge: Any, items: Sequence[RoundItem], *, most_text: int | None = MOST_TEXT
+    round: Round, judge: User, items: Sequence[RoundItem], *, most_text: int | None = MOST_TEXT
 ) -> list[ItemView]:
     """Return items as `judge` sees them; with `most_text` None, with the whole texts. One query."""
     rows = Grade.objects.filter(item__in=items, source=Grade.Source.HUMAN, adjudicates=False).order_by("judge_name")

@@ -1,14 +1,13 @@
 """Judges and owners of a round: who may grade in it and who leads it, and changing it while it is open."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.db.models import Q, QuerySet
 
 from apps.judging.models import Round, Slot
-from benchbench.access import list_colleagues
+from benchbench.access import AnyUser, list_colleagues
 from benchbench.database.failures import read_again
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError, ConflictError
@@ -36,12 +35,12 @@ class NotAJudgeError(ConflictError):
     code = "not_a_judge"
 
 
-def is_judge(round: Round, user: Any) -> bool:
+def is_judge(round: Round, user: AnyUser) -> bool:
     """Return whether the round names the user as a judge."""
     return user.pk in round.judge_ids
 
 
-def list_eligible_judges(user: Any, round: Round | None = None) -> QuerySet[User]:
+def list_eligible_judges(user: AnyUser, round: Round | None = None) -> QuerySet[User]:
     """Return the users that `user` may add as judges: colleagues, and those whom the round already names."""
     colleagues = list_colleagues(user)
     if round is None:
@@ -49,13 +48,13 @@ def list_eligible_judges(user: Any, round: Round | None = None) -> QuerySet[User
     return User.objects.filter(Q(pk__in=colleagues.values("pk")) | Q(judging_rounds=round)).distinct()
 
 
-def require_judge(round: Round, user: Any) -> None:
+def require_judge(round: Round, user: AnyUser) -> None:
     """Raise NotAJudgeError unless the round names the user as a judge."""
     if not is_judge(round, user):
         raise NotAJudgeError(f'{user} is not a judge of the round "{round}": its owner names the judges.')
 
 
-def filter_led(user: Any) -> Q:
+def filter_led(user: AnyUser) -> Q:
     """Return the filter for rounds that the user adjudicates and closes, which shows runs and results.
 
     These are the user's, and with the right to change rounds those of teams and of no one, except blind and open ones
@@ -68,12 +67,12 @@ def filter_led(user: Any) -> Q:
     return mine | (shared & ~Q(blind=True, state=Round.State.OPEN, pk__in=Round.judged_by(user)))
 
 
-def list_led_rounds(user: Any) -> QuerySet[Round]:
+def list_led_rounds(user: AnyUser) -> QuerySet[Round]:
     """Return the rounds that the user may adjudicate and close; judges alone may not."""
     return Round.objects.filter(filter_led(user))
 
 
-def may_lead(round: Round, user: Any) -> bool:
+def may_lead(round: Round, user: AnyUser) -> bool:
     """Return whether a round is one of `list_led_rounds`."""
     if round.owner_id == user.pk or not user.has_perm("judging.change_round"):
         return bool(round.owner_id == user.pk)
@@ -82,12 +81,12 @@ def may_lead(round: Round, user: Any) -> bool:
     return user.has_perm("judging.view_all_round") or list_led_rounds(user).filter(pk=round.pk).exists()
 
 
-def can_see_others(round: Round, user: Any) -> bool:
+def can_see_others(round: Round, user: AnyUser) -> bool:
     """Return whether the user may see runs, results and other judges' grades; judges of a blind, open round may not."""
     return may_lead(round, user) or not (round.blind and round.is_open)
 
 
-def require_lead(round: Round, user: Any) -> None:
+def require_lead(round: Round, user: AnyUser) -> None:
     """Raise NotAJudgeError unless the user leads the round."""
     if not may_lead(round, user):
         raise NotAJudgeError(
@@ -96,7 +95,7 @@ def require_lead(round: Round, user: Any) -> None:
         )
 
 
-def require_part(round: Round, user: Any) -> None:
+def require_part(round: Round, user: AnyUser) -> None:
     """Raise NotAJudgeError unless the user judges in the round or leads it."""
     if not may_lead(round, user):
         require_judge(round, user)
@@ -130,7 +129,7 @@ def lock_open_round(round: Round) -> None:
 @transaction.atomic
 def change_round(
     round: Round,
-    by: Any,
+    by: User,
     *,
     continue_after_settled: bool | None = None,
     judges: Sequence[User] | None = None,

@@ -13,6 +13,7 @@ from apps.datasets.models import DatasetVersion, Query
 from apps.mappings.models import Mapping
 from apps.records.models import Run
 from apps.retrieval.models import Chunk
+from benchbench.access import AnyUser
 from benchbench.ir.judging.orders import SHARE
 from benchbench.models import OwnedModel, PublicModel
 
@@ -93,18 +94,18 @@ class Round(OwnedModel):
         return self.name
 
     @classmethod
-    def seen_by(cls, user: Any, prefix: str = "") -> Q:
+    def seen_by(cls, user: AnyUser, prefix: str = "") -> Q:
         """Return the filter for rounds of the user and of the user's teams, and those in which the user judges."""
         return cls.shared_with(user, prefix) | Q(**{f"{prefix}pk__in": cls.judged_by(user)})
 
     @classmethod
-    def shared_with(cls, user: Any, prefix: str = "") -> Q:
+    def shared_with(cls, user: AnyUser, prefix: str = "") -> Q:
         """Return the filter for rounds of the user, of the user's teams and of no one."""
         return super().seen_by(user, prefix)
 
     @classmethod
-    def judged_by(cls, user: Any) -> Any:
-        return cls.judges.through.objects.filter(user=user).values("round")
+    def judged_by(cls, user: AnyUser) -> Any:
+        return cls.judges.through.objects.filter(user=user.pk).values("round")
 
     @property
     def is_open(self) -> bool:

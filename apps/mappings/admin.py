@@ -18,9 +18,8 @@ from apps.mappings.models import Mapping, Resolution, filter_at
 from apps.mappings.repairing import load_unresolved
 from apps.mappings.resolving import is_stale, resolve
 from apps.operations.models import Operation
-from benchbench.access import may_change, visible
+from benchbench.access import may_change, staff, visible
 from benchbench.site.admin import STATUS_COLOURS, LargeAdmin, OwnedAdmin, VisibleFilter
-from benchbench.site.pages import staff
 from benchbench.site.panels import Button, Page, Panel, add_button, add_to, build_list_url, change_url
 
 

@@ -8,6 +8,7 @@ from shlex import quote
 from typing import Any
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db import transaction
 
 from apps.collections.importing import ImportReport, import_collection
@@ -79,7 +80,7 @@ def import_beir(
     vectors: Path | None = None,
     model: str | None = None,
     lexical_only: bool = False,
-    owner: Any = None,
+    owner: User | None = None,
     on_progress: Callable[[int], None] | None = None,
 ) -> BeirImport:
     """Import `directory` as a collection, a dataset, their resolved mapping and an index, all of them called `name`.
@@ -124,7 +125,7 @@ def _open(directory: Path, split: str) -> tuple[Source, DatasetRecord]:
     return Source(read_corpus(corpus)), read_dataset(directory, format="beir", split=split or DEFAULT_SPLIT)
 
 
-def _import_queries(record: DatasetRecord, directory: Path, name: str, split: str, owner: Any) -> DatasetImport:
+def _import_queries(record: DatasetRecord, directory: Path, name: str, split: str, owner: User | None) -> DatasetImport:
     try:
         return import_dataset(record, name=name, owner=owner)
     except ConflictError as error:
@@ -142,7 +143,9 @@ def _import_queries(record: DatasetRecord, directory: Path, name: str, split: st
         ) from error
 
 
-def _import_index(collection: Collection, vectors: Path, version: DatasetVersion, owner: Any, model: str) -> Indexed:
+def _import_index(
+    collection: Collection, vectors: Path, version: DatasetVersion, owner: User | None, model: str
+) -> Indexed:
     if not vectors.is_file():
         raise BeirError(f"The file {vectors} does not exist.", field="vectors")
     with vectors.open("rb") as file:
@@ -161,7 +164,7 @@ def _import_index(collection: Collection, vectors: Path, version: DatasetVersion
     return Indexed(index, vectors=report)
 
 
-def _build_index(collection: Collection, encoder: str, owner: Any) -> Indexed:
+def _build_index(collection: Collection, encoder: str, owner: User | None) -> Indexed:
     equal = filter_equal_indexes(collection, owner, **IMPORTED, name=collection.name, vector_source="", encoder=encoder)
     index = equal.first() or create_index(collection, name=collection.name, encoder=encoder, owner=owner)
     if index.status == Index.Status.READY:

@@ -1,7 +1,6 @@
 """Creating and deleting mappings: of a dataset to a collection, and of a dataset to the ids of external runs."""
 
-from typing import Any
-
+from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 
 from apps.collections.editing import delete_collection
@@ -24,7 +23,7 @@ class MappingExistsError(ConflictError):
     code = "mapping_exists"
 
 
-def create_mapping(dataset: Dataset, collection: Collection, *, name: str = "", owner: Any = None) -> Mapping:
+def create_mapping(dataset: Dataset, collection: Collection, *, name: str = "", owner: User | None = None) -> Mapping:
     """Create the mapping of `dataset` to `collection`, not yet resolved.
 
     Without `name` the mapping gets the first free name made from both names. Raises MappingExistsError if the owner
@@ -55,7 +54,7 @@ def create_mapping(dataset: Dataset, collection: Collection, *, name: str = "", 
         raise MappingExistsError(f'A mapping "{called}" exists already: choose another name.', field="name") from error
 
 
-def _refuse_second(dataset: Dataset, collection: Collection, owner: Any) -> None:
+def _refuse_second(dataset: Dataset, collection: Collection, owner: User | None) -> None:
     same = Mapping.objects.filter(dataset=dataset, collection=collection)
     if existing := (same.filter(owner=None) if owner is None else usable(same, owner)).first():
         raise MappingExistsError(
@@ -64,7 +63,7 @@ def _refuse_second(dataset: Dataset, collection: Collection, owner: Any) -> None
         )
 
 
-def find_mapping(dataset: Dataset, collection: Collection, *, owner: Any = None) -> Mapping | None:
+def find_mapping(dataset: Dataset, collection: Collection, *, owner: User | None = None) -> Mapping | None:
     """Return the mapping of `dataset` to `collection` for `owner`: theirs, else one without an owner, else the oldest.
 
     Mappings that `owner` may not see are ignored. Without `owner`, as in a command, all mappings count.
@@ -75,7 +74,7 @@ def find_mapping(dataset: Dataset, collection: Collection, *, owner: Any = None)
 
 
 @transaction.atomic
-def ensure_mapping(dataset: Dataset, collection: Collection, *, name: str = "", owner: Any = None) -> Mapping:
+def ensure_mapping(dataset: Dataset, collection: Collection, *, name: str = "", owner: User | None = None) -> Mapping:
     """Return the mapping of `dataset` to `collection` that `owner` sees, or a new one, and resolve it if needed."""
     mapping = find_mapping(dataset, collection, owner=owner)
     return _ensure_resolved(mapping or create_mapping(dataset, collection, name=name, owner=owner))

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Q, QuerySet, Value
 
@@ -44,7 +45,7 @@ def find_judgments(mapping: Mapping, version: DatasetVersion, query: Query) -> d
 
 @transaction.atomic
 def judge_document(
-    mapping: Mapping, query: Query, document: Document, grade: int, *, by: Any, note: str = ""
+    mapping: Mapping, query: Query, document: Document, grade: int, *, by: User, note: str = ""
 ) -> Judgment:
     """Store in the draft that the user `by` grades `document` for `query` with `grade`, and return the judgment.
 
@@ -156,7 +157,7 @@ def find_candidates(documents: QuerySet[Document], doc_ref: Any, *, term: str = 
 
 
 @transaction.atomic
-def repoint(mapping: Mapping, judgment: Judgment, document: Document, *, by: Any) -> Judgment:
+def repoint(mapping: Mapping, judgment: Judgment, document: Document, *, by: User) -> Judgment:
     """Point `judgment` at `document` in the draft, and keep its grade, judge and note.
 
     Raises RepairError if the document already has a judgment for the query: the higher of two grades would count.

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.db.models import Count, Min, QuerySet
 from django.utils import timezone
@@ -59,7 +60,7 @@ class Resolved:
 Ruling = tuple[int, int, int | None, references.Verdict]
 
 
-def resolve(mapping: Mapping, *, by: Any = None) -> Resolved:
+def resolve(mapping: Mapping, *, by: User | None = None) -> Resolved:
     """Resolve every judgment of `mapping`: at once if that is quick, else by an operation on the queue.
 
     The limits are the settings BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS (references), _MAX_DOCS (documents of the

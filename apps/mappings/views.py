@@ -21,10 +21,10 @@ from apps.mappings.exporting import export_dataset
 from apps.mappings.models import Mapping, Resolution
 from apps.mappings.repairing import drop, find_candidates, repoint
 from apps.mappings.resolving import Resolved, resolve
-from benchbench.access import may_change, may_view, visible
+from benchbench.access import may_change, may_view, staff, visible
 from benchbench.errors import BenchbenchError
 from benchbench.site.admin import SiteAdmin
-from benchbench.site.pages import PageForm, show_form, staff
+from benchbench.site.pages import PageForm, show_form
 from benchbench.site.panels import change_url
 
 

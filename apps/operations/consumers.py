@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
+from django.contrib.auth.models import AnonymousUser
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
@@ -25,7 +26,7 @@ from apps.operations.admission import RefusedError
 from apps.operations.handlers import find_handler
 from apps.operations.models import Operation, Status
 from apps.operations.progress import snapshot
-from benchbench.access import visible
+from benchbench.access import AnyUser, visible
 from benchbench.timestamps import timestamp
 
 log = logging.getLogger(__name__)
@@ -47,7 +48,7 @@ class _Watcher(AsyncWebsocketConsumer):
     open_channels: ClassVar[set[str]] = set()  # channel names of the sockets of this process
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        self.user: Any = None
+        self.user: AnyUser = AnonymousUser()
         self._expires_at: float | None = None
         self._watch_task: asyncio.Task[None] | None = None
         self._refused = False
@@ -181,7 +182,7 @@ class _Watcher(AsyncWebsocketConsumer):
             with contextlib.suppress(asyncio.CancelledError):
                 await self._watch_task
             await self.channel_layer.group_discard(self.group, self.channel_name)
-        if self.user is not None:
+        if self.user.pk is not None:
             await database_sync_to_async(admission.release_socket)(self.user.pk, self.channel_name)
 
     @database_sync_to_async

@@ -7,7 +7,7 @@ from django.db import models
 from django.db.models import Exists, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
 
-from benchbench.access import visible
+from benchbench.access import AnyUser, visible
 from benchbench.models import PERMISSIONS, OwnedModel, PublicModel
 
 # In the payload of a batch: whether its times are exclusive; whether they are not, and it asks no servers.
@@ -106,7 +106,7 @@ class Operation(PublicModel):
         return cls.objects.filter(subject_id=subject.pk, status__in=Status.active()).first()
 
     @classmethod
-    def seen_by(cls, user: Any, prefix: str = "") -> Q:
+    def seen_by(cls, user: AnyUser, prefix: str = "") -> Q:
         """Return the filter of operations visible to a user without view_all, for `benchbench.access.visible`.
 
         The user sees operations on visible subjects and, if the subject is deleted, those that the user started.

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.contrib.auth.models import User
 from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet, Subquery
 from django.urls import reverse
 from django.utils.timezone import localtime
@@ -39,7 +40,7 @@ MAX_POINTS = 20  # of a trend
 MAX_BENCHMARKS = 60  # in the trends
 
 
-def build_dashboard(user: Any, *, only_work: bool = False) -> dict[str, Any]:
+def build_dashboard(user: User, *, only_work: bool = False) -> dict[str, Any]:
     """Return what `user` may see of each part; `only_work`: of what runs, which the page asks for while it runs.
 
     Users with the role judge alone see what they judge, and no results, so that these do not sway their grades.
@@ -70,7 +71,7 @@ class Work:
     waiting_for: str
 
 
-def build_work(user: Any) -> dict[str, Any]:
+def build_work(user: User) -> dict[str, Any]:
     """Return the active operations that `user` may see, oldest first, and the numbers of workers; None if unknown."""
     if not user.has_perm("operations.view_operation"):
         return {}
@@ -113,7 +114,7 @@ class Task:
     url: str
 
 
-def list_tasks(user: Any) -> Iterator[Task]:
+def list_tasks(user: User) -> Iterator[Task]:
     """Yield what waits for `user`: drafts, mappings, rounds, gates, schedules, failed benchmarks and indexes.
 
     Each only with the permission that its remedy needs; of each kind the latest few.
@@ -124,7 +125,7 @@ def list_tasks(user: Any) -> Iterator[Task]:
     yield from _list_benchmark_tasks(user)
 
 
-def _list_dataset_tasks(user: Any) -> Iterator[Task]:
+def _list_dataset_tasks(user: User) -> Iterator[Task]:
     if user.has_perm("datasets.change_dataset"):
         drafts = visible(DatasetVersion.objects.filter(frozen_at=None), user, through="dataset")
         drafts = leave_out_archived(drafts, path="dataset__tags")
@@ -143,7 +144,7 @@ def _list_dataset_tasks(user: Any) -> Iterator[Task]:
     yield from _list_judging_tasks(user)
 
 
-def _list_judging_tasks(user: Any) -> Iterator[Task]:
+def _list_judging_tasks(user: User) -> Iterator[Task]:
     """Yield the open rounds that the user leads, with their progress, and those that wait for the user's grades."""
     slots = {"done": Count("slots", filter=Q(slots__done=True)), "slot_count": Count("slots")}
     led: QuerySet[Any] = viewable(list_led_rounds(user).filter(state=Round.State.OPEN), user).annotate(**slots)
@@ -157,7 +158,7 @@ def _list_judging_tasks(user: Any) -> Iterator[Task]:
             yield Task("edit_note", f"The judging round “{round}” waits for your grades.", "Judge", url)
 
 
-def _list_benchmark_tasks(user: Any) -> Iterator[Task]:
+def _list_benchmark_tasks(user: User) -> Iterator[Task]:
     if user.has_perm("benchmarks.view_benchmark"):
         judged = Repeat.objects.filter(benchmark=OuterRef("run__benchmark")).exclude(outcome="")
         failing = leave_out_archived(GateOutcome.objects.latest_failed(user), path="run__benchmark__tags")
@@ -174,7 +175,7 @@ def _list_benchmark_tasks(user: Any) -> Iterator[Task]:
             yield Task("error", f"The benchmark “{benchmark}” failed.", "See why, and retry", url)
 
 
-def _list_index_tasks(user: Any) -> Iterator[Task]:
+def _list_index_tasks(user: User) -> Iterator[Task]:
     """Yield the indexes whose build failed and of which no newer version exists, with the evaluation that waits."""
     newer = Index.objects.filter(
         collection=OuterRef("collection"), name=OuterRef("name"), version__gt=OuterRef("version")
@@ -186,7 +187,7 @@ def _list_index_tasks(user: Any) -> Iterator[Task]:
         yield Task("error", f"The index “{index}” failed: {index.error or 'see its page'}", "Try again", url)
 
 
-def _list_turns(user: Any) -> Iterator[Task]:
+def _list_turns(user: User) -> Iterator[Task]:
     """Yield the schedules whose gate is red, and those whose last repeat turned it green."""
     repeats = Repeat.objects.filter(schedule=OuterRef("pk"))
     turned_at = repeats.exclude(turned="").values("ended_at")[:1]
@@ -213,7 +214,7 @@ def _describe_mapping(mapping: Any) -> Task:
     return Task("link_off", sentence, "Repair", url)
 
 
-def list_latest(user: Any) -> list[Any]:
+def list_latest(user: User) -> list[Any]:
     """Return the latest completed benchmarks, latest first, each with its best run as `facts`. One query."""
     completed = leave_out_archived(viewable(Benchmark.objects.filter(status=Status.COMPLETED), user)).defer("matrix")
     latest = completed.order_by(F("completed_at").desc(nulls_last=True), "-created_at")

@@ -15,7 +15,7 @@ from apps.records.measuring.primary import annotate_last
 from apps.records.models import Evaluation
 from apps.results.comparison.history import select_ranked
 from apps.results.triage.queries import QueryRow
-from benchbench.access import viewable
+from benchbench.access import AnyUser, viewable
 from benchbench.ir.measures import Measure
 from benchbench.site.panels import build_list_url
 
@@ -40,7 +40,7 @@ class Health:
         return int(self.mapping.total_count - self.mapping.mapped_count)
 
 
-def load_health(dataset: Dataset, user: Any) -> list[Health]:
+def load_health(dataset: Dataset, user: AnyUser) -> list[Health]:
     """Return the state of the dataset's mappings that the user may see. One query, and two per new partial mapping."""
     mappings = viewable(Mapping.objects.filter(dataset=dataset), user).select_related("collection", "dataset_version")
     rows = annotate_last(mappings, user, mapping=OuterRef("pk"))[:SHOWN_MAPPINGS]

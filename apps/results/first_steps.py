@@ -12,7 +12,7 @@ from apps.mappings.models import Mapping
 from apps.operations.models import Status
 from apps.records.models import Benchmark
 from apps.retrieval.models import Index
-from benchbench.access import visible
+from benchbench.access import AnyUser, visible
 from benchbench.reading.strict_json import attributes
 
 
@@ -26,7 +26,7 @@ class Step:
     ready: QuerySet[Any]
     noun: str
 
-    def for_user(self, user: Any) -> dict[str, Any]:
+    def for_user(self, user: AnyUser) -> dict[str, Any]:
         """Return the step for `user`: the count of rows and the links; links that are forbidden are ""."""
         meta = self.ready.model._meta
         name = f"{meta.app_label}_{meta.model_name}"
@@ -80,7 +80,7 @@ STEPS = (
 )
 
 
-def list_first_steps(user: Any) -> list[dict[str, Any]]:
+def list_first_steps(user: AnyUser) -> list[dict[str, Any]]:
     """Return the steps with the progress of `user`; [] once all are done."""
     steps = [step.for_user(user) for step in STEPS]
     return [] if all(step["done"] for step in steps) else steps

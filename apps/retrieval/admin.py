@@ -21,10 +21,9 @@ from apps.retrieval.indexing import build_index
 from apps.retrieval.models import ChunkSet, Index, VectorSpace
 from apps.retrieval.strategies import TREES
 from apps.retrieval.unread import list_index_warnings
-from benchbench.access import visible
+from benchbench.access import staff, visible
 from benchbench.errors import ConflictError
 from benchbench.site.admin import FactAdmin, OwnedAdmin, VisibleFilter
-from benchbench.site.pages import staff
 from benchbench.site.panels import Button, Page, Panel, add_to, build_list_url
 
 SEARCHING = (

@@ -126,7 +126,7 @@ class Build:
     operation: Operation | None
 
 
-def plan_grid(collection: Collection, grid: Grid, *, owner: Any = None) -> list[Cell]:
+def plan_grid(collection: Collection, grid: Grid, *, owner: User | None = None) -> list[Cell]:
     """Return the distinct indexes of a grid over a collection, as visible to `owner`, without creating any.
 
     Raises IndexingError for an empty axis, for more indexes than BENCHMARK_MAX_VALUES_PER_AXIS, for an index above
@@ -190,7 +190,7 @@ def _lock(collection: Collection) -> Collection:
     return read_again(Collection.objects.select_for_update(no_key=True), collection.pk)
 
 
-def _plan_cells(collection: Collection, grid: Grid, owner: Any) -> Iterator[Cell]:
+def _plan_cells(collection: Collection, grid: Grid, owner: User | None) -> Iterator[Cell]:
     """Yield the plan of each index. New names are distinct from earlier ones and others in the collection."""
     used_names: list[str] = []
     for ingredients in grid.list_ingredients():
@@ -199,7 +199,7 @@ def _plan_cells(collection: Collection, grid: Grid, owner: Any) -> Iterator[Cell
         yield cell
 
 
-def _plan_cell(collection: Collection, ingredients: Ingredients, owner: Any, used_names: Sequence[str]) -> Cell:
+def _plan_cell(collection: Collection, ingredients: Ingredients, owner: User | None, used_names: Sequence[str]) -> Cell:
     if missing := describe_missing(list_index_requirements(ingredients)):
         return Cell(find_free_name(name_index(ingredients), used_names), ingredients, missing=missing)
     ingredients = indexing.complete(ingredients)

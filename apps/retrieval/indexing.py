@@ -176,7 +176,7 @@ def complete(ingredients: Ingredients) -> Ingredients:
     )
 
 
-def find_index(collection: Collection, ingredients: Ingredients, *, owner: Any = None) -> Index | None:
+def find_index(collection: Collection, ingredients: Ingredients, *, owner: User | None = None) -> Index | None:
     """Return the index with these complete ingredients over the current documents, visible to `owner`, or None.
 
     Prefers a ready index, then the newest.
@@ -184,7 +184,9 @@ def find_index(collection: Collection, ingredients: Ingredients, *, owner: Any =
     return filter_equal_indexes(collection, owner, **asdict(ingredients), vector_source="").first()
 
 
-def get_or_create_index(collection: Collection, ingredients: Ingredients, *, name: str, owner: Any = None) -> Index:
+def get_or_create_index(
+    collection: Collection, ingredients: Ingredients, *, name: str, owner: User | None = None
+) -> Index:
     """Return an existing index with these ingredients, or a new one called `name`, to be built by `build_index`.
 
     Raises the errors of `complete` and `create_index`.
@@ -196,7 +198,7 @@ def get_or_create_index(collection: Collection, ingredients: Ingredients, *, nam
 
 @transaction.atomic
 def create_failed_index(
-    collection: Collection, ingredients: Ingredients, *, name: str, reason: str, owner: Any = None
+    collection: Collection, ingredients: Ingredients, *, name: str, reason: str, owner: User | None = None
 ) -> Index:
     """Return an index marked as failed for `reason`, because an ingredient is unavailable here. Reuses an equal one.
 
@@ -217,7 +219,7 @@ def create_failed_index(
     return index
 
 
-def filter_equal_indexes(collection: Collection, owner: Any, **ingredients: Any) -> QuerySet[Index]:
+def filter_equal_indexes(collection: Collection, owner: User | None, **ingredients: Any) -> QuerySet[Index]:
     """Return indexes with these fields over the current documents or without chunks yet, ready ones first, then newest.
 
     Only those usable by `owner`: other users of the collection have their own indexes.

@@ -14,8 +14,9 @@ from django.views.decorators.http import require_POST
 from apps.retrieval.forms import GridForm, IndexForm
 from apps.retrieval.grids import make_grid, plan_grid
 from apps.retrieval.indexing import build_index, create_index
+from benchbench.access import staff
 from benchbench.decimals import counted
-from benchbench.site.pages import preview_page, read_form, show_form, staff
+from benchbench.site.pages import preview_page, read_form, show_form
 from benchbench.site.panels import change_url
 
 AWAITED = ("collection",)

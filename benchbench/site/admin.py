@@ -20,7 +20,7 @@ from unfold.decorators import display
 from unfold.paginator import InfinitePaginator
 from unfold.widgets import UnfoldAdminTextareaWidget
 
-from benchbench.access import list_teams, visible
+from benchbench.access import list_teams, staff, visible
 from benchbench.errors import BenchbenchError
 from benchbench.models import TaggedModel, leave_out_archived
 from benchbench.site.deleting import DeletingAdmin
@@ -146,7 +146,7 @@ class SiteAdmin(DeletingAdmin):
             try:
                 message = act(row)
                 self.message_user(request, message, messages.SUCCESS)
-                note(request.user, self.list_concerned(row), message)
+                note(staff(request), self.list_concerned(row), message)
             except BenchbenchError as error:
                 self.message_user(request, error.message, messages.ERROR)
         target = find_next_page(request, request.POST.get("next", ""))

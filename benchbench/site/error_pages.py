@@ -1,7 +1,6 @@
 """Error pages: not found, not allowed, and failures of the server."""
 
 import errno
-from typing import Any
 
 from django.contrib import admin
 from django.core.exceptions import BadRequest, PermissionDenied, RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent
@@ -10,6 +9,7 @@ from django.shortcuts import render
 from django.template import loader
 from psycopg.errors import DiskFull
 
+from benchbench.access import AnyUser
 from benchbench.errors import BenchbenchError
 from benchbench.site.pages import find_next_page
 
@@ -91,7 +91,7 @@ def _find_message(exception: Exception, kind: type[Exception]) -> str:
 
 def _render_page(request: HttpRequest, status: int, title: str, sentence: str) -> HttpResponse:
     """Render a page in the layout of the admin, or of the login for users who are not signed in to it."""
-    user: Any = getattr(request, "user", None)
+    user: AnyUser | None = getattr(request, "user", None)
     inside = bool(user and user.is_active and user.is_staff)
     came_from = find_next_page(request, request.META.get("HTTP_REFERER", ""))
     elsewhere = request.method == "POST" or came_from != request.build_absolute_uri()

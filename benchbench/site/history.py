@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from django.contrib import admin
 from django.contrib.admin.models import CHANGE, DELETION, LogEntry
+from django.contrib.auth.models import User
 from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import ValidationError
 from django.db.models import Model
@@ -13,13 +14,15 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import Resolver404, resolve
 
+from benchbench.access import staff
 
-def note(user: Any, rows: Iterable[Model], message: str) -> None:
+
+def note(user: User, rows: Iterable[Model], message: str) -> None:
     """Log a user's action on rows, as a sentence."""
     LogEntry.objects.log_actions(user.pk, rows, CHANGE, message)
 
 
-def note_deleted(user: Any, model: type[Model], pk: Any, message: str) -> None:
+def note_deleted(user: User, model: type[Model], pk: Any, message: str) -> None:
     """Log that a user deleted a row, of which only the key is left."""
     kind = ContentType.objects.get_for_model(model, for_concrete_model=False)
     entry = {"content_type": kind, "object_id": str(pk), "object_repr": str(pk), "change_message": message}
@@ -44,6 +47,6 @@ def note_form(request: HttpRequest, model: type[Model], answer: HttpResponseBase
             key = match.kwargs.get("object_id")
             forms = {f"{cls._meta.label_lower.replace('.', '_')}_change": cls for cls in admin.site._registry}
             model = forms.get(match.url_name or "", model)
-        note(request.user, model._default_manager.filter(pk=key) if key else [], message)
+        note(staff(request), model._default_manager.filter(pk=key) if key else [], message)
     except (Resolver404, ValidationError, ValueError):  # it leads elsewhere
         return

@@ -30,7 +30,7 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
-from benchbench.access import visible
+from benchbench.access import staff, visible
 from benchbench.errors import BenchbenchError
 from benchbench.local_files.placing import scratch_folder
 from benchbench.site.history import note_form
@@ -118,7 +118,7 @@ class PageForm(MergingForm, forms.Form):
     sections: ClassVar[Sections] = ()
     content_field: str | None = None
 
-    def __init__(self, *args: Any, user: Any, site: Any = None, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, user: User, site: Any = None, **kwargs: Any) -> None:
         self.user = user
         self.site = site
         super().__init__(*args, **kwargs)
@@ -206,7 +206,7 @@ def show_form(
         form = form_class(
             request.POST if request.method == "POST" else None,
             request.FILES or None,
-            user=request.user,
+            user=staff(request),
             site=site,
             initial=(initial or {}) | request.GET.dict() | values,
         )
@@ -233,7 +233,7 @@ def read_form(request: HttpRequest, model_admin: ModelAdmin, form_class: type[F]
     """Return a page's submitted form, for a preview. Raises PermissionDenied if the user may not add such rows."""
     if not model_admin.has_add_permission(request):
         raise PermissionDenied
-    return form_class(request.POST, request.FILES, user=request.user, site=model_admin.admin_site)
+    return form_class(request.POST, request.FILES, user=staff(request), site=model_admin.admin_site)
 
 
 def preview_page(
@@ -268,7 +268,7 @@ def render_choices(
     if not model_admin.has_add_permission(request):
         raise PermissionDenied
     initial = {changed: request.GET.get(changed, "")}
-    form = form_class(user=request.user, site=model_admin.admin_site, initial=initial)
+    form = form_class(user=staff(request), site=model_admin.admin_site, initial=initial)
     return render(request, "admin/form_choices.html", {"fields": [form[name] for name in names]})
 
 
@@ -276,11 +276,6 @@ def find_next_page(request: HttpRequest, target: str) -> str:
     """Return the address that a form names as the next page, or "" if it is on another site."""
     safe = url_has_allowed_host_and_scheme(target, {request.get_host()}, require_https=request.is_secure())
     return target if safe else ""
-
-
-def staff(request: HttpRequest) -> User:
-    """Return the user of a request to the admin."""
-    return cast(User, request.user)
 
 
 @contextmanager

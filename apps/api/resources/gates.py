@@ -3,6 +3,7 @@
 from typing import Any
 from uuid import UUID
 
+from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
@@ -187,7 +188,7 @@ class RunGates(Resource):
         return run_gate(self.user, run, data)
 
 
-def run_gate(user: Any, subject: Run | Benchmark, data: dict[str, Any], *, every_run: bool = False) -> dict[str, Any]:
+def run_gate(user: User, subject: Run | Benchmark, data: dict[str, Any], *, every_run: bool = False) -> dict[str, Any]:
     rules = read_rules(data["rules"], location="rules")
     benchmark = subject if isinstance(subject, Benchmark) else subject.benchmark
     name = data["baseline"]

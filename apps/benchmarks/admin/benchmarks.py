@@ -25,10 +25,9 @@ from apps.records.measuring.again import is_scored, load_newest_version, rescore
 from apps.records.measuring.primary import select_facts
 from apps.records.models import Benchmark, Run
 from apps.verdicts.stored import annotate_stamps
-from benchbench.access import visible
+from benchbench.access import staff, visible
 from benchbench.site.admin import OwnedAdmin, VisibleFilter
 from benchbench.site.lists import read_measure
-from benchbench.site.pages import staff
 from benchbench.site.panels import Button, Page, Panel, add_button, add_to, build_list_url, change_url
 
 

@@ -21,13 +21,12 @@ from apps.records.models import Baseline, Benchmark, Evaluation, QueryResult, Ru
 from apps.retrieval.models import Index
 from apps.retrieval.naming import name_strategy
 from apps.verdicts.gates.baselines import retire
-from benchbench.access import visible
+from benchbench.access import staff, visible
 from benchbench.decimals import format_ms
 from benchbench.ir.planning.configuration import SEARCH_MODES
 from benchbench.ir.planning.labels import name_mode, strip_model_path
 from benchbench.site.admin import FactAdmin, LargeAdmin, VisibleFilter, filter_empty
 from benchbench.site.lists import read_measure
-from benchbench.site.pages import staff
 from benchbench.site.panels import Button, Page, Panel, add_to, build_list_url, change_url
 
 

@@ -19,7 +19,7 @@ from apps.verdicts.schedules.notifying import list_destinations
 from apps.verdicts.schedules.saving import check_schedule, save_schedule
 from apps.verdicts.schedules.starting import start_now
 from apps.verdicts.schedules.times import list_next_times
-from benchbench.access import visible
+from benchbench.access import AnyUser, visible
 from benchbench.errors import BenchbenchError
 from benchbench.models import leave_out_archived
 from benchbench.names import find_by_id
@@ -49,7 +49,7 @@ class ScheduleForm(LimitsForm, OwnedForm):
     A usual time replaces the cron expression, and limits become rules where none are written.
     """
 
-    user: Any  # set by the admin class
+    user: AnyUser  # set by the admin class
     when = forms.ChoiceField(choices=list(TIMES.items()), required=False)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -37,6 +37,7 @@ from apps.mappings.models import Mapping
 from apps.operations.models import Priority
 from apps.records.measuring.measures import add_measures
 from apps.records.models import Benchmark
+from benchbench.access import staff
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.matrix import Matrix
 from benchbench.models import leave_out_archived
@@ -44,7 +45,7 @@ from benchbench.names import MAX_LENGTH, find_by_id
 from benchbench.reading import strict_json, strict_yaml
 from benchbench.reading.strict_json import read_text
 from benchbench.site.admin import SiteAdmin
-from benchbench.site.pages import preview_page, read_form, render_choices, show_form, staff, stored
+from benchbench.site.pages import preview_page, read_form, render_choices, show_form, stored
 from benchbench.site.panels import change_url
 
 SHOWN_RUNS = 12

@@ -35,10 +35,11 @@ from apps.mappings.resolving import CHUNK
 from apps.records.models import Benchmark
 from apps.retrieval.encoders.admitting import describe_name_problem
 from apps.retrieval.llms.servers import find_first_llm
+from benchbench.access import staff
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.files.sniffing import SwappedError
 from benchbench.names import find_free_name
-from benchbench.site.pages import SizedFileField, read_form, show_form, staff
+from benchbench.site.pages import SizedFileField, read_form, show_form
 from benchbench.site.panels import change_url
 
 NEEDED = (

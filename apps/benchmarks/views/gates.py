@@ -16,7 +16,7 @@ from apps.verdicts.gates.common import CommonRules, write_rules
 from apps.verdicts.gates.gating import gate
 from apps.verdicts.gates.reports import describe_means, render_headline, render_markdown
 from apps.verdicts.gates.rules import MAX_CHARACTERS, read_rules
-from benchbench.access import visible
+from benchbench.access import staff, visible
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 from benchbench.ir.measures import Measure
@@ -25,7 +25,7 @@ from benchbench.ir.slices import MINIMUM
 from benchbench.reading import strict_yaml
 from benchbench.reading.strict_json import decode
 from benchbench.site.admin import SiteAdmin
-from benchbench.site.pages import PageForm, Sections, SizedFileField, show_form, staff
+from benchbench.site.pages import PageForm, Sections, SizedFileField, show_form
 from benchbench.site.panels import change_url
 
 EXAMPLE = """\
@@ -232,7 +232,7 @@ def gate_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID
     """Judge a run by rules and a baseline, and show the result."""
     run: Run = model_admin.load_viewed(request, object_id)
     posted = request.method == "POST"
-    form = GateForm(request.POST if posted else None, request.FILES if posted else None, user=request.user, run=run)
+    form = GateForm(request.POST if posted else None, request.FILES if posted else None, user=staff(request), run=run)
     base_context = {
         "run": run,
         "trail": [*model_admin.list_trail(run), run],

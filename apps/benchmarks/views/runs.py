@@ -19,7 +19,7 @@ from apps.experiments.external.importing import NewBenchmark, choose_version, im
 from apps.experiments.external.reports import read_for
 from apps.mappings.models import Mapping
 from apps.records.models import Benchmark
-from benchbench.access import may_change, visible
+from benchbench.access import may_change, staff, visible
 from benchbench.files.runs import FORMATS
 from benchbench.ir.planning.axes.kinds import parse_integers
 from benchbench.models import leave_out_archived
@@ -32,7 +32,6 @@ from benchbench.site.pages import (
     read_form,
     render_choices,
     show_form,
-    staff,
     stored,
 )
 

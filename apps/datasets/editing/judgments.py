@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.contrib.auth.models import User
 from django.db import transaction
 
 from apps.datasets.editing.drafts import BATCH, build_judgment, open_draft
@@ -40,7 +41,7 @@ class EditResult:
 
 @transaction.atomic
 def edit_judgments(
-    dataset: Dataset, edits: Sequence[JudgmentEdit], *, judged_by: Any = None, listed: str = "judgments"
+    dataset: Dataset, edits: Sequence[JudgmentEdit], *, judged_by: User | None = None, listed: str = "judgments"
 ) -> EditResult:
     """Store judgments in the draft, in a constant number of queries. If nothing changes, no draft is opened.
 
@@ -68,7 +69,9 @@ def edit_judgments(
     return EditResult(version, after, added, len(changing) - added - removed, removed, unchanged)
 
 
-def set_judgment(dataset: Dataset, query_key: str, record: JudgmentRecord, *, judged_by: Any = None) -> Judgment:
+def set_judgment(
+    dataset: Dataset, query_key: str, record: JudgmentRecord, *, judged_by: User | None = None
+) -> Judgment:
     """Store a document's grade for a query in the draft, replacing an earlier one; return the row."""
     edit = JudgmentEdit(query_key, record.doc_ref, record)
     [row] = edit_judgments(dataset, [edit], judged_by=judged_by, listed="").judgments
@@ -121,7 +124,7 @@ def _find_problem(
     return None
 
 
-def _is_unchanged(judgment: Judgment, record: JudgmentRecord, judged_by: Any) -> bool:
+def _is_unchanged(judgment: Judgment, record: JudgmentRecord, judged_by: User | None) -> bool:
     """Return whether `judgment` equals `record` already and is by the same user."""
     judge_id = getattr(judged_by, "pk", None)
     return encode_judgment(judgment) == encode_judgment(record) and judgment.judged_by_id == judge_id
@@ -131,7 +134,7 @@ def _write(
     draft: DatasetVersion,
     queries: dict[str, Query],
     changes: Sequence[tuple[JudgmentEdit, Judgment | None]],
-    judged_by: Any,
+    judged_by: User | None,
 ) -> list[Judgment | None]:
     """Replace judgments by their edits, and return the new judgments, edit by edit.
 

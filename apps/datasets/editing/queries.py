@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.contrib.auth.models import User
 from django.db import transaction
 
 from apps.datasets.editing.drafts import build_judgment, build_query, end_queries, open_draft
@@ -25,7 +26,7 @@ class OutdatedError(ConflictError):
 
 
 @transaction.atomic
-def add_query(dataset: Dataset, record: QueryRecord, *, judged_by: Any = None) -> Query:
+def add_query(dataset: Dataset, record: QueryRecord, *, judged_by: User | None = None) -> Query:
     """Add a query with its judgments to the draft; return the row."""
     check_query(record)
     for index, judgment in enumerate(record.judgments):

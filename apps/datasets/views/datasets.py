@@ -22,12 +22,12 @@ from apps.datasets.importing import DatasetImport, import_dataset
 from apps.datasets.models import Dataset, DatasetVersion
 from apps.datasets.uploading import upload_turn
 from apps.datasets.versions import add_counts
-from benchbench.access import may_change
+from benchbench.access import may_change, staff
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.site.admin import SiteAdmin
 from benchbench.site.downloads import attachment
-from benchbench.site.pages import find_next_page, preview_page, read_form, show_form, staff
+from benchbench.site.pages import find_next_page, preview_page, read_form, show_form
 from benchbench.site.panels import build_list_url, change_url
 
 SHOWN_VERSIONS = 6

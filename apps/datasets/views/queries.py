@@ -14,14 +14,14 @@ from apps.datasets.editing.queries import OutdatedError, add_query, edit_query, 
 from apps.datasets.forms import RemovableForm
 from apps.datasets.models import Query
 from apps.datasets.records import LENGTHS, SLICE_LENGTH, QueryRecord
-from benchbench.access import may_change
+from benchbench.access import may_change, staff
 from benchbench.database.failures import read_again
 from benchbench.errors import BenchbenchError
 from benchbench.ir.demand import GREATEST_WEIGHT, LEAST_WEIGHT
 from benchbench.reading import strict_json
 from benchbench.site.admin import SiteAdmin
 from benchbench.site.merging import Edited
-from benchbench.site.pages import Sections, find_next_page, show_form, staff
+from benchbench.site.pages import Sections, find_next_page, show_form
 from benchbench.site.panels import change_url
 
 FACTS = ("category", "difficulty", "query_type", "split")

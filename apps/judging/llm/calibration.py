@@ -10,6 +10,7 @@ from itertools import takewhile
 from typing import Annotated, Any
 
 import numpy as np
+from django.contrib.auth.models import User
 from django.db import transaction
 
 from apps.judging.judges import RoundError, RoundStateError, require_lead, require_open
@@ -98,7 +99,7 @@ class CalibrationReport:
 
 
 @transaction.atomic
-def draw_sample(round: Round, size: int, by: Any) -> int:
+def draw_sample(round: Round, size: int, by: User) -> int:
     """Freeze the first `size` pairs of a round's random order as its calibration sample; return the number of pairs.
 
     A smaller pool is taken whole. People judge the pairs as any items of the round. `by` leads the round. Raises

@@ -2,8 +2,9 @@
 
 import re
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Avg, Count, F, QuerySet
 
@@ -88,7 +89,7 @@ def preview(round: Round, llm: str, *, item_limit: int | None = None) -> Cost:
 
 
 @transaction.atomic
-def start_judging(round: Round, llm: str, by: Any, *, item_limit: int | None = None) -> tuple[LLMJudge, Operation]:
+def start_judging(round: Round, llm: str, by: User, *, item_limit: int | None = None) -> tuple[LLMJudge, Operation]:
     """Start `llm` on the items that it has not judged, at most `item_limit`; the calibration sample comes first.
 
     Existing grades remain, and starting again continues a stopped judging. `by` leads the round. Raises RoundError,
@@ -117,7 +118,7 @@ def start_judging(round: Round, llm: str, by: Any, *, item_limit: int | None = N
     return judge, operation
 
 
-def cancel_judging(round: Round, by: Any) -> None:
+def cancel_judging(round: Round, by: User) -> None:
     """Cancel the judging of a round by a model; its grades remain. Raises RoundStateError, NotAJudgeError."""
     require_lead(round, by)
     operation = Operation.active_on(round)

@@ -2,14 +2,15 @@
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+
+from django.contrib.auth.models import User
 
 from apps.judging.handing import list_waiting_slots
 from apps.judging.judges import may_lead
 from apps.judging.models import Round
 from apps.judging.settling.progress import Progress
 from apps.records.models import Benchmark, Evaluation
-from benchbench.access import visible
+from benchbench.access import AnyUser, visible
 from benchbench.decimals import counted
 
 
@@ -33,7 +34,7 @@ class NextStep:
     benchmark: Benchmark | None = None
 
 
-def find_next_step(round: Round, user: Any, progress: Progress, split: int) -> NextStep:
+def find_next_step(round: Round, user: User, progress: Progress, split: int) -> NextStep:
     """Return the next step of a round for `user`; `split` counts the items on which its judges are split."""
     if not round.is_open:
         return _find_after_closing(round, user)
@@ -59,7 +60,7 @@ def find_next_step(round: Round, user: Any, progress: Progress, split: int) -> N
     return NextStep(f"{reason}: close the round, and its grades become judgments of a new version.", Act.CLOSE)
 
 
-def _find_after_closing(round: Round, user: Any) -> NextStep:
+def _find_after_closing(round: Round, user: AnyUser) -> NextStep:
     version = round.closed_version
     if version is None:
         return NextStep("The round ended without grades, so the dataset is unchanged.", Act.OPEN)

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from statistics import median
 from typing import Annotated, Any
 
+from django.contrib.auth.models import User
 from django.db import connection
 from django.db.models import Count, Max, Q
 from django.utils import timezone
@@ -61,11 +62,12 @@ SELECT
 """
 
 
-def count_progress(round: Round, judge: Any) -> dict[str, Any]:
+def count_progress(round: Round, judge: User) -> dict[str, Any]:
     """Return the progress of a round and of one judge: `mine` counts the judge's grades without skips. One query."""
-    values = {"round": round.pk, "judge": judge.pk, "pace_of": PACE_OF, "active": timezone.now() - ACTIVE}
     with connection.cursor() as cursor:
-        cursor.execute(OWN_PROGRESS, values)
+        cursor.execute(
+            OWN_PROGRESS, {"round": round.pk, "judge": judge.pk, "pace_of": PACE_OF, "active": timezone.now() - ACTIVE}
+        )
         waiting, mine, pace, timed, at_work = cursor.fetchone()
     completed = round.gradings - waiting
     total = _compute_target(round, completed)
@@ -115,7 +117,7 @@ def count_by_query(round: Round) -> list[tuple[str, int, int]]:
     return list(slots.annotate(done_count=Count("pk", filter=Q(done=True)), wanted=Count("pk")))
 
 
-def _load_seconds(round: Round, user: Any) -> list[Any]:
+def _load_seconds(round: Round, user: User) -> list[Any]:
     """Return the times of a judge's latest grades."""
     rows = Grade.objects.filter(item__round=round, judge=user, adjudicates=False, seconds__isnull=False)
     return list(rows.exclude(kind=Grade.Kind.SKIP).order_by("-graded_at").values_list("seconds", flat=True)[:PACE_OF])

@@ -5,6 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
+from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.db.models import Count, F, Max, Q
@@ -29,11 +30,11 @@ from apps.judging.views.judge_page import (
     render_judge_page,
     store_entries,
 )
+from benchbench.access import staff
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 from benchbench.reading.strict_json import attributes
 from benchbench.site.admin import SiteAdmin
-from benchbench.site.pages import staff
 from benchbench.site.panels import change_url
 
 SHOWN_GRADES = 50
@@ -47,8 +48,8 @@ def judge_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
     if not is_judge(round, request.user):
         messages.error(request, f'You are not a judge of "{round}": its owner names the judges.')
         return redirect(change_url(round))
-    last = list(load_grades(round, request.user)[:MOST_UNDONE])
-    return render_judge_page(request, model_admin, round, _build_payload(round, request.user, (), AHEAD), last)
+    last = list(load_grades(round, staff(request))[:MOST_UNDONE])
+    return render_judge_page(request, model_admin, round, _build_payload(round, staff(request), (), AHEAD), last)
 
 
 @require_POST
@@ -57,7 +58,7 @@ def exchange(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> H
 
     An answer sent twice is stored once, because it names its item.
     """
-    round, judge = load_permitted(request, model_admin, object_id, "judging.add_grade"), request.user
+    round, judge = load_permitted(request, model_admin, object_id, "judging.add_grade"), staff(request)
 
     def store_entry(entry: JudgeEntry) -> None:
         if entry.kind == UNDO:
@@ -73,7 +74,7 @@ def exchange(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> H
     )
 
 
-def _build_payload(round: Round, judge: Any, present_ids: Collection[int], count: int) -> dict[str, Any]:
+def _build_payload(round: Round, judge: User, present_ids: Collection[int], count: int) -> dict[str, Any]:
     """Return the ids of the items that a judge holds, the contents of those that the page lacks, and the progress."""
     item_ids = hand_out(round, judge, count=count) if round.is_open else []
     new_views = view_ungraded_items(load_items([item for item in item_ids if item not in present_ids]))
@@ -128,14 +129,14 @@ def adjudicate_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUI
     own_grades = Grade.objects.filter(item__round=round, adjudicates=True, judge=staff(request)).order_by(
         "-graded_at", "-id"
     )
-    payload = _build_split_payload(round, request.user, (), AHEAD, {})
+    payload = _build_split_payload(round, staff(request), (), AHEAD, {})
     return render_judge_page(request, model_admin, round, payload, list(own_grades[:MOST_UNDONE]), adjudicates=True)
 
 
 @require_POST
 def decide(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
     """Store decisions, and answer with the next items: withdrawn ones first, skipped ones last."""
-    round, user = load_permitted(request, model_admin, object_id, "judging.change_round"), request.user
+    round, user = load_permitted(request, model_admin, object_id, "judging.change_round"), staff(request)
     last: dict[int, str] = {}
 
     def store_entry(entry: JudgeEntry) -> None:
@@ -154,7 +155,7 @@ def decide(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> Htt
 
 
 def _build_split_payload(
-    round: Round, user: Any, present_ids: Collection[int], count: int, last: Mapping[int, str]
+    round: Round, user: User, present_ids: Collection[int], count: int, last: Mapping[int, str]
 ) -> dict[str, Any]:
     """Return the next items and the progress. `last` has the latest entries by item: withdrawn items come first."""
     consensus_by_item = load_consensus(round)
@@ -190,7 +191,7 @@ def my_grades(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> 
     answer_filter = request.GET.get("said", "")
     words = request.GET.get("q", "").strip()
     rows = (
-        load_grades(round, request.user).select_related("item__query", "item__document").defer("item__document__text")
+        load_grades(round, staff(request)).select_related("item__query", "item__document").defer("item__document__text")
     )
     if answer_filter:
         rows = (
@@ -208,7 +209,7 @@ def my_grades(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> 
         if ALL not in request.POST:
             items = items.filter(item__in=[pk for pk in chosen if pk.isdecimal() and len(pk) < 19])
         try:
-            count = ungrade(round, request.user, list(items))
+            count = ungrade(round, staff(request), list(items))
             messages.success(request, f"Withdrawn: {counted(count, 'grade')}. The items return to the queue.")
         except BenchbenchError as error:
             messages.error(request, error.message)

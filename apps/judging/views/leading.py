@@ -23,12 +23,13 @@ from apps.judging.settling.next_step import Act, NextStep
 from apps.judging.settling.renewing import load_round_status
 from apps.judging.settling.report import describe_likeliest
 from apps.records.models import Evaluation
+from benchbench.access import AnyUser, staff
 from benchbench.database.failures import read_again
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 from benchbench.site.admin import SiteAdmin
 from benchbench.site.merging import Edited
-from benchbench.site.pages import PageForm, show_form, staff
+from benchbench.site.pages import PageForm, show_form
 from benchbench.site.panels import Button, change_url
 
 # Icon, page and permission of the button of each act.
@@ -82,7 +83,7 @@ class CloseForm(PageForm):
     )
 
 
-def build_step_button(round: Round, user: Any, step: NextStep) -> list[Button]:
+def build_step_button(round: Round, user: AnyUser, step: NextStep) -> list[Button]:
     """Return the button of a step, if it has one and the user may use it."""
     if step.act is None or not user.has_perm(ACTS[step.act][2]):
         return []

@@ -19,10 +19,11 @@ from apps.judging.llm.verdicts import MixedPair, PolicyReport, compute_verdicts
 from apps.judging.models import Round
 from apps.operations.models import Operation, Status
 from apps.retrieval.llms.servers import load_servers
+from benchbench.access import staff
 from benchbench.decimals import counted
 from benchbench.ir.judging.calibration import MAX_PAIRS, MIN_PAIRS
 from benchbench.site.admin import SiteAdmin
-from benchbench.site.pages import PageForm, preview_page, show_form, staff
+from benchbench.site.pages import PageForm, preview_page, show_form
 from benchbench.site.panels import change_url
 
 SHOWN_JUDGES = 5
@@ -103,7 +104,7 @@ def start_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
 def preview_start(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
     """Preview the cost of judging for the form's current values, or show its errors."""
     round = load_led_round(request, model_admin, object_id, act=True)
-    form = LLMForm(request.POST, user=request.user)
+    form = LLMForm(request.POST, user=staff(request))
 
     def look() -> dict[str, Any]:
         if not form.is_valid():

@@ -20,14 +20,14 @@ from apps.judging.scales import LONGEST_GUIDELINES, read_scale
 from apps.mappings.models import Mapping
 from apps.records.measuring.alternatives import keep_alternatives
 from apps.records.models import Run
-from benchbench.access import visible
+from benchbench.access import AnyUser, staff, visible
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 from benchbench.ir.judging.orders import SHARE
 from benchbench.models import leave_out_archived
 from benchbench.reading.ids import parse_uuid
 from benchbench.site.admin import SiteAdmin
-from benchbench.site.pages import PageForm, preview_page, read_form, render_choices, show_form, staff
+from benchbench.site.pages import PageForm, preview_page, read_form, render_choices, show_form
 from benchbench.site.panels import change_url
 
 MOST_RUNS = 200
@@ -122,7 +122,7 @@ class OpenForm(PageForm):
         return RoundOptions(**{name: self.cleaned_data[name] for name in RoundOptions.__dataclass_fields__})
 
 
-def _run_choices(user: Any, mapping: Any, chosen: Iterable[Any]) -> list[tuple[str, Any]]:
+def _run_choices(user: AnyUser, mapping: Any, chosen: Iterable[Any]) -> list[tuple[str, Any]]:
     """Return the completed runs of a mapping, by benchmark, the newest first; of archived ones only those chosen."""
     key = _parse_uuid(str(mapping))
     if key is None:

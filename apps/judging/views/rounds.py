@@ -19,6 +19,7 @@ from apps.judging.settling.renewing import load_round_status
 from apps.judging.settling.report import RunPair, build_round_report, describe_evidence
 from apps.judging.views.leading import build_step_button
 from apps.operations.models import Operation
+from benchbench.access import staff
 from benchbench.markup import render_markdown
 from benchbench.site.admin import SiteAdmin
 from benchbench.site.panels import Button
@@ -100,7 +101,7 @@ def state_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID
 
 def _describe_progress(request: HttpRequest, round: Round, progress: Progress, split: int) -> dict[str, Any]:
     """Return the context of the next step, and of a strip whose cells are the queries, several in one if many."""
-    step = find_next_step(round, request.user, progress, split)
+    step = find_next_step(round, staff(request), progress, split)
     queries = count_by_query(round)
     size = -(-len(queries) // MOST_CELLS) or 1
     cells = []

@@ -23,11 +23,11 @@ from apps.mappings.models import Mapping
 from apps.mappings.repairing import find_documents, find_judgments, judge_document, require_document, unjudge_document
 from apps.records.models import QueryResult
 from apps.retrieval.models import Chunk
-from benchbench.access import may_change, visible
+from benchbench.access import may_change, staff, visible
 from benchbench.errors import BenchbenchError
 from benchbench.site.admin import SiteAdmin
 from benchbench.site.merging import Edited
-from benchbench.site.pages import PageForm, find_next_page, show_form, staff
+from benchbench.site.pages import PageForm, find_next_page, show_form
 from benchbench.site.panels import change_url
 
 Reference = dict[str, Any]
@@ -164,7 +164,7 @@ def _find_pair(request: HttpRequest, query: Query, newest: DatasetVersion) -> Pa
 
 def _parse_reference(request: HttpRequest, query: Query) -> ReferenceForm:
     """Parse the reference in the query string; a reference without a document is an error unless confirmed."""
-    form = ReferenceForm(request.GET if "reference" in request.GET else None, user=request.user)
+    form = ReferenceForm(request.GET if "reference" in request.GET else None, user=staff(request))
     try:
         if form.is_valid() and not form.cleaned_data["without_document"]:
             require_document(query.dataset, form.doc_ref)

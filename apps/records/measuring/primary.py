@@ -21,7 +21,7 @@ from django.db.models.functions import Cast, Concat, JSONObject
 from apps.operations.models import Status
 from apps.records.measuring.alternatives import keep_alternatives
 from apps.records.models import Benchmark, Evaluation, Run
-from benchbench.access import viewable
+from benchbench.access import AnyUser, viewable
 
 M = TypeVar("M", bound=Model)
 
@@ -61,7 +61,7 @@ def select_facts(*, measure: str = "", **filters: Any) -> Subquery:
     return Subquery(best.annotate(facts=facts).values("facts")[:1])
 
 
-def annotate_last(rows: QuerySet[M], user: Any, **filters: Any) -> QuerySet[M]:
+def annotate_last(rows: QuerySet[M], user: AnyUser, **filters: Any) -> QuerySet[M]:
     """Annotate the `last` completed benchmark that matches and the user may view, and the `facts` of its best run."""
     completed = viewable(Benchmark.objects.filter(status=Status.COMPLETED, **filters), user)
     ordered = completed.order_by(F("completed_at").desc(nulls_last=True), "-created_at", "pk")

@@ -8,7 +8,7 @@ from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
 from apps.records.models.benchmarks import Baseline, Run
-from benchbench.access import visible
+from benchbench.access import AnyUser, visible
 from benchbench.ir.gate import Outcome
 
 DATASET = "run__benchmark__dataset_version__dataset"
@@ -17,12 +17,12 @@ DATASET = "run__benchmark__dataset_version__dataset"
 class GateOutcomes(models.QuerySet["GateOutcome"]):
     """The outcomes of gates; `latest_failed` selects those that later runs did not mend."""
 
-    def with_baselines(self, user: Any) -> "models.QuerySet[GateOutcome]":
+    def with_baselines(self, user: AnyUser) -> "models.QuerySet[GateOutcome]":
         """Return the outcomes with who asked for them, and with the baseline if `user` may see it, else None."""
         baselines = visible(Baseline.objects.all(), user, through="run__benchmark")
         return self.select_related("by").prefetch_related(models.Prefetch("baseline", baselines))
 
-    def latest_failed(self, user: Any) -> "models.QuerySet[GateOutcome]":
+    def latest_failed(self, user: AnyUser) -> "models.QuerySet[GateOutcome]":
         """Return the failed outcomes that `user` may see, newest first, if the dataset's latest by these rules.
 
         Later outcomes that cannot be decided do not count.

@@ -21,7 +21,7 @@ from apps.verdicts.comparing import is_lower_better
 from apps.verdicts.gates.baselines import list_baselines
 from apps.verdicts.ranked_runs import name_primary, select_measures
 from benchbench import decimals
-from benchbench.access import viewable
+from benchbench.access import AnyUser, viewable
 
 LEAST_MARGIN = timedelta(hours=12)
 SYMBOLS = {"": "circle", "passed": "triangle-up", "failed": "x", "undecided": "diamond"}  # by the outcome of the gate
@@ -77,7 +77,7 @@ class History:
     lines: list[Line]
 
 
-def load_history(dataset: Dataset, user: Any, *, measure: str = "") -> History:
+def load_history(dataset: Dataset, user: AnyUser, *, measure: str = "") -> History:
     """Return the history of `dataset` visible to `user`, by `measure`, by default the newest primary measure.
 
     Completed benchmarks count, with the values on each dataset version that they were measured on. A benchmark without

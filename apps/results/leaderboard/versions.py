@@ -1,7 +1,6 @@
 """The dataset versions on which a benchmark has values: the shown one, and its changes since the previous one."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from django.db.models import Exists, OuterRef
 
@@ -10,7 +9,7 @@ from apps.datasets.models import DatasetVersion
 from apps.records.measuring.again import list_scored_versions
 from apps.records.models import Benchmark, Evaluation, Run
 from apps.verdicts.ranked_runs import Leaderboard, Row, load_leaderboard
-from benchbench.access import viewable
+from benchbench.access import AnyUser, viewable
 from benchbench.errors import BenchbenchError
 
 SHOWN_MOVES = 2  # benchmarks whose runs a page shows, about eight queries each
@@ -139,7 +138,7 @@ class Move:
     moved: VersionChange | None
 
 
-def load_moves(version: DatasetVersion, user: Any) -> tuple[list[Move], list[Benchmark]]:
+def load_moves(version: DatasetVersion, user: AnyUser) -> tuple[list[Move], list[Benchmark]]:
     """Return the newest benchmarks that were re-scored on a version with their changes, and the other such benchmarks.
 
     They are those that `user` may see.

@@ -15,7 +15,7 @@ from apps.results.triage.ranks import RankRow, list_benchmarks
 from apps.retrieval.models import Chunk, Index
 from apps.verdicts.configurations import build_labels
 from apps.verdicts.ranked_runs import load_leaderboard
-from benchbench.access import viewable, visible
+from benchbench.access import AnyUser, viewable, visible
 
 CHUNKS_PER_PAGE = 50
 MOST_CHUNK = 600  # characters of a chunk that the page shows
@@ -25,19 +25,19 @@ SHOWN_JUDGMENTS = 50
 SHOWN_JUDGED, SHOWN_FOUND = 20, 10  # queries in the matrix: those that judge the document, and others that find it
 
 
-def list_searching(document: Document, user: Any) -> QuerySet[Benchmark]:
+def list_searching(document: Document, user: AnyUser) -> QuerySet[Benchmark]:
     """Return the benchmarks over the document's collection, newest first."""
     return list_benchmarks(user, mapping__collection=document.collection_id)
 
 
-def list_indexes(document: Document, user: Any) -> QuerySet[Index]:
+def list_indexes(document: Document, user: AnyUser) -> QuerySet[Index]:
     """Return the ready indexes of the document's collection that the user may view, newest first."""
     ready = Index.objects.filter(collection=document.collection_id, status=Index.Status.READY)
     return viewable(ready, user).order_by("-ready_at")
 
 
 def build_document_page(
-    document: Document, user: Any, params: Mapping[str, str], *, index: Index | None, benchmark: Benchmark | None
+    document: Document, user: AnyUser, params: Mapping[str, str], *, index: Index | None, benchmark: Benchmark | None
 ) -> dict[str, Any]:
     """Return the context of a document's page: `page` of its chunks in `index`, its ranks in the runs of `benchmark`.
 
@@ -65,7 +65,7 @@ def _list_chunks(document: Document, index: Index | None) -> QuerySet[Chunk]:
     return annotated.select_related("section").order_by("ordinal")
 
 
-def _list_judgments(document: Document, user: Any) -> list[Resolution]:
+def _list_judgments(document: Document, user: AnyUser) -> list[Resolution]:
     """Return the judgments that visible mappings resolved to the document, in their versions, highest grade first."""
     number: Any = F("mapping__dataset_version__number")
     current = filter_alive(number, "judgment__") & filter_alive(number, "judgment__query__")

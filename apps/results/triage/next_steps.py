@@ -5,7 +5,6 @@ For the page of a ranking, also the reader's permission to judge its documents, 
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from django.urls import reverse
 
@@ -14,7 +13,7 @@ from apps.datasets.models import Dataset, DatasetVersion, Judgment
 from apps.mappings.repairing import find_judgments
 from apps.records.models import Benchmark, Evaluation, QueryResult
 from apps.results.triage.updating import find_outdated
-from benchbench.access import may_change, visible
+from benchbench.access import AnyUser, may_change, visible
 from benchbench.decimals import counted
 from benchbench.site.panels import Button
 
@@ -30,7 +29,7 @@ class Step:
 
 def list_next_steps(
     dataset: Dataset,
-    user: Any,
+    user: AnyUser,
     *,
     draft: DatasetVersion | None,
     benchmark: Benchmark | None = None,
@@ -52,7 +51,7 @@ def list_next_steps(
     ]
 
 
-def _build_draft_step(draft: DatasetVersion, user: Any) -> Step:
+def _build_draft_step(draft: DatasetVersion, user: AnyUser) -> Step:
     changes = count_changes(draft)
     buttons = []
     if may_change(draft.dataset, user):
@@ -65,7 +64,7 @@ def _build_draft_step(draft: DatasetVersion, user: Any) -> Step:
     return Step(f"{sentence} Values do not change until you freeze it.", buttons)
 
 
-def _build_update_steps(dataset: Dataset, newest: DatasetVersion, user: Any) -> Iterator[Step]:
+def _build_update_steps(dataset: Dataset, newest: DatasetVersion, user: AnyUser) -> Iterator[Step]:
     outdated = find_outdated(dataset, user, newest.number)
     mappings, benchmarks = outdated.mappings.count(), outdated.benchmarks.count()
     if mappings or benchmarks:
@@ -111,7 +110,7 @@ class Judging:
         return "in the draft: no judgment" if drafted is None else f"in the draft: {drafted}"
 
 
-def build_judging(result: QueryResult, user: Any, *, version: DatasetVersion | None = None) -> Judging:
+def build_judging(result: QueryResult, user: AnyUser, *, version: DatasetVersion | None = None) -> Judging:
     """Return the reader's options for judging a ranking whose query is in the newest version.
 
     They are empty if the reader may not see the dataset. `version` is the version of the page's values.

@@ -24,7 +24,7 @@ from apps.records.models import Benchmark
 from apps.results.triage.next_steps import list_next_steps
 from apps.results.triage.query_runs import QueryRuns, load_query_runs, plot_values
 from apps.results.triage.ranks import RankRow, list_benchmarks
-from benchbench.access import may_change, viewable, visible
+from benchbench.access import AnyUser, may_change, viewable, visible
 from benchbench.markup import Piece, excerpt
 from benchbench.site.panels import build_list_url
 
@@ -51,14 +51,14 @@ class DocumentRow:
     run_count: int = 0
 
 
-def list_searched(query: Query, user: Any) -> QuerySet[Benchmark]:
+def list_searched(query: Query, user: AnyUser) -> QuerySet[Benchmark]:
     """Return the benchmarks that searched for this wording of the query, newest first."""
     ended = Q() if query.until is None else Q(dataset_version__number__lt=query.until)
     return list_benchmarks(user, ended, mapping__dataset=query.dataset_id, dataset_version__number__gte=query.since)
 
 
 def build_query_page(
-    query: Query, user: Any, benchmark: Benchmark | None, *, number: str = "", by: str = "", words: str = ""
+    query: Query, user: AnyUser, benchmark: Benchmark | None, *, number: str = "", by: str = "", words: str = ""
 ) -> dict[str, Any]:
     """Return the context of a query's page; `benchmark`, `number` and `by` are those of `load_query_runs`.
 
@@ -145,7 +145,7 @@ def _find_neighbours(query: Query, benchmark: Benchmark | None) -> dict[str, Que
     return {"previous" if row.pk < query.pk else "following": row for row in before.union(after)}
 
 
-def _find_mapping(query: Query, user: Any) -> mappings.Mapping | None:
+def _find_mapping(query: Query, user: AnyUser) -> mappings.Mapping | None:
     """Return the newest visible mapping of the dataset, if possible one to a collection with texts."""
     rows = visible(mappings.Mapping.objects.filter(dataset=query.dataset_id), user)
     return rows.select_related("collection").order_by("collection__kind", "-created_at").first()
@@ -170,7 +170,7 @@ def _find_unjudged(runs: QueryRuns, judged: Collection[int | None]) -> Unjudged:
     return {pk: (next(result for result, first in firsts if pk in first), count) for pk, count in common}
 
 
-def _load_documents(ids: Collection[Any], user: Any) -> dict[int, Document]:
+def _load_documents(ids: Collection[Any], user: AnyUser) -> dict[int, Document]:
     """Return the documents that the user may view, with the beginning of their text as `head`."""
     rows = viewable(Document.objects.filter(pk__in=ids), user, through="collection")
     return {row.pk: row for row in rows.defer("text", "metadata").annotate(head=Left("text", MOST_TEXT))}

@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import Exists, OuterRef, QuerySet
 
 from apps.records.models import Benchmark, Run
-from benchbench.access import viewable
+from benchbench.access import AnyUser, viewable
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class RankRow:
         return sum(rank is not None and rank <= self.k for rank in self.ranks)
 
 
-def list_benchmarks(user: Any, *conditions: Any, **filters: Any) -> QuerySet[Benchmark]:
+def list_benchmarks(user: AnyUser, *conditions: Any, **filters: Any) -> QuerySet[Benchmark]:
     """Return the benchmarks with completed runs that the user may view, newest first."""
     completed = Run.objects.filter(benchmark=OuterRef("pk"), status=Run.Status.COMPLETED)
     rows = viewable(Benchmark.objects.filter(Exists(completed), *conditions, **filters), user)

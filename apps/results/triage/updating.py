@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from django.contrib.auth.models import User
 from django.db.models import Exists, Model, OuterRef, QuerySet
 
 from apps.datasets.models import Dataset, DatasetVersion
@@ -12,7 +13,7 @@ from apps.mappings.resolving import resolve
 from apps.operations.models import Status
 from apps.records.measuring.again import rescore
 from apps.records.models import Benchmark, Evaluation, Run
-from benchbench.access import visible
+from benchbench.access import AnyUser, visible
 from benchbench.errors import BenchbenchError
 from benchbench.site.history import note
 
@@ -29,7 +30,7 @@ class Outdated:
     benchmarks: QuerySet[Benchmark]
 
 
-def find_outdated(dataset: Dataset, user: Any, number: int) -> Outdated:
+def find_outdated(dataset: Dataset, user: AnyUser, number: int) -> Outdated:
     """Return the mappings resolved for earlier versions, and the ranked benchmarks with values only on earlier ones."""
     mappings = visible(Mapping.objects.filter(dataset=dataset, dataset_version__number__lt=number), user)
     completed = Run.objects.filter(benchmark=OuterRef("pk"), status=Run.Status.COMPLETED)
@@ -53,7 +54,7 @@ class Update:
     failures: list[str] = field(default_factory=list)
 
 
-def update_values(version: DatasetVersion, *, by: Any) -> Update:
+def update_values(version: DatasetVersion, *, by: User) -> Update:
     """Resolve the outdated mappings of the version's dataset for it, and re-score the newest outdated benchmarks on it.
 
     Acts on what `by` may change; each step is stored by itself, so that a failing one leaves the others. A benchmark
@@ -78,7 +79,7 @@ def update_values(version: DatasetVersion, *, by: Any) -> Update:
     return update
 
 
-def _act_on_each(update: Update, rows: QuerySet[M], act: Callable[[M], str], by: Any, verb: str) -> None:
+def _act_on_each(update: Update, rows: QuerySet[M], act: Callable[[M], str], by: User, verb: str) -> None:
     chosen: Sequence[M] = list(rows)
     meta = rows.model._meta
     if chosen and not by.has_perm(f"{meta.app_label}.change_{meta.model_name}"):

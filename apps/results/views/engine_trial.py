@@ -11,6 +11,7 @@ from apps.engines.declarations import load_declarations
 from apps.operations.queueing import QUICK
 from apps.operations.waiting import describe_workers
 from apps.results.trying import EngineTrial, request_answer
+from benchbench.access import staff
 from benchbench.errors import BenchbenchError
 from benchbench.names import MAX_LENGTH
 from benchbench.site.admin import SiteAdmin
@@ -37,7 +38,7 @@ def engine_trial_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpRespo
         aliases = list(load_declarations().engines)
     except BenchbenchError as error:
         problem = error.message
-    form = EngineTrialForm(request.POST or None, user=request.user, aliases=aliases, initial=request.GET.dict())
+    form = EngineTrialForm(request.POST or None, user=staff(request), aliases=aliases, initial=request.GET.dict())
     if request.method != "POST":
         context = {"title": "Try an engine", "form": form, "has_engines": bool(aliases), "problem": problem}
         return model_admin.render_page(request, "results/engine_trial.html", context)

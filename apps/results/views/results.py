@@ -32,7 +32,7 @@ from apps.results.triage.sections import ContentError, load_content, load_sectio
 from apps.results.triage.side_by_side import build_pair_context
 from apps.verdicts.coverage import CoverageError, load_coverage
 from apps.verdicts.ranked_runs import name_primary
-from benchbench.access import viewable, visible
+from benchbench.access import staff, viewable, visible
 from benchbench.errors import BenchbenchError
 from benchbench.ir.measures import DEFINITIONS
 from benchbench.ir.measures.library import list_measures
@@ -78,7 +78,7 @@ def find_run_against(request: HttpRequest) -> Run | None:
 
 def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     """Add the context of the admin's first page."""
-    dashboard = build_dashboard(request.user, only_work=request.GET.get("part") == "work")
+    dashboard = build_dashboard(staff(request), only_work=request.GET.get("part") == "work")
     return context | {"title": "Start"} | dashboard
 
 

@@ -14,7 +14,7 @@ from apps.results.trying import Trial
 from apps.retrieval.models import Index
 from apps.retrieval.search.words import find_words
 from apps.retrieval.strategies import STRATEGIES
-from benchbench.access import visible
+from benchbench.access import AnyUser, visible
 from benchbench.ir.planning.configuration import DEFAULTS
 from benchbench.ir.planning.lexical import BM25, Lexical, LexicalError
 from benchbench.models import leave_out_archived
@@ -205,7 +205,7 @@ def _find_problem(side: Side) -> str:
     return ""
 
 
-def list_indexes(collection: Collection, user: Any) -> QuerySet[Index]:
+def list_indexes(collection: Collection, user: AnyUser) -> QuerySet[Index]:
     """Return the indexes that a query can be tried on: those that are ready and ask no language model."""
     asking = [name for name, strategy in STRATEGIES.items() if strategy.asks]
     ready = Index.objects.filter(collection=collection, status=Index.Status.READY).exclude(strategy__in=asking)

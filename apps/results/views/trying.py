@@ -22,7 +22,7 @@ from apps.records.models import QueryResult
 from apps.results.triage.queries import load_hits
 from apps.results.trying import Trial, build_matrix, load_answer, request_answer
 from apps.results.views.trial_form import Side, TrialForm, complete_sliders, list_indexes
-from benchbench.access import may_change, visible
+from benchbench.access import AnyUser, may_change, staff, visible
 from benchbench.ir.planning.configuration import DEFAULTS
 from benchbench.names import MAX_LENGTH
 from benchbench.reading.strict_json import dump_json
@@ -70,7 +70,7 @@ def _load_form(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUI
         raise PermissionDenied
     values = {"top_k": DEFAULTS["top_k"], "way": "hybrid", "lexical": DEFAULTS["lexical"]}
     values = complete_sliders(values | request.GET.dict())
-    form = TrialForm(values if "q" in values else None, user=request.user, collection=collection, initial=values)
+    form = TrialForm(values if "q" in values else None, user=staff(request), collection=collection, initial=values)
     form.drop_bad_values()
     return collection, form
 
@@ -111,7 +111,7 @@ def _build_judging(request: HttpRequest, collection: Collection, form: TrialForm
     return judging | {"add_url": f"{reverse('admin:query_add', args=[dataset.pk])}?{urlencode(new)}"}
 
 
-def _load_grades(dataset: Dataset, collection: Collection, query: Query | None, user: Any) -> dict[int, int]:
+def _load_grades(dataset: Dataset, collection: Collection, query: Query | None, user: AnyUser) -> dict[int, int]:
     """Return the grade of each judged document in the draft or newest version, found by a visible mapping."""
     mappings = visible(Mapping.objects.filter(dataset=dataset, collection=collection), user)
     mapping = mappings.first() if query else None

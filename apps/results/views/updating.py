@@ -19,11 +19,10 @@ from apps.records.models import Benchmark
 from apps.results.leaderboard.versions import load_moves
 from apps.results.triage.next_steps import list_next_steps
 from apps.results.triage.updating import find_outdated, update_values
-from benchbench.access import visible
+from benchbench.access import staff, visible
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 from benchbench.site.admin import SiteAdmin
-from benchbench.site.pages import staff
 
 
 def freeze_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:

@@ -3,13 +3,14 @@
 from typing import Any
 from uuid import UUID
 
+from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.utils import timezone
 
 from apps.datasets.models import Dataset
 from apps.records.measuring.again import lock_rankings
 from apps.records.models import Baseline, Benchmark, Run
-from benchbench.access import usable_for, visible
+from benchbench.access import AnyUser, usable_for, visible
 from benchbench.database.failures import refresh
 from benchbench.deleting import delete_all, referring
 from benchbench.errors import BenchbenchError, ConflictError
@@ -23,7 +24,7 @@ class BaselineError(ConflictError):
 
 
 @referring("The baseline")
-def approve(run: Run, *, name: str, reason: str, by: Any) -> Baseline:
+def approve(run: Run, *, name: str, reason: str, by: User) -> Baseline:
     """Make a completed run the current baseline `name` of its dataset, and retire the previous one of that name.
 
     `reason` says why the run qualifies; `by` is the user who approves it. Raises BaselineError if the run did not
@@ -52,7 +53,7 @@ def approve(run: Run, *, name: str, reason: str, by: Any) -> Baseline:
     return Baseline.objects.create(dataset=dataset, run=run, name=name, reason=reason, approved_by=by)
 
 
-def retire(baseline: Baseline, *, by: Any) -> None:
+def retire(baseline: Baseline, *, by: User) -> None:
     """Retire a baseline, and keep its row with the time. Raises BaselineError if it is already retired.
 
     One conditional UPDATE, so that one of two concurrent calls wins.
@@ -86,7 +87,7 @@ def load_baseline_names(benchmark: Benchmark) -> dict[UUID, list[str]]:
     return names
 
 
-def find_baseline(name_or_id: str, dataset: Dataset, *, user: Any = None, target: Any = None) -> Baseline:
+def find_baseline(name_or_id: str, dataset: Dataset, *, user: AnyUser | None = None, target: Any = None) -> Baseline:
     """Return the current baseline of `dataset` whose name or id is `name_or_id`. Raises an error without one.
 
     With `user`, ignore baselines that they may not see; with `target`, such as a schedule, those that its owner or its

@@ -4,9 +4,9 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 from uuid import UUID
 
+from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.utils import timezone
 
@@ -91,7 +91,7 @@ def gate(
     baseline: Baseline | None = None,
     every_run: bool = False,
     version: int | None = None,
-    by: Any = None,
+    by: User | None = None,
 ) -> GateResult:
     """Judge a run by `rules`; for a benchmark its best run by the primary measure, or with `every_run` all runs.
 
@@ -140,7 +140,7 @@ def gate(
 
 
 @referring("The outcome of the gate")
-def _store(result: GateResult, by: Any) -> None:
+def _store(result: GateResult, by: User | None) -> None:
     now, rules = timezone.now(), asdict(result.rules)
     GateOutcome.objects.bulk_create(
         GateOutcome(
