@@ -1,7 +1,6 @@
 """Tables of judging: rounds, their items, slots for handing out items, grades, models that judge."""
 
 import math
-from typing import Any
 
 from django.conf import settings
 from django.db import models
@@ -104,7 +103,7 @@ class Round(OwnedModel):
         return super().seen_by(user, prefix)
 
     @classmethod
-    def judged_by(cls, user: AnyUser) -> Any:
+    def judged_by(cls, user: AnyUser) -> models.QuerySet[models.Model, object]:
         return cls.judges.through.objects.filter(user=user.pk).values("round")
 
     @property
