@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from apps.retrieval.analysis import dictionaries
 from apps.retrieval.analysis.base import Language
 from apps.retrieval.analysis.languages import LANGUAGES, find_language_of
+from apps.retrieval.analysis.light import LIGHT
 from apps.retrieval.analysis.segmenting import Split, Words, split_code, split_english, split_plain, split_unicode
 from apps.retrieval.analysis.stopping import read_stop_list
 from benchbench.texts.words import fold
@@ -90,7 +91,7 @@ class Analyzer:
         """Return the versions of the packages that decide the terms."""
         packages = [*WORDS[self.words].packages]
         packages += [package] if self.stop != NONE and (package := read_stop_list(self.stop)[0]) else []
-        packages += ["PyStemmer"] if self.stem != NONE else []
+        packages += ["PyStemmer"] if self.stem not in (NONE, *LIGHT) else []
         return {package: version(package) for package in sorted(packages)}
 
 
@@ -116,7 +117,7 @@ def describe_missing_parts(words: str, stop: str, stem: str) -> str:
     if stop not in ("", NONE) and not read_stop_list(stop)[0]:
         return f"no package here has stop words of {stop}: use stop=none"
     if stem not in ("", NONE) and not LANGUAGES[stem].stemmer:
-        return f"PyStemmer has no stemmer of {stem}: use stem=none"
+        return f"no stemmer reads {stem}: use stem=none"
     return ""
 
 
@@ -130,11 +131,17 @@ def _stem(words: Sequence[str], stopped: frozenset[str], language: Language, ste
     stems = ["" if word in stopped else word for word in words]
     if stem == NONE:
         return stems
+    for _ in range(language.passes):
+        stems = _stem_once(stems, stem)
+    return stems
+
+
+def _stem_once(words: list[str], stem: str) -> list[str]:
+    if stem in LIGHT:
+        return [LIGHT[stem].sub("", word) for word in words]
     import Stemmer
 
-    stemmer = Stemmer.Stemmer(stem, 0)  # its cache takes longer than stemming
-    for _ in range(language.passes):
-        stems = stemmer.stemWords(stems)
+    stems: list[str] = Stemmer.Stemmer(stem, 0).stemWords(words)  # its cache takes longer than stemming
     return stems
 
 

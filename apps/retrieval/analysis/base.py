@@ -19,8 +19,8 @@ class Language:
     """Steps of a chain that a language adds to the common ones.
 
     `prepare` changes a text before letters are folded. `fold` normalises a folded word before the stop list and the
-    stemmer read it, `finish` the stem. `stemmer` names a stemmer of PyStemmer, which reads a word `passes`
-    times.
+    stemmer read it, `finish` the stem. `stemmer` names a stemmer of PyStemmer or LIGHT, which reads a word
+    `passes` times.
     """
 
     stemmer: str = ""

@@ -44,5 +44,6 @@ LANGUAGES = {
     "nepali": Language("nepali", fold=fold_vowels),
     "tamil": Language("tamil"),
     **{name: Language(fold=fold_vowels) for name in ("gujarati", "kannada", "punjabi", "sinhala", "telugu")},
-    **{name: Language(fold=fold_dead) for name in ("bengali", "malayalam")},
+    "bengali": Language("bengali", passes=2, fold=fold_dead),
+    "malayalam": Language(fold=fold_dead),
 }

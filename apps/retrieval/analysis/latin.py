@@ -84,7 +84,9 @@ LANGUAGES = {
         for name in ("basque", "czech", "danish", "dutch", "esperanto", "estonian", "finnish", "hungarian")
     },
     **{name: Language(name) for name in ("indonesian", "lithuanian", "norwegian", "polish", "sesotho", "swedish")},
-    **{name: Language() for name in ("latvian", "slovenian", "swahili")},
+    "latvian": Language("latvian"),
+    "slovenian": Language("slovenian"),
+    "swahili": Language(),
     # Those without a stemmer are read by that of the nearest language.
     "croatian": Language("serbian", finish=SERBIAN),
     "malay": Language("indonesian"),
