@@ -8,6 +8,7 @@ from django.contrib.auth.models import AnonymousUser, Group, Permission, User
 from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest
 
+FOR_JUDGES = ("judging", "accounts")  # apps
 ROLES = ("viewer", "judge", "editor", "admin")  # groups that grant permissions; all others are teams
 AnyUser: TypeAlias = User | AnonymousUser
 M = TypeVar("M", bound=Model)
@@ -74,11 +75,8 @@ def staff(request: HttpRequest) -> User:
 
 
 def judges_alone(user: AnyUser) -> bool:
-    """Return whether a user has the role judge and no other, nor further permissions."""
-    if user.is_superuser or user.has_perm("judging.add_round") or not user.has_perm("judging.add_grade"):
-        return False
-    roles = {name for name in user.groups.values_list("name", flat=True) if name in ROLES}
-    return roles == {"judge"} and not user.user_permissions.exists()
+    """Return whether a user may grade and see no results, as with the role judge alone (`PermissionsAtOnce`)."""
+    return user.has_perm("judging.add_grade") and not user.has_perm("benchmarks.view_benchmark")
 
 
 def list_teams(user: AnyUser) -> QuerySet[Group]:
@@ -133,12 +131,20 @@ def permits(model: type[Model], user: AnyUser, act: str) -> bool:
 
 
 class PermissionsAtOnce(ModelBackend):
-    """Django's backend, but it reads the permissions of a user and of the user's groups in one query, not two."""
+    """Django's backend, but it reads the permissions of a user and of the user's groups in one query, not two.
+
+    Of the role judge alone only those of FOR_JUDGES count, so that no results sway its grades. With the role viewer too,
+    or a permission by name, a judge sees what viewers see.
+    """
 
     def get_all_permissions(self, user_obj: Any, obj: Any = None) -> set[str]:
         if user_obj.is_active and not user_obj.is_superuser and obj is None and not hasattr(user_obj, "_perm_cache"):
             direct, group = Permission.objects.filter(user=user_obj), Permission.objects.filter(group__user=user_obj)
             permissions = Permission.objects.filter(Q(pk__in=direct.values("pk")) | Q(pk__in=group.values("pk")))
             rows = permissions.order_by().values_list("content_type__app_label", "codename")
-            user_obj._perm_cache = {f"{label}.{codename}" for label, codename in rows}
+            names = {f"{label}.{codename}" for label, codename in rows}
+            if "judging.add_grade" in names and "judging.add_round" not in names and not direct.exists():
+                roles = set(user_obj.groups.filter(name__in=ROLES).values_list("name", flat=True))
+                names = {name for name in names if roles != {"judge"} or name.partition(".")[0] in FOR_JUDGES}
+            user_obj._perm_cache = names
         return super().get_all_permissions(user_obj, obj)

@@ -135,12 +135,19 @@ def test_who_only_judges_sees_no_results(client, benchmark):
     GateOutcome.objects.create(run=benchmark.runs.all()[0], rules={}, outcome="failed", checks=checks)
     judge = User.objects.create_user("jim", is_staff=True)
     judge.groups.add(Group.objects.get(name="judge"))
-    make_round(benchmark.runs.all()[0], name="pool", judges=[judge], items=3)
+    pool = make_round(benchmark.runs.all()[0], name="pool", judges=[judge], items=3)
+    Benchmark.objects.update(owner=None)
     client.force_login(judge)
+    closed = [reverse("admin:app_list", args=["benchmarks"]), results_url(benchmark), change_url(benchmark.mapping)]
+    closed += [reverse(f"admin:{name}_changelist") for name in ("benchmarks_benchmark", "datasets_dataset")]
+    assert {path: client.get(path).status_code for path in closed if client.get(path).status_code < 400} == {}
+    for path in (reverse("admin:round_judge", args=[pool.pk]), reverse("admin:my_grades"), change_url(pool)):
+        assert client.get(path).status_code == 200, path
     page = text_of(client.get(START))
     assert "“pool” waits for your grades" in page
     assert not any(words in page for words in ("Latest verdicts", "Datasets over time", "The gate on", str(benchmark)))
     judge.groups.add(Group.objects.get(name="viewer"))
+    assert {client.get(path).status_code for path in closed} == {200}
     page = text_of(client.get(START))
     assert all(words in page for words in ("Latest verdicts", "Datasets over time", "The gate on", str(benchmark)))
 
