@@ -133,8 +133,8 @@ def permits(model: type[Model], user: AnyUser, act: str) -> bool:
 class PermissionsAtOnce(ModelBackend):
     """Django's backend, but it reads the permissions of a user and of the user's groups in one query, not two.
 
-    Of the role judge alone only those of FOR_JUDGES count, so that no results sway its grades. With the role viewer too,
-    or a permission by name, a judge sees what viewers see.
+    Of the role judge alone only those of FOR_JUDGES count, so that no results sway its grades. With the role viewer
+    too, or a permission by name, a judge sees what viewers see.
     """
 
     def get_all_permissions(self, user_obj: Any, obj: Any = None) -> set[str]:
