@@ -14,7 +14,7 @@ from apps.records.models import Benchmark, QueryResult, Run
 from apps.results.dataset_page import load_health, load_query_table
 from apps.results.exporting import EXPORTERS, build_export
 from apps.results.triage.next_steps import list_next_steps
-from apps.results.views import comparison, content, disk, engine_trial, results, trying, updating
+from apps.results.views import comparison, content, disk, results, trying, updating
 from benchbench.access import may_view
 from benchbench.site.panels import Exports, Page, add_to
 
@@ -91,7 +91,7 @@ add_to(
     Operation,
     pages=(
         Page("disk/", disk.disk_page, "disk"),
-        Page("engines/try/", engine_trial.engine_trial_page, "engine_try"),
+        Page("engines/try/", trying.engine_trial_page, "engine_try"),
     ),
 )
 add_to(QueryResult, pages=(Page("<path:object_id>/change/", results.query_page, "benchmarks_queryresult_change"),))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchbench.ir.statistics.optimism import compute_optimism
+from benchbench.ir.statistics.resampling import compute_optimism
 
 
 def draw(rng, runs, queries, likeness=0.8):

@@ -11,8 +11,7 @@ from rq.serializers import JSONSerializer
 from apps.operations import queueing
 from apps.operations.management.commands import worker as command
 from apps.operations.timing import TimedJob, schedule
-from apps.operations.workers.aside import work_aside
-from apps.operations.workers.jobs import JOBS, JobKind, OwnJob, name_function
+from apps.operations.workers.jobs import JOBS, JobKind, OwnJob, name_function, work_aside
 from apps.results.tasks import prune
 from apps.verdicts.schedules.notifying import send
 from apps.verdicts.schedules.repeats import end_repeat

@@ -1,13 +1,19 @@
-"""Jobs that workers run: functions that the rooms register in `AppConfig.ready`."""
+"""Jobs that workers run: functions that the rooms register in `AppConfig.ready`; and jobs that a thread performs."""
 
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import django_rq
+from redis.exceptions import RedisError
+from rq import Queue
 from rq.job import Job
+from rq.serializers import JSONSerializer
 
 from apps.operations.queueing import QUICK
+from benchbench.database.tables import explain_waiting
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,3 +60,26 @@ class OwnJob(Job):
         return JOBS[self.func_name].function
 
     success_callback = failure_callback = stopped_callback = None  # our jobs have no callbacks
+
+
+log = logging.getLogger(__name__)
+
+
+def work_aside(queue_name: str) -> None:
+    """Perform the jobs of a queue until it is empty. A job that fails is logged and removed: its row is still due."""
+    queue = django_rq.get_queue(queue_name)
+    while not explain_waiting():
+        dequeued = Queue.dequeue_any(
+            [queue], None, connection=queue.connection, job_class=OwnJob, serializer=JSONSerializer
+        )
+        if dequeued is None:
+            return
+        job, _ = dequeued
+        try:
+            job.func(*job.args)
+        except RedisError:
+            raise
+        except Exception:
+            log.exception("The job %s failed; the next sweep enqueues it again.", job.func_name)
+        finally:
+            job.delete()

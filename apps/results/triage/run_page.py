@@ -1,10 +1,11 @@
 """Contents of the pages of a run and of one ranking: means, losses, queries; with a second run, the differences."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.core.paginator import Paginator
 
+from apps.records.lists.reading import filter_found
 from apps.records.measuring.approximations import render_ann
 from apps.records.measuring.slicing import try_slicing
 from apps.records.models import Evaluation, QueryResult, Run
@@ -18,14 +19,17 @@ from apps.results.triage.queries import filter_by_cause, get_column, order_by_ga
 from apps.results.triage.query_runs import load_query_runs
 from apps.results.triage.sections import has_content, has_sections
 from apps.results.triage.triaging import RunLosses, load_losses
-from apps.results.triage.words import explain_nothing, list_terms
 from apps.retrieval.llms.asking import find_texts
+from apps.retrieval.search.words import read_terms
 from apps.verdicts.configurations import list_keys, list_phrases
 from apps.verdicts.coverage import is_coverage, name_judged
 from apps.verdicts.gates.baselines import load_baseline_names
 from apps.verdicts.ranked_runs import name_primary, select_measures
+from benchbench.ir.planning.lexical import Lexical
+from benchbench.ir.planning.plan import plan
 
 PER_PAGE = 10
+MAX_TERMS = 100  # of a text that are shown
 ORDERS = ("difference", "worst", "best")  # the default is the first available one
 
 
@@ -178,3 +182,28 @@ def _load_wordings(result: QueryResult) -> tuple[str, ...]:
     if not configuration.rewrites or result.error or result.repetition > 1 or len(revisions) != 1:
         return ()
     return find_texts(configuration.query, configuration.llm or "", result.query.text, revision=revisions[0])
+
+
+def list_terms(run: Run, texts: Sequence[str]) -> list[list[str]] | None:
+    """Return the first terms of each text by the analyzer of a run; None without lexical search."""
+    if run.index is None or not run.configuration.uses_words:
+        return None
+    terms = read_terms(run.index, Lexical.parse(run.configuration.lexical), texts)
+    return None if terms is None else [each[:MAX_TERMS] for each in terms]
+
+
+def explain_nothing(result: QueryResult, terms: Sequence[str] | None) -> str:
+    """Return why a ranking is empty, as a sentence; "" if it is not, or that is unknown. `terms` are the query's."""
+    run = result.run
+    if result.document_ids or result.error or run.is_external:
+        return ""
+    configuration, (planned,) = run.configuration, plan([("", run.configuration)]).runs
+    if planned.threshold is not None and filter_found(run, planned).filter(query=result.query_id).exists():
+        return f"The threshold {planned.threshold} removed all results."
+    if configuration.uses_vectors or not configuration.uses_words or terms is None:
+        return ""
+    if not terms:
+        return "No word of the query is left: the analyzer drops stop words, and perhaps words of one letter."
+    if result.query.filters or configuration.filter_share is not None:
+        return "No document that its filter admits has a word of the query."
+    return "None of its words occurs in the collection."

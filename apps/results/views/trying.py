@@ -1,9 +1,10 @@
-"""The page that tries a query on the indexes of a collection, and the answer of each side."""
+"""The pages that try a query, on the indexes of a collection or on a declared engine, and the answers by a worker."""
 
 import uuid
 from collections.abc import Sequence
 from typing import Any
 
+from django import forms
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -14,19 +15,22 @@ from django.utils.text import slugify
 from apps.collections.models import Collection, Document
 from apps.datasets.editing.drafts import find_draft
 from apps.datasets.models import Dataset, Query
+from apps.engines.declarations import load_declarations
 from apps.mappings.models import Mapping
 from apps.mappings.repairing import find_judgments
 from apps.operations.queueing import QUICK
 from apps.operations.waiting import describe_workers
 from apps.records.models import QueryResult
 from apps.results.triage.queries import load_hits
-from apps.results.trying import Trial, build_matrix, load_answer, request_answer
+from apps.results.trying import EngineTrial, Trial, build_matrix, load_answer, request_answer
 from apps.results.views.trial_form import Side, TrialForm, complete_sliders, list_indexes
 from benchbench.access import AnyUser, may_change, staff, visible
+from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.configuration import DEFAULTS
 from benchbench.names import MAX_LENGTH
 from benchbench.reading.strict_json import dump_json
 from benchbench.site.admin import SiteAdmin
+from benchbench.site.pages import PageForm
 
 COLUMNS = {"document_id": "document", "chunk_id": "chunk", "score": "score"}  # of a ranking, in an answer
 
@@ -139,3 +143,39 @@ def _load_hits(answer: dict[str, Any], text: str, judging: dict[str, Any]) -> li
         {"hit": hit, "steps": row["steps"], "terms": row["terms"], "judge_url": build_judge_url(hit.document)}
         for hit, row in zip(hits, answer["hits"], strict=True)
     ]
+
+
+class EngineTrialForm(PageForm):
+    """A query and the engine to ask."""
+
+    engine = forms.ChoiceField()
+    q = forms.CharField(max_length=MAX_LENGTH, label="Query")
+
+    def __init__(self, *args: Any, aliases: list[str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["engine"].choices = [(alias, alias) for alias in aliases]  # type: ignore[attr-defined]
+
+
+def engine_trial_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
+    """Render the form. A POST asks the engine through a worker, and renders the answer once it is there."""
+    if not (model_admin.has_view_permission(request) and request.user.has_perm("benchmarks.add_benchmark")):
+        raise PermissionDenied
+    aliases, problem = [], ""
+    try:
+        aliases = list(load_declarations().engines)
+    except BenchbenchError as error:
+        problem = error.message
+    form = EngineTrialForm(request.POST or None, user=staff(request), aliases=aliases, initial=request.GET.dict())
+    if request.method != "POST":
+        context = {"title": "Try an engine", "form": form, "has_engines": bool(aliases), "problem": problem}
+        return model_admin.render_page(request, "results/engine_trial.html", context)
+    if not form.is_valid():
+        return render(request, "results/engine_answer.html", {"problem": " ".join(_list_errors(form))})
+    progress = request_answer(EngineTrial(form.cleaned_data["engine"], form.cleaned_data["q"]))
+    is_stuck = not progress.answer and not progress.is_waiting
+    context = {"answer": progress.answer, "problem": describe_workers(QUICK) if is_stuck else "", "asks": True}
+    return render(request, "results/engine_answer.html", context)
+
+
+def _list_errors(form: forms.Form) -> list[str]:
+    return [f"{form[name].label}: {error}" for name, errors in form.errors.items() for error in errors]

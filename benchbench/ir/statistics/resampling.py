@@ -25,6 +25,7 @@ Values = NDArray[np.float64]
 ALPHA = 0.05  # of an interval of one mean
 SAME = 1e-9  # values that differ by less differ by rounding: a measure is a sum of a few terms of the order of 1
 BLOCK = 2**19  # numbers in an array that is made for a block: 4 MB, which a cache holds
+TOSSES = 1_000  # of the signs of every query, for the optimism
 MAX_CACHED_DRAWS = 2**24  # draws of a query that are kept: 32 MB
 SIGNS, DRAWS = 0, 1  # the two streams of random numbers under one seed
 
@@ -216,3 +217,24 @@ def require_settings(*, alpha: float, resamples: int, power: float = 0.8) -> Non
         raise ComparisonError(
             f"With {resamples} resamples no p-value can be as small as alpha = {alpha}; use 10,000.", field="resamples"
         )
+
+
+def compute_optimism(values: Values, *, seed: int, weights: Values | None = None) -> float:
+    """Return the expected lead by chance of the best mean over the mean of all runs, in the unit of the measure.
+
+    `values` are float64 (runs, queries), with NaN for a failed query, and `weights` (queries,) their demand. If no run
+    were better than another, its differences from the mean run could as well have the other sign. So signs are tossed,
+    one per query for all runs, as in the max-|t| family of `significance`, and the greatest mean difference of each
+    toss is averaged. See Cawley and Talbot, On Over-fitting in Model Selection (2010). Raises ComparisonError for fewer
+    than 2 common queries.
+    """
+    common = find_common_queries(values)
+    array = np.asarray(values, np.float64)[:, common]
+    deviations = array - array.mean(axis=0)
+    scaled = scale_weights(None if weights is None else np.asarray(weights, np.float64)[common])
+    if scaled is not None:
+        deviations = deviations * scaled
+    queries = deviations.shape[1]
+    tosses = draw_flips(queries, resamples=TOSSES, seed=seed)
+    greatest = [(signs @ deviations.T).max(axis=1) / queries for signs in tosses]
+    return float(np.concatenate(greatest).mean())

@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from benchbench.decimals import counted, figure, join_words
-from benchbench.ir.statistics.optimism import compute_optimism
-from benchbench.ir.statistics.resampling import Values
+from benchbench.ir.statistics.resampling import Values, compute_optimism
 from benchbench.ir.statistics.significance import Comparison, Pair
 from benchbench.ir.statistics.skew import FEWEST
 from benchbench.ir.statistics.verdict import Verdict, is_realistic

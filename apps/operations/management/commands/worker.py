@@ -23,8 +23,7 @@ from apps.operations.commands import UseCaseCommand
 from apps.operations.ending import sweep
 from apps.operations.leasing import get_this_worker
 from apps.operations.workers import turns
-from apps.operations.workers.aside import work_aside
-from apps.operations.workers.jobs import OwnJob
+from apps.operations.workers.jobs import OwnJob, work_aside
 from apps.operations.workers.limits import WORKER, call_sessions, repeat
 from apps.operations.workers.pool import Pool
 from apps.operations.working import release
