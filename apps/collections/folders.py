@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from apps.collections.records import SECTION_ID_LENGTH, DocumentRecord, SectionRecord
+from benchbench.decimals import list_some
 from benchbench.errors import BenchbenchError
 from benchbench.markup import shorten_references
 from benchbench.reading.strict_json import decode
@@ -186,11 +187,11 @@ class FolderError(BenchbenchError):
 
 @dataclass(frozen=True)
 class FolderScan:
-    """The document files of a folder, as relative paths in code point order, and the number of other files."""
+    """The document files of a folder and the files of other kinds, as relative paths in code point order."""
 
     folder: Path
     files: tuple[str, ...]
-    skipped: int
+    skipped: tuple[str, ...] = ()
 
 
 def scan(path: Path) -> FolderScan:
@@ -198,7 +199,7 @@ def scan(path: Path) -> FolderScan:
     if not path.is_dir():
         raise FolderError(f"{path} is not a folder.")
     folder = Path(os.path.abspath(path))
-    files, skipped = [], 0
+    files, skipped = [], []
     for parent, names, file_names in os.walk(folder, onerror=_refuse):
         names[:] = [name for name in names if not name.startswith(".")]
         for name in file_names:
@@ -208,12 +209,18 @@ def scan(path: Path) -> FolderScan:
             if file.suffix.lower() in KINDS and file.is_file():
                 files.append(file.relative_to(folder).as_posix())
             else:
-                skipped += 1
+                skipped.append(file.relative_to(folder).as_posix())
     if not files:
         raise FolderError(
             f"{path.name or path} holds no document: looked for files that end in {', '.join(sorted(KINDS))}."
+            f"{' ' if skipped else ''}{describe_skipped(sorted(skipped))}"
         )
-    return FolderScan(folder, tuple(sorted(files)), skipped)
+    return FolderScan(folder, tuple(sorted(files)), tuple(sorted(skipped)))
+
+
+def describe_skipped(names: Sequence[str]) -> str:
+    """Return the sentence about files that are not read, with the remedy; "" for none."""
+    return f"Not read: {list_some(names)}. Save them as .txt, .md or .html to search them." if names else ""
 
 
 def read_files(folder_scan: FolderScan, *, uri_prefix: str | None = None) -> Iterator[DocumentRecord]:

@@ -62,11 +62,11 @@ class SourceError(BenchbenchError):
 
 @dataclass(frozen=True)
 class Source:
-    """Documents ready to be read once. `total` is their number where it is known, `skipped` counts files left out."""
+    """Documents ready to be read once. `total` is their number where it is known, `skipped` has the files left out."""
 
     documents: Iterator[DocumentRecord]
     total: int | None = None
-    skipped: int = 0
+    skipped: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Directory:
         """Yield the documents. Raises as `read_sectioned` and `read_files` do."""
         if self.folder is None:
             return read_sectioned([file for _, file in self.files])
-        return read_files(FolderScan(self.folder, tuple(self.ids), skipped=0))
+        return read_files(FolderScan(self.folder, tuple(self.ids)))
 
 
 def open_directory(directory: Path, *, ignored_file: Path | None = None) -> Directory:
@@ -183,7 +183,7 @@ def find_corpus(path: Path) -> Path | None:
                 f"{path.name} is the name of a file of queries, not of documents: import those as a dataset. "
                 "If it does hold documents, give it another name."
             )
-        if path.name.endswith((".jsonl", ".jsonl.gz")):
+        if path.name.lower().endswith((".jsonl", ".jsonl.gz")):
             return path
         raise SourceError(f"{path} is neither a folder nor a corpus: a corpus ends in .jsonl or .jsonl.gz.")
     return next((path / name for name in CORPUS_NAMES if (path / name).is_file()), None)

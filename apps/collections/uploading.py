@@ -10,11 +10,12 @@ from django.contrib.auth.models import User
 from django.core.files.uploadedfile import UploadedFile
 from django.db import transaction
 
+from apps.collections.folders import describe_skipped
 from apps.collections.importing import ImportReport, create_collection, ensure_collection, import_documents
 from apps.collections.models import Collection
 from apps.collections.records import DocumentRecord
 from apps.collections.sources import SourceError, open_source, refuse_judged
-from benchbench.files.archives import require_unpacked_size, unpacked
+from benchbench.files.archives import describe_binary, list_unread, require_unpacked_size, unpacked
 from benchbench.site.pages import stored
 from benchbench.site.reading import cut_batches, yield_read
 
@@ -65,12 +66,20 @@ def ensure_uploaded_collection(
         return ensure_collection(documents, name=name, owner=owner)[0]
 
 
+def describe_unread(upload: UploadedFile) -> str:
+    """Return the sentence about documents in an uploaded zip that are not read; "" for none."""
+    upload.seek(0)
+    return describe_skipped(list_unread(cast(IO[bytes], upload.file)))
+
+
 @contextmanager
 def _opened(
     upload: UploadedFile, uri_prefix: str, references: Container[str] = ()
 ) -> Iterator[Iterator[DocumentRecord]]:
     with stored(upload) as path:
-        if not path.name.endswith(ENDINGS):
+        if not path.name.lower().endswith(ENDINGS):
+            if binary := describe_binary(path):
+                raise SourceError(f"{path.name} {binary}.", field="file")
             refuse_judged(path)
             raise SourceError(f"{path.name} is not a corpus: its name must end in {', '.join(ENDINGS)}.", field="file")
         options = {"uri_prefix": uri_prefix, "references": references}
@@ -81,7 +90,7 @@ def _opened(
 def yield_documents(path: Path, *, uri_prefix: str, references: Container[str] = ()) -> Iterator[list[DocumentRecord]]:
     """Yield the documents of an uploaded file in batches."""
     max_bytes = settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES
-    if path.suffix == ".zip":
+    if path.suffix.lower() == ".zip":
         with unpacked(path, max_bytes=max_bytes) as folder:
             yield from _cut(open_source(folder, uri_prefix=uri_prefix, references=references).documents)
     else:

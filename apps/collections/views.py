@@ -10,6 +10,7 @@ from django.template.defaultfilters import filesizeformat
 from django.utils.html import format_html
 
 from apps.collections.models import Collection
+from apps.collections.uploading import describe_unread
 from apps.collections.uploading import upload_collection as import_upload
 from benchbench.access import staff
 from benchbench.decimals import counted
@@ -66,6 +67,8 @@ def upload_collection(request: HttpRequest, model_admin: ModelAdmin) -> HttpResp
             f"Imported {report.created:,} documents. Language: {collection.language_words}. "
             "Next: build an index, so that it can be searched.",
         )
+        if unread := describe_unread(values["file"]):
+            messages.warning(request, unread)
         if report.empty:
             messages.warning(request, f"{counted(report.empty, 'document')} without a text: only a title is searched.")
         return redirect(change_url(collection))

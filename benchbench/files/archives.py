@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 from benchbench.errors import FileFormatError
 from benchbench.local_files.placing import scratch_folder
@@ -159,6 +160,7 @@ BINARY = (
     (b"Rar!", "is a RAR archive: pack it as .zip"),
     (b"{\\rtf", "is a document of a word processor: save it as text, or a table as CSV"),
 )
+UNREAD = (".pdf", ".docx", ".doc", ".odt", ".rtf", ".pptx", ".ppt", ".xlsx", ".xls", ".epub", ".msg", ".eml", ".tex")
 OFFICE = (
     ("xl/", "is a workbook: save its sheet as CSV UTF-8, and import that"),
     ("word/", "is a Word document, which is not read: save it as .txt, .md or .html, or a table as CSV"),
@@ -178,3 +180,12 @@ def describe_binary(path: Path) -> str:
         office = (sentence for start, sentence in OFFICE if any(name.startswith(start) for name in names))
         return next(office, "" if path.suffix.lower() == ".zip" else "is a zip: end its name in .zip")
     return next((sentence for start, sentence in BINARY if head.startswith(start)), "")
+
+
+def list_unread(file: IO[bytes]) -> list[str]:
+    """Return the documents of programs in a zip, which no reader reads; none for another file."""
+    if not zipfile.is_zipfile(file):
+        return []
+    with zipfile.ZipFile(file) as archive:
+        names = [name for name in archive.namelist() if not _is_left_out(name)]
+    return sorted(name for name in names if PurePosixPath(name).suffix.lower() in UNREAD)

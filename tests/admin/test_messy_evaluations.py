@@ -213,6 +213,24 @@ def test_refused_files_stay_on_their_page(staff: Client) -> None:
     assert "<form" not in answer
 
 
+@pytest.mark.parametrize("name", ["PAGES.ZIP", "pages.zip"])
+def test_documents_of_programs_are_named(staff: Client, name: str) -> None:
+    pages = {name: pack({"pear.txt": "A pear.", "old/plum.docx": "PK", "fig.pdf": "%PDF-1"})}
+    table: Files = {"judged.csv": "Query;Document;Rating\nq;pear.txt;2\n"}
+    unread = "Not read: fig.pdf, old/plum.docx. Save them as .txt, .md or .html to search them."
+    assert unread in staff.get(send(staff, FORM, table, pages).url, follow=True).content.decode()
+    assert Collection.objects.get().name == name[:5]
+    only = {name: pack({"old/plum.docx": "PK"})}
+    refused = send(staff, FORM, table, only).content.decode()
+    assert "holds no document: looked for files that end in" in refused
+    assert "plum.docx. Save them as .txt, .md or .html" in refused
+    upload = SimpleUploadedFile(name, pages[name])
+    response = staff.post(reverse("admin:collections_collection_add"), {"name": "shop", "file": upload}, follow=True)
+    assert unread in response.content.decode()
+    pdf = send(staff, FORM, table, {"a.pdf": b"%PDF-1.4"}).content.decode()
+    assert "a.pdf is a PDF, which is not read: save its text as .txt, .md or .html" in pdf
+
+
 def test_unmatched_judgments_show_an_id_of_each_side(staff: Client) -> None:
     page = send(staff, FORM, {"judged.csv": TABLE.replace("d1", "x1").replace("d2", "x2")}).content.decode()
     assert "No document has the document_id &#x27;x1&#x27;." in page

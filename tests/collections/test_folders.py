@@ -44,7 +44,7 @@ def test_scan_sorts_paths_and_skips_hidden_or_unsupported_files(
     write(tmp_path, _dot_git__x_dot_txt="hidden", _dot_hidden_dot_md="hidden")
     result = scan(tmp_path)
     assert result.files == ("B.TXT", "a/c.HTM", "a/z.rst", "b.txt")
-    assert result.skipped == 2
+    assert result.skipped == ("a.pdf", "code.py")
 
 
 def test_it_follows_no_link_that_leaves_the_folder(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_it_imports_a_folder_and_reports(folder: Path, capsys: pytest.CaptureFix
         'Collection "letters" holds 2 documents: 2 created, 0 updated, 0 unchanged, 0 removed, 0 duplicates. '
         "Language: English, because none was chosen.\n"
     )
-    assert err == "Files of other kinds, left out: 1.\n"
+    assert err == "Not read: c.pdf. Save them as .txt, .md or .html to search them.\n"
     assert list(Collection.objects.get().documents.values_list("uri", flat=True)) == ["x:a.md", "x:b.txt"]
 
 

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_POST
 from unfold.widgets import UnfoldAdminRadioSelectWidget
 
 from apps.collections.models import Collection
-from apps.collections.uploading import ENDINGS, ensure_uploaded_collection
+from apps.collections.uploading import ENDINGS, describe_unread, ensure_uploaded_collection
 from apps.datasets.forms import QueriesForm
 from apps.datasets.importing import DatasetImport, import_dataset
 from apps.datasets.models import Dataset, Judgment
@@ -162,7 +162,8 @@ def new_evaluation(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespons
             for link in rows.list_links():
                 messages.info(request, link)
             raise
-        for warning in rows.imported.report.warnings if rows.imported else ():
+        unread = describe_unread(values["corpus"]) if values["corpus"] else ""
+        for warning in filter(None, (*(rows.imported.report.warnings if rows.imported else ()), unread)):
             messages.warning(request, warning)
         name = "benchmark_results" if isinstance(result, Benchmark) else "evaluation"
         return redirect(f"admin:{name}", result.pk)
@@ -255,6 +256,6 @@ class _Rows:
 def _import_corpus(upload: Any, user: User, dataset: Dataset) -> Collection:
     """Return the collection of an uploaded file, named after it; the dataset's references show which paths it needs."""
     name = upload.name or "documents"
-    ending = next((ending for ending in ENDINGS if name.endswith(ending)), "")
+    ending = next((ending for ending in ENDINGS if name.lower().endswith(ending)), "")
     references = list_references(dataset)
-    return ensure_uploaded_collection(upload, name=name.removesuffix(ending), owner=user, references=references)
+    return ensure_uploaded_collection(upload, name=name[: len(name) - len(ending)], owner=user, references=references)

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
+from apps.collections.folders import describe_skipped
 from apps.collections.importing import import_collection
 from apps.collections.sources import open_catalogue, open_source
 from apps.operations.commands import UseCaseCommand
@@ -57,7 +58,7 @@ ones are removed unless you give --keep-missing.
                 on_progress=progress,
             )
         if source.skipped:
-            self.warn(f"Files of other kinds, left out: {source.skipped:,}.")
+            self.warn(describe_skipped(source.skipped))
         facts = {"collection": collection.id, "documents": collection.document_count, **asdict(report)}
         facts["language"] = collection.language
         text = (
