@@ -4,6 +4,7 @@ from collections.abc import Container, Iterator
 from contextlib import closing, contextmanager
 from itertools import chain
 from pathlib import Path
+from typing import IO, cast
 
 from django.conf import settings
 from django.contrib.auth.models import User

@@ -18,6 +18,9 @@ from apps.mappings.resolving import CHUNK, load_catalogue
 from benchbench.errors import ConflictError
 from benchbench.texts.words import normalize
 
+SCHEME = re.compile(r"^(?:https?://)?(?:www\.)?")
+NUMBER = re.compile(r"\s*0*([0-9]+?)(?:\.0+)?\s*", re.ASCII)
+
 
 class UnmatchedError(ConflictError):
     """No judgment has a document in the collection, or several readings have as many and mean other documents."""
@@ -35,8 +38,9 @@ class Names(NamedTuple):
 
 @lru_cache(maxsize=2**18)
 def _fold(path: str) -> str:
-    """Return a path without what systems and links spell in different ways: case, composed letters, %20, separators."""
-    return normalize(unquote(path), "NFC").casefold().replace("\\", "/").removeprefix("./").strip("/")
+    """Return a path without what systems and links spell in different ways: case, letters, %20, separators, https."""
+    folded = normalize(unquote(path), "NFC").casefold().replace("\\", "/").strip()
+    return SCHEME.sub("", folded).removeprefix("./").strip("/")
 
 
 def _fold_end(path: str) -> str:
@@ -45,6 +49,12 @@ def _fold_end(path: str) -> str:
 
 def _fold_stem(path: str) -> str:
     return re.sub(r"\.(?!\d+$)\w{1,8}$", "", _fold_end(path))  # 2.1 has no ending
+
+
+def _fold_number(path: str) -> str:
+    """Return an id that is a number without the zeros that spreadsheets remove and add: 00123 and 123.0 are 123."""
+    number = NUMBER.fullmatch(path)
+    return number[1] if number else _fold(path)
 
 
 # What references may hold: their new key, the field of documents that they equal, and how both are compared.
@@ -57,6 +67,8 @@ READINGS: dict[str, tuple[str, str, Callable[[str], str]]] = {
     "addresses in another spelling": ("", "uri", _fold),
     "paths that end with a file name": ("", "file_name", _fold_end),
     "file names with other endings": ("", "file_name", _fold_stem),
+    "numbers without leading zeros": ("", "external_id", _fold_number),
+    "ids without folders and endings": ("", "external_id", _fold_stem),
 }
 
 

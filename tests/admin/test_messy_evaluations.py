@@ -173,6 +173,34 @@ def test_references_are_read_as_what_matches(staff: Client, name: str) -> None:
     assert "It becomes" not in previewed
 
 
+IDS: dict[str, tuple[list[str], list[str], str]] = {
+    "zeros removed": (["123", "77"], ["00123", "00077"], "read as numbers without leading zeros: 2 of 2 match"),
+    "decimals added": (["123.0", "77.0"], ["123", "77"], "read as numbers without leading zeros: 2 of 2 match"),
+    "schemes": (["http://x.org/a/", "www.x.org/b"], ["https://x.org/a", "https://x.org/b"], "ids in another spelling"),
+    "endings": (["d1.txt", "d2.txt"], ["d1", "d2"], "read as ids without folders and endings: 2 of 2 match"),
+    "folders": (["d1", "d2"], ["docs/d1", "docs/d2"], "read as ids without folders and endings: 2 of 2 match"),
+    "white space": (["d1 ", " d2"], ["d1", "d2"], "read as ids in another spelling: 2 of 2 match"),
+}
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_ids_that_programs_changed_match_with_a_note(staff: Client, name: str) -> None:
+    references, ids, sentence = IDS[name]
+    corpus = "".join(f'{{"_id": "{id}", "text": "A pear."}}\n' for id in ids)
+    table = "Query;Document;Rating\n" + "".join(f"q;{reference};2\n" for reference in references)
+    page = staff.get(send(staff, FORM, {"judged.csv": table}, {"fruit.jsonl": corpus}).url, follow=True)
+    assert sentence in page.content.decode()
+    mapping = Mapping.objects.get()
+    assert (mapping.mapped_count, mapping.total_count) == (2, 2)
+
+
+def test_numbers_that_zeros_tell_apart_stay_unread(staff: Client) -> None:
+    corpus = "".join(f'{{"_id": "{id}", "text": "A pear."}}\n' for id in ("00123", "0123"))
+    table: Files = {"judged.csv": "Query;Document;Rating\nq;123;2\n"}
+    page = send(staff, FORM, table, {"fruit.jsonl": corpus}).content.decode()
+    assert "No document has the document_id &#x27;123&#x27;." in page
+
+
 def test_several_readings_ask_for_a_choice(staff: Client) -> None:
     pages = {"p.zip": pack({"x/pear.md": "# plum.md", "y/plum.md": "# pear.md"})}
     table = {"judged.csv": "Query;Document;Rating\nq;pear.md;2\n"}
