@@ -194,7 +194,7 @@ class Progress:
         self.bar.add_task(noun, total=total)
         (self.task,) = self.bar.tasks
         self.stream = stream
-        self.noun = noun
+        self.noun, self.described = noun, ""
         self.last_written = clock()
 
     def __enter__(self) -> "Progress":
@@ -224,11 +224,12 @@ class Progress:
         self.show_units(event, "processed_documents", "total_documents")
 
     def show_percent(self, event: Mapping[str, Any]) -> None:
-        """Show the progress event of an operation: percent done and remaining time, or what it waits for."""
+        """Show the progress event of an operation: its stage, its progress and the time left, or what it waits for."""
         if not self._show_waiting(event):
+            if event["percent"] >= self.task.completed:
+                self.described = f"{event['stage']}: {event['words']}"
             self._advance(event["percent"], 100)
-            line = f"{self.task.completed:.0f} % of the {self.noun}"
-            self._show(line + (_render_eta(event["eta_seconds"]) or ESTIMATING))
+            self._show(self.described + (_render_eta(event["eta_seconds"]) or ESTIMATING))
 
     def _estimate_left(self) -> float | None:
         """Return the seconds left at the latest rate, which a wait for a worker does not slow down."""

@@ -122,17 +122,20 @@ def test_an_error_names_the_option_that_it_is_about(field, sentence, message):
     assert str(caught.value) == message
 
 
+PAIRS = "reranking 3,200 of at most 18,000 pairs"
+
+
 def test_progress_shows_percentage_time_left_and_wait_reason():
     clock, stream = Clock(), io.StringIO()
-    at_work = {"queue_position": None, "waiting_for": None, "all": 4, "eta_seconds": None}
+    at_work = {"queue_position": None, "waiting_for": None, "all": 4, "eta_seconds": None, "stage": "evaluating"}
     with Progress(stream, "benchmark", clock=clock) as progress:
         for event in (
             {"queue_position": 2, "waiting_for": None},
             {"queue_position": 1, "waiting_for": None},
             {"queue_position": 0, "waiting_for": None},
             {"queue_position": None, "waiting_for": "Waits for the host."},
-            {**at_work, "percent": 12.4},
-            {**at_work, "percent": 50.0, "eta_seconds": 61.4},
+            {**at_work, "percent": 12.4, "words": f"12.4 %, 4 of 33 rankings; {PAIRS}"},
+            {**at_work, "percent": 50.0, "words": "50.0 %", "eta_seconds": 61.4},
         ):
             clock.now += 10
             progress.show_percent(event)
@@ -149,8 +152,8 @@ def test_progress_shows_percentage_time_left_and_wait_reason():
         "waiting for a worker, queued behind 1 operation",
         "waiting for a worker",
         "Waits for the host.",
-        "12 % of the benchmark, estimating…",
-        "50 % of the benchmark, 1 min 1 s left",
+        f"evaluating: 12.4 %, 4 of 33 rankings; {PAIRS}, estimating…",
+        "evaluating: 50.0 %, 1 min 1 s left",
         "waiting for a worker, queued behind 1 operation",
         "0 of 4 references, estimating…",
         "1 of 4 references, estimating…",
@@ -174,10 +177,12 @@ def test_progress_never_decreases_or_shows_zero_seconds_left():
     with Progress(stream, "benchmark", clock=clock) as progress:
         for percent, eta in ((40.0, 30.0), (20.0, None), (50.0, 25.0)):
             clock.now += 10
-            progress.show_percent({**common, "percent": percent, "eta_seconds": eta})
+            progress.show_percent(
+                {**common, "stage": "evaluating", "percent": percent, "words": f"{percent:.1f} %", "eta_seconds": eta}
+            )
     messages = [
-        "40 % of the benchmark, 30 s left",
-        "40 % of the benchmark, estimating…",
-        "50 % of the benchmark, 25 s left",
+        "evaluating: 40.0 %, 30 s left",
+        "evaluating: 40.0 %, estimating…",
+        "evaluating: 50.0 %, 25 s left",
     ]
     assert stream.getvalue().splitlines() == messages

@@ -6,8 +6,7 @@ from typing import Any
 from django.core.cache import cache
 from django.db import connection
 
-from apps.execution.progress import find_stage
-from apps.execution.provisional import describe_reranking
+from apps.execution.progress import describe_progress, find_stage
 from apps.experiments.verifying import verify
 from apps.operations import queueing
 from apps.operations.models import Status
@@ -144,14 +143,15 @@ def _describe_progress(benchmark: Benchmark) -> dict[str, Any]:
     operation = benchmark.operation
     if benchmark.status != Status.RUNNING or operation is None:
         return {"active": False, "operation": operation}
+    progress = compute_progress(operation)
     return {
         "active": True,
         "operation": operation,
-        "progress": compute_progress(operation),
+        "progress": progress,
         "position": queueing.count_ahead(operation),
         "waiting_for": describe_wait(operation),
         "stage": find_stage(operation),
-        "reranking": describe_reranking(benchmark),
+        "described": describe_progress(benchmark, progress),
     }
 
 
