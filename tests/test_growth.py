@@ -151,6 +151,9 @@ TEXTS = {
                 ("english", "plain"),
                 ("french", "unicode"),
                 ("persian", "unicode"),
+                ("english", "english"),
+                ("vietnamese", "unicode"),
+                ("malayalam", "unicode"),
             ),
         )
     },

@@ -10,6 +10,8 @@ from typing import Literal
 Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
 SHORT = 2  # letters, as of a bigram
 ASCII_WORD = re.compile(r"\w+", re.ASCII)
+# Letters and signs of most European texts that NFKC does not change.
+COMMON = re.compile("[\0-\x7f¡-§©«¬®°±¶·»¿-\u0131\u0134-\u013e\u0141-\u0148\u014a-\u017eΑ-Ωα-ω‐‒-‖‘-•′←-↓−≈≠≤≥]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +32,17 @@ def fold(text: str) -> str:
     """
     if text.isascii():
         return text.lower()
+    if is_common(text := text.replace("\xa0", " ").replace("…", "...")):
+        return text.casefold().replace("i\u0307", "i")
     from benchbench.texts.scripts import LEFT_OUT
 
     folded = normalize(text, "NFKC").casefold().replace("i\u0307", "i")  # of İ
     return normalize(LEFT_OUT.sub("", folded), "NFKC")
+
+
+def is_common(text: str) -> bool:
+    """Return whether all letters are common, so that folding changes only their case."""
+    return text.isascii() or COMMON.fullmatch(text) is not None
 
 
 def fold_word(word: str) -> str:
@@ -56,7 +65,7 @@ def normalize(text: str, form: Form) -> str:
         return text
     from benchbench.texts.scripts import TOO_MANY_MARKS
 
-    return unicodedata.normalize(form, TOO_MANY_MARKS.sub(r"\1", text))
+    return unicodedata.normalize(form, TOO_MANY_MARKS.sub(lambda match: match[1], text))
 
 
 def fold_spelling(name: str) -> str:

@@ -14,7 +14,7 @@ from apps.retrieval.analysis.languages import LANGUAGES, find_language_of
 from apps.retrieval.analysis.light import LIGHT
 from apps.retrieval.analysis.segmenting import Split, Words, split_code, split_english, split_plain, split_unicode
 from apps.retrieval.analysis.stopping import read_stop_list
-from benchbench.texts.words import fold
+from benchbench.texts.words import fold, is_common
 
 ENGLISH, PLAIN, UNICODE, NONE = "english", "plain", "unicode", "none"
 WORDS = {
@@ -53,7 +53,7 @@ class Analyzer:
         """Return the words of a text, without what `finish` does to each."""
         way = WORDS[self.words]
         if not way.is_plain:
-            text = LANGUAGES[self.language].prepare(text if text.isascii() else SIGN.sub(" ", text))
+            text = LANGUAGES[self.language].prepare(text if is_common(text) else SIGN.sub(" ", text))
         if not way.is_raw:
             text = fold(text)
         return _build_split(self.words)(text)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from benchbench.texts.words import fold_word, normalize
+from benchbench.texts.words import fold_word, is_common, normalize
 
 Split = Callable[[str], list[str]]
 ASCII_TOKEN = re.compile(r"[a-z0-9_]+(?:(?:(?<=[a-z])[.:'](?=[a-z])|(?<=[0-9])[,;.'](?=[0-9]))[a-z0-9_]+)*")
@@ -98,6 +98,8 @@ def split_english(text: str) -> list[str]:
     """Return the words of two or more characters of a folded text, and in other scripts those of `split_unicode`."""
     if text.isascii():
         return PLAIN_TOKEN.findall(text)
+    if is_common(text):
+        return ENGLISH_TOKEN.findall(text)
     from benchbench.texts.scripts import FOREIGN
 
     text = text.replace("ʻ", "'").replace("ʼ", "'")
