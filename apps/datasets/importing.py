@@ -187,6 +187,7 @@ CHANGED = re.compile(
     r"[0-9][.,][0-9]+E\+[0-9]+|#(?:REF|NAME|N/A|NV|VALUE|DIV/0|NULL|NUM|BEZUG|WERT)[!?]?", re.IGNORECASE
 )
 TOTAL = re.compile("(?:grand )?total|sum|summe|gesamt|average|mean|count|suma|totale", re.IGNORECASE)
+SEPARATOR = re.compile(r"[|;,\n]")
 HIGH = 4  # a scale of grades without 0, or a grade from TALL, also has documents that hardly are relevant
 TALL = 10
 
@@ -198,11 +199,15 @@ def list_warnings(record: DatasetRecord) -> tuple[str, ...]:
     irrelevant = [q.key for q in queries if q.judgments and all(judgment.grade <= 0 for judgment in q.judgments)]
     counts = Counter(" ".join(query.text.split()).casefold() for query in queries)
     ids = list(_yield_ids(record))
+    known_ids = {*ids}
     findings = {
         "Ids that begin or end with white space, which is a part of them": [
             f"{id!a}" for id in ids if id != id.strip()
         ],
         "Ids that a spreadsheet seems to have changed": [id for id in ids if CHANGED.fullmatch(id)],
+        "Ids that seem to be of several documents: call their column documents, or choose that under Columns": [
+            id for id in ids if _holds_several(id, known_ids)
+        ],
         "Queries without a judgment": unjudged,
         "Queries whose judgments are all 0 or less, so that nothing is relevant": irrelevant,
         "Queries whose text is a number: if it is an id, choose the file with their texts too": [
@@ -217,6 +222,12 @@ def list_warnings(record: DatasetRecord) -> tuple[str, ...]:
     grades = {judgment.grade for query in queries for judgment in query.judgments}
     described = (f"{finding}: {list_some(texts)}." for finding, texts in findings.items() if texts)
     return (*record.warnings, *described, *_describe_grades(grades))
+
+
+def _holds_several(id: str, ids: set[str]) -> bool:
+    """Return whether an id is a list: it has a separator that ids rarely have, or a piece that is an id."""
+    pieces = [piece.strip() for piece in SEPARATOR.split(id)]
+    return len(pieces) > 1 and all(pieces) and (any(mark in id for mark in "|\n") or not ids.isdisjoint(pieces))
 
 
 def _describe_grades(grades: set[int]) -> list[str]:

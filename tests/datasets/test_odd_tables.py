@@ -146,6 +146,9 @@ ODD: dict[str, tuple[str, str]] = {
     "totals": ("query,document,grade\npear,d1,2\nTotal,,2\n", "line 3, doc_ref is empty: give any of document_id, uri"),
     "merged cells": ("query,document,grade\npear,d1,2\n,d2,1\n", "has no query_text. Write it in each row, also where"),
     "two headers": ("query,document,grade\n(text),(id),(0-3)\npear,d1,2\n", "remove lines without a judgment"),
+    "only a header": ("query,document,grade\n", "a.csv has a header and no rows: add a row for each judgment."),
+    "only Quepid's header": ("query,docid,rating\n", "a.csv has a header and no rows: add a row for each rating."),
+    "only a mark": ("\ufeff", "a.csv is empty."),
     "only texts": ('[{"question": "a?", "answer": "b", "context": "c"}]', "a.csv has no column grade, no doc_ref"),
 }
 
@@ -234,9 +237,12 @@ def test_old_topics_of_trec_keep_their_numbers(tmp_path):
     assert grades(read_dataset(paths)) == {"Airbus": {"d1": 1}}
 
 
+SEVERAL_IDS = "Ids that seem to be of several documents: call their column documents, or choose that under Columns"
 SUSPECT: dict[str, str] = {
     "kÃ¤se,d1,1\n": "Texts that seem to have lost letters: save the file as UTF-8: kÃ¤se.",
     "pear,1.23E+15,1\n": "Ids that a spreadsheet seems to have changed: 1.23E+15.",
+    "pear,a|b,1\n": f"{SEVERAL_IDS}: a|b.",
+    'pear,"a,b",1\npear,a,1\n': f"{SEVERAL_IDS}: a,b.",
     "pear,d1,1\nTotal,12,1\n": "The last query seems to be a row of totals: Total.",
     "pear,d1,1\nPear,d2,1\n": "Texts that several queries have, each measured by its own judgments: pear.",
     "pear,d1,5\npear,d2,1\n": "Grades go from 1 to 5, and each above 0 counts as relevant in P, R, RR and AP. If low "

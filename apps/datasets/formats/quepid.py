@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from apps.datasets.formats.rated import Ratings
-from apps.datasets.records import DatasetRecord
+from apps.datasets.records import DatasetError, DatasetRecord
 from benchbench.decimals import counted
 from benchbench.files.quepid import read_rows, read_snapshot
 from benchbench.files.ratings import build_text_key, describe_scale, find_scale, is_number, is_unjudged
@@ -23,6 +23,8 @@ def read_ratings(path: Path, *, grade_factor: int = 1) -> DatasetRecord:
         if not is_unjudged(rating):
             ratings.add_rating(location, key, document, rating, scale)
         unrated += bool(document and is_unjudged(rating))
+    if not ratings.queries:
+        raise DatasetError(f"{path.name} has a header and no rows: add a row for each rating.", field="queries")
     warnings = [describe_scale(path.name, scale)] if scale else []
     warnings += [f"Left out: {counted(unrated, 'document')} without a rating."] if unrated else []
     return ratings.build("quepid-ratings", warnings=warnings)

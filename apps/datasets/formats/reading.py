@@ -1,5 +1,6 @@
 """Reading of datasets: the format of a source by its content, and the reader of that format."""
 
+from codecs import BOM_UTF8
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -55,7 +56,7 @@ def _locate(path: Path, options: Mapping[str, Any]) -> tuple[str, Path]:
         raise DatasetError(f"{path.name} {PARTIAL_KINDS[kind]}.", field="format")
     if path.name.lower().removesuffix(".gz").endswith(".json"):
         return "benchbench-json", path
-    if not any(chunk.strip() for chunk in read_chunks(path)):
+    if not any(chunk.removeprefix(BOM_UTF8).strip() for chunk in read_chunks(path)):
         raise DatasetError(f"{path.name} is empty.")
     raise DatasetError(
         f"{path.name} has no known format: name its format, one of "

@@ -83,6 +83,8 @@ def read_table_of_judgments(
             query = queries.setdefault(key, _Query(location))
             _describe(query, location, cells)
             duplicates += sum(_judge(query, location, *judged) for judged in grades.yield_judged(location, cells))
+        if not queries:
+            raise DatasetError(f"{path.name} has a header and no rows: add a row for each judgment.", field="queries")
         notes = [f"Columns that are not read: {list_some([name or 'one without a name' for name in unknown])}."]
         return replace(
             record,
