@@ -22,7 +22,7 @@ HIGH = re.compile(rb"[\x80-\xff]+")
 LONG = 3  # letters outside ASCII in a row; in texts of Windows-1252 they are rare
 MOST_LONG = 0.1  # of the letters outside ASCII
 # Letters of other old encodings would read so: of DOS (K„se), of old Macs (KŠse), of Asian ones (¨¨).
-FOREIGN = re.compile("[A-Za-zÀ-ÿ][‚„”†‡ˆ‰ŠŽŸ§][a-zß-ÿ]|[¤¦¨¬¯¸]")
+FOREIGN = re.compile("[A-Za-zÀ-ÿ][‚„”†‡ˆ‰ŠŽŸ§‹›¢£¥¶©®±¹²³¼½¾][a-zÀ-ÿ¿]|[a-zß-ÿ][À-ÖØ-ÞŒ][a-zß-ÿ]|[¤¦¨¬¯¸]")
 BEFORE, AFTER = 20, 40  # characters around the first letter outside ASCII that a note shows, in full words
 EXCERPT = re.compile(rf"(?<!\w)[^\n]{{0,{BEFORE}}}?[^\0-\x7f][^\n]{{0,{AFTER}}}(?!\w)")
 

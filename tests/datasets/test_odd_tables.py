@@ -138,6 +138,19 @@ def test_table_without_a_header_loses_no_row(name, tmp_path):
     assert grades(read(path, columns=columns)) == {"red pear": {"d1": 2}, "plum": {"d2": 1}}
 
 
+OLD = {"mac_roman": ["não é", "cœur à l'été"], "cp850": ["coração", "corazón", "dîner"], "cp1250": ["święta książka"]}
+
+
+@pytest.mark.parametrize(("encoding", "text"), [(encoding, text) for encoding, texts in OLD.items() for text in texts])
+def test_short_texts_of_old_programs_are_refused(encoding, text, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(f"query,document,grade\n{text},d1,1\n".encode(encoding))
+    assert "is not UTF-8" in refusal_of(path)
+    path.write_bytes(f"query,document,grade\n{text.translate(PLAIN_LETTERS)},d1,1\n".encode("cp1252"))
+    assert text.translate(PLAIN_LETTERS) in grades(read(path))
+
+
+PLAIN_LETTERS = str.maketrans("śąż", "saz")
 ODD: dict[str, tuple[str, str]] = {
     "a title": (
         "Judged in May;;\n;;\nQuery;Document;Grade\npear;d1;2\n",
