@@ -8,6 +8,7 @@ from apps.datasets.records import JudgmentRecord, QueryRecord
 from apps.mappings.models import Mapping
 from apps.retrieval.models import Index, LexicalIndex
 from apps.retrieval.search.lexical_indexes import make_lexical_index
+from benchbench.ir.planning.lexical import Lexical
 from tests.library import import_all
 
 
@@ -19,13 +20,13 @@ def import_texts(texts: list[str], queries: list[str], **index: Any) -> Mapping:
     return import_all(documents, records, name="words", **index)
 
 
-def read_as_english() -> Index:
-    """Return the only index, with BM25 as of a collection in English."""
+def read_as_english(lexical: str = "bm25") -> Index:
+    """Return the only index, with BM25 as of a collection in English, by a lexical setting."""
     Collection.objects.update(language="english")
     index = Index.objects.get()
     index.lexical_index = None
     index.save()
     LexicalIndex.objects.all().delete()
-    index.lexical_index = make_lexical_index(index.chunk_set)
+    index.lexical_index = make_lexical_index(index.chunk_set, Lexical.parse(lexical))
     index.save()
     return index

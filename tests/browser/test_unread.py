@@ -34,7 +34,7 @@ def mapping(site: str, tmp_path: Path) -> Mapping:
         encoder = str(save_encoder(tmp_path))
         long = "apple " * (WINDOW + 8)
         mapping = import_texts([*CHINESE * 6, long, "the", "of it"], ["to be", "zebra", "apple"], encoder=encoder)
-        read_as_english()
+        read_as_english("bm25(words=plain)")
         return mapping
 
     return outside(make)
