@@ -102,7 +102,7 @@ def list_colleagues(user: AnyUser) -> QuerySet[User]:
     return active.filter(Q(pk=user.pk) | Q(pk__in=mates.values("pk")))
 
 
-def is_visible_to_viewers(row: Any, target: Any) -> bool:
+def is_visible_to_viewers(row: Model, target: Any) -> bool:
     """Return whether all users who see `target`, as owner or by team, see `row` too, so that it may be named there."""
     owner, team = getattr(row, "owner_id", None), getattr(row, "team_id", None)
     target_access = getattr(target, "owner_id", None), getattr(target, "team_id", None)

@@ -42,7 +42,7 @@ def load(id: str) -> Any:
         ) from None
 
 
-def read(id: str, rows: Callable[[], Iterator[Any]]) -> Iterator[Any]:
+def read(id: str, rows: Callable[[], Iterator[object]]) -> Iterator[Any]:
     """Yield rows of a dataset, which is downloaded if it is missing. Raises CatalogueError if that fails.
 
     The library has no error class of its own: it passes on the errors of its parsers and its HTTP client.

@@ -1,7 +1,7 @@
 """Deleting rows that are not in use."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -56,7 +56,7 @@ class Effects:
     """Rows by model: the `contents` of a row, which go with it, and its `users`, which must go before it."""
 
     contents: dict[type[Model], QuerySet[Any]]
-    users: dict[type[Model], QuerySet[Any]]
+    users: dict[type[Model], QuerySet[Model]]
 
 
 def find_effects(instance: Model, along: Collection[type[Model]] = ()) -> Effects:
@@ -102,7 +102,7 @@ def _find_root(model: type[Model]) -> tuple[type[Model], str]:
     return model, "__".join(path)
 
 
-def delete_rows(rows: QuerySet[Any]) -> None:
+def delete_rows(rows: QuerySet[Model]) -> None:
     """Delete rows in one statement, without looking for rows that refer to them.
 
     A queryset's own `delete` loads the rows and deletes a hundred at a time. The caller first deletes the rows that
@@ -127,7 +127,7 @@ def delete_all(rows: QuerySet[Any] | Sequence[Model]) -> int:
     return collector.delete()[0]
 
 
-def _select(model: type[Model], rows: Any) -> QuerySet[Any]:
+def _select(model: type[Model], rows: Iterable[Model]) -> QuerySet[Any]:
     return rows if isinstance(rows, QuerySet) else model._base_manager.filter(pk__in=[row.pk for row in rows])
 
 
@@ -148,7 +148,7 @@ def in_use(instance: Model, *users: Model) -> ConflictError:
     return ConflictError(f'The {noun} "{instance}" cannot be deleted: it is used by {used_by}. Delete that first.')
 
 
-def _owned(row: Any) -> Any:
+def _owned(row: Model) -> Any:
     """Return the row that has the owner of `row`: for a run, its benchmark."""
     return row if hasattr(row, "owner_id") else getattr(row, "benchmark", row)
 

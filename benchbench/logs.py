@@ -4,7 +4,6 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -31,7 +30,7 @@ class WithOperation(logging.Filter):
         return True
 
 
-FORMATTERS: dict[str, dict[str, Any]] = {
+FORMATTERS: dict[str, dict[str, object]] = {
     "line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"},
     "json": {
         "()": "pythonjsonlogger.json.JsonFormatter",
@@ -42,7 +41,7 @@ FORMATTERS: dict[str, dict[str, Any]] = {
 }
 
 
-def build_logging(formatter: str, level: str) -> dict[str, Any]:
+def build_logging(formatter: str, level: str) -> dict[str, object]:
     """Return the setting LOGGING: records from `level` upwards go to stderr, in the format of `formatter`."""
     if formatter not in FORMATTERS:
         raise ImproperlyConfigured(f"LOG_FORMAT must be one of {', '.join(FORMATTERS)}, not {formatter!r}.")

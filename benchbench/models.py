@@ -8,7 +8,7 @@ from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import ValidationError
 from django.db import models
-from django.db.models import F, Func, JSONField, Q, QuerySet, Value
+from django.db.models import F, Func, JSONField, Model, Q, QuerySet, Value
 
 from benchbench.access import AnyUser
 from benchbench.errors import ConflictError
@@ -21,7 +21,7 @@ ARCHIVED = "archived"  # the tag that takes a row out of lists and choices alone
 PERMISSIONS = ("add", "change", "delete", "view", "view_all")  # of an owned model, see `benchbench.access.visible`
 
 
-def add_key(field: str, key: str, value: Any) -> Func:
+def add_key(field: str, key: str, value: str) -> Func:
     """Return an expression that adds a key to the JSON object `field`, so that concurrent UPDATEs keep both keys."""
     more = Value({key: value}, JSONField())
     return Func(F(field), more, template="%(expressions)s", arg_joiner=" || ", output_field=JSONField())
@@ -67,12 +67,12 @@ class NamedModel(models.Model):
         super().save(**options)
 
     @classmethod
-    def list_rivals(cls, **scope: Any) -> models.QuerySet[Any]:
+    def list_rivals(cls, **scope: object) -> models.QuerySet[Model]:
         """Return the rows of a scope whose names count."""
         return cls._default_manager.filter(**scope)
 
     @classmethod
-    def require_distinct(cls, name: str, *, row: Any = None, **scope: Any) -> None:
+    def require_distinct(cls, name: str, *, row: Model | None = None, **scope: object) -> None:
         """Raise ConflictError if another `row` of the scope has a name that differs only in case or Unicode form."""
         folded = fold_spelling(name)
         names = cls.list_rivals(**scope).exclude(name=name).exclude(pk=row).values_list("name", flat=True)
@@ -159,7 +159,7 @@ class TaggedModel(models.Model):
             raise ValidationError({"tags": error.messages}) from None
 
 
-def leave_out_archived(rows: QuerySet[Any], *, path: str = "tags", but: Iterable[Any] = ()) -> QuerySet[Any]:
+def leave_out_archived(rows: QuerySet[Model], *, path: str = "tags", but: Iterable[object] = ()) -> QuerySet[Any]:
     """Return the rows without those that are archived, except those with the ids `but`, of a form.
 
     `path` leads to their tags (`"benchmark__tags"`).

@@ -41,7 +41,7 @@ def find_free_name(name: str, taken: Iterable[str]) -> str:
     return next(free for free in names if fold_spelling(free) not in existing)
 
 
-def use_free_name(name: str, rows: Sequence[QuerySet[Any]], make: Callable[[str], Result]) -> Result:
+def use_free_name(name: str, rows: Sequence[QuerySet[Model]], make: Callable[[str], Result]) -> Result:
     """Return the result of `make` for a name that none of `rows` has. This is the only way to take such a name.
 
     If another transaction takes the name at the same moment, all is undone and `make` is called with the next free

@@ -7,7 +7,6 @@ import tempfile
 from datetime import timedelta
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
@@ -173,14 +172,14 @@ if DATABASE_POOL := env_int("DATABASE_POOL", 0, minimum=0):  # the most connecti
     DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
     pool = {"min_size": 1, "max_size": DATABASE_POOL, "timeout": 5, "max_idle": 60}
     DATABASES["default"].setdefault("OPTIONS", {})["pool"] = pool
-CACHES: dict[str, Any] = {
+CACHES: dict[str, object] = {
     "default": {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",
         "LOCATION": REDIS_URL,
         "KEY_PREFIX": "benchbench",
     }
 }
-CHANNEL_LAYERS: dict[str, Any] = {
+CHANNEL_LAYERS: dict[str, object] = {
     # A watcher that falls behind loses its newest messages past the capacity; events are hints, so that costs nothing.
     # The layer waits five seconds at a time for a message. With redis-py 8's default timeout of the same length, every
     # socket without events would be closed.

@@ -15,7 +15,7 @@ from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group, Permission, User
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.db.models import Model, Q, QuerySet
+from django.db.models import ManyToManyField, Model, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.defaultfilters import filesizeformat, truncatechars
@@ -77,12 +77,12 @@ def may_manage(user: AnyUser, account: User) -> bool:
     )
 
 
-def allow_superuser(_: Any, request: HttpRequest, obj: Any = None) -> bool:
+def allow_superuser(_: object, request: HttpRequest, obj: Model | None = None) -> bool:
     """Return whether the user is a superuser, for the permissions of pages."""
     return bool(request.user.is_superuser)
 
 
-def allow_staff(_: Any, request: HttpRequest, obj: Any = None) -> bool:
+def allow_staff(_: object, request: HttpRequest, obj: Model | None = None) -> bool:
     return bool(request.user.is_active and request.user.is_staff)
 
 
@@ -108,11 +108,11 @@ class UserAdmin(DjangoUserAdmin, StrictAdmin):  # type: ignore[misc]  # of `get_
         permitted = super().has_delete_permission(request, obj) and (obj is None or may_manage(request.user, obj))
         return permitted and not (obj is not None and LogEntry.objects.filter(user=obj).exists())
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+    def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> list[str]:
         fields = list(super().get_readonly_fields(request, obj))
         return fields if request.user.is_superuser else [*fields, "is_superuser"]
 
-    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+    def formfield_for_manytomany(self, db_field: ManyToManyField, request: HttpRequest, **kwargs: Any) -> Any:
         if not request.user.is_superuser:
             choices = {"groups": list_assignable, "user_permissions": list_permissions}
             kwargs["queryset"] = choices[db_field.name](request.user)
@@ -154,7 +154,7 @@ class AccessTokenAdmin(FactAdmin):
     has_module_permission = has_add_permission = has_act_permission = has_view_permission = allow_staff
 
     @admin.action(description="Revoke", permissions=["act"])
-    def revoke_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+    def revoke_selected(self, request: HttpRequest, queryset: QuerySet[Model]) -> HttpResponse | None:
         def revoke(token: AccessToken) -> str:
             revoke_token(token)
             return f'The token "{token}" is revoked and no longer works.'
@@ -216,7 +216,7 @@ class DeletionAdmin(FactAdmin):
         @transaction.atomic
         def restore_one(deletion: Deletion) -> str:
             row = restore(deletion, rename=rename)
-            pages: Any = self.admin_site.get_model_admin(type(row))
+            pages = self.admin_site.get_model_admin(type(row))
             if not pages.has_delete_permission(request, row):
                 raise ConflictError(f"“{row}” was not restored: you may not delete it.")
             addresses.append(pages.find_url(row))
@@ -228,7 +228,7 @@ class DeletionAdmin(FactAdmin):
         return redirect(addresses[0] if len(addresses) == 1 else build_list_url(Deletion))
 
     @admin.action(description="Restore under another name", permissions=["act"])
-    def rename_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+    def rename_selected(self, request: HttpRequest, queryset: QuerySet[Model]) -> HttpResponse | None:
         return self.restore_selected(request, queryset, rename=True)
 
     def list_buttons(self, request: HttpRequest, obj: Deletion) -> list[Button]:

@@ -55,7 +55,7 @@ def plan_deletion(row: Any) -> Deletion | None:
 
 
 @contextmanager
-def keep_deleted(row: Any, by: User) -> Iterator[Deletion | None]:
+def keep_deleted(row: Model, by: User) -> Iterator[Deletion | None]:
     """Put `row`, which the block deletes, into the bin. Gives None if a deletion cannot be taken back."""
     deletion = plan_deletion(row)
     if deletion is None:
@@ -93,7 +93,7 @@ def restore(deletion: Deletion, *, rename: bool = False) -> Any:
             if rename:
                 rename_rows(deletion, model, lambda name: _find_name(name, model))
             restore_rows(deletion)
-            row: Any = model._default_manager.get(pk=deletion.object_id)
+            row = model._default_manager.get(pk=deletion.object_id)
             if issubclass(model, NamedModel):
                 row.require_distinct(row.name, row=row.pk, **{key: getattr(row, key) for key in row.name_scope})
             connection.check_constraints()
@@ -104,7 +104,7 @@ def restore(deletion: Deletion, *, rename: bool = False) -> Any:
 
 
 def _find_name(name: str, model: type[Model]) -> str:
-    rows: Any = model._default_manager
+    rows = model._default_manager
     return find_free_name(f"{name[: MAX_LENGTH - len(ENDING)]}{ENDING}", rows.values_list("name", flat=True))
 
 

@@ -1,12 +1,10 @@
 """Tables of accounts: tokens, sign-ins by password, saved views, and what users deleted and can restore."""
 
-from typing import Any
-
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from django.db.models import Q
+from django.db.models import Model, Q
 from django.utils import timezone
 
 from benchbench.models import NamedModel, PublicModel
@@ -54,7 +52,7 @@ class AccessToken(NamedModel, PublicModel):
         return self.name
 
     @classmethod
-    def list_rivals(cls, **scope: Any) -> models.QuerySet[Any]:
+    def list_rivals(cls, **scope: object) -> models.QuerySet[Model]:
         return super().list_rivals(**scope).filter(revoked_at=None)
 
     @property

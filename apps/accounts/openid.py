@@ -67,7 +67,7 @@ class VerifiedAdapter(OpenIDConnectOAuth2Adapter):
         return request.build_absolute_uri(reverse("single_sign_on_callback"))
 
 
-def check_claims(claims: Mapping[str, Any], client: str) -> None:
+def check_claims(claims: Mapping[str, object], client: str) -> None:
     """Raise OAuth2Error for claims of a verified ID token that OpenID Connect Core 1.0, 3.1.3.7, forbids to accept.
 
     PyJWT checks the times that a token has, and that this site is among its audiences.

@@ -6,6 +6,7 @@ roles; a site may change them.
 
 from typing import Any
 
+from django.apps import AppConfig
 from django.apps import apps as installed
 from django.contrib.auth.management import create_permissions
 
@@ -49,5 +50,5 @@ def make_roles(apps: Any, schema_editor: Any = None) -> None:
             group.permissions.set([keys[name] for name in sorted(list_role_permissions(role)) if name in keys])
 
 
-def is_ours(config: Any) -> bool:
+def is_ours(config: AppConfig) -> bool:
     return bool(config.name.startswith("apps."))

@@ -10,7 +10,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin import SimpleListFilter
 from django.contrib.postgres.fields import ArrayField
-from django.db.models import Func, QuerySet
+from django.db.models import Func, Model, QuerySet
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
@@ -57,7 +57,7 @@ class TagFilter(SimpleListFilter):
             offered.add(chosen)
         return [(tag, tag) for tag in sorted(offered)]
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Model]) -> QuerySet[Any]:
         return queryset.filter(**{f"{self.path}__contains": [tag]}) if (tag := self.value()) else queryset
 
 
@@ -71,7 +71,7 @@ class ArchiveFilter(SimpleListFilter):
         is_used = self.value() or ARCHIVED in list_tags(request, model_admin)
         return [("only", "These only"), ("all", "Included")] if is_used else []
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Model]) -> QuerySet[Any]:
         if self.value() == "only":
             return queryset.filter(**{f"{self.path}__contains": [ARCHIVED]})
         by_id = request.method == "POST" and request.POST.get("select_across", "0") == "0"
@@ -115,7 +115,7 @@ class ExportingAdmin(ViewedAdmin):
     tags: ClassVar[str]  # the path to the tags of a row
 
     @admin.action(description="Export", permissions=["view"])
-    def export_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponseBase | None:
+    def export_selected(self, request: HttpRequest, queryset: QuerySet[Model]) -> HttpResponseBase | None:
         """Answer with the selected rows in one format, after asking for it."""
         if len(queryset) > MAX_FILES:
             sentence = f"A zip holds at most {MAX_FILES} files, not {len(queryset):,}: select fewer."
@@ -141,7 +141,7 @@ class ExportingAdmin(ViewedAdmin):
             self.message_user(request, sentence, messages.WARNING)
         return answer
 
-    def _build_zip(self, rows: list[Any], exports: Exports, format: str) -> tuple[HttpResponseBase, list[str]]:
+    def _build_zip(self, rows: Sequence[Model], exports: Exports, format: str) -> tuple[HttpResponseBase, list[str]]:
         """Return the zip, and a sentence on each row that it leaves out. Raises BenchbenchError without a file."""
         files: dict[str, Any] = {}
         left_out, size = [], 0
@@ -170,7 +170,7 @@ class ExportingAdmin(ViewedAdmin):
             return attachment(lambda out: write_zip(files, out), name, "application/zip"), left_out
 
     def ask(
-        self, request: HttpRequest, rows: QuerySet[Any], form: PageForm, *, title: str, buttons: list[tuple[str, str]]
+        self, request: HttpRequest, rows: QuerySet[Model], form: PageForm, *, title: str, buttons: list[tuple[str, str]]
     ) -> HttpResponseBase:
         """Render the form of an act on the selected rows, which repeats the act with its values."""
         selected = [(name, value) for name in REPEATED for value in request.POST.getlist(name)]
@@ -191,7 +191,7 @@ class TaggedAdmin(ExportingAdmin):
     """Admin class of a list whose selected rows are tagged and archived."""
 
     tags = "tags"
-    formfield_overrides: ClassVar[dict[Any, Any]] = ViewedAdmin.formfield_overrides | {
+    formfield_overrides: ClassVar[dict[Any, object]] = ViewedAdmin.formfield_overrides | {
         ArrayField: {
             "widget": UnfoldAdminTextInputWidget,
             "help_text": "Words to filter by, separated by commas, such as nightly.",
@@ -199,7 +199,7 @@ class TaggedAdmin(ExportingAdmin):
     }
 
     @admin.action(description="Add or remove a tag", permissions=["act"])
-    def tag_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponseBase | None:
+    def tag_selected(self, request: HttpRequest, queryset: QuerySet[Model]) -> HttpResponseBase | None:
         form = TagForm(request.POST if "tag" in request.POST else None, user=staff(request))
         form.tags = list_tags(request, self)
         if not form.is_valid():
@@ -208,21 +208,21 @@ class TaggedAdmin(ExportingAdmin):
         return self._change_tag(request, queryset, form.cleaned_data["tag"], add=request.POST.get("act") != "remove")
 
     @admin.action(description="Archive", permissions=["act"])
-    def archive_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponseBase | None:
+    def archive_selected(self, request: HttpRequest, queryset: QuerySet[Model]) -> HttpResponseBase | None:
         return self._change_tag(request, queryset, ARCHIVED, add=True)
 
     @admin.action(description="Bring back from the archive", permissions=["act"])
-    def bring_back_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponseBase | None:
+    def bring_back_selected(self, request: HttpRequest, queryset: QuerySet[Model]) -> HttpResponseBase | None:
         return self._change_tag(request, queryset, ARCHIVED, add=False)
 
-    def get_search_results(self, request: HttpRequest, queryset: QuerySet[Any], search_term: str) -> Any:
+    def get_search_results(self, request: HttpRequest, queryset: QuerySet[Model], search_term: str) -> Any:
         """Search a list, or what a field offers, which archived rows are not part of."""
         if request.path == reverse("admin:autocomplete"):
             queryset = leave_out_archived(queryset)
         return super().get_search_results(request, queryset, search_term)
 
     def _change_tag(
-        self, request: HttpRequest, queryset: QuerySet[Any], tag: str, *, add: bool
+        self, request: HttpRequest, queryset: QuerySet[Model], tag: str, *, add: bool
     ) -> HttpResponseBase | None:
         rows = self.model._default_manager.filter(pk__in=[row.pk for row in queryset])
         tagged = change_tag(rows, tag, add=add)

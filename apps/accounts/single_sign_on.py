@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import Group, User
@@ -34,7 +33,7 @@ class Person:
     last_name: str = ""
 
 
-def read_person(id_token: Mapping[str, Any], userinfo: Mapping[str, Any]) -> Person:
+def read_person(id_token: Mapping[str, object], userinfo: Mapping[str, object]) -> Person:
     """Return the person of a verified ID token and of the user info for the same subject.
 
     Raises SignInRefusedError if their subjects differ. An address outside ASCII counts as unconfirmed, because

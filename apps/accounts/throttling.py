@@ -3,7 +3,6 @@
 from contextlib import suppress
 from math import ceil
 from time import time
-from typing import Any
 
 from django.conf import settings
 from django.core.cache import cache
@@ -14,7 +13,7 @@ from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
 
-def count(scope: str, client: Any) -> str:
+def count(scope: str, client: object) -> str:
     """Count one request of `client` in a window of fixed length in Redis. Return the key for `uncount`.
 
     Raises Throttled above the rate of the scope. REST framework's own throttle reads a list and writes it back, so it

@@ -1,6 +1,5 @@
 """Lists whose filters, order, columns and measure users save as views."""
 
-from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
@@ -24,7 +23,7 @@ class ViewedAdmin(SiteAdmin):
     All that a view shows is in its address, so changes take effect there, and in the view once it is updated.
     """
 
-    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> HttpResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
         views = list(list_views(staff(request), self.opts.label_lower))
@@ -36,7 +35,7 @@ class ViewedAdmin(SiteAdmin):
                 raise Http404("The view does not exist, or is not shared with you. Open the list without it.")
             return redirect(self._build_address(request, view))
         try:
-            response: Any = super().changelist_view(request, extra_context)
+            response = super().changelist_view(request, extra_context)
         except BadRequest as error:
             if view is None or set(request.GET) <= {HIDDEN, VIEW}:
                 raise

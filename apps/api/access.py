@@ -73,7 +73,7 @@ class NoAuthentication(BaseAuthentication):
     Pages of other sites are refused: their forms, sent from the developer's own browser, would need no token.
     """
 
-    def authenticate(self, request: Request) -> tuple[Any, None] | None:
+    def authenticate(self, request: Request) -> tuple[object, None] | None:
         if not settings.DISABLE_AUTH:
             return None
         origin = request.headers.get("Origin", "")
@@ -140,7 +140,7 @@ class BearerScheme(OpenApiAuthenticationExtension):
     target_class = BearerAuthentication
     name = "bearer"
 
-    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+    def get_security_definition(self, auto_schema: object) -> dict[str, str]:
         return {
             "type": "http",
             "scheme": "bearer",
@@ -153,7 +153,7 @@ class SessionScheme(OpenApiAuthenticationExtension):
     name = "session"
     priority = 1  # before drf-spectacular's own
 
-    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+    def get_security_definition(self, auto_schema: object) -> dict[str, str]:
         return {
             "type": "apiKey",
             "in": "cookie",

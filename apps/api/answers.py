@@ -3,7 +3,7 @@
 Each field is declared once, there.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import is_dataclass
 from datetime import datetime
 from inspect import getdoc
@@ -13,11 +13,14 @@ from django.db import models
 from django.db.models import QuerySet
 from drf_spectacular.contrib.rest_framework_dataclasses import OpenApiDataclassSerializerExtensions
 from drf_spectacular.extensions import OpenApiSerializerExtension
+from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import ComponentIdentity
+from drf_spectacular.utils import Direction
 from rest_framework import serializers
 from rest_framework.response import Response
 from rest_framework_dataclasses.serializers import DataclassSerializer
 
+from apps.api.fields import Validated
 from benchbench.timestamps import timestamp
 
 TIMES = ("created_at", "updated_at")
@@ -33,7 +36,7 @@ class Moment(serializers.DateTimeField):
 class TextOrNull(serializers.CharField):
     """A text; null where it is empty."""
 
-    def to_representation(self, value: Any) -> str | None:
+    def to_representation(self, value: object) -> str | None:
         return str(value) or None
 
 
@@ -43,7 +46,7 @@ class ModelAnswer(serializers.ModelSerializer):
     serializer_field_mapping = serializers.ModelSerializer.serializer_field_mapping | {models.DateTimeField: Moment}
     owner_id = serializers.IntegerField(allow_null=True, help_text="null: it belongs to the whole staff.")
 
-    def build_standard_field(self, field_name: str, model_field: Any) -> tuple[Any, dict[str, Any]]:
+    def build_standard_field(self, field_name: str, model_field: object) -> tuple[Any, dict[str, Any]]:
         kind, options = super().build_standard_field(field_name, model_field)
         if isinstance(model_field, models.JSONField):
             return serializers.DictField, {
@@ -51,7 +54,7 @@ class ModelAnswer(serializers.ModelSerializer):
             }
         return kind, options
 
-    def build_property_field(self, field_name: str, model_class: Any) -> tuple[Any, dict[str, Any]]:
+    def build_property_field(self, field_name: str, model_class: object) -> tuple[Any, dict[str, Any]]:
         """Return the field of a foreign key's column, such as `dataset_id`."""
         key = getattr(model_class, field_name).field
         return self.build_standard_field(field_name, key.target_field)[0], {"allow_null": key.null}
@@ -105,7 +108,7 @@ def build_page(name: str, row: type) -> type[Page]:
 def answer_page(
     page: type[Page],
     rows: QuerySet[Any] | Sequence[Any],
-    query: Mapping[str, Any],
+    query: Validated,
     *,
     prepare: Callable[[Any], Sequence[Any]] = list,
     **about: Any,
@@ -130,7 +133,7 @@ class ModelAnswerSchema(OpenApiSerializerExtension):
     target_class = ModelAnswer
     match_subclasses = True
 
-    def map_serializer(self, auto_schema: Any, direction: Any) -> Any:
+    def map_serializer(self, auto_schema: AutoSchema, direction: Direction) -> Any:
         schema = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)
         for field in schema["properties"].values():
             field.pop("readOnly", None)
@@ -149,12 +152,12 @@ class AnswerSchema(OpenApiDataclassSerializerExtensions):
         kind = type(self.target)
         return self.target.dataclass_definition.dataclass_type if kind is Answer else kind
 
-    def get_name(self, auto_schema: Any = None, direction: Any = None) -> str:
+    def get_name(self, auto_schema: AutoSchema | None = None, direction: Direction | None = None) -> str:
         return self._subject.__name__
 
-    def get_identity(self, auto_schema: Any, direction: Any) -> ComponentIdentity:
+    def get_identity(self, auto_schema: AutoSchema, direction: Direction) -> ComponentIdentity:
         return ComponentIdentity(self._subject)
 
-    def map_serializer(self, auto_schema: Any, direction: Any) -> Any:
+    def map_serializer(self, auto_schema: AutoSchema, direction: Direction) -> Any:
         schema = super().map_serializer(auto_schema, direction)
         return schema | {"required": [*schema["properties"]], "description": getdoc(self._subject)}

@@ -39,7 +39,7 @@ OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
 logger = logging.getLogger(__name__)
 
 
-def present(error: Exception, context: dict[str, Any]) -> Response | None:
+def present(error: Exception, context: Mapping[str, object]) -> Response | None:
     """Answer an error that a view raised; None for a bug, which Django logs and `server_error` answers."""
     reference = uuid.uuid4().hex
     if answer := _describe_error(error, reference):
@@ -56,7 +56,7 @@ def present(error: Exception, context: dict[str, Any]) -> Response | None:
     return response
 
 
-def _describe_error(error: BaseException | None, reference: str) -> tuple[int, dict[str, Any]] | None:
+def _describe_error(error: BaseException | None, reference: str) -> tuple[int, dict[str, object]] | None:
     """Return the status and the body for an error; None for REST framework's errors and for bugs."""
     if isinstance(error, BenchbenchError):
         return error.status, _build_body(
@@ -132,7 +132,7 @@ def _is_address(path: str) -> bool:
         return False
 
 
-def _convert_body(data: Any) -> dict[str, Any]:
+def _convert_body(data: object) -> dict[str, object]:
     """Return the body of one of REST framework's own errors in our format."""
     detail = data.get("detail") if isinstance(data, dict) else None
     if isinstance(detail, ErrorDetail):
@@ -149,7 +149,7 @@ def _convert_body(data: Any) -> dict[str, Any]:
     return _build_body(" ".join(sentences[:MAX_IN_DETAIL]) + more, "invalid", errors)
 
 
-def _yield_faults(data: Any, field: str = "") -> Iterator[tuple[str, str]]:
+def _yield_faults(data: object, field: str = "") -> Iterator[tuple[str, str]]:
     """Yield each sentence with its field: "queries[3].text", or "" for the whole request."""
     if isinstance(data, dict):
         for key, inner in data.items():
@@ -170,8 +170,10 @@ def _yield_faults(data: Any, field: str = "") -> Iterator[tuple[str, str]]:
         yield field, str(data)
 
 
-def _build_body(detail: str, code: str, errors: dict[str, Any] | None = None, *, reference: str = "") -> dict[str, Any]:
-    body: dict[str, Any] = {"detail": detail, "code": code}
+def _build_body(
+    detail: str, code: str, errors: Mapping[str, object] | None = None, *, reference: str = ""
+) -> dict[str, object]:
+    body: dict[str, object] = {"detail": detail, "code": code}
     if errors:
         body["errors"] = errors
     if reference:
@@ -196,7 +198,7 @@ def rename_fields(**keys: str | None) -> Iterator[None]:
 
 
 @contextmanager
-def prefix_matrix_fields(matrix: Mapping[str, Any]) -> Iterator[None]:
+def prefix_matrix_fields(matrix: Mapping[str, object]) -> Iterator[None]:
     """Give an error about a key of a matrix its whole path: `config_matrix.search_modes`."""
     try:
         yield

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from re import ASCII, fullmatch
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import UUID
 
 from django.http import QueryDict
 from drf_spectacular.extensions import OpenApiSerializerExtension, OpenApiSerializerFieldExtension
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.utils import Direction
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.settings import api_settings
@@ -21,11 +23,13 @@ MOST_PAGES = 1_000_000
 MOST_ITEMS = 10_000  # of any list; a field may allow fewer
 GREATEST = 2**31 - 1  # what a column of numbers holds
 
+Validated: TypeAlias = dict[str, Any]  # what a serializer made of a request: by field, a value of the field's type
+
 
 class StrictSerializer(serializers.Serializer):
     """Serializer that refuses unknown keys, and repeated keys in forms and query strings."""
 
-    def to_internal_value(self, data: Any) -> Any:
+    def to_internal_value(self, data: object) -> Any:
         for key in data if isinstance(data, Mapping) else ():
             if key not in self.fields:
                 raise ValidationError({key[:40]: [f"Unknown key: use {', '.join(self.fields)}."]})
@@ -35,9 +39,9 @@ class StrictSerializer(serializers.Serializer):
                 raise ValidationError({key: [f"A list has at most {MOST_ITEMS:,} items, not {len(value):,}."]})
         return super().to_internal_value(plain)
 
-    def _parse_form(self, form: QueryDict) -> dict[str, Any]:
+    def _parse_form(self, form: QueryDict) -> dict[str, object]:
         """Return a form as an object; REST framework would read an empty value as missing."""
-        plain: dict[str, Any] = {}
+        plain: dict[str, object] = {}
         for key, values in form.lists():
             many = isinstance(self.fields[key], serializers.ListField)
             if len(values) > 1 and not many:
@@ -46,21 +50,21 @@ class StrictSerializer(serializers.Serializer):
         return plain
 
 
-def validate(serializer: type[serializers.Serializer], data: Any) -> dict[str, Any]:
+def validate(serializer: type[serializers.Serializer], data: object) -> Validated:
     """Return what a request states, read by its serializer; raise ValidationError with a sentence for each fault."""
     reading = serializer(data=data)
     reading.is_valid(raise_exception=True)
     return reading.validated_data
 
 
-def require_empty(data: Any) -> None:
+def require_empty(data: object) -> None:
     """Refuse a body where none is expected, so that a key without effect is not overlooked."""
     if data:
         keys = list_some([repr(str(key)[:40]) for key in data]) if isinstance(data, Mapping) else kind(data)
         raise ValidationError({api_settings.NON_FIELD_ERRORS_KEY: [f"No key is allowed here: leave out {keys}."]})
 
 
-def as_int(data: Any) -> Any:
+def as_int(data: object) -> Any:
     """Return 5 for 5.0, which are one number in JSON, and anything else as it is: a float past 2^53 may be inexact."""
     return int(data) if isinstance(data, float) and data.is_integer() and abs(data) <= EXACT else data
 
@@ -87,7 +91,7 @@ class Key(Text):
     def __init__(self, **options: Any) -> None:
         super().__init__(trim_whitespace=False, **options)
 
-    def run_validation(self, data: Any = serializers.empty) -> Any:
+    def run_validation(self, data: object = serializers.empty) -> Any:
         if isinstance(data, str) and not data.strip():
             self.fail("blank")
         return super().run_validation(data)
@@ -106,7 +110,7 @@ class Identifier(serializers.UUIDField):
 class Int(serializers.IntegerField):
     """A whole number, as exact as it was written; in JSON no string."""
 
-    def to_internal_value(self, data: Any) -> int:
+    def to_internal_value(self, data: object) -> int:
         if is_from_form(self) and isinstance(data, str) and fullmatch(r"-?\d{1,18}", data, ASCII):
             return int(data)
         number = as_int(data)
@@ -118,7 +122,7 @@ class Int(serializers.IntegerField):
 class Number(serializers.FloatField):
     """A number; in JSON no string."""
 
-    def to_internal_value(self, data: Any) -> float:
+    def to_internal_value(self, data: object) -> float:
         if not isinstance(data, int | float) or isinstance(data, bool):
             self.fail("invalid")
         return super().to_internal_value(data)
@@ -155,7 +159,7 @@ class StrictSchema(OpenApiSerializerExtension):
     target_class = StrictSerializer
     match_subclasses = True
 
-    def map_serializer(self, auto_schema: Any, direction: Any) -> Any:
+    def map_serializer(self, auto_schema: AutoSchema, direction: Direction) -> Any:
         schema = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)
         return schema | {"additionalProperties": False}
 
@@ -166,6 +170,6 @@ class TextSchema(OpenApiSerializerFieldExtension):
     target_class = Text
     match_subclasses = True
 
-    def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, str]:
+    def map_serializer_field(self, auto_schema: AutoSchema, direction: Direction) -> dict[str, str]:
         blank = self.target.allow_blank or not (self.target.trim_whitespace or isinstance(self.target, Key))
         return {"type": "string"} if blank else {"type": "string", "pattern": r"\S"}

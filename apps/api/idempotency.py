@@ -44,7 +44,7 @@ def idempotent(handler: Handler) -> Callable[..., HttpResponse]:
     """
 
     @wraps(handler)
-    def once(self: Any, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:
+    def once(self: object, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:
         key = request.headers.get(HEADER)
         if key is None:
             return handler(self, request, *args, **kwargs)
@@ -68,14 +68,14 @@ def idempotent(handler: Handler) -> Callable[..., HttpResponse]:
     return once
 
 
-def hash_body(data: Any) -> str:
+def hash_body(data: object) -> str:
     """Return the SHA-256 of a request's data; for a form, of its values and files, since boundaries are random."""
     if isinstance(data, QueryDict):
         data = [[name, [_encode_value(value) for value in values]] for name, values in sorted(data.lists())]
     return sha256(dump_canonical(data).encode()).hexdigest()
 
 
-def _encode_value(value: Any) -> Any:
+def _encode_value(value: object) -> Any:
     if not isinstance(value, UploadedFile):
         return value
     digest = sha256()

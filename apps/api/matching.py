@@ -40,5 +40,5 @@ def require_match(request: Request, row: Model, changes: type[Serializer]) -> No
         )
 
 
-def _read(value: Any) -> Any:
+def _read(value: object) -> Any:
     return sorted(str(row.pk) for row in value.all()) if isinstance(value, Manager) else value

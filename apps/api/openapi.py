@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import is_dataclass
 from functools import cache
 from inspect import getdoc
@@ -10,7 +11,7 @@ from typing import Any
 
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import ComponentIdentity, ResolvedComponent
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
+from drf_spectacular.utils import Direction, OpenApiParameter, OpenApiResponse
 from rest_framework import serializers
 from rest_framework.permissions import SAFE_METHODS
 
@@ -34,10 +35,10 @@ ERRORS = {  # by status: what its component is called, and what it means
     "429": ("TooOften", "Too many requests: wait as many seconds as Retry-After says."),
     "503": ("Away", "PostgreSQL or Redis does not answer: wait as many seconds as Retry-After says."),
 }
-WAIT: dict[str, Any] = {
+WAIT: dict[str, object] = {
     "Retry-After": {"schema": {"type": "integer", "minimum": 1}, "required": True, "description": "In seconds."}
 }
-ERROR_HEADERS: dict[str, dict[str, Any]] = {
+ERROR_HEADERS: dict[str, dict[str, object]] = {
     "401": {"WWW-Authenticate": {"schema": {"type": "string"}, "required": True, "description": "How to sign in."}},
     "429": WAIT,
     "503": WAIT,
@@ -58,7 +59,7 @@ class Error(serializers.Serializer):
 
 
 def build_header(
-    name: str, description: str, *statuses: int, schema: dict[str, Any], always: bool = True
+    name: str, description: str, *statuses: int, schema: Mapping[str, object], always: bool = True
 ) -> OpenApiParameter:
     """Return a header of the answers of these statuses, for the `parameters` of an operation."""
     return OpenApiParameter(
@@ -75,7 +76,7 @@ def list_file_headers(lost: str) -> list[OpenApiParameter]:
     ]
 
 
-def put_example(target: Any, examples: dict[str, Any], name: str) -> None:
+def put_example(target: Any, examples: dict[str, object], name: str) -> None:
     """Insert the example of that name, if it exists."""
     if name in examples:
         target["example"] = examples[name]
@@ -112,7 +113,7 @@ class Schema(AutoSchema):
                 put_example(answer.get("content", {}).get("application/json"), example["response"], status)
         return operation
 
-    def _put_in_fields(self, form: dict[str, str], example: dict[str, Any]) -> None:
+    def _put_in_fields(self, form: dict[str, str], example: Mapping[str, object]) -> None:
         """Insert the example of a form at its fields too: the interactive page shows it only there."""
         fields = self.registry[form["$ref"].rpartition("/")[2], ResolvedComponent.SCHEMA].schema["properties"]
         for name, value in example.items():
@@ -152,7 +153,7 @@ class Schema(AutoSchema):
     def get_description(self) -> str:
         return self._get_docstring()[1]
 
-    def _get_response_bodies(self, direction: Any = "response") -> Any:
+    def _get_response_bodies(self, direction: Direction = "response") -> dict[str, object]:
         answer = self.get_response_serializers()
         bodies = (
             {"200": self._get_response_for_code(answer, "200")}
@@ -190,7 +191,7 @@ class Schema(AutoSchema):
         ]
         return [*errors, *codes, *self._get_handler().operation.refuses]
 
-    def _get_response_for_code(self, serializer: Any, *args: Any, **kwargs: Any) -> Any:
+    def _get_response_for_code(self, serializer: object, *args: Any, **kwargs: Any) -> Any:
         answer = Answer(dataclass=serializer) if is_dataclass(serializer) else serializer
         return super()._get_response_for_code(answer, *args, **kwargs)
 

@@ -1,10 +1,12 @@
 """Bodies of requests, and the choice of a parser for them."""
 
+from collections.abc import Sequence
 from typing import Any, BinaryIO, ClassVar
 
 from django.conf import settings
 from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.parsers import BaseParser, MultiPartParser
+from rest_framework.request import Request
 
 from benchbench.errors import BenchbenchError
 from benchbench.reading import strict_json
@@ -80,9 +82,9 @@ class RunParser(UploadParser):
 class OnlyJSON(BaseContentNegotiation):
     """Content negotiation that always answers JSON, regardless of `Accept`, so that an error can be read."""
 
-    def select_parser(self, request: Any, parsers: Any) -> Any:
+    def select_parser(self, request: Request, parsers: Sequence[BaseParser]) -> BaseParser | None:
         media_type = request.content_type.partition(";")[0].strip().lower()
         return next((parser for parser in parsers if parser.media_type == media_type), None)
 
-    def select_renderer(self, request: Any, renderers: Any, format_suffix: Any = None) -> tuple[Any, str]:
+    def select_renderer(self, request: Any, renderers: Any, format_suffix: object = None) -> tuple[object, str]:
         return renderers[0], renderers[0].media_type

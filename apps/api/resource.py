@@ -3,7 +3,7 @@
 A resource is a class of `apps/api/resources`; an operation is a method of it, such as
 
     @post("/<id:round_id>/close", ClosedAnswer, CloseRequest)
-    def close_round(self, round: Round, data: dict[str, Any]) -> Closed:
+    def close_round(self, round: Round, data: Validated) -> Closed:
 
 It gets the object that its address names, if any, and the request's data, if any, read by the decorator's serializer.
 It returns the object that the answer presents, or the rows of a page. If status or page are unusual, it returns the
@@ -86,7 +86,7 @@ class Operation:
 
     def __call__(self, function: Method) -> Method:
         @wraps(function)
-        def handle(resource: "Resource", request: Request, **ids: Any) -> HttpResponseBase:
+        def handle(resource: "Resource", request: Request, **ids: object) -> HttpResponseBase:
             with rename_fields(**self.names), resource.matching(request, ids) as changes:
                 objects = [resource.find(**ids)] if ids else []
                 if changes and HEADER in request.headers:
@@ -171,7 +171,7 @@ class Resource(ViewSet):
     def list_addresses(cls) -> list[URLPattern]:
         """Return the addresses of the operations, each named after its first operation."""
         by_path: dict[str, dict[str, str]] = {}
-        parsers: dict[str, Any] = {}
+        parsers = {}
         for name, method in vars(cls).items():
             declared = getattr(method, "operation", None)
             if isinstance(declared, Operation):
@@ -206,7 +206,7 @@ class Resource(ViewSet):
             raise PermissionDenied(f"You may not change any {noun}: ask an administrator for the permission.")
         return row
 
-    def lock(self, row: Any) -> Model:
+    def lock(self, row: Model) -> Model:
         """Return the row that changes of `row` lock."""
         return row
 
@@ -215,7 +215,7 @@ class Resource(ViewSet):
         return ()
 
     @contextmanager
-    def matching(self, request: Request, ids: dict[str, Any]) -> Iterator[type[Serializer] | None]:
+    def matching(self, request: Request, ids: Mapping[str, object]) -> Iterator[type[Serializer] | None]:
         """Give the serializer of changes to the row of this address, if it has one; the row is locked for If-Match."""
         changes = self.find_editing(ids)
         if changes is None or HEADER not in request.headers or request.method == "GET":
@@ -259,7 +259,7 @@ class Resource(ViewSet):
             log(request, self, operation, response)
         return super().finalize_response(request, response, *args, **kwargs)
 
-    def permission_denied(self, request: Request, message: Any = None, code: Any = None) -> None:
+    def permission_denied(self, request: Request, message: object = None, code: object = None) -> None:
         """Count refused requests too: REST framework throttles only permitted ones."""
         self.check_throttles(request)
         super().permission_denied(request, message, code)
@@ -280,7 +280,7 @@ def log(request: Request, view: Resource, operation: Operation, response: Respon
         name = f"{view.model._meta.model_name}_id"
         if name in models and (pk := response.data.get(name) or response.data.get("id")):
             keys[name] = pk
-    rows: list[Any] = [row for name, pk in keys.items() for row in models[name]._default_manager.filter(pk=pk)]
+    rows = [row for name, pk in keys.items() for row in models[name]._default_manager.filter(pk=pk)]
     note(request.user, [*rows, *(affected for row in rows for affected in view.list_affected(row))], sentence)
 
 

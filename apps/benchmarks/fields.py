@@ -1,6 +1,6 @@
 """Fields that the forms of new benchmarks and of imported runs share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from django import forms
@@ -23,12 +23,12 @@ class ExcludeSelfField(forms.BooleanField):
 class ListField(forms.CharField):
     """Comma-separated values. `read` parses the text, or raises ValueError with the wrong part as its text."""
 
-    def __init__(self, read: Callable[[str], list[Any]], expects: str, **kwargs: Any) -> None:
+    def __init__(self, read: Callable[[str], Sequence[object]], expects: str, **kwargs: Any) -> None:
         self.read = read
         self.expects = expects
         super().__init__(required=False, **kwargs)
 
-    def clean(self, value: Any) -> list[Any]:
+    def clean(self, value: object) -> Sequence[object]:
         try:
             return self.read(str(value or ""))
         except ValueError as error:

@@ -1,7 +1,7 @@
 """Forms of a new benchmark: its matrix in a search engineer's words, its measures, and an experiment file."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from collections.abc import Mapping as MappingType
 from dataclasses import asdict
 from typing import Any
@@ -33,12 +33,12 @@ from benchbench.site.pages import FewTextsField, PageForm, SizedFileField
 class SwitchField(forms.ChoiceField):
     """Off, on, or both, as a list of booleans."""
 
-    def __init__(self, read: Callable[[str], list[Any]], **kwargs: Any) -> None:
+    def __init__(self, read: Callable[[str], Sequence[object]], **kwargs: Any) -> None:
         self.read = read
         choices = [("off", "off"), ("on", "on"), ("both", "both: with and without")]
         super().__init__(choices=choices, initial="off", **kwargs)
 
-    def clean(self, value: Any) -> list[Any]:
+    def clean(self, value: object) -> Sequence[object]:
         return self.read(super().clean(value))
 
 

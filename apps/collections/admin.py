@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.contrib import admin
+from django.forms import ModelForm
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.text import Truncator
@@ -45,7 +46,7 @@ class CollectionAdmin(OwnedAdmin):
         readonly = super().get_readonly_fields(request, obj)
         return [*readonly, "language"] if obj and obj.indexes.exists() else readonly
 
-    def save_model(self, request: HttpRequest, obj: Collection, form: Any, change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: Collection, form: ModelForm, change: bool) -> None:
         if "language" in form.changed_data:
             set_language(obj, form.cleaned_data["language"])
         super().save_model(request, obj, form, change)

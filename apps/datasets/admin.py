@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.contrib import admin
-from django.contrib.admin import SimpleListFilter
-from django.db.models import Exists, OuterRef, QuerySet, Subquery
+from django.contrib.admin import ModelAdmin, SimpleListFilter
+from django.contrib.admin.views.main import ChangeList
+from django.db.models import Exists, Model, OuterRef, QuerySet, Subquery
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.defaultfilters import truncatechars
@@ -42,12 +43,12 @@ class FormatFilter(SimpleListFilter):
     title = "format"
     parameter_name = "source_format"
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+    def lookups(self, request: HttpRequest, model_admin: ModelAdmin) -> list[tuple[str, str]]:
         rows = model_admin.get_queryset(request).order_by()
         keys = {self.value() or "", *rows.values_list("source_format", flat=True).distinct()} - {""}
         return [(key, name_format(key)) for key in sorted(keys)]  # also of no row: without a choice nothing is filtered
 
-    def queryset(self, request: HttpRequest, queryset: Any) -> Any:
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Model]) -> Any:
         return queryset.filter(source_format=self.value()) if self.value() else queryset
 
 
@@ -96,7 +97,7 @@ class DatasetAdmin(TaggedAdmin, OwnedAdmin):
         names = [f"v{dataset.number}"] if dataset.number else []
         return ", ".join([*names, "with a draft"] if dataset.draft else names) or None
 
-    def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+    def render_change_form(self, request: HttpRequest, context: dict[str, object], *args: Any, **kwargs: Any) -> Any:
         if dataset := kwargs.get("obj"):
             context |= views.describe_dataset(dataset)
         return super().render_change_form(request, context, *args, **kwargs)
@@ -130,7 +131,7 @@ class DatasetVersionAdmin(FactAdmin):
     change_form_outer_after_template = "datasets/version_after.html"
     pages = (Page("<uuid:object_id>/export/<str:format>/", views.download_version, "dataset_export"),)
 
-    def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+    def render_change_form(self, request: HttpRequest, context: dict[str, object], *args: Any, **kwargs: Any) -> Any:
         version = kwargs.get("obj")
         difference = build_difference(version) if version and version.number > 1 else None
         context |= {"writers": WRITERS, "differing": views.list_tables(difference) if difference else None}
@@ -206,15 +207,15 @@ class NewestFilter(SimpleListFilter):
     title = "version"
     parameter_name = "of"
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+    def lookups(self, request: HttpRequest, model_admin: ModelAdmin) -> list[tuple[str, str]]:
         return [("all", "Every version")]
 
-    def choices(self, changelist: Any) -> Iterator[Any]:
+    def choices(self, changelist: ChangeList) -> Iterator[Any]:
         newest, *older = super().choices(changelist)
         yield {**newest, "display": "Newest"}
         yield from older
 
-    def queryset(self, request: HttpRequest, queryset: Any) -> Any:
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Model]) -> Any:
         return queryset if self.value() == "all" else queryset.filter(until=None, query__until=None)
 
 

@@ -139,7 +139,7 @@ class QueriesForm(PageForm):
         chosen = self.data.getlist("column") if hasattr(self.data, "getlist") else []
         self.table = {column: name for name, _, column in (line.partition("=") for line in chosen[:MOST_COLUMNS])}
 
-    def clean_columns(self) -> dict[str, Any]:
+    def clean_columns(self) -> dict[str, object]:
         """Return the options `columns` and `ignore`: what is written in the field goes before what was chosen."""
         written = self.cleaned_data["columns"].splitlines()
         mapped = {line.partition("=")[2].strip() for line in written}

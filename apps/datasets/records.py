@@ -106,7 +106,7 @@ class DatasetRecord:
     schema_version: str = "1.0"
     source_format: str = ""
     metadata: dict[str, Any] = field(default_factory=dict)
-    slice_definitions: dict[str, Any] = field(default_factory=dict)
+    slice_definitions: dict[str, object] = field(default_factory=dict)
     duplicates: int = 0
     dangling: int | None = None
     warnings: Sequence[str] = ()
@@ -117,12 +117,12 @@ JUDGMENT_FIELDS = tuple(field.name for field in fields(JudgmentRecord) if field.
 QUERY_FIELDS = tuple(field.name for field in fields(QueryRecord) if field.name != "judgments")
 
 
-def normalise_doc_ref(value: Any) -> Any:
+def normalise_doc_ref(value: object) -> Any:
     """Return a reference in its stored form: a string becomes a uri, and null keys are dropped."""
     return {"uri": value} if isinstance(value, str) else drop_nulls(value)
 
 
-def find_doc_ref_fault(doc_ref: Any) -> tuple[str, str]:
+def find_doc_ref_fault(doc_ref: object) -> tuple[str, str]:
     """Return why a value cannot refer to a document ("has the unknown key …"), and its invalid key, or "".
 
     Both are "" for a valid reference.
@@ -199,7 +199,7 @@ def _check_judgment(judgment: JudgmentRecord, label: str) -> None:
         raise DatasetError(f"{label} has a section of more than {REFERENCE_LENGTH:,} characters.", field="section_refs")
 
 
-def _find_too_long(doc_ref: dict[str, Any]) -> str:
+def _find_too_long(doc_ref: Mapping[str, object]) -> str:
     """Return the key of a reference whose value is too long, "" for none."""
     long = (key for key, value in doc_ref.items() if isinstance(value, str) and len(value) > REFERENCE_LENGTH)
     return next(long, "")

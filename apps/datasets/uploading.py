@@ -31,7 +31,7 @@ MOST_FILES = 20  # that are sent at once
 class _FilesInput(forms.ClearableFileInput):
     allow_multiple_selected = True
 
-    def value_from_datadict(self, data: Any, files: Any, name: str) -> Any:
+    def value_from_datadict(self, data: object, files: Any, name: str) -> Any:
         """Return every chosen file."""
         return files.getlist(name) if hasattr(files, "getlist") else files.get(name)
 

@@ -11,7 +11,6 @@ from contextlib import closing, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from django.conf import settings
 
@@ -72,7 +71,7 @@ def write_database(path: Path, corpus: Path) -> None:
         database.executemany("INSERT INTO documents VALUES (?, ?, ?)", rows)
 
 
-def declare(address: str) -> dict[str, Any]:
+def declare(address: str) -> dict[str, object]:
     """Return the declaration of the engine, as BENCHBENCH_ENGINES has it."""
     variables = {"address": address, "database": "docs", "canned_query": "search"}
     return {

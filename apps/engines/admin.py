@@ -1,7 +1,5 @@
 """Admin page of the declared engines, below the operations."""
 
-from typing import Any
-
 from django.core.exceptions import PermissionDenied
 from django.db.models import Max
 from django.http import HttpRequest, HttpResponse
@@ -25,7 +23,7 @@ def engines_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
         error = problem.message
     latest = dict(EngineAnswer.objects.values_list("engine").annotate(Max("asked_at")))
     rows = [(engine, latest.get(alias)) for alias, engine in declarations.engines.items()]
-    context: dict[str, Any] = {"title": "Engines", "rows": rows, "notices": declarations.notices.values()}
+    context = {"title": "Engines", "rows": rows, "notices": declarations.notices.values()}
     return model_admin.render_page(request, "engines/engines.html", context | {"error": error})
 
 

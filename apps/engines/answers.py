@@ -7,7 +7,7 @@ ranking. The order of the hits is the engine's.
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -42,14 +42,14 @@ class Hit(NamedTuple):
 
 
 @lru_cache(maxsize=1000)
-def compile_path(expression: str) -> Callable[[Any], Any]:
+def compile_path(expression: str) -> Callable[[Any], object]:
     """Return the function of an expression. Raises JMESPathError for an invalid one."""
     if not FIELDS.fullmatch(expression):
-        search: Callable[[Any], Any] = jmespath.compile(expression).search
+        search = jmespath.compile(expression).search
         return search
     names = expression.split(".")  # the usual case, which the library interprets slowly
 
-    def find(value: Any) -> Any:
+    def find(value: object) -> Any:
         for name in names:
             value = value.get(name) if isinstance(value, dict) else None
         return value
@@ -107,7 +107,7 @@ def map_answer(
     return hits if template == "{id}" else [hit._replace(id=template.replace("{id}", hit.id)) for hit in hits], total
 
 
-def _join_lists(lists: dict[str, list[Any]], paths: Paths, answer: Any, limit: int | None) -> list[Hit]:
+def _join_lists(lists: dict[str, Sequence[object]], paths: Paths, answer: object, limit: int | None) -> list[Hit]:
     """Return the hits of parallel lists."""
     for name, values in lists.items():
         if len(values) != len(lists["id"]):
@@ -135,20 +135,20 @@ def _find(name: str, paths: Paths, looked_at: Any, read: Reader = lambda value: 
     return _read(name, paths, value, looked_at, read, number)
 
 
-def _read(name: str, paths: Paths, value: Any, looked_at: Any, read: Reader, number: int) -> Any:
+def _read(name: str, paths: Paths, value: object, looked_at: object, read: Reader, number: int) -> Any:
     try:
         return read(value)
     except ValueError as error:
         raise _build_error(name, paths, str(error), value, looked_at, number) from None
 
 
-def _read_list(value: Any) -> list[Any]:
+def _read_list(value: object) -> list[Any]:
     if not isinstance(value, list):
         raise ValueError("must find a list")
     return value
 
 
-def _read_id(value: Any) -> str:
+def _read_id(value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
         raise ValueError("must find a text or a whole number")
     text = str(value)
@@ -166,14 +166,14 @@ def _read_number(convert: Callable[[Any], Any], problem: str, value: Any) -> Any
     raise ValueError(problem)
 
 
-def _read_total(value: Any) -> Any:
+def _read_total(value: object) -> Any:
     total = _read_number(int, "must find a whole number", value)
     if total is not None and not 0 <= total < 2**63:
         raise ValueError("must find a whole number")
     return total
 
 
-def _read_text(longest: int, value: Any) -> str:
+def _read_text(longest: int, value: object) -> str:
     """Return a text without the tags with which engines mark the words of a query."""
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         value = " … ".join(value)
@@ -190,7 +190,7 @@ READERS: dict[str, Reader] = {
 }
 
 
-def _build_error(name: str, paths: Paths, problem: str, value: Any, looked_at: Any, number: int = 0) -> AnswerError:
+def _build_error(name: str, paths: Paths, problem: str, value: object, looked_at: Any, number: int = 0) -> AnswerError:
     path = getattr(paths, name)
     subject = f"{name} ({path})" + (f" of hit {number}" if number else "")
     keys = ""
@@ -201,7 +201,7 @@ def _build_error(name: str, paths: Paths, problem: str, value: Any, looked_at: A
     return AnswerError(f"The path {subject} {problem}; {finding}.", path=path, looked_at=looked_at)
 
 
-def _show(value: Any) -> str:
+def _show(value: object) -> str:
     try:
         text = json.dumps(value, ensure_ascii=False, default=repr)
     except RecursionError:

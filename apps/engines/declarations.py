@@ -66,7 +66,7 @@ def load_notice_address(alias: str) -> Address:
     return _find(load_declarations().notices, alias, "address of notices", "notices")
 
 
-def _find(by_alias: Mapping[str, Any], alias: str, noun: str, section: str) -> Any:
+def _find(by_alias: Mapping[str, object], alias: str, noun: str, section: str) -> Any:
     if alias not in by_alias:
         choices = f"choose one of {', '.join(by_alias)}" if by_alias else f"declare it under {section} first"
         if not settings.BENCHBENCH_ENGINES:
@@ -116,7 +116,7 @@ def _read_engine(alias: str, entry: dict[str, Any], path: str) -> Engine:
     return engine
 
 
-def _load_preset(preset: Any, path: str) -> dict[str, Any]:
+def _load_preset(preset: object, path: str) -> dict[str, Any]:
     if preset is None:
         return {}
     names = sorted(file.stem for file in PRESETS.glob("*.yaml"))
@@ -125,7 +125,7 @@ def _load_preset(preset: Any, path: str) -> dict[str, Any]:
     return dict(parse((PRESETS / f"{preset}.yaml").read_text(encoding="utf-8"), location=f"{preset}.yaml"))
 
 
-def _read_as(record: Any, alias: str, entry: Mapping[str, Any], path: str) -> Any:
+def _read_as(record: Any, alias: str, entry: Mapping[str, object], path: str) -> Any:
     if "alias" in entry:
         refuse(path, "has the unknown key alias", "alias")
     declared = read_as(record, {**entry, "alias": alias}, prefix=f"{path}.")

@@ -1,7 +1,5 @@
 """Errors of requests to search engines and to addresses of notices."""
 
-from typing import Any
-
 from benchbench.errors import BenchbenchError
 
 
@@ -39,7 +37,7 @@ class UnsentError(EngineError):
 class AnswerError(EngineError):
     """An answer cannot be mapped, or is only part of one. `path` failed on `looked_at`."""
 
-    def __init__(self, message: str, *, path: str = "", looked_at: Any = None) -> None:
+    def __init__(self, message: str, *, path: str = "", looked_at: str | None = None) -> None:
         super().__init__(message)
         self.path = path
         self.looked_at = looked_at

@@ -20,7 +20,7 @@ Number = Annotated[float, Must("a number above 0", lambda number: number > 0)]
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 
 
-def check_variable(value: Any) -> str:
+def check_variable(value: object) -> str:
     """Return the name of an environment variable, or raise a `fault` without the value, which may be a key."""
     if not isinstance(value, str) or not VARIABLE.fullmatch(value):
         raise fault("must be the name of an environment variable, not a key: letters, digits and _")
@@ -155,7 +155,7 @@ class Engine(Address):
         """The names of all placeholders."""
         return frozenset(list_names([self.url, self.headers, self.query, self.body, self.form]))
 
-    def complete(self, parameters: Mapping[str, Any]) -> dict[str, Value]:
+    def complete(self, parameters: Mapping[str, object]) -> dict[str, Value]:
         """Return all parameters with their values or defaults. Raises EngineError for unknown names and bad values."""
         for name in parameters:
             if name not in self.parameters:

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from typing import Any
 from urllib.parse import quote, urlencode
 
 import stamina
@@ -61,7 +60,7 @@ def build_request(search: Search, question: Question, size: int, number: int, se
     return Request(engine.method, url, headers | declared, data=body)
 
 
-def _encode(fields: Mapping[str, Any]) -> str:
+def _encode(fields: Mapping[str, object]) -> str:
     """Return fields of an address or form: null is left out, a list repeats its field."""
     pairs = []
     for name, value in fields.items():

@@ -144,7 +144,7 @@ def store_replies(search: Search, replies: Mapping[str, tuple[Question, Reply]])
     retry_deadlocks(store)
 
 
-def _shorten(hit: Hit) -> tuple[Any, ...]:
+def _shorten(hit: Hit) -> tuple[object, ...]:
     """Return a hit without its last fields if they are empty."""
     return hit if hit.snippet else hit[:3] if hit.title else hit[:2]
 

@@ -42,14 +42,14 @@ def fill(template: Any, values: Mapping[str, Any]) -> Any:
     return template
 
 
-def fill_text(template: str, values: Mapping[str, Any], write: Callable[[str], str] = lambda text: text) -> str:
+def fill_text(template: str, values: Mapping[str, object], write: Callable[[str], str] = lambda text: text) -> str:
     """Return a text with its placeholders filled; `write` encodes each value."""
     return PLACEHOLDER.sub(
         lambda match: write(format_text(values[match[1]])) if match[1] in values else match[0], template
     )
 
 
-def fill_address(template: str, values: Mapping[str, Any]) -> str:
+def fill_address(template: str, values: Mapping[str, object]) -> str:
     """Return an address with encoded values, none of which begins a new segment of the path.
 
     Raises ValueError for "." and "..", which would name another folder.
@@ -63,7 +63,7 @@ def fill_address(template: str, values: Mapping[str, Any]) -> str:
     return fill_text(template, values, write)
 
 
-def format_text(value: Any) -> str:
+def format_text(value: object) -> str:
     """Return a value as text: JSON, except for texts and null."""
     if isinstance(value, str):
         return value

@@ -59,7 +59,7 @@ def describe_progress(benchmark: Benchmark | None, progress: Progress) -> str:
     return "; ".join(filter(None, (progress.words, reranking)))
 
 
-def _describe_operation(operation: Operation, benchmark: Benchmark | None = None) -> dict[str, Any]:
+def _describe_operation(operation: Operation, benchmark: Benchmark | None = None) -> dict[str, object]:
     progress = compute_progress(operation)
     return {
         **build_common_fields(operation),
@@ -69,7 +69,7 @@ def _describe_operation(operation: Operation, benchmark: Benchmark | None = None
     }
 
 
-def _describe_deleted(operation: Operation) -> dict[str, Any]:
+def _describe_deleted(operation: Operation) -> dict[str, object]:
     """Return the same fields for an operation whose benchmark was deleted; only the operation's own are known."""
     nothing = ("benchmark_id", "mapping_id", "dataset_id", "collection_id", "primary_k", "weighting", "current_run")
     return {
@@ -131,7 +131,7 @@ def list_completions(operation: Operation, after: int) -> list[tuple[int, dict[s
     return events
 
 
-def _describe_completed(run: Run, means: dict[str, float | None]) -> dict[str, Any]:
+def _describe_completed(run: Run, means: dict[str, float | None]) -> dict[str, object]:
     metrics = flatten(means) if run.status == Run.Status.COMPLETED else {}
     return {
         **_describe_run(run),
@@ -143,7 +143,7 @@ def _describe_completed(run: Run, means: dict[str, float | None]) -> dict[str, A
     }
 
 
-def _describe_current(run: Run, so_far: dict[str, dict[str, Any]], total: int) -> dict[str, Any]:
+def _describe_current(run: Run, so_far: dict[str, dict[str, object]], total: int) -> dict[str, object]:
     return {
         **_describe_run(run),
         "total_queries": total,
@@ -152,13 +152,13 @@ def _describe_current(run: Run, so_far: dict[str, dict[str, Any]], total: int) -
     }
 
 
-def _describe_run(run: Run) -> dict[str, Any]:
+def _describe_run(run: Run) -> dict[str, object]:
     return {"run_id": str(run.pk), **attributes(run, "run_order", "config"), "config_summary": run.label}
 
 
 def _compute_progress(
     benchmark: Benchmark, runs: list[Run], at_work: set[str], before: int, sums: dict[str, RunSums]
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, dict[str, object]]:
     """Return the queries completed and the means over them, for each run of this operation."""
     result = {}
     for run in runs:

@@ -180,7 +180,7 @@ def _build_parameters(strategy: Strategy, seed: int) -> dict[str, Any]:
     return {name: value for name, value in parameters.items() if name in STRATEGIES[strategy.name].parameters}
 
 
-def _select_parameters(ingredients: Ingredients) -> dict[str, Any]:
+def _select_parameters(ingredients: Ingredients) -> dict[str, object]:
     """Return the parameters that affect a strategy, by their names in the file. Others in the file have no effect."""
     parameters = ((name, value) for name, value in ingredients.chunk_parameters.items() if name not in FIXED_PARAMETERS)
     return {f"chunk_{name}" if name in SIZES else name: value for name, value in parameters}

@@ -73,7 +73,7 @@ class ResultPart(FileSection):
 class MadeByPart(FileSection):
     """A worker that took part."""
 
-    libraries: dict[str, Any] = {}
+    libraries: dict[str, object] = {}
     rerankers: dict[str, Any] = {}
     llms: dict[str, Any] = {}
     settings: dict[str, Any] = {}
@@ -195,7 +195,7 @@ def build_result(evaluation: Evaluation, measures: Collection[str]) -> dict[str,
     }
 
 
-def _describe_run(run: Run, evaluation: Evaluation | None) -> dict[str, Any]:
+def _describe_run(run: Run, evaluation: Evaluation | None) -> dict[str, object]:
     completed = evaluation is not None and run.status == Run.Status.COMPLETED
     return {
         "order": run.run_order,
@@ -209,7 +209,7 @@ def _describe_run(run: Run, evaluation: Evaluation | None) -> dict[str, Any]:
     }
 
 
-def _describe_collection(benchmark: Benchmark, runs: list[Run]) -> dict[str, Any]:
+def _describe_collection(benchmark: Benchmark, runs: list[Run]) -> dict[str, object]:
     """Return the state of the collection that was searched; the collection may have changed since."""
     chunk_set = next((run.index.chunk_set for run in runs if run.index and run.index.chunk_set), None)
     collection = benchmark.mapping.collection

@@ -115,7 +115,7 @@ def _find_mapping(manifest: dict[str, Any], owner: User | None) -> tuple[Mapping
     return mapping, by_dataset[mapping.dataset_id]
 
 
-def _order_by_name(rows: Iterable[Any], name: str) -> list[Any]:
+def _order_by_name(rows: Iterable[object], name: str) -> list[Any]:
     """Return the rows, those called `name` first."""
     return sorted(rows, key=lambda row: row.name != name)
 
@@ -182,11 +182,11 @@ def _find_index(facts: dict[str, Any], mapping: Mapping, owner: User | None) -> 
     )
 
 
-def _describe(facts: dict[str, Any]) -> str:
+def _describe(facts: dict[str, object]) -> str:
     fields = {key: facts.get(key) for key in SAME_OF_AN_INDEX if facts.get(key)}
     return ", ".join(f"{key} {_shorten(value)}" for key, value in fields.items())
 
 
-def _shorten(value: Any) -> str:
+def _shorten(value: object) -> str:
     text = str(value) if value else "none"
     return text if len(text) <= 60 else f"{text[:57]}…"

@@ -91,7 +91,7 @@ def verify(benchmark: Benchmark) -> Verification:
     )
 
 
-def _compare_run(file_run: dict[str, Any], runs: dict[str, Run], results: dict[str, dict[str, Any]]) -> str:
+def _compare_run(file_run: dict[str, Any], runs: dict[str, Run], results: dict[str, dict[str, object]]) -> str:
     """Return a sentence on the differences of one run, or "" if it repeats the first."""
     run = runs.get(file_run["config_hash"])
     if run is None:

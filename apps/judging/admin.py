@@ -3,7 +3,8 @@
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import Count, Q, QuerySet
+from django.contrib.admin import ModelAdmin
+from django.db.models import Count, Model, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from unfold.decorators import display
@@ -22,7 +23,7 @@ from benchbench.site.panels import Button, Page, add_to
 class WaitingFilter(admin.SimpleListFilter):
     title, parameter_name = "waits for", "waiting"
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+    def lookups(self, request: HttpRequest, model_admin: ModelAdmin) -> list[tuple[str, str]]:
         return [("me", "me")]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Round]) -> QuerySet[Round]:
@@ -67,7 +68,7 @@ class RoundAdmin(FactAdmin):
         related = ("owner", "mapping__dataset_version", "dataset_version")
         return super().get_queryset(request).select_related(*related).annotate(**slots)
 
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return request.user.has_perm("judging.add_round")
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -76,7 +77,7 @@ class RoundAdmin(FactAdmin):
         return permitted and obj is not None and may_lead(obj, request.user)
 
     @admin.action(description="Continue after it is settled", permissions=["act"])
-    def go_on_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+    def go_on_selected(self, request: HttpRequest, queryset: QuerySet[Model]) -> HttpResponse | None:
         def go_on(row: Round) -> str:
             change_round(row, staff(request), continue_after_settled=True)
             return f'"{row}" hands out further items.'
@@ -84,7 +85,7 @@ class RoundAdmin(FactAdmin):
         return self.apply_each(request, queryset, go_on)
 
     @admin.action(description="Cancel judging by a model", permissions=["act"])
-    def cancel_llm_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+    def cancel_llm_selected(self, request: HttpRequest, queryset: QuerySet[Model]) -> HttpResponse | None:
         def cancel(row: Round) -> str:
             cancel_judging(row, staff(request))
             return f'The model judges "{row}" no more; what it judged stays.'

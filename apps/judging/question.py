@@ -289,5 +289,5 @@ def _unpack_ranks(arrays: dict[str, NDArray[Any]]) -> NDArray[np.float64]:
     return cells
 
 
-def _cut(sequence: Sequence[Any], lengths: NDArray[Any]) -> list[Sequence[Any]]:
+def _cut(sequence: Sequence[object], lengths: NDArray[Any]) -> list[Sequence[Any]]:
     return [sequence[start:stop] for start, stop in pairwise(accumulate(lengths.tolist(), initial=0))]

@@ -36,7 +36,7 @@ class ScaleEntry(StrictRecord):
     ] = ""
 
 
-def build_default_scale(version: DatasetVersion) -> list[dict[str, Any]]:
+def build_default_scale(version: DatasetVersion) -> list[dict[str, object]]:
     """Return a scale from 0 to the highest grade of a dataset version; from 0 to 3 if it has no grades.
 
     Raises RoundError if that grade has no key; the user must specify the scale then.
@@ -60,7 +60,7 @@ def scale_to_choose(version: DatasetVersion) -> list[dict[str, Any]]:
         return []
 
 
-def read_scale(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def read_scale(entries: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
     """Return a scale from user input, lowest grade first. Raises InvalidKeyError, naming the entry, or RoundError."""
     scale = read_list(ScaleEntry, list(entries), prefix="scale")
     grades = [entry.grade for entry in scale]

@@ -100,7 +100,7 @@ def renew_state(round_id: str) -> None:
         close_old_connections()
 
 
-def describe_progress(operation: Operation) -> dict[str, Any]:
+def describe_progress(operation: Operation) -> dict[str, object]:
     """Return the data of an `llm_judging_progress` event."""
     work = _read_work(operation)
     judge = LLMJudge.objects.filter(pk=work.judge).first()

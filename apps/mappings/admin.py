@@ -3,6 +3,7 @@
 from typing import Any, cast
 
 from django.contrib import admin
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from unfold.decorators import display
@@ -58,14 +59,14 @@ class MappingAdmin(OwnedAdmin):
         vars(mapping)["stale"] = is_stale(cast(Mapping, mapping))
         return mapping
 
-    def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+    def render_change_form(self, request: HttpRequest, context: dict[str, object], *args: Any, **kwargs: Any) -> Any:
         return super().render_change_form(request, context | {"writers": WRITERS}, *args, **kwargs)
 
     def delete_row(self, obj: Mapping) -> None:
         delete_mapping(obj)
 
     @admin.action(description="Resolve", permissions=["act"])
-    def resolve_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+    def resolve_selected(self, request: HttpRequest, queryset: QuerySet[Model]) -> HttpResponse | None:
         return self.apply_each(
             request, queryset, lambda mapping: views.describe_outcome(resolve(mapping, by=staff(request)))
         )

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from hashlib import file_digest
 from pathlib import Path
 from shlex import quote
-from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -36,7 +35,7 @@ from benchbench.errors import BenchbenchError, ConflictError
 
 DEFAULT_SPLIT = "test"
 # Parameters of every index made here, apart from its encoder or vectors.
-IMPORTED: dict[str, Any] = {"strategy": "flat", "chunk_parameters": {}, "lexical": True}
+IMPORTED: dict[str, object] = {"strategy": "flat", "chunk_parameters": {}, "lexical": True}
 
 
 class BeirError(BenchbenchError):

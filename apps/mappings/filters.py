@@ -1,7 +1,6 @@
 """Queries that a collection cannot answer because their filters match no document or their modules are missing."""
 
 import json
-from typing import Any
 
 from apps.collections.models import Document, list_live
 from apps.datasets.models import DatasetVersion, Judgment
@@ -98,6 +97,6 @@ def _describe_module(name: str, filters: list[str]) -> str:
     return f"{name} (exists, but not with {' or '.join(filters[:MAX_FILTERS])})" if filters else name
 
 
-def _name(doc_ref: Any) -> str:
+def _name(doc_ref: object) -> str:
     """Return the module that a reference names; one written by hand may use another key than `document_id`."""
     return str(doc_ref.get("document_id") or doc_ref) if isinstance(doc_ref, dict) else str(doc_ref)

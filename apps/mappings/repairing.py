@@ -77,7 +77,7 @@ def unjudge_document(mapping: Mapping, query: Query, document: Document) -> None
     edit_judgments(mapping.dataset, _build_removals(query, judgments))
 
 
-def find_documents(dataset: Dataset, doc_ref: dict[str, Any]) -> list[tuple[Mapping, Document]]:
+def find_documents(dataset: Dataset, doc_ref: dict[str, object]) -> list[tuple[Mapping, Document]]:
     """Return (mapping, document) for each mapping of the dataset to a collection that has the reference's document."""
     meant = []
     for mapping in _list_document_mappings(dataset):
@@ -135,7 +135,7 @@ class RepairError(ConflictError):
     code = "cannot_repair"
 
 
-def find_candidates(documents: QuerySet[Document], doc_ref: Any, *, term: str = "") -> list[Document]:
+def find_candidates(documents: QuerySet[Document], doc_ref: object, *, term: str = "") -> list[Document]:
     """Return up to MOST_CANDIDATES live documents with `term` in a name, or without it those that `doc_ref` may mean.
 
     A document fits if it matches any value of the reference, whole or by its last part, composed or decomposed:
@@ -223,7 +223,7 @@ def add_candidates(mapping: Mapping, resolutions: Sequence[Resolution]) -> Seque
         for row in resolutions
         if row.outcome == Resolution.Outcome.AMBIGUOUS  # so its reference is valid and its key matches one field
     ]
-    candidates: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    candidates = defaultdict(list)
     if looked_up:
         for document in looked_up[0].union(*looked_up[1:], all=True):
             candidates[document["of"]].append(document)

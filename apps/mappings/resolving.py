@@ -10,7 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import connection, transaction
-from django.db.models import Count, Min, QuerySet
+from django.db.models import Count, Min, Model, QuerySet
 from django.utils import timezone
 
 from apps.collections.models import Collection, FormerDocument, list_live
@@ -182,7 +182,7 @@ def _load_history(collection: Collection, doc_refs: Iterable[object]) -> referen
     return history
 
 
-def _group(rows: QuerySet[Any], document: str, *by: str) -> list[tuple[Any, ...]]:
+def _group(rows: QuerySet[Model], document: str, *by: str) -> list[tuple[Any, ...]]:
     """Return the distinct values of fields, each with the least document and the number of documents."""
     grouped = rows.order_by().values(*by).annotate(least=Min(document), documents=Count(document))
     return list(grouped.values_list(*by, "least", "documents"))
@@ -253,7 +253,7 @@ TROUBLES = ("not_found", "ambiguous", "invalid_ref", "conflicts")
 MAX_LISTED = 3
 
 
-def build_facts(mapping: Mapping) -> dict[str, Any]:
+def build_facts(mapping: Mapping) -> dict[str, object]:
     """Return the state of `mapping` as JSON-ready values."""
     return {
         **attributes(mapping, "id", "name", "status"),

@@ -93,7 +93,7 @@ class ResolveHandler(Handler):
         }
 
 
-def _build_progress(stage: str, total: int, tally: Counter[Outcome]) -> dict[str, Any]:
+def _build_progress(stage: str, total: int, tally: Counter[Outcome]) -> dict[str, object]:
     unresolved = tally[Outcome.NOT_FOUND] + tally[Outcome.INVALID_REF]
     counts = (tally.total(), tally[Outcome.RESOLVED], tally[Outcome.AMBIGUOUS], unresolved)
     return asdict(ResolvingProgress(stage, total, *counts))

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.html import format_html
@@ -86,7 +86,7 @@ class OperationAdmin(FactAdmin):
         return rows.annotate(owner_name=of_subject("owner__username"), subject_name=of_subject("name"))
 
     @admin.action(description="Cancel", permissions=["act"])
-    def cancel_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+    def cancel_selected(self, request: HttpRequest, queryset: QuerySet[Model]) -> HttpResponse | None:
         def cancel(operation: Operation) -> str:
             cancel_operation(operation)
             return f"Cancelled the {operation}; its committed results are kept."

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from typing import Any, TextIO
 
 from django.contrib.auth import get_user_model
+from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser, DjangoHelpFormatter, SystemCheckError
 from django.db import DataError, Error, InterfaceError, OperationalError
 from redis.exceptions import RedisError
@@ -105,7 +106,7 @@ class UseCaseCommand(BaseCommand):
         except KeyboardInterrupt:
             raise CommandError("Interrupted.", returncode=130) from None
 
-    def _prefix_option(self, error: BenchbenchError, options: Mapping[str, Any]) -> str:
+    def _prefix_option(self, error: BenchbenchError, options: Mapping[str, object]) -> str:
         """Return the message, prefixed with the option that it concerns if that was given and is not named in it."""
         field = error.field if error.field in OPTION_FIELDS else None
         actions = self.parser._actions if field and options.get(field) else []
@@ -121,7 +122,7 @@ class UseCaseCommand(BaseCommand):
         """Return the error for options that conflict in a way that argparse cannot check. Exit status 2."""
         return CommandError(sentence, returncode=2)
 
-    def report(self, facts: Mapping[str, Any], text: str, *, as_json: bool) -> None:
+    def report(self, facts: Mapping[str, object], text: str, *, as_json: bool) -> None:
         """Print the outcome on stdout: `facts` as a JSON object, or `text` without terminal control characters."""
         self.stdout.write(json.dumps(facts, indent=2, default=str) if as_json else clean_text(text))
 
@@ -155,7 +156,7 @@ def _render_eta(seconds: float | None) -> str:
     return "" if seconds is None else f", {format_duration(seconds)} left"
 
 
-def find_owner(username: str | None) -> Any:
+def find_owner(username: str | None) -> User | None:
     """Return the user called `username`, or None without a name. Raises BenchbenchError for an unknown name."""
     if not username:
         return None
@@ -219,7 +220,7 @@ class Progress:
             left = event.get("eta_seconds") or self._estimate_left()
             self._show(line + (", finishing…" if is_counted else _render_eta(left) or ESTIMATING))
 
-    def show_documents(self, event: Mapping[str, Any]) -> None:
+    def show_documents(self, event: Mapping[str, object]) -> None:
         """Show the progress event of an operation that builds an index."""
         self.show_units(event, "processed_documents", "total_documents")
 

@@ -10,6 +10,7 @@ import contextlib
 import json
 import logging
 import time
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, ClassVar
 
@@ -37,7 +38,7 @@ PERMISSIONS = ("operations.view_operation", "operations.change_operation")
 CLOSE_ERROR = 1011
 
 
-def _wrap_event(kind: str, data: dict[str, Any]) -> str:
+def _wrap_event(kind: str, data: Mapping[str, object]) -> str:
     return json.dumps({"timestamp": timestamp(timezone.now()), "type": kind, "data": data})
 
 
@@ -103,7 +104,7 @@ class _Watcher(AsyncWebsocketConsumer):
         self._changed_ids[message["operation"]] = None
         self._hinted.set()
 
-    async def send_event(self, kind: str, data: dict[str, Any]) -> None:
+    async def send_event(self, kind: str, data: Mapping[str, object]) -> None:
         if not self._refused:
             await self.send(_wrap_event(kind, data))
 
@@ -186,7 +187,7 @@ class _Watcher(AsyncWebsocketConsumer):
             await database_sync_to_async(admission.release_socket)(self.user.pk, self.channel_name)
 
     @database_sync_to_async
-    def _load_messages(self, operation_id: str, is_initial: bool) -> list[tuple[str, dict[str, Any]]]:
+    def _load_messages(self, operation_id: str, is_initial: bool) -> list[tuple[str, dict[str, object]]]:
         """Return the messages for an operation that may have changed. Its end is reported once, as the last."""
         if operation_id in self._ended_ids:
             return []
@@ -197,7 +198,7 @@ class _Watcher(AsyncWebsocketConsumer):
         (self._active_ids if operation.is_active else self._ended_ids).add(operation_id)
         return self.build_messages(operation, is_initial)
 
-    def build_messages(self, operation: Operation, is_initial: bool) -> list[tuple[str, dict[str, Any]]]:
+    def build_messages(self, operation: Operation, is_initial: bool) -> list[tuple[str, dict[str, object]]]:
         """Return events for the newly finished parts of an operation, in order and each once, then its state.
 
         With `is_initial`, the client has just received the state of the active operations.
@@ -218,7 +219,7 @@ class _Watcher(AsyncWebsocketConsumer):
     def require_more(self) -> None:
         """Check requirements beyond the permission to view operations. Raises RefusedError."""
 
-    async def load_state(self) -> dict[str, Any]:
+    async def load_state(self) -> dict[str, object]:
         raise NotImplementedError
 
     async def list_active(self) -> list[str]:
@@ -239,7 +240,7 @@ class OperationConsumer(_Watcher):
         return visible(Operation.objects.filter(pk=self.operation_id), self.user)
 
     @database_sync_to_async
-    def load_state(self) -> dict[str, Any]:
+    def load_state(self) -> dict[str, object]:
         return self._state(self._find().get())
 
     async def list_active(self) -> list[str]:
@@ -252,7 +253,7 @@ class HintsConsumer(OperationConsumer):
     async def send_initial_state(self) -> None:
         await self._send_changes([self.operation_id])
 
-    def build_messages(self, operation: Operation, is_initial: bool) -> list[tuple[str, dict[str, Any]]]:
+    def build_messages(self, operation: Operation, is_initial: bool) -> list[tuple[str, dict[str, object]]]:
         return [("moved", {"operation_id": str(operation.pk)})]
 
 
@@ -262,7 +263,7 @@ class OperationsConsumer(_Watcher):
     group = events.GROUP
 
     @database_sync_to_async
-    def load_state(self) -> dict[str, Any]:
+    def load_state(self) -> dict[str, object]:
         recent = self._list_recent()
         active = recent.filter(status__in=Status.active())
         self._ended_ids = {str(pk) for pk in recent.exclude(status__in=Status.active()).values_list("pk", flat=True)}

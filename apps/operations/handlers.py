@@ -54,7 +54,7 @@ class Handler(Protocol):
     def build_event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
         """Return the event type and its data: the whole progress stored in the database."""
 
-    def list_completions(self, operation: Operation, after: int) -> list[tuple[int, dict[str, Any]]]:
+    def list_completions(self, operation: Operation, after: int) -> list[tuple[int, dict[str, object]]]:
         """Return the parts that finished past ordinal `after`, by ordinal, each with the fields its event overrides.
 
         Watchers receive each part once and in order, before the end of the operation.

@@ -2,7 +2,6 @@
 
 import uuid
 from collections.abc import Iterable
-from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -63,7 +62,7 @@ def start_operation(
     batches: Iterable[BatchSpec],
     by: User | None = None,
     queue: str = "default",
-    parameters: dict[str, Any] | None = None,
+    parameters: dict[str, object] | None = None,
     planned_seconds: float | None = None,
     priority: str = Priority.NORMAL,
 ) -> Operation:

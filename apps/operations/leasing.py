@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import cache
@@ -56,7 +56,7 @@ def filter_claimable(batches: QuerySet[Batch], owner: str | None = None) -> Quer
     return batches.filter(free, attempts__lt=settings.BENCHBENCH_MAX_ATTEMPTS, operation_id__in=select_active(owner))
 
 
-def select_active(owner: str | None) -> QuerySet[Operation, Any]:
+def select_active(owner: str | None) -> QuerySet[Operation, object]:
     """Return the ids of the active operations, without those that `owner` released."""
     active = Operation.objects.filter(status__in=ACTIVE)
     return (active if owner is None else active.exclude(unfit_workers__has_key=owner)).values("pk")
@@ -173,7 +173,7 @@ class Lease:
         time.sleep(seconds)
         self.check()
 
-    def report(self, done_units: int, result: dict[str, Any] | None = None, *, always: bool = False) -> None:
+    def report(self, done_units: int, result: Mapping[str, object] | None = None, *, always: bool = False) -> None:
         """Store the progress of the batch for watchers, at most twice a second unless `always`.
 
         Use `always` for a new stage, not for further parts of one.
@@ -202,7 +202,7 @@ class Lease:
     @contextmanager
     def commit(
         self,
-        result: dict[str, Any] | None = None,
+        result: Mapping[str, object] | None = None,
         *,
         batches: Iterable[BatchSpec] = (),
         then: Callable[[], Iterable[BatchSpec]] | None = None,

@@ -62,7 +62,7 @@ def _build_progress(operation: Operation, done_units: int, spent: timedelta | No
     return Progress(done_units, total, left, units)
 
 
-def snapshot(operation: Operation) -> dict[str, Any]:
+def snapshot(operation: Operation) -> dict[str, object]:
     """Return the operation with its progress, as in its events; `event` is their type.
 
     Finished parts are not included: each has its own event.

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from typing import Any
@@ -155,7 +155,7 @@ def release(pid: int, note: Note, sentence: str) -> None:
         _release_batch(batch, Lease(batch), sentence)
 
 
-def _release_batch(batch: Batch, lease: Lease, error: Exception | str, **operation_fields: Any) -> None:
+def _release_batch(batch: Batch, lease: Lease, error: Exception | str, **operation_fields: object) -> None:
     """Release a batch for another attempt without counting this one. Store `operation_fields` in its operation."""
     log.warning("%s given back by %s: %s", batch, batch.lease_owner, error)
     with limited_transaction():  # lock the operation's row first, as commits do
@@ -180,7 +180,9 @@ def pass_on_released(batch_id: int, *, owner: str) -> bool:
     return True
 
 
-def _end_attempt(batch: Batch, message: str, *, final: bool = False, result: dict[str, Any] | None = None) -> bool:
+def _end_attempt(
+    batch: Batch, message: str, *, final: bool = False, result: Mapping[str, object] | None = None
+) -> bool:
     """End an attempt with an error. The last attempt, or a `final` error, fails the batch.
 
     Return whether the attempt was ended: not if it lost the lease or the operation was cancelled.
@@ -211,7 +213,7 @@ def _work_without_workers(operation: Operation, owner: str, tick: Callable[[], N
     return perform_batch(todo["pk"], owner=owner, on_tick=tick)
 
 
-def wait(operation: Operation, *, on_progress: Callable[[dict[str, Any]], None] | None = None) -> Operation:
+def wait(operation: Operation, *, on_progress: Callable[[Mapping[str, object]], None] | None = None) -> Operation:
     """Wait until an operation has ended and return it. While no worker serves its queue, do its batches here.
 
     Waits for Redis and PostgreSQL if they are unreachable, but raises the error of PostgreSQL inside a transaction.

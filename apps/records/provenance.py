@@ -2,11 +2,10 @@
 
 import platform
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import metadata
 from os import sched_getaffinity
-from typing import Any
 
 from django.conf import settings
 from django.db import connection
@@ -39,7 +38,7 @@ LIBRARIES = (
 EXTRAS = "sudachipy", "sudachidict-core", "rjieba", "kiwipiepy", "pythainlp"  # recorded where they are installed
 
 
-def build_provenance(run: Run, *, made_by: list[Any], **more: Any) -> dict[str, Any]:
+def build_provenance(run: Run, *, made_by: Sequence[object], **more: object) -> dict[str, object]:
     """Return everything that the run's rankings depend on, to be stored when the run ends.
 
     `made_by` has the distinct environments of the workers that took part, each recorded by its worker. `more` has the
@@ -75,7 +74,7 @@ def build_provenance(run: Run, *, made_by: list[Any], **more: Any) -> dict[str, 
     }
 
 
-def _describe_words(run: Run) -> dict[str, Any] | None:
+def _describe_words(run: Run) -> dict[str, object] | None:
     """Return the words that a run searched, if they are others than those of its index as it was built."""
     setting = Lexical.parse(run.configuration.lexical) if run.configuration.uses_words else USUAL
     if run.index is None or run.index.chunk_set is None or not setting.is_built_by_run:
@@ -84,7 +83,7 @@ def _describe_words(run: Run) -> dict[str, Any] | None:
     return dict(attributes(words, "engine", "parameters")) if words else None
 
 
-def build_environment(rerankers: Iterable[Reranker], llms: Iterable[str]) -> dict[str, Any]:
+def build_environment(rerankers: Iterable[Reranker], llms: Iterable[str]) -> dict[str, object]:
     """Return the environment of this process: libraries, services, code, device, and the revisions of models.
 
     Covers the given rerankers and the language models that were asked, such as ollama:llama3. `processor` decides times
@@ -128,7 +127,7 @@ def list_llms(run: Run) -> list[str]:
     return [*index_llms, str(run.configuration.llm)] if run.configuration.rewrites else index_llms
 
 
-def read_code_version() -> dict[str, Any]:
+def read_code_version() -> dict[str, object]:
     """Return the version of BenchBench, with the commit if it runs from a checkout."""
     return {name: _read_code()[name] for name in ("git_revision", "python")}
 
@@ -148,7 +147,7 @@ def _join_values(values: set[str] | None) -> str:
 
 
 @cache
-def _read_code() -> dict[str, Any]:
+def _read_code() -> dict[str, object]:
     return {
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}",

@@ -1,7 +1,6 @@
 """Pages that results add to the admin classes of the rooms below."""
 
 from functools import partial
-from typing import Any
 
 from django.http import HttpRequest
 
@@ -24,15 +23,15 @@ def list_exports(kind: str) -> Exports:
     return Exports(labels, build_export)
 
 
-def show_dataset_steps(request: HttpRequest, dataset: Dataset) -> dict[str, Any]:
+def show_dataset_steps(request: HttpRequest, dataset: Dataset) -> dict[str, object]:
     return {"steps": list_next_steps(dataset, request.user, draft=find_draft(dataset))}
 
 
-def show_mapping_steps(request: HttpRequest, mapping: Mapping) -> dict[str, Any]:
+def show_mapping_steps(request: HttpRequest, mapping: Mapping) -> dict[str, object]:
     return show_dataset_steps(request, mapping.dataset) if may_view(mapping.dataset, request.user) else {}
 
 
-def show_dataset(request: HttpRequest, dataset: Dataset) -> dict[str, Any]:
+def show_dataset(request: HttpRequest, dataset: Dataset) -> dict[str, object]:
     health = load_health(dataset, request.user)
     content = {"health": health, "query_table": load_query_table(dataset, health)}
     return show_dataset_steps(request, dataset) | content

@@ -90,7 +90,7 @@ def figure(*traces: Figure, x: Figure, y: Figure, height: int, margin: Sequence[
     return {"data": [_escape(trace) for trace in traces], "layout": _escape(described)}
 
 
-def _escape(value: Any) -> Any:
+def _escape(value: object) -> Any:
     """Return a value of a figure with its texts escaped, except `customdata`, which holds addresses."""
     if isinstance(value, str):
         return TAGS.sub(r"<\1>", value.translate(SIGNS))
@@ -99,7 +99,7 @@ def _escape(value: Any) -> Any:
     return [_escape(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def draw_line(x: float | str, **line: Any) -> Figure:
+def draw_line(x: float | str, **line: object) -> Figure:
     """Return a vertical line over the whole height of a figure."""
     return {"type": "line", "x0": x, "x1": x, "yref": "paper", "y0": 0, "y1": 1, "line": line}
 
@@ -154,7 +154,7 @@ def mark_reranked(runs: Iterable[Run]) -> list[str]:
     return [SYMBOLS[run.configuration.use_reranker] for run in runs]
 
 
-def _trace(rows: list[Row], primary: str, labels: Mapping[Any, str]) -> dict[str, Any]:
+def _trace(rows: list[Row], primary: str, labels: Mapping[Any, str]) -> dict[str, object]:
     name, colour = describe_mode(rows[0].run)
     return {
         "type": "scatter",

@@ -71,7 +71,7 @@ class Work:
     waiting_for: str
 
 
-def build_work(user: User) -> dict[str, Any]:
+def build_work(user: User) -> dict[str, object]:
     """Return the active operations that `user` may see, oldest first, and the numbers of workers; None if unknown."""
     if not user.has_perm("operations.view_operation"):
         return {}
@@ -238,7 +238,7 @@ class Trend:
 
 def build_trends(latest: Sequence[Any]) -> list[Trend]:
     """Return the trends of the datasets of benchmarks, which are latest first."""
-    by_dataset: defaultdict[Dataset, list[Any]] = defaultdict(list)
+    by_dataset: defaultdict[Dataset, list[object]] = defaultdict(list)
     for benchmark in reversed(latest):
         if benchmark.facts:
             by_dataset[benchmark.dataset_version.dataset].append(benchmark)

@@ -1,9 +1,8 @@
 """The five steps to the first verdict, which the first page shows until they are done."""
 
 from dataclasses import dataclass
-from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.urls import reverse
 
 from apps.collections.models import Collection
@@ -23,10 +22,10 @@ class Step:
     title: str
     sentence: str
     act: str
-    ready: QuerySet[Any]
+    ready: QuerySet[Model]
     noun: str
 
-    def for_user(self, user: AnyUser) -> dict[str, Any]:
+    def for_user(self, user: AnyUser) -> dict[str, object]:
         """Return the step for `user`: the count of rows and the links; links that are forbidden are ""."""
         meta = self.ready.model._meta
         name = f"{meta.app_label}_{meta.model_name}"
@@ -80,7 +79,7 @@ STEPS = (
 )
 
 
-def list_first_steps(user: AnyUser) -> list[dict[str, Any]]:
+def list_first_steps(user: AnyUser) -> list[dict[str, object]]:
     """Return the steps with the progress of `user`; [] once all are done."""
     steps = [step.for_user(user) for step in STEPS]
     return [] if all(step["done"] for step in steps) else steps

@@ -20,7 +20,7 @@ def answer_engine_trial(key: str) -> None:
     _answer(ANSWER_ENGINE_TRIAL, key, lambda fields: search_engine(EngineTrial(**fields)))
 
 
-def _answer(job: str, key: str, search: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+def _answer(job: str, key: str, search: Callable[[dict[str, Any]], dict[str, object]]) -> None:
     close_old_connections()  # the database may have restarted since the last job, and RQ does not check
     try:
         answer(key, search)

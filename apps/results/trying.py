@@ -125,7 +125,7 @@ def build_matrix(trials: Sequence[tuple[str, Trial]]) -> dict[str, Any]:
     runs = [replace(trial.configuration, index=name) for name, trial in trials]
     top_k = min(run.top_k for run in runs)
     cutoffs = [cutoff for cutoff in DEFAULT_CUTOFFS if cutoff <= top_k] or [top_k]
-    matrix: dict[str, Any] = {"k_values_for_metrics": cutoffs, "primary_k": min(DEFAULT_PRIMARY_K, top_k)}
+    matrix = {"k_values_for_metrics": cutoffs, "primary_k": min(DEFAULT_PRIMARY_K, top_k)}
     for key, axis in BY_KEY.items():
         values = list(dict.fromkeys(getattr(run, axis.field) for run in runs if axis.touches(run)))
         if values and (values != [axis.default] or key == "search_modes"):
@@ -157,7 +157,7 @@ def request_answer(trial: Trial | EngineTrial) -> Progress:
     return Progress(None)
 
 
-def answer(key: str, search: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+def answer(key: str, search: Callable[[dict[str, Any]], dict[str, object]]) -> None:
     """Search for the trial under a key of the cache, and store its answer there. Nothing is done twice."""
     entry = cache.get(key)
     if entry is None or "answer" in entry:
@@ -187,7 +187,7 @@ def _build_wait(report: Callable[[], object]) -> Callable[[float], None]:
     return wait
 
 
-def search_engine(trial: EngineTrial) -> dict[str, Any]:
+def search_engine(trial: EngineTrial) -> dict[str, object]:
     """Ask an engine as a benchmark does; `text` shows the request, the answer and its hits, or what it lacks."""
     engine = load_engine(trial.alias)
     outcome = ask_engine(engine, trial.text, {}, trial.depth)
@@ -253,9 +253,9 @@ def explain(
     ranks = {key: {chunk: rank for rank, chunk in enumerate(ranked.ids.tolist(), 1)} for key, ranked in lists.items()}
     names = {stage.key: stage.name for stage in run.stages}
 
-    def build_step(stage: Searching, position: int, matches: Terms) -> dict[str, Any]:
+    def build_step(stage: Searching, position: int, matches: Terms) -> dict[str, object]:
         rank = ranks[stage.key].get(position)
-        step: dict[str, Any] = {"name": stage.name, "rank": rank, "kind": KINDS.get(type(stage), ""), "terms": []}
+        step: dict[str, object] = {"name": stage.name, "rank": rank, "kind": KINDS.get(type(stage), ""), "terms": []}
         if rank is None:
             return step
         if isinstance(stage, LexicalStage):

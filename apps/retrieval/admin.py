@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.defaultfilters import filesizeformat
@@ -77,7 +77,7 @@ class IndexAdmin(OwnedAdmin):
         return "queued" if queued else obj.status
 
     @admin.action(description="Build", permissions=["act"])
-    def build_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+    def build_selected(self, request: HttpRequest, queryset: QuerySet[Model]) -> HttpResponse | None:
         def build(index: Index) -> str:
             build_index(index, by=staff(request))
             return f'The index "{index}" will be built; its page shows the progress.'
@@ -85,7 +85,7 @@ class IndexAdmin(OwnedAdmin):
         return self.apply_each(request, queryset, build)
 
     @admin.action(description="Cancel the build", permissions=["act"])
-    def cancel_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+    def cancel_selected(self, request: HttpRequest, queryset: QuerySet[Model]) -> HttpResponse | None:
         def cancel(index: Index) -> str:
             operation = self.find_operation(index)
             if operation is None:
@@ -193,7 +193,7 @@ class VectorSpaceAdmin(FactAdmin):
         return annotate_sizes(VectorSpace.objects.all())
 
     @admin.action(description="Clear", permissions=["act"])
-    def clear_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+    def clear_selected(self, request: HttpRequest, queryset: QuerySet[Model]) -> HttpResponse | None:
         def clear(space: VectorSpace) -> str:
             count = clear_vectors(space)
             return f"Deleted {count:,} {space}, {filesizeformat(4 * count * space.dimension)}."

@@ -52,7 +52,7 @@ def count_max_pieces(collection: Collection, strategy: str, parameters: Mapping[
     return bound
 
 
-def require_chunk_limit(collection: Collection, strategy: str, parameters: Mapping[str, Any]) -> None:
+def require_chunk_limit(collection: Collection, strategy: str, parameters: Mapping[str, object]) -> None:
     """Check that an index would have at most BENCHBENCH_MAX_CHUNKS pieces. Raises IndexingError.
 
     Indexes of whole documents have no limit. `parameters` are complete.

@@ -38,8 +38,8 @@ def make_chunk_set(
     collection: Collection,
     *,
     strategy: str,
-    parameters: Mapping[str, Any],
-    tree_models: Mapping[str, Any] | None = None,
+    parameters: Mapping[str, object],
+    tree_models: Mapping[str, object] | None = None,
     on_part: Callable[[], None] = lambda: None,
 ) -> ChunkSet:
     """Return the chunk set of the collection's current documents, created in one transaction if missing.
@@ -111,7 +111,7 @@ def _build_row(piece: Piece, ordinal: int, section_ids: Sequence[int]) -> tuple[
     return section, piece.level, ordinal, piece.text, hash_text(piece.text), piece.start, piece.end
 
 
-def store_pieces(chunk_set: ChunkSet, rows: Sequence[tuple[Any, ...]], links: Sequence[tuple[int, int]]) -> None:
+def store_pieces(chunk_set: ChunkSet, rows: Sequence[tuple[object, ...]], links: Sequence[tuple[int, int]]) -> None:
     """Store chunks, and the links from parents to children, as positions."""
     with connection.cursor() as cursor:
         with cursor.cursor.copy(COPY_CHUNKS) as copy:

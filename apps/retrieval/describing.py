@@ -1,7 +1,5 @@
 """The description of an index, independent of its site and owner."""
 
-from typing import Any
-
 from django.conf import settings
 from django.db.models import OuterRef, QuerySet, Subquery
 
@@ -14,7 +12,7 @@ from benchbench.reading.strict_json import attributes
 UNKNOWN = "unknown"
 
 
-def describe_identity(index: Index) -> dict[str, Any]:
+def describe_identity(index: Index) -> dict[str, object]:
     """Return the parts of a ready index and `content`, one hash over all of them except its name.
 
     Indexes of equal `content` have the same chunks and vectors on any site. `Index.fingerprint` identifies an index of
@@ -35,7 +33,7 @@ def hash_content(index: Index) -> str:
     return fingerprint(collection=index.chunk_set.collection_fingerprint, **_collect_facts(index))
 
 
-def _collect_facts(index: Index) -> dict[str, Any]:
+def _collect_facts(index: Index) -> dict[str, object]:
     lexical = index.lexical_index
     return {
         "strategy": index.strategy,

@@ -89,13 +89,13 @@ def describe_filter(filter: Filter) -> str:
     )
 
 
-def _expand(value: Any) -> list[Any]:
+def _expand(value: object) -> list[Any]:
     return [value, *value] if isinstance(value, list) else [value]
 
 
-def _list_choices(value: Any) -> list[Any]:
+def _list_choices(value: object) -> list[Any]:
     return value if isinstance(value, list) and value else [value]
 
 
-def _render(value: Any) -> str:
+def _render(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)

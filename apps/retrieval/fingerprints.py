@@ -2,10 +2,9 @@
 
 import json
 from hashlib import sha256
-from typing import Any
 
 
-def fingerprint(**values: Any) -> str:
+def fingerprint(**values: object) -> str:
     """Return the SHA-256 over named JSON values, independent of the order of names and keys."""
     return sha256(json.dumps(values, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 

@@ -214,7 +214,7 @@ class GridForm(PageForm):
         self.fields["llm_server"].choices = [("", "the first server"), *((name, name) for name in load_servers())]  # type: ignore[attr-defined]
         self.fields["encoders"].initial = settings.BENCHBENCH_DEFAULT_MODEL
 
-    def clean_strategies(self) -> list[Any]:
+    def clean_strategies(self) -> list[tuple[str, dict[str, object]]]:
         try:
             return [read_strategy(line) for line in split_lines(self.cleaned_data["strategies"])]
         except BenchbenchError as error:

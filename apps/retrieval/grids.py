@@ -34,9 +34,9 @@ BEFORE: Mapping[str, str] = {
 }
 STRATEGY = re.compile(r"\s*(?P<name>\w+)\s*(?:\((?P<options>[^()]*)\)\s*)?")
 EXAMPLE = "flat(size=500, overlap=50)"
-WORDS: dict[str, Any] = {"true": True, "false": False}
+WORDS: dict[str, object] = {"true": True, "false": False}
 MAX_COMBINATIONS = 1000
-NO_LLM: tuple[str, Mapping[str, Any]] = ("", {})
+NO_LLM: tuple[str, Mapping[str, object]] = ("", {})
 
 
 @dataclass(frozen=True)
@@ -77,9 +77,9 @@ class Grid:
         return _drop_repeats([ingredients for ingredients, _ in self.list_combinations()])
 
 
-def _drop_repeats(values: list[Any]) -> list[Any]:
+def _drop_repeats(values: Sequence[object]) -> list[Any]:
     """Return the first of equal values. They hold dicts, so they have no hash."""
-    distinct: dict[str, Any] = {}
+    distinct: dict[str, object] = {}
     for value in values:
         distinct.setdefault(json.dumps(value, sort_keys=True, default=asdict), value)
     return list(distinct.values())
@@ -221,7 +221,7 @@ def _choose_name(collection: Collection, ingredients: Ingredients, used_names: S
     return next((name for name in candidates if name not in names), find_free_name(candidates[-1], names))
 
 
-def read_strategy(text: str) -> tuple[str, dict[str, Any]]:
+def read_strategy(text: str) -> tuple[str, dict[str, object]]:
     """Parse a strategy such as "flat" or "lod_embed(doc_top_k=3)" into its name and parameters.
 
     Raises StrategyError.
@@ -236,7 +236,7 @@ def read_strategy(text: str) -> tuple[str, dict[str, Any]]:
     return match["name"], {name: _parse_value("|".join(values)) for name, values in options.items()}
 
 
-def _parse_value(text: str) -> Any:
+def _parse_value(text: str) -> object | float | str:
     if text in WORDS:
         return WORDS[text]
     for kind in (int, float):

@@ -59,7 +59,7 @@ def describe_models(index: Index, encoder: Encoder | None) -> dict[str, Any]:
     """Return the models that determine the tree of an index, with their parameters; empty without a tree."""
     if index.strategy not in TREES or encoder is None:
         return {}
-    models: dict[str, Any] = {"encoder": index.encoder, "encoder_revision": encoder.revision}
+    models: dict[str, object] = {"encoder": index.encoder, "encoder_revision": encoder.revision}
     if TREES[index.strategy].requires_llm:
         parameters = complete_llm(index.llm_parameters)
         models |= {"llm": index.llm, "llm_parameters": {name: parameters[name] for name in ("provider", *OPTIONS)}}

@@ -219,7 +219,7 @@ def create_failed_index(
     return index
 
 
-def filter_equal_indexes(collection: Collection, owner: User | None, **ingredients: Any) -> QuerySet[Index]:
+def filter_equal_indexes(collection: Collection, owner: User | None, **ingredients: object) -> QuerySet[Index]:
     """Return indexes with these fields over the current documents or without chunks yet, ready ones first, then newest.
 
     Only those usable by `owner`: other users of the collection have their own indexes.

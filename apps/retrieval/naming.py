@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
 from apps.retrieval.models import Ingredients
 from apps.retrieval.strategies import STRATEGIES
@@ -35,17 +34,17 @@ def list_longer_names(ingredients: Ingredients) -> Iterator[str]:
         yield f"{name_index(full_ingredients)} {parameters}"
 
 
-def name_strategy(strategy: str, parameters: Mapping[str, Any]) -> str:
+def name_strategy(strategy: str, parameters: Mapping[str, object]) -> str:
     """Return a strategy with its chunk sizes and non-default parameters: "lod_embed 500/50 doc_top_k=3"."""
     return " ".join(filter(None, [strategy, name_size(parameters), name_parameters(strategy, parameters)]))
 
 
-def name_size(parameters: Mapping[str, Any]) -> str:
+def name_size(parameters: Mapping[str, object]) -> str:
     """Return size and overlap of chunks, "500/50"; "" for whole documents."""
     return f"{parameters['size']}/{parameters.get('overlap', 0)}" if parameters.get("size") else ""
 
 
-def name_parameters(strategy: str, parameters: Mapping[str, Any]) -> str:
+def name_parameters(strategy: str, parameters: Mapping[str, object]) -> str:
     """Return the non-default parameters of a strategy, without the chunk sizes."""
     defaults = _find_defaults(strategy, {name: parameters[name] for name in SIZES if parameters.get(name) is not None})
     non_defaults = {
@@ -54,7 +53,7 @@ def name_parameters(strategy: str, parameters: Mapping[str, Any]) -> str:
     return " ".join(name if value is True else f"{name}={value}" for name, value in non_defaults.items())
 
 
-def _find_defaults(strategy: str, sizes: dict[str, Any]) -> dict[str, Any]:
+def _find_defaults(strategy: str, sizes: Mapping[str, object]) -> dict[str, object]:
     try:
         return STRATEGIES[strategy].check(sizes) if strategy in STRATEGIES else {}
     except (StrategyError, ChunkingError):

@@ -170,7 +170,7 @@ def index_words(index: Index, batch: Batch, lease: Lease) -> None:
         return
 
 
-def describe_progress(operation: Operation) -> dict[str, Any]:
+def describe_progress(operation: Operation) -> dict[str, object]:
     """Return the data of an `index_progress` event."""
     index = Index.objects.select_related("collection", "chunk_set").filter(pk=operation.subject_id).first()
     documents = index.collection.document_count if index else 0

@@ -78,7 +78,7 @@ def spell_settings(configs: Iterable[Config]) -> list[Config]:
     return [{**config, "ann": labels[config["ann"]]} if "ann" in config else config for config in every]
 
 
-def phrase(key: str, value: Any) -> str:
+def phrase(key: str, value: object) -> str:
     if key in AXES:
         return AXES[key].describe(value)
     return f"{key.replace('_', ' ')} {value}"

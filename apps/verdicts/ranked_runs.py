@@ -109,7 +109,7 @@ def load_leaderboard(benchmark: Benchmark, *, version: DatasetVersion | None = N
     evaluations = load_evaluations(benchmark, version=version, with_values=bool(within))
     final = next(iter(evaluations.values()), None)
     chosen = _narrow(benchmark, evaluations, within) if within else None
-    so_far: dict[str, dict[str, Any]] = {}
+    so_far: dict[str, dict[str, object]] = {}
     is_at_work = benchmark.status == Status.RUNNING and version == benchmark.dataset_version and not chosen
     if is_at_work and benchmark.operation:
         so_far = {run["run_id"]: run for run in build_event(benchmark.operation)["runs"]}
@@ -136,7 +136,7 @@ def _set_apart(rows: list[Row], primary: str) -> list[Row]:
     ]
 
 
-def _set_provisional_apart(rows: list[Row], primary: str, so_far: Mapping[str, Mapping[str, Any]]) -> list[Row]:
+def _set_provisional_apart(rows: list[Row], primary: str, so_far: Mapping[str, Mapping[str, object]]) -> list[Row]:
     """Return the rows, unranked if their means so far are over other queries than the means of another run."""
     valued = [row for row in rows if row.values.get(primary) is not None]
     searched = {so_far[str(row.run.pk)]["completed_queries"] if row.provisional else None for row in valued}
@@ -192,7 +192,7 @@ def _is_further(benchmark: Benchmark, name: str, k: int) -> bool:
 
 
 def load_evaluations(
-    benchmark: Benchmark, *, version: DatasetVersion | None = None, with_values: bool = False, **annotated: Any
+    benchmark: Benchmark, *, version: DatasetVersion | None = None, with_values: bool = False, **annotated: object
 ) -> dict[Any, Evaluation]:
     """Return the evaluation of each completed run, by run id; without `with_values`, values are deferred.
 

@@ -47,7 +47,7 @@ def _join(rows: QuerySet[Any], *names: str) -> Subquery:
     return Subquery(rows.annotate(text=StringAgg(_write("", *names), "\n", order_by="pk")).values("text"))
 
 
-def _write(first: str, *fields: Any) -> Func:
+def _write(first: str, *fields: object) -> Func:
     return Func(Value(" "), Value(first), *fields, function="CONCAT_WS", output_field=TextField())
 
 

@@ -49,7 +49,7 @@ class Client:
         answer: Answer = self._site.ask(method, path, **content)
         return answer
 
-    def _call_round(self, method: str, round: Thing, path: str, **content: Any) -> Answer:
+    def _call_round(self, method: str, round: Thing, path: str, **content: object) -> Answer:
         return self._ask(method, f"/judging-rounds/{get_id(round)}/{path}", **content)
 
     def upload(
@@ -180,7 +180,7 @@ class Client:
     def gate(
         self,
         benchmark: Thing,
-        rules: str | Mapping[str, Any],
+        rules: str | Mapping[str, object],
         *,
         baseline: str | None = None,
         run: int | str | None = None,
@@ -193,7 +193,7 @@ class Client:
         body = {"rules": rules if isinstance(rules, str) else dict(rules), "baseline": baseline, "run": run}
         return self._ask("POST", f"/benchmarks/{get_id(benchmark)}/gate", reads=True, json=body)
 
-    def open_round(self, name: str, runs: Sequence[Thing], **more: Any) -> Answer:
+    def open_round(self, name: str, runs: Sequence[Thing], **more: object) -> Answer:
         """Open a judging round over completed runs; `more` are further keys of the API's body, such as `judges`."""
         body = {"name": name, "run_ids": [get_id(run) for run in runs]} | more
         return self._ask("POST", "/judging-rounds", once=True, json=body)
@@ -202,7 +202,7 @@ class Client:
         """Return the items to grade next. They are yours for ten minutes after your last request."""
         return self._call_round("POST", round, "next", reads=True, json={"count": count})
 
-    def grade(self, round: Thing, grades: Sequence[Mapping[str, Any]]) -> list[Answer]:
+    def grade(self, round: Thing, grades: Sequence[Mapping[str, object]]) -> list[Answer]:
         """Grade items: each has `item_id` and `grade`, or a `kind`, and may have `note` and `seconds`.
 
         Grades that are sent again, for example after a lost answer, are stored once.
@@ -218,7 +218,7 @@ class Client:
         """Return the progress of a round, what is settled, and an estimate of the grades still needed."""
         return self._call_round("GET", round, "state")
 
-    def close_round(self, round: Thing, **more: Any) -> Answer:
+    def close_round(self, round: Thing, **more: object) -> Answer:
         """Make a round the next version of its dataset; `more` is `leave_out_split`, `with_draft`, `label`, `note`."""
         return self._call_round("POST", round, "close", once=True, json=more)
 
@@ -263,7 +263,7 @@ class Client:
         """
         return self._site.ask(method, path, **content)
 
-    def rows(self, path: str, **params: Any) -> Iterator[Answer]:
+    def rows(self, path: str, **params: object) -> Iterator[Answer]:
         """Yield the rows of a list, page by page."""
         page = 1
         seen = 0

@@ -71,7 +71,7 @@ class Connection:
     def close(self) -> None:
         self._http.close()
 
-    def ask(self, method: str, path: str, *, once: bool = False, reads: bool = False, **content: Any) -> Any:
+    def ask(self, method: str, path: str, *, once: bool = False, reads: bool = False, **content: object) -> Any:
         """Return the JSON answer of `path`, which begins after /api/v2; None for an answer without a body.
 
         `once`: the address honours Idempotency-Key, and the request carries one. `reads`: a POST that changes nothing.
@@ -83,7 +83,7 @@ class Connection:
             return _parse_json(answer) if answer.content else None
         raise _build_refusal(answer)
 
-    def download(self, path: str, **params: Any) -> bytes:
+    def download(self, path: str, **params: object) -> bytes:
         """Return the file at `path`. Raises ClientError."""
         answer = self._send("GET", path, repeatable=True, params=params)
         if answer.is_success:

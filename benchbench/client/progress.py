@@ -15,7 +15,7 @@ COUNT_FIELDS = {
 }
 
 
-def render_progress(operation: dict[str, Any]) -> str:
+def render_progress(operation: dict[str, object]) -> str:
     """Return the progress of an operation: "benchmark: evaluating, 41 %, 1 of 4 runs"."""
     return f"{operation['kind']}: {', '.join(_list_progress(operation))}"
 
@@ -44,7 +44,7 @@ def _share(operation: dict[str, Any]) -> float | None:
     return 100 * progress[count_field] / total if total else None
 
 
-def require_success(operation: dict[str, Any]) -> dict[str, Any]:
+def require_success(operation: dict[str, object]) -> dict[str, object]:
     """Return a completed operation. Raises ClientError for a failed or cancelled one."""
     subject = f"The operation {operation['operation_id']} ({operation['kind']})"
     if operation["status"] == "failed":

@@ -108,7 +108,7 @@ class Tools:
     def _get(self, path: str) -> Any:
         return self._client.ask("GET", path)
 
-    def _list(self, path: str, **params: Any) -> Answer:
+    def _list(self, path: str, **params: object) -> Answer:
         return dict(self._client.ask("GET", path, params=params | {"per_page": PER_PAGE}))
 
 
@@ -121,7 +121,7 @@ def list_tools(tools: Tools) -> dict[str, Callable[..., str]]:
     return {name: _limit(getattr(tools, name)) for name in names}
 
 
-def _limit(tool: Callable[Parameters, Any]) -> Callable[Parameters, str]:
+def _limit(tool: Callable[Parameters, object]) -> Callable[Parameters, str]:
     @wraps(tool)
     def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> str:
         return render_answer(tool(*args, **kwargs))
@@ -129,7 +129,7 @@ def _limit(tool: Callable[Parameters, Any]) -> Callable[Parameters, str]:
     return call
 
 
-def render_answer(answer: Any) -> str:
+def render_answer(answer: object) -> str:
     """Return an answer as JSON, in which texts and lists are cut as far as needed; a text remains one."""
     if isinstance(answer, str):
         return shorten(answer, LONGEST_ANSWER)
@@ -140,7 +140,7 @@ def render_answer(answer: Any) -> str:
     return shorten(text, LONGEST_ANSWER)
 
 
-def _cut(value: Any, rows: int) -> Any:
+def _cut(value: object, rows: int) -> Any:
     if isinstance(value, str):
         return shorten(value, 16 * rows)
     if isinstance(value, Mapping):

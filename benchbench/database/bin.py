@@ -77,7 +77,7 @@ def restore_rows(deletion: Deletion) -> None:
     for name in deletion.renamed:
         _execute("ALTER TABLE {} RENAME TO {}", PREFIX + name, name)
     models = {model._meta.db_table: model for model in apps.get_models(include_auto_created=True)}
-    restored: list[tuple[str, Any]] = [(table, models.get(_find_origin(table))) for table in sorted(deletion.tables)]
+    restored = [(table, models.get(_find_origin(table))) for table in sorted(deletion.tables)]
     for table, model in restored:
         columns, now = _list_columns(table), _list_columns(_find_origin(table))
         if model is None or columns.keys() - now.keys() - {"bin_deletion", "bin_field"}:
@@ -98,7 +98,7 @@ def _mend_references(deletion: UUID, table: str, model: Any) -> None:
     same = sql.SQL("{0} b WHERE b.bin_deletion = %s AND b.bin_field = %s AND b.{1} = t.{1}").format(
         sql.Identifier(table), sql.Identifier(meta.pk.column)
     )
-    keys: list[Any] = [one for one in meta.concrete_fields if one.remote_field]
+    keys = [one for one in meta.concrete_fields if one.remote_field]
     for key in keys:
         column = sql.Identifier(key.column)
         missing = sql.SQL("t.{0} IS NOT NULL AND NOT EXISTS (SELECT FROM {1} g WHERE g.{2} = t.{0})").format(
@@ -140,7 +140,7 @@ def list_needed(model: type[Model], column: str) -> list[Any]:
         return [key for (key,) in cursor.fetchall() if key]
 
 
-def count_rows(groups: Sequence[QuerySet[Any]]) -> dict[str, int]:
+def count_rows(groups: Sequence[QuerySet[Model]]) -> dict[str, int]:
     """Return the number of rows of each queryset by its table, in one statement."""
     statements, parameters = zip(
         *(rows.order_by().values("pk").query.sql_with_params() for rows in groups), strict=True

@@ -64,7 +64,7 @@ def uuid(value: UUID) -> bytes:
     return field(value.bytes)
 
 
-def json(value: Any) -> bytes:
+def json(value: object) -> bytes:
     """Return the format of a `jsonb` column: version 1, then the text."""
     return field(b"\x01" + dumps(value).encode())
 
@@ -150,7 +150,7 @@ def copy_rows(table: str, columns: Sequence[str], rows: Iterable[Sequence[bytes]
     return count
 
 
-def execute_each(statement: str, rows: Iterable[Sequence[Any]]) -> None:
+def execute_each(statement: str, rows: Iterable[Sequence[object]]) -> None:
     """Execute a statement with each row of parameters in one pipeline: without waiting for the result of each."""
     with binary_cursor() as cursor:
         cursor.executemany(statement, rows)
@@ -196,5 +196,5 @@ def select_array(column: str) -> Func:
 def view_array(data: bytes, kind: str) -> NDArray[Any]:
     """Return the view of a one-dimensional array without nulls."""
     cells = np.dtype([("size", ">i4"), ("value", kind)])
-    array: NDArray[Any] = np.frombuffer(data, cells, offset=ARRAY_HEAD)["value"] if len(data) > ARRAY_HEAD else NOTHING
+    array = np.frombuffer(data, cells, offset=ARRAY_HEAD)["value"] if len(data) > ARRAY_HEAD else NOTHING
     return array

@@ -1,7 +1,8 @@
 """Failures of PostgreSQL by SQLSTATE, such as a held lock or a lost connection; reading rows that may be deleted."""
 
 import re
-from typing import Any, TypeVar
+from typing import TypeVar
+from uuid import UUID
 
 import psycopg
 from django.core.exceptions import ObjectDoesNotExist
@@ -109,7 +110,7 @@ def _find_driver_error(error: BaseException | None) -> BaseException | None:
     return error.__cause__ if isinstance(error, Error) else error
 
 
-def read_again(rows: QuerySet[M], pk: Any) -> M:
+def read_again(rows: QuerySet[M], pk: UUID | int) -> M:
     """Return the row `pk` of `rows`, a queryset that may lock or annotate it. Raises DeletedError.
 
     For rows that the caller has read before. Any other `get` that finds nothing is a bug.
@@ -120,7 +121,7 @@ def read_again(rows: QuerySet[M], pk: Any) -> M:
     return row
 
 
-def refresh(row: Model, rows: QuerySet[Any] | None = None) -> None:
+def refresh(row: Model, rows: QuerySet[Model] | None = None) -> None:
     """Load the fields of a row again, by the queryset `rows` if that locks it. Raises DeletedError."""
     try:
         row.refresh_from_db(from_queryset=rows)
@@ -128,6 +129,6 @@ def refresh(row: Model, rows: QuerySet[Any] | None = None) -> None:
         raise _build_deleted_error(type(row), row.pk) from None
 
 
-def _build_deleted_error(model: type[Model], pk: Any) -> DeletedError:
+def _build_deleted_error(model: type[Model], pk: object) -> DeletedError:
     noun, plural = model._meta.verbose_name, model._meta.verbose_name_plural
     return DeletedError(f"Another user just deleted the {noun} {pk}: list the {plural} again.")

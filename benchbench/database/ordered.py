@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from django.db import OperationalError, transaction
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 
 from benchbench.database.failures import DeadlockError, find_failure
 
@@ -17,7 +17,7 @@ PAUSE_SECONDS = 0.05  # at most, before the second attempt; doubled for each fur
 T = TypeVar("T")
 
 
-def lock_in_order(rows: QuerySet[Any], *, no_key: bool = True) -> list[Any]:
+def lock_in_order(rows: QuerySet[Model], *, no_key: bool = True) -> list[Any]:
     """Lock rows until the transaction ends, and return their primary keys in order.
 
     With `no_key`, rows that refer to these can be added meanwhile; a deletion needs the stronger lock.
@@ -25,13 +25,13 @@ def lock_in_order(rows: QuerySet[Any], *, no_key: bool = True) -> list[Any]:
     return list(rows.select_for_update(of=("self",), no_key=no_key).order_by("pk").values_list("pk", flat=True))
 
 
-def update_in_order(rows: QuerySet[Any], **values: Any) -> int:
+def update_in_order(rows: QuerySet[Model], **values: object) -> int:
     """Update the rows of a queryset, and return their number."""
     with transaction.atomic():
         return rows.model._base_manager.filter(pk__in=lock_in_order(rows)).update(**values)
 
 
-def delete_in_order(rows: QuerySet[Any]) -> int:
+def delete_in_order(rows: QuerySet[Model]) -> int:
     """Delete the rows of a queryset, with those that refer to them, and return the number of the first."""
     with transaction.atomic():
         keys = lock_in_order(rows, no_key=False)

@@ -1,5 +1,6 @@
 """Django's PostgreSQL backend on the embedded server, which the first connection of a process starts."""
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -13,6 +14,6 @@ ensure_once = cache(embedded.ensure)
 class DatabaseWrapper(base.DatabaseWrapper):
     """Backend for scripts that call `django.setup()` in the checkout; commands and the site start the services."""
 
-    def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
+    def get_new_connection(self, conn_params: Mapping[str, object]) -> Any:
         ensure_once()
         return super().get_new_connection(conn_params)

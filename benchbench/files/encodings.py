@@ -78,7 +78,7 @@ def ends_lines_with_cr(path: Path) -> str:
         return ""
 
 
-def _has_only_cr(block: Any) -> bool:
+def _has_only_cr(block: str) -> bool:
     cr, lf = ("\r", "\n") if isinstance(block, str) else (b"\r", b"\n")
     return cr in block and lf not in block
 

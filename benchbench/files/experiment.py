@@ -160,7 +160,7 @@ def read_experiment(path: Path) -> Experiment:
     return parse_experiment(strict_yaml.parse(read_text(path), location=path.name), location=path.name)
 
 
-def parse_experiment(value: Any, *, location: str) -> Experiment:
+def parse_experiment(value: object, *, location: str) -> Experiment:
     """Return the experiment that plain data describes; `location` names the file in errors.
 
     A null key counts as absent. Raises InvalidKeyError or FileFormatError, with file and key, for unknown, missing and
@@ -177,7 +177,7 @@ def parse_experiment(value: Any, *, location: str) -> Experiment:
     return experiment
 
 
-def _check_entries(entries: Sequence[Any], key: str, prefix: str) -> None:
+def _check_entries(entries: Sequence[object], key: str, prefix: str) -> None:
     if not entries and key != "llms":
         raise FileFormatError(f"{prefix}{key} must not be an empty list.", field=key)
     places: dict[Any, int] = {}
@@ -193,7 +193,7 @@ def _check_chunks(strategy: Strategy, location: str) -> None:
         raise FileFormatError(f"{location}: {error.message}", field="chunk_overlap") from None
 
 
-def _convert_lists(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+def _convert_lists(pairs: Iterable[tuple[str, object]]) -> dict[str, object]:
     """Return a record as a dict with lists, without the parameters of an encoder that are the model's."""
     written = [(key, value) for key, value in pairs if key not in OMITTED or value != OMITTED[key]]
     return {key: list(value) if isinstance(value, tuple) else value for key, value in written}

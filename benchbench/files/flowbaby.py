@@ -29,7 +29,7 @@ class Metadata(StrictRecord):
     dataset_id: str
     version: str = "1.0"
     description: str = ""
-    slice_definitions: dict[str, Any] = field(default_factory=dict)
+    slice_definitions: dict[str, object] = field(default_factory=dict)
     canonicalization_version: str = canonical.CURRENT
     created: str = ""
     updated: str = ""
@@ -50,7 +50,7 @@ class Topic(StrictRecord):
     split: Annotated[str, Must("train, validation or test", ("", *SPLITS).__contains__)] = ""
 
 
-def _parse_grade(value: Any) -> Any:
+def _parse_grade(value: object) -> Any:
     grade = parse_grade(value)
     return value if grade is None else grade
 
@@ -184,7 +184,7 @@ def _read_metadata(directory: Path) -> Metadata:
     return metadata
 
 
-def _parse_qrels(value: Any, keys: set[str] | None = None) -> tuple[dict[str, dict[str, int]], int]:
+def _parse_qrels(value: object, keys: set[str] | None = None) -> tuple[dict[str, dict[str, int]], int]:
     """Return the grades of each query by item, and the number of equal repetitions; `keys` are the topics' keys."""
     qrels: dict[str, dict[str, int]] = {}
     judgments = read_list(Judgment, value, prefix="qrels.json")
@@ -238,8 +238,8 @@ def write_dataset(dataset: Dataset) -> dict[str, Iterator[str]]:
     }
 
 
-def _convert_topic(topic: Topic) -> dict[str, Any]:
-    fields: dict[str, Any] = {"query_id": topic.key, "query_text": topic.text, "slice_ids": topic.slices}
+def _convert_topic(topic: Topic) -> dict[str, object]:
+    fields: dict[str, object] = {"query_id": topic.key, "query_text": topic.text, "slice_ids": topic.slices}
     if topic.expected_positive_count is not None:
         fields["expected_positive_count"] = topic.expected_positive_count
     return fields | {name: value for name in ("notes", "split") if (value := getattr(topic, name))}

@@ -113,7 +113,7 @@ def render_markdown(results: Mapping[str, Any]) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def build_summary(results: Mapping[str, Any], about: Provenance) -> dict[str, Any]:
+def build_summary(results: Mapping[str, Any], about: Provenance) -> dict[str, object]:
     """Return the content of summary.json, from that of results.json."""
     content = {
         **attributes(about, "run_id", "timestamp", "git_sha", "dataset_id", "dataset_version"),
@@ -141,7 +141,7 @@ def check_selection(split: str | None) -> None:
         )
 
 
-def render_json(content: Mapping[str, Any]) -> str:
+def render_json(content: Mapping[str, object]) -> str:
     """Return the text of results.json or summary.json."""
     return json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
@@ -235,7 +235,7 @@ def read_summary(path: Path) -> Summary:
     return read_as(Summary, read_value(path), prefix=f"{path.name}, ")
 
 
-def compare_summaries(before: Summary, after: Summary) -> dict[str, Any]:
+def compare_summaries(before: Summary, after: Summary) -> dict[str, object]:
     """Return the changes between two summaries; warnings name other causes of a difference than the program.
 
     Raises IncomparableSummariesError if dataset, canonical ids, split or profile differ.

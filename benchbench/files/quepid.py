@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from benchbench.errors import FileFormatError
 from benchbench.files.ratings import Rating, build_text_key
@@ -39,7 +38,7 @@ def read_rows(path: Path) -> Iterator[tuple[str, str, str, str]]:
     if missing := [name for name in ("query", "docid", "rating") if name not in columns]:
         raise FileFormatError(f"{path.name} has no column {', no '.join(missing)}: it has {', '.join(names)[:200]}.")
     for location, row in rows:
-        cells: list[Any] = [row.get(columns[name]) for name in ("query", "docid", "rating")]
+        cells = [row.get(columns[name]) for name in ("query", "docid", "rating")]
         text, document, rating = ("" if cell is None else MARK.sub("", str(cell)) for cell in cells)
         rating = rating.strip()
         if not text.strip() or (rating and not document.strip()):

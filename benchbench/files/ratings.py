@@ -36,7 +36,7 @@ STARS = re.compile("([★⭐*]+)\ufe0f?[☆✩]*|[☆✩]+")
 UNJUDGED = {"", "-", "–", "?", "n/a", "na", "nan", "null", "none", "unjudged", "not judged"}  # in a cell for a grade
 
 
-def check_rating(value: Any) -> Decimal:
+def check_rating(value: object) -> Decimal:
     """Return a rating, a number or a text such as "2.000", exactly as it is written, or raise a `fault`."""
     is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
     if not is_number and not (isinstance(value, str) and RATING.fullmatch(value)):
@@ -44,7 +44,7 @@ def check_rating(value: Any) -> Decimal:
     return Decimal(str(value).strip().replace(",", "."))
 
 
-def parse_grade(value: Any) -> int | None:
+def parse_grade(value: object) -> int | None:
     """Return a grade, by the rule of every reader; None for another value.
 
     A grade is a whole number, as a number or as text: white space around it, a sign and zeros after the point do not
@@ -58,12 +58,12 @@ def parse_grade(value: Any) -> int | None:
     return int(value)
 
 
-def is_unjudged(value: Any) -> bool:
+def is_unjudged(value: object) -> bool:
     """Return whether a cell for a grade holds none: it is empty, or says so."""
     return value is None or (isinstance(value, str) and value.strip().casefold() in UNJUDGED)
 
 
-def find_scale(values: Iterable[Any]) -> dict[str, int]:
+def find_scale(values: Iterable[object]) -> dict[str, int]:
     """Return the grade of each value in words, if all those that are not numbers are of one scale; else nothing.
 
     Words of SCALES, true and false, and stars (★★☆ is 2) have grades. The words are in small letters.
@@ -76,7 +76,7 @@ def find_scale(values: Iterable[Any]) -> dict[str, int]:
     return {word: scale[word] for word in sorted(words, key=lambda word: -scale[word])} if scale else {}
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> bool:
     """Return whether a cell for a grade is a number, perhaps in percent."""
     if isinstance(value, str):
         return RATING.fullmatch(value.strip().removesuffix("%")) is not None

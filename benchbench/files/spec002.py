@@ -72,7 +72,7 @@ def build_baseline(
     }
 
 
-def build_detail(answer: Answer, *, limit: int = LIMIT) -> dict[str, Any]:
+def build_detail(answer: Answer, *, limit: int = LIMIT) -> dict[str, object]:
     """Return the content of the file for one query."""
     return _list_details([answer], limit)[0]
 

@@ -226,7 +226,7 @@ def _first(answered: Iterable[SearchRow]) -> list[SearchRow]:
     return [row for row in answered if first.setdefault(row.query_id, row.run) == row.run]
 
 
-def _cut(rank: Any, k: int) -> Any:
+def _cut(rank: int | None, k: int) -> Any:
     """Return a rank in a ranking cut at k; None stays None."""
     return rank if rank is None or rank <= k else NOT_FOUND
 
@@ -249,7 +249,7 @@ def _list_values(record: Any, kind: type | None = None) -> list[Any]:
     return [getattr(record, name) for name in _list_names(kind or type(record))]
 
 
-def _render_table(columns: list[str], lines: list[list[Any]]) -> Iterator[str]:
+def _render_table(columns: list[str], lines: list[list[object]]) -> Iterator[str]:
     """Yield a table without its last column, `error`, if that is empty."""
     width = len(columns) - (0 if any(line[-1] for line in lines) else 1)
     yield render_line(columns[:width])

@@ -22,7 +22,7 @@ STARTS_A_FORMULA = (*FORMULA_SIGNS, "\t", "\r", "\n")
 PLAIN = (int, float, type(None))  # types that are written as they are
 
 
-def cell(value: Any) -> Any:
+def cell(value: object) -> Any:
     """Return a value as a cell: numbers unchanged, None as empty, and formulas with a leading apostrophe.
 
     Spreadsheets treat a cell with a leading apostrophe as text.
@@ -34,7 +34,7 @@ def cell(value: Any) -> Any:
     return f"'{value}" if value.startswith(STARTS_A_FORMULA) else value
 
 
-def render_line(values: Iterable[Any]) -> str:
+def render_line(values: Iterable[object]) -> str:
     """Return one line of CSV, with its end."""
     line = io.StringIO()
     cells = [value if type(value) in PLAIN else cell(value) for value in values]

@@ -20,7 +20,7 @@ OPTIONS = {
 }
 
 
-def write_workbook(rows: Iterable[Sequence[Any]]) -> Iterator[bytes]:
+def write_workbook(rows: Iterable[Sequence[object]]) -> Iterator[bytes]:
     """Yield the file of a workbook whose first row is the header. A longer text than a cell holds is cut, with "…".
 
     Raises FileFormatError for more rows than a sheet holds.

@@ -63,7 +63,7 @@ def get_rules(version: str) -> Callable[[str | None, str | None], str | None]:
 
 
 def export_retrieval_results_to_run(
-    results: Mapping[Any, Iterable[Any]], run_id: str | UUID | Integral, *, version: str = CURRENT
+    results: Mapping[Any, Iterable[object]], run_id: str | UUID | Integral, *, version: str = CURRENT
 ) -> Run:
     """Return the run of live results: query id → results, objects or mappings with topic_id, topic, score, metadata.
 
@@ -102,12 +102,12 @@ def _v1(topic_id: str | None, topic: str | None) -> str | None:
 VERSIONS: dict[str, Callable[[str | None, str | None], str | None]] = {CURRENT: _v1}
 
 
-def _is_generated(result: Any) -> bool:
+def _is_generated(result: object) -> bool:
     source = str(_get_field(_get_field(result, "metadata") or {}, "source") or "").lower()
     return any(word in source for word in GENERATED)
 
 
-def _score(result: Any, query_id: str) -> float:
+def _score(result: object, query_id: str) -> float:
     score = _get_field(result, "score")
     if isinstance(score, bool) or not isinstance(score, Real) or not math.isfinite(score):
         raise CanonicalizationError(
@@ -117,7 +117,7 @@ def _score(result: Any, query_id: str) -> float:
     return float(score)
 
 
-def _read_id(value: Any, noun: str) -> str:
+def _read_id(value: object, noun: str) -> str:
     """Return an id as text: str of a subclass of it too, such as NumPy's."""
     if isinstance(value, bool) or not isinstance(value, str | UUID | Integral):
         raise CanonicalizationError(
@@ -127,10 +127,10 @@ def _read_id(value: Any, noun: str) -> str:
     return str(value)
 
 
-def _read_optional_id(result: Any, name: str) -> str | None:
+def _read_optional_id(result: object, name: str) -> str | None:
     value = _get_field(result, name)
     return None if value is None else _read_id(value, name)
 
 
-def _get_field(thing: Any, name: str) -> Any:
+def _get_field(thing: object, name: str) -> Any:
     return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)

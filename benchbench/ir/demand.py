@@ -9,7 +9,7 @@ weights, and n equal weights give what no weights give, to the bit.
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ LEAST_WEIGHT, GREATEST_WEIGHT = 1e-9, 1e12  # far from where squares and sums of
 BY_DEMAND = "weighted by demand"  # names a mean wherever it is shown
 
 
-def is_weight(value: Any) -> bool:
+def is_weight(value: float) -> bool:
     """Return whether a value can be the weight of a query: a positive finite number within the limits."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return is_number and math.isfinite(value) and LEAST_WEIGHT <= value <= GREATEST_WEIGHT

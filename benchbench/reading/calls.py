@@ -53,13 +53,13 @@ def read_options(text: str, *, expects: str) -> dict[str, list[str]]:
     return options
 
 
-def list_combinations(call: object, lists: Collection[Collection[Any]]) -> list[tuple[Any, ...]]:
+def list_combinations(call: object, lists: Collection[Collection[object]]) -> list[tuple[Any, ...]]:
     """Return every choice of one value of each list of a call, the last varying fastest. Raises CallError."""
     if not 0 < (count := math.prod(map(len, lists))) <= MAX_SETTINGS:
         raise CallError(f"{format_value(call)} states {count:,} settings; state 1 to {MAX_SETTINGS}.")
     return list(itertools.product(*lists))
 
 
-def list_values(value: Any) -> list[Any]:
+def list_values(value: object) -> list[Any]:
     """Return the values that an option of an object lists."""
     return list(value) if isinstance(value, list | tuple) else [value]

@@ -37,7 +37,7 @@ class Kind:
         """Return the same kind that also admits null."""
         return Kind(self._annotation | None, f"{self.words}, or null")
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         return with_message(handler.generate_schema(self._annotation), self.words)
 
 

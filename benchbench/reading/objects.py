@@ -47,14 +47,14 @@ class StrictRecord:
     IGNORES_OTHERS: ClassVar[bool] = False
 
     @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(cls, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         from pydantic_core import core_schema
 
-        names: Any = cls.__dataclass_fields__  # type: ignore[attr-defined]
+        names = cls.__dataclass_fields__  # type: ignore[attr-defined]
         keys = [cls.KEYS.get(name, name) for name in names]
         allowed_keys = dict.fromkeys(name for key in keys for name in (key, cls.ALIASES.get(key)) if name)
         cls.__pydantic_config__ = STRICT | {"alias_generator": lambda name: cls.KEYS.get(name, name)}  # type: ignore[attr-defined]
-        inner: Any = {**handler(source), "strict": False}  # strict, it would take nothing but an instance
+        inner = {**handler(source), "strict": False}  # strict, it would take nothing but an instance
         # A `ref` identifies records that occur in several places or contain themselves. It must refer to the whole
         # schema, not to the part without the tests of `parse_object`.
         ref = inner.pop("ref", None)
@@ -63,7 +63,7 @@ class StrictRecord:
         )
 
     @classmethod
-    def parse_object(cls, value: Any, allowed_keys: Mapping[str, Any]) -> Any:
+    def parse_object(cls, value: object, allowed_keys: Mapping[str, object]) -> Any:
         """Return the object of a value with the given keys, or raise a `fault`."""
         if not isinstance(value, dict):
             raise fault(f"must be an object, not {kind(value)}")
@@ -84,11 +84,11 @@ class Checked:
     It raises a `fault` for an invalid value.
     """
 
-    def __init__(self, check: Callable[[Any], Any], *, before: bool = False) -> None:
+    def __init__(self, check: Callable[[Any], object], *, before: bool = False) -> None:
         self._check = check
         self._before = before
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         from pydantic_core import core_schema
 
         if self._before:
@@ -103,24 +103,24 @@ class Must:
         self._words = words
         self._holds = holds
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         from pydantic_core import core_schema
 
         return with_message(core_schema.no_info_after_validator_function(self._check, handler(source)), self._words)
 
-    def _check(self, value: Any) -> Any:
+    def _check(self, value: object) -> Any:
         if not self._holds(value):
             raise ValueError
         return value
 
 
 class _List:
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         schema: Any = handler(source)
         return schema | {"strict": False, "fail_fast": True}
 
 
-def check_filled(value: Any) -> str:
+def check_filled(value: object) -> str:
     """Return a string that is not blank, or raise a `fault`."""
     if not isinstance(value, str):
         raise fault(f"must be a string, not {kind(value)}")
@@ -129,7 +129,7 @@ def check_filled(value: Any) -> str:
     return value
 
 
-def check_strings(value: Any) -> tuple[str, ...]:
+def check_strings(value: object) -> tuple[str, ...]:
     """Return a list of distinct strings that are not blank, or raise a `fault`."""
     if not isinstance(value, list):
         raise fault(f"must be a list, not {kind(value)}")
@@ -167,7 +167,7 @@ def format_value(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=repr)
 
 
-def drop_nulls(item: Any) -> Any:
+def drop_nulls(item: object) -> object:
     """Return an object without its null keys, which some programs write for absent ones."""
     return {key: value for key, value in item.items() if value is not None} if isinstance(item, dict) else item
 
@@ -187,7 +187,7 @@ def read_as(record: type[T], value: Any, *, prefix: str = "", suffix: str = "") 
     refuse(f"{prefix}{path}" if path else prefix.rstrip("., "), problem, key, suffix)
 
 
-def read_list(record: type[T], value: Any, *, prefix: str = "") -> tuple[T, ...]:
+def read_list(record: type[T], value: object, *, prefix: str = "") -> tuple[T, ...]:
     """Return the records of a list of objects; see `read_as`."""
     return read_as(_listed(record), value, prefix=prefix)  # type: ignore[arg-type]
 

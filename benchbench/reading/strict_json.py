@@ -150,7 +150,7 @@ def read_lines(path: Path) -> Iterator[tuple[str, str]]:
             yield location, text
 
 
-def read_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def read_objects(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
     """Yield (location, object) for each line of a JSON Lines file."""
     for location, line in read_lines(path):
         value = parse(line, location=location)
@@ -159,7 +159,7 @@ def read_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         yield location, value
 
 
-def fault(value: Any) -> str:
+def fault(value: object) -> str:
     """Return why a JSON value cannot be stored ("holds NaN …", without a full stop), or "" if it can.
 
     It loops over levels instead of recursing, so that excessive depth is an error and not a crash.
@@ -168,7 +168,7 @@ def fault(value: Any) -> str:
     while level:
         if depth > MAX_DEPTH:
             return f"is nested deeper than {MAX_DEPTH} levels"
-        inner: list[Any] = []
+        inner: list[object] = []
         for item in level:
             if isinstance(item, dict):
                 inner.extend(item)
@@ -183,7 +183,7 @@ def fault(value: Any) -> str:
     return ""
 
 
-def kind(value: Any) -> str:
+def kind(value: object) -> str:
     """Return the name of the JSON type of `value` for a sentence: "a list"."""
     if value is None or isinstance(value, bool):
         return json.dumps(value)
@@ -193,7 +193,7 @@ def kind(value: Any) -> str:
     return "an object"
 
 
-def dump_canonical(value: Any) -> str:
+def dump_canonical(value: object) -> str:
     """Return the canonical JSON text of a value: sorted keys, no spaces, whole numbers without a fraction.
 
     PostgreSQL's jsonb returns 1e2 as 100 and -0.0 as 0.0, so a number's text depends on its value alone.
@@ -201,7 +201,7 @@ def dump_canonical(value: Any) -> str:
     return json.dumps(_convert(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
-def is_same(first: Any, second: Any) -> bool:
+def is_same(first: object, second: object) -> bool:
     """Return whether two values are the same JSON. Unlike in Python, true and 1 differ."""
     return dump_canonical(first) == dump_canonical(second)
 
@@ -224,7 +224,7 @@ def _describe_invalid(text: str, location: str, error: json.JSONDecodeError) -> 
     return f"{location} is not JSON: {error.msg} (line {error.lineno}, column {error.colno})."
 
 
-def _convert(value: Any) -> Any:
+def _convert(value: object) -> Any:
     if isinstance(value, dict):
         return {key: _convert(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -234,8 +234,8 @@ def _convert(value: Any) -> Any:
     return value
 
 
-def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members: dict[str, Any] = {}
+def _build_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    members = {}
     for key, value in pairs:
         if key in members:
             raise ValueError(f"has the key {key[:40]!a} twice in one object")
@@ -260,12 +260,12 @@ def _parse_int(digits: str) -> int:
     return int(digits)
 
 
-def dump_json(value: Any, *, indent: int | None = None) -> str:
+def dump_json(value: object, *, indent: int | None = None) -> str:
     """Return a value as JSON without escaping non-ASCII characters. Raises ValueError for NaN."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
 
 
-def dump_lines(values: Iterable[Any]) -> Iterator[str]:
+def dump_lines(values: Iterable[object]) -> Iterator[str]:
     """Yield the values as JSON Lines."""
     for value in values:
         yield dump_json(value) + "\n"

@@ -41,7 +41,7 @@ class _Loader(yaml.SafeLoader):
         self.depth -= 1
         return node
 
-    def fetch_flow_collection_start(self, TokenClass: Any) -> None:
+    def fetch_flow_collection_start(self, TokenClass: object) -> None:
         self._check(self.flow_level)
         super().fetch_flow_collection_start(TokenClass)
 
@@ -72,7 +72,7 @@ for _first, _resolvers in _Loader.yaml_implicit_resolvers.items():
 _Dumper.add_multi_representer(str, lambda dumper, text: dumper.represent_str(str(text)))  # members of enumerations
 
 
-def dump(value: Any) -> str:
+def dump(value: object) -> str:
     """Return plain data as a YAML document from which `parse` reads equal data, with keys in their order."""
     return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
 
@@ -124,8 +124,8 @@ class _Builder:
                 raise self._error(path, "cannot be read as a value of its type") from None
         raise self._error(path, "has a tag: tags are not allowed, and a text that begins with ! needs quotes")
 
-    def _build_mapping(self, node: yaml.MappingNode, path: str) -> dict[str, Any]:
-        members: dict[str, Any] = {}
+    def _build_mapping(self, node: yaml.MappingNode, path: str) -> dict[str, object]:
+        members = {}
         for key, inner in node.value:
             if not isinstance(key, yaml.ScalarNode) or key.tag != f"{TAG}str":
                 raise self._error(path, "has a key that is not a text")

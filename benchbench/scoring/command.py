@@ -4,10 +4,9 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from benchbench.busy import busy
 from benchbench.errors import BenchbenchError
@@ -189,7 +188,7 @@ def _build_provenance(dataset: Dataset, run_id: str, started: float, options: ar
     )
 
 
-def _write_files(content: dict[str, Any], about: Provenance, options: argparse.Namespace) -> None:
+def _write_files(content: Mapping[str, object], about: Provenance, options: argparse.Namespace) -> None:
     """Write the requested files and their folders. Raises OutputError."""
     texts = (
         flowbaby_results.render_json(content),
@@ -228,7 +227,7 @@ def _warn(path: Path, results: Results, scores: Scores, *, other_splits: frozens
 def _present(scores: Scores, profile: Profile, options: argparse.Namespace) -> None:
     names = [str(measure) for measure in scores.measures]
     if options.json:
-        content: dict[str, Any] = {"measures": list_figures(names, scores.means), "mean": profile.mean}
+        content: dict[str, object] = {"measures": list_figures(names, scores.means), "mean": profile.mean}
         content["queries"] = len(scores.queries)
         if options.by_query:
             columns = zip(scores.queries, scores.values.T, strict=True)

@@ -1,7 +1,6 @@
 """Checks of addresses before any view: invalid ones are refused."""
 
 from collections.abc import Callable
-from typing import Any
 
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest
@@ -9,13 +8,13 @@ from django.urls import register_converter
 from django.urls.converters import UUIDConverter
 
 
-def refuse_nul(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
+def refuse_nul(get_response: Callable[[HttpRequest], object]) -> Callable[[HttpRequest], object]:
     """Refuse a query string with NUL, which PostgreSQL cannot hold: a page that filters by it would fail.
 
     The API has its own check, which names the parameter.
     """
 
-    def respond(request: HttpRequest) -> Any:
+    def respond(request: HttpRequest) -> object:
         if request.path.startswith("/admin/") and any(
             "\0" in text for pair in request.GET.lists() for text in (pair[0], *pair[1])
         ):

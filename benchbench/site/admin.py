@@ -2,14 +2,17 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar
+from uuid import UUID
 
 from django import forms
 from django.contrib import messages
-from django.contrib.admin import EmptyFieldListFilter, RelatedFieldListFilter
+from django.contrib.admin import EmptyFieldListFilter, ModelAdmin, RelatedFieldListFilter
 from django.contrib.admin.utils import flatten_fieldsets
+from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth.models import Group
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.db.models import Model, Q, QuerySet, TextField
+from django.db.models import ForeignKey, Model, Q, QuerySet, TextField
+from django.forms import ModelForm
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
@@ -87,9 +90,9 @@ class SiteAdmin(DeletingAdmin):
     pages: ClassVar[Sequence[Page]] = ()
     editable: ClassVar[tuple[str, ...]] = ()
     list_per_page = 25
-    readonly_preprocess_fields: ClassVar[dict[str, Any]] = dict.fromkeys(PEOPLE, strip_link)
+    readonly_preprocess_fields: ClassVar[dict[str, object]] = dict.fromkeys(PEOPLE, strip_link)
     compressed_fields = True
-    formfield_overrides: ClassVar[dict[Any, Any]] = {TextField: {"widget": UnfoldAdminTextareaWidget({"rows": 3})}}
+    formfield_overrides: ClassVar[dict[Any, object]] = {TextField: {"widget": UnfoldAdminTextareaWidget({"rows": 3})}}
     change_form_outer_before_template = "admin/object_head.html"
     change_form_outer_after_template = "admin/object_panels.html"
 
@@ -106,7 +109,7 @@ class SiteAdmin(DeletingAdmin):
             raise Http404(f"The {self.opts.verbose_name} {object_id} does not exist, or you may not see it.")
         return row
 
-    def load_viewed(self, request: HttpRequest, object_id: Any) -> Any:
+    def load_viewed(self, request: HttpRequest, object_id: UUID | str) -> Any:
         """Return the row of a page. Raises PermissionDenied without the permission to view, Http404 without the row."""
         if not self.has_view_permission(request):
             raise PermissionDenied
@@ -186,7 +189,7 @@ class SiteAdmin(DeletingAdmin):
         return getattr(obj, "status_word", getattr(obj, "status", ""))
 
     def render_change_form(
-        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+        self, request: HttpRequest, context: dict[str, object], *args: Any, **kwargs: Any
     ) -> HttpResponse:
         obj = kwargs.get("obj")
         if obj is not None:
@@ -204,7 +207,7 @@ class SiteAdmin(DeletingAdmin):
             }
         return super().render_change_form(request, context, *args, **kwargs)
 
-    def load_tables(self, request: HttpRequest, obj: Any) -> list[Table]:
+    def load_tables(self, request: HttpRequest, obj: Model) -> list[Table]:
         """Return the tables of the panels of `obj` that the user may see."""
         site = self.admin_site
         added = (panel for addition in self.additions for panel in addition.panels(request, obj))
@@ -213,7 +216,7 @@ class SiteAdmin(DeletingAdmin):
         return [load_table(panel, owner) for panel, owner in listed if owner.has_view_permission(request)]
 
     @display(description="status", ordering="status", label=STATUS_COLOURS)
-    def status_label(self, obj: Any) -> str:
+    def status_label(self, obj: Model) -> str:
         return self.name_status(obj)
 
 
@@ -223,12 +226,12 @@ class OwnedAdmin(SiteAdmin):
     form = OwnedForm
     list_select_related: Sequence[str] = ("owner",)
 
-    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+    def formfield_for_foreignkey(self, db_field: ForeignKey, request: HttpRequest, **kwargs: Any) -> Any:
         if db_field.name == "team":
             kwargs["queryset"] = list_teams(request.user)
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
-    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: Any, form: ModelForm, change: bool) -> None:
         if not change:
             obj.owner = request.user
         super().save_model(request, obj, form, change)
@@ -237,7 +240,7 @@ class OwnedAdmin(SiteAdmin):
 class FactAdmin(SiteAdmin):
     """Admin class of rows that only use cases write."""
 
-    def _refuse(self, request: HttpRequest, obj: Any = None) -> bool:
+    def _refuse(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
 
     has_add_permission = has_change_permission = has_delete_permission = _refuse
@@ -253,7 +256,7 @@ class LargeAdmin(FactAdmin):
 class VisibleFilter(RelatedFieldListFilter):
     """Filter of a list by a related row; it offers the rows that the user may see."""
 
-    def field_choices(self, field: Any, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+    def field_choices(self, field: Any, request: HttpRequest, model_admin: ModelAdmin) -> list[tuple[str, Any]]:
         related: type[Model] = field.related_model
         rows = visible(related._default_manager.all(), request.user)
         if issubclass(related, TaggedModel) and not self.lookup_val:
@@ -272,7 +275,7 @@ def filter_empty(title: str, empty: str, filled: str) -> type[EmptyFieldListFilt
             super().__init__(*args, **kwargs)
             self.title = title
 
-        def choices(self, changelist: Any) -> Iterator[Any]:
+        def choices(self, changelist: ChangeList) -> Iterator[Any]:
             for choice, words in zip(super().choices(changelist), ("All", empty, filled), strict=True):
                 yield {**choice, "display": words}
 

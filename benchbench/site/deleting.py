@@ -1,11 +1,12 @@
 """Pages that delete a row: what keeps it, as links; what goes with it, in numbers; then the question."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
 from django.db import transaction
-from django.db.models import Model
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.loader import render_to_string
@@ -68,7 +69,7 @@ class DeletingAdmin(ListAdmin):
             self._offer_undo(request, [deletion])
         return response
 
-    def _offer_undo(self, request: HttpRequest, deletions: list[Any]) -> None:
+    def _offer_undo(self, request: HttpRequest, deletions: Sequence[object]) -> None:
         self.message_user(request, render_to_string("admin/undo.html", {"deletions": deletions}, request))
 
     @admin.action(description="Delete, to the bin", permissions=["delete"])
@@ -91,7 +92,9 @@ class DeletingAdmin(ListAdmin):
             self.message_user(request, message, messages.SUCCESS)
             self._offer_undo(request, deletions)
 
-    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> tuple[list[str], dict[Any, int], set[str], list]:
+    def get_deleted_objects(
+        self, objs: QuerySet[Model], request: HttpRequest
+    ) -> tuple[list[str], dict[Any, int], set[str], list]:
         """Return the name of a row, and the numbers of what goes with it by noun, without reading that.
 
         Raises UntypedNameError if the form lacks a name that it needs.

@@ -1,7 +1,6 @@
 """Filters of all templates, those of other packages too: `safe` trusts no text; the others escape for documents."""
 
 from collections.abc import Callable
-from typing import Any
 
 from django import template
 from django.utils.safestring import SafeString, mark_safe
@@ -12,7 +11,7 @@ register = template.Library()
 
 
 @register.filter(is_safe=True)
-def safe(value: Any) -> Any:
+def safe(value: object) -> object:
     """Return `value` as it is: HTML made by `format_html` or `mark_safe` is shown as HTML, any other text is escaped.
 
     Templates of unfold and Django write `{{ help_text|safe }}` and the like. Django's own filter would turn a name in

@@ -1,7 +1,6 @@
 """History of a row: users' actions in the log of Django's admin, which the row's page shows."""
 
 from collections.abc import Iterable
-from typing import Any
 from urllib.parse import urlsplit
 
 from django.contrib import admin
@@ -22,7 +21,7 @@ def note(user: User, rows: Iterable[Model], message: str) -> None:
     LogEntry.objects.log_actions(user.pk, rows, CHANGE, message)
 
 
-def note_deleted(user: User, model: type[Model], pk: Any, message: str) -> None:
+def note_deleted(user: User, model: type[Model], pk: object, message: str) -> None:
     """Log that a user deleted a row, of which only the key is left."""
     kind = ContentType.objects.get_for_model(model, for_concrete_model=False)
     entry = {"content_type": kind, "object_id": str(pk), "object_repr": str(pk), "change_message": message}

@@ -28,7 +28,7 @@ class LimitedForm(forms.BaseForm):
 
     def _find_too_long(self) -> dict[str, int]:
         """Return the greatest length of the texts of each field that has one that is too long."""
-        data: Any = self.data
+        data = self.data
         lengths = {}
         for name in self.fields:
             key = self.add_prefix(name)

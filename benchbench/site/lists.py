@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from django.contrib.admin.utils import label_for_field, lookup_field
 from django.contrib.humanize.templatetags.humanize import naturaltime
 from django.core.exceptions import ObjectDoesNotExist, PermissionDenied
-from django.db.models import DateTimeField, F, OrderBy, QuerySet
+from django.db.models import DateTimeField, F, Model, OrderBy, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.formats import date_format
@@ -44,7 +44,7 @@ def build_moment(field: str) -> Callable[[Any], str | None]:
     """Return the column of a time as its distance from now: "created" for `created_at`."""
 
     @display(description=field.removesuffix("_at").replace("_", " "), ordering=field, empty_value="–")
-    def moment(row: Any) -> str | None:
+    def moment(row: Model) -> str | None:
         when = getattr(row, field)
         return when and render_distance(when)
 
@@ -55,18 +55,18 @@ def build_moment(field: str) -> Callable[[Any], str | None]:
 class AnnotatedList(ChangeList):
     """A list whose rows are annotated with what its columns show."""
 
-    root_queryset: QuerySet[Any]
+    root_queryset: QuerySet[Model]
 
-    def get_filters_params(self, params: Any = None) -> dict[str, Any]:
+    def get_filters_params(self, params: object = None) -> dict[str, object]:
         """Return the filters of the address, without what says how to show the rows."""
         filters = super().get_filters_params(params)
         return {name: value for name, value in filters.items() if name not in (HIDDEN, MEASURE, VIEW)}
 
-    def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
+    def get_queryset(self, request: HttpRequest, exclude_parameters: object = None) -> QuerySet[Any]:
         self.root_queryset = self.model_admin.annotate_rows(request, self.root_queryset)
         return super().get_queryset(request, exclude_parameters)
 
-    def get_ordering(self, request: HttpRequest, queryset: QuerySet[Any]) -> list[Any]:
+    def get_ordering(self, request: HttpRequest, queryset: QuerySet[Model]) -> list[Any]:
         """Return the order of the rows. Rows without a value come last, also where values fall."""
         fields = {field.name for field in self.model._meta.fields if field.is_relation or not field.null}
         terms = []
@@ -115,10 +115,10 @@ class ListAdmin(StrictAdmin):
         added = [column for addition in self.additions for column in addition.columns]
         return [*columns[:end], *added, *columns[end:]]
 
-    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> HttpResponse:
         if request.method == "POST" and "_columns" in request.POST:
             return self._choose_columns(request)
-        response: Any = super().changelist_view(request, extra_context)
+        response = super().changelist_view(request, extra_context)
         if listing := getattr(response, "context_data", {}).get("cl"):
             columns, chips = self.list_columns(request), list(_list_chips(listing))
             measures, measure = self.list_measures(request), read_measure(request)
@@ -131,7 +131,7 @@ class ListAdmin(StrictAdmin):
                 response.context_data["direct"] = {"action": self.direct_action, "label": direct[2]}
         return response
 
-    def _find_empty(self, listing: Any) -> list[str]:
+    def _find_empty(self, listing: ChangeList) -> list[str]:
         """Return the columns that show nothing for the rows on this page, by which the list is not sorted."""
         columns, sorted_by, rows = listing.list_display, listing.get_ordering_field_columns(), list(listing.result_list)
         first = 1 + (columns[0] == "action_checkbox")  # the column before names the row
@@ -186,7 +186,7 @@ def read_measure(request: HttpRequest) -> str:
         return ""
 
 
-def _list_chips(listing: Any) -> Iterator[tuple[str, list[tuple[str, str, bool]]]]:
+def _list_chips(listing: ChangeList) -> Iterator[tuple[str, list[tuple[str, str, bool]]]]:
     """Yield each filter of a list with its choices, if they are few, else with the chosen one.
 
     A choice is its label, its address, and whether it is chosen; the address of a chosen one removes it.

@@ -60,14 +60,14 @@ class MergingForm(LimitedForm):
             field.show_hidden_initial = not field.disabled and (knows_shown or not self.is_bound)
 
     def clean(self) -> Any:
-        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        cleaned = super().clean() or self.cleaned_data
         if self.is_bound and self.edited is not None:
             for name, field in self.fields.items():
                 if field.show_hidden_initial:
                     self._merge(self[name], cleaned)
         return cleaned
 
-    def _merge(self, bound: BoundField, cleaned: dict[str, Any]) -> None:
+    def _merge(self, bound: BoundField, cleaned: dict[str, object]) -> None:
         """Keep another user's change of a field, or refuse this user's; the next submission knows the value."""
         field, name, now = bound.field, bound.name, bound.initial
         initial = field.hidden_widget().value_from_datadict(self.data, self.files, bound.html_initial_name)
@@ -106,16 +106,16 @@ class MergingForm(LimitedForm):
             data[key] = value if isinstance(value, str) else str(value)
 
 
-def _differ(field: forms.Field, initial: Any, data: Any) -> bool:
+def _differ(field: forms.Field, initial: object, data: object) -> bool:
     return field.has_changed(_unify(initial), _unify(data))
 
 
-def _unify(value: Any) -> Any:
+def _unify(value: object) -> object:
     """Return a text with the line ends of any browser or program as line feeds."""
     return value.replace("\r\n", "\n") if isinstance(value, str) else value
 
 
-def _describe(field: forms.Field, value: Any) -> str:
+def _describe(field: forms.Field, value: object) -> str:
     if isinstance(field, forms.ModelChoiceField):
         keys = value if isinstance(value, list | tuple) else [value]
         choices: Any = field.queryset

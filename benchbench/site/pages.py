@@ -1,7 +1,7 @@
 """Pages with a form in the layout of the admin: show it, validate it, call one use case, redirect."""
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,7 +51,7 @@ Sections = tuple[tuple[str, str, tuple[str, ...]], ...]
 
 def dress(field: forms.Field) -> None:
     """Give a field the admin's widget, unless it has its own."""
-    plain: Any = field.widget
+    plain = field.widget
     if look := LOOKS.get(type(plain)):
         field.widget = look(attrs=plain.attrs)
         field.widget.is_required = plain.is_required
@@ -71,7 +71,7 @@ class FieldFaults:
 class FewTextsField(SimpleArrayField):
     """Texts between commas, of which too many are refused before each is read."""
 
-    def to_python(self, value: Any) -> Any:
+    def to_python(self, value: object) -> Any:
         if isinstance(value, str):
             ArrayMaxLengthValidator(self.max_length)(value.split(self.delimiter))
         return super().to_python(value)
@@ -102,7 +102,7 @@ class SizedFileField(forms.FileField):
         self.widget.attrs |= {"data-max-bytes": self.most_bytes, "data-too-large": self.rule}
         return super().get_bound_field(form, field_name)
 
-    def clean(self, data: Any, initial: Any = None) -> Any:
+    def clean(self, data: object, initial: object = None) -> Any:
         upload = super().clean(data, initial)
         if upload and upload.size > self.most_bytes:
             raise forms.ValidationError(f"The file has {filesizeformat(upload.size)}; {self.rule}")
@@ -188,9 +188,9 @@ def show_form(
     submit: str,
     template: str = "admin/form_page.html",
     permitted: bool | None = None,
-    initial: dict[str, Any] | None = None,
+    initial: dict[str, object] | None = None,
     edited: Edited | None = None,
-    **context: Any,
+    **context: object,
 ) -> HttpResponse:
     """Show a form, and call `act` with a valid submission. Errors of `act` are shown at their fields.
 
@@ -240,10 +240,10 @@ def preview_page(
     request: HttpRequest,
     template: str,
     form: PageForm,
-    look: Callable[[], dict[str, Any]],
+    look: Callable[[], Mapping[str, object]],
     *,
     awaited: Sequence[str] = (),
-    **context: Any,
+    **context: object,
 ) -> HttpResponse:
     """Render a preview of an unsaved form: the context from `look` if all fields are valid, else the errors.
 

@@ -28,7 +28,7 @@ def build_list_url(model: type[Model], **filters: Any) -> str:
     return f"{url}?{urlencode(filters)}" if filters else url
 
 
-def change_url(model: type[Model] | Model, pk: Any = None) -> str:
+def change_url(model: type[Model] | Model, pk: str | None = None) -> str:
     """Return the address of the page of one row."""
     key = pk if isinstance(model, type) else model.pk
     return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_change", args=[key])
@@ -139,7 +139,7 @@ class Addition:
 
     pages: Sequence[Page]
     panels: Callable[[HttpRequest, Any], list[Panel]]
-    context: Callable[[HttpRequest, Any], dict[str, Any]]
+    context: Callable[[HttpRequest, Any], dict[str, object]]
     columns: Sequence[Callable[[Any], Any]]
     annotate: Annotate
     delete: Callable[[Any], None] | None
@@ -147,7 +147,7 @@ class Addition:
     exports: Exports | None
 
 
-def annotate_nothing(request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+def annotate_nothing(request: HttpRequest, rows: QuerySet[Model]) -> QuerySet[Model]:
     return rows
 
 
@@ -159,8 +159,8 @@ def add_to(
     *,
     pages: Sequence[Page] = (),
     panels: Callable[[HttpRequest, Any], list[Panel]] = lambda request, obj: [],
-    context: Callable[[HttpRequest, Any], dict[str, Any]] = lambda request, obj: {},
-    columns: Sequence[Callable[[Any], Any]] = (),
+    context: Callable[[HttpRequest, Any], dict[str, object]] = lambda request, obj: {},
+    columns: Sequence[Callable[[Any], object]] = (),
     annotate: Annotate = annotate_nothing,
     delete: Callable[[Any], None] | None = None,
     along: Sequence[type[Model]] = (),

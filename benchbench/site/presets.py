@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from csp.constants import NONE, SELF, UNSAFE_INLINE
@@ -14,7 +13,7 @@ from django.urls import reverse_lazy
 
 from benchbench import SOFTWARE, __version__
 
-TEMPLATES: list[dict[str, Any]] = [
+TEMPLATES: list[dict[str, object]] = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
         "DIRS": [Path(__file__).resolve().parents[2] / "templates"],
@@ -30,7 +29,7 @@ TEMPLATES: list[dict[str, Any]] = [
     }
 ]
 FORM_RENDERER = "django.forms.renderers.TemplatesSetting"  # the templates of fields escape as those of pages do
-REST_FRAMEWORK: dict[str, Any] = {
+REST_FRAMEWORK: dict[str, object] = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
         "apps.api.access.BearerAuthentication",  # first, so that unknown clients get a 401
         "rest_framework.authentication.SessionAuthentication",
@@ -49,7 +48,7 @@ REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_METADATA_CLASS": None,
     "EXCEPTION_HANDLER": "apps.api.errors.present",
 }
-SPECTACULAR_SETTINGS: dict[str, Any] = {
+SPECTACULAR_SETTINGS: dict[str, object] = {
     "OAS_VERSION": "3.1.0",
     "TITLE": "BenchBench",
     "VERSION": "2",
@@ -83,7 +82,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
 }
 
 
-CONTENT_SECURITY_POLICY: dict[str, Any] = {
+CONTENT_SECURITY_POLICY: dict[str, object] = {
     "DIRECTIVES": {
         "default-src": [NONE],
         "script-src": [SELF],
@@ -99,7 +98,7 @@ CONTENT_SECURITY_POLICY: dict[str, Any] = {
     }
 }
 # For django-rq's pages, which have inline scripts. Only superusers see them.
-QUEUES: dict[str, Any] = {"script-src": [UNSAFE_INLINE]}
+QUEUES: dict[str, object] = {"script-src": [UNSAFE_INLINE]}
 FILE_UPLOAD_HANDLERS = [
     "django.core.files.uploadhandler.MemoryFileUploadHandler",
     "benchbench.site.downloads.NamelessFileUploadHandler",
@@ -114,7 +113,7 @@ SINGLE_SIGN_ON_APPS = [
 ]
 
 
-def build_provider(issuer: str, client_id: str, secret: str) -> tuple[str, dict[str, Any]]:
+def build_provider(issuer: str, client_id: str, secret: str) -> tuple[str, dict[str, object]]:
     """Return the id and allauth's settings of an OpenID Connect provider; the id changes with the issuer.
 
     Accounts are linked to the id and the provider's subject, so that subjects of two issuers never meet.
@@ -133,7 +132,7 @@ def build_provider(issuer: str, client_id: str, secret: str) -> tuple[str, dict[
     return key, {"APPS": [app]}
 
 
-def sidebar_item(title: str, icon: str, model: str) -> dict[str, Any]:
+def sidebar_item(title: str, icon: str, model: str) -> dict[str, object]:
     """Return the link to the list of `model` ("collections.document"), shown to those who may view it."""
     app, name = model.split(".")
     return {
@@ -167,7 +166,7 @@ def is_staff(request: HttpRequest) -> bool:
     return bool(getattr(request.user, "is_staff", False))
 
 
-UNFOLD: dict[str, Any] = {
+UNFOLD: dict[str, object] = {
     "LOGIN": {"form": "apps.accounts.views.SignInForm"},
     "SITE_TITLE": "BenchBench",
     "SITE_HEADER": "BenchBench",

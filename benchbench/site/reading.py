@@ -15,7 +15,7 @@ import time
 import traceback
 import zipfile
 import zlib
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -153,7 +153,13 @@ def _receive(receiver: Connection, seconds: float, too_slow: SlowFileError) -> I
 
 
 def _send(
-    sender: Connection, seconds: int, module: str, name: str, path: Path, args: tuple[Any, ...], options: dict[str, Any]
+    sender: Connection,
+    seconds: int,
+    module: str,
+    name: str,
+    path: Path,
+    args: tuple[object, ...],
+    options: Mapping[str, object],
 ) -> None:
     """Read a file and send what is yielded: (True, piece), and at the end (False, error or None)."""
     resource.setrlimit(resource.RLIMIT_CPU, (seconds + 1, seconds + 2))  # if the process that waits was killed

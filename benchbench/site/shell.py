@@ -27,12 +27,12 @@ class Site(UnfoldAdminSite):
         """Return the menu; of users with the role judge alone, what judging needs."""
         from benchbench.access import judges_alone  # which needs models; this module is loaded before them
 
-        groups: list[dict[str, Any]] = super().get_sidebar_list(request)
+        groups = super().get_sidebar_list(request)
         if judges_alone(request.user):
             return [group for group in groups if group.get("title", "") in FOR_JUDGES]
         return groups
 
-    def search(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+    def search(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> HttpResponse:
         """Render the pages of the menu and rows that match `?s=`: of each model the first few that the user may see.
 
         unfold's own search has no limit, and caches results for users who may lose access meanwhile.
@@ -54,7 +54,7 @@ class Site(UnfoldAdminSite):
 
     def _find_rows(self, request: HttpRequest, term: str) -> Iterator[SearchResult]:
         icons: dict[str, str] = get_config()["COMMAND"]["search_models"]
-        owners: dict[str, Any] = {model._meta.label_lower: owner for model, owner in self._registry.items()}
+        owners = {model._meta.label_lower: owner for model, owner in self._registry.items()}
         for label, icon in icons.items():
             owner = owners[label]
             if owner.has_view_permission(request):

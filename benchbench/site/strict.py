@@ -10,7 +10,7 @@ from django.contrib.admin.utils import unquote
 from django.contrib.admin.widgets import AutocompleteSelect
 from django.core.exceptions import BadRequest, SuspiciousOperation, ValidationError
 from django.db import DataError, ProgrammingError, transaction
-from django.db.models import QuerySet
+from django.db.models import ForeignKey, Model, QuerySet
 from django.http import HttpRequest
 from django.utils.text import smart_split
 from unfold.admin import ModelAdmin
@@ -34,7 +34,7 @@ class Lookup(AutocompleteSelect):
         return super().optgroups(name, [one for one in value if not one or _is_readable(key, one)], attr)
 
 
-def _is_readable(field: Any, value: Any) -> bool:
+def _is_readable(field: Any, value: str) -> bool:
     try:
         field.get_prep_value(value)
     except (ValidationError, ValueError, TypeError):
@@ -87,12 +87,12 @@ class StrictAdmin(ModelAdmin):
         form = super().get_form(request, obj, change=change, **kwargs)
         return type(form.__name__, (LimitedForm if obj is None else MergingModelForm, form), {})
 
-    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+    def formfield_for_foreignkey(self, db_field: ForeignKey, request: HttpRequest, **kwargs: Any) -> Any:
         if db_field.name in self.get_autocomplete_fields(request):
             kwargs.setdefault("widget", Lookup(db_field, self.admin_site))
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
-    def get_search_results(self, request: HttpRequest, queryset: QuerySet[Any], search_term: str) -> Any:
+    def get_search_results(self, request: HttpRequest, queryset: QuerySet[Model], search_term: str) -> Any:
         """Search a list, or the choices of a field, for the first SEARCH_WORDS words; a quoted phrase counts as one."""
         return super().get_search_results(request, queryset, " ".join(list(smart_split(search_term))[:SEARCH_WORDS]))
 
@@ -100,7 +100,7 @@ class StrictAdmin(ModelAdmin):
         """Return a row or None. If the address names an empty field, on which Django fails, look it up by its key."""
         return super().get_object(request, object_id, from_field or None)
 
-    def response_action(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
+    def response_action(self, request: HttpRequest, queryset: QuerySet[Model]) -> Any:
         """Run an action on the selected rows. Raises BadRequest for an invalid id."""
         for id in request.POST.getlist("_selected_action"):
             try:

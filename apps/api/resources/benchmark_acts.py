@@ -1,7 +1,7 @@
 """Acts on an existing benchmark: clone, add measures, re-score, write a manifest."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 from drf_spectacular.types import OpenApiTypes
@@ -10,7 +10,7 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from apps.api.answers import Answer, present
-from apps.api.fields import Flag, StrictSerializer, Text, VersionNumber
+from apps.api.fields import Flag, StrictSerializer, Text, Validated, VersionNumber
 from apps.api.resource import find_visible, get, post
 from apps.api.resources.benchmarks import KEYS, BenchmarkAnswer, BenchmarkResource, reload_benchmark
 from apps.execution.defining.creating import clone, require_published
@@ -111,7 +111,7 @@ class Acts(BenchmarkResource):
         status=201,
         history="Copy a benchmark with its current mapping and indexes.",
     )
-    def clone_benchmark(self, benchmark: Benchmark, data: dict[str, Any]) -> Benchmark:
+    def clone_benchmark(self, benchmark: Benchmark, data: Validated) -> Benchmark:
         """Copy a benchmark with its current mapping and indexes; the copy is pending and belongs to you."""
         find_visible(Mapping.objects.all(), benchmark.mapping_id, self.user)  # as for a new one
         return reload_benchmark(clone(benchmark, owner=self.user, **data))
@@ -124,7 +124,7 @@ class Acts(BenchmarkResource):
         names=KEYS,
         history="Add measures to the finished runs.",
     )
-    def add_measures(self, benchmark: Benchmark, data: dict[str, Any]) -> Response:
+    def add_measures(self, benchmark: Benchmark, data: Validated) -> Response:
         """Add measures to the finished runs, computed from stored rankings without searching.
 
         202 if there are too many for one request: the queue computes them, and the answer has the operation to watch.
@@ -139,7 +139,7 @@ class Acts(BenchmarkResource):
         statuses=(200, 202),
         history="Measure the finished runs on another version of the dataset.",
     )
-    def rescore_benchmark(self, benchmark: Benchmark, data: dict[str, Any]) -> Response:
+    def rescore_benchmark(self, benchmark: Benchmark, data: Validated) -> Response:
         """Measure the finished runs on another version of the dataset, from stored rankings.
 
         202 if there are too many for one request: the queue computes them, and the answer has the operation to watch.
@@ -172,7 +172,7 @@ class Acts(BenchmarkResource):
         status=201,
         history="Create a pending benchmark from a manifest.",
     )
-    def run_manifest(self, data: dict[str, Any]) -> Benchmark:
+    def run_manifest(self, data: Validated) -> Benchmark:
         """Create a pending benchmark from a manifest; its data is found on this site by content hash.
 
         400 if it is not a manifest, or its data is missing here; the error names what is missing or differs.

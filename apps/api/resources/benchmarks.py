@@ -10,7 +10,7 @@ from rest_framework import serializers
 
 from apps.api.answers import Answer, ModelAnswer, build_page
 from apps.api.errors import prefix_matrix_fields
-from apps.api.fields import Flag, Identifier, Int, PageQuery, StrictSerializer, Text, as_int
+from apps.api.fields import Flag, Identifier, Int, PageQuery, StrictSerializer, Text, Validated, as_int
 from apps.api.resource import Resource, delete, find_visible, get, post
 from apps.execution.defining.choosing import add_modes
 from apps.execution.defining.creating import (
@@ -38,7 +38,7 @@ from benchbench.ir.planning.matrix import DEFAULT_CUTOFFS, DEFAULT_PRIMARY_K
 from benchbench.models import MAX_TAGS, TAG_LENGTH
 from benchbench.names import MAX_LENGTH
 
-VALUES: dict[str, dict[str, Any]] = {
+VALUES: dict[str, dict[str, object]] = {
     "k_values_for_metrics": CUTOFF.schema,
     **{key: axis.kind.schema for key, axis in BY_KEY.items()},
     "rerankers": {"type": ["string", "null"], "pattern": f"^{PUBLISHED.pattern}$"},
@@ -72,15 +72,15 @@ class Starting(StrictSerializer):
 class MatrixField(serializers.DictField):
     """A matrix as received; the use case checks it and names the key at fault."""
 
-    def to_internal_value(self, data: Any) -> MappingType[str, Any]:
+    def to_internal_value(self, data: object) -> MappingType[str, object]:
         return {key: _to_int(value) if key in INTS else value for key, value in super().to_internal_value(data).items()}
 
 
-def _to_int(value: Any) -> Any:
+def _to_int(value: object) -> Any:
     return [as_int(item) for item in value] if isinstance(value, list) else as_int(value)
 
 
-def add_defaults(matrix: MappingType[str, Any], top_k: int | None) -> dict[str, Any]:
+def add_defaults(matrix: MappingType[str, object], top_k: int | None) -> dict[str, object]:
     """Return a matrix with the defaults of the earlier API for missing keys.
 
     Its depth is `top_k`. The cutoffs are the usual ones up to the smallest depth, since the earlier API's default depth
@@ -211,7 +211,7 @@ class BenchmarkResource(Resource):
 
 class Benchmarks(BenchmarkResource):
     @get("", BenchmarkPage, BenchmarkQuery)
-    def list_benchmarks(self, query: dict[str, Any]) -> QuerySet[Benchmark]:
+    def list_benchmarks(self, query: Validated) -> QuerySet[Benchmark]:
         """List benchmarks, newest first."""
         rows = add_run_counts(self.newest().select_related(None))
         return rows.filter(status=query["status_filter"]) if "status_filter" in query else rows
@@ -226,7 +226,7 @@ class Benchmarks(BenchmarkResource):
         refuses=[404],
         history="Create a benchmark.",
     )
-    def create_benchmark(self, data: dict[str, Any]) -> Benchmark:
+    def create_benchmark(self, data: Validated) -> Benchmark:
         """Create a benchmark with a pending run for each configuration of the matrix.
 
         A matrix error names its key. 409 if the mapping is not resolved for the current dataset and collection.
@@ -238,7 +238,7 @@ class Benchmarks(BenchmarkResource):
             )
 
     @post("/preview", PreviewAnswer, BenchmarkPreview, act="view", names=KEYS, refuses=[404])
-    def preview_benchmark(self, data: dict[str, Any]) -> Plan:
+    def preview_benchmark(self, data: Validated) -> Plan:
         """Show the runs and the cost of a matrix without creating anything. Raises the same errors as creating."""
         with prefix_matrix_fields(data["config_matrix"]):
             mapping, options = self.find_inputs(data)
@@ -257,7 +257,7 @@ class Benchmarks(BenchmarkResource):
         delete_benchmark(benchmark)
 
     @post("/<id:benchmark_id>/start", StartedAnswer, Starting, throttle="start", history="Start or resume a benchmark.")
-    def start_benchmark(self, benchmark: Benchmark, data: dict[str, Any]) -> Benchmark:
+    def start_benchmark(self, benchmark: Benchmark, data: Validated) -> Benchmark:
         """Start a benchmark, or resume a cancelled one: runs that completed or failed do not change.
 
         409 while it runs, if no run is pending, if the mapping or an index is not current, or if you are at your limit
@@ -278,7 +278,7 @@ class Benchmarks(BenchmarkResource):
         retry(benchmark, by=self.user)
         return add_message(benchmark, "The failed runs are started again.")
 
-    def find_inputs(self, data: dict[str, Any]) -> tuple[Mapping, dict[str, Any]]:
+    def find_inputs(self, data: Validated) -> tuple[Mapping, dict[str, Any]]:
         """Return the mapping, matrix and measures of a request, in the form that use cases take."""
         rows = Mapping.objects.select_related("collection", "dataset", "dataset_version")
         mapping = find_visible(rows, data["mapping_id"], self.user)

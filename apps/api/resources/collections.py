@@ -8,7 +8,7 @@ from rest_framework import serializers
 from rest_framework.exceptions import NotFound
 
 from apps.api.answers import TIMES, Answer, ModelAnswer, build_page
-from apps.api.fields import Flag, Int, Key, PageQuery, StrictSerializer, Text
+from apps.api.fields import Flag, Int, Key, PageQuery, StrictSerializer, Text, Validated
 from apps.api.parsers import CorpusParser
 from apps.api.resource import Resource, delete, get, patch, post
 from apps.collections import editing, importing
@@ -168,7 +168,7 @@ class Collections(Resource):
     route = "collections"
 
     @get("", CollectionPage, PageQuery)
-    def list_collections(self, query: dict[str, Any]) -> QuerySet[Collection]:
+    def list_collections(self, query: Validated) -> QuerySet[Collection]:
         """List collections, newest first."""
         return self.newest()
 
@@ -182,7 +182,7 @@ class Collections(Resource):
         status=201,
         history="Make a collection.",
     )
-    def create_collection(self, data: dict[str, Any]) -> Collection:
+    def create_collection(self, data: Validated) -> Collection:
         """Make a collection: by JSON an empty one, by a form one of a file's documents.
 
         409 if you have a collection of that name.
@@ -202,7 +202,7 @@ class Collections(Resource):
         CollectionChange,
         history="Change a collection.",
     )
-    def edit_collection(self, collection: Collection, data: dict[str, Any]) -> Collection:
+    def edit_collection(self, collection: Collection, data: Validated) -> Collection:
         """Change a collection; 409 if its owner has another of that name, or for another language if it has indexes."""
         editing.edit_collection(collection, **data)
         return collection
@@ -213,7 +213,7 @@ class Collections(Resource):
         editing.delete_collection(collection)
 
     @get("/<id:collection_id>/documents", DocumentPage, DocumentQuery)
-    def list_documents(self, collection: Collection, query: dict[str, Any]) -> QuerySet[Document]:
+    def list_documents(self, collection: Collection, query: Validated) -> QuerySet[Document]:
         """List the documents of a collection, or the one of an `external_id`, without their texts."""
         rows = list_live(collection).order_by("external_id").defer("text", "metadata")
         return rows.filter(external_id=query["external_id"]) if "external_id" in query else rows
@@ -226,7 +226,7 @@ class Collections(Resource):
         parser=CorpusParser,
         history="Import documents into a collection.",
     )
-    def import_documents(self, collection: Collection, data: dict[str, Any]) -> dict[str, Any]:
+    def import_documents(self, collection: Collection, data: Validated) -> dict[str, Any]:
         """Import documents into a collection, all or none, and return the counts.
 
         New documents are added; those with an existing `external_id` are updated. Indexes and mappings do not change:
@@ -254,6 +254,6 @@ class Collections(Resource):
         return document
 
 
-def _record(number: int, data: dict[str, Any]) -> DocumentRecord:
+def _record(number: int, data: Validated) -> DocumentRecord:
     sections = [SectionRecord(**section) for section in data["sections"]]
     return DocumentRecord(**(data | {"sections": sections}), location=f"documents[{number}]")

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 from rest_framework import serializers
 from rest_framework.response import Response
 
 from apps.api.answers import Answer, answer_page, build_page
-from apps.api.fields import GREATEST, Identifier, Int, PageQuery, StrictSerializer, Text, VersionNumber
+from apps.api.fields import GREATEST, Identifier, Int, PageQuery, StrictSerializer, Text, Validated, VersionNumber
 from apps.api.resource import Resource, find_visible, get
 from apps.api.resources.results import RunResource, VersionQuery
 from apps.datasets.versions import find_version
@@ -81,7 +81,7 @@ class Comparisons(Resource):
     route = "comparison"
 
     @get("", ComparisonReport, ComparisonQuery, refuses=[404, 409])
-    def compare_runs(self, query: dict[str, Any]) -> ComparisonReport:
+    def compare_runs(self, query: Validated) -> ComparisonReport:
         """Compare runs of one dataset query by query: all pairs, or all with a baseline.
 
         409 (`incomparable`) if they were measured against different judgments: `detail` says how they differ and
@@ -90,13 +90,13 @@ class Comparisons(Resource):
         return build_report(self.load_comparison(query, query["run"]), margin=query.get("margin"))
 
     @get("/queries", QueryDifferencePage, QueryDifferenceQuery, refuses=[404, 409])
-    def list_query_differences(self, query: dict[str, Any]) -> Response:
+    def list_query_differences(self, query: Validated) -> Response:
         """List the queries that two runs answered, largest difference first."""
         comparison = self.load_comparison(query, [query["run"]])
         index = next(index for index, run in enumerate(comparison.runs) if run.pk == query["run"])
         return answer_page(QueryDifferencePage, list_differences(comparison, index), query, prepare=add_queries)
 
-    def load_comparison(self, query: dict[str, Any], run_ids: Sequence[UUID]) -> RunComparison:
+    def load_comparison(self, query: Validated, run_ids: Sequence[UUID]) -> RunComparison:
         """Return the comparison that a query string asks for."""
         baseline_id = query.get("baseline")
         runs = self.find_all({*run_ids, *([baseline_id] if baseline_id else [])})
@@ -165,7 +165,7 @@ LostDocumentPage = build_page("documents", LostDocumentAnswer)
 
 class Triage(RunResource):
     @get("/triage", TriageAnswer, VersionQuery, refuses=[409])
-    def triage_run(self, run: Run, query: dict[str, Any]) -> TriageAnswer:
+    def triage_run(self, run: Run, query: Validated) -> TriageAnswer:
         """Count the relevant documents that a run lost, by cause.
 
         409 if the run has no values, or is an external run, whose stages are unknown.
@@ -185,7 +185,7 @@ class Triage(RunResource):
         )
 
     @get("/triage/documents", LostDocumentPage, LostDocumentQuery, refuses=[409])
-    def list_lost_documents(self, run: Run, query: dict[str, Any]) -> Response:
+    def list_lost_documents(self, run: Run, query: Validated) -> Response:
         """List the relevant documents that a run lost, worst query first, with the cause for each."""
         cause = query.get("cause")
         triage = triage_of(run, version=query.get("version"))
@@ -193,7 +193,7 @@ class Triage(RunResource):
         return answer_page(LostDocumentPage, range(triage.count(cause)), query, prepare=prepare)
 
     @get("/slices", RunSlices, VersionQuery, refuses=[409])
-    def slice_run(self, run: Run, query: dict[str, Any]) -> RunSlices:
+    def slice_run(self, run: Run, query: Validated) -> RunSlices:
         """Show the means of a run over each slice of the queries, and which slices are weak.
 
         409 if the run has no values, or its mapping was resolved again since.

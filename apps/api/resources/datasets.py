@@ -14,7 +14,7 @@ from rest_framework.exceptions import PermissionDenied
 from rest_framework.response import Response
 
 from apps.api.answers import TIMES, ModelAnswer, build_page, present
-from apps.api.fields import Identifier, Int, PageQuery, StrictSerializer, Text, VersionNumber
+from apps.api.fields import Identifier, Int, PageQuery, StrictSerializer, Text, Validated, VersionNumber
 from apps.api.openapi import WARNINGS, list_file_headers
 from apps.api.parsers import DatasetParser
 from apps.api.resource import Resource, delete, find_visible, get, post
@@ -58,7 +58,7 @@ class DatasetUpload(StrictSerializer):
         help_text="Label of the version, such as 2026-11. Default: the one in the file, if any.",
     )
 
-    def validate(self, data: dict[str, Any]) -> dict[str, Any]:
+    def validate(self, data: Validated) -> dict[str, Any]:
         if "name" not in data and "dataset_id" not in data:
             raise serializers.ValidationError({"name": ["This field is required without dataset_id."]})
         return data
@@ -120,7 +120,7 @@ class DatasetFormats:
     exports: list[ExportFormat]
 
 
-FILES: dict[Any, Any] = {(200, writer.content_type): OpenApiTypes.BINARY for writer in WRITERS.values()}
+FILES: dict[Any, object] = {(200, writer.content_type): OpenApiTypes.BINARY for writer in WRITERS.values()}
 FILES[200, JSON] = OpenApiTypes.ANY
 HEADERS = list_file_headers("what the format cannot hold of the dataset.")
 
@@ -133,7 +133,7 @@ class Datasets(Resource):
     route = "benchmark-datasets"
 
     @get("", DatasetPage, PageQuery)
-    def list_datasets(self, query: dict[str, Any]) -> QuerySet[Dataset]:
+    def list_datasets(self, query: Validated) -> QuerySet[Dataset]:
         """List datasets, newest first."""
         return self.newest()
 
@@ -146,7 +146,7 @@ class Datasets(Resource):
         statuses=(201, 200),
         history="Upload a dataset.",
     )
-    def upload_dataset(self, data: dict[str, Any]) -> Response:
+    def upload_dataset(self, data: Validated) -> Response:
         """Upload a dataset.
 
         201 if it created a dataset or a version; 200 with the existing dataset for the same name and
@@ -190,7 +190,7 @@ class Datasets(Resource):
         delete_dataset(dataset)
 
     @get("/<id:dataset_id>/export", FILES, ExportQuery, parameters=HEADERS)
-    def export_dataset(self, dataset: Dataset, query: dict[str, Any]) -> HttpResponseBase:
+    def export_dataset(self, dataset: Dataset, query: Validated) -> HttpResponseBase:
         """Download a version in one of the formats.
 
         With a mapping, judgments name documents by the ids of the collection, and a BEIR directory contains the corpus;
@@ -221,11 +221,11 @@ class DatasetPart(Resource):
     model: ClassVar[type[Model]] = Dataset
     route = "benchmark-datasets/<id:dataset_id>"
 
-    def lock(self, row: Any) -> Model:
+    def lock(self, row: Model) -> Model:
         """Return the dataset: every edit locks it."""
         return Dataset(pk=self.kwargs["dataset_id"])
 
-    def list_affected(self, row: Any) -> Iterable[Model]:
+    def list_affected(self, row: Model) -> Iterable[Model]:
         return Query.objects.filter(pk=self.kwargs["query_id"]) if "query_id" in self.kwargs else ()
 
     def find(self, dataset_id: UUID, query_id: Any = None) -> Any:

@@ -8,6 +8,7 @@ from drf_spectacular.types import OpenApiTypes
 from rest_framework import serializers
 
 from apps.api.answers import Answer
+from apps.api.fields import Validated
 from apps.api.openapi import WARNINGS, list_file_headers
 from apps.api.resource import Resource, get
 from apps.api.resources.results import BenchmarkRuns, VersionQuery
@@ -49,7 +50,7 @@ class ResultsFormats(serializers.Serializer):
     formats = ResultsFormat(many=True)
 
 
-def build_responses(kind: str) -> dict[Any, Any]:
+def build_responses(kind: str) -> dict[Any, object]:
     """Return the responses of an export for the schema: a file of each format's type, or a conflict."""
     types = sorted({exporter.content_type for exporter in EXPORTERS.values() if exporter.exports == kind})
     shapes = {"application/json": OpenApiTypes.ANY}
@@ -64,7 +65,7 @@ class Formats(Resource):
     model = Benchmark
 
     @get("export-formats", ResultsFormats)
-    def list_export_formats(self) -> dict[str, Any]:
+    def list_export_formats(self) -> dict[str, object]:
         """List the formats for the results of benchmarks and runs."""
         return {"formats": EXPORTERS.values()}
 
@@ -74,14 +75,14 @@ class BenchmarkExports(Resource):
     route = "benchmarks/<id:benchmark_id>"
 
     @get("/export", build_responses("benchmark"), BenchmarkExportQuery, parameters=HEADERS, tags=TAGS)
-    def export_benchmark(self, benchmark: Benchmark, query: dict[str, Any]) -> HttpResponseBase:
+    def export_benchmark(self, benchmark: Benchmark, query: Validated) -> HttpResponseBase:
         """Download the results of a benchmark; 409 before it has ended."""
         return build_file(benchmark, **query)
 
 
 class RunExports(BenchmarkRuns):
     @get("/export", build_responses("run"), RunExportQuery, parameters=HEADERS, tags=TAGS)
-    def export_run(self, run: Run, query: dict[str, Any]) -> HttpResponseBase:
+    def export_run(self, run: Run, query: Validated) -> HttpResponseBase:
         """Download the results of a run; 409 before it has any."""
         return build_file(run, **query)
 

@@ -1,12 +1,10 @@
 """External runs: upload rankings that were made elsewhere."""
 
-from typing import Any
-
 from rest_framework import serializers
 
 from apps.api.answers import Answer
 from apps.api.errors import rename_options
-from apps.api.fields import Flag, Identifier, Int, StrictSerializer, Text, VersionNumber
+from apps.api.fields import Flag, Identifier, Int, StrictSerializer, Text, Validated, VersionNumber
 from apps.api.parsers import RunParser
 from apps.api.resource import post
 from apps.api.resources.datasets import DatasetPart
@@ -105,7 +103,7 @@ class ExternalRuns(DatasetPart):
         names=NAMES,
         history="Upload rankings of another system.",
     )
-    def upload_run(self, dataset: Dataset, data: dict[str, Any]) -> dict[str, Any]:
+    def upload_run(self, dataset: Dataset, data: Validated) -> dict[str, object]:
         """Upload rankings of another system and measure them like any run.
 
         They become a run of a new benchmark, or of the benchmark in the request. Errors name the line of the file.

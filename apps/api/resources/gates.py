@@ -9,7 +9,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from apps.api.answers import Answer, ModelAnswer, Moment, build_page
-from apps.api.fields import Flag, Identifier, PageQuery, StrictSerializer, Text, as_int
+from apps.api.fields import Flag, Identifier, PageQuery, StrictSerializer, Text, Validated, as_int
 from apps.api.resource import Resource, delete, find_visible, get, post
 from apps.datasets.models import Dataset
 from apps.records.finding import find_run
@@ -68,7 +68,7 @@ OUTCOMES = list(Outcome)
 class RulesField(serializers.Field):
     """Rules of a gate, as docs/gates.md describes them: a YAML text, or the same as an object."""
 
-    def to_internal_value(self, data: Any) -> str | dict[str, Any]:
+    def to_internal_value(self, data: object) -> str | dict[str, object]:
         if isinstance(data, str | dict):
             return data
         raise serializers.ValidationError("Send a YAML text, or the same as an object.")
@@ -78,7 +78,7 @@ class RulesField(serializers.Field):
 class RunField(serializers.Field):
     """A run by its number, or "all"."""
 
-    def to_internal_value(self, data: Any) -> int | str:
+    def to_internal_value(self, data: object) -> int | str:
         value = as_int(data)
         if value == "all" or (isinstance(value, int) and not isinstance(value, bool)):
             return value
@@ -115,7 +115,7 @@ class Baselines(Resource):
     route = "benchmark-datasets/<id:dataset_id>/baselines"
 
     @get("", BaselinePage, BaselineQuery)
-    def list_baselines(self, dataset: Dataset, query: dict[str, Any]) -> QuerySet[Baseline]:
+    def list_baselines(self, dataset: Dataset, query: Validated) -> QuerySet[Baseline]:
         """List the baselines of a dataset, current and retired, newest first."""
         rows = visible(load_baselines(dataset).order_by("-created_at", "id"), self.user, through=OWNER)
         return rows.filter(retired_at__isnull=not query["retired"]) if "retired" in query else rows
@@ -128,7 +128,7 @@ class Baselines(Resource):
         status=201,
         history="Approve a completed run of the dataset as a baseline.",
     )
-    def approve_baseline(self, dataset: Dataset, data: dict[str, Any]) -> Baseline:
+    def approve_baseline(self, dataset: Dataset, data: Validated) -> Baseline:
         """Approve a completed run of the dataset as a baseline.
 
         The current baseline of that name is retired. 409 if the run did not complete, is that baseline already, or you
@@ -172,7 +172,7 @@ class BenchmarkGates(Resource):
     model = Benchmark
 
     @post("benchmarks/<id:benchmark_id>/gate", GateAnswer, BenchmarkGateRules, act="view", tags=["gates"])
-    def gate_benchmark(self, benchmark: Benchmark, data: dict[str, Any]) -> dict[str, Any]:
+    def gate_benchmark(self, benchmark: Benchmark, data: Validated) -> dict[str, object]:
         """Judge the best run of a benchmark, the run of a number, or all of them. 200 for a failed gate too."""
         subject = find_run(benchmark, data["run"]) if isinstance(data["run"], int) else benchmark
         return run_gate(self.user, subject, data, every_run=data["run"] == "all")
@@ -183,12 +183,12 @@ class RunGates(Resource):
     through = "benchmark"
 
     @post("runs/<id:run_id>/gate", GateAnswer, GateRules, act="view", tags=["gates"])
-    def gate_run(self, run: Run, data: dict[str, Any]) -> dict[str, Any]:
+    def gate_run(self, run: Run, data: Validated) -> dict[str, object]:
         """Judge the run that the address names. 200 for a failed gate too."""
         return run_gate(self.user, run, data)
 
 
-def run_gate(user: User, subject: Run | Benchmark, data: dict[str, Any], *, every_run: bool = False) -> dict[str, Any]:
+def run_gate(user: User, subject: Run | Benchmark, data: Validated, *, every_run: bool = False) -> dict[str, object]:
     rules = read_rules(data["rules"], location="rules")
     benchmark = subject if isinstance(subject, Benchmark) else subject.benchmark
     name = data["baseline"]

@@ -7,7 +7,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from apps.api.answers import Answer
-from apps.api.fields import Flag, StrictSerializer, Text
+from apps.api.fields import Flag, StrictSerializer, Text, Validated
 from apps.api.resource import post
 from apps.api.resources.indexes import ENCODER, NO_NAME, CollectionIndexes, IndexAnswer, build_prompt
 from apps.collections.models import Collection
@@ -51,10 +51,10 @@ ENTRY = {"type": "object", "properties": {"encoder": NAME, **PARAMETERS}, "requi
 class EncoderEntry(serializers.Field):
     """An encoder by its name, or an object of it."""
 
-    def to_internal_value(self, data: Any) -> Any:
+    def to_internal_value(self, data: object) -> Any:
         return GridEncoder().run_validation({"encoder": data} if isinstance(data, str) else data)
 
-    def to_representation(self, value: Any) -> Any:
+    def to_representation(self, value: object) -> Any:
         return value
 
 
@@ -101,7 +101,7 @@ class GridIndexes(serializers.Serializer):
     indexes = IndexAnswer(many=True)
 
 
-def build_grid(data: dict[str, Any]) -> Grid:
+def build_grid(data: Validated) -> Grid:
     return Grid(
         strategies=[(entry["strategy"], entry["chunk_parameters"]) for entry in data["strategies"]],
         encoders=[
@@ -126,7 +126,7 @@ class Grids(CollectionIndexes):
         tags=["indexes"],
         history="Create an index for each strategy and encoder, and enqueue the builds.",
     )
-    def build_indexes(self, collection: Collection, data: dict[str, Any]) -> dict[str, Any]:
+    def build_indexes(self, collection: Collection, data: Validated) -> dict[str, object]:
         """Create an index for each strategy and encoder, and enqueue the builds: all or none.
 
         An existing index with the same settings is reused. 409 if the collection has no documents, a model or package
@@ -137,7 +137,7 @@ class Grids(CollectionIndexes):
         return {"indexes": [rows[cell.index.pk] for cell in cells]}
 
     @post("/preview", GridPlan, NewGrid, act="view", tags=["indexes"])
-    def preview_indexes(self, collection: Collection, data: dict[str, Any]) -> dict[str, Any]:
+    def preview_indexes(self, collection: Collection, data: Validated) -> dict[str, object]:
         """Show which indexes of a grid exist and which would be created, without creating any."""
         cells = plan_grid(collection, build_grid(data), owner=self.user)
         return {"indexes": [cell.as_dict() for cell in cells]}

@@ -12,7 +12,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from apps.api.answers import ModelAnswer, TextOrNull, build_page
-from apps.api.fields import Flag, PageQuery, StrictSerializer, Text
+from apps.api.fields import Flag, PageQuery, StrictSerializer, Text, Validated
 from apps.api.resource import Resource, delete, get, post
 from apps.collections.models import Collection
 from apps.engines.declarations import list_engines
@@ -98,7 +98,7 @@ class NewIndex(StrictSerializer):
         "the name of a server of this site's settings, by default the first; cache false asks again for each query.",
     )
 
-    def to_internal_value(self, data: Any) -> Any:
+    def to_internal_value(self, data: object) -> Any:
         if isinstance(data, Mapping) and "store" in data:
             raise serializers.ValidationError({"store": [NO_STORE]})
         return super().to_internal_value(data)
@@ -212,14 +212,14 @@ class CollectionIndexes(Resource):
     route = "collections/<id:collection_id>/indexes"
 
     @get("", IndexPage, PageQuery, tags=["indexes"])
-    def list_indexes(self, collection: Collection, query: dict[str, Any]) -> QuerySet[Index]:
+    def list_indexes(self, collection: Collection, query: Validated) -> QuerySet[Index]:
         """List the indexes of a collection, newest first."""
         return annotate_operation(visible(collection.indexes.order_by("-created_at", "id"), self.user))
 
     @post(
         "", IndexAnswer, NewIndex, act="add", status=201, tags=["indexes"], history="Create an index of a collection."
     )
-    def create_index(self, collection: Collection, data: dict[str, Any]) -> Index:
+    def create_index(self, collection: Collection, data: Validated) -> Index:
         """Create an index of a collection, as the next version of its name; build it to search it.
 
         409 if the collection has no documents.

@@ -9,7 +9,7 @@ from rest_framework import serializers
 from rest_framework.exceptions import NotFound
 
 from apps.api.answers import ModelAnswer, Moment, build_page
-from apps.api.fields import Int, Number, PageQuery, StrictSerializer, Text
+from apps.api.fields import Int, Number, PageQuery, StrictSerializer, Text, Validated
 from apps.api.resource import Resource, delete, find_visible, get, post
 from apps.judging import grading
 from apps.judging.handing import MOST_AHEAD, ItemView, load_items, load_next_items, view_items, view_ungraded_items
@@ -155,7 +155,7 @@ class Grades(RoundPart):
 
     # Items are asked for with each grade, which counts as a write. A repeated request renews what is held.
     @post("/next", HandedItems, NextRequest, act="add", throttle="read", keeps_answer=False)
-    def next_items(self, round: Round, data: dict[str, Any]) -> dict[str, Any]:
+    def next_items(self, round: Round, data: Validated) -> dict[str, object]:
         """Claim the next items for you, at most `count`, beginning with those that you hold.
 
         You hold them for ten minutes after your last request; ungraded items then go to others. 409 if you are not a
@@ -164,7 +164,7 @@ class Grades(RoundPart):
         return describe_items(round, load_next_items(round, self.user, **data))
 
     @get("/grades", MyGradePage, PageQuery)
-    def list_my_grades(self, round: Round, query: dict[str, Any]) -> QuerySet[Grade]:
+    def list_my_grades(self, round: Round, query: Validated) -> QuerySet[Grade]:
         """List your answers in a round, latest first."""
         return (
             grading.load_grades(round, self.user)
@@ -173,7 +173,7 @@ class Grades(RoundPart):
         )
 
     @post("/grades", GradesAnswer, NewGrades, act="add")
-    def grade_items(self, round: Round, data: dict[str, Any]) -> dict[str, Any]:
+    def grade_items(self, round: Round, data: Validated) -> dict[str, object]:
         """Store your answers for items, all or none; they replace earlier ones.
 
         Repeated answers are stored once. A grade is stored even if the item has gone to another judge meanwhile.
@@ -185,12 +185,12 @@ class Grades(RoundPart):
             return {"grades": [grading.grade_item(round, grade.pop("item_id"), self.user, **grade) for grade in grades]}
 
     @post("/grades/undo", HandedItems, UndoRequest, act="add")
-    def undo_grades(self, round: Round, data: dict[str, Any]) -> dict[str, Any]:
+    def undo_grades(self, round: Round, data: Validated) -> dict[str, object]:
         """Withdraw your last grades, at most ten, and hold their items again. 409 if you have no grades."""
         return describe_items(round, load_items(grading.undo(round, self.user, **data)))
 
     @post("/grades/remove", UngradeAnswer, UngradeRequest, act="add")
-    def ungrade_items(self, round: Round, data: dict[str, Any]) -> dict[str, int]:
+    def ungrade_items(self, round: Round, data: Validated) -> dict[str, int]:
         """Withdraw your answers for these items, which go to the next judge."""
         return {"count": grading.ungrade(round, self.user, data["item_ids"])}
 
@@ -214,7 +214,7 @@ class Items(RoundPart):
         return {"items": [{"item": row, "grades": split[row.item.pk].grades} for row in rows]}
 
     @post("/adjudications", GradeAnswer, Adjudication, history="Decide the grade of an item whose judges are split.")
-    def adjudicate(self, round: Round, data: dict[str, Any]) -> Grade:
+    def adjudicate(self, round: Round, data: Validated) -> Grade:
         """Decide the grade of an item whose judges are split. 409 if they are not, or you do not lead the round."""
         return grading.adjudicate(round, data["item_id"], self.user, data["grade"], note=data["note"])
 
@@ -240,7 +240,7 @@ class Items(RoundPart):
         return item
 
 
-def describe_items(round: Round, items: list[RoundItem]) -> dict[str, Any]:
+def describe_items(round: Round, items: list[RoundItem]) -> dict[str, object]:
     """Return items as a judge sees them, and whether more will come."""
     names = ("is_open", "settled_at", "offers_items")
     return {name: getattr(round, name) for name in names} | {"items": view_ungraded_items(items)}

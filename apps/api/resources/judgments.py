@@ -9,7 +9,7 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from apps.api.answers import Answer, ModelAnswer, build_page, present
-from apps.api.fields import Int, Key, StrictSerializer, Text
+from apps.api.fields import Int, Key, StrictSerializer, Text, Validated
 from apps.api.resource import delete, find_visible, get, post, put
 from apps.api.resources.datasets import DatasetPart, StateQuery
 from apps.datasets import records
@@ -39,7 +39,7 @@ GRADE: dict[str, Any] = {"min_value": records.GRADES.start, "max_value": records
 class DocRefField(serializers.Field):
     """The reference of a judgment to its document."""
 
-    def to_internal_value(self, data: Any) -> dict[str, Any]:
+    def to_internal_value(self, data: object) -> dict[str, object]:
         doc_ref = records.normalise_doc_ref(data)
         fault, key = records.find_doc_ref_fault(doc_ref)
         if fault:
@@ -126,7 +126,7 @@ class BulkAnswer(Answer):
 
 class Judgments(DatasetPart):
     @get("/judgments", JudgmentPage, JudgmentsQuery)
-    def list_judgments(self, dataset: Dataset, query: dict[str, Any]) -> QuerySet[Judgment]:
+    def list_judgments(self, dataset: Dataset, query: Validated) -> QuerySet[Judgment]:
         """List the judgments of a version; by default of the draft, else of the newest version."""
         rows = find_version(dataset, query.get("version"), edited=True).judgments.order_by("query_id", "id")
         if "query_key" in query:
@@ -134,7 +134,7 @@ class Judgments(DatasetPart):
         return rows.select_related("query")
 
     @post("/judgments/bulk", BulkAnswer, JudgmentChanges, history="Store many judgments in the draft.")
-    def edit_judgments(self, dataset: Dataset, data: dict[str, Any]) -> EditResult:
+    def edit_judgments(self, dataset: Dataset, data: Validated) -> EditResult:
         """Store many judgments in the draft, all or none; an error names the row."""
         edits = [
             JudgmentEdit(row.pop("query_key"), row["doc_ref"], None if row["grade"] is None else self.record(row))
@@ -143,7 +143,7 @@ class Judgments(DatasetPart):
         return edit_judgments(dataset, edits, judged_by=self.user)
 
     @get("/queries/<int:query_id>/judgments", JudgmentPage, StateQuery)
-    def list_judgments_of_query(self, query: Query, state: dict[str, Any]) -> QuerySet[Judgment]:
+    def list_judgments_of_query(self, query: Query, state: Validated) -> QuerySet[Judgment]:
         """List the judgments of a query; by default in the last version with this wording."""
         if "version" in state:
             rows = find_version(query.dataset, state["version"]).judgments.filter(query=query)
@@ -158,7 +158,7 @@ class Judgments(DatasetPart):
         statuses=(201, 200),
         history="Store the grade of a document in the draft.",
     )
-    def set_judgment(self, query: Query, data: dict[str, Any]) -> Response:
+    def set_judgment(self, query: Query, data: Validated) -> Response:
         """Store the grade of a document in the draft.
 
         201 for a new reference; 200 if this replaces or repeats a judgment.
@@ -179,7 +179,7 @@ class Judgments(DatasetPart):
         GradeChange,
         history="Change the grade of a document in the draft.",
     )
-    def change_judgment(self, judgment: Judgment, data: dict[str, Any]) -> Judgment:
+    def change_judgment(self, judgment: Judgment, data: Validated) -> Judgment:
         """Change the grade of a document in the draft; its reference stays.
 
         The answer has a new id if a frozen version contains the old judgment. 409 if it was changed or removed since.
@@ -202,8 +202,8 @@ class Judgments(DatasetPart):
         rows = query.judgments.select_related("query__dataset")
         return find_visible(rows, judgment_id, self.user, through="query__dataset")
 
-    def judge(self, query: Query, data: dict[str, Any]) -> Judgment:
+    def judge(self, query: Query, data: Validated) -> Judgment:
         return set_judgment(query.dataset, query.key, self.record(data), judged_by=self.user)
 
-    def record(self, data: dict[str, Any]) -> records.JudgmentRecord:
+    def record(self, data: Validated) -> records.JudgmentRecord:
         return records.JudgmentRecord(**data | {"judge": data["judge"] or self.user.get_username()})

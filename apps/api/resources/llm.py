@@ -1,13 +1,12 @@
 """A language model as the judge of a round: cost, start, calibration, and the verdicts that use its grades."""
 
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from rest_framework import serializers
 
 from apps.api.answers import Answer
-from apps.api.fields import Int, StrictSerializer, Text
+from apps.api.fields import Int, StrictSerializer, Text, Validated
 from apps.api.resource import get, post
 from apps.api.resources.items import RoundPart
 from apps.judging.judges import require_lead
@@ -92,7 +91,7 @@ class LLMJudging(RoundPart):
         throttle="start",
         history="Let a model judge items of a round.",
     )
-    def start_llm_judging(self, round: Round, data: dict[str, Any]) -> LLMStarted:
+    def start_llm_judging(self, round: Round, data: Validated) -> LLMStarted:
         """Let a model judge items of a round not judged by it yet, at most `item_limit`, first the calibration sample.
 
         Its grades are stored separately and never count as people's. Starting again resumes. 409 if it is running, the
@@ -102,7 +101,7 @@ class LLMJudging(RoundPart):
         return LLMStarted(judge.name, operation.pk)
 
     @post("/llm-judges/preview", LLMCost, LLMRequest, act="view")
-    def preview_llm_judging(self, round: Round, data: dict[str, Any]) -> Cost:
+    def preview_llm_judging(self, round: Round, data: Validated) -> Cost:
         """Estimate the answers, tokens and seconds of judging by a model, without asking it.
 
         409 if the round is closed, or you do not lead it.
@@ -116,7 +115,7 @@ class LLMJudging(RoundPart):
         status=201,
         history="Draw the calibration sample of a round.",
     )
-    def draw_calibration_sample(self, round: Round, data: dict[str, Any]) -> SampleAnswer:
+    def draw_calibration_sample(self, round: Round, data: Validated) -> SampleAnswer:
         """Draw the calibration sample of a round: a uniform sample of its pairs, which then never changes.
 
         People judge it like other items of the round. 409 if one exists, the round is closed, or you do not lead it.
@@ -124,7 +123,7 @@ class LLMJudging(RoundPart):
         return SampleAnswer(draw_sample(round, by=self.user, **data))
 
     @get("/verdicts", VerdictsReport, VerdictsQuery)
-    def get_verdicts(self, round: Round, query: dict[str, Any]) -> VerdictsReport:
+    def get_verdicts(self, round: Round, query: Validated) -> VerdictsReport:
         """Compare a round's runs by people's grades, with a model's added, and with a model's corrected by people's.
 
         409 if you do not lead the round.

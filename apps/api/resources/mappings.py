@@ -7,7 +7,7 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from apps.api.answers import Answer, ModelAnswer, answer_page, build_page, present
-from apps.api.fields import Identifier, PageQuery, StrictSerializer, Text, VersionNumber, require_empty
+from apps.api.fields import Identifier, PageQuery, StrictSerializer, Text, Validated, VersionNumber, require_empty
 from apps.api.resource import delete, find_visible, get, post
 from apps.api.resources.datasets import DatasetPart
 from apps.collections.models import Collection, Document
@@ -145,7 +145,7 @@ class Mappings(DatasetPart):
         names={"collection": "collection_id"},
         history="Map a dataset to a collection.",
     )
-    def create_mapping(self, dataset: Dataset, data: dict[str, Any]) -> Mapping:
+    def create_mapping(self, dataset: Dataset, data: Validated) -> Mapping:
         """Map a dataset to a collection, unresolved; 409 if the mapping exists.
 
         Without a collection, return the dataset's mapping onto ids alone, resolved.
@@ -187,7 +187,7 @@ class Mappings(DatasetPart):
         return present(ResolvedAnswer, mapping, 202 if operation else 200)
 
     @get("/<id:mapping_id>/unresolved", UnresolvedPage, UnresolvedQuery)
-    def list_unresolved(self, mapping: Mapping, query: dict[str, Any]) -> Response:
+    def list_unresolved(self, mapping: Mapping, query: Validated) -> Response:
         """List the judgments without a document, with the reason and the candidates of ambiguous ones."""
         rows = load_unresolved(mapping)
         if "outcome" in query:
@@ -195,7 +195,7 @@ class Mappings(DatasetPart):
         return answer_page(UnresolvedPage, rows, query, prepare=lambda page_rows: add_candidates(mapping, page_rows))
 
     @post("/<id:mapping_id>/check", CheckedAnswer, CheckRequest, act="view")
-    def check_mapping(self, mapping: Mapping, data: dict[str, Any]) -> dict[str, Any]:
+    def check_mapping(self, mapping: Mapping, data: Validated) -> dict[str, Any]:
         """Check the references of a version or draft against the current documents, without storing anything.
 
         Sections of judgments are checked too. 409 if there are too many for one request.

@@ -1,12 +1,10 @@
 """Operations: list, look, cancel."""
 
-from typing import Any
-
 from django.db.models import Model, QuerySet
 from rest_framework import serializers
 
 from apps.api.answers import ModelAnswer, TextOrNull, build_page
-from apps.api.fields import PageQuery
+from apps.api.fields import PageQuery, Validated
 from apps.api.resource import Resource, get, post
 from apps.operations.launching import cancel_operation
 from apps.operations.models import Operation, Status, of_subject
@@ -64,7 +62,7 @@ class Operations(Resource):
     route = "operations"
 
     @get("", OperationPage, OperationQuery)
-    def list_operations(self, query: dict[str, Any]) -> QuerySet[Operation]:
+    def list_operations(self, query: Validated) -> QuerySet[Operation]:
         """List operations, newest first, also by status or kind."""
         fields = {"status": query.get("status_filter"), "kind": query.get("kind")}
         return self.newest().filter(**{key: value for key, value in fields.items() if value})

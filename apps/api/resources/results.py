@@ -10,7 +10,7 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from apps.api.answers import Answer, Moment, Page, answer_page
-from apps.api.fields import PageQuery, StrictSerializer, VersionNumber
+from apps.api.fields import PageQuery, StrictSerializer, Validated, VersionNumber
 from apps.api.resource import Resource, find_visible, get
 from apps.records.lists.reading import require_rankings
 from apps.records.models import Benchmark, Evaluation, Run
@@ -55,7 +55,7 @@ class RunQueryQuery(PageQuery, VersionQuery):
 class MetricsField(serializers.Field):
     """Means by family of measures."""
 
-    def to_representation(self, value: Any) -> Any:
+    def to_representation(self, value: object) -> Any:
         return value
 
 
@@ -134,7 +134,7 @@ class Results(Resource):
     route = "benchmarks"
 
     @get("/<id:benchmark_id>/results", ResultsAnswer, VersionQuery)
-    def get_results(self, benchmark: Benchmark, query: dict[str, Any]) -> Outcome:
+    def get_results(self, benchmark: Benchmark, query: Validated) -> Outcome:
         """Show the runs of a benchmark in order, with their final means, at any status."""
         return build_results(benchmark, version=load_version(benchmark, query.get("version")))
 
@@ -149,13 +149,13 @@ class BenchmarkRuns(Resource):
     route = "benchmarks/<id:benchmark_id>/runs/<id:run_id>"
 
     @get("", WholeRunAnswer, VersionQuery)
-    def get_run(self, run: Run, query: dict[str, Any]) -> dict[str, Any]:
+    def get_run(self, run: Run, query: Validated) -> dict[str, Any]:
         """Show a run with its means and provenance."""
         run_fields = {name: getattr(run, name) for name in set(WholeRunAnswer().fields) if hasattr(run, name)}
         return run_fields | vars(load_run_result(run, version=load_version(run, query.get("version"))))
 
     @get("/queries", AnswerPage, RunQueryQuery)
-    def list_run_queries(self, run: Run, query: dict[str, Any]) -> Response:
+    def list_run_queries(self, run: Run, query: Validated) -> Response:
         """List the rankings of a run for the queries searched so far."""
         version = load_version(run, query.get("version"))
         require_rankings(run.benchmark)
@@ -192,20 +192,20 @@ class RunResource(Resource):
 
 class RunMeasures(RunResource):
     @get("/coverage", CoverageAnswer, VersionQuery, refuses=[409])
-    def get_run_coverage(self, run: Run, query: dict[str, Any]) -> CoverageAnswer:
+    def get_run_coverage(self, run: Run, query: Validated) -> CoverageAnswer:
         """Show the shares of judged documents in a run."""
         evaluation = require_values(run, **query)
         rows = [replace(row, name=Measure.parse(row.name).wire) for row in load_coverage(evaluation)]
         return CoverageAnswer(*get_run_version(evaluation), evaluation.weighting, rows)
 
     @get("/sections", SectionMeansAnswer, VersionQuery, refuses=[409])
-    def get_run_sections(self, run: Run, query: dict[str, Any]) -> SectionMeansAnswer:
+    def get_run_sections(self, run: Run, query: Validated) -> SectionMeansAnswer:
         """Show the means of a run for the sections that judgments name."""
         evaluation = require_values(run, **query)
         return SectionMeansAnswer(*get_run_version(evaluation), **vars(load_section_means(evaluation)))
 
     @get("/content", ContentAnswer, VersionQuery, refuses=[409])
-    def get_run_content(self, run: Run, query: dict[str, Any]) -> ContentAnswer:
+    def get_run_content(self, run: Run, query: Validated) -> ContentAnswer:
         """Show how far the first chunks of a run cover the evidence and answers of queries."""
         evaluation = require_values(run, **query)
         content = load_content(evaluation)

@@ -6,7 +6,7 @@ from django.db.models import QuerySet
 from rest_framework import serializers
 
 from apps.api.answers import Answer, ModelAnswer, build_page
-from apps.api.fields import Flag, Identifier, Int, Number, PageQuery, StrictSerializer, Text
+from apps.api.fields import Flag, Identifier, Int, Number, PageQuery, StrictSerializer, Text, Validated
 from apps.api.resource import Resource, delete, find_visible, get, patch, post
 from apps.judging.closing import Closed, close_round
 from apps.judging.judges import change_round, find_judges, list_eligible_judges, require_lead
@@ -147,7 +147,7 @@ class Rounds(Resource):
     route = "judging-rounds"
 
     @get("", RoundPage, RoundQuery)
-    def list_rounds(self, query: dict[str, Any]) -> QuerySet[Round]:
+    def list_rounds(self, query: Validated) -> QuerySet[Round]:
         """List judging rounds, newest first: yours, your team's, and those that you judge."""
         rows = self.newest().prefetch_related("round_runs", "judges")
         return rows.filter(state=query["state"]) if "state" in query else rows
@@ -162,7 +162,7 @@ class Rounds(Resource):
         refuses=[404],
         history="Open a judging round over completed runs of one mapping.",
     )
-    def open_round(self, data: dict[str, Any]) -> Round:
+    def open_round(self, data: Validated) -> Round:
         """Open a judging round over completed runs of one mapping.
 
         Its items are the unjudged documents among the first that the runs return. 409 if the mapping is not resolved
@@ -180,7 +180,7 @@ class Rounds(Resource):
         return round
 
     @patch("/<id:round_id>", RoundAnswer, RoundChanges, history="Change an open round.")
-    def change_round(self, round: Round, data: dict[str, Any]) -> Round:
+    def change_round(self, round: Round, data: Validated) -> Round:
         """Change an open round: whether it continues once its question is settled, its judges, its guidelines.
 
         409 if the round is closed, or you judge in it and do not lead it.
@@ -197,7 +197,7 @@ class Rounds(Resource):
         delete_unused(round)
 
     @post("/<id:round_id>/close", ClosedAnswer, CloseRequest, history="Close a round.")
-    def close_round(self, round: Round, data: dict[str, Any]) -> Closed:
+    def close_round(self, round: Round, data: Validated) -> Closed:
         """Close a round: its grades become the dataset's next version, on which its runs are measured again.
 
         Nothing is searched. 409 if the round is closed, you do not lead it, or, unless the request allows it, items

@@ -6,7 +6,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from apps.api.answers import TIMES, ModelAnswer, TextOrNull, build_page
-from apps.api.fields import Flag, Identifier, PageQuery, StrictSerializer, Text
+from apps.api.fields import Flag, Identifier, PageQuery, StrictSerializer, Text, Validated
 from apps.api.resource import Resource, delete, find_visible, get, patch, post
 from apps.api.resources.gates import RulesField
 from apps.records.models import Benchmark, Repeat, Schedule
@@ -72,12 +72,12 @@ class Schedules(Resource):
     route = "schedules"
 
     @get("", SchedulePage, PageQuery)
-    def list_schedules(self, query: dict[str, Any]) -> QuerySet[Schedule]:
+    def list_schedules(self, query: Validated) -> QuerySet[Schedule]:
         """List schedules, newest first."""
         return self.newest()
 
     @post("", ScheduleAnswer, NewSchedule, act="add", status=201, history="Repeat a benchmark on a schedule.")
-    def create_schedule(self, data: dict[str, Any]) -> Schedule:
+    def create_schedule(self, data: Validated) -> Schedule:
         """Repeat a benchmark on a schedule; the benchmarks that it starts are yours.
 
         400 for a cron expression that never comes due, and for invalid rules. 409 if the benchmark has external runs.
@@ -91,7 +91,7 @@ class Schedules(Resource):
         return schedule
 
     @patch("/<id:schedule_id>", ScheduleAnswer, ScheduleChange, history="Change a schedule.")
-    def change_schedule(self, schedule: Schedule, data: dict[str, Any]) -> Schedule:
+    def change_schedule(self, schedule: Schedule, data: Validated) -> Schedule:
         """Change a schedule, or disable it."""
         for name, value in write_rules(data).items():
             setattr(schedule, name, value)
@@ -114,7 +114,7 @@ class Schedules(Resource):
         return start_now(schedule)
 
     @get("/<id:schedule_id>/repeats", RepeatPage, PageQuery)
-    def list_repeats(self, schedule: Schedule, query: dict[str, Any]) -> QuerySet[Repeat]:
+    def list_repeats(self, schedule: Schedule, query: Validated) -> QuerySet[Repeat]:
         """List the repeats of a schedule, newest first."""
         return schedule.repeats.all()
 
@@ -123,7 +123,7 @@ class Schedules(Resource):
         return find_visible(rows, schedule_id, self.user)
 
 
-def write_rules(data: dict[str, Any]) -> dict[str, Any]:
+def write_rules(data: Validated) -> dict[str, Any]:
     """Return the data of a request with rules as the text of a file."""
     rules = data.get("rules")
     return data | ({"rules": strict_yaml.dump(rules)} if isinstance(rules, dict) else {})

@@ -1,7 +1,5 @@
 """Signing in with a password, going on, signing out."""
 
-from typing import Any
-
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 from rest_framework import serializers
@@ -10,7 +8,7 @@ from rest_framework.request import Request
 from apps.accounts.models import Scope
 from apps.accounts.tokens import exchange, sign_in, sign_out
 from apps.api.access import BearerAuthentication
-from apps.api.fields import StrictSerializer, Text
+from apps.api.fields import StrictSerializer, Text, Validated
 from apps.api.resource import Resource, post
 
 
@@ -44,21 +42,21 @@ class SigningIn(Resource):
     """Operations for clients without a token."""
 
     route = "auth"
-    authentication_classes: list[Any] = []
-    permission_classes: list[Any] = []
+    authentication_classes: list[object] = []
+    permission_classes: list[object] = []
 
     @post("/token", TokenPair, Credentials, throttle="auth", keeps_answer=False)
-    def sign_in(self, credentials: dict[str, Any]) -> dict[str, str]:
+    def sign_in(self, credentials: Validated) -> dict[str, str]:
         """Sign in with a password for a pair of tokens."""
         return sign_in(**credentials, request=self.request._request)
 
     @post("/token/refresh", TokenPair, Refreshing, throttle="auth", keeps_answer=False)
-    def refresh(self, data: dict[str, Any]) -> dict[str, str]:
+    def refresh(self, data: Validated) -> dict[str, str]:
         """Exchange a refresh token for the next pair; a token sent a second time ends its sign-in."""
         return exchange(**data)
 
     @post("/token/revoke", None, Refreshing, throttle="auth", keeps_answer=False)
-    def sign_out(self, data: dict[str, Any]) -> None:
+    def sign_out(self, data: Validated) -> None:
         """End a sign-in by its refresh token, and all tokens issued from it."""
         sign_out(**data)
 

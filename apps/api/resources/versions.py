@@ -10,7 +10,7 @@ from rest_framework.exceptions import NotFound
 from rest_framework.response import Response
 
 from apps.api.answers import Answer, ModelAnswer, answer_page, build_page
-from apps.api.fields import Int, Key, Number, PageQuery, StrictSerializer, Text
+from apps.api.fields import Int, Key, Number, PageQuery, StrictSerializer, Text, Validated
 from apps.api.resource import delete, get, patch, post
 from apps.api.resources.datasets import DatasetPart, StateQuery
 from apps.api.resources.judgments import JudgmentAnswer
@@ -22,7 +22,7 @@ from apps.datasets.records import LABEL_LENGTH, LENGTHS, SLICE_LENGTH, QueryReco
 from apps.datasets.versions import add_counts, find_version
 from benchbench.ir.demand import GREATEST_WEIGHT, LEAST_WEIGHT
 
-BLANK: dict[str, Any] = {"required": False, "allow_blank": True}
+BLANK: dict[str, object] = {"required": False, "allow_blank": True}
 
 
 class QueriesQuery(StateQuery):
@@ -76,13 +76,13 @@ QueryPage = build_page("queries", QueryAnswer)
 
 class Queries(DatasetPart):
     @get("/queries", QueryPage, QueriesQuery)
-    def list_queries(self, dataset: Dataset, query: dict[str, Any]) -> QuerySet[Query]:
+    def list_queries(self, dataset: Dataset, query: Validated) -> QuerySet[Query]:
         """List the queries of a version; by default of the draft, else of the newest version."""
         rows = find_version(dataset, query.get("version"), edited=True).queries.order_by("id")
         return rows.filter(key=query["query_key"]) if "query_key" in query else rows
 
     @post("/queries", QueryAnswer, NewQuery, status=201, history="Add a query to the draft.")
-    def add_query(self, dataset: Dataset, data: dict[str, Any]) -> Query:
+    def add_query(self, dataset: Dataset, data: Validated) -> Query:
         """Add a query to the draft; 409 if the dataset has one with that key."""
         return add_query(dataset, QueryRecord(**data))
 
@@ -92,7 +92,7 @@ class Queries(DatasetPart):
         return query
 
     @patch("/queries/<int:query_id>", QueryAnswer, QueryChange, history="Change a query in the draft.")
-    def edit_query(self, query: Query, data: dict[str, Any]) -> Query:
+    def edit_query(self, query: Query, data: Validated) -> Query:
         """Change a query in the draft; its key stays.
 
         The answer has a new id if a frozen version contains the old wording. 409 if the query was reworded or removed
@@ -202,13 +202,13 @@ class DifferenceAnswer(serializers.Serializer):
 
 class Versions(DatasetPart):
     @get("/versions", VersionPage, PageQuery)
-    def list_versions(self, dataset: Dataset, query: dict[str, Any]) -> Response:
+    def list_versions(self, dataset: Dataset, query: Validated) -> Response:
         """List the versions of a dataset, newest first, beginning with the draft."""
         rows = dataset.versions.order_by("-number")
         return answer_page(VersionPage, rows, query, prepare=lambda page_rows: [add_counts(row) for row in page_rows])
 
     @post("/versions", VersionAnswer, FreezeRequest, status=201, history="Freeze the draft.")
-    def freeze_draft(self, dataset: Dataset, data: dict[str, Any]) -> DatasetVersion:
+    def freeze_draft(self, dataset: Dataset, data: Validated) -> DatasetVersion:
         """Freeze the draft: it becomes the newest version and never changes again; 409 without edits.
 
         With the `digest` of its difference, only that content is frozen: 409 if it was edited since.
@@ -228,7 +228,7 @@ class Versions(DatasetPart):
         discard_draft(version.dataset)
 
     @get("/versions/<int:number>/difference", DifferenceAnswer, DifferenceQuery)
-    def get_difference(self, version: DatasetVersion, query: dict[str, Any]) -> dict[str, Any]:
+    def get_difference(self, version: DatasetVersion, query: Validated) -> dict[str, Any]:
         """Show the changes of a version or draft row by row."""
         difference = build_difference(version)
         rows = {kind: getattr(difference, kind)[: query["limit"]] for kind in KINDS}

@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import admin
-from django.db.models import Count, OuterRef, Q
+from django.db.models import Count, Model, OuterRef, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -35,7 +35,7 @@ def act_on_each(description: str, act: Callable[..., Any], message: str) -> Any:
     """Return an admin action that calls `act` for each chosen benchmark and the user, with `message` as the message."""
 
     @admin.action(description=description, permissions=["act"])
-    def action(self: OwnedAdmin, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+    def action(self: OwnedAdmin, request: HttpRequest, queryset: QuerySet[Model]) -> HttpResponse | None:
         def act_on(benchmark: Benchmark) -> str:
             act(benchmark, by=staff(request))
             return message.format(benchmark)
@@ -112,7 +112,7 @@ class BenchmarkAdmin(columns.MeasuredAdmin, TaggedAdmin, OwnedAdmin):
         ("The matrix", {"classes": ("collapse",), "fields": ("matrix",)}),
     )
 
-    def annotate_rows(self, request: HttpRequest, rows: Any) -> Any:
+    def annotate_rows(self, request: HttpRequest, rows: QuerySet[Model]) -> Any:
         facts = select_facts(measure=read_measure(request), run__benchmark=OuterRef("pk"))
         rows = annotate_stamps(rows.annotate(facts=facts))
         return super().annotate_rows(request, rows)
@@ -138,7 +138,7 @@ class BenchmarkAdmin(columns.MeasuredAdmin, TaggedAdmin, OwnedAdmin):
         return redirect(f"{reverse('admin:benchmarks_across')}?{parameters}")
 
     @admin.action(description="Re-score on the newest version", permissions=["act"])
-    def rescore_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+    def rescore_selected(self, request: HttpRequest, queryset: QuerySet[Model]) -> HttpResponse | None:
         scored: list[str] = []
 
         def rescore_one(benchmark: Benchmark) -> str:

@@ -1,9 +1,11 @@
 """Admin pages of runs, their rankings and evaluations."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from django.contrib import admin, messages
-from django.db.models import OuterRef
+from django.contrib.admin import ModelAdmin
+from django.db.models import Model, OuterRef, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -36,10 +38,10 @@ class ModeFilter(admin.SimpleListFilter):
     title = "mode"
     parameter_name = "mode"
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+    def lookups(self, request: HttpRequest, model_admin: ModelAdmin) -> list[tuple[str, str]]:
         return [(mode, name_mode(mode)) for mode in SEARCH_MODES]
 
-    def queryset(self, request: HttpRequest, queryset: Any) -> Any:
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Model]) -> Any:
         return queryset.filter(config__search_mode=self.value()) if self.value() else queryset
 
 
@@ -70,7 +72,7 @@ class RunAdmin(columns.MeasuredAdmin, ExportingAdmin, FactAdmin):
     def get_queryset(self, request: HttpRequest) -> Any:
         return super().get_queryset(request).select_related("benchmark__mapping", "benchmark__dataset_version", "index")
 
-    def annotate_rows(self, request: HttpRequest, rows: Any) -> Any:
+    def annotate_rows(self, request: HttpRequest, rows: QuerySet[Model]) -> Any:
         facts = select_facts(measure=read_measure(request), run=OuterRef("pk"))
         annotated = rows.annotate(facts=facts).defer("provenance", "traceback")
         return super().annotate_rows(request, annotated)
@@ -99,7 +101,7 @@ class RunAdmin(columns.MeasuredAdmin, ExportingAdmin, FactAdmin):
         return None if ms is None else format_ms(ms)
 
     @admin.action(description="Compare", permissions=["view"])
-    def compare_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+    def compare_selected(self, request: HttpRequest, queryset: QuerySet[Model]) -> HttpResponse | None:
         if len(queryset) < 2:
             self.message_user(request, "A comparison needs at least two runs: select another.", messages.ERROR)
             return None
@@ -200,7 +202,7 @@ class BaselineAdmin(FactAdmin):
         (None, {"fields": ("reason", ("run", "dataset"), ("approved_by", "created_at"), ("retired_by", "retired_at"))}),
     )
 
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return request.user.has_perm("benchmarks.add_baseline")
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -208,7 +210,7 @@ class BaselineAdmin(FactAdmin):
         return request.user.has_perm("benchmarks.delete_baseline") and obj is not None and obj.retired_at is not None
 
     @admin.action(description="Retire", permissions=["act"])
-    def retire_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+    def retire_selected(self, request: HttpRequest, queryset: Iterable[Model]) -> HttpResponse | None:
         def end(baseline: Baseline) -> str:
             retire(baseline, by=staff(request))
             return f'"{baseline.name}" of {baseline.dataset} is retired: gates no longer use it.'

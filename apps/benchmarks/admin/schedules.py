@@ -1,10 +1,13 @@
 """Admin pages of schedules and of the repeats that they started."""
 
+from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from django import forms
 from django.contrib import admin
-from django.db.models import OuterRef, Subquery
+from django.db.models import ForeignKey, Model, OuterRef, QuerySet, Subquery
+from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
@@ -127,33 +130,33 @@ class ScheduleAdmin(OwnedAdmin):
         ("Facts", {"fields": (("next_times", "state_label"),)}),
     )
 
-    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+    def get_form(self, request: HttpRequest, obj: Model | None = None, change: bool = False, **kwargs: Any) -> Any:
         form: Any = super().get_form(request, obj, change=change, **kwargs)
         form.user = request.user
         return form
 
-    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+    def get_fieldsets(self, request: HttpRequest, obj: Model | None = None) -> Any:
         return self.fieldsets if obj else self.fieldsets[:2]
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+    def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> list[str]:
         return [*super().get_readonly_fields(request, obj), *(["benchmark"] if obj else [])]
 
-    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+    def formfield_for_foreignkey(self, db_field: ForeignKey, request: HttpRequest, **kwargs: Any) -> Any:
         if db_field.name == "benchmark":
             kwargs["queryset"] = leave_out_archived(visible(Benchmark.objects.order_by("-created_at"), request.user))
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
-    def save_model(self, request: HttpRequest, obj: Schedule, form: Any, change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: Schedule, form: ModelForm, change: bool) -> None:
         fills = {"when": "cron", **dict.fromkeys(LimitsForm.base_fields, "rules")}
         save_schedule(obj, changed=[fills.get(name, name) for name in form.changed_data] if change else None)
 
-    def annotate_rows(self, request: HttpRequest, rows: Any) -> Any:
+    def annotate_rows(self, request: HttpRequest, rows: QuerySet[Model]) -> Any:
         last = Repeat.objects.filter(schedule=OuterRef("pk"))
         facts = {f"last_{name}": Subquery(last.values(name)[:1]) for name in FACTS}
         return super().annotate_rows(request, rows.annotate(**facts))
 
     @display(description="last result", label=OUTCOME_COLOURS)
-    def last_outcome(self, schedule: Any) -> str | None:
+    def last_outcome(self, schedule: object) -> str | None:
         values = [getattr(schedule, f"last_{name}") for name in FACTS]
         return None if values[0] is None else describe_outcome(*values)
 
@@ -171,7 +174,7 @@ class ScheduleAdmin(OwnedAdmin):
         return schedule.state or None
 
     @admin.action(description="Run now", permissions=["act"])
-    def run_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+    def run_selected(self, request: HttpRequest, queryset: QuerySet[Model]) -> HttpResponse | None:
         return self.apply_each(request, queryset, lambda schedule: f"Started “{start_now(schedule).benchmark}”.")
 
     def list_trail(self, obj: Schedule) -> list[Any]:
@@ -193,7 +196,7 @@ def find_page(repeat: Repeat) -> str:
     return reverse("admin:benchmark_results", args=[pk]) if pk else change_url(repeat)
 
 
-def describe_outcome(problem: str, outcome: str, ended_at: Any, benchmark: Any) -> str:
+def describe_outcome(problem: str, outcome: str, ended_at: datetime | None, benchmark: UUID | None) -> str:
     """Return the result of a repeat in two words."""
     if problem or not ended_at:
         return "not started" if problem else "running" if benchmark else "deleted"

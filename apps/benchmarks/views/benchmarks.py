@@ -6,7 +6,6 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib import messages
-from django.contrib.admin import ModelAdmin
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -53,7 +52,7 @@ AWAITED = ("mapping", "name")
 PREVIEWED = ("measures", "allow_missing", "execution", "exclude_self", "identical_texts")
 
 
-def add_benchmark(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
+def add_benchmark(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
     """Create a benchmark, from a question (`?question=`), another benchmark (`?from=`), `?matrix=` or fields alone."""
     user = staff(request)
     original = _load_original(request, model_admin)
@@ -97,7 +96,7 @@ def add_benchmark(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse
     )
 
 
-def _load_original(request: HttpRequest, model_admin: Any) -> Benchmark | None:
+def _load_original(request: HttpRequest, model_admin: SiteAdmin) -> Benchmark | None:
     """Return the benchmark in `?from=`, or None without one. Raises Http404 if the user may not see it."""
     if not (text := request.GET.get("from", "")) or not model_admin.has_add_permission(request):
         return None
@@ -167,7 +166,7 @@ def more_measures(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.
 
 
 @require_POST
-def preview_benchmark(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
+def preview_benchmark(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
     """Return the preview of the form: the runs that it would create, or its errors."""
     form = read_form(request, model_admin, BenchmarkForm)
 
@@ -188,7 +187,7 @@ def preview_benchmark(request: HttpRequest, model_admin: ModelAdmin) -> HttpResp
     return preview_page(request, "benchmarks/preview.html", form, look, awaited=AWAITED, shown=SHOWN_RUNS)
 
 
-def benchmark_choices(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
+def benchmark_choices(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
     """Return the form's choice of indexes for the chosen mapping, and its questions."""
     answer = render_choices(request, model_admin, BenchmarkForm, "mapping", ["indexes"])
     mapping = _find_mapping(request) if request.GET.get("mapping") else None
@@ -206,7 +205,7 @@ def start(request: HttpRequest, benchmark: Benchmark, priority: str = "") -> Non
         messages.error(request, f"The benchmark was created but did not start. {error.message}")
 
 
-def run_manifest(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
+def run_manifest(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
     """Create the benchmark that an uploaded experiment file describes, and start it."""
 
     def act(form: ManifestForm) -> HttpResponse:

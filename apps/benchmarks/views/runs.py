@@ -113,7 +113,7 @@ class RunForm(PageForm):
 
     def _find_dataset(self) -> Dataset | None:
         """Return the dataset chosen so far, on which the other choices depend."""
-        field: Any = self.fields["dataset"]
+        field = self.fields["dataset"]
         try:
             return field.clean(self.data.get("dataset") or self.initial.get("dataset"))
         except forms.ValidationError:

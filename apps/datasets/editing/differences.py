@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import Annotated, Any, cast
 
 from django.core.cache import cache
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery, Value
+from django.db.models import Count, Exists, Model, OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 from django.db.models.lookups import IsNull
 
@@ -171,5 +171,5 @@ def _sort_rows(judgments: QuerySet[Judgment]) -> QuerySet[Judgment]:
     return judgments.select_related("query", "judged_by").order_by("query__key", "id")
 
 
-def _count(rows: QuerySet[Any]) -> QuerySet[Any]:
+def _count(rows: QuerySet[Model]) -> QuerySet[Model]:
     return rows.order_by().annotate(one=Value(1)).values("one").annotate(count=Count("pk")).values("count")

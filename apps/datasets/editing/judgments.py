@@ -79,7 +79,7 @@ def set_judgment(
     return row
 
 
-def remove_judgment(dataset: Dataset, query_key: str, doc_ref: dict[str, Any]) -> None:
+def remove_judgment(dataset: Dataset, query_key: str, doc_ref: dict[str, object]) -> None:
     """Remove the judgment of a reference from the draft; frozen versions keep it."""
     edit_judgments(dataset, [JudgmentEdit(query_key, doc_ref, None)], listed="")
 

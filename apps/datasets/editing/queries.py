@@ -1,7 +1,5 @@
 """Editing queries: added, reworded and removed queries gather in the draft, as judgments do (`editing`)."""
 
-from typing import Any
-
 from django.contrib.auth.models import User
 from django.db import transaction
 
@@ -49,7 +47,7 @@ def add_query(dataset: Dataset, record: QueryRecord, *, judged_by: User | None =
 
 
 @transaction.atomic
-def edit_query(query: Query, changes: dict[str, Any]) -> Query:
+def edit_query(query: Query, changes: dict[str, object]) -> Query:
     """Change values of QUERY_FIELDS of a query in the draft, except its key; return the row.
 
     If a frozen version holds the old row, a new row with the judgments is made. Equal values change nothing and open

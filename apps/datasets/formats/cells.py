@@ -42,7 +42,7 @@ class Grades:
             if not is_number(first):
                 self.scale = find_scale([first, *cells])
 
-    def yield_judged(self, location: str, cells: Mapping[str, Any]) -> Iterator[tuple[Any, int]]:
+    def yield_judged(self, location: str, cells: Mapping[str, object]) -> Iterator[tuple[object, int]]:
         """Yield each document of a row with its grade. One without a grade is left out and counted."""
         written = cells.get("grade")
         for doc_ref, of_document in _yield_doc_refs(location, cells):
@@ -54,7 +54,7 @@ class Grades:
             elif doc_ref or not is_unjudged(cell):
                 yield doc_ref, self._parse(location, cell)
 
-    def _parse(self, location: str, value: Any) -> int:
+    def _parse(self, location: str, value: object) -> int:
         word = str(value).strip().casefold()
         if word in self.scale:
             return self.scale[word]
@@ -89,7 +89,7 @@ class Grades:
         return notes
 
 
-def _yield_doc_refs(location: str, cells: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
+def _yield_doc_refs(location: str, cells: Mapping[str, object]) -> Iterator[tuple[object, object]]:
     """Yield each reference of a row, and the grade that the cell gives it, or None."""
     several = {name: cell for name, cell in cells.items() if find_field(name) == DOCUMENTS}
     single = _parse_doc_ref(location, cells)
@@ -102,7 +102,7 @@ def _yield_doc_refs(location: str, cells: Mapping[str, Any]) -> Iterator[tuple[A
                 yield {"document_id": text.strip()}, grade
 
 
-def _split(cell: Any, *, is_alone: bool) -> list[tuple[Any, Any]]:
+def _split(cell: object, *, is_alone: bool) -> list[tuple[object, object]]:
     """Return the documents of a cell, each with its grade or None. One of several columns has one document."""
     if isinstance(cell, dict):
         return list(cell.items())
@@ -114,7 +114,7 @@ def _split(cell: Any, *, is_alone: bool) -> list[tuple[Any, Any]]:
     return [(each, None) for each in (cell if isinstance(cell, list) else [cell])]
 
 
-def _parse_doc_ref(location: str, cells: Mapping[str, Any]) -> Any:
+def _parse_doc_ref(location: str, cells: Mapping[str, object]) -> Any:
     doc_ref = cells.get("doc_ref")
     if isinstance(doc_ref, str) and doc_ref.lstrip().startswith("{"):
         doc_ref = parse(doc_ref, location=f"{location} doc_ref")
@@ -129,12 +129,12 @@ def _parse_doc_ref(location: str, cells: Mapping[str, Any]) -> Any:
     return key_texts | doc_ref
 
 
-def parse_text(location: str, name: str, value: Any) -> str:
+def parse_text(location: str, name: str, value: object) -> str:
     """Return a cell as text without surrounding spaces; an integer as its digits, null as ""."""
     return parse_id(location, name, value).strip()
 
 
-def parse_id(location: str, name: str, value: Any) -> str:
+def parse_id(location: str, name: str, value: object) -> str:
     """Return a cell as it is, an integer as its digits; "" for null and for white space alone."""
     if value is None:
         return ""

@@ -48,7 +48,7 @@ def read_keyed(path: Path) -> DatasetRecord:
     return DatasetRecord(name_source(path), queries, source_format="keyed", warnings=notes)
 
 
-def _yield_grades(documents: Any, location: str) -> Iterator[tuple[str, int]]:
+def _yield_grades(documents: object, location: str) -> Iterator[tuple[str, int]]:
     """Yield each document with its grade."""
     if isinstance(documents, str):
         documents = [documents]

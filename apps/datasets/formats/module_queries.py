@@ -1,7 +1,7 @@
 """Reading module queries (SPEC-001): questions, each with the modules that a search should find."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,14 +18,14 @@ GRADE = 1
 TOTALS = ("total_queries", "query_count", "total")
 
 
-def _check_modules(value: Any) -> Any:
+def _check_modules(value: Any) -> tuple[str, ...]:
     modules = objects.check_strings(value)
     if len(modules) not in MODULES or len(modules) < len(value):
         raise objects.fault("must be a list of one to five modules, each of them once")
     return modules
 
 
-def _check_version(value: Any) -> Any:
+def _check_version(value: object) -> str | tuple[str, ...]:
     if not isinstance(value, list):
         return objects.check_filled(value)
     versions = objects.check_strings(value)
@@ -52,7 +52,7 @@ class _File(objects.StrictRecord):
     ALIASES = {"benchmark_queries": "queries"}
     NULL_IS_A_VALUE = True
 
-    benchmark_queries: list[Any]
+    benchmark_queries: list[object]
     metadata: dict[str, Any] = field(default_factory=dict)
 
 
@@ -97,7 +97,7 @@ def _record(query: ModuleQuery) -> QueryRecord:
     )
 
 
-def _compare_counts(metadata: dict[str, Any], queries: Sequence[ModuleQuery]) -> Iterator[str]:
+def _compare_counts(metadata: Mapping[str, object], queries: Sequence[ModuleQuery]) -> Iterator[str]:
     """Compare the total, and counts by category, difficulty or version, with the queries."""
     for key in TOTALS:
         count = metadata.get(key)
@@ -113,7 +113,7 @@ def _compare_counts(metadata: dict[str, Any], queries: Sequence[ModuleQuery]) ->
             yield from _check_counts(f"metadata.{key}", counts, label_counts)
 
 
-def _check_counts(path: str, counts: dict[str, Any], counted: Counter[str]) -> Iterator[str]:
+def _check_counts(path: str, counts: Mapping[str, object], counted: Counter[str]) -> Iterator[str]:
     numbers = {name: count for name, count in counts.items() if type(count) is int}
     if not numbers:
         return

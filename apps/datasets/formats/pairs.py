@@ -181,7 +181,7 @@ def read_two_files(directory: Path, *, split: str = "", **options: Any) -> Datas
     return replace(record, source_format="two-files", warnings=[*notes, *record.warnings])
 
 
-def sniff_roles(directory: Path, options: Mapping[str, Any]) -> dict[Path, tuple[Kind, str]]:
+def sniff_roles(directory: Path, options: Mapping[str, object]) -> dict[Path, tuple[Kind, str]]:
     """Return the kind and role of each file that lies anywhere in a directory, see `sniff_role`.
 
     With a file of queries, a dataset whose texts are all its ids holds judgments.
@@ -195,7 +195,7 @@ def sniff_roles(directory: Path, options: Mapping[str, Any]) -> dict[Path, tuple
     return roles
 
 
-def _has_ids(path: Path, kind: Kind, queries: Path, kind_of_queries: Kind, options: Mapping[str, Any]) -> bool:
+def _has_ids(path: Path, kind: Kind, queries: Path, kind_of_queries: Kind, options: Mapping[str, object]) -> bool:
     """Return whether the judgments of a file are of ids in a file of queries."""
     try:
         judged = BY_ID[kind](path, **options).judgments.keys()
@@ -215,7 +215,7 @@ def list_files(directory: Path) -> list[Path]:
     return [path for path in files if path.is_file() and not path.name.startswith(".")]
 
 
-def sniff_role(path: Path, options: Mapping[str, Any]) -> tuple[Kind, str]:
+def sniff_role(path: Path, options: Mapping[str, object]) -> tuple[Kind, str]:
     """Return the kind of a file, and "queries" or "judgments" if it holds these without the other, else ""."""
     kind = sniff(path)
     if kind == "table":

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from apps.datasets.records import DatasetError, DatasetRecord, QueryRecord, name_source
 from benchbench.decimals import counted, format_share
@@ -169,7 +168,7 @@ def _read_searches(path: Path, columns: Mapping[str, str]) -> Iterator[tuple[str
         yield "" if text is None else str(text), _parse_count(location, row, chosen["count"]), clicks
 
 
-def _parse_count(location: str, row: Mapping[str, Any], column: str) -> int:
+def _parse_count(location: str, row: Mapping[str, object], column: str) -> int:
     value = row.get(column)
     if isinstance(value, bool) or not isinstance(value, str | int) or not DIGITS.fullmatch(str(value)):
         raise DatasetError(f"{location} has the {column} {format_value(value)[:40]}, which is not a whole number.")

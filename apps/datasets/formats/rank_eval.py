@@ -89,7 +89,7 @@ def _find_text(request: _Request, parameter: str, location: str) -> str:
     )
 
 
-def _yield_texts(value: Any) -> Iterator[Any]:
+def _yield_texts(value: object) -> Iterator[object]:
     """Yield the users' texts in a request, whichever queries it combines."""
     for item in value if isinstance(value, list) else value.values() if isinstance(value, dict) else ():
         yield from _yield_texts(item)

@@ -30,7 +30,7 @@ class Ratings:
             message = f"The grade factor {self.factor} is not a number from 1 to {MAX_FACTOR:,}: choose 10 for .7."
             raise DatasetError(message, field="grade_factor")
 
-    def add_query(self, location: str, key: str, **fields: Any) -> str:
+    def add_query(self, location: str, key: str, **fields: object) -> str:
         """Add a query, and return its key. Raises DatasetError if it is another than before."""
         if self.queries.setdefault(key, fields) != fields:
             raise DatasetError(f"{location} describes the query {key[:60]!a} differently than before.")
@@ -38,7 +38,7 @@ class Ratings:
         return key
 
     def add_rating(
-        self, location: str, key: str, document: str, rating: Any, scale: Mapping[str, int] | None = None
+        self, location: str, key: str, document: str, rating: str, scale: Mapping[str, int] | None = None
     ) -> None:
         """Add a rating, perhaps a word of a scale.
 

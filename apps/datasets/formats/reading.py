@@ -39,7 +39,7 @@ def detect(path: Path) -> str:
     return _locate(path, {})[0]
 
 
-def _locate(path: Path, options: Mapping[str, Any]) -> tuple[str, Path]:
+def _locate(path: Path, options: Mapping[str, object]) -> tuple[str, Path]:
     """Return the format of the dataset at `path`, and the file or folder in it that holds the dataset."""
     if path.is_dir():
         return _locate_in(path, options)
@@ -70,7 +70,7 @@ def find_format(kind: Kind) -> str:
     return next((name for name, format in FORMATS.items() if kind and format.kind == kind), "")
 
 
-def _locate_in(directory: Path, options: Mapping[str, Any]) -> tuple[str, Path]:
+def _locate_in(directory: Path, options: Mapping[str, object]) -> tuple[str, Path]:
     marks = {name: format.mark for name, format in FORMATS.items() if format.mark}
     files = list_files(directory)
     for name, mark in marks.items():

@@ -50,7 +50,7 @@ def _parse_doc_ref(value: Any) -> dict[str, str]:
     return dict(doc_ref)
 
 
-def _grade(value: Any) -> int:
+def _grade(value: object) -> int:
     grade = parse_grade(value)
     if grade is not None and grade in GRADES:
         return grade
@@ -68,7 +68,7 @@ class _Judgment(StrictRecord):
     relevance_grade: Annotated[int, Checked(_grade, before=True)] = DEFAULT_GRADE
 
     @classmethod
-    def parse_object(cls, value: Any, allowed_keys: Mapping[str, Any]) -> Any:
+    def parse_object(cls, value: object, allowed_keys: Mapping[str, object]) -> Any:
         return super(_Judgment, cls).parse_object({"doc_ref": value} if isinstance(value, str) else value, allowed_keys)
 
 
@@ -172,7 +172,7 @@ def is_own(name: str, value: Any) -> bool:
     return isinstance(value, dict if name == "filters" else list)
 
 
-def _yield_plain_warnings(about: dict[str, Any], queries: list[records.QueryRecord]) -> Iterator[str]:
+def _yield_plain_warnings(about: Mapping[str, object], queries: list[records.QueryRecord]) -> Iterator[str]:
     """Yield warnings about metadata keys that have the name of our field but an unsuitable value."""
     for key in ABOUT:
         if about.get(key) is not None:
@@ -204,7 +204,7 @@ def _yield_weight_warnings(queries: list[records.QueryRecord]) -> Iterator[str]:
         )
 
 
-def _query(item: Any, path: str) -> tuple[records.QueryRecord, int]:
+def _query(item: object, path: str) -> tuple[records.QueryRecord, int]:
     """Return a query and the number of its repeated judgments."""
     query = read_as(_Query, item, prefix=f"{path}.", suffix=_name_query(item))
     docs, suffix = query.relevant_docs, _describe_query(query.query_key)

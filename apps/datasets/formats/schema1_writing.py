@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import accumulate
-from typing import Any
 
 from django.conf import settings
 
@@ -63,7 +62,7 @@ def _dump_record(record: DatasetRecord) -> Iterator[str]:
     yield "}\n"
 
 
-def _build_item(query: QueryRecord) -> dict[str, Any]:
+def _build_item(query: QueryRecord) -> dict[str, object]:
     own_fields = {name: value for name in OWN_FIELDS if _is_stated(value := getattr(query, name))}
     return {
         "query_key": query.key,
@@ -75,7 +74,7 @@ def _build_item(query: QueryRecord) -> dict[str, Any]:
     }
 
 
-def _is_stated(value: Any) -> bool:
+def _is_stated(value: object) -> bool:
     """Return whether a query's own field differs from its default; only a weight is a number."""
     return bool(value) and value != 1
 
@@ -97,6 +96,6 @@ def _fit(query: QueryRecord) -> QueryRecord:
     )
 
 
-def _is_free(key: str, value: Any, query: QueryRecord) -> bool:
+def _is_free(key: str, value: object, query: QueryRecord) -> bool:
     """Return whether a key of metadata can be written: the reader must not take it for the query's own field."""
     return key not in OWN_FIELDS or not (is_own(key, value) or _is_stated(getattr(query, key)))

@@ -119,7 +119,7 @@ def read_columns(lines: Iterable[str]) -> dict[str, Any]:
     return {"columns": columns, "ignore": ignored}
 
 
-def _find_key(location: str, cells: Mapping[str, Any], *, has_key: bool) -> str:
+def _find_key(location: str, cells: Mapping[str, object], *, has_key: bool) -> str:
     if (
         not has_key
         and "query_key" not in cells
@@ -185,7 +185,7 @@ def _refuse_unknown(location: str, unknown: Collection[str]) -> None:
         )
 
 
-def _describe(query: _Query, location: str, cells: Mapping[str, Any]) -> None:
+def _describe(query: _Query, location: str, cells: Mapping[str, object]) -> None:
     parsers = dict.fromkeys(("query_text", *OPTIONAL), parse_text) | {"weight": _parse_weight}
     texts = {name: parse_cell(location, name, cells.get(name)) for name, parse_cell in parsers.items()}
     for name, text in texts.items():

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from typing import Any
 
 from apps.datasets.records import (
     JUDGMENT_FIELDS,
@@ -23,7 +22,7 @@ class WriteError(DatasetError):
     code = "dataset_export"
 
 
-def trim_query(query: QueryRecord, judgments: list[JudgmentRecord], *names: str, **changes: Any) -> QueryRecord:
+def trim_query(query: QueryRecord, judgments: list[JudgmentRecord], *names: str, **changes: object) -> QueryRecord:
     """Return a query with only the fields in `names`, and with the values of `changes`."""
     values = {name: getattr(query, name) for name in names} | changes
     return QueryRecord(query.key, query.text, judgments, **values)
@@ -81,7 +80,7 @@ def cite(judgment: JudgmentRecord) -> str:
 
 
 ABOUT = ("description", "label", "metadata", "slice_definitions")
-BLANK: tuple[Any, ...] = ("", None, [], {}, ())
+BLANK: tuple[object, ...] = ("", None, [], {}, ())
 DEFAULTS = {field.name: field.default for field in (*fields(JudgmentRecord), *fields(QueryRecord))}
 Count = Counter[tuple[str, str]]  # of fields, by whose they are
 

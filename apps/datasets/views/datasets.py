@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.contrib.admin import ModelAdmin
-from django.db.models import Count, Max, Min, QuerySet
+from django.db.models import Count, Max, Min, Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
@@ -61,7 +61,7 @@ def _load_totals(version: DatasetVersion) -> dict[str, int]:
     return build_difference(version).totals if version.number > 1 else {}
 
 
-def _count_shares(rows: QuerySet[Any], field: str) -> list[tuple[Any, int, float]]:
+def _count_shares(rows: QuerySet[Model], field: str) -> list[tuple[object, int, float]]:
     """Return each value of a field with the number and share of the rows that have it."""
     counts = rows.order_by(field).values_list(field.lstrip("-")).annotate(number=Count("pk"))
     pairs = list(counts)

@@ -34,20 +34,20 @@ class Prose(forms.CharField):
     def __init__(self, *, rows: int, **kwargs: Any) -> None:
         super().__init__(widget=forms.Textarea({"rows": rows}), strip=False, **kwargs)
 
-    def to_python(self, value: Any) -> str:
+    def to_python(self, value: object) -> str:
         return str(super().to_python(value)).replace("\r\n", "\n")
 
-    def has_changed(self, initial: Any, data: Any) -> bool:
+    def has_changed(self, initial: object, data: object) -> bool:
         return self.to_python(self.prepare_value(initial)) != self.to_python(data)
 
 
 class Lines(Prose):
     """Field for a list of names, one per line."""
 
-    def prepare_value(self, value: Any) -> Any:
+    def prepare_value(self, value: object) -> Any:
         return "\n".join(value) if isinstance(value, list) else value
 
-    def clean(self, value: Any) -> list[str]:
+    def clean(self, value: object) -> list[str]:
         names = [line.strip() for line in self.to_python(value).split("\n") if line.strip()]
         for name in names:
             if len(name) > SLICE_LENGTH:
@@ -62,12 +62,12 @@ class JSONText(Prose):
         self.type = type_
         super().__init__(rows=3, required=False, **kwargs)
 
-    def prepare_value(self, value: Any) -> Any:
+    def prepare_value(self, value: object) -> Any:
         if isinstance(value, str):
             return value  # as it was typed
         return json.dumps(value, indent=2, ensure_ascii=False) if value else ""
 
-    def clean(self, value: Any) -> Any:
+    def clean(self, value: object) -> Any:
         text = self.to_python(value)
         if not text.strip():
             return self.type()

@@ -164,7 +164,7 @@ def find_ann_problem(index: Index, configuration: Configuration) -> str:
     return ""
 
 
-def add_modes(mapping: Mapping, matrix: MappingType[str, Any], *, owner: User | None = None) -> dict[str, Any]:
+def add_modes(mapping: Mapping, matrix: MappingType[str, object], *, owner: User | None = None) -> dict[str, object]:
     """Return `matrix` with search_modes; by default all modes that every index it names, for `owner`, can search.
 
     Other faults of the matrix are left to `create_benchmark` and `preview`. Raises MatrixError if the indexes have no
@@ -190,7 +190,7 @@ def add_modes(mapping: Mapping, matrix: MappingType[str, Any], *, owner: User | 
     return {**matrix, "search_modes": modes, **default_modes(matrix, modes)}
 
 
-def can_search(index: Index, mode: str, engines: Any = LEXICAL[:1]) -> bool:
+def can_search(index: Index, mode: str, engines: object = LEXICAL[:1]) -> bool:
     """Check whether an index has what a mode of search with these lexical engines reads: all can have full text."""
     lexical = index.lexical_index_id is not None or not _needs_bm25(engines)
     return {"dense": index.has_vectors, "sparse": lexical, "hybrid": index.has_vectors and lexical}[mode]

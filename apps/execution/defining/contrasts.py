@@ -24,14 +24,14 @@ class Unanswerable(NamedTuple):
     remedy: str = "index"
 
 
-def compare_modes(indexes: Indexes) -> dict[str, Any] | Unanswerable:
+def compare_modes(indexes: Indexes) -> dict[str, object] | Unanswerable:
     index = next((index for index in indexes if can_search(index, "hybrid")), None)
     if index is None:
         return Unanswerable("No ready index has both vectors and words. Build one with an encoder and BM25.")
     return {"indexes": [index.name], "search_modes": ["dense", "sparse", "hybrid"]}
 
 
-def compare_reranking(indexes: Indexes) -> dict[str, Any] | Unanswerable:
+def compare_reranking(indexes: Indexes) -> dict[str, object] | Unanswerable:
     index, problem = _find_encoding(indexes)
     if index is None:
         return Unanswerable(f"The reranker late-interaction needs an index with an encoder. {problem}")
@@ -50,7 +50,7 @@ def _find_encoding(indexes: Indexes) -> tuple[Index | None, str]:
     return None, problem
 
 
-def compare_indexes(indexes: Indexes) -> dict[str, Any] | Unanswerable:
+def compare_indexes(indexes: Indexes) -> dict[str, object] | Unanswerable:
     if len(indexes) < 2:
         return Unanswerable("The collection has only one ready index. Build others to compare.", "grid")
     return compare_in_one_mode(indexes)
@@ -68,7 +68,7 @@ HNSW = [f"hnsw(ef_search={effort})" for effort in (100, 200, 400)]
 CODES = ["int8", "binary", "binary, rescore=0"]
 
 
-def compare_settings(rivals: Sequence[str], **axes: Any) -> Callable[[Indexes], dict[str, Any] | Unanswerable]:
+def compare_settings(rivals: Sequence[str], **axes: object) -> Callable[[Indexes], dict[str, object] | Unanswerable]:
     """Return what compares exact search with `rivals` over `axes`, on the newest index that can have them."""
 
     def build(indexes: Indexes) -> dict[str, Any] | Unanswerable:
@@ -85,16 +85,16 @@ def compare_settings(rivals: Sequence[str], **axes: Any) -> Callable[[Indexes], 
 TUNING = "bm25(k1=0.6|0.9|1.2|1.5|2|3, b=0.2|0.4|0.6|0.75|0.9)"  # with those of Lucene, Anserini and bm25s
 
 
-def compare_tuning(indexes: Indexes) -> dict[str, Any] | Unanswerable:
+def compare_tuning(indexes: Indexes) -> dict[str, object] | Unanswerable:
     index = next((index for index in indexes if index.lexical_index_id), None)
     if index is None:
         return Unanswerable("No ready index has BM25. Build one with it.")
     return {"indexes": [index.name], "search_modes": ["sparse"], "lexical": [TUNING]}
 
 
-def compare_precisions(indexes: Indexes) -> dict[str, Any] | Unanswerable:
+def compare_precisions(indexes: Indexes) -> dict[str, object] | Unanswerable:
     """Return what compares indexes that differ in nothing but the precision of their encoder: the newest of each."""
-    alike: dict[tuple[Any, ...], dict[str, Index]] = {}
+    alike: dict[tuple[object, ...], dict[str, Index]] = {}
     for index in (index for index in indexes if index.encoder):
         key = index.encoder, index.strategy, dump_canonical(index.chunk_parameters), dump_canonical(index.prompts)
         alike.setdefault(key, {}).setdefault(index.precision, index)

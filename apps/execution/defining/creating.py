@@ -4,6 +4,7 @@ from collections.abc import Mapping as MappingType
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Self
+from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -114,7 +115,7 @@ def require_isolated(matrix: Matrix, execution: str) -> None:
         raise MatrixError("rates: only isolated execution has rates: choose it, or leave them out.", field="rates")
 
 
-def require_published(matrix: Any) -> None:
+def require_published(matrix: object) -> None:
     """Raise MatrixError for a reranker without a published name: clients may not name folders of the server.
 
     Other faults of the matrix are left to the use case.
@@ -164,7 +165,7 @@ def create_benchmark(
     require_isolated(parsed, options.execution)
     by_name = choose_indexes(mapping, configurations, owner, indexes=indexes, index_only="config" in (experiment or {}))
     measure_names = list_measures(parsed.k_values_for_metrics, options.measures, version or newest)
-    overrides: dict[str, Any] = {"name": options.name.strip(), "matrix": parsed.as_dict(), "measures": measure_names}
+    overrides: dict[str, object] = {"name": options.name.strip(), "matrix": parsed.as_dict(), "measures": measure_names}
     overrides["weighting"] = options.weighting or choose_weighting(version or newest)
     overrides["tags"] = list(dict.fromkeys(map(spell_tag, options.tags)))
     with referring("The benchmark"):
@@ -288,6 +289,6 @@ def clone(
     return copy
 
 
-def _load_basis(benchmark: Benchmark) -> list[Any]:
+def _load_basis(benchmark: Benchmark) -> list[UUID]:
     """Return the ids of the dataset version and of the runs' indexes."""
     return [benchmark.dataset_version_id, *benchmark.runs.order_by("run_order").values_list("index", flat=True)]

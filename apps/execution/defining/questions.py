@@ -179,7 +179,7 @@ def list_offers(mapping: Mapping, user: User) -> list[Offer]:
 
 
 def _estimate_each(
-    matrices: MappingType[str, MappingType[str, Any]], by_name: MappingType[str | None, Index], queries: int
+    matrices: MappingType[str, MappingType[str, object]], by_name: MappingType[str | None, Index], queries: int
 ) -> dict[str, tuple[int, float]]:
     """Return the runs of each matrix, and their seconds. Stages that several share are looked up once."""
     plans: dict[str, Plan] = {}

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 from apps.engines.asking import PAGES
 from apps.engines.records import Engine
@@ -14,16 +13,16 @@ from benchbench.texts.storable import clean_text
 LONGEST_PART = 2000  # characters of the part of an answer on which a path failed
 
 
-def ask_engine(engine: Engine, text: str, parameters: Mapping[str, Any], depth: int) -> Trial:
+def ask_engine(engine: Engine, text: str, parameters: Mapping[str, object], depth: int) -> Trial:
     """Ask an engine for the first `depth` hits of a query, with its vector if the engine needs one."""
     vector = None if engine.encoder is None else embed_for(engine, [text])[0].tolist()
     return try_engine(Search(engine, engine.complete(parameters), depth), Question(text, vector=vector))
 
 
-def build_facts(trial: Trial, raw: bool) -> dict[str, Any]:
+def build_facts(trial: Trial, raw: bool) -> dict[str, object]:
     """Return the same as JSON values, with the answer as it came if `raw`."""
     request = {"method": trial.request.method, "url": trial.request.url, "headers": dict(trial.request.headers)}
-    facts: dict[str, Any] = {
+    facts = {
         "request": request | {"body": (trial.request.data or b"").decode()},
         "status": trial.response.status,
         "milliseconds": round(trial.response.ms, 1),

@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import numpy as np
 
@@ -123,7 +122,7 @@ def _note(notes: BatchNotes, stage: EngineStage, engine: Engine, replies: Replie
         note(notes, stage.key, DOWN, [str(down)])
 
 
-def _build_latencies(loop: Loop, engine: Engine, replies: Replies, encode_ms: float) -> dict[str, Any]:
+def _build_latencies(loop: Loop, engine: Engine, replies: Replies, encode_ms: float) -> dict[str, object]:
     """Return the record of a loop. Queries are encoded before it; each answer's service includes the mean time."""
     timed = [
         Timed(reply.waiting_ms, reply.service_ms + encode_ms, reply.asked_at.timestamp() + reply.service_ms / 1000)

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
+from django.db.models import QuerySet
 
 from apps.collections.models import Collection, Document
 from apps.datasets.models import Query
@@ -14,7 +14,7 @@ from apps.records.models import Benchmark
 from apps.retrieval.search.open_indexes import OpenIndex
 
 
-def find_selves(collection: Collection, keys: Any) -> dict[str, int]:
+def find_selves(collection: Collection, keys: QuerySet[Query, object] | list[str]) -> dict[str, int]:
     """Return the document whose external id is the key, for each of the `keys` of queries that has one."""
     rows = Document.objects.filter(collection=collection, external_id__in=keys).order_by()
     return dict(rows.values_list("external_id", "pk"))

@@ -172,7 +172,7 @@ def _load_work(batch: Batch, payload: BatchPayload, lease: Lease) -> Work:
     )
 
 
-def _build_environment(work: Work, outcomes: dict[str, list[Outcome]]) -> dict[str, Any]:
+def _build_environment(work: Work, outcomes: dict[str, list[Outcome]]) -> dict[str, object]:
     """Return the environment of this process, with the rerankers that worked and the language models of the plan."""
     reranks = [stage for stage in work.plan.stages if isinstance(stage, RerankStage)]
     worked = [stage for stage in reranks if any(not outcome.error for outcome in outcomes[stage.key])]

@@ -119,7 +119,7 @@ def _store_results(runs: Iterable[Run]) -> None:
     execute_each(STORE_RESULTS, rows)
 
 
-def _encode(value: Any) -> Any:
+def _encode(value: object) -> Any:
     return Jsonb(value) if isinstance(value, dict | list) else value
 
 

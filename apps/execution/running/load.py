@@ -49,7 +49,7 @@ def count_threads(loop: Loop) -> int:
 
 
 def send_all(
-    loop: Loop, send: Callable[[int], Any], reduce: Callable[[int, Any], Any], *, check: Callable[[], object]
+    loop: Loop, send: Callable[[int], object], reduce: Callable[[int, Any], object], *, check: Callable[[], object]
 ) -> list[Request]:
     """Send the requests of a loop when they are due, from BENCHBENCH_LOAD_THREADS threads. Return them by position.
 

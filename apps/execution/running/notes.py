@@ -24,7 +24,7 @@ class Notes:
 
     short: defaultdict[str, set[int]]
     ties: defaultdict[str, Ties]
-    environments: defaultdict[str, list[Any]]
+    environments: defaultdict[str, list[object]]
     queries: NotedQueries
     numbers: Counter[tuple[str, str]]
     lists: defaultdict[tuple[str, str], list[Any]]

@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from apps.engines.storing import find_snippet
 from apps.judging.models import Round, RoundItem
@@ -58,12 +57,12 @@ def build_prompt(round: Round, item: RoundItem) -> str:
     )
 
 
-def read_answer(answer: str, scale: Sequence[Mapping[str, Any]]) -> int | None:
+def read_answer(answer: str, scale: Sequence[Mapping[str, object]]) -> int | None:
     """Return the grade if the answer is exactly a grade of the scale, else None."""
     return {str(grade): grade for grade in list_grades(scale)}.get(answer.strip())
 
 
-def is_answer(answer: str, scale: Sequence[Mapping[str, Any]]) -> bool:
+def is_answer(answer: str, scale: Sequence[Mapping[str, object]]) -> bool:
     """Return whether an answer is valid: a grade of the scale, or UNSURE."""
     return answer.strip() == UNSURE or read_answer(answer, scale) is not None
 
@@ -76,5 +75,5 @@ def hash_prompt(round: Round) -> str:
     )
 
 
-def _render_line(entry: Mapping[str, Any]) -> str:
+def _render_line(entry: Mapping[str, object]) -> str:
     return f"{entry['grade']}: {entry['name']}" + (f". {entry['description']}" if entry["description"] else "")

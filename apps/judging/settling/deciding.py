@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import islice
-from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -201,7 +200,7 @@ def _reorder_front(round: Round, board: JudgingBoard, judging: Judging, before: 
         return front
     first = slots.aggregate(least=Min("place"))["least"] or 0
     position_of = {item: first - len(front) + index for index, item in enumerate(front)}
-    moved: list[Any] = list(slots.filter(item__in=front, done=False).select_for_update(skip_locked=True))
+    moved = list(slots.filter(item__in=front, done=False).select_for_update(skip_locked=True))
     for slot in moved:
         slot.place = position_of[slot.item_id]
     Slot.objects.bulk_update(moved, ["place"])

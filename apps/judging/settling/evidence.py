@@ -42,7 +42,7 @@ def load_text_axes(pool: Pool, runs: Sequence[Run]) -> Axes | None:
     return compute_axes(pool, np.stack(list(vectors.values())), np.array(rows, np.int64))
 
 
-def load_document_vectors(index: Index, documents: Collection[Any]) -> dict[int, Vectors]:
+def load_document_vectors(index: Index, documents: Collection[object]) -> dict[int, Vectors]:
     """Return the sum of the chunk vectors of each document that has any in an index."""
     assert index.dimension is not None
     leaves = Chunk.objects.filter(chunk_set=index.chunk_set, level=0, document__in=list(documents))

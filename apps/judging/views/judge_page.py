@@ -116,7 +116,7 @@ def render_judge_page(
     request: HttpRequest,
     model_admin: SiteAdmin,
     round: Round,
-    payload: dict[str, Any],
+    payload: dict[str, object],
     last: Sequence[Grade],
     *,
     adjudicates: bool = False,
@@ -143,7 +143,7 @@ def store_entries(
     request: HttpRequest,
     require: Callable[[], None],
     store_entry: Callable[[JudgeEntry], None],
-    answer: Callable[[Message], dict[str, Any]],
+    answer: Callable[[Message], dict[str, object]],
 ) -> HttpResponse:
     """Store the entries of a message in order, and answer it.
 

@@ -156,7 +156,7 @@ def decide(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> Htt
 
 def _build_split_payload(
     round: Round, user: User, present_ids: Collection[int], count: int, last: Mapping[int, str]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the next items and the progress. `last` has the latest entries by item: withdrawn items come first."""
     consensus_by_item = load_consensus(round)
     split = [item_id for item_id, item in consensus_by_item.items() if item.split] if round.is_open else []
@@ -178,7 +178,7 @@ def my_rounds(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
         raise PermissionDenied
     mine = Q(items__grades__judge=user, items__grades__adjudicates=False)
     judged = Round.objects.filter(Q(judges=user) | Q(pk__in=Grade.objects.filter(judge=user).values("item__round")))
-    annotated: Any = judged.distinct().annotate(
+    annotated = judged.distinct().annotate(
         graded=Count("items__grades", filter=mine, distinct=True), last=Max("items__grades__graded_at", filter=mine)
     )
     rounds = annotated.order_by(F("last").desc(nulls_last=True), "-created_at")

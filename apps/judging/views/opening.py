@@ -95,7 +95,7 @@ class OpenForm(PageForm):
         staff_members = list_eligible_judges(self.user).order_by("username")[:MOST_JUDGES]
         judges.choices = [(str(member.pk), member.get_username()) for member in staff_members]
 
-    def clean_scale(self) -> list[dict[str, Any]]:
+    def clean_scale(self) -> list[dict[str, object]]:
         lines = [line for line in self.cleaned_data["scale"].splitlines() if line.strip()]
         scale = []
         for line in lines:
@@ -122,7 +122,7 @@ class OpenForm(PageForm):
         return RoundOptions(**{name: self.cleaned_data[name] for name in RoundOptions.__dataclass_fields__})
 
 
-def _run_choices(user: AnyUser, mapping: Any, chosen: Iterable[Any]) -> list[tuple[str, Any]]:
+def _run_choices(user: AnyUser, mapping: Any, chosen: Iterable[Any]) -> list[tuple[str, object]]:
     """Return the completed runs of a mapping, by benchmark, the newest first; of archived ones only those chosen."""
     key = _parse_uuid(str(mapping))
     if key is None:
@@ -180,7 +180,7 @@ def opening_choices(request: HttpRequest, model_admin: SiteAdmin) -> HttpRespons
     return render_choices(request, model_admin, OpenForm, "mapping", ["runs"])
 
 
-def _parse_initial(request: HttpRequest) -> dict[str, Any]:
+def _parse_initial(request: HttpRequest) -> dict[str, object]:
     """Return initial values from the runs, or the alternatives of the benchmark, in the query string, if valid."""
     keys = [_parse_uuid(key) for key in request.GET.getlist("run")]
     benchmarks = [_parse_uuid(key) for key in request.GET.getlist("benchmark")]

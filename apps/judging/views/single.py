@@ -227,7 +227,7 @@ def _find_reference_pair(
     matches = [pair for collection, pair in by_collection.items() if collection in seen]
     judgment = judgment or _find_judgment(matches, version, query, doc_ref)
     if judgment is None:
-        following: dict[str, Any] | None = {}
+        following: dict[str, object] | None = {}
         words = "another document"
     else:
         rows = query.judgments.filter(until=None, pk__gt=judgment.pk)

@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Count, OuterRef, Q, Subquery
@@ -42,7 +43,7 @@ def take_turn(batch_id: int, owner: str) -> int:
     return first.pk
 
 
-def _find_next_operation(queues: Collection[str], owner: str) -> Any:
+def _find_next_operation(queues: Collection[str], owner: str) -> UUID | None:
     """Return the id of the operation whose turn it is; None without a claimable batch."""
     # Subqueries answered by indexes, the last in their order: joins and EXISTS read all batches of an operation.
     batches = Batch.objects.filter(operation=OuterRef("pk")).order_by()

@@ -218,7 +218,7 @@ def _select_lists(sources: Collection[int], query_ids: Collection[int]) -> Query
     return StageList.objects.filter(source__in=sources, query__in=query_ids)
 
 
-def _encode_optional(encode: Callable[[Iterable[Any]], Iterator[bytes]], column: Sequence[Any]) -> Iterator[bytes]:
+def _encode_optional(encode: Callable[[Iterable[Any]], Iterator[bytes]], column: Sequence[object]) -> Iterator[bytes]:
     """Encode arrays, with None as null."""
     encoded = encode(NO_IDS if values is None else values for values in column)
     return (binary.NULL if values is None else packed for values, packed in zip(column, encoded, strict=True))

@@ -134,7 +134,7 @@ class _Basis:
         )
 
 
-LATER_POLICIES: dict[str, Any] = {"weighting": "equal", "exclude_self": False, "identical_texts": "different"}
+LATER_POLICIES: dict[str, object] = {"weighting": "equal", "exclude_self": False, "identical_texts": "different"}
 
 
 def get_policies(benchmark: Benchmark) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The primary measure in SQL: values of runs and the best run of a benchmark, for lists of many of them."""
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from django.db.models import (
     CharField,
@@ -26,7 +26,7 @@ from benchbench.access import AnyUser, viewable
 M = TypeVar("M", bound=Model)
 
 
-def _select_ranked() -> QuerySet[Any]:
+def _select_ranked() -> QuerySet[Model]:
     """Return the evaluations that rank runs: of completed runs, on the dataset version of their benchmark.
 
     Each has its primary measure as `value`, and its judged share at the same cutoff, or NULL, as `judged`. Evaluations
@@ -37,11 +37,11 @@ def _select_ranked() -> QuerySet[Any]:
         run__status=Run.Status.COMPLETED,
         dataset_version=F("run__benchmark__dataset_version"),
     )
-    valued: Any = evaluations.annotate(value=_select_mean("nDCG"), judged=_select_mean("Judged"))
+    valued = evaluations.annotate(value=_select_mean("nDCG"), judged=_select_mean("Judged"))
     return valued.filter(value__isnull=False).defer("values", "query_ids")
 
 
-def select_facts(*, measure: str = "", **filters: Any) -> Subquery:
+def select_facts(*, measure: str = "", **filters: object) -> Subquery:
     """Return the subquery of the best ranked run that matches: an object with its id, label, means and truth; or NULL.
 
     Of alternatives; of those with equal values it is the first in run order, as on the leaderboard. `chosen` is the
@@ -61,7 +61,7 @@ def select_facts(*, measure: str = "", **filters: Any) -> Subquery:
     return Subquery(best.annotate(facts=facts).values("facts")[:1])
 
 
-def annotate_last(rows: QuerySet[M], user: AnyUser, **filters: Any) -> QuerySet[M]:
+def annotate_last(rows: QuerySet[M], user: AnyUser, **filters: object) -> QuerySet[M]:
     """Annotate the `last` completed benchmark that matches and the user may view, and the `facts` of its best run."""
     completed = viewable(Benchmark.objects.filter(status=Status.COMPLETED, **filters), user)
     ordered = completed.order_by(F("completed_at").desc(nulls_last=True), "-created_at", "pk")

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import permutations
-from typing import Any
 from uuid import UUID
 
 from apps.datasets.models import DatasetVersion
@@ -108,7 +107,7 @@ def find_selection(version: DatasetVersion, run_ids: Collection[UUID]) -> Select
     earlier = rows.filter(dataset_version__number__lte=version.number).select_related("dataset_version__dataset")
     rounds = list(earlier.order_by("-dataset_version__number"))
     covering = next((row for row in rounds if {*run_ids} <= {*row.run_ids}), None)
-    chosen: Any = covering or next((row for row in rounds if row.state.unjudged), None)
+    chosen = covering or next((row for row in rounds if row.state.unjudged), None)
     if chosen is None or not chosen.state.unjudged:
         return None
     return Selection(chosen, version, covers=covering is not None)

@@ -13,7 +13,7 @@ from apps.records.models.progress import RunShare
 from benchbench.reading.objects import Listed, StrictRecord, read_as
 
 StageNotes = dict[str, Any]  # by name: a number, or a list; see `note`
-PREPARE: dict[str, Any] = {"prepare": True}  # payload of the batch that makes the missing indexes
+PREPARE: dict[str, object] = {"prepare": True}  # payload of the batch that makes the missing indexes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ class BatchReport:
         return {"made_by": self.made_by, "builds": self.builds, "runs": runs, "notes": self.notes}
 
 
-def dump_shares(shares: Mapping[str, RunShare]) -> dict[str, Any]:
+def dump_shares(shares: Mapping[str, RunShare]) -> dict[str, object]:
     return {run_id: asdict(share) for run_id, share in shares.items()}
 
 
@@ -122,7 +122,7 @@ def filter_preparing(operation: Operation) -> QuerySet[Batch]:
     return operation.batches.filter(payload__prepare=True)
 
 
-def load_prepared(operation: Operation) -> dict[str, dict[str, Any]]:
+def load_prepared(operation: Operation) -> dict[str, dict[str, object]]:
     """Return the facts about each index that an operation prepared, by stage key."""
     return filter_preparing(operation).values_list("result__prepared", flat=True).first() or {}
 

@@ -5,7 +5,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from django.db.models import Q
+from django.db.models import Model, Q
 from django.utils.functional import cached_property
 
 from apps.collections.models import Collection, CollectionState
@@ -281,5 +281,5 @@ class Baseline(NamedModel, PublicModel):
         return f"{self.name}: {self.run}"
 
     @classmethod
-    def list_rivals(cls, **scope: Any) -> models.QuerySet[Any]:
+    def list_rivals(cls, **scope: object) -> models.QuerySet[Model]:
         return super().list_rivals(**scope).filter(retired_at=None)

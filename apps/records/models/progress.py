@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -72,7 +71,7 @@ class MeansSoFar(models.Model):
         return {run_id: RunSums(**sums) for run_id, sums in self.runs.items()}
 
     def store_sums(self, sums: Mapping[str, RunSums]) -> None:
-        runs: dict[str, Any] = {run_id: asdict(total) for run_id, total in sums.items()}
+        runs = {run_id: asdict(total) for run_id, total in sums.items()}
         MeansSoFar.objects.filter(pk=self.pk).update(
             answered_before=self.answered_before, batch_ids=self.batch_ids, runs=runs
         )

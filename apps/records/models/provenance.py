@@ -24,7 +24,7 @@ class Environment:
     cores: int | None
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> "Environment":
+    def from_dict(cls, data: Mapping[str, object]) -> "Environment":
         if not isinstance(data, dict):
             raise fault(f"must be an object, not {format_value(data)}")
         cores = data.get("processor", {}).get("cores")
@@ -209,7 +209,7 @@ class Provenance(StrictRecord):
     approximation: Approximation | None = None
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> "Provenance":
+    def from_dict(cls, data: Mapping[str, object]) -> "Provenance":
         return read_as(cls, data)
 
     @property

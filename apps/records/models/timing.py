@@ -64,7 +64,7 @@ class Timing(StrictRecord):
     open_loop: OpenLoop | None = None
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> "Timing":
+    def from_dict(cls, data: Mapping[str, object]) -> "Timing":
         """Return the times that `as_dict` wrote."""
         return read_as(cls, data)
 

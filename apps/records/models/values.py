@@ -54,14 +54,14 @@ class ValuesField(models.BinaryField):
     def from_db_value(self, packed: bytes | None, *_: Any) -> list[list[float | None]] | None:
         return None if packed is None else replace_nan(unpack(packed))
 
-    def get_prep_value(self, value: Any) -> Any:
+    def get_prep_value(self, value: object) -> bytes | None:
         return value if value is None or isinstance(value, bytes) else pack(np.array(value, np.float64))
 
     def value_to_string(self, obj: models.Model) -> str:
         text: str = json.dumps(self.value_from_object(obj))
         return text
 
-    def to_python(self, value: Any) -> Any:
+    def to_python(self, value: object) -> Any:
         return json.loads(value) if isinstance(value, str) else value
 
 

@@ -4,7 +4,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
 from apps.verdicts.comparing import RunComparison
 from apps.verdicts.configurations import Config, filter_keys, find_varying, phrase, spell_settings
@@ -102,6 +101,6 @@ def _build_effect(
     return Effect(name, value, reference, pairs, contrast.contexts, difference, interval)
 
 
-def _render_text(value: Any) -> str:
+def _render_text(value: object) -> str:
     """Return a value of a configuration as text, so that a list of weights can be a key."""
     return json.dumps(value, sort_keys=True)

@@ -158,7 +158,7 @@ def _get_time(evaluation: Evaluation) -> datetime:
     return benchmark.completed_at or benchmark.created_at
 
 
-def select_ranked(measure: str, **filters: Any) -> QuerySet[Any]:
+def select_ranked(measure: str, **filters: object) -> QuerySet[Any]:
     """Return the evaluations that rank completed runs by the measure, its mean annotated as `value`."""
     evaluations = Evaluation.objects.filter(Evaluation.filter_ranked(), **filters, run__status=Run.Status.COMPLETED)
     valued = evaluations.annotate(value=Cast(KeyTextTransform(measure, "means"), FloatField())).exclude(value=None)
@@ -227,7 +227,7 @@ def plot_history(timeline: History) -> dict[str, Any] | None:
     )
 
 
-def _trace(timeline: History, truth: str, colour: str) -> dict[str, Any]:
+def _trace(timeline: History, truth: str, colour: str) -> dict[str, object]:
     points = [point for point in timeline.points if point.truth == truth]
     return {
         "type": "scatter",
@@ -256,7 +256,7 @@ def _list_words(point: Point) -> list[str]:
     return [point.benchmark.name, point.run.label, *scored, *gate, *(f"changed: {one}" for one in point.changes)]
 
 
-def _draw_change(point: Point) -> tuple[dict[str, Any], dict[str, Any]]:
+def _draw_change(point: Point) -> tuple[dict[str, object], dict[str, object]]:
     """Return a vertical line where code or index changed, and its words above the figure."""
     when = _get_end(point).isoformat(timespec="seconds")
     words = {"x": when, "y": 0, "yref": "paper", "yanchor": "bottom", "xanchor": "left", "showarrow": False}
@@ -264,7 +264,7 @@ def _draw_change(point: Point) -> tuple[dict[str, Any], dict[str, Any]]:
     return draw_line(when, width=1, dash="dash", color=MARK), note
 
 
-def _draw_baseline(line: Line, timeline: History, colour: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def _draw_baseline(line: Line, timeline: History, colour: str) -> tuple[dict[str, object], dict[str, object]]:
     """Return a line for the baseline over the period of its truth, and its name at the end."""
     every = _compute_span([_get_end(point) for point in timeline.points])
     start, end = _compute_span([_get_end(point) for point in timeline.points if point.truth == line.truth])

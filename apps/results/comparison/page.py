@@ -109,7 +109,7 @@ def find_omitted_runs(runs: Sequence[Run]) -> tuple[int, list[str]]:
     return len(set(alternatives) - set(runs)), [*omitted.values()] if are_all else []
 
 
-def list_choices(comparison: RunComparison) -> dict[str, Any]:
+def list_choices(comparison: RunComparison) -> dict[str, object]:
     """Return the choices of the form: measures, baselines with the pinned ones marked, slices."""
     pinned = list_pinned_baselines(comparison.runs)
     by_primary = sorted(comparison.values, key=lambda name: name != comparison.primary)

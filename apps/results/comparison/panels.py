@@ -9,7 +9,7 @@ from apps.results.comparison import figures
 from apps.results.comparison.bars import Colour, Line, draw_bars
 from apps.verdicts import describing
 from apps.verdicts.comparing import RunComparison
-from apps.verdicts.migrating import MARGIN, build_migration
+from apps.verdicts.migrating import MARGIN, Migration, build_migration
 from apps.verdicts.sentences import describe_reversal
 from benchbench.ir.slices import MINIMUM
 from benchbench.ir.statistics.significance import Pair
@@ -42,7 +42,7 @@ def choose_columns(comparison: RunComparison) -> list[int]:
     return [run for run in order if run in picked]
 
 
-def build_rows(comparison: RunComparison, runs: Sequence[int]) -> list[dict[str, Any]]:
+def build_rows(comparison: RunComparison, runs: Sequence[int]) -> list[dict[str, object]]:
     """Return the table rows of `runs` against the reference, with bars on the scale of all runs."""
     reference, statistics = comparison.reference, comparison.comparison
     pairs = {run: statistics.get_pair(run, reference) for run in comparison.order if run != reference}
@@ -72,7 +72,7 @@ def _draw_pair(comparison: RunComparison, pair: Pair) -> Line:
     return Line(pair.difference, None if few else pair.simultaneous, colour)
 
 
-def _build_runs(comparison: RunComparison, start: int) -> dict[str, Any]:
+def _build_runs(comparison: RunComparison, start: int) -> dict[str, object]:
     return {"rows": build_rows(comparison, [run for run in comparison.order if run not in list_rows(comparison)])}
 
 
@@ -90,7 +90,7 @@ def _build_pairs(comparison: RunComparison, start: int) -> dict[str, Any]:
     }
 
 
-def _build_slices(comparison: RunComparison, start: int) -> dict[str, Any]:
+def _build_slices(comparison: RunComparison, start: int) -> dict[str, object]:
     columns = choose_columns(comparison)
     slices = describing.compare_slices(comparison, only=columns)
     figure = figures.plot_slice_differences(comparison, slices, columns) if len(columns) > 2 else None
@@ -109,7 +109,7 @@ def _draw_slice(in_slice: describing.SliceDifferences, run: int) -> Line | None:
     return None if difference.mean is None else Line(difference.mean, difference.interval)
 
 
-def _build_measures(comparison: RunComparison, start: int) -> dict[str, Any]:
+def _build_measures(comparison: RunComparison, start: int) -> dict[str, object]:
     columns = choose_columns(comparison)
     measures = describing.summarise_measures(comparison, only=columns)
     return {
@@ -118,7 +118,7 @@ def _build_measures(comparison: RunComparison, start: int) -> dict[str, Any]:
     }
 
 
-def _describe_columns(comparison: RunComparison, columns: Sequence[int]) -> dict[str, Any]:
+def _describe_columns(comparison: RunComparison, columns: Sequence[int]) -> dict[str, object]:
     return {
         "columns": [comparison.labels[run] for run in columns],
         "hidden_columns": len(comparison.runs) - len(columns),
@@ -128,11 +128,11 @@ def _describe_columns(comparison: RunComparison, columns: Sequence[int]) -> dict
 
 def _list_cells(
     row: describing.MeasureSummary | describing.SliceDifferences, columns: Sequence[int]
-) -> list[tuple[Any, Any]]:
+) -> list[tuple[object, object]]:
     return [(row.means[run], row.differences[run]) for run in columns]
 
 
-def _build_migration(comparison: RunComparison, start: int, margin: float = MARGIN) -> dict[str, Any]:
+def _build_migration(comparison: RunComparison, start: int, margin: float = MARGIN) -> dict[str, Migration]:
     return {"migration": build_migration(comparison, margin)}
 
 

@@ -56,7 +56,7 @@ def write_summary(run: Run, version: DatasetVersion, *, profile: Profile) -> Ite
         duration_ms=run.times.cost_ms,
     )
     failed = results.get(FAILED)
-    more: dict[str, Any] = {"software": SOFTWARE} | ({FAILED: len(failed)} if failed else {})
+    more: dict[str, object] = {"software": SOFTWARE} | ({FAILED: len(failed)} if failed else {})
     more |= {"execution": execution} if (execution := find_execution(run.benchmark, run.times.cost_ms)) else {}
     yield files.render_json(files.build_summary(results, about) | more)
 
@@ -112,7 +112,7 @@ def _list_entries(
             yield from export_retrieval_results_to_run(results, "", version=rules).entries
 
 
-def _list_results(outcome: Outcome, about: About, resolved_by_id: bool) -> Iterator[dict[str, Any]]:
+def _list_results(outcome: Outcome, about: About, resolved_by_id: bool) -> Iterator[dict[str, object]]:
     scores = map(float, format_scores(outcome.scores))
     for key, name, falling in zip(outcome.document_ids, outcome.documents, scores, strict=True):
         topic_id, topic, source = about.get(key, (None, None, None))
@@ -121,6 +121,6 @@ def _list_results(outcome: Outcome, about: About, resolved_by_id: bool) -> Itera
         yield {**identity, "score": falling, "metadata": {"source": source}}
 
 
-def _parse_name(value: Any) -> str:
+def _parse_name(value: object) -> str:
     """Return a metadata value as a name; "" if it cannot be one."""
     return str(value).strip() if isinstance(value, str | int) and not isinstance(value, bool) else ""

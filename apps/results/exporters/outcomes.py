@@ -24,7 +24,7 @@ AT_ONCE = 500
 MOST_NAMES = 500_000  # external ids in memory, some 70 MB
 COSTS = (*TIMINGS, *CALLS)
 NOT_ASKED = "The run did not include this query."
-NO_RESULT: tuple[Any, ...] = (NOT_ASKED, (), ())
+NO_RESULT: tuple[object, ...] = (NOT_ASKED, (), ())
 UNRESOLVED = "unresolved:"
 
 

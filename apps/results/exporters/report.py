@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from django.template.loader import render_to_string
 
@@ -31,7 +30,7 @@ def write_html(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
     story = load_story(benchmark, version)
     comparison, _ = story.compared
     costs = describing.compute_costs(comparison, describing.Bounds()) if comparison else None
-    context: dict[str, Any] = {"story": story, "scatter": draw_scatter(_list_points(story, comparison, costs))}
+    context: dict[str, object] = {"story": story, "scatter": draw_scatter(_list_points(story, comparison, costs))}
     if comparison and costs:
         context |= _describe_comparison(comparison) | {"choice": describe_choice(comparison, costs)}
         context |= _describe_queries(comparison, benchmark)
@@ -52,7 +51,7 @@ def _list_points(story: Story, comparison: RunComparison | None, costs: describi
     ]
 
 
-def _describe_comparison(comparison: RunComparison) -> dict[str, Any]:
+def _describe_comparison(comparison: RunComparison) -> dict[str, object]:
     effects = compute_effects(comparison) if len(comparison.runs) > 2 else []
     bars = draw_bars(Line(effect.difference, effect.interval) for effect in effects)
     columns = panels.choose_columns(comparison)
@@ -67,7 +66,7 @@ def _describe_comparison(comparison: RunComparison) -> dict[str, Any]:
     }
 
 
-def _shade(slices: Sequence[describing.SliceDifferences], columns: Sequence[int]) -> list[dict[str, Any]]:
+def _shade(slices: Sequence[describing.SliceDifferences], columns: Sequence[int]) -> list[dict[str, object]]:
     """Return the table rows of slices: each rival's difference with its opacity, 0 for a small slice, and colour."""
     reference, *rivals = columns
     means = [abs(row.differences[run].mean or 0) for row in slices for run in rivals if not row.slice.is_small]
@@ -89,7 +88,7 @@ def _shade(slices: Sequence[describing.SliceDifferences], columns: Sequence[int]
     ]
 
 
-def _describe_queries(comparison: RunComparison, benchmark: Benchmark) -> dict[str, Any]:
+def _describe_queries(comparison: RunComparison, benchmark: Benchmark) -> dict[str, object]:
     """Return the queries with the widest gaps between the best run and the first run below that differs from it."""
     rivals = (run for run in comparison.order if run != comparison.reference)
     pairs = ((run, describing.list_differences(comparison, run)) for run in rivals)

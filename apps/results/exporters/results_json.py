@@ -25,7 +25,7 @@ from benchbench.reading.strict_json import attributes
 
 FLAT = 'By name, as in {"precision@10": 0.4}.'
 STAGES = ("rewrite", "search", "rerank", "total")
-NO_METRICS: dict[str, Any] = {"mrr": None, "ap": None, "precision": {}, "recall": {}, "ndcg": {}}
+NO_METRICS: dict[str, object] = {"mrr": None, "ap": None, "precision": {}, "recall": {}, "ndcg": {}}
 Values = dict[str, float | None]
 
 
@@ -54,7 +54,7 @@ class RunResult:
     config: dict[str, Any]
     status: Run.Status
     error_message: str | None
-    metrics: dict[str, Any]
+    metrics: dict[str, object]
     metrics_flat: Annotated[Values, FLAT]
     weighting: Annotated[str, WEIGHTING]
     timing: Timing

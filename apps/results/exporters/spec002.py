@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ def write(run: Run, version: DatasetVersion) -> Iterator[str]:
     yield render_text(build_content(run, version))
 
 
-def render_text(content: dict[str, Any]) -> str:
+def render_text(content: Mapping[str, object]) -> str:
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 

@@ -4,6 +4,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import astuple, replace
+from datetime import datetime
 from typing import Any
 
 from apps.datasets.models import DatasetVersion
@@ -97,7 +98,7 @@ def _render_traceback(error: str, tracebacks: dict[str, str]) -> str:
     return "".join(f"    {line}\n" for line in tracebacks.pop(message, "").splitlines())
 
 
-def _render_entry(when: Any, level: str, text: str) -> str:
+def _render_entry(when: datetime | None, level: str, text: str) -> str:
     stamp = timestamp(when.replace(microsecond=0)) if when else "-"
     return f"{stamp} {level} {' '.join(text.split())}\n"
 

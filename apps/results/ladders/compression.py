@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
@@ -133,7 +132,7 @@ def list_ladders(benchmark: Benchmark) -> list[Ladder]:
 
     Runs under a filter share below 1 are left out: their means cover queries whose relevant documents are excluded.
     """
-    groups: dict[tuple[Any, str], list[Run]] = {}
+    groups: dict[tuple[object, str], list[Run]] = {}
     completed = benchmark.runs.filter(status=Run.Status.COMPLETED).exclude(index__chunk_set=None)
     alternatives, _ = choose_alternatives(completed.select_related("index__chunk_set").order_by("run_order"))
     for run in alternatives:

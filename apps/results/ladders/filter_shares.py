@@ -139,8 +139,8 @@ def _compare_with_exact(
         for rung in some:
             families.setdefault((find_exact(configuration), rung.share), []).append(rung)
     evaluations = load_evaluations(benchmark)
-    places: dict[Any, Mapping[int, int]] = {}  # by index, found under its greatest share
-    compared: dict[Any, ShareRung] = {}
+    places = {}  # by index, found under its greatest share
+    compared = {}
     for (_, share), family in sorted(families.items(), key=lambda one: -one[0][1]):
         run = family[0].run
         try:

@@ -154,5 +154,5 @@ def plot_lines(lines: Sequence[Line], *, hover: str, x: Figure, y: Figure) -> Fi
         trace |= {"x": [x for x, _ in line.points], "y": [y for _, y in line.points], "text": line.words}
         trace |= {"line": {"color": colour, "dash": "dash" if line.is_dashed else "solid"}}
         traces.append(trace | {"marker": {"size": 9, "color": colour}})
-    layout: dict[str, Any] = {"legend": LEGEND, "showlegend": True, "hovermode": "closest"}
+    layout = {"legend": LEGEND, "showlegend": True, "hovermode": "closest"}
     return figure(*traces, x=x, y=y, height=380, margin=(64, 16, 40, 64), **layout)

@@ -1,7 +1,6 @@
 """Parallel coordinates of a leaderboard: an axis for each varying setting, the measure last, a line for each run."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from apps.results.charts import Figure, figure
 from apps.verdicts.configurations import Config, find_varying, list_phrases, spell_settings
@@ -60,7 +59,7 @@ def _spread(words: Sequence[str]) -> dict[str, float]:
 
 def _draw_lines(lines: Sequence[Sequence[float]], shares: Sequence[float]) -> list[Figure]:
     """Return a trace for each shade, the highest values above the others."""
-    shades: list[tuple[list[Any], list[Any]]] = [([], []) for _ in SHADES]
+    shades: list[tuple[list[object], list[object]]] = [([], []) for _ in SHADES]
     for line, share in zip(lines, shares, strict=True):
         xs, ys = shades[min(int(share * len(SHADES)), len(SHADES) - 1)]
         xs += [*range(len(line)), None]

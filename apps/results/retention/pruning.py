@@ -9,7 +9,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, Model, OuterRef, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -85,7 +85,7 @@ def _delete(policy: Policy, rows: QuerySet[Any]) -> int:
     return len(instances) or int(deleted[0])
 
 
-def _delete_row(row: Any) -> None:
+def _delete_row(row: Model) -> None:
     if isinstance(row, Benchmark):
         Benchmark.objects.filter(pk=row.pk, rankings_deleted_at=None).update(rankings_deleted_at=Now())
         transaction.on_commit(partial(_delete_lists, row))

@@ -77,7 +77,7 @@ def estimate_shares(sizes: Sizes, model: type[Model], owner: str, join: str = ""
     total = sizes.tables[table][0]
     row = " + ".join(f'coalesce(pg_column_size(t."{field.column}"), 0)' for field in model._meta.concrete_fields)
     percent = min(100.0, 100 * SAMPLE_BYTES / max(total, 1))
-    sampled: dict[Any, int] = {}
+    sampled = {}
     with connection.cursor() as cursor:
         for sampled_percent in dict.fromkeys((percent, 100.0)):
             cursor.execute(
@@ -123,7 +123,9 @@ def estimate_indexes(sizes: Sizes) -> Columns:
     }
 
 
-def list_largest(columns: Columns, visible_rows: QuerySet[Any], limit: int) -> tuple[list[tuple[Any, list[int]]], int]:
+def list_largest(
+    columns: Columns, visible_rows: QuerySet[Model], limit: int
+) -> tuple[list[tuple[object, list[int]]], int]:
     """Return the largest of the `visible_rows` rows, each with the bytes of its columns, and those of all others."""
     totals = sum(columns.values(), Counter[Any]())
     keys = sorted({*visible_rows.values_list("pk", flat=True)} & totals.keys(), key=lambda key: -totals[key])[:limit]
@@ -132,7 +134,7 @@ def list_largest(columns: Columns, visible_rows: QuerySet[Any], limit: int) -> t
     return [(rows[key], [column[key] for column in columns.values()]) for key in keys], remaining
 
 
-def count_due_bytes(rows: QuerySet[Any], sizes: Sizes) -> int:
+def count_due_bytes(rows: QuerySet[Model], sizes: Sizes) -> int:
     """Return the estimated bytes of rows that a policy of retention names."""
     keys = rows.values_list("pk", flat=True)
     if rows.model is Deletion:

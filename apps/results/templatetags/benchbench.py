@@ -36,7 +36,7 @@ DASH = "–"
 
 
 @register.filter
-def filled(value: Any, text: str) -> str:
+def filled(value: object, text: str) -> str:
     """Fill a value into a text with `{}`, counts with commas; "" for an empty value.
 
     `{{ owner|filled:"; owned by {}" }}` also holds a sentence together where the formatter would break the line after
@@ -186,12 +186,12 @@ def stage(times: Timing, name: str) -> float | None:
 
 
 @register.filter
-def pretty_json(data: Any) -> str:
+def pretty_json(data: object) -> str:
     return json.dumps(data, indent=2, ensure_ascii=False)
 
 
 @register.inclusion_tag("results/measure_link.html")
-def measure_link(name: str, id_prefix: str, label: str = "") -> dict[str, Any]:
+def measure_link(name: str, id_prefix: str, label: str = "") -> dict[str, object]:
     """Render a measure's name or `label`, which opens its definition; `id_prefix` keeps ids unique on the page."""
     measure = Measure.parse(name)
     facts = {"definition": measure.definition, "cutoff": measure.cutoff}

@@ -141,7 +141,7 @@ def load_run_slices(run: Run, *, version: int | None = None) -> RunSlices:
     )
 
 
-def plot_slice_means(groups: Sequence[SliceGroup], name: str, overall: float | None) -> dict[str, Any] | None:
+def plot_slice_means(groups: Sequence[SliceGroup], name: str, overall: float | None) -> dict[str, object] | None:
     """Return the figure of the mean of `name` by slice, one row each, with a line at the mean over all queries.
 
     Slices that are too small for conclusions are left to the table, unless all are.

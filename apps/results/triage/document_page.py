@@ -38,7 +38,7 @@ def list_indexes(document: Document, user: AnyUser) -> QuerySet[Index]:
 
 def build_document_page(
     document: Document, user: AnyUser, params: Mapping[str, str], *, index: Index | None, benchmark: Benchmark | None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the context of a document's page: `page` of its chunks in `index`, its ranks in the runs of `benchmark`.
 
     With `text=all` it has the whole text.
@@ -75,7 +75,7 @@ def _list_judgments(document: Document, user: AnyUser) -> list[Resolution]:
     return list(related.order_by("-judgment__grade", "judgment_id")[: SHOWN_JUDGMENTS + 1])
 
 
-def _load_ranks(document: Document, benchmark: Benchmark) -> dict[str, Any]:
+def _load_ranks(document: Document, benchmark: Benchmark) -> dict[str, object]:
     """Return the document's rank by query and run, on the benchmark's own version, best run first.
 
     The queries are the first that judge it, and others for which the best run finds it within the cutoff.

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from django.db.models import Q
@@ -216,7 +215,7 @@ def load_hits(result: QueryResult, grades: dict[int, int], *, limit: int) -> lis
     """Return the first `limit` documents of a ranking with grades and excerpts. Two queries if their texts are here."""
     document_ids = result.document_ids[:limit]
     documents = Document.objects.defer("metadata").in_bulk(document_ids)
-    chunks: dict[Any, Chunk] = Chunk.objects.in_bulk(result.chunk_ids[:limit])
+    chunks = Chunk.objects.in_bulk(result.chunk_ids[:limit])
     engine = result.run.configuration.engine if result.run_id else None  # a tried query has no run
     hits = []
     for n, document_id in enumerate(document_ids):

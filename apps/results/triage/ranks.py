@@ -35,7 +35,7 @@ class RankRow:
         return sum(rank is not None and rank <= self.k for rank in self.ranks)
 
 
-def list_benchmarks(user: AnyUser, *conditions: Any, **filters: Any) -> QuerySet[Benchmark]:
+def list_benchmarks(user: AnyUser, *conditions: object, **filters: object) -> QuerySet[Benchmark]:
     """Return the benchmarks with completed runs that the user may view, newest first."""
     completed = Run.objects.filter(benchmark=OuterRef("pk"), status=Run.Status.COMPLETED)
     rows = viewable(Benchmark.objects.filter(Exists(completed), *conditions, **filters), user)

@@ -83,7 +83,7 @@ def build_run_context(
     }
 
 
-def _describe_run(run: Run) -> dict[str, Any]:
+def _describe_run(run: Run) -> dict[str, object]:
     """Return the facts of a run that do not depend on the version."""
     loop = run.times.open_loop or OpenLoop()
     return {
@@ -101,7 +101,7 @@ def _describe_run(run: Run) -> dict[str, Any]:
     }
 
 
-def _describe_values(run: Run, evaluation: Evaluation | None) -> dict[str, Any]:
+def _describe_values(run: Run, evaluation: Evaluation | None) -> dict[str, object]:
     """Return the means of a run, its other available measures, and the runs that it can be compared with."""
     siblings = run.benchmark.runs.only("pk", "label", "run_order", "benchmark").order_by("run_order")
     return {

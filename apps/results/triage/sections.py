@@ -7,6 +7,7 @@ from statistics import fmean
 from typing import Annotated, Any, Literal
 
 import numpy as np
+from django.db.models import QuerySet
 
 from apps.collections.states import Span, load_spans
 from apps.datasets.models import DatasetVersion, Query, filter_alive
@@ -163,7 +164,7 @@ def find_section(start: int, end: int, spans: Sequence[Span]) -> str | None:
 
 def has_sections(evaluation: Evaluation) -> bool:
     """Return whether any judgment of the evaluation's version names sections."""
-    judgments: Any = evaluation.dataset_version.judgments
+    judgments = evaluation.dataset_version.judgments
     return bool(judgments.filter(section_refs__isnull=False).exclude(section_refs=[]).exists())
 
 
@@ -245,7 +246,7 @@ def has_content(evaluation: Evaluation) -> bool:
     return bool(_select_queries(evaluation).exists())
 
 
-def _select_queries(evaluation: Evaluation) -> Any:
+def _select_queries(evaluation: Evaluation) -> QuerySet[Query]:
     return evaluation.dataset_version.queries.exclude(expected_answer="", evidence=[])
 
 

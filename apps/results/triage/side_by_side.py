@@ -89,7 +89,7 @@ def build_pair_context(run: Run, against: Run | None, params: Mapping[str, str],
     return context | _compare(context["query"], (run, other_run), (evaluation, other_evaluation), names, measure, at)
 
 
-def _find_neighbours(order: Sequence[int], query_id: int | None) -> dict[str, Any]:
+def _find_neighbours(order: Sequence[int], query_id: int | None) -> dict[str, object]:
     """Return a query, by default the first, with its place in the order and the queries around it.
 
     A query without a value in both runs has no place.
@@ -115,7 +115,7 @@ def _compare(
     names: Sequence[str],
     measure: str,
     at: VersionView,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     results = [load_results(run, [query.pk], rankings=True).get(query.pk) for run in runs]
     graded = next((result for result in results if result), None)
     if graded:

@@ -53,7 +53,7 @@ def comparison_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpRespons
     )
     runs = pick_strongest(every, version=version, baseline=baseline)
     title = f"Comparison of {counted(len(runs), 'run')}"
-    context: dict[str, Any] = {"title": title, "original": title, "runs": runs}
+    context: dict[str, object] = {"title": title, "original": title, "runs": runs}
     context |= {"weaker": len(every) - len(runs), "most": MOST_RUNS}
     status = 200
     try:
@@ -107,7 +107,7 @@ def verdict_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UU
     version = _find_version(request.GET.get("version", ""), runs)
     alternatives, omitted = choose_alternatives(runs)
     compared = pick_strongest(alternatives, version=version)
-    context: dict[str, Any] = {
+    context: dict[str, object] = {
         "benchmark": benchmark,
         "missing": benchmark.total_runs - len(runs),
         "weaker": len(alternatives) - len(compared),

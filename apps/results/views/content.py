@@ -1,6 +1,6 @@
 """Pages of a query and of a document, with their values and ranks in the runs of one benchmark."""
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from django.core.exceptions import ObjectDoesNotExist, ValidationError
 from django.db.models import Model, QuerySet
@@ -60,7 +60,7 @@ def document_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) 
 
 
 def _render(
-    request: HttpRequest, model_admin: SiteAdmin, template: str, context: dict[str, Any], original: Any
+    request: HttpRequest, model_admin: SiteAdmin, template: str, context: dict[str, object], original: object
 ) -> HttpResponse:
     context["buttons"] = model_admin.list_offered(request, original)
     return model_admin.render_page(request, f"results/{template}.html", context, original=original)

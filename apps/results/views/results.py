@@ -76,7 +76,7 @@ def find_run_against(request: HttpRequest) -> Run | None:
         raise Http404(f"The run {run_id} was not found.") from None
 
 
-def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
+def dashboard(request: HttpRequest, context: dict[str, object]) -> dict[str, Any]:
     """Add the context of the admin's first page."""
     dashboard = build_dashboard(staff(request), only_work=request.GET.get("part") == "work")
     return context | {"title": "Start"} | dashboard
@@ -240,7 +240,7 @@ def dataset_shape(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.
     """Render the part of a dataset's page on how its queries are judged, and on their slices."""
     dataset: Dataset = model_admin.load_viewed(request, object_id)
     version = dataset.versions.filter(frozen_at__isnull=False).order_by("-number").first()
-    context: dict[str, Any] = {"version": version, "minimum": MINIMUM}
+    context: dict[str, object] = {"version": version, "minimum": MINIMUM}
     if version is not None:
         slicing, context["shape"] = slice_version(version)
         context["slices"] = slicing.slices
@@ -278,7 +278,7 @@ def run_content(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UU
     return _render_fragment(request, "content", build_context)
 
 
-def _render_fragment(request: HttpRequest, name: str, context_of: Callable[[], dict[str, Any]]) -> HttpResponse:
+def _render_fragment(request: HttpRequest, name: str, context_of: Callable[[], dict[str, object]]) -> HttpResponse:
     """Render a part of a page with its context, or with the error."""
     try:
         context = context_of()

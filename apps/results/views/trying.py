@@ -59,7 +59,7 @@ def trial_answer(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.U
         raise Http404("The page has no such side: submit its form again.")
     _, trial = trials[side]
     progress = request_answer(trial) if request.method == "POST" else load_answer(trial)
-    context: dict[str, Any] = {"answer": progress.answer, "progress": progress}
+    context: dict[str, object] = {"answer": progress.answer, "progress": progress}
     if progress.answer:
         context["hits"] = _load_hits(progress.answer, trial.text, _build_judging(request, collection, form))
     elif not progress.is_waiting:

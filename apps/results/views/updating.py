@@ -1,6 +1,5 @@
 """Pages that freeze a dataset's draft, bring its mappings and benchmarks to a version, and show what moved."""
 
-from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
@@ -60,7 +59,7 @@ def moved_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
         kind__in=(Operation.Kind.RESOLVE, Operation.Kind.MEASURE),
         status__in=Status.active(),
     )
-    context: dict[str, Any] = {
+    context: dict[str, object] = {
         "version": version,
         "trail": [dataset],
         "moves": moves,

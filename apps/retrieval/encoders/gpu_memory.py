@@ -78,7 +78,7 @@ def release_memory() -> None:
         torch.mps.empty_cache()
 
 
-_resident: dict[tuple[int, str], Any] = {}  # tensors by the identity of their array and by device
+_resident: dict[tuple[int, str], object] = {}  # tensors by the identity of their array and by device
 process.add(_resident.clear)
 
 

@@ -107,7 +107,7 @@ class SentenceTransformerEncoder:
         total = sum(lengths.values())
         return Cut(window, ends, total, total - window * len(lengths))
 
-    def _run_batches(self, texts: Sequence[str], encode: Callable[[Sequence[int]], Any]) -> Any:
+    def _run_batches(self, texts: Sequence[str], encode: Callable[[Sequence[int]], object]) -> Any:
         return base.run_batches(texts, encode, window=self._model.max_seq_length, budget=self.budget)
 
     def _encode(self, texts: Sequence[str], chosen: Sequence[int], *, kind: Kind, **options: Any) -> Any:

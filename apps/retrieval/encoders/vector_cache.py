@@ -129,7 +129,7 @@ def add_vectors(space: VectorSpace, vectors: Mapping[str, TextVector]) -> None:
         retry_deadlocks(partial(_add, values))
 
 
-def _add(values: list[Any]) -> None:
+def _add(values: Sequence[object]) -> None:
     with binary_cursor() as cursor:
         cursor.execute(ADD, values)
 

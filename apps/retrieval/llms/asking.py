@@ -66,7 +66,7 @@ def ask_llm(model: str, parameters: Parameters, prompt: str, accepts: Accepts) -
     return Reply(answer.text, answer.ms, _measure_ms(started), False)
 
 
-def _build_answer_fields(model: str, parameters: Parameters, revision: str, prompt: str) -> dict[str, Any]:
+def _build_answer_fields(model: str, parameters: Parameters, revision: str, prompt: str) -> dict[str, object]:
     """Return the fields that identify an answer.
 
     They include the context, since the server may truncate prompts to it. They include the address of a server that
@@ -168,6 +168,6 @@ def find_texts(method: str, llm: str, question: str, *, revision: str) -> tuple[
     return query_text.parse_texts(answer) if answer is not None and query_text.accepts(answer) else ()
 
 
-def _find_model(query_text: QueryText, llm: str) -> tuple[str, dict[str, Any]]:
+def _find_model(query_text: QueryText, llm: str) -> tuple[str, dict[str, object]]:
     server, _, model = llm.partition(":")
     return model, complete_llm({"provider": server, "max_tokens": MAX_TOKENS[query_text.method]})

@@ -126,7 +126,7 @@ class OllamaLLM(LLM):
         if self.server.context is not None:
             options["num_ctx"] = self.server.context
         message = {"role": "user", "content": prompt}
-        answer: Any = self._answer(lambda: self._client.chat(self.model_name, messages=[message], options=options))
+        answer = self._answer(lambda: self._client.chat(self.model_name, messages=[message], options=options))
         return answer.message.content or ""
 
     def list_models(self) -> list[str]:

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from importlib.util import find_spec
@@ -16,7 +16,7 @@ from apps.retrieval.llms.clients import LLM, LLMError, OllamaLLM, OpenAILLM, Ser
 # By the name of the required package, which is also that of the extra.
 KINDS: dict[str, Callable[[str, Server], LLM]] = {"ollama": OllamaLLM, "openai": OpenAILLM}
 SERVER_PATTERN = re.compile(r"(?P<name>[\w-]+)=(?P<kind>\w+)\+(?P<url>https?://\S+)")
-DEFAULTS: dict[str, Any] = {"provider": "", "temperature": 0.0, "max_tokens": 500, "seed": 0, "cache": True}
+DEFAULTS: dict[str, object] = {"provider": "", "temperature": 0.0, "max_tokens": 500, "seed": 0, "cache": True}
 WITH_CONTEXT = ("ollama",)  # kinds whose requests can set the context in tokens
 OPTIONS = ("temperature", "max_tokens", "seed")  # options of requests, which determine an answer
 
@@ -59,7 +59,7 @@ def _parse_numbers(setting: str) -> dict[str, int]:
     return numbers
 
 
-def complete_llm(parameters: dict[str, Any]) -> dict[str, Any]:
+def complete_llm(parameters: Mapping[str, object]) -> dict[str, Any]:
     """Return the parameters of a language model with defaults filled in, without `base_url`.
 
     `provider` is the name of a server, by default the first. Raises LLMError for unknown names and wrong types.
@@ -76,7 +76,7 @@ def complete_llm(parameters: dict[str, Any]) -> dict[str, Any]:
     return complete
 
 
-def name_llm(llm: str, parameters: dict[str, Any]) -> str:
+def name_llm(llm: str, parameters: Mapping[str, object]) -> str:
     """Return a language model with its server, "ollama:llama3", and the server's `base_url` if given."""
     server, url = parameters.get("provider") or next(iter(load_servers()), ""), parameters.get("base_url")
     return f"{server}:{llm}" + (f" at {url}" if url else "")

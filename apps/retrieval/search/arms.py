@@ -1,7 +1,5 @@
 """Settings of dense search on an index: check them, and build what they search before any query."""
 
-from typing import Any
-
 from apps.retrieval.models import Index
 from apps.retrieval.search import ann_indexes, pgvector
 from apps.retrieval.search.ann_indexes import AnnIndexError
@@ -42,7 +40,7 @@ def find_missing_arm(index: Index, setting: Ann) -> tuple[str, str] | None:
     return None if ann_indexes.find_ann_index(name) else (name, description)
 
 
-def make_arm(index: Index, setting: Ann, depth: int, share: float | None = None) -> dict[str, Any]:
+def make_arm(index: Index, setting: Ann, depth: int, share: float | None = None) -> dict[str, object]:
     """Build the structure that a setting searches, if missing, and return facts about it.
 
     The facts are `index` (its name), `bytes`, `build_seconds`, `build`, and the `settings` read back. Those of pgvector

@@ -99,7 +99,7 @@ def scan_numpy(block: Vectors, queries: Vectors, depth: int) -> Iterable[tuple[P
         yield chosen, similarities[chosen]
 
 
-def scan_torch(block: Any, queries: Vectors, depth: int, device: str) -> Iterable[tuple[Positions, Vectors]]:
+def scan_torch(block: object, queries: Vectors, depth: int, device: str) -> Iterable[tuple[Positions, Vectors]]:
     """Nominate like `scan_numpy`, for all queries at once. Only nominees are copied from the device."""
     import torch
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from django.db import DataError, OperationalError, connection, transaction
+from django.db.backends.utils import CursorWrapper
 from django.utils import timezone
 from numpy.typing import NDArray
 from psycopg import sql
@@ -29,7 +30,7 @@ ENGINE = FULL_TEXT
 USUAL = Lexical.parse(FULL_TEXT)
 # Normalisation 1 divides a rank by 1 + the logarithm of the chunk's length. Measured nDCG@10 on SciFact and Cranfield:
 # .603 and .464 with it, .578 and .388 without; at best .470 and .378 with ts_rank_cd, which takes four times as long.
-RANKING: dict[str, Any] = {"rank": "ts_rank", "normalization": 1}
+RANKING: dict[str, object] = {"rank": "ts_rank", "normalization": 1}
 # The languages that PostgreSQL has a configuration for, with stems and stop words. Others have "simple": lower case.
 CONFIGURATIONS = frozenset(
     {"arabic", "armenian", "basque", "catalan", "danish", "dutch", "english", "estonian", "finnish", "french", "german"}
@@ -72,7 +73,7 @@ def make_full_text(chunk_set: ChunkSet, setting: Lexical = USUAL) -> LexicalInde
     return index
 
 
-def _fill(cursor: Any, table: sql.Identifier, full_text: LexicalIndex) -> None:
+def _fill(cursor: CursorWrapper, table: sql.Identifier, full_text: LexicalIndex) -> None:
     statement = sql.SQL(
         "INSERT INTO {table} SELECT position, to_tsvector({configuration}, text) FROM {chunks} "
         "WHERE chunk_set_id = %s AND level = 0"
@@ -93,7 +94,7 @@ def _fill(cursor: Any, table: sql.Identifier, full_text: LexicalIndex) -> None:
         ) from error
 
 
-def _count(cursor: Any, table: sql.Identifier, chunk_set: ChunkSet) -> WordStats:
+def _count(cursor: CursorWrapper, table: sql.Identifier, chunk_set: ChunkSet) -> WordStats:
     """Return the counts of a full-text index, without those of its terms, which PostgreSQL divides."""
     statement = (
         "SELECT count(*), count(*) FILTER (WHERE length(words) = 0), min(position) FILTER (WHERE length(words) = 0) "
@@ -142,7 +143,9 @@ def delete_full_text(full_text: LexicalIndex) -> None:
     delete_all([full_text])
 
 
-def _search(cursor: Any, full_text: LexicalIndex, lexemes: Sequence[str], depth: int, mask: Mask | None) -> ScoredList:
+def _search(
+    cursor: CursorWrapper, full_text: LexicalIndex, lexemes: Sequence[str], depth: int, mask: Mask | None
+) -> ScoredList:
     if not lexemes:
         return ScoredList.empty()
     condition, admitted = ("true", None) if mask is None else admit_positions(mask)

@@ -15,7 +15,7 @@ from benchbench.local_files.npz import view_npz
 
 K1, B = 1.5, 0.75
 # Stored of an index of English before there were others; `k1` and `b` are those of a search without its own.
-ENGLISH: dict[str, Any] = {
+ENGLISH: dict[str, object] = {
     "method": "lucene",
     "k1": K1,
     "b": B,
@@ -25,7 +25,7 @@ ENGLISH: dict[str, Any] = {
 }
 
 
-def describe_index(analyzer: Analyzer) -> dict[str, Any]:
+def describe_index(analyzer: Analyzer) -> dict[str, object]:
     """Return the stored parameters of an index whose terms an analyzer makes."""
     if analyzer == build_analyzer("english", PLAIN):
         return ENGLISH

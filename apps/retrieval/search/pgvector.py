@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from django.db import connection, transaction
+from django.db.backends.utils import CursorWrapper
 from pgvector import Vector
 from psycopg import sql
 
@@ -65,7 +66,7 @@ def explain(index: Index, setting: Ann, depth: int, share: float | None = None) 
     among = Among(add_share({}, share))
     with searching(setting, filtered=False) as cursor:
         used, plan = _plan(cursor, index, setting, depth, among)
-        facts: dict[str, Any] = {"index_used": used, "plan": plan}
+        facts: dict[str, object] = {"index_used": used, "plan": plan}
         names = list(_list_parameters(setting, filtered=False))
         cursor.execute("SELECT name, current_setting(name) FROM unnest(%s::text[]) AS name", [names])
         facts["settings"] = dict(cursor.fetchall())
@@ -106,7 +107,7 @@ def _list_parameters(setting: Ann, *, filtered: bool) -> dict[str, str]:
     }
 
 
-def _plan(cursor: Any, index: Index, setting: Ann, depth: int, among: Among) -> tuple[bool, str]:
+def _plan(cursor: CursorWrapper, index: Index, setting: Ann, depth: int, among: Among) -> tuple[bool, str]:
     """Return whether the search follows its setting, and the plan, which does not depend on the query.
 
     A search that compares all vectors may use any index except an approximate one, such as the primary key for a few

@@ -1,6 +1,6 @@
 """Counts of what an index of words leaves out: chunks without a term, terms of unusual length, another language."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
@@ -36,7 +36,7 @@ class WordStats(StrictRecord):
     sampled: int = 0
 
     @classmethod
-    def from_dict(cls, stats: dict[str, Any]) -> "WordStats | None":
+    def from_dict(cls, stats: Mapping[str, object]) -> "WordStats | None":
         """Read what `as_dict` returned; None for an index that was built before there were any."""
         return read_as(cls, stats) if stats else None
 

@@ -28,7 +28,7 @@ BLOCK_BYTES = 2**20
 Facts = dict[str, Any]
 
 
-def seal_folder(folder: Path, facts: Mapping[str, Any]) -> None:
+def seal_folder(folder: Path, facts: Mapping[str, object]) -> None:
     """Seal the files in a folder: store `facts`, the checksums of the `files`, and their total `bytes`."""
     files = checksum_files(folder)
     sealed = {**facts, "files": files, "bytes": sum(size for size, _ in files.values())}

@@ -3,8 +3,6 @@
 A new one copies its best sibling, joins here, and passes the contract tests.
 """
 
-from typing import Any
-
 from apps.retrieval.strategies.base import Parameters, RetrievalStrategy, StrategyError, TreeStrategy
 from apps.retrieval.strategies.flat import FlatStrategy
 from apps.retrieval.strategies.lod import LODEmbedStrategy, LODLLMStrategy
@@ -31,11 +29,11 @@ def get_strategy(name: str) -> RetrievalStrategy:
     return STRATEGIES[name]
 
 
-def select_chunk_parameters(strategy: RetrievalStrategy, parameters: Parameters) -> dict[str, Any]:
+def select_chunk_parameters(strategy: RetrievalStrategy, parameters: Parameters) -> dict[str, object]:
     """Return the complete parameters that determine a strategy's chunks. Raises StrategyError, ChunkingError."""
     return {name: value for name, value in strategy.check(parameters).items() if name not in strategy.of_search}
 
 
-def select_search_parameters(strategy: RetrievalStrategy, parameters: Parameters) -> dict[str, Any]:
+def select_search_parameters(strategy: RetrievalStrategy, parameters: Parameters) -> dict[str, object]:
     """Return the complete parameters that affect only a strategy's search. Raises StrategyError, ChunkingError."""
     return {name: value for name, value in strategy.check(parameters).items() if name in strategy.of_search}

@@ -1,6 +1,5 @@
 """Baselines: approval and retirement of the runs that later runs of a dataset are compared with."""
 
-from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.models import User
@@ -9,7 +8,7 @@ from django.utils import timezone
 
 from apps.datasets.models import Dataset
 from apps.records.measuring.again import lock_rankings
-from apps.records.models import Baseline, Benchmark, Run
+from apps.records.models import Baseline, Benchmark, Run, Schedule
 from benchbench.access import AnyUser, usable_for, visible
 from benchbench.database.failures import refresh
 from benchbench.deleting import delete_all, referring
@@ -87,7 +86,9 @@ def load_baseline_names(benchmark: Benchmark) -> dict[UUID, list[str]]:
     return names
 
 
-def find_baseline(name_or_id: str, dataset: Dataset, *, user: AnyUser | None = None, target: Any = None) -> Baseline:
+def find_baseline(
+    name_or_id: str, dataset: Dataset, *, user: AnyUser | None = None, target: Schedule | None = None
+) -> Baseline:
     """Return the current baseline of `dataset` whose name or id is `name_or_id`. Raises an error without one.
 
     With `user`, ignore baselines that they may not see; with `target`, such as a schedule, those that its owner or its

@@ -37,7 +37,7 @@ def write_rules(common: CommonRules, *, baseline: Baseline | None = None, run: R
 
     Only slices need a `run` and a baseline that it can be compared with; raises GateError without them.
     """
-    rules: dict[str, Any] = {}
+    rules: dict[str, object] = {}
     if common.at_least is not None:
         rules["floors"] = {common.measure: common.at_least}
     if common.slices:

@@ -38,7 +38,7 @@ class _Limit(StrictRecord):
     mean: Annotated[str, one_of(*Mean)] = Mean.BENCHMARK
 
     @classmethod
-    def parse_object(cls, value: Any, allowed_keys: Mapping[str, Any]) -> Any:
+    def parse_object(cls, value: object, allowed_keys: Mapping[str, object]) -> Any:
         """Read a bare number as the limit on the benchmark mean."""
         return super(_Limit, cls).parse_object(value if isinstance(value, dict) else {"at_least": value}, allowed_keys)
 
@@ -91,7 +91,7 @@ class _Rules(StrictRecord):
     alpha: Annotated[float, Kind(Annotated[float, Field(ge=0.0001, le=0.5)])] = 0.05
 
 
-def read_rules(rules: str | dict[str, Any], *, location: str = "gate.yaml") -> Rules:
+def read_rules(rules: str | Mapping[str, object], *, location: str = "gate.yaml") -> Rules:
     """Read rules from a YAML text or a JSON object; `location` names the file in errors.
 
     Unless the rules allow a number of failed queries, it is 0, because means leave failed queries out. Raises

@@ -37,7 +37,7 @@ class SharedGrades(dict[Any, Any]):
 
     def rename(self, ranking: Sequence[Hashable]) -> list[Any]:
         """Return a ranking in which the first document of each text has changed ids with the original."""
-        first: dict[Any, Any] = {}
+        first: dict[Any, object] = {}
         for document in ranking:
             first.setdefault(self.originals.get(document, document), document)
         swapped = {**first, **{document: text for text, document in first.items()}}
@@ -50,12 +50,12 @@ class SharedGrades(dict[Any, Any]):
         return [position for position, text in enumerate(texts) if first[text] < position]
 
 
-def count_once(truth: Mapping[Any, Any]) -> Mapping[Any, Any]:
+def count_once(truth: Mapping[Any, object]) -> Mapping[Any, Any]:
     """Return the grades of a query with each text once: as they are, unless they are shared."""
     return truth.distinct if isinstance(truth, SharedGrades) else truth
 
 
-def name_texts(truth: Mapping[Any, Any], ranking: Sequence[Any]) -> Sequence[Any]:
+def name_texts(truth: Mapping[Any, object], ranking: Sequence[object]) -> Sequence[Any]:
     """Return a ranking with the ids of `count_once`: as it is, unless the grades are shared."""
     return truth.rename(ranking) if isinstance(truth, SharedGrades) else ranking
 

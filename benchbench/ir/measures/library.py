@@ -157,7 +157,7 @@ def _drop(record: logging.LogRecord) -> bool:
     return False
 
 
-def _ranked(graded: GradedRankings) -> Iterator[Any]:
+def _ranked(graded: GradedRankings) -> Iterator[object]:
     from ir_measures import ScoredDoc
 
     for query, length in enumerate(graded.lengths.tolist()):

@@ -145,7 +145,7 @@ def _check_number(text: str, name: str, value: Any, *, integer: bool) -> float:
     refuse(text, f"{'the ' * (name == 'cutoff')}{name} must be {kind} from {low:,} to {high:,}")
 
 
-def _are_gains(value: Any) -> bool:
+def _are_gains(value: object) -> bool:
     if not isinstance(value, dict) or not 1 <= len(value) <= MAX_GAINS:
         return False
     return all(type(number) is int and 0 <= number <= MAX_GRADE for pair in value.items() for number in pair)

@@ -140,7 +140,7 @@ class Ann:
         return settings[0]
 
     @classmethod
-    def expand(cls, setting: str | Mapping[str, Any]) -> list[Ann]:
+    def expand(cls, setting: str | Mapping[str, object]) -> list[Ann]:
         """Return the settings that a text or object states, the last option varying fastest. Raises AnnError.
 
         An option with several values, `m=8|16` or {"m": [8, 16]}, states one setting for each of them.
@@ -153,7 +153,7 @@ class Ann:
         return [cls._build(store, method, dict(zip(options, values, strict=True))) for store, method, *values in chosen]
 
     @classmethod
-    def _build(cls, store: Any, method: Any, values: Mapping[str, Any]) -> Ann:
+    def _build(cls, store: Any, method: Any, values: Mapping[str, object]) -> Ann:
         store, method = _resolve_method(store, method)
         try:
             complete = complete_values(format_method(store, method), STORES[store][method], values)
@@ -256,7 +256,7 @@ def _resolve_method(store: Any, method: Any) -> tuple[str, str]:
 OF_A_STORE = f" With a store before it: {', '.join(OF_STORES)}."
 
 
-def _read_object(setting: Mapping[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+def _read_object(setting: Mapping[str, object]) -> tuple[Any, Any, dict[str, Any]]:
     if "method" not in setting:
         raise AnnError(
             f"{format_value(dict(setting))} must have a method; choose one of {', '.join(STORE_OF)}.{OF_A_STORE}"

@@ -75,7 +75,7 @@ class EngineSetting:
         return f"{self.alias}({', '.join(f'{name}={_write_value(value)}' for name, value in self.parameters)})"
 
 
-def _read_object(setting: Mapping[str, Any]) -> tuple[str, dict[str, list[Any]]]:
+def _read_object(setting: Mapping[str, object]) -> tuple[str, dict[str, list[Any]]]:
     alias = setting.get("engine")
     if not isinstance(alias, str) or not re.fullmatch(NAME, alias):
         raise EngineSettingError(f"{format_value(dict(setting))} must have the key engine with an alias.")

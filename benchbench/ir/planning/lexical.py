@@ -63,7 +63,7 @@ class Lexical:
         return settings[0]
 
     @classmethod
-    def expand(cls, setting: str | Mapping[str, Any]) -> list[Lexical]:
+    def expand(cls, setting: str | Mapping[str, object]) -> list[Lexical]:
         """Return the settings that a text or object states, the last option varying fastest. Raises LexicalError."""
         try:
             engines, options = _read_object(setting) if isinstance(setting, Mapping) else _read_text(setting)
@@ -73,7 +73,7 @@ class Lexical:
             raise LexicalError(str(error)) from None
 
     @classmethod
-    def _build(cls, engine: Any, values: Mapping[str, Any]) -> Lexical:
+    def _build(cls, engine: Any, values: Mapping[str, object]) -> Lexical:
         if not isinstance(engine, str) or engine not in ENGINES:
             raise LexicalError(f"{format_value(engine)} is not an engine; choose one of {', '.join(ENGINES)}.")
         canonical = {name: _name_language(value) if name != "words" else value for name, value in values.items()}
@@ -103,12 +103,12 @@ class Lexical:
         return render_call(self.engine, ENGINES[self.engine], self.options)
 
 
-def _name_language(value: Any) -> Any:
+def _name_language(value: object) -> object:
     """Return the name of a language for its code; any other value as it is."""
     return find_language(value) or value if isinstance(value, str) else value
 
 
-def _read_object(setting: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+def _read_object(setting: Mapping[str, object]) -> tuple[list[Any], dict[str, Any]]:
     if "engine" not in setting:
         raise LexicalError(f"{format_value(dict(setting))} must have an engine; choose one of {', '.join(ENGINES)}.")
     return list_values(setting["engine"]), {name: value for name, value in setting.items() if name != "engine"}

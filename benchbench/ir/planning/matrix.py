@@ -186,7 +186,7 @@ def _check_query(run: Configuration) -> None:
         )
 
 
-def default_modes(data: Mapping[str, Any], modes: Sequence[str] = ("dense",)) -> dict[str, list[str]]:
+def default_modes(data: Mapping[str, object], modes: Sequence[str] = ("dense",)) -> dict[str, list[str]]:
     """Return the search modes of a matrix that names engines and no modes: "engine", after `modes` for named indexes.
 
     Return {} for any other matrix.
@@ -221,9 +221,9 @@ def _refuse_unknown(key: object) -> None:
 def _read(
     key: str,
     kind: Kind,
-    values: Any,
+    values: object,
     max_values: int | None,
-    expand: Callable[[Any], list[Any]] = lambda value: [value],
+    expand: Callable[[Any], Sequence[object]] = lambda value: [value],
 ) -> tuple[Any, ...]:
     """Return the values of a key in canonical form."""
     if not isinstance(values, (list, tuple)):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar, cast, get_args
+from typing import TypeVar, cast, get_args
 
 from benchbench.decimals import counted
 from benchbench.ir.planning.axes import normalize
@@ -228,7 +228,7 @@ def _list_stages(run: Configuration, depths: dict[str, int], asking: Collection[
     return stages
 
 
-def _build_stage(kind: type[S], run: Configuration, **settings: Any) -> S:
+def _build_stage(kind: type[S], run: Configuration, **settings: object) -> S:
     """Return a stage whose fields have the run's values of the axes that they are named after, or these `settings`."""
     set_by_run = {each.name: getattr(run, each.name) for each in fields(kind) if each.name in DEFAULTS}
     return kind(**{**set_by_run, **settings})

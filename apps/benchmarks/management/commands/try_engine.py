@@ -46,7 +46,7 @@ answer on which it failed. Nothing is stored.
         if trial.error is not None:
             raise CommandError(trial.error.message, returncode=self.error_status)
 
-    def read_parameter(self, text: str) -> tuple[str, Any]:
+    def read_parameter(self, text: str) -> tuple[str, object]:
         name, separator, value = text.partition("=")
         if not separator:
             raise self.misuse(f"--param must be NAME=VALUE, not {text!r}.")

@@ -90,7 +90,7 @@ completed.
         indexed.index.refresh_from_db()
 
 
-def _build_facts(result: BeirImport) -> dict[str, Any]:
+def _build_facts(result: BeirImport) -> dict[str, object]:
     index = result.indexed.index
     vectors = result.indexed.vectors
     return {

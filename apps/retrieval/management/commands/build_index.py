@@ -1,5 +1,6 @@
 """Make a collection searchable: by words, and unless --no-vectors by vectors too."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
@@ -72,7 +73,7 @@ With --wait, the command returns when the index is ready, and builds it itself i
 
     def add_strategy_arguments(self, parser: CommandParser) -> None:
         for name, parameter in INPUTS.items():
-            kind: Any = {"choices": list(parameter.choices)} if parameter.choices else {"type": int, "metavar": "N"}
+            kind = {"choices": list(parameter.choices)} if parameter.choices else {"type": int, "metavar": "N"}
             help_text = f"{parameter.help.rstrip('.')} (default: {parameter.default})."
             parser.add_argument(f"--{name.replace('_', '-')}", help=help_text, **kind)
         parser.add_argument(
@@ -108,7 +109,7 @@ With --wait, the command returns when the index is ready, and builds it itself i
         facts = {"index": index.pk, **attributes(index, "version", "status", "stats"), "operation": operation.pk}
         self.report(facts, describe(index), as_json=options["json"])
 
-    def read_parameters(self, options: dict[str, Any]) -> dict[str, Any]:
+    def read_parameters(self, options: Mapping[str, object]) -> dict[str, object]:
         """Return the strategy's parameters given as options."""
         parameters = {name: options[name] for name in ("size", "overlap", *INPUTS)}
         parameters |= {"title": options["title"] or None, "sections": options["by_section"] or None}
@@ -120,7 +121,7 @@ With --wait, the command returns when the index is ready, and builds it itself i
             )
         return parameters
 
-    def read_llm_parameters(self, options: dict[str, Any]) -> dict[str, Any]:
+    def read_llm_parameters(self, options: Mapping[str, object]) -> dict[str, object]:
         parameters = {"provider": options["llm_server"], "cache": False if options["no_llm_cache"] else None}
         return {name: value for name, value in parameters.items() if value is not None}
 

@@ -1,7 +1,6 @@
 """The axes of the matrix, each one object, by what of a search they set."""
 
 from dataclasses import replace
-from typing import Any
 
 from benchbench.ir.planning.axes import lists, results, search
 from benchbench.ir.planning.configuration import DEFAULTS, Configuration
@@ -18,7 +17,7 @@ def run_label(run: Configuration) -> str:
 
 def normalize(run: Configuration) -> Configuration:
     """Return the same search in normal form: keys that do not affect it are at their default."""
-    plain: dict[str, Any] = {}
+    plain = {}
     for name, axis in AXES.items():
         if not axis.touches(run):
             plain[name] = axis.default

@@ -37,7 +37,7 @@ class Axis:
     canonical: Callable[[Any], Any] = lambda value: value
     expand: Callable[[Any], list[Any]] | None = None
     touches: Callable[[Configuration], bool] = lambda run: True
-    plain: Callable[[Configuration], Any] | None = None
+    plain: Callable[[Configuration], object] | None = None
     name: str = ""
     label: str = ""
     option: str = ""
@@ -51,7 +51,7 @@ class Axis:
         """Return the default as its kind reads it; "" for None."""
         return "" if self.default is None else self.write([self.default])
 
-    def list_values(self, value: Any) -> list[Any]:
+    def list_values(self, value: object) -> list[Any]:
         """Return the values, in canonical form, that one of the matrix states."""
         return [self.canonical(value)] if value is None or not self.expand else [*map(str, self.expand(value))]
 
@@ -61,7 +61,7 @@ class Axis:
             return "both" if len(values) > 1 else _write(values[0])
         return ", ".join(_write(each) for each in values if each is not None or self.kind.reader.parse is not str)
 
-    def describe(self, value: Any) -> str:
+    def describe(self, value: object) -> str:
         """Return a value in a sentence."""
         return self.unstated if value is None and self.unstated else self.phrase(value)
 
@@ -73,7 +73,7 @@ class Axis:
         return "" if value == self.default else self.phrase(value)
 
 
-def _write(value: Any) -> str:
+def _write(value: object) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, list | tuple):

@@ -32,7 +32,7 @@ def parse_switch(text: str) -> list[str]:
     return ["off", "on"] if text.lower() == "both" else split_commas(text)
 
 
-def _read(read: Callable[[str], Any], text: str) -> Any:
+def _read(read: Callable[[str], object], text: str) -> Any:
     try:
         return read(text)
     except (KeyError, ValueError):
@@ -53,7 +53,7 @@ AS_IT_IS = Reader()
 class AxisKind(Kind):
     """A kind of value that a text may state too, one or several."""
 
-    def __init__(self, annotation: Any, words: str = "", reader: Reader = AS_IT_IS) -> None:
+    def __init__(self, annotation: object, words: str = "", reader: Reader = AS_IT_IS) -> None:
         super().__init__(annotation, words)
         self.reader = reader
 
@@ -66,7 +66,7 @@ class AxisKind(Kind):
         return [_read(self.reader.parse, item) for item in self.reader.split(text)]
 
 
-def _or_none(parse: Callable[[str], Any]) -> Callable[[str], Any]:
+def _or_none(parse: Callable[[str], object]) -> Callable[[str], object]:
     return lambda text: None if text.lower() in ("none", "null", "off") else parse(text)
 
 
