@@ -5,7 +5,7 @@
 #   TORCH_INDEX=<url>       an index with the CPU build of torch; on Linux the default index has the CUDA build
 #   PYTEST_ARGS, DEMO_ARGS  extra arguments of pytest and of the demo
 #   TEST_PROCESSES=3        number of test processes, each with its own services; default: the number of cores plus one;
-#                           0 runs all tests in one process
+#                           0 runs all tests in one process; `make faults`, whose tests mostly wait, starts twice as many
 #   FUZZ_EXAMPLES=200000    number of damaged files per reader, and of WebSocket frames, in `make fuzz`
 #   FUZZ_REQUESTS=300       number of random requests per API operation in `make fuzz`
 #   ADDRESS=127.0.0.1:8000  address of the site in `make run`
@@ -42,7 +42,7 @@ thorough: $(INSTALLED_DEV) ## run the slow tests: browser, every page, address, 
 	$(PYTEST) -m thorough $(PYTEST_ARGS)
 
 faults: $(INSTALLED_DEV) ## break workers, Redis, PostgreSQL, disks and models in every stage, and write the table of results
-	BENCHBENCH_WRITE_FAULTS=1 $(PYTEST) -m faults tests/faults $(PYTEST_ARGS)
+	BENCHBENCH_WRITE_FAULTS=1 $(PYTEST) --numprocesses $$((2 * $(TEST_PROCESSES))) --maxprocesses 8 -m faults tests/faults $(PYTEST_ARGS)
 
 fuzz: $(INSTALLED_DEV) ## test readers, imports, round trips, API and sockets with random and damaged input
 	BENCHBENCH_FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) BENCHBENCH_FUZZ_REQUESTS=$(FUZZ_REQUESTS) \
