@@ -78,11 +78,16 @@ def test_invalid_list_filter_is_explained(client: Client) -> None:
 
 @pytest.mark.thorough
 def test_no_lookup_of_any_column_makes_a_list_fail(client: Client, pages: dict[str, str]) -> None:
-    failed = []
+    """The first column of each kind gets every lookup, the others one that each of Django's checks refuses."""
+    failed, kinds = [], set[type]()
+    every = [(lookup, value) for lookup in LOOKUPS for value in ("x", LONG)]
+    every += [("exact", ""), ("isnull", ""), ("regex", "["), ("year", LONG[:30])]
     with patch.object(SimpleTemplateResponse, "rendered_content", ""):
         for path, field in columns():
-            tried = [(lookup, value) for lookup in LOOKUPS for value in ("x", LONG)]
-            for lookup, value in (*tried, ("exact", ""), ("isnull", ""), ("regex", "["), ("year", LONG[:30])):
+            few = [("exact", "x"), ("in", LONG), ("isnull", "")]
+            tried = few if type(field) in kinds else every
+            kinds.add(type(field))
+            for lookup, value in tried:
                 if status_of(client, path, **{f"{field.name}__{lookup}": value}) >= 500:
                     failed.append((path, field.name, lookup, value[:5]))
     assert not failed
