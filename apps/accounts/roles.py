@@ -33,7 +33,7 @@ def list_role_permissions(role: str) -> set[str]:
     }
 
 
-def make_roles(apps: Any, schema_editor: Any = None) -> None:
+def make_roles(apps: Any, schema_editor: object = None) -> None:
     """Create the missing groups of the roles with their permissions, in a migration.
 
     Leaves an existing group with the name of a role unchanged, so that its members gain no permissions.

@@ -58,7 +58,7 @@ def find_duplicates(
     """
     present = _hash_documents(collection, state)
     hashes = set(present.filter(pk__in=documents).values_list("hash", flat=True))
-    same: Any = Q(content_hash__in=hashes)
+    same = Q(content_hash__in=hashes)
     if state is not None:
         former = FormerDocument.objects.filter(filter_former(state), content_hash__in=hashes)
         same |= Q(pk__in=former.filter(document__collection=collection).values("document"))

@@ -4,7 +4,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field
 from hashlib import sha256
-from typing import Any
 
 from benchbench.errors import BenchbenchError
 from benchbench.ir.chunking import find_first_sentences
@@ -47,7 +46,7 @@ class DocumentRecord:
     uri: str = ""
     file_name: str = ""
     content_hash: str = ""
-    metadata: dict[str, Any] = field(default_factory=dict)
+    metadata: dict[str, object] = field(default_factory=dict)
     sections: Sequence[SectionRecord] = ()
     location: str = ""
 

@@ -156,7 +156,7 @@ def open_catalogue(id: str) -> Source:
     """
     dataset = load(id)
     require(dataset, id, "docs")
-    about: dict[str, Any] = dataset.docs_metadata() if hasattr(dataset, "docs_metadata") else {}
+    about = dataset.docs_metadata() if hasattr(dataset, "docs_metadata") else {}
     return Source(map(_build_document, read(id, dataset.docs_iter)), about.get("count"))
 
 
@@ -198,7 +198,7 @@ class _Line(StrictRecord):
     text: str
     title: str = ""
     uri: str = ""
-    metadata: dict[str, Any] = field(default_factory=dict)
+    metadata: dict[str, object] = field(default_factory=dict)
 
 
 def read_corpus(path: Path) -> Iterator[DocumentRecord]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from itertools import groupby
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from django.core.cache import cache
@@ -74,7 +74,7 @@ def build_facts(query: Query, n_relevant: int) -> QueryFacts:
     )
 
 
-def render_version(version: Any) -> str:
+def render_version(version: object) -> str:
     """Return a query's version as a label: "16.0 or 17.0" for several, blank without one."""
     return " or ".join(map(str, version)) if isinstance(version, list) else str(version or "")
 

@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from hashlib import sha256
 from operator import itemgetter
-from typing import Any
 
 from django.conf import settings
 from django.db import connection
@@ -56,7 +55,7 @@ class Search:
     """An engine with all its parameters, asked for lists of `depth` hits."""
 
     engine: Engine
-    parameters: Mapping[str, Any]
+    parameters: Mapping[str, object]
     depth: int
 
 
@@ -65,7 +64,7 @@ class Question:
     """A query to ask: its text, filters, and vector for an engine with an encoder."""
 
     text: str
-    filters: Mapping[str, Any] = field(default_factory=dict)
+    filters: Mapping[str, object] = field(default_factory=dict)
     vector: list[float] | None = None
 
 

@@ -6,7 +6,6 @@ for starts their benchmarks, so that a killed worker leaves both to the sweep.
 
 import logging
 from collections.abc import Iterable
-from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -103,7 +102,7 @@ def find_preparation(index: Index, user: User) -> Preparation | None:
     return waiting.order_by("-created_at").first()
 
 
-def proceed(operation: Operation, **_: Any) -> None:
+def proceed(operation: Operation, **_: object) -> None:
     """Start the benchmarks that wait for `operation`, once, if nothing else is missing. Store errors in their rows.
 
     Receives the signal `completed`, in the transaction that completes the operation. Raises an error of the database if

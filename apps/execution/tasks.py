@@ -1,7 +1,5 @@
 """Handlers of the operations on benchmarks, called by apps.operations."""
 
-from typing import Any
-
 from apps.engines import storing
 from apps.execution import progress
 from apps.execution.running import finishing
@@ -36,7 +34,7 @@ class BenchmarkHandler(Handler):
     def name(self, operation: Operation) -> str:
         return f'benchmark "{Benchmark.objects.get(pk=operation.subject_id)}"'
 
-    def build_event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
+    def build_event(self, operation: Operation) -> tuple[str, dict[str, object]]:
         return "benchmark_progress", progress.build_event(operation)
 
 
@@ -53,5 +51,5 @@ class MeasuringHandler(Handler):
     finalise = staticmethod(again.finish_measuring)
     stop = staticmethod(again.stop_measuring)
 
-    def build_event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
+    def build_event(self, operation: Operation) -> tuple[str, dict[str, object]]:
         return "measuring_progress", again.build_event(operation)

@@ -173,9 +173,11 @@ def _load_judged_pairs(round: Round, version: DatasetVersion) -> set[tuple[int, 
     }
 
 
-def _build_edits(items: Sequence[RoundItem], settled: dict[int, Consensus]) -> Iterable[tuple[Any, list[JudgmentEdit]]]:
+def _build_edits(
+    items: Sequence[RoundItem], settled: dict[int, Consensus]
+) -> Iterable[tuple[User | None, list[JudgmentEdit]]]:
     """Yield the judgments to store, grouped by the only user who graded them; None if several did."""
-    by_user: dict[Any, list[JudgmentEdit]] = {}
+    by_user: dict[User | None, list[JudgmentEdit]] = {}
     for item in items:
         users = {row.judge for row in settled[item.pk].grades}
         reference = {"document_id": item.document.external_id}

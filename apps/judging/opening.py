@@ -61,7 +61,7 @@ class RoundOptions:
     budget: int | None = None
     uniform_share: float = SHARE
     seed: int = 42
-    scale: Sequence[MappingType[str, Any]] = ()
+    scale: Sequence[MappingType[str, object]] = ()
     guidelines: str = ""
     overlap: float = 0.0
     overlap_judges: int = 2
@@ -149,7 +149,7 @@ class _Plan:
     version: DatasetVersion
     judges: list[User]
     depth: int
-    scale: list[dict[str, Any]]
+    scale: list[dict[str, object]]
     rankings: list[Rankings]
     query_ids: list[int]
     question: Question

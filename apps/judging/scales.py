@@ -52,7 +52,7 @@ def build_default_scale(version: DatasetVersion) -> list[dict[str, object]]:
     return [{"grade": grade, "name": name, "description": ""} for grade, name in enumerate(names)]
 
 
-def scale_to_choose(version: DatasetVersion) -> list[dict[str, Any]]:
+def scale_to_choose(version: DatasetVersion) -> list[dict[str, object]]:
     """Return the grades to choose from; [] if the dataset has a grade without a key, so that users enter a number."""
     try:
         return build_default_scale(version)

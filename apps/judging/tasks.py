@@ -6,7 +6,7 @@ ends it. Valid answers are stored as they arrive (`retrieval.llms`), so that an 
 
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from django.db import close_old_connections
 from django.utils import timezone
@@ -85,7 +85,7 @@ class LLMJudgingHandler(Handler):
     def stop(self, operation: Operation) -> None:
         """Do nothing: the stored grades remain, and the next start continues."""
 
-    def build_event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
+    def build_event(self, operation: Operation) -> tuple[str, dict[str, object]]:
         return "llm_judging_progress", describe_progress(operation)
 
 

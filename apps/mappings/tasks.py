@@ -8,7 +8,7 @@ writes everything at once. If a worker dies before that, the old resolutions sta
 
 from collections import Counter
 from dataclasses import asdict, dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from apps.mappings.models import Mapping, Resolution
 from apps.mappings.resolving import Ruling, compute_rulings, list_judgments, load_basis, store_rulings
@@ -76,7 +76,7 @@ class ResolveHandler(Handler):
     def stop(self, operation: Operation) -> None:
         """Do nothing: the mapping keeps its old resolutions until the batch commits."""
 
-    def build_event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
+    def build_event(self, operation: Operation) -> tuple[str, dict[str, object]]:
         mapping = Mapping.objects.filter(pk=operation.subject_id).first()
         batch = operation.batches.first()
         reported = ResolvingProgress(total_refs=read_as(ResolvingBatch, batch.payload).refs if batch else 0)

@@ -1,5 +1,3 @@
-from typing import Any
-
 from django.apps import AppConfig
 from django.core.signals import got_request_exception
 
@@ -21,7 +19,7 @@ class OperationsConfig(AppConfig):
         got_request_exception.connect(_count_server_error, dispatch_uid="count_server_error")
 
 
-def _count_server_error(**_: Any) -> None:
+def _count_server_error(**_: object) -> None:
     from apps.operations.metrics import count  # imported here because RQ needs the settings
 
     count({("benchbench_server_errors",): 1})

@@ -3,7 +3,7 @@
 import sys
 import traceback
 from collections.abc import Iterable
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 from django.conf import settings
 
@@ -51,7 +51,7 @@ class Handler(Protocol):
         """Return a readable name of the operation's subject: benchmark "Does hybrid pay?"."""
         return str(operation)
 
-    def build_event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
+    def build_event(self, operation: Operation) -> tuple[str, dict[str, object]]:
         """Return the event type and its data: the whole progress stored in the database."""
 
     def list_completions(self, operation: Operation, after: int) -> list[tuple[int, dict[str, object]]]:

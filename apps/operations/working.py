@@ -55,7 +55,7 @@ def work_batch(batch_id: int) -> None:
         close_old_connections()
 
 
-def _span(name: str, facts: dict[str, Any]) -> AbstractContextManager[Any]:
+def _span(name: str, facts: dict[str, Any]) -> AbstractContextManager[object]:
     """Return a span if OpenTelemetry is installed (without effect until its SDK is set up), else a null context."""
     try:
         from opentelemetry import trace

@@ -49,7 +49,7 @@ def flatten(means: Mapping[str, float | None]) -> dict[str, float | None]:
     return {Measure.parse(name).wire: value for name, value in means.items()}
 
 
-def nest(metrics: dict[str, float | None]) -> dict[str, Any]:
+def nest(metrics: dict[str, float | None]) -> dict[str, object]:
     """Group flat wire metrics of the usual families: {"ndcg": {"10": …}, "mrr": …}.
 
     Other measures keep their names, such as `Judged@10`.

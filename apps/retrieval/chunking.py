@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
 
 from django.db import connection, transaction
 from django.utils import timezone
@@ -106,7 +105,7 @@ def _add_levels(chunk_set: ChunkSet, on_part: Callable[[], None]) -> list[int]:
     return counts
 
 
-def _build_row(piece: Piece, ordinal: int, section_ids: Sequence[int]) -> tuple[Any, ...]:
+def _build_row(piece: Piece, ordinal: int, section_ids: Sequence[int]) -> tuple[object, ...]:
     section = None if piece.section is None else section_ids[piece.section]
     return section, piece.level, ordinal, piece.text, hash_text(piece.text), piece.start, piece.end
 

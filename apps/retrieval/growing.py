@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from django.db.models import Max
@@ -55,7 +55,7 @@ Summaries = list[tuple[str, Positions]]  # the text of each, and the positions t
 PART_SECONDS = 600  # after this a level continues in another batch, since batches have a time limit
 
 
-def describe_models(index: Index, encoder: Encoder | None) -> dict[str, Any]:
+def describe_models(index: Index, encoder: Encoder | None) -> dict[str, object]:
     """Return the models that determine the tree of an index, with their parameters; empty without a tree."""
     if index.strategy not in TREES or encoder is None:
         return {}

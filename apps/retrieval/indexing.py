@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -45,11 +44,11 @@ def create_index(
     query_prompt: str | None = None,
     document_prompt: str | None = None,
     precision: str = "float32",
-    chunk_parameters: Mapping[str, Any] | None = None,
+    chunk_parameters: Mapping[str, object] | None = None,
     strategy: str = "flat",
     lexical: bool = True,
     llm: str = "",
-    llm_parameters: Mapping[str, Any] | None = None,
+    llm_parameters: Mapping[str, object] | None = None,
     owner: User | None = None,
 ) -> Index:
     """Declare an index of a collection, the next version under its name; `build_index` makes it searchable.

@@ -9,7 +9,6 @@ stored once, and a failed build continues from the stored vectors. The next swee
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 from django.conf import settings
@@ -66,7 +65,7 @@ class IndexHandler(Handler):
     def tidy(self) -> None:
         delete_cancelled()
 
-    def build_event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
+    def build_event(self, operation: Operation) -> tuple[str, dict[str, object]]:
         return "index_progress", describe_progress(operation)
 
 

@@ -1,7 +1,5 @@
 """Pages about indexes."""
 
-from typing import Any
-
 from django.contrib import messages
 from django.contrib.admin import ModelAdmin
 from django.db import transaction
@@ -85,7 +83,7 @@ def preview_grid(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
     """Render the existing and the new indexes of the partly filled form."""
     form = read_form(request, model_admin, GridForm)
 
-    def look() -> dict[str, Any]:
+    def look() -> dict[str, object]:
         collection = form.cleaned_data.get("collection")
         return {"cells": plan_grid(collection, form.grid, owner=staff(request))} if collection else {}
 

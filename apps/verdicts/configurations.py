@@ -119,7 +119,7 @@ def differ_in_making(benchmark: Benchmark, indexes: Iterable[Index]) -> bool:
     return bool(benchmark.experiment) or len(made_of) > 1
 
 
-def list_builds(indexes: Iterable[Index]) -> list[dict[str, Any]]:
+def list_builds(indexes: Iterable[Index]) -> list[dict[str, object]]:
     """Return contents and building costs of indexes; None for values of an index that was never built."""
     return [
         {

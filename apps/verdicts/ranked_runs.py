@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 
@@ -145,7 +146,7 @@ def _set_provisional_apart(rows: list[Row], primary: str, so_far: Mapping[str, M
     return [replace(row, unranked=row.unranked or UNFINISHED) if row.provisional else row for row in rows]
 
 
-def _narrow(benchmark: Benchmark, evaluations: dict[Any, Evaluation], name: str) -> Slice | None:
+def _narrow(benchmark: Benchmark, evaluations: dict[UUID, Evaluation], name: str) -> Slice | None:
     """Replace the means of the evaluations, unsaved, by those over the queries of a slice; return that slice."""
     slicing = chosen = None
     for evaluation in evaluations.values():
@@ -193,7 +194,7 @@ def _is_further(benchmark: Benchmark, name: str, k: int) -> bool:
 
 def load_evaluations(
     benchmark: Benchmark, *, version: DatasetVersion | None = None, with_values: bool = False, **annotated: object
-) -> dict[Any, Evaluation]:
+) -> dict[UUID, Evaluation]:
     """Return the evaluation of each completed run, by run id; without `with_values`, values are deferred.
 
     On the benchmark's own version, or on another that it was re-scored on. `annotated` is passed to `annotate()`.

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ class RunValues:
     means_name: str  # "weighted by demand", or "" for plain means
 
 
-def load_run_values(runs: Sequence[Run], measured: Mapping[Any, Evaluation]) -> RunValues:
+def load_run_values(runs: Sequence[Run], measured: Mapping[UUID, Evaluation]) -> RunValues:
     """Return the values of runs whose evaluations are `measured`, by run id. One query, and those for the slices.
 
     The primary measure, seed, slices and policy come from the benchmark of the first run, the oldest. Under the policy
@@ -38,7 +38,7 @@ def load_run_values(runs: Sequence[Run], measured: Mapping[Any, Evaluation]) -> 
     benchmark, evaluations = runs[0].benchmark, [measured[run.pk] for run in runs]
     common = [name for name in evaluations[0].measures if all(name in row.measures for row in evaluations)]
     values = load_values(evaluations, common)
-    of_mapping: dict[Any, Run] = {}
+    of_mapping: dict[UUID, Run] = {}
     for run in runs if benchmark.empty_queries == "skip" else runs[:1]:
         of_mapping.setdefault(run.benchmark.mapping_id, run)
     slicings = load_slicings([(run.benchmark, measured[run.pk]) for run in of_mapping.values()])

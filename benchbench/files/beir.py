@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from benchbench.errors import FileFormatError
 from benchbench.files.ratings import parse_grade
@@ -38,7 +37,7 @@ class Query(StrictRecord):
 
     key: Identifier
     text: Filled
-    metadata: dict[str, Any] = field(default_factory=dict)
+    metadata: dict[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

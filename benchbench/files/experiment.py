@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
@@ -137,7 +137,7 @@ class Experiment(StrictRecord):
     backends: Listed[Backend]
     strategies: Listed[Strategy]
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Return the experiment as plain JSON in the format's order, for `parse_experiment`, with every default."""
         return asdict(self, dict_factory=_convert_lists)
 
@@ -180,7 +180,7 @@ def parse_experiment(value: object, *, location: str) -> Experiment:
 def _check_entries(entries: Sequence[object], key: str, prefix: str) -> None:
     if not entries and key != "llms":
         raise FileFormatError(f"{prefix}{key} must not be an empty list.", field=key)
-    places: dict[Any, int] = {}
+    places: dict[object, int] = {}
     for index, entry in enumerate(entries):
         if (first := places.setdefault(entry, index)) < index:
             raise FileFormatError(f"{prefix}{key}[{index}] repeats {key}[{first}].", field=f"{key}[{index}]")

@@ -244,7 +244,7 @@ def _list_names(record: type) -> tuple[str, ...]:
     return tuple(field.name for field in fields(record))
 
 
-def _list_values(record: Any, kind: type | None = None) -> list[Any]:
+def _list_values(record: object, kind: type | None = None) -> list[Any]:
     """Return the values of a record, by default of its own type. `dataclasses.astuple` would copy each, slowly."""
     return [getattr(record, name) for name in _list_names(kind or type(record))]
 

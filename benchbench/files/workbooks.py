@@ -46,7 +46,7 @@ def write_workbook(rows: Iterable[Sequence[object]]) -> Iterator[bytes]:
                 yield block
 
 
-def _write_cell(sheet: Any, row: int, column: int, value: Any) -> None:
+def _write_cell(sheet: Any, row: int, column: int, value: object) -> None:
     if value is None or value == "":
         return
     if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= EXACT:

@@ -60,6 +60,6 @@ def list_combinations(call: object, lists: Collection[Collection[object]]) -> li
     return list(itertools.product(*lists))
 
 
-def list_values(value: object) -> list[Any]:
+def list_values(value: object) -> list[object]:
     """Return the values that an option of an object lists."""
     return list(value) if isinstance(value, list | tuple) else [value]

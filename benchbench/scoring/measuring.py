@@ -113,7 +113,7 @@ def build_figures(
     ]
 
 
-def _split(rankings: Sequence[Sequence[Hashable]], truths: Sequence[Mapping[Any, int]]) -> Iterator[slice]:
+def _split(rankings: Sequence[Sequence[Hashable]], truths: Sequence[Mapping[Hashable, int]]) -> Iterator[slice]:
     """Yield consecutive queries whose matrix, as wide as their longest ranking or truth, is of bounded size."""
     start = width = 0
     for at, (ranking, judged) in enumerate(zip(rankings, truths, strict=True)):

@@ -226,7 +226,7 @@ class Collections(Resource):
         parser=CorpusParser,
         history="Import documents into a collection.",
     )
-    def import_documents(self, collection: Collection, data: Validated) -> dict[str, Any]:
+    def import_documents(self, collection: Collection, data: Validated) -> dict[str, object]:
         """Import documents into a collection, all or none, and return the counts.
 
         New documents are added; those with an existing `external_id` are updated. Indexes and mappings do not change:

@@ -1,7 +1,6 @@
 """Results as files, and the formats of those."""
 
 import json
-from typing import Any
 
 from django.http.response import HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
@@ -50,7 +49,7 @@ class ResultsFormats(serializers.Serializer):
     formats = ResultsFormat(many=True)
 
 
-def build_responses(kind: str) -> dict[Any, object]:
+def build_responses(kind: str) -> dict[tuple[int, str], object]:
     """Return the responses of an export for the schema: a file of each format's type, or a conflict."""
     types = sorted({exporter.content_type for exporter in EXPORTERS.values() if exporter.exports == kind})
     shapes = {"application/json": OpenApiTypes.ANY}

@@ -206,7 +206,7 @@ class Items(RoundPart):
         return answer
 
     @get("/adjudications", SplitItems)
-    def list_split_items(self, round: Round) -> dict[str, Any]:
+    def list_split_items(self, round: Round) -> dict[str, object]:
         """List the items whose judges are split evenly, with their answers. 409 if you do not lead the round."""
         require_lead(round, self.user)
         split = {item_id: agreed for item_id, agreed in load_consensus(round).items() if agreed.split}

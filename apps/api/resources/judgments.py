@@ -32,7 +32,7 @@ DOC_REF = {
         },
     ]
 }
-GRADE: dict[str, Any] = {"min_value": records.GRADES.start, "max_value": records.GRADES.stop - 1}
+GRADE: dict[str, object] = {"min_value": records.GRADES.start, "max_value": records.GRADES.stop - 1}
 
 
 @extend_schema_field(DOC_REF)

@@ -195,7 +195,7 @@ class Mappings(DatasetPart):
         return answer_page(UnresolvedPage, rows, query, prepare=lambda page_rows: add_candidates(mapping, page_rows))
 
     @post("/<id:mapping_id>/check", CheckedAnswer, CheckRequest, act="view")
-    def check_mapping(self, mapping: Mapping, data: Validated) -> dict[str, Any]:
+    def check_mapping(self, mapping: Mapping, data: Validated) -> dict[str, object]:
         """Check the references of a version or draft against the current documents, without storing anything.
 
         Sections of judgments are checked too. 409 if there are too many for one request.

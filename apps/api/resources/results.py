@@ -149,7 +149,7 @@ class BenchmarkRuns(Resource):
     route = "benchmarks/<id:benchmark_id>/runs/<id:run_id>"
 
     @get("", WholeRunAnswer, VersionQuery)
-    def get_run(self, run: Run, query: Validated) -> dict[str, Any]:
+    def get_run(self, run: Run, query: Validated) -> dict[str, object]:
         """Show a run with its means and provenance."""
         run_fields = {name: getattr(run, name) for name in set(WholeRunAnswer().fields) if hasattr(run, name)}
         return run_fields | vars(load_run_result(run, version=load_version(run, query.get("version"))))

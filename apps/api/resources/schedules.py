@@ -123,7 +123,7 @@ class Schedules(Resource):
         return find_visible(rows, schedule_id, self.user)
 
 
-def write_rules(data: Validated) -> dict[str, Any]:
+def write_rules(data: Validated) -> dict[str, object]:
     """Return the data of a request with rules as the text of a file."""
     rules = data.get("rules")
     return data | ({"rules": strict_yaml.dump(rules)} if isinstance(rules, dict) else {})

@@ -228,7 +228,7 @@ class Versions(DatasetPart):
         discard_draft(version.dataset)
 
     @get("/versions/<int:number>/difference", DifferenceAnswer, DifferenceQuery)
-    def get_difference(self, version: DatasetVersion, query: Validated) -> dict[str, Any]:
+    def get_difference(self, version: DatasetVersion, query: Validated) -> dict[str, object]:
         """Show the changes of a version or draft row by row."""
         difference = build_difference(version)
         rows = {kind: getattr(difference, kind)[: query["limit"]] for kind in KINDS}

@@ -107,7 +107,7 @@ def _load_original(request: HttpRequest, model_admin: SiteAdmin) -> Benchmark | 
     return benchmark
 
 
-def _read_matrix(request: HttpRequest) -> dict[str, Any]:
+def _read_matrix(request: HttpRequest) -> dict[str, object]:
     """Return the values of the form for the matrix in `?matrix=`, as JSON; none without one or if it is invalid."""
     if not (text := request.GET.get("matrix", "")):
         return {}
@@ -170,7 +170,7 @@ def preview_benchmark(request: HttpRequest, model_admin: SiteAdmin) -> HttpRespo
     """Return the preview of the form: the runs that it would create, or its errors."""
     form = read_form(request, model_admin, BenchmarkForm)
 
-    def look() -> dict[str, Any]:
+    def look() -> dict[str, object]:
         values = form.cleaned_data
         if "mapping" not in values:
             return {}

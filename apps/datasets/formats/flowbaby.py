@@ -1,7 +1,6 @@
 """Flowbaby datasets, read and written: metadata.json, topics.json and qrels.json in a directory."""
 
 from pathlib import Path
-from typing import Any
 
 from apps.datasets.formats.writing import merge_judgments, trim_query
 from apps.datasets.records import DatasetRecord, QueryRecord, build_judgments
@@ -70,7 +69,7 @@ def fit(record: DatasetRecord) -> DatasetRecord:
 
 
 def build_files(record: DatasetRecord) -> Files:
-    about: dict[str, Any] = record.metadata
+    about = record.metadata
     metadata = flowbaby.Metadata(
         version=record.label,
         description=record.description,

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from apps.datasets.records import DatasetError, DatasetRecord, QueryRecord, build_judgments, name_source
 from benchbench.decimals import list_some
@@ -66,7 +65,7 @@ def _yield_grades(documents: object, location: str) -> Iterator[tuple[str, int]]
         yield document, grade
 
 
-def _parse_id(document: Any) -> str:
+def _parse_id(document: object) -> str:
     if isinstance(document, int) and not isinstance(document, bool):
         return str(document)
     return document if isinstance(document, str) else ""

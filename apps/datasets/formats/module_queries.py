@@ -53,7 +53,7 @@ class _File(objects.StrictRecord):
     NULL_IS_A_VALUE = True
 
     benchmark_queries: list[object]
-    metadata: dict[str, Any] = field(default_factory=dict)
+    metadata: dict[str, object] = field(default_factory=dict)
 
 
 def read_module_queries(path: Path) -> DatasetRecord:

@@ -7,7 +7,6 @@ Sources: github.com/elastic/elasticsearch, `docs/reference/search/rank-eval.asci
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from apps.datasets.formats.rated import Ratings
 from apps.datasets.records import DatasetError, DatasetRecord
@@ -36,8 +35,8 @@ class _Request(StrictRecord):
 
     id: Identifier
     ratings: Listed[_RatedDocument]
-    request: dict[str, Any] = field(default_factory=dict)
-    params: dict[str, Any] = field(default_factory=dict)
+    request: dict[str, object] = field(default_factory=dict)
+    params: dict[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from apps.collections.folders import FolderError
 from apps.collections.sources import open_directory
@@ -27,7 +26,7 @@ class Question(StrictRecord):
     answer: str
     document_id: Identifier
     section_ids: Strings
-    evidence: Listed[Any]
+    evidence: Listed[object]
     difficulty: str = "unknown"
     query_type: str = "unknown"
 

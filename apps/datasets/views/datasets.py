@@ -33,7 +33,7 @@ from benchbench.site.panels import build_list_url, change_url
 SHOWN_VERSIONS = 6
 
 
-def describe_dataset(dataset: Dataset) -> dict[str, Any]:
+def describe_dataset(dataset: Dataset) -> dict[str, object]:
     """Return what the page of a dataset shows: its newest frozen version, or its draft, and what that holds.
 
     `grades` and `splits` count judgments by grade, highest first, and queries by split. `versions` pairs each of the
@@ -161,7 +161,7 @@ def freeze_draft(
     )
 
 
-def list_tables(difference: Difference) -> list[dict[str, Any]]:
+def list_tables(difference: Difference) -> list[dict[str, object]]:
     """Return the tables of the rows that differ, each with the first rows of its kind."""
     return [
         {"kind": kind, "title": title, "total": total, "rows": getattr(difference, kind)[:MAX_ROWS]}

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
+from uuid import UUID
 
 import numpy as np
 from django.contrib.auth.models import User
@@ -55,7 +55,7 @@ def find_prior(mapping: Mapping, user: User, *, weighting: str = "") -> Prior | 
     recent = list(
         several.select_related("run__benchmark", "dataset_version").defer("values", "query_ids")[: 4 * PRIOR_RUNS]
     )
-    by_benchmark: dict[Any, list[Evaluation]] = {}
+    by_benchmark: dict[tuple[UUID, UUID], list[Evaluation]] = {}
     for evaluation in recent:
         by_benchmark.setdefault((evaluation.run.benchmark_id, evaluation.dataset_version_id), []).append(evaluation)
     for evaluations in by_benchmark.values():

@@ -3,7 +3,7 @@
 from collections.abc import Mapping as MappingType
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -58,7 +58,7 @@ class Preview:
 
 def preview(
     mapping: Mapping,
-    matrix: MappingType[str, Any],
+    matrix: MappingType[str, object],
     *,
     owner: User | None = None,
     measures: Sequence[str] = (),

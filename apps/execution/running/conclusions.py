@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Any
 
 from apps.datasets.models import Query
 from apps.execution.running.engines import DECLARED, DOWN, RETRIES, UNPROMPTED
@@ -29,9 +28,9 @@ MOST_TIED = 0.2  # share of positions without a warning
 class Results:
     """Columns of a run's row that are filled when it ends."""
 
-    timing: dict[str, Any]
+    timing: dict[str, object]
     failed_queries: int
-    provenance: dict[str, Any]
+    provenance: dict[str, object]
     warnings: list[str]
     status: Run.Status
     error_message: str
@@ -110,7 +109,7 @@ def _warn_of_load(loop: OpenLoop) -> Iterator[str]:
         )
 
 
-def _describe_engine(planned: RunPlan, stage: EngineStage, notes: Notes) -> dict[str, Any] | None:
+def _describe_engine(planned: RunPlan, stage: EngineStage, notes: Notes) -> dict[str, object] | None:
     """Return what is known of the engine that a run asked; None if no batch noted it."""
     engines = notes.lists[stage.key, DECLARED]
     return engines[-1] | {"retries": notes.count(planned, RETRIES)} if engines else None

@@ -49,7 +49,7 @@ class Timed(NamedTuple):
     ended: float
 
 
-def build_record(loop: Loop, answered: Sequence[Timed], *, sent: int, threads: int) -> dict[str, Any]:
+def build_record(loop: Loop, answered: Sequence[Timed], *, sent: int, threads: int) -> dict[str, object]:
     """Return the latencies of a loop as HDR histograms in base64, with what its rates are computed from."""
     histograms = {name: HdrHistogram(1, LONGEST_US, DIGITS) for name in TIMES}
     for timed in answered:

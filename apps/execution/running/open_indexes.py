@@ -142,7 +142,7 @@ def _find_preparations(plan: Plan, runs: Sequence[Run]) -> dict[str, tuple[Stage
     return preparations
 
 
-def _prepare(index: Index | None, stage: Stage) -> dict[str, Any]:
+def _prepare(index: Index | None, stage: Stage) -> dict[str, object]:
     """Make the index of a stage and return facts about it. Raises AnnIndexError, StoreError and LexicalIndexError."""
     assert index is not None
     assert index.chunk_set is not None

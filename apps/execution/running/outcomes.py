@@ -23,7 +23,7 @@ BatchNotes = dict[str, dict[str, Any]]  # notes of a batch by stage: STALLS, a n
 NotedQueries = dict[str, dict[str, set[int]]]  # the ids of a whole benchmark by stage and note
 
 
-def note(notes: BatchNotes, stage: str, name: str, addition: Any) -> None:
+def note(notes: BatchNotes, stage: str, name: str, addition: object) -> None:
     """Add a number or ids of queries to a note of a stage."""
     stage_notes = notes.setdefault(stage, {})
     stage_notes[name] = stage_notes[name] + addition if name in stage_notes else addition

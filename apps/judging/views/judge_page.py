@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
@@ -75,7 +75,7 @@ def _cut_text(text: str, max_length: int) -> str:
     return text[:max_length].rsplit(None, 1)[0] + " …"
 
 
-def pack_item(round: Round, view: ItemView, grades: Sequence[Grade] = ()) -> dict[str, Any]:
+def pack_item(round: Round, view: ItemView, grades: Sequence[Grade] = ()) -> dict[str, object]:
     """Return an item for the script of the page: its id, its HTML, and its text for screen readers."""
     item = view.item
     context = {

@@ -1,7 +1,6 @@
 """The pages on which judges grade, see their grades, and adjudicate items on which judges are split."""
 
 from collections.abc import Collection, Mapping
-from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
@@ -74,7 +73,7 @@ def exchange(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> H
     )
 
 
-def _build_payload(round: Round, judge: User, present_ids: Collection[int], count: int) -> dict[str, Any]:
+def _build_payload(round: Round, judge: User, present_ids: Collection[int], count: int) -> dict[str, object]:
     """Return the ids of the items that a judge holds, the contents of those that the page lacks, and the progress."""
     item_ids = hand_out(round, judge, count=count) if round.is_open else []
     new_views = view_ungraded_items(load_items([item for item in item_ids if item not in present_ids]))

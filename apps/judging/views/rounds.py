@@ -1,6 +1,5 @@
 """The page of a round, its part that changes while judges work, and the items behind a figure."""
 
-from typing import Any
 from uuid import UUID
 
 from django.core.exceptions import PermissionDenied
@@ -49,7 +48,7 @@ def round_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
     return model_admin.render_page(request, "judging/round.html", context, original=round)
 
 
-def _build_panel(request: HttpRequest, round: Round) -> dict[str, Any]:
+def _build_panel(request: HttpRequest, round: Round) -> dict[str, object]:
     """Return the context for the LLM-judge panel on the page of a round; {} unless the user leads it."""
     if not may_lead(round, request.user):
         return {}
@@ -99,7 +98,7 @@ def state_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID
     return render(request, "judging/state.html", context)
 
 
-def _describe_progress(request: HttpRequest, round: Round, progress: Progress, split: int) -> dict[str, Any]:
+def _describe_progress(request: HttpRequest, round: Round, progress: Progress, split: int) -> dict[str, object]:
     """Return the context of the next step, and of a strip whose cells are the queries, several in one if many."""
     step = find_next_step(round, staff(request), progress, split)
     queries = count_by_query(round)

@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from multiprocessing.process import BaseProcess
-from typing import Any
 
 import django_rq
 from django.conf import settings
@@ -46,7 +45,7 @@ class Pool(WorkerPool):
         self._hung: set[str] = set()  # the workers that this pool ended
         self._seen: dict[str, tuple[int, int]] = {}  # by worker: its beats, and the number of checks without a new one
 
-    def get_worker_process(self, name: str, burst: bool, *_: Any, **__: Any) -> BaseProcess:
+    def get_worker_process(self, name: str, burst: bool, *_: object, **__: object) -> BaseProcess:
         board = self._boards[name] = Board()
         number = self._numbers[name] = min({*range(len(self._works))} - {*self._numbers.values()})
         for connection in connections.all(initialized_only=True):  # none must be shared across a fork

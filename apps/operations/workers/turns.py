@@ -3,7 +3,6 @@
 from collections import Counter, defaultdict
 from collections.abc import Collection
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -58,9 +57,9 @@ def _find_next_operation(queues: Collection[str], owner: str) -> UUID | None:
         )
         .values_list("pk", "started_by", "workers", "started", "created_at", "waits", "priority")
     )
-    workers_at: Counter[Any] = Counter()
-    times: defaultdict[Any, list[datetime]] = defaultdict(list)
-    queued: dict[Any, datetime] = {}
+    workers_at: Counter[UUID | int] = Counter()
+    times: defaultdict[UUID | int, list[datetime]] = defaultdict(list)
+    queued: dict[UUID | int, datetime] = {}
     for pk, user, workers, started, created, *_ in rows:
         workers_at[user or pk] += workers
         times[user or pk] += [started] if started else []

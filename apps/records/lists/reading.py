@@ -3,7 +3,6 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import Any
 
 import numpy as np
 from django.db.models import Func, Q, QuerySet
@@ -129,7 +128,7 @@ def stream_document_lists(
 
 def _select_lists(
     benchmark: Benchmark, stage_keys: Collection[str], query_ids: Collection[int] | None
-) -> QuerySet[StageList, tuple[Any, ...]]:
+) -> QuerySet[StageList, tuple[object, ...]]:
     require_rankings(benchmark)
     lists = StageList.objects.filter(source__benchmark=benchmark, source__key__in=stage_keys, chunk_ids__isnull=False)
     lists = lists if query_ids is None else lists.filter(query__in=query_ids)

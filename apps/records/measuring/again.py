@@ -7,7 +7,6 @@ of the operation stores all evaluations in one transaction, so that a page never
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -151,7 +150,7 @@ def stop_measuring(operation: Operation) -> None:
     delete_values(Run.objects.filter(benchmark=operation.subject_id, status=Run.Status.COMPLETED))
 
 
-def build_event(operation: Operation) -> dict[str, Any]:
+def build_event(operation: Operation) -> dict[str, object]:
     """Return the data of a `measuring_progress` event."""
     progress = compute_progress(operation)
     stage = "starting" if operation.status == Status.PENDING else "measuring"

@@ -137,7 +137,7 @@ class _Basis:
 LATER_POLICIES: dict[str, object] = {"weighting": "equal", "exclude_self": False, "identical_texts": "different"}
 
 
-def get_policies(benchmark: Benchmark) -> dict[str, Any]:
+def get_policies(benchmark: Benchmark) -> dict[str, object]:
     """Return the policies under which the benchmark's runs are measured, as stored in evaluations.
 
     Defaults of LATER_POLICIES are left out, so that evaluations keep the hash that they had before there were these.

@@ -1,7 +1,5 @@
 """Stored outcomes of gates."""
 
-from typing import Any
-
 from django.conf import settings
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
@@ -63,7 +61,7 @@ class GateOutcome(models.Model):
         return Outcome(self.outcome).phrase
 
     @property
-    def missed(self) -> list[dict[str, Any]]:
+    def missed(self) -> list[dict[str, object]]:
         """Return every check that did not pass, failed ones first."""
         missed = [check for check in self.checks if check["outcome"] != Outcome.PASSED]
         return sorted(missed, key=lambda check: check["outcome"] != Outcome.FAILED)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from benchbench.reading.objects import Listed, StrictRecord, read_as
 
@@ -68,7 +68,7 @@ class Timing(StrictRecord):
         """Return the times that `as_dict` wrote."""
         return read_as(cls, data)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Return the JSON to store: without what was not measured."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 

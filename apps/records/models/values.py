@@ -51,7 +51,7 @@ class ValuesField(models.BinaryField):
     _pyi_private_set_type: Any  # read by django-stubs
     _pyi_private_get_type: list[list[float | None]]  # type: ignore[assignment]
 
-    def from_db_value(self, packed: bytes | None, *_: Any) -> list[list[float | None]] | None:
+    def from_db_value(self, packed: bytes | None, *_: object) -> list[list[float | None]] | None:
         return None if packed is None else replace_nan(unpack(packed))
 
     def get_prep_value(self, value: object) -> bytes | None:

@@ -1,7 +1,6 @@
 """Contents of the page of a comparison."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from apps.records.measuring.alternatives import choose_alternatives
 from apps.records.models import Run
@@ -20,7 +19,7 @@ from benchbench.decimals import counted
 from benchbench.ir.coverage import describe_uneven
 
 
-def build_context(comparison: RunComparison, bounds: describing.Bounds) -> dict[str, Any]:
+def build_context(comparison: RunComparison, bounds: describing.Bounds) -> dict[str, object]:
     """Return the context of the comparison page, without its folded panels."""
     costs = describing.compute_costs(comparison, bounds)
     effects = compute_effects(comparison) if len(comparison.runs) > 2 else []

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from django.db.models import Sum
 
@@ -32,7 +33,7 @@ def render_text(content: Mapping[str, object]) -> str:
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def build_content(run: Run, version: DatasetVersion, *, limit: int = spec002.LIMIT) -> dict[str, Any]:
+def build_content(run: Run, version: DatasetVersion, *, limit: int = spec002.LIMIT) -> dict[str, object]:
     """Return the content of the file of a finished run.
 
     Raises ExportError without values on `version`, unless the run failed. In a failed run every query has its own
@@ -155,7 +156,7 @@ class Console:
         open_ends = (n for n, answer in enumerate(answers) if answer.error == NOT_ASKED or (answer.error and not once))
         return answers[: next(open_ends, len(answers))]
 
-    def close(self, paths: dict[Any, Path]) -> None:
+    def close(self, paths: dict[UUID, Path]) -> None:
         """Report the rest, and the totals of every run; `paths` are the baseline files by run id."""
         self.poll(ended=True)
         for run in self.benchmark.runs.order_by("run_order"):

@@ -165,7 +165,7 @@ def _find_least_places(run: Run) -> dict[int, int]:
 
 
 def _compare_family(
-    rungs: Sequence[ShareRung], evaluations: Mapping[Any, Evaluation], answerable: Sequence[int]
+    rungs: Sequence[ShareRung], evaluations: Mapping[UUID, Evaluation], answerable: Sequence[int]
 ) -> Iterator[ShareRung]:
     runs = [rung.run for rung in rungs]
     values = load_run_values(runs, evaluations)

@@ -1,6 +1,7 @@
 """The dataset versions on which a benchmark has values: the shown one, and its changes since the previous one."""
 
 from dataclasses import dataclass
+from uuid import UUID
 
 from django.db.models import Exists, OuterRef
 
@@ -112,7 +113,7 @@ def compare_versions(benchmark: Benchmark, board: Leaderboard, versions: list[Da
         return None
     before = next((earlier for earlier in reversed(versions) if earlier.number < board.version.number), original)
     old = load_leaderboard(benchmark, version=before)
-    rows: dict[object, Row] = {row.run.pk: row for row in old.rows}
+    rows: dict[UUID, Row] = {row.run.pk: row for row in old.rows}
     changes = [_change(rows[row.run.pk], row, board.primary) for row in board.rows]
     first, last = sorted((before, board.version), key=lambda version: version.number)
     return VersionChange(

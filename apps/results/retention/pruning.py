@@ -35,7 +35,7 @@ SOURCES = 4  # stages whose lists go in a transaction
 LOCK_SECONDS = 1.0
 
 
-def list_due(sizes: Sizes) -> list[tuple[Policy, QuerySet[Any], int, int]]:
+def list_due(sizes: Sizes) -> list[tuple[Policy, QuerySet[Model], int, int]]:
     """Return each policy with the rows that it would delete now, their number and their estimated bytes."""
     due = [(policy, rows, rows.count()) for policy in POLICIES for rows in [policy.find_due()]]
     return [(policy, rows, count, count_due_bytes(rows, sizes) if count else 0) for policy, rows, count in due]

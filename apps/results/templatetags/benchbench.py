@@ -199,7 +199,7 @@ def measure_link(name: str, id_prefix: str, label: str = "") -> dict[str, object
 
 
 @register.inclusion_tag("results/judge.html", takes_context=True)
-def judge(context: Context, document: Document | None, grade: int | None) -> dict[str, Any]:
+def judge(context: Context, document: Document | None, grade: int | None) -> dict[str, object]:
     """Render the link to the form that judges a document, and the draft's grade if it differs from `grade`."""
     judging = context.get("judging")
     if judging is None or document is None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 import numpy as np
@@ -41,7 +41,7 @@ class SliceGroup:
     rows: list[SliceRow]
 
 
-def build_context(evaluation: Evaluation | None, slicing: Slicing | None, names: Sequence[str]) -> dict[str, Any]:
+def build_context(evaluation: Evaluation | None, slicing: Slicing | None, names: Sequence[str]) -> dict[str, object]:
     """Return the context of a run's slices for the measures `names`; no groups before it is measured."""
     if evaluation is None or slicing is None:
         return {"slice_groups": []}

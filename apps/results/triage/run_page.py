@@ -1,7 +1,6 @@
 """Contents of the pages of a run and of one ranking: means, losses, queries; with a second run, the differences."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from django.core.paginator import Paginator
 
@@ -35,7 +34,7 @@ ORDERS = ("difference", "worst", "best")  # the default is the first available o
 
 def build_run_context(
     run: Run, params: Mapping[str, str], *, at: VersionView, against: Run | None = None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the context of a run's page. Query string: `q` (text), `by` (measure), `order`, `slice`, `cause`, `page`.
 
     Values are those on the version of `at`. `against` is another run to compare with, query by query. If its values
@@ -142,7 +141,7 @@ SHOWN_HITS = 20
 SHOWN_LOST = 50
 
 
-def build_query_context(result: QueryResult, *, at: VersionView) -> dict[str, Any]:
+def build_query_context(result: QueryResult, *, at: VersionView) -> dict[str, object]:
     """Return the context of the page of a ranking, with grades and values on the version of `at`."""
     benchmark = result.run.benchmark
     grades = queries.load_grades(result, version=at.version)

@@ -1,7 +1,6 @@
 """The page of a comparison, and the verdict on a benchmark's page."""
 
 from operator import attrgetter
-from typing import Any
 from urllib.parse import quote, urlencode
 from uuid import UUID
 
@@ -164,7 +163,7 @@ def across_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
     return model_admin.render_page(request, "results/across.html", context)
 
 
-def _list_rounds(request: HttpRequest, benchmark: Benchmark) -> dict[str, Any]:
+def _list_rounds(request: HttpRequest, benchmark: Benchmark) -> dict[str, object]:
     """Return the latest judging rounds of the benchmark's runs that the reader sees, and the number of further ones."""
     of_runs = RoundRun.objects.filter(run__benchmark=benchmark).values("round")
     rounds = viewable(Round.objects.filter(pk__in=of_runs), request.user)

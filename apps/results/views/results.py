@@ -2,7 +2,6 @@
 
 import uuid
 from collections.abc import Callable
-from typing import Any
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied, ValidationError
@@ -76,7 +75,7 @@ def find_run_against(request: HttpRequest) -> Run | None:
         raise Http404(f"The run {run_id} was not found.") from None
 
 
-def dashboard(request: HttpRequest, context: dict[str, object]) -> dict[str, Any]:
+def dashboard(request: HttpRequest, context: dict[str, object]) -> dict[str, object]:
     """Add the context of the admin's first page."""
     dashboard = build_dashboard(staff(request), only_work=request.GET.get("part") == "work")
     return context | {"title": "Start"} | dashboard
@@ -95,7 +94,7 @@ def benchmark_live(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid
     return render(request, "results/board.html", _build_board(request, model_admin, benchmark))
 
 
-def _build_board(request: HttpRequest, model_admin: SiteAdmin, benchmark: Benchmark) -> dict[str, Any]:
+def _build_board(request: HttpRequest, model_admin: SiteAdmin, benchmark: Benchmark) -> dict[str, object]:
     """Return the shared context of both: the board at the cutoff, and the available actions."""
     k, at = parse_cutoff(request, benchmark), parse_version(request, benchmark)
     # One statement in place of three.
@@ -268,7 +267,7 @@ def run_content(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UU
     """Render the part of a run's page on evidence and expected answers in its texts."""
     evaluation = _load_evaluation(request, model_admin, object_id)
 
-    def build_context() -> dict[str, Any]:
+    def build_context() -> dict[str, object]:
         content = load_content(evaluation)
         worst = content.queries[:SHOWN_QUERIES]
         rows = queries.load_query_rows(evaluation.run, None, [query.query_id for query in worst], [])

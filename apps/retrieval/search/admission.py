@@ -1,7 +1,7 @@
 """The chunks of an index that a filter admits, as a mask and in SQL; PostgreSQL's statistics about shares."""
 
 from functools import cached_property
-from typing import Any, LiteralString, NamedTuple
+from typing import LiteralString, NamedTuple
 
 import numpy as np
 from django.db import connection
@@ -67,7 +67,7 @@ class Among(NamedTuple):
     mask: Mask | None = None
 
     @property
-    def condition(self) -> tuple[sql.Composable, list[Any]]:
+    def condition(self) -> tuple[sql.Composable, list[object]]:
         if self.filter is None and self.mask is not None:
             condition, admitted = admit_positions(self.mask)
             return sql.SQL(condition).format(position=sql.SQL("id"), admitted=sql.SQL("%s")), [admitted]

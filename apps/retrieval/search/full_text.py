@@ -4,7 +4,6 @@ It is a LexicalIndex without pieces, with a separate table in their place.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from django.db import DataError, OperationalError, connection, transaction
@@ -170,7 +169,7 @@ def _build_key(chunk_set: ChunkSet, setting: Lexical) -> str:
     return fingerprint(chunk_set=chunk_set.fingerprint, engine=ENGINE, parameters=_describe(chunk_set, setting))
 
 
-def _describe(chunk_set: ChunkSet, setting: Lexical) -> dict[str, Any]:
+def _describe(chunk_set: ChunkSet, setting: Lexical) -> dict[str, object]:
     language = setting["language"] or chunk_set.collection.language or DEFAULT
     return {"configuration": language if language in CONFIGURATIONS else "simple", **RANKING}
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.ann import Ann
@@ -31,7 +31,7 @@ class Collection(Protocol):
         that `mask` (n,) admits: the filter applies inside the search, not to its results.
         """
 
-    def read_back(self, setting: Ann) -> Mapping[str, Any]:
+    def read_back(self, setting: Ann) -> Mapping[str, object]:
         """Return the setting's options as the open store reports them."""
 
     def close(self) -> None:

@@ -42,7 +42,7 @@ class ChromaCollection:
 
         return nominate
 
-    def read_back(self, setting: Ann) -> Mapping[str, Any]:
+    def read_back(self, setting: Ann) -> Mapping[str, object]:
         options = self._collection.configuration_json["hnsw"]
         return {
             "m": options["max_neighbors"],

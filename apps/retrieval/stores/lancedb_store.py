@@ -42,7 +42,7 @@ class LanceCollection:
 
         return nominate
 
-    def read_back(self, setting: Ann) -> Mapping[str, Any]:
+    def read_back(self, setting: Ann) -> Mapping[str, object]:
         indexes = self._table.list_indices()
         if not indexes:
             return {"index": None}

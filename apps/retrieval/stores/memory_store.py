@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -38,7 +37,7 @@ class CompressedCollection:
         """Return the compressed scores (m,) of some positions."""
         return self._form.score(self._codes[ids], self._form.prepare(query))
 
-    def read_back(self, setting: Ann) -> Mapping[str, Any]:
+    def read_back(self, setting: Ann) -> Mapping[str, object]:
         precision = "binary" if self._codes.dtype == np.uint64 else self._codes.dtype.name
         width = self._form.width if precision == "binary" else self._codes.shape[1]
         options = {"dimensions": width if setting["dimensions"] else 0, "precision": precision}

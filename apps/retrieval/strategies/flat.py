@@ -1,7 +1,6 @@
 """The flat strategy: chunks of one level, each query compared with all of them."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from apps.collections.records import DocumentRecord
 from apps.retrieval.strategies.base import (
@@ -25,7 +24,7 @@ class FlatStrategy(RetrievalStrategy):
     text is blank is one chunk of its title.
     """
 
-    def check(self, parameters: Parameters) -> dict[str, Any]:
+    def check(self, parameters: Parameters) -> dict[str, object]:
         if not parameters:
             return {}
         complete = super().check({"size": None, "overlap": 0, **parameters})

@@ -1,7 +1,6 @@
 """RAPTOR: a tree of summaries of clusters of chunks (Sarthi et al., 2024)."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +28,7 @@ class RaptorStrategy(TreeStrategy):
     `raptor` asks a language model for summaries. `raptor_extractive` takes the first sentences of the texts instead.
     """
 
-    def check(self, parameters: Parameters) -> dict[str, Any]:
+    def check(self, parameters: Parameters) -> dict[str, object]:
         complete = super().check(parameters)
         if complete["size"] > complete["context"]:
             raise StrategyError(

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from apps.records.comparability import find_differences
 from apps.records.measuring.slicing import compute_means, load_slicing
@@ -32,7 +31,7 @@ class CommonRules:
     may_fall: float = 0.0
 
 
-def write_rules(common: CommonRules, *, baseline: Baseline | None = None, run: Run | None = None) -> dict[str, Any]:
+def write_rules(common: CommonRules, *, baseline: Baseline | None = None, run: Run | None = None) -> dict[str, object]:
     """Return the rules as a file would have them. The floors of slices are the baseline's means.
 
     Only slices need a `run` and a baseline that it can be compared with; raises GateError without them.

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Any
 
 from django.db.models import OuterRef
 from django.urls import reverse
@@ -123,7 +122,7 @@ def _describe_change(benchmark: Benchmark, reference: Run, name: str) -> str:
     return f"Against {name}: {label}{change}, {comparison.verdict.find_standing(best)}."
 
 
-def _build_payload(repeat: Repeat, benchmark: Benchmark, result: GateResult | None) -> dict[str, Any]:
+def _build_payload(repeat: Repeat, benchmark: Benchmark, result: GateResult | None) -> dict[str, object]:
     """Return the content of a notice. The path is below the address of the site, which BenchBench does not know."""
     checks = [asdict(check) for verdict in result.verdicts for check in verdict.missed] if result else []
     return {

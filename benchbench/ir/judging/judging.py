@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from itertools import chain
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +54,7 @@ class Judging:
         pool: Pool,
         measure: Measure,
         scale: Sequence[float],
-        truths: Sequence[Mapping[Any, float]],
+        truths: Sequence[Mapping[Hashable, float]],
         *,
         seed: int = 0,
         draws: int = DRAWS,

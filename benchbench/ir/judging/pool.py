@@ -127,7 +127,7 @@ class Pool:
                 row[: len(ids)] = [truth.get(document, np.nan) for document in ids]
         return grades
 
-    def list_outside(self, truths: Sequence[Mapping[Any, float]]) -> list[list[float]]:
+    def list_outside(self, truths: Sequence[Mapping[Hashable, float]]) -> list[list[float]]:
         """Return the falling grades above 0 of each query's judged documents outside the pool."""
         self.require_truths(truths)
         pooled = [set(ids) for ids in self.documents]
@@ -136,7 +136,7 @@ class Pool:
             for ids, truth in zip(pooled, truths, strict=True)
         ]
 
-    def require_truths(self, truths: Sequence[Mapping[Any, float]]) -> None:
+    def require_truths(self, truths: Sequence[Mapping[Hashable, float]]) -> None:
         if len(truths) != self.queries:
             raise JudgingError(f"The pool has {self.queries} queries, but truths are given for {len(truths)}.")
 

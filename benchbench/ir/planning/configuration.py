@@ -60,7 +60,7 @@ class Configuration:
         weights = data.get("weights")
         return cls(**{**data, "weights": None if weights is None else tuple(weights)})
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Return the `config` of the API: index, the five classic keys, and other keys not at their default."""
         written = ("index", *CLASSIC, *self._list_special())
         return {key: value for key, value in asdict(self).items() if key in written}

@@ -3,6 +3,7 @@
 import signal
 import time
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
@@ -71,7 +72,7 @@ update fails, and makes the first user. Work that Ctrl-C interrupts continues at
 
     def follow(self, processes: Processes) -> None:
         """Print the beginning, the progress and the end of operations. Raises ServingError when a process ends."""
-        latest: dict[Any, float] = {}
+        latest: dict[UUID, float] = {}
         while all(process.poll() is None for process in processes):
             try:
                 close_old_connections()
