@@ -213,7 +213,7 @@ ELSEWHERE = {
     "apps/records/models/values.py:read_value": "values that this site packed",
     "apps/experiments/reproducing.py:read_definition": "a file of a command; its YAML is tried",
     "apps/collections/languages.py:read_language": "a name, which find_language reads",
-    "apps/retrieval/analysis/dictionaries.py:split": "texts for an optional package",
+    "apps/retrieval/analysis/segmenting.py:split": "texts for an optional package",
     "apps/datasets/formats/catalogue.py:read_catalogue": "an option of a command",
     "apps/retrieval/encoders/model_files.py:read_revision": "files of installed models",
     "apps/retrieval/importing_vectors.py:read_vector_file": "a file of a command",

@@ -8,7 +8,7 @@ from functools import lru_cache
 from importlib.metadata import version
 from importlib.util import find_spec
 
-from apps.retrieval.analysis import dictionaries
+from apps.retrieval.analysis import segmenting
 from apps.retrieval.analysis.base import Language
 from apps.retrieval.analysis.languages import LANGUAGES, find_language_of
 from apps.retrieval.analysis.light import LIGHT
@@ -22,12 +22,10 @@ WORDS = {
     ENGLISH: Words(lambda: split_english),
     "code": Words(lambda: split_code, is_raw=True),
     PLAIN: Words(lambda: split_plain, packages={}, is_raw=True, is_plain=True),
-    "sudachipy": Words(
-        dictionaries.build_sudachipy, {"sudachipy": "sudachipy", "sudachidict-core": "sudachidict_core"}
-    ),
-    "rjieba": Words(dictionaries.build_rjieba, {"rjieba": "rjieba"}),
-    "kiwipiepy": Words(dictionaries.build_kiwipiepy, {"kiwipiepy": "kiwipiepy"}),
-    "pythainlp": Words(dictionaries.build_pythainlp, {"pythainlp": "pythainlp"}),
+    "sudachipy": Words(segmenting.build_sudachipy, {"sudachipy": "sudachipy", "sudachidict-core": "sudachidict_core"}),
+    "rjieba": Words(segmenting.build_rjieba, {"rjieba": "rjieba"}),
+    "kiwipiepy": Words(segmenting.build_kiwipiepy, {"kiwipiepy": "kiwipiepy"}),
+    "pythainlp": Words(segmenting.build_pythainlp, {"pythainlp": "pythainlp"}),
 }
 # Signs that NFKC would join with the word before: of trade, and of a power or fraction after a digit.
 SIGN = re.compile(r"[™℠]|(?<=\d)(?=[²³¹⁰⁴-⁹¼-¾⅐-⅞])")
