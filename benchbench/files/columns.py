@@ -64,7 +64,8 @@ NAMES = {
 def assign_columns(names: Iterable[str], chosen: Mapping[str, str], ignored: Collection[str]) -> dict[str, str]:
     """Return the column of each field: the `chosen` one, else that of its own name, else that of a name for it.
 
-    A column has one field, and an ignored one has no field.
+    A column has one field, and an ignored one has no field. A row has one reference or DOCUMENTS; only `chosen` columns
+    may be both.
     """
     free = [name for name in names if name not in ignored and name not in chosen.values()]
     assigned = {**chosen, **{name: name for name in free if name in FIELDS and name not in chosen}}
@@ -73,6 +74,9 @@ def assign_columns(names: Iterable[str], chosen: Mapping[str, str], ignored: Col
         word = next((word for word in words if word in by_letters), None)
         if word and field not in assigned:
             assigned[field] = by_letters.pop(word)
+    if DOCUMENTS in assigned and len(assigned.keys() & REFERENCES) > 1:
+        dropped = {*REFERENCES} - {DOCUMENTS} if DOCUMENTS in chosen else {DOCUMENTS}
+        assigned = {field: name for field, name in assigned.items() if field in chosen or field not in dropped}
     if assigned.keys().isdisjoint(REFERENCES):
         numbered = [name for letters, name in by_letters.items() if NUMBERED.fullmatch(letters)]
         assigned |= {number_field(DOCUMENTS, number): name for number, name in enumerate(reversed(numbered), start=1)}

@@ -32,7 +32,9 @@ SCALES = tuple(
         "d|c|b|a",
     )
 )
-STARS = re.compile("([★⭐*]+)\ufe0f?[☆✩]*|[☆✩]+")
+LETTERS = {"a", "b", "c"}  # c may be the worst, as d is
+HOLLOW = "☆✩"
+STARS = re.compile(f"([★⭐*]+)\ufe0f?[{HOLLOW}]*|[{HOLLOW}]+")
 UNJUDGED = {"", "-", "–", "?", "n/a", "na", "nan", "null", "none", "unjudged", "not judged"}  # in a cell for a grade
 
 
@@ -66,11 +68,16 @@ def is_unjudged(value: object) -> bool:
 def find_scale(values: Iterable[object]) -> dict[str, int]:
     """Return the grade of each value in words, if all those that are not numbers are of one scale; else nothing.
 
-    Words of SCALES, true and false, and stars (★★☆ is 2) have grades. The words are in small letters.
+    Words of SCALES, true and false, and stars (★★☆ is 2) have grades. The words are in small letters. None have grades
+    that may mean something else: letters of which d is not the last, and hollow stars of different numbers.
     """
     words = {str(value).strip().casefold() for value in values if not is_unjudged(value) and not is_number(value)}
     if words and all(map(STARS.fullmatch, words)):
+        if any(word[-1] in HOLLOW for word in words) and len({*map(len, words)}) > 1:
+            return {}
         return {word: len(stars[1] or "") for word in words if (stars := STARS.fullmatch(word))}
+    if words <= LETTERS:
+        return {}
     grades = ({word: grade for grade, level in enumerate(scale) for word in level} for scale in SCALES)
     scale = next((scale for scale in grades if words <= scale.keys()), {})
     return {word: scale[word] for word in sorted(words, key=lambda word: -scale[word])} if scale else {}

@@ -72,6 +72,7 @@ GROUND_TRUTH = re.compile('"question"|"document_id"')
 # Objects with texts of queries by key, and with documents by query.
 TEXT = r'"(?:[^"\\]|\\.)*"'
 WRAPPED = re.compile(rf"\{{\s*(?:{TEXT}\s*:\s*(?:{TEXT}|[\w.+-]+)\s*,\s*)*{TEXT}\s*:\s*\[\s*\{{", re.DOTALL)
+SCHEMA = re.compile('"schema_version"|"query_key"')
 KEYED = re.compile(r'"queries"\s*:\s*\{')
 BY_QUERY = re.compile(rf'\{{\s*{TEXT}\s*:\s*(?:\[\s*"|\{{\s*{TEXT}\s*:\s*[-+]?\d)', re.DOTALL)
 
@@ -149,7 +150,7 @@ def _sniff_object(lines: list[str], path: Path) -> Kind:
         if path.name.removesuffix(".gz").endswith(".jsonl") or (len(lines) > 1 and _parse(lines[1]) is not None):
             return "table"
     text = "\n".join(lines)
-    if KEYED.search(text):
+    if KEYED.search(text) and not SCHEMA.search(text):
         return "keyed"
     kind = _find_first(OBJECTS, text)
     if not kind and WRAPPED.match(text.lstrip()):

@@ -79,7 +79,7 @@ def test_grades_in_words_are_read_with_a_note(words, header, tmp_path):
     assert bool(left_out) == words.endswith("|")
 
 
-@pytest.mark.parametrize("words", ["high|low", "yes|2", "2|yes", "2/3|1/3", "Perfect|ja", "E|S", "+|2"])
+@pytest.mark.parametrize("words", ["high|low", "yes|2", "2|yes", "2/3|1/3", "Perfect|ja", "E|S", "+|2", "A|B", "☆☆|☆"])
 @pytest.mark.parametrize("header", ["query;document;grade", "query;docid;rating"])
 def test_words_of_no_scale_are_refused(words, header, tmp_path):
     rows = "".join(f"pear;d{number};{word}\n" for number, word in enumerate(words.split("|")))
@@ -119,6 +119,48 @@ def test_a_row_may_have_several_documents(name, tmp_path):
     assert grades(record) == (meant if name != "wrapped.json" else {"pear": meant["pear"]})
     implied = "has no column of grades: each document counts as relevant, with grade 1."
     assert any(implied in warning for warning in record.warnings) == (name[:4] not in ("keye", "grad", "llam"))
+
+
+@pytest.mark.parametrize("column", ["docs", "documents", "sources", "urls", "gold_docs", "expected_docs"])
+def test_columns_beside_a_document_add_none(column, tmp_path):
+    path = write_file(tmp_path / "a.csv", f"qid,query,doc_id,grade,{column}\n1,pear,d1,2,d7\n")
+    assert grades(read(path)) == {"pear": {"d1": 2}}
+    assert f"Columns that are not read: {column}." in read(path).warnings
+    assert grades(read(path, columns={"documents": column})) == {"pear": {"d7": 2}}
+
+
+@pytest.mark.parametrize("key", ["grade", "rating"])
+def test_grades_of_later_lines_are_not_ignored(key, tmp_path):
+    lines = [{"query": "pear", "document": "d1"}, {"query": "pear", "document": "d2", key: 0}]
+    path = write_file(tmp_path / "a.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    assert "line 2" in refusal_of(path)
+
+
+def test_grades_by_document_are_not_implied(tmp_path):
+    rows = [{"query": "pear", "documents": {"d1": 2, "d2": None}}]
+    record = read(write_file(tmp_path / "a.json", json.dumps(rows)))
+    assert grades(record) == {"pear": {"d1": 2}}
+    assert record.warnings == ["Left out: 1 document without a grade."]
+
+
+def test_divided_cells_are_noted(tmp_path):
+    record = read(write_file(tmp_path / "a.csv", 'query,docs\npear,"Smith, J."\n'))
+    assert "Read as several documents: 1 cell, such as 'Smith, J.'." in record.warnings
+
+
+@pytest.mark.parametrize("reference", ["doc_id", "title", "url"])
+def test_documents_with_texts_are_no_queries(reference, tmp_path):
+    path = write_file(tmp_path / "a.csv", f"{reference},text\nd1,pears are fruit\n")
+    assert "seems to hold documents with their texts" in refusal_of(path)
+    assert grades(read(path, columns={"query_text": "text"})) == {"pears are fruit": {"d1": 1}}
+    write_file(path, f"qid,{reference},text,grade\n1,d1,pears are fruit,1\n")
+    assert "a.csv: its column 'text' is read as the texts of queries." in read(path).warnings
+
+
+def test_queries_in_metadata_are_no_keyed_file(tmp_path):
+    queries = [{"query_id": "1", "query": "pear", "relevant_docs": ["d1"]}]
+    content = {"schema_version": "1.0", "metadata": {"queries": {"number": 1}}, "queries": queries}
+    assert grades(read(write_file(tmp_path / "a.json", json.dumps(content)))) == {"pear": {"d1": 2}}
 
 
 def test_unread_columns_may_be_the_grades(tmp_path):

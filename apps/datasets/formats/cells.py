@@ -33,6 +33,8 @@ class Grades:
     factor: int
     scale: Mapping[str, int] = field(default_factory=dict)
     unjudged: int = 0
+    implied: int = 0
+    divided: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Look for words in the column of grades: they are read twice, since all of them decide on their scale."""
@@ -45,14 +47,32 @@ class Grades:
     def yield_judged(self, location: str, cells: Mapping[str, object]) -> Iterator[tuple[object, int]]:
         """Yield each document of a row with its grade. One without a grade is left out and counted."""
         written = cells.get("grade")
-        for doc_ref, of_document in _yield_doc_refs(location, cells):
-            cell = written if of_document is None else of_document
-            if doc_ref and self.column and is_unjudged(cell):
-                self.unjudged += 1
-            elif doc_ref and not self.column and of_document is None:
+        if not self.column and not is_unjudged(written):
+            raise DatasetError(f"{location} has a grade, but the first row has none: give each one.", field="grade")
+        for doc_ref, *of_document in self._yield_doc_refs(location, cells):
+            cell = of_document[0] if of_document else written
+            if doc_ref and not self.column and not of_document:
+                self.implied += 1
                 yield doc_ref, IMPLIED
+            elif doc_ref and is_unjudged(cell):
+                self.unjudged += 1
             elif doc_ref or not is_unjudged(cell):
                 yield doc_ref, self._parse(location, cell)
+
+    def _yield_doc_refs(self, location: str, cells: Mapping[str, object]) -> Iterator[tuple[object, ...]]:
+        """Yield each reference of a row, with the grade that the cell gives it, if any."""
+        several = {name: cell for name, cell in cells.items() if find_field(name) == DOCUMENTS}
+        single = _parse_doc_ref(location, cells)
+        if single or not several:
+            yield (single,)
+        for name, cell in several.items():
+            pieces = _split(cell, is_alone=len(several) == 1)
+            if isinstance(cell, str) and len(pieces) > 1:
+                self.divided.append(cell)
+            for document, *grade in pieces:
+                text = parse_id(location, name, document)
+                if text.strip():
+                    yield {"document_id": text.strip()}, *grade
 
     def _parse(self, location: str, value: object) -> int:
         word = str(value).strip().casefold()
@@ -81,7 +101,10 @@ class Grades:
         """Return sentences on what the grades do not say themselves."""
         name = self.path.name
         implied = f"{name} has no column of grades: each document counts as relevant, with grade {IMPLIED}."
-        notes = [] if self.column else [implied]
+        notes = [implied] if self.implied else []
+        if self.divided:
+            cells = counted(len(self.divided), "cell")
+            notes.append(f"Read as several documents: {cells}, such as {self.divided[0][:60]!a}.")
         if self.scale:
             notes.append(describe_scale(name, self.scale))
         if self.unjudged:
@@ -89,21 +112,8 @@ class Grades:
         return notes
 
 
-def _yield_doc_refs(location: str, cells: Mapping[str, object]) -> Iterator[tuple[object, object]]:
-    """Yield each reference of a row, and the grade that the cell gives it, or None."""
-    several = {name: cell for name, cell in cells.items() if find_field(name) == DOCUMENTS}
-    single = _parse_doc_ref(location, cells)
-    if single or not several:
-        yield single, None
-    for name, cell in several.items():
-        for document, grade in _split(cell, is_alone=len(several) == 1):
-            text = parse_id(location, name, document)
-            if text.strip():
-                yield {"document_id": text.strip()}, grade
-
-
-def _split(cell: object, *, is_alone: bool) -> list[tuple[object, object]]:
-    """Return the documents of a cell, each with its grade or None. One of several columns has one document."""
+def _split(cell: object, *, is_alone: bool) -> list[tuple[object, ...]]:
+    """Return the documents of a cell, each with the grade that it has there, if any. One of several columns has one document."""
     if isinstance(cell, dict):
         return list(cell.items())
     if isinstance(cell, str) and cell.strip()[:1] == "[" and cell.strip()[-1:] == "]":
@@ -111,7 +121,7 @@ def _split(cell: object, *, is_alone: bool) -> list[tuple[object, object]]:
     elif isinstance(cell, str) and is_alone:
         separator = next((each for each in SEPARATORS if each in cell), None)
         cell = cell.split(separator) if separator else cell
-    return [(each, None) for each in (cell if isinstance(cell, list) else [cell])]
+    return [(each,) for each in (cell if isinstance(cell, list) else [cell])]
 
 
 def _parse_doc_ref(location: str, cells: Mapping[str, object]) -> Any:

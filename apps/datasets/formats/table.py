@@ -17,7 +17,7 @@ from apps.datasets.records import (
     name_source,
 )
 from benchbench.decimals import list_some
-from benchbench.files.columns import DOCUMENTS, FIELDS, REFERENCES, assign_columns, find_field, number_field
+from benchbench.files.columns import DOCUMENTS, FIELDS, REFERENCES, assign_columns, find_field, fold_column, number_field
 from benchbench.files.ratings import build_text_key
 from benchbench.files.tables import read_table
 from benchbench.ir.demand import is_weight
@@ -67,6 +67,7 @@ def read_table_of_judgments(
         _require_columns(path, names, columns or {}, by_field, needed, has_more=len(fields) < len(names))
         if not is_lenient:
             _refuse_unknown(path.name, unknown)
+        by_guess = _refuse_texts_of_documents(path, columns or {}, by_field, needed)
         grades = Grades(path, by_field.get("grade"), grade_factor)
         allowed = {*by_field.values(), *FIELDS, *ignore}
         by_field |= {name: name for name in FIELDS if name not in by_field and name not in names}
@@ -76,7 +77,7 @@ def read_table_of_judgments(
             if not row.keys() <= allowed:
                 extra = {name: "" for name in row if name not in allowed}
                 unknown |= extra
-                if not is_lenient:
+                if not is_lenient or ("grade" in needed and not grades.column):
                     _refuse_unknown(location, extra)
             cells = {name: row[column] for name, column in by_field.items() if column in row}
             key = _find_key(location, cells, has_key="query_key" in record.columns.values())
@@ -90,7 +91,7 @@ def read_table_of_judgments(
             record,
             queries=[_record(key, query, "query_text" in needed) for key, query in queries.items()],
             duplicates=duplicates,
-            warnings=[*(notes if unknown else []), *(grades.notes if "grade" in needed else [])],
+            warnings=[*(notes if unknown else []), *by_guess, *(grades.notes if "grade" in needed else [])],
         )
     except DatasetError as error:
         error.columns = record.columns
@@ -173,6 +174,22 @@ def _require_columns(
             f"{by_command}. If no column does, add it to the file.",
             field="columns",
         )
+
+
+def _refuse_texts_of_documents(
+    path: Path, columns: Mapping[str, str], by_field: Mapping[str, str], needed: Collection[str]
+) -> list[str]:
+    """Return a note if a column "text" is taken for that of the queries. Raises DatasetError without grades."""
+    name = by_field.get("query_text", "")
+    if "query_text" in columns or fold_column(name) != "text" or not {*NEEDED} <= {*needed}:
+        return []
+    if "grade" not in by_field:
+        raise DatasetError(
+            f"{path.name} seems to hold documents with their texts. If its column {name!a} holds queries, choose it: "
+            f"under Columns on the page, or with --column query_text={name}.",
+            field="columns",
+        )
+    return [f"{path.name}: its column {name!a} is read as the texts of queries."]
 
 
 def _refuse_unknown(location: str, unknown: Collection[str]) -> None:
