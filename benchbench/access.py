@@ -133,8 +133,8 @@ def permits(model: type[Model], user: AnyUser, act: str) -> bool:
 class PermissionsAtOnce(ModelBackend):
     """Django's backend, but it reads the permissions of a user and of the user's groups in one query, not two.
 
-    Of the role judge alone only those of FOR_JUDGES count, so that no results sway its grades. With the role viewer
-    too, or a permission by name, a judge sees what viewers see.
+    Of the role judge alone only those of FOR_JUDGES count, so that no results sway its grades. With another group that
+    grants permissions, or a permission by name, a judge sees what viewers see.
     """
 
     def get_all_permissions(self, user_obj: Any, obj: Any = None) -> set[str]:
@@ -144,7 +144,8 @@ class PermissionsAtOnce(ModelBackend):
             rows = permissions.order_by().values_list("content_type__app_label", "codename")
             names = {f"{label}.{codename}" for label, codename in rows}
             if "judging.add_grade" in names and "judging.add_round" not in names and not direct.exists():
-                roles = set(user_obj.groups.filter(name__in=ROLES).values_list("name", flat=True))
-                names = {name for name in names if roles != {"judge"} or name.partition(".")[0] in FOR_JUDGES}
+                groups = user_obj.groups.filter(permissions__isnull=False)
+                granting = set(groups.order_by().values_list("name", flat=True).distinct())
+                names = {name for name in names if granting != {"judge"} or name.partition(".")[0] in FOR_JUDGES}
             user_obj._perm_cache = names
         return super().get_all_permissions(user_obj, obj)

@@ -188,6 +188,16 @@ def test_permissions_are_those_of_the_user_and_the_groups(
 HOME = "/admin/rq/"
 
 
+@pytest.mark.parametrize(("codename", "sees"), [("view_benchmark", True), (None, False)])
+def test_groups_beside_the_judges_count(codename: str | None, sees: bool, db: None) -> None:
+    team = Group.objects.create(name="readers")
+    team.permissions.set(Permission.objects.filter(codename=codename))
+    judge = User.objects.create_user("jim", is_staff=True)
+    judge.groups.set([team, Group.objects.get(name="judge")])
+    assert judge.has_perm("benchmarks.view_benchmark") == sees
+    assert judge.has_perm("judging.add_grade")
+
+
 def test_superusers_alone_have_the_queues_and_the_link(admin_client: Client, client_of_ada: Client) -> None:
     assert HOME not in client_of_ada.get(reverse("admin:index")).content.decode()
     assert HOME in admin_client.get(reverse("admin:index")).content.decode()
