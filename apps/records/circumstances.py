@@ -9,6 +9,7 @@ from apps.records.models import Benchmark, Run
 from apps.records.models.provenance import collect_facts
 from apps.records.provenance import list_llms
 from benchbench.ir.planning.labels import render_share
+from benchbench.ir.planning.lexical import Lexical
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
@@ -34,6 +35,7 @@ def list_circumstances(runs: Sequence[Run]) -> Iterator[Difference]:
     yield from _check_filters(runs)
     yield from _check_collections(runs)
     yield from _check_indexes(runs)
+    yield from _check_words(runs)
     yield from _check_models(runs)
     yield from _check_environments(runs)
     yield from _check_processors(runs)
@@ -91,6 +93,22 @@ def _check_indexes(runs: Sequence[Run]) -> Iterator[Difference]:
                 f"v{pairs[0][1].version} {mark[:12]}": [run for run, _ in pairs] for mark, pairs in groups.items()
             }
             yield Difference("index", "warn", f'The index "{name}" differs: {list_groups(values)}.')
+
+
+def _check_words(runs: Sequence[Run]) -> Iterator[Difference]:
+    """Warn if indexes of one collection divide texts by different rules, as those of other versions do."""
+    searched = [
+        (run, str(run.lineage.index.lexical))
+        for run in runs
+        if run.lineage.index and run.lineage.index.lexical and run.configuration.uses_words
+        if not Lexical.parse(run.configuration.lexical).is_built_by_run
+    ]
+    by_collection = group_by(searched, lambda pair: pair[0].lineage.collection and pair[0].lineage.collection.id)
+    for pairs in by_collection.values():
+        groups = group_by(pairs, lambda pair: pair[1])
+        if len(groups) > 1:
+            rules = list_groups({rule: [run for run, _ in group] for rule, group in groups.items()})
+            yield Difference("words", "warn", f"Their indexes divide texts into words by different rules: {rules}.")
 
 
 def _check_models(runs: Sequence[Run]) -> Iterator[Difference]:

@@ -100,6 +100,22 @@ def test_another_index_is_configuration_and_no_difference(one, mapping):
     assert about(find_differences([one, second_run(mapping, chosen)])) == []
 
 
+def test_rules_of_words_matter_to_those_that_search_them(one, mapping):
+    english = {"analyzer": {"language": "english", "words": "english"}}
+    indexes = [
+        {**PROVENANCE["index"], "name": name, "lexical": {"engine": "bm25", "parameters": parameters}}
+        for name, parameters in (("before", {"stemmer": "english"}), ("after", english))
+    ]
+    one, two = (second_run(mapping, {"index": index}) for index in indexes)
+    assert about(find_differences([one, two])) == []
+    for run in (one, two):
+        Run.objects.filter(pk=run.pk).update(config=run.config | {"search_mode": "sparse"})
+    (answer,) = find_differences([one, two]).warnings
+    assert "words by different rules: english, words=plain (" in answer
+    Run.objects.filter(pk=two.pk).update(config=two.config | {"search_mode": "sparse", "lexical": "bm25(words=plain)"})
+    assert about(find_differences([one, two])) == [], "the setting says it"
+
+
 def test_a_reranker_matters_to_those_that_use_it(one, mapping):
     two = second_run(mapping, {"made_by": [MADE_BY | {"rerankers": {"late-interaction": "m 2"}}]})
     assert about(find_differences([one, two])) == []

@@ -73,6 +73,19 @@ class LLMParameters(StrictRecord):
 
 
 @dataclass(frozen=True, slots=True)
+class SearchedWords(StrictRecord):
+    """The words of an index, by the parameters of its analyzer."""
+
+    IGNORES_OTHERS: ClassVar[bool] = True
+
+    parameters: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        analyzer = self.parameters.get("analyzer", {"language": "english", "words": "plain"})  # the first ones
+        return f"{analyzer['language']}, words={analyzer['words']}"
+
+
+@dataclass(frozen=True, slots=True)
 class SearchedIndex(StrictRecord):
     """The index that a run searched; `content` is the hash of what it has."""
 
@@ -86,6 +99,7 @@ class SearchedIndex(StrictRecord):
     query_prompt: str | None = None
     document_prompt: str | None = None
     precision: str = "float32"
+    lexical: SearchedWords | None = None
     llm: str = ""
     llm_parameters: LLMParameters = LLMParameters()  # frozen
 
