@@ -196,6 +196,21 @@ def test_it_is_loaded_as_it_was_stored(stored):
     assert postings(load_lexical_index(stored)) == reference(["red apple", "green pear", "red pear"])
 
 
+@pytest.mark.parametrize(("language", "has_rules"), [("german", True), ("english", True), ("", False)])
+def test_indexes_of_other_rules_are_refused(language, has_rules, db, monkeypatch):
+    collection = make_collection(documents=[{"text": "red apple"}])
+    chunk_set = make_chunk_set(collection, strategy="flat", parameters={})
+    setting = Lexical.parse(f"bm25(language={language})" if language else "bm25(words=plain)")
+    stored = make_lexical_index(chunk_set, setting)
+    monkeypatch.setattr(lexical_indexes, "RULES", lexical_indexes.RULES - 1)
+    if not has_rules:
+        assert load_lexical_index(stored).count == 1
+        return
+    with pytest.raises(LexicalIndexError, match="another version of BenchBench"):
+        load_lexical_index(stored)
+    assert make_lexical_index(chunk_set, setting) != stored
+
+
 def test_stored_indexes_of_saturations_are_written_again(stored):
     load_lexical_index(stored)
     written = stored.size_bytes

@@ -9,7 +9,7 @@ from benchbench.texts.words import normalize
 TILDE = "\u0303"
 GERMAN_UMLAUTS = {"ä": "a", "ö": "o", "ü": "u"}
 GERMAN_DIGRAPHS = re.compile("([ao])e|(?<![aeioquy])(u)e")  # "Mueller", but not "neue" or "Quelle"
-TURKISH_CAPITALS = re.compile("I\u0307|İ|I")
+TURKISH_CAPITALS = re.compile("İ|I")
 
 IRISH_PREFIX = re.compile("(?<!\\w)[hnt](?:-(?=[aeiouáéíóú])|-?(?=[AEIOUÁÉÍÓÚ]))")
 TONE = re.compile("([\u0300\u0301\u0303\u0309\u0323])((?<=o.)[ae]|(?<=u.)y)$")
@@ -25,7 +25,7 @@ _replace_umlauts = replace(GERMAN_UMLAUTS)
 
 def lower_turkish(text: str) -> str:
     """Return a text with I as ı and İ as i, as Lucene's TurkishLowerCaseFilter."""
-    return TURKISH_CAPITALS.sub(lambda match: "ı" if match[0] == "I" else "i", text)
+    return TURKISH_CAPITALS.sub(lambda match: "ı" if match[0] == "I" else "i", normalize(text, "NFC"))
 
 
 def drop_prefix(text: str) -> str:

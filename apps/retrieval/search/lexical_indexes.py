@@ -15,7 +15,7 @@ from django.db import transaction
 from django.utils import timezone
 from numpy.typing import NDArray
 
-from apps.retrieval.analysis.analyzers import Analyzer, build_analyzer
+from apps.retrieval.analysis.analyzers import WORDS, Analyzer, build_analyzer
 from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.models import ChunkSet, LexicalIndex, LexicalPiece
 from apps.retrieval.search.holding import lock_for_index
@@ -32,6 +32,7 @@ ENGINE = "bm25"
 PIECE_BYTES = 8 * 2**20
 USUAL = Lexical()
 FORMAT = 3  # of the archive that `write_bm25` writes
+RULES = 2  # of the analyzers, raised when a text gets other terms: those of queries must be those of an index
 
 
 class LexicalIndexError(BenchbenchError):
@@ -78,13 +79,18 @@ def make_lexical_index(chunk_set: ChunkSet, setting: Lexical = USUAL) -> Lexical
 
 
 def build_key(chunk_set_fingerprint: str, analyzer: Analyzer) -> str:
-    """Return the fingerprint of a BM25 index: terms of other versions of an analyzer's packages may differ."""
+    """Return the fingerprint of a BM25 index: terms of other versions of an analyzer or its packages may differ.
+
+    The rule of bm25s has not changed, so indexes by it have none.
+    """
+    rules = {} if WORDS[analyzer.words].is_plain else {"rules": RULES}
     return fingerprint(
         chunk_set=chunk_set_fingerprint,
         engine=ENGINE,
         parameters=describe_index(analyzer),
         versions=analyzer.versions,
         format=FORMAT,
+        **rules,
     )
 
 

@@ -101,6 +101,7 @@ class TestAnAnalyzer:
         ("german", "Häuser Haus"),
         ("turkish", "IŞIK ışık"),
         ("turkish", "İzmir izmir İZMİR'de"),
+        ("turkish", "MİLLÎ millî MI\u0307LLI\u0302"),
         ("turkish", "fatura faturalar"),
         ("french", "l'école École d’école écoles"),
         ("italian", "l'università università"),
