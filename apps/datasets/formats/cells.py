@@ -48,7 +48,7 @@ class Grades:
         """Yield each document of a row with its grade. One without a grade is left out and counted."""
         written = cells.get("grade")
         if not self.column and not is_unjudged(written):
-            raise DatasetError(f"{location} has a grade, but the first row has none: give each one.", field="grade")
+            raise DatasetError(f"{location} has a grade, but the first row has not: give each one.", field="grade")
         for doc_ref, *of_document in self._yield_doc_refs(location, cells):
             cell = of_document[0] if of_document else written
             if doc_ref and not self.column and not of_document:
@@ -113,7 +113,7 @@ class Grades:
 
 
 def _split(cell: object, *, is_alone: bool) -> list[tuple[object, ...]]:
-    """Return the documents of a cell, each with the grade that it has there, if any. One of several columns has one document."""
+    """Return the documents of a cell, each with its grade there, if any. One of several columns has one document."""
     if isinstance(cell, dict):
         return list(cell.items())
     if isinstance(cell, str) and cell.strip()[:1] == "[" and cell.strip()[-1:] == "]":

@@ -17,7 +17,15 @@ from apps.datasets.records import (
     name_source,
 )
 from benchbench.decimals import list_some
-from benchbench.files.columns import DOCUMENTS, FIELDS, REFERENCES, assign_columns, find_field, fold_column, number_field
+from benchbench.files.columns import (
+    DOCUMENTS,
+    FIELDS,
+    REFERENCES,
+    assign_columns,
+    find_field,
+    fold_column,
+    number_field,
+)
 from benchbench.files.ratings import build_text_key
 from benchbench.files.tables import read_table
 from benchbench.ir.demand import is_weight

@@ -81,7 +81,7 @@ def make_lexical_index(chunk_set: ChunkSet, setting: Lexical = USUAL) -> Lexical
 def build_key(chunk_set_fingerprint: str, analyzer: Analyzer) -> str:
     """Return the fingerprint of a BM25 index: terms of other versions of an analyzer or its packages may differ.
 
-    The rule of bm25s has not changed, so indexes by it have none.
+    The rule of bm25s has not changed, so that indexes by it stay.
     """
     rules = {} if WORDS[analyzer.words].is_plain else {"rules": RULES}
     return fingerprint(
