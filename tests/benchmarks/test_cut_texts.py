@@ -1,13 +1,15 @@
 """Chunks longer than a model reads: counted when an index is built, and shown by form, run, pages and API."""
 
+from html import unescape
 from pathlib import Path
 
 import pytest
 from django.test import Client
 from django.urls import reverse
 
+from apps.datasets.models import Query
 from apps.execution.defining.previewing import preview
-from apps.records.models import QueryResult
+from apps.records.models import QueryResult, Run
 from apps.results.triage.triaging import load_losses
 from apps.results.triage.windows import list_beyond_window
 from apps.retrieval.deleting import delete_index
@@ -18,7 +20,7 @@ from benchbench.ir.triage import Loss
 from benchbench.site.panels import change_url
 from tests.created import build, run_benchmark
 from tests.library import make_library
-from tests.tiny_models import WINDOW, save_encoder
+from tests.tiny_models import WINDOW, save_cross_encoder, save_encoder
 from tests.unread import import_texts
 
 LONG = "apple " * (WINDOW + 8)  # with two special tokens, 10 more than the model reads
@@ -113,3 +115,43 @@ def test_cut_chunks_go_with_their_index(model: str) -> None:
     delete_index(Index.objects.get())
     assert not CutChunk.objects.exists()
     assert mapping.collection.documents.count() == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_queries_that_a_model_cuts_are_named(model: str, admin_client: Client) -> None:
+    mapping = import_texts(["apple", "plum"], ["apple", LONG], encoder=model)
+    matrix = {"search_modes": ["dense", "sparse"], "use_reranker": [False, True]}
+    for name in ("first", "again"):  # whose vectors are in the cache
+        warned = {
+            (run.configuration.search_mode, run.configuration.use_reranker): [
+                sentence.partition(" does not")[0] for sentence in run.warnings if "does not read the end" in sentence
+            ]
+            for run in run_benchmark(mapping, name=name, matrix=matrix).runs.all()
+        }
+        assert warned == {
+            ("dense", False): ["The encoder"],
+            ("dense", True): ["The encoder", "The reranker late-interaction"],
+            ("sparse", False): [],
+            ("sparse", True): ["The reranker late-interaction"],
+        }
+    run = Run.objects.filter(config__search_mode="dense").first()
+    assert run is not None
+    sentence = "The encoder does not read the end of 1 query, such as q1 “apple apple"
+    assert sentence in unescape(admin_client.get(change_url(run)).content.decode())
+    answer = admin_client.get(f"/api/v2/benchmarks/{run.benchmark_id}/results").json()
+    assert sentence in str(answer["runs"][0]["warnings"])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_pairs_that_a_reranker_cuts_are_named(tmp_path: Path) -> None:
+    reranker = str(save_cross_encoder(tmp_path / "cross"))
+    half = "apple " * (WINDOW // 2)
+    mapping = import_texts([half, "plum"], ["apple", half, "plum"])
+    matrix = {"search_modes": ["sparse"], "use_reranker": [True], "rerankers": [reranker], "rerank_depths": [1, 100]}
+    for run in run_benchmark(mapping, name="cut", matrix=matrix).runs.all():
+        (sentence,) = (sentence for sentence in run.warnings if "does not read the end" in sentence)
+        assert "of some texts together with 1 query, such as q1 “apple apple" in sentence
+        assert reranker not in sentence, "a path is shortened to its last part"
+    Query.objects.filter(key="q1").update(text="apple apple")
+    for run in run_benchmark(mapping, name="read", matrix=matrix).runs.all():
+        assert "does not read the end" not in " ".join(run.warnings)

@@ -10,6 +10,9 @@ import numpy as np
 from django.conf import settings
 
 from apps.execution.running.open_indexes import StageError
+from apps.retrieval.encoders.base import Kind
+from apps.retrieval.encoders.encoding import TextVector, time_encoding
+from apps.retrieval.models import Index
 from apps.retrieval.search.open_indexes import OpenIndex
 from benchbench.ir.planning.plan import RunPlan
 from benchbench.ir.planning.stages import FuseStage, LocateStage, MergeStage, OfIndex
@@ -44,6 +47,12 @@ class Outcome:
     together_ms: float | None = None
     time: Callable[[], float] | None = None
     calls: Calls = NO_CALLS
+
+
+def build_outcome(index: Index, text: str, encoded: TextVector, kind: Kind) -> Outcome:
+    """Return the outcome of encoding a text, which is encoded again for its time if its vector was not imported."""
+    again = None if encoded.encode_ms is None else partial(time_encoding, index, text, kind=kind)
+    return Outcome(encoded.vector, encoded.encode_ms, together_ms=encoded.together_ms, time=again)
 
 
 def settle(

@@ -1,7 +1,9 @@
 """Pairs of a query and a chunk, each scored once by a reranker in the revision of the benchmark's first worker."""
 
 import time
+from collections import defaultdict
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 from uuid import UUID
 
@@ -9,13 +11,14 @@ import numpy as np
 from django.db.models import QuerySet
 
 from apps.datasets.models import Query
+from apps.execution.running.outcomes import Outcome
 from apps.records.models import Benchmark, PairList, RerankerRevision
 from apps.retrieval.models import Index
 from apps.retrieval.rerankers import PairScores, Reranker, load_reranker
 from apps.retrieval.search.open_indexes import OpenIndex
 from benchbench.errors import UnfitWorkerError
-from benchbench.ir.ranking import RankingError
-from benchbench.ir.records import Positions
+from benchbench.ir.ranking import RankingError, top
+from benchbench.ir.records import Positions, ScoredList
 from benchbench.process import calling
 
 Key = tuple[str, str, UUID, int]
@@ -39,6 +42,26 @@ class Pairs:
         self._benchmark = benchmark
         self._pairs_by_key: dict[Key, dict[int, Scored]] = {}
         self._stored_before: set[Key] = set()
+        self._cut: defaultdict[Key, set[int]] = defaultdict(set)
+
+    def rerank(
+        self,
+        reranker: Reranker,
+        index: OpenIndex,
+        query: Query,
+        source: ScoredList,
+        *,
+        on_part: Callable[[], None] = lambda: None,
+    ) -> Outcome:
+        """Return the list of a query in the order of a reranker's scores."""
+        order = np.argsort(source.ids)  # ascending positions fix the order of ties and of sums
+        positions = source.ids[order]
+        pairs, ms = self.score(reranker, index, query, positions, on_part=on_part)
+        best = top(reranker.combine(source.scores[order], pairs.scores), len(source))
+        ranked = ScoredList(positions[best.ids], best.scores, pairs.threshold_scores[best.ids])
+        is_stored = _build_key(reranker, index, query) in self._stored_before
+        again = partial(self.time, reranker, index, query, positions) if is_stored else None
+        return Outcome(ranked, ms, time=again)
 
     def score(
         self,
@@ -64,9 +87,9 @@ class Pairs:
         )
         return scores, sum(pair.ms for pair in chosen)
 
-    def is_stored(self, reranker: Reranker, index: OpenIndex, query: Query) -> bool:
-        """Check whether some of a query's pairs, with their cost, were stored before."""
-        return _build_key(reranker, index, query) in self._stored_before
+    def is_any_cut(self, reranker: Reranker, index: OpenIndex, query: Query, positions: Positions) -> bool:
+        """Return whether the reranker did not read the end of some of a query's pairs, which were scored before."""
+        return not self._cut[_build_key(reranker, index, query)].isdisjoint(positions.tolist())
 
     def time(self, reranker: Reranker, index: OpenIndex, query: Query, positions: Positions) -> float:
         """Score pairs again, store the time as their cost, and return it in milliseconds. The old scores stay."""
@@ -100,6 +123,8 @@ class Pairs:
             pair_scores = reranker.score(query.text, texts)
             ms = (time.perf_counter() - started) * 1000
         _check(reranker, pair_scores, len(positions))
+        cut = [positions[number] for number in reranker.find_cut(query.text, texts)]
+        self._cut[key].update(cut)
         on_part()
         if self._benchmark is not None:
             name, revision, chunk_set_id, query_id = key
@@ -112,6 +137,7 @@ class Pairs:
                 positions=positions,
                 scores=pair_scores.scores.tolist(),
                 threshold_scores=pair_scores.threshold_scores.tolist(),
+                cut=cut,
                 duration_ms=ms,
             )
         return _build_pairs(positions, pair_scores.scores.tolist(), pair_scores.threshold_scores.tolist(), ms)
@@ -121,6 +147,7 @@ class Pairs:
         for scored in self._select_lists(key).order_by("-pk"):  # if two workers scored a pair, the first one counts
             pairs = _build_pairs(scored.positions, scored.scores, scored.threshold_scores, scored.duration_ms)
             by_position |= {position: pair for position, pair in pairs.items() if np.isfinite(pair).all()}
+            self._cut[key].update(scored.cut or ())
         return by_position
 
     def _select_lists(self, key: Key) -> QuerySet[PairList]:

@@ -12,15 +12,24 @@ from numpy.typing import NDArray
 from apps.datasets.models import Query
 from apps.execution.running.excluding import NO_EXCLUSION, Exclusion
 from apps.execution.running.open_indexes import StageError, find_unread, prepare_index, time_encoding_afresh
-from apps.execution.running.outcomes import BatchNotes, Outcome, check_lists, combine, find_earlier_hang, note, settle
+from apps.execution.running.outcomes import (
+    BatchNotes,
+    Outcome,
+    build_outcome,
+    check_lists,
+    combine,
+    find_earlier_hang,
+    note,
+    settle,
+)
 from apps.execution.running.pairs import Pairs, PinnedRerankers
 from apps.operations.handlers import Faults
 from apps.operations.leasing import Stopped
 from apps.operations.metrics import count_vectors
 from apps.operations.workers.watchdog import about
 from apps.retrieval.encoders import EncoderError
-from apps.retrieval.encoders.base import Kind
-from apps.retrieval.encoders.encoding import TextVector, compute_query_vectors, time_encoding
+from apps.retrieval.encoders.base import CUT, Kind
+from apps.retrieval.encoders.encoding import TextVector, compute_query_vectors
 from apps.retrieval.filters import Filter, add_share
 from apps.retrieval.llms.asking import rewrite_query
 from apps.retrieval.search.open_indexes import OpenIndex
@@ -32,7 +41,7 @@ from benchbench.ir.planning import stages as planned
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.lexical import FULL_TEXT
 from benchbench.ir.planning.plan import Plan
-from benchbench.ir.ranking import RankingError, top
+from benchbench.ir.ranking import RankingError
 from benchbench.ir.records import Calls, ScoredList
 
 Search = Callable[[OpenIndex, list[int]], list[Answer]]
@@ -200,15 +209,15 @@ class Stages:
             vectors = compute_query_vectors(index.index, texts, kind=kind)
             new = {text for text, one in zip(texts, vectors, strict=True) if one.is_new}
             count_vectors("queries", cached=len(set(texts)) - len(new), encoded=len(new))
+        self._note(stage, CUT, [number for number, one in zip(numbers, vectors, strict=True) if one.is_cut])
         if self.encode_afresh and index.index.encoder:  # without an encoder the vectors were imported
             ms = time_encoding_afresh(index, texts, np.stack([encoded.vector for encoded in vectors]), kind)
             return [Outcome(encoded.vector, ms) for encoded in vectors]
+        return [build_outcome(index.index, text, one, kind) for text, one in zip(texts, vectors, strict=True)]
 
-        def build_outcome(text: str, encoded: TextVector) -> Outcome:
-            again = None if encoded.encode_ms is None else partial(time_encoding, index.index, text, kind=kind)
-            return Outcome(encoded.vector, encoded.encode_ms, together_ms=encoded.together_ms, time=again)
-
-        return [build_outcome(text, encoded) for text, encoded in zip(texts, vectors, strict=True)]
+    def _note(self, stage: planned.Stage, name: str, numbers: Sequence[int]) -> None:
+        if numbers:
+            note(self.notes, stage.key, name, [self.queries[number].pk for number in numbers])
 
     def _approximate(self, stage: planned.DenseStage, numbers: list[int]) -> list[Outcome]:
         index, texts = prepare_index(stage, self.indexes), self._get_questions(stage, numbers)
@@ -217,7 +226,7 @@ class Stages:
             self._stack_vectors(stage, numbers), depth, Ann.parse(stage.ann), filters, texts=texts
         )
         for name, positions in result.notes.items():
-            note(self.notes, stage.key, name, [self.queries[numbers[position]].pk for position in positions])
+            self._note(stage, name, [numbers[position] for position in positions])
         return [Outcome(one.ranked, ms, calls=one.calls) for one, ms in zip(result.answers, result.costs, strict=True)]
 
     def _search_index(self, stage: planned.DenseStage, index: OpenIndex, numbers: list[int]) -> list[Answer]:
@@ -249,16 +258,13 @@ class Stages:
         lists = [outcome.value for outcome in outcomes]
         unread = find_unread(self.indexes[stage.index], stage, self._get_texts(stage.wording, numbers), lists)
         for name, positions in unread.items():
-            note(self.notes, stage.key, name, [self.queries[numbers[position]].pk for position in positions])
+            self._note(stage, name, [numbers[position] for position in positions])
         return outcomes
 
     def _time_search(
         self, stage: FirstStage, search: Search, numbers: list[int], *, apart: bool = False
     ) -> list[Outcome]:
-        """Search for queries together, each with an equal share of the time, or `apart`, each with its own time.
-
-        Lists are bit-identical in any batch, so a search that is repeated for its time finds the same list.
-        """
+        """Search for queries together, each with an equal share of the time, or `apart`, each with its own time."""
         if apart and len(numbers) > 1:
             alone = []
             for number in numbers:
@@ -272,7 +278,7 @@ class Stages:
         outcomes = [Outcome(answer.ranked, ms / len(numbers), calls=answer.calls) for answer in answers]
         if len(numbers) == 1:
             return outcomes
-        return [
+        return [  # lists are bit-identical in any batch, so a search that is repeated finds the same list
             replace(outcome, together_ms=ms, time=partial(self._time_alone, stage, search, number))
             for number, outcome in zip(numbers, outcomes, strict=True)
         ]
@@ -286,15 +292,9 @@ class Stages:
 
     def _rerank(self, stage: planned.RerankStage, number: int) -> Outcome:
         source = self.outcomes[stage.needs[0]][number].value.head(stage.depth)
-        index = self.indexes[stage.index]
+        index, query = self.indexes[stage.index], self.queries[number]
         reranker = self.rerankers.load(stage.reranker, index.index)
-        order = np.argsort(source.ids)  # ascending positions fix the order of ties and of sums
-        positions = source.ids[order]
-        query = self.queries[number]
         with about(stage.key, [query.pk]):
-            pairs, ms = self.pairs.score(reranker, index, query, positions, on_part=self.on_part)
-        best = top(reranker.combine(source.scores[order], pairs.scores), len(source))
-        ranked = ScoredList(positions[best.ids], best.scores, pairs.threshold_scores[best.ids])
-        is_stored = self.pairs.is_stored(reranker, index, query)
-        again = partial(self.pairs.time, reranker, index, query, positions) if is_stored else None
-        return Outcome(ranked, ms, time=again)
+            outcome = self.pairs.rerank(reranker, index, query, source, on_part=self.on_part)
+        self._note(stage, CUT, [number] if self.pairs.is_any_cut(reranker, index, query, source.ids) else [])
+        return outcome

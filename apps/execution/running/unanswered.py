@@ -1,4 +1,4 @@
-"""Queries for which a run found nothing, with the reason and a remedy: the words of lexical search, or a threshold."""
+"""Queries that a run did not read wholly or found nothing for, with the reason and a remedy."""
 
 from collections.abc import Collection, Iterator
 
@@ -6,10 +6,12 @@ from apps.datasets.models import Query
 from apps.execution.running.notes import Notes
 from apps.records.lists.reading import filter_found
 from apps.records.models import Run
+from apps.retrieval.encoders.base import CUT
 from apps.retrieval.search.words import NO_TERM, UNKNOWN_TERMS
 from benchbench.decimals import counted
+from benchbench.ir.planning.labels import strip_model_path
 from benchbench.ir.planning.plan import RunPlan
-from benchbench.ir.planning.stages import LexicalStage
+from benchbench.ir.planning.stages import EncodeStage, LexicalStage, RerankStage
 
 MAX_TEXT = 60  # characters of a query that is shown
 OF_SCORE = {
@@ -32,14 +34,30 @@ REASONS = {
 
 
 def list_unread_queries(run: Run, planned: RunPlan, notes: Notes) -> list[str]:
-    """Return a warning for each reason why a run, or its lexical search, found nothing for some queries."""
-    return [*_yield_unread(planned, notes), *_yield_emptied(run, planned)]
+    """Return a warning for each reason why a run did not read some queries, or found nothing for them."""
+    return [*_yield_unread(planned, notes), *_yield_cut(planned, notes), *_yield_emptied(run, planned)]
 
 
 def _yield_unread(planned: RunPlan, notes: Notes) -> Iterator[str]:
     for reason, (words, remedy) in REASONS.items():
         if ids := _find_noted(planned, notes, reason):
             yield f"Lexical search found nothing for {counted(len(ids), 'query')} {words}, {_name(ids)}. {remedy}"
+
+
+def _yield_cut(planned: RunPlan, notes: Notes) -> Iterator[str]:
+    encoded = [stage.key for stage in planned.stages if isinstance(stage, EncodeStage)]
+    if ids := set[int]().union(*(notes.queries.get(key, {}).get(CUT, set()) for key in encoded)):
+        yield (
+            f"The encoder does not read the end of {counted(len(ids), 'query')}, {_name(ids)}. Shorten them, or use an "
+            "encoder with a longer window."
+        )
+    for stage in planned.stages:
+        if isinstance(stage, RerankStage) and (ids := notes.queries.get(stage.key, {}).get(CUT, set())):
+            yield (
+                f"The reranker {strip_model_path(stage.reranker)} does not read the end of some texts together with "
+                f"{counted(len(ids), 'query')}, {_name(ids)}. Build an index with smaller chunks, or use a reranker "
+                "with a longer window."
+            )
 
 
 def _yield_emptied(run: Run, planned: RunPlan) -> Iterator[str]:

@@ -98,6 +98,7 @@ class PairList(models.Model):
     positions = ArrayField(models.BigIntegerField(), help_text="Positions of the chunks in their set.")
     scores = ArrayField(models.FloatField(), help_text="Raw scores for ordering.")
     threshold_scores = ArrayField(models.FloatField(), help_text="Raw scores for thresholds.")
+    cut = ArrayField(models.BigIntegerField(), null=True, help_text="Positions whose pairs were not read to the end.")
     duration_ms = models.FloatField()
 
     class Meta:

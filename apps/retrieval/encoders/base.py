@@ -15,6 +15,7 @@ from benchbench.ir.ranking import find_flaws, find_shape_flaw
 from benchbench.ir.records import Vectors
 
 Kind = Literal["query", "document"]
+CUT = "cut"  # the note on queries that are longer than a model reads, or whose texts are with them
 
 
 class EncoderError(ModelError):
@@ -52,8 +53,8 @@ class Encoder(Protocol):
     def embed_batch(self, texts: Sequence[str], *, kind: Kind = "document") -> Vectors:
         """Return the vectors of texts in their order, (n, d). Texts may be empty, and so may `texts`."""
 
-    def count_cut(self, texts: Sequence[str]) -> Cut | None:
-        """Return what the encoder does not read of documents' texts, or None if it reads all."""
+    def count_cut(self, texts: Sequence[str], *, kind: Kind = "document") -> Cut | None:
+        """Return what the encoder does not read of texts, or None if it reads all."""
 
 
 @dataclass(frozen=True, slots=True)

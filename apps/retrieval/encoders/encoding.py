@@ -205,7 +205,12 @@ def _encode_queries(index: Index, texts: Sequence[str], kind: Kind) -> tuple[lis
     vectors, ms = embed_queries(encoder, texts, kind)
     wrong = base.find_vector_flaws(encoder, vectors, len(texts))
     together = ms if len(texts) > 1 else None
-    return [TextVector(vector, ms / len(texts), together_ms=together) for vector in vectors], wrong
+    cut = encoder.count_cut(texts, kind=kind)
+    ends = cut.ends if cut else {}
+    return [
+        TextVector(vector, ms / len(texts), together_ms=together, is_cut=number in ends)
+        for number, vector in enumerate(vectors)
+    ], wrong
 
 
 def embed_queries(encoder: Encoder, texts: Sequence[str], kind: Kind) -> tuple[Vectors, float]:

@@ -45,7 +45,7 @@ class KeywordEncoder:
             row[:-1] = [words[keyword] for keyword in self.keywords]
         return (counts / np.linalg.norm(counts, axis=1, keepdims=True)).astype(np.float32)
 
-    def count_cut(self, texts: Sequence[str]) -> Cut | None:
+    def count_cut(self, texts: Sequence[str], *, kind: Kind = "document") -> Cut | None:
         return None
 
     def embed_tokens(self, texts: Sequence[str], *, kind: Kind = "document") -> tuple[Vectors, list[TokenVectors]]:
@@ -85,12 +85,12 @@ class SentenceTransformerEncoder:
             vectors[chosen] = encoded
         return vectors if self.precision == "float32" else _scale_rows(vectors)
 
-    def count_cut(self, texts: Sequence[str]) -> Cut | None:
-        """Return what the model does not read of documents' texts; None without a window or a tokenizer."""
+    def count_cut(self, texts: Sequence[str], *, kind: Kind = "document") -> Cut | None:
+        """Return what the model does not read of texts; None without a window or a tokenizer."""
         window, tokenizer = self._model.max_seq_length, getattr(self._model, "tokenizer", None)
         if window is None or not callable(tokenizer):
             return None
-        prompt = self.prompts["document"]
+        prompt = self.prompts[kind]
         # A token has a byte at least, so a short text is read wholly. Some tokenizers divide a letter.
         perhaps = [n for n, text in enumerate(texts) if len((prompt + text).encode()) + SPECIAL_TOKENS > window]
         complete = tokenizer([prompt + texts[n] for n in perhaps], truncation=False, verbose=False) if perhaps else {}

@@ -23,7 +23,10 @@ from benchbench.ir.records import Positions
 
 ROWS_AT_ONCE = 10_000  # 15 MB of a small model's vectors; for as many, PostgreSQL may scan the table
 
-FIND = "SELECT text_hash, vector, encode_ms FROM retrieval_cachedvector WHERE space_id = %s AND text_hash = ANY(%s)"
+FIND = """
+    SELECT text_hash, vector, encode_ms, is_cut FROM retrieval_cachedvector
+    WHERE space_id = %s AND text_hash = ANY(%s)
+"""
 TOUCH = """
     UPDATE retrieval_cachedvector SET used_at = now() WHERE id = ANY(ARRAY(
         SELECT id FROM retrieval_cachedvector
@@ -32,9 +35,9 @@ TOUCH = """
     ))
 """
 ADD = """
-    INSERT INTO retrieval_cachedvector (space_id, text_hash, vector, encode_ms, pinned, used_at)
-    SELECT %s, text_hash, vector, encode_ms, false, now()
-    FROM unnest(%b::text[], %b::bytea[], %b::float8[]) AS made (text_hash, vector, encode_ms)
+    INSERT INTO retrieval_cachedvector (space_id, text_hash, vector, encode_ms, is_cut, pinned, used_at)
+    SELECT %s, text_hash, vector, encode_ms, is_cut, false, now()
+    FROM unnest(%b::text[], %b::bytea[], %b::float8[], %b::boolean[]) AS made (text_hash, vector, encode_ms, is_cut)
     ON CONFLICT DO NOTHING
 """
 FIND_POSITIONS = """
@@ -77,13 +80,15 @@ def load_query_space(index: Index, kind: Kind = "query") -> VectorSpace:
 class TextVector(NamedTuple):
     """A text's vector (d,), and the milliseconds that encoding it took, None if it was imported.
 
-    If it was encoded just now (`is_new`) in a batch with others, `together_ms` is the time of the whole batch.
+    If it was encoded just now (`is_new`) in a batch with others, `together_ms` is the time of the whole batch. `is_cut`
+    if the model does not read the end of the text; None if that is not known, as of a document, which its index counts.
     """
 
     vector: Vectors
     encode_ms: float | None = None
     is_new: bool = False
     together_ms: float | None = None
+    is_cut: bool | None = None
 
 
 def find_vectors(space: VectorSpace, hashes: Sequence[str]) -> dict[str, TextVector]:
@@ -95,9 +100,11 @@ def find_vectors(space: VectorSpace, hashes: Sequence[str]) -> dict[str, TextVec
     with binary_cursor() as cursor:
         for start in range(0, len(hashes), ROWS_AT_ONCE):
             cursor.execute(FIND, [space.pk, list(hashes[start : start + ROWS_AT_ONCE])], binary=True)
-            rows = {key: (vector, ms) for key, vector, ms in cursor.fetchall()}
-            decoded = decode_vectors(space, {key: vector for key, (vector, _) in rows.items()})
-            cached |= {key: TextVector(vector, rows[key][1]) for key, vector in decoded.items()}
+            rows = {key: (vector, ms, is_cut) for key, vector, ms, is_cut in cursor.fetchall()}
+            decoded = decode_vectors(space, {key: vector for key, (vector, *_) in rows.items()})
+            for key, vector in decoded.items():
+                _, ms, is_cut = rows[key]
+                cached[key] = TextVector(vector, ms, is_cut=is_cut)
             if rows and space.kind == "document":
                 cursor.execute(TOUCH, [space.pk, list(rows)])
     return cached
@@ -125,7 +132,8 @@ def add_vectors(space: VectorSpace, vectors: Mapping[str, TextVector]) -> None:
     for start in range(0, len(hashes), ROWS_AT_ONCE):
         batch_hashes = hashes[start : start + ROWS_AT_ONCE]
         stored = [vectors[key].vector.astype("<f4").tobytes() for key in batch_hashes]
-        values = [space.pk, batch_hashes, stored, [vectors[key].encode_ms for key in batch_hashes]]
+        costs, cut = zip(*((vectors[key].encode_ms, vectors[key].is_cut) for key in batch_hashes), strict=True)
+        values = [space.pk, batch_hashes, stored, list(costs), list(cut)]
         retry_deadlocks(partial(_add, values))
 
 

@@ -64,6 +64,7 @@ class CachedVector(models.Model):
     text_hash = models.CharField(max_length=64)
     vector = models.BinaryField(help_text="float32, little endian.")
     encode_ms = models.FloatField(null=True, help_text="Time to encode it, if it was encoded here.")
+    is_cut = models.BooleanField(null=True, help_text="Whether the model does not read its end; null: not known.")
     pinned = models.BooleanField(default=False)
     used_at = models.DateTimeField(auto_now_add=True, help_text="Accurate to the day.")
 

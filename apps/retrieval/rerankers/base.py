@@ -43,5 +43,11 @@ class Reranker(Protocol):
     def score(self, query: str, texts: Sequence[str]) -> PairScores:
         """Return the raw scores of the texts in their order. Texts may be empty, and so may `texts`."""
 
+    def find_cut(self, query: str, texts: Sequence[str]) -> list[int]:
+        """Return the numbers of the texts whose pairs with the query are longer than it reads.
+
+        What an index counts as not read of its texts is left out.
+        """
+
     def combine(self, first: Scores, scores: Scores) -> Scores:
         """Combine the first-stage scores of a list and the reranker's own into the scores (n,) that order it."""

@@ -55,6 +55,20 @@ class CrossEncoderReranker:
                 scores[chosen] = some
         return PairScores(scores, scores)
 
+    def find_cut(self, query: str, texts: Sequence[str]) -> list[int]:
+        """Return the texts that are too long with the query. A token has a byte at least, so short ones are not."""
+        window, tokenizer = self._model.max_seq_length, self._model.tokenizer
+        if window is None or not callable(tokenizer):
+            return []
+        room = window - tokenizer.num_special_tokens_to_add(pair=True)
+        perhaps = [n for n, text in enumerate(texts) if len(query.encode()) + len(text.encode()) > room]
+        if not perhaps:
+            return []
+        read = [query, *(texts[number] for number in perhaps)]
+        options = {"add_special_tokens": False, "truncation": False, "verbose": False}
+        of_query, *lengths = map(len, tokenizer(read, **options)["input_ids"])
+        return [number for number, length in zip(perhaps, lengths, strict=True) if of_query + length > room]
+
     def _predict_some(self, query: str, texts: Sequence[str], chosen: Sequence[int]) -> Scores:
         return self._predict([(query, texts[index]) for index in chosen], len(chosen))
 

@@ -121,6 +121,10 @@ class LateInteractionReranker:
                     means[number] = best.mean()
         return PairScores(scores, means)
 
+    def find_cut(self, query: str, texts: Sequence[str]) -> list[int]:
+        """Return all texts if the encoder does not read the end of the query."""
+        return list(range(len(texts))) if self._queries.encoder.count_cut([query], kind="query") else []
+
     def combine(self, first: Scores, scores: Scores) -> Scores:
         return WEIGHT * _standardise(scores) + _standardise(first)
 
