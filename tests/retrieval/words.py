@@ -31,7 +31,7 @@ class BagOfWords:
         self.model_name = model_name
         self.prompts: dict[Kind, str] = {"query": "", "document": ""}
 
-    def count_cut(self, texts: Sequence[str]) -> None:
+    def count_cut(self, texts: Sequence[str], *, kind: Kind = "document") -> None:
         return None
 
     def embed_batch(self, texts: Sequence[str], *, kind: Kind = "document") -> Vectors:
