@@ -19,6 +19,7 @@ from benchbench.errors import ConflictError
 from benchbench.texts.words import normalize
 
 SCHEME = re.compile(r"^(?:https?://)?(?:www\.)?")
+ENDINGS = {".pdf", ".md", ".markdown", ".txt", ".html", ".htm", ".docx", ".doc", ".odt", ".rst", ".json", ".xml"}
 NUMBER = re.compile(r"\s*0*([0-9]+?)(?:\.0+)?\s*", re.ASCII)
 
 
@@ -55,6 +56,18 @@ def _fold_number(path: str) -> str:
     """Return an id that is a number without the zeros that spreadsheets remove and add: 00123 and 123.0 are 123."""
     number = NUMBER.fullmatch(path)
     return number[1] if number else _fold(path)
+
+
+def _is_changed(text: str, name: str) -> bool:
+    """Return whether a name may be a text in which programs changed folders and endings.
+
+    One has the folders of the other and perhaps more; an ending is missing, or both are of documents. So en/a.md is not
+    de/a.md, and 10.1000/182 not 10.2000/182.
+    """
+    ends = [_fold_end(path)[len(_fold_stem(path)) :] for path in (text, name)]
+    folders = sorted((_fold(path).rpartition("/")[0] for path in (text, name)), key=len)
+    has_folders = not folders[0] or f"/{folders[1]}".endswith(f"/{folders[0]}")
+    return has_folders and (ends[0] == ends[1] or "" in ends or {*ends} <= ENDINGS)
 
 
 # What references may hold: their new key, the field of documents that they equal, and how both are compared.
@@ -185,6 +198,11 @@ def _match(texts: Iterable[str], documents: list[Names], field: str, fold: Calla
         by_name[name] = None if name in by_name else document
     by_name[""] = None
     matched = {text: by_name.get(fold(text)) for text in texts}
+    if fold is _fold_stem:
+        matched = {
+            text: names if names and _is_changed(text, getattr(names, field)) else None
+            for text, names in matched.items()
+        }
     by_document = defaultdict[Names, list[str]](list)
     for text, names in matched.items():
         if names:

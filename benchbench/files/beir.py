@@ -13,6 +13,7 @@ from benchbench.reading.objects import Filled, Identifier, StrictRecord, read_as
 from benchbench.reading.strict_json import dump_lines, read_lines, read_objects
 
 HEADER = ["query-id", "corpus-id", "score"]
+FEWEST_RANKS = 3  # documents of a query in a run: fewer may be grades
 ENDINGS = (".tsv", ".csv", ".tsv.gz", ".csv.gz")
 
 
@@ -94,7 +95,20 @@ def read_qrels(path: Path) -> Qrels:
             )
     if not grades:
         raise FileFormatError(f"{path.name} contains no judgments.")
+    lists = [[*judged.values()] for judged in grades.values()]
+    if max(map(len, lists)) >= FEWEST_RANKS and all(ranks == [*range(1, len(ranks) + 1)] for ranks in lists):
+        _require_header(path)
     return Qrels(grades, places, duplicates)
+
+
+def _require_header(path: Path) -> None:
+    """Raise FileFormatError for a file without a header. Its numbers are ranks, as MS MARCO's runs have them."""
+    _, header = next(read_lines(path))
+    if find_columns_of_qrels(header) is None:
+        raise FileFormatError(
+            f"{path.name} seems to be a run: the numbers of each query are 1, 2, 3 and so on. Give a file of judgments, "
+            f"or write the header {'<TAB>'.join(HEADER)} if these are grades."
+        )
 
 
 def read_queries(path: Path) -> Iterator[Query]:

@@ -118,7 +118,8 @@ def test_a_row_may_have_several_documents(name, tmp_path):
     meant = {"pear": {"d1": 1, "d2": 1}, "plum": {"d3": 1}}
     assert grades(record) == (meant if name != "wrapped.json" else {"pear": meant["pear"]})
     implied = "has no column of grades: each document counts as relevant, with grade 1."
-    assert any(implied in warning for warning in record.warnings) == (name[:4] not in ("keye", "grad", "llam"))
+    implied = f"{name} has no grades: each document" if name == "keyed.json" else implied
+    assert any(implied in warning for warning in record.warnings) == (name[:4] not in ("grad", "llam"))
 
 
 @pytest.mark.parametrize("column", ["docs", "documents", "sources", "urls", "gold_docs", "expected_docs"])
@@ -263,6 +264,14 @@ def test_judgments_without_header_join_their_queries(qrels, tmp_path):
     write_file(tmp_path / "beir/queries.jsonl", '{"_id": "q1", "text": "pear"}\n{"_id": "q2", "text": "plum"}\n')
     write_file(tmp_path / "beir/qrels/test.tsv", qrels)
     assert grades(read_dataset(tmp_path / "beir")) == {"pear": {"d1": 1}, "plum": {"d2": 0}}
+
+
+def test_ranks_without_header_are_no_grades(tmp_path):
+    ranks = "q1\td1\t1\nq1\td2\t2\nq1\td3\t3\nq2\td1\t1\n"
+    paths = [write_file(tmp_path / "topics.tsv", TOPICS), write_file(tmp_path / "run.tsv", ranks)]
+    assert "run.tsv seems to be a run: the numbers of each query are 1, 2, 3" in refusal_of(paths)
+    write_file(paths[1], f"query-id\tcorpus-id\tscore\n{ranks}")
+    assert grades(read_dataset(paths))["pear"] == {"d1": 1, "d2": 2, "d3": 3}
 
 
 @pytest.mark.parametrize("judged", ["query,doc,label\n1,d1,2\n", "query,docid,rating\n1,d1,2\n", '{"1": {"d1": 2}}'])

@@ -38,6 +38,27 @@ def test_numbers_of_sections_are_no_endings() -> None:
     assert reread([{"file_name": "2.pdf"}, {"file_name": "3.pdf"}], "2.1", "3.1") == {}
 
 
+OTHERS = {
+    "hosts": (["https://y.com/about", "https://y.com/jobs"], ["https://x.com/about", "https://x.com/jobs"]),
+    "folders": (["de/a.md", "de/b.md"], ["en/a.md", "en/b.md"]),
+    "identifiers": (["10.1000/182", "10.1001/183"], ["10.2000/182", "10.2001/183"]),
+    "domains": (["example.com", "other.com"], ["example.org", "other.org"]),
+    "versions": (["spec.v1", "api.v1"], ["spec.v2", "api.v2"]),
+    "modules": (["parse.js", "write.js"], ["parse.py", "write.py"]),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_ids_with_other_folders_or_endings_stay_apart(name: str) -> None:
+    ids, references = OTHERS[name]
+    assert reread([{"external_id": each} for each in ids], *references) == {}
+
+
+def test_converted_files_of_one_folder_match() -> None:
+    documents = [{"external_id": "de/a.md"}, {"external_id": "de/b.md"}]
+    assert set(reread(documents, "corpus/de/a.pdf", "de/b")) == {"corpus/de/a.pdf", "de/b"}
+
+
 def test_nearly_as_good_reading_asks() -> None:
     documents = [{"title": f"{number}", "file_name": f"{number + 1}"} for number in range(1, 11)]
     with pytest.raises(UnmatchedError, match="Read as titles or as file names"):

@@ -43,6 +43,8 @@ def read_keyed(path: Path) -> DatasetRecord:
     further = [] if texts is None else [key for key in value if key not in ("queries", name, "mode")]
     notes = [f"Not read: {list_some(further)}."] if further else []
     unjudged = [] if texts is None else [key for key in texts if key not in judged]
+    if texts is None and not any(isinstance(documents, dict) for documents in judged.values()):
+        notes.append(f"{path.name} has no grades: each document counts as relevant, with grade {RELEVANT}.")
     notes += [f"Queries without a judgment, left out: {len(unjudged):,}."] if unjudged else []
     return DatasetRecord(name_source(path), queries, source_format="keyed", warnings=notes)
 
