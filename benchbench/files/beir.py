@@ -106,8 +106,8 @@ def _require_header(path: Path) -> None:
     _, header = next(read_lines(path))
     if find_columns_of_qrels(header) is None:
         raise FileFormatError(
-            f"{path.name} seems to be a run: the numbers of each query are 1, 2, 3 and so on. Give a file of judgments, "
-            f"or write the header {'<TAB>'.join(HEADER)} if these are grades."
+            f"{path.name} seems to be a run: the numbers of each query are 1, 2, 3 and so on. Give a file of "
+            f"judgments, or write the header {'<TAB>'.join(HEADER)} if these are grades."
         )
 
 
