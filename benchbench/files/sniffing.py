@@ -9,7 +9,7 @@ from typing import Literal
 
 from benchbench.errors import FileFormatError
 from benchbench.files.beir import find_columns_of_qrels
-from benchbench.files.columns import FIELDS, assign_columns
+from benchbench.files.columns import FIELDS, REFERENCES, assign_columns, fold_column
 from benchbench.files.quepid import find_columns
 from benchbench.files.tables import DELIMITER, NUMBER, find_delimiter, read_table
 from benchbench.reading.strict_json import BLOCK_BYTES, read_chunks, read_lines
@@ -103,7 +103,12 @@ def describe_judged(path: Path) -> str:
     if kind == "beir-lines":
         return "queries" if QUERY_NAMES.search(path.name) and not holds_documents(path) else ""
     if kind == "table":
-        return "judged queries" if "grade" in assign_columns(read_table(path)[0], {}, ()) else ""
+        fields = assign_columns(read_table(path)[0], {}, ())
+        is_pair = "query_key" in fields and not fields.keys().isdisjoint(REFERENCES)
+        has_queries = is_pair or fold_column(fields.get("query_text", "")) != "text"  # else it may be of documents
+        return "judged queries" if "grade" in fields and has_queries else ""
+    if kind == "keyed" and not KEYED.search(next(read_chunks(path), b"").decode(errors="replace")):
+        return ""  # as settings of documents may be
     if kind == "benchbench-json" and b'"queries"' not in next(read_chunks(path), b""):
         return ""  # the guess for any JSON
     if kind in ("", "sectioned-document", "trec-run", "flowbaby-run"):

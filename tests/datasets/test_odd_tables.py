@@ -13,6 +13,7 @@ from apps.datasets.formats.reading import read_dataset
 from apps.datasets.importing import list_warnings
 from apps.datasets.records import DatasetRecord, check
 from benchbench.errors import BenchbenchError
+from benchbench.files.sniffing import describe_judged
 from tests.datasets.valid import refusal_of
 from tests.files.samples import write_file
 
@@ -156,6 +157,21 @@ def test_documents_with_texts_are_no_queries(reference, tmp_path):
     assert grades(read(path, columns={"query_text": "text"})) == {"pears are fruit": {"d1": 1}}
     write_file(path, f"qid,{reference},text,grade\n1,d1,pears are fruit,1\n")
     assert "a.csv: its column 'text' is read as the texts of queries." in read(path).warnings
+
+
+JUDGED = {
+    "id,title,text,note\n1,a,b,3\n": "",
+    '{"doc_id": "1", "text": "a", "score": 1}\n': "",
+    '{"tags": ["a"]}': "",
+    "qid,text,docid,grade\n1,a,b,3\n": "judged queries",
+    '{"queries": {"1": "a"}, "relevant_docs": {"1": ["b"]}}': "judged queries",
+    "query,document,note\na,b,3\n": "judged queries",
+}
+
+
+@pytest.mark.parametrize("content", JUDGED)
+def test_files_beside_documents_may_have_notes_and_tags(content, tmp_path):
+    assert describe_judged(write_file(tmp_path / "a.txt", content)) == JUDGED[content]
 
 
 def test_queries_in_metadata_are_no_keyed_file(tmp_path):

@@ -38,7 +38,7 @@ def test_numbers_of_sections_are_no_endings() -> None:
     assert reread([{"file_name": "2.pdf"}, {"file_name": "3.pdf"}], "2.1", "3.1") == {}
 
 
-OTHERS = {
+DISTINCT = {
     "hosts": (["https://y.com/about", "https://y.com/jobs"], ["https://x.com/about", "https://x.com/jobs"]),
     "folders": (["de/a.md", "de/b.md"], ["en/a.md", "en/b.md"]),
     "identifiers": (["10.1000/182", "10.1001/183"], ["10.2000/182", "10.2001/183"]),
@@ -48,9 +48,9 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", DISTINCT)
 def test_ids_with_other_folders_or_endings_stay_apart(name: str) -> None:
-    ids, references = OTHERS[name]
+    ids, references = DISTINCT[name]
     assert reread([{"external_id": each} for each in ids], *references) == {}
 
 
