@@ -17,11 +17,12 @@ SYNONYMS: dict[str, str] = {
     "query_string user_query keyword keywords requête prompt question_text search_string user_input consulta "
     "pregunta búsqueda domanda ricerca interrogazione pergunta pesquisa zoekopdracht zoekterm vraag fråga zapytanie "
     "sorgu запрос クエリ 検索語 検索クエリ 質問 查询 查詢 问题 問題 搜索词 질의 검색어 text",
-    "grade": "rating relevance label score relevance_grade rel judgment judgement stars relevanz bewertung gain punkte "
-    "relevant is_relevant relevance_score relevance_label relevancy correct esci_label pertinence note "
+    "grade": "rating relevance relevance_grade rel judgment judgement stars relevanz bewertung gain punkte "
+    "relevant is_relevant relevance_score relevance_label relevancy correct esci_label pertinence "
     "relevancia puntuación calificación nota rilevanza punteggio voto valutazione relevância avaliação "
     "pontuação relevantie beoordeling relevans betyg ocena puan оценка релевантность "
-    "評価 関連度 適合度 评分 評分 分数 分數 相关性 相關性 평점 평가",
+    "評価 関連度 適合度 评分 評分 分数 分數 相关性 相關性 평점 평가 "
+    "label score note",  # these last, as they may be of other things
     "document_id": "doc_id doc_no document doc corpus_id passage_id dokument_id dokument dok product_id item_id "
     "article_id artikel_id pid id_document identifiant_document identifiant_du_document documento "
     "id_documento documento_id identifiant belge документ 文書 文書id ドキュメント ドキュメントid "

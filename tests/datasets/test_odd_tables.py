@@ -131,6 +131,19 @@ def test_columns_beside_a_document_add_none(column, tmp_path):
     assert grades(read(path, columns={"documents": column})) == {"pear": {"d7": 2}}
 
 
+@pytest.mark.parametrize("grade", ["relevant", "judgment", "is_relevant", "Bewertung", "correct", "relevancia"])
+@pytest.mark.parametrize("column", ["score", "note", "label"])
+def test_scores_and_notes_beside_grades_are_none(column, grade, tmp_path):
+    path = write_file(tmp_path / "a.csv", f"query,document,{column},{grade}\npear,d1,17,1\npear,d2,20,0\n")
+    assert grades(read(path)) == {"pear": {"d1": 1, "d2": 0}}
+
+
+def test_answers_that_differ_are_refused_with_a_remedy(tmp_path):
+    path = write_file(tmp_path / "a.csv", "query,document,grade,answer\npear,d1,1,a\npear,d2,0,b\n")
+    assert "Leave the column out: under Columns on the page" in refusal_of(path)
+    assert grades(read(path, ignore=["answer"])) == {"pear": {"d1": 1, "d2": 0}}
+
+
 @pytest.mark.parametrize("key", ["grade", "rating"])
 def test_grades_of_later_lines_are_not_ignored(key, tmp_path):
     lines = [{"query": "pear", "document": "d1"}, {"query": "pear", "document": "d2", key: 0}]

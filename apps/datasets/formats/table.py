@@ -216,8 +216,11 @@ def _describe(query: _Query, location: str, cells: Mapping[str, object]) -> None
     for name, text in texts.items():
         before = query.texts.get(name, "")
         if text and before and text != before:
+            remedy = " Leave the column out: under Columns on the page, or with --ignore-column of the command."
             raise DatasetError(
-                f"{location} has another {name} than {query.location.rstrip(',')}, for the same query.", field=name
+                f"{location} has another {name} than {query.location.rstrip(',')}, for the same query."
+                f"{remedy if name in OPTIONAL else ''}",
+                field=name,
             )
         if text:
             query.texts[name] = text
