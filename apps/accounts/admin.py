@@ -174,7 +174,7 @@ class DeletionAdmin(FactAdmin):
     """Admin of the bin. Who may delete rows of a kind restores those that they saw; superusers empty it early."""
 
     list_display = ("name", "noun", "deleted", "deleted_by", "until", "space")
-    phone_columns = ("noun", "deleted")
+    phone_columns = ("deleted", "until")
     empty_words = f"The bin is empty. It keeps rows for {counted(settings.BENCHBENCH_KEEP_DELETED_DAYS, 'day')}."
     search_fields = ("name",)
     list_select_related = ("deleted_by",)
@@ -185,8 +185,8 @@ class DeletionAdmin(FactAdmin):
             {
                 "fields": (("name", "noun"), ("created_at", "deleted_by"), ("until", "space"), "contents"),
                 "description": "Restored as it was, with its history and all rows. Files of a machine, such as mapped "
-                "vectors, are made again at first use. Who or what was deleted since is no longer named. A schedule "
-                "whose time has passed starts once.",
+                "vectors, are made again at first use. It no longer names users and rows that were deleted later. A "
+                "schedule whose time has passed starts once.",
             },
         ),
     )

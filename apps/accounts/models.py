@@ -94,8 +94,8 @@ class Deletion(PublicModel):
     class Meta:
         default_permissions = ()
         ordering = ["-created_at"]
-        verbose_name = "deletion in the bin"
-        verbose_name_plural = "deletions in the bin"
+        verbose_name = "entry of the bin"
+        verbose_name_plural = "entries of the bin"
 
     def __str__(self) -> str:
         return self.name

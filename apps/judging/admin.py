@@ -14,6 +14,7 @@ from apps.judging.handing import list_waiting_rounds
 from apps.judging.judges import change_round, is_judge, may_lead
 from apps.judging.llm.launching import cancel_judging
 from apps.judging.models import Round
+from apps.judging.settling.progress import compute_target
 from apps.judging.views import judging, leading, llm, opening, rounds, single
 from benchbench.access import staff
 from benchbench.site.admin import FactAdmin, VisibleFilter
@@ -63,8 +64,8 @@ class RoundAdmin(FactAdmin):
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Round]:
-        """Return the rounds with the number of their slots, and of the slots that are done."""
-        slots = {"slots_done": Count("slots", filter=Q(slots__done=True)), "slots_wanted": Count("slots")}
+        """Return the rounds with the number of their slots that are done."""
+        slots = {"slots_done": Count("slots", filter=Q(slots__done=True))}
         related = ("owner", "mapping__dataset_version", "dataset_version")
         return super().get_queryset(request).select_related(*related).annotate(**slots)
 
@@ -111,7 +112,7 @@ class RoundAdmin(FactAdmin):
 
     @display(description="graded", ordering="slots_done")
     def progress(self, row: Any) -> str:
-        return f"{row.slots_done:,} of {row.slots_wanted:,}"
+        return f"{row.slots_done:,} of {compute_target(row, row.slots_done):,}"
 
     @display(description="state", ordering="state", label={"open": "info", "settled": "success", "closed": "default"})
     def state_label(self, row: Round) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import connection, transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Now
 
 from apps.engines.storing import find_snippet
@@ -54,9 +54,20 @@ def list_waiting_slots(user: User) -> QuerySet[Slot]:
     return Slot.objects.filter(free | Q(judge=user), ~Exists(answered), done=False)
 
 
+def is_used_up(round: Round) -> bool:
+    """Return whether a round hands out no more items because its budget of items is graded."""
+    return Round.objects.filter(_list_used_up(), pk=round.pk).exists()
+
+
+def _list_used_up() -> Q:
+    graded = Slot.objects.filter(round=OuterRef("pk"), done=True).order_by().values("round")
+    counted = graded.annotate(items=Count("item", distinct=True)).values("items")
+    return Q(budget__lt=F("item_count"), budget__lte=Subquery(counted))
+
+
 def list_waiting_rounds(user: User) -> QuerySet[Round]:
-    """Return the open rounds that wait for a user: to grade items, or to close a settled round that they lead."""
-    offering = Q(settled_at=None) | Q(continue_after_settled=True)
+    """Return the open rounds that wait for a user: to grade items, or to close one that they lead and that ended."""
+    offering = (Q(settled_at=None) | Q(continue_after_settled=True)) & ~_list_used_up()
     judged = Round.judges.through.objects.filter(user=user).values("round")
     to_grade = offering & Q(Exists(list_waiting_slots(user).filter(round=OuterRef("pk"))), pk__in=judged)
     return Round.objects.filter(to_grade | (~offering & filter_led(user)), state=Round.State.OPEN)

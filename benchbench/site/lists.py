@@ -31,10 +31,14 @@ MAX_CHIPS = 6  # a filter with more choices is in the panel of filters, and a ch
 
 
 def render_distance(when: datetime) -> str:
-    """Return how far a moment is from now, to one unit, with the time and its zone as the title: "3 hours ago"."""
-    is_ahead = when > now() + CLOCK_SKEW
-    text, is_longer, _ = naturaltime(when if is_ahead else min(when, now())).partition(",")
-    words = f"{text} {'from now' if is_ahead else 'ago'}" if is_longer else text
+    """Return how long ago a moment was, to one unit, with the time and its zone as the title: "3 hours ago".
+
+    One that is ahead is named by its date, which a unit would round down.
+    """
+    text, is_longer, _ = naturaltime(min(when, now())).partition(",")
+    words = f"{text} ago" if is_longer else text
+    if when > now() + CLOCK_SKEW:
+        words = date_format(localtime(when), "DATE_FORMAT")
     full = date_format(localtime(when), "DATETIME_FORMAT")
     return format_html('<time datetime="{}" title="{}">{}</time>', timestamp(when), full, words)
 

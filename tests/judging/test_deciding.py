@@ -1,17 +1,19 @@
 """What a round's grades have settled, and what comes next because of them."""
 
 from collections.abc import Sequence
+from html import unescape
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
+from django.test import Client
 from django.urls import reverse
 
 from apps.datasets.models import Judgment, Query
 from apps.execution.launching import launch
 from apps.judging.closing import close_round
 from apps.judging.grading import grade_item, undo
-from apps.judging.handing import load_next_items
+from apps.judging.handing import list_waiting_rounds, load_next_items
 from apps.judging.judges import RoundError, change_round
 from apps.judging.llm.calibration import draw_sample
 from apps.judging.models import Grade, Round, RoundState, Slot
@@ -154,9 +156,23 @@ def test_new_grades_reorder_the_waiting_items(apart, ada):
 
 
 def test_a_budget_of_a_decisive_round_ends_it(apart, ada):
-    opened = open_for(apart, [ada], order="decisive", measure="nDCG@5", budget=7)
+    opened = open_for(apart, [ada], owner=ada, order="decisive", measure="nDCG@5", budget=7)
     assert opened.item_count > 7
     assert grade_on(opened, ada, 100) == 7
+    User.objects.filter(pk=ada.pk).update(is_staff=True)
+    ada.user_permissions.set(Permission.objects.filter(content_type__app_label="judging"))
+    client = Client()
+    client.force_login(ada)
+
+    def page_of(name, *args):
+        return client.get(reverse(f"admin:{name}", args=args)).content.decode()
+
+    assert "7 of 7" in page_of("judging_round_changelist"), "not of all items of the round"
+    assert "The round's budget of 7 items is used up." in unescape(page_of("round_judge", opened.pk))
+    assert "The budget of 7 items is used up, and a new round" in page_of("round_state_fragment", opened.pk)
+    assert list(list_waiting_rounds(ada)) == [opened], "to close it"
+    Round.objects.update(owner=User.objects.create_user("grace"))
+    assert list(list_waiting_rounds(ada)) == [], "nothing is left to grade"
 
 
 def test_single_run_round_has_no_state_or_decisive_order(apart, ada):

@@ -14,8 +14,8 @@ class Migration(migrations.Migration):
             options={
                 "default_permissions": (),
                 "ordering": ["-created_at"],
-                "verbose_name": "deletion in the bin",
-                "verbose_name_plural": "deletions in the bin",
+                "verbose_name": "entry of the bin",
+                "verbose_name_plural": "entries of the bin",
             },
         ),
     ]

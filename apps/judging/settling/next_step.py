@@ -5,7 +5,7 @@ from enum import Enum
 
 from django.contrib.auth.models import User
 
-from apps.judging.handing import list_waiting_slots
+from apps.judging.handing import is_used_up, list_waiting_slots
 from apps.judging.judges import may_lead
 from apps.judging.models import Round
 from apps.judging.settling.progress import Progress
@@ -57,6 +57,8 @@ def find_next_step(round: Round, user: User, progress: Progress, split: int) -> 
     if left:
         return NextStep(f"{_say_waiting(left, 'grading')} for other judges: add judges or wait.", Act.ASSIGN)
     reason = "The result is settled" if round.settled_at else "All items are graded"
+    if not round.settled_at and is_used_up(round):
+        reason = f"The budget of {counted(round.budget or 0, 'item')} is used up, and a new round may judge the rest"
     return NextStep(f"{reason}: close the round, and its grades become judgments of a new version.", Act.CLOSE)
 
 

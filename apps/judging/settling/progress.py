@@ -70,7 +70,7 @@ def count_progress(round: Round, judge: User) -> dict[str, Any]:
         )
         waiting, mine, pace, timed, at_work = cursor.fetchone()
     completed = round.gradings - waiting
-    total = _compute_target(round, completed)
+    total = compute_target(round, completed)
     return {
         "done": completed,
         "wanted": total,
@@ -80,7 +80,8 @@ def count_progress(round: Round, judge: User) -> dict[str, Any]:
     }
 
 
-def _compute_target(round: Round, completed: int) -> int:
+def compute_target(round: Round, completed: int) -> int:
+    """Return the number of gradings that a round asks for: a budget counts where it ends the round."""
     is_whole = round.budget is None or round.item_count <= round.budget
     return round.gradings if is_whole else max(completed, round.budget or 0)
 
@@ -93,7 +94,7 @@ def _share_out(gradings: int, at_work: int) -> int:
 def compute_progress(round: Round) -> Progress:
     """Return the progress of a round. Three queries, plus one for each judge who graded."""
     completed = Slot.objects.filter(round=round, done=True).count()
-    total = _compute_target(round, completed)
+    total = compute_target(round, completed)
     kinds = {"graded": Grade.Kind.GRADE, "skipped": Grade.Kind.SKIP, "cannot_judge": Grade.Kind.CANNOT_JUDGE}
     totals: Any = {name: Count("pk", filter=Q(kind=kind)) for name, kind in kinds.items()}
     rows: Any = Grade.objects.filter(item__round=round, adjudicates=False, source=Grade.Source.HUMAN).order_by()

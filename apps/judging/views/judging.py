@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from apps.judging.grading import MOST_UNDONE, adjudicate, grade_item, load_grades, ungrade, withdraw_adjudication
-from apps.judging.handing import hand_out, load_items, view_items, view_ungraded_items
+from apps.judging.handing import hand_out, is_used_up, load_items, view_items, view_ungraded_items
 from apps.judging.judges import is_judge, require_judge, require_lead, require_part
 from apps.judging.models import Grade, Round
 from apps.judging.settling.consensus import load_consensus
@@ -91,6 +91,8 @@ def _describe_end(round: Round) -> str:
         return "The round is closed. Thank you."
     if not round.offers_items:
         return "The result is settled: no more grades are needed. Thank you."
+    if is_used_up(round):
+        return f"The round's budget of {counted(round.budget or 0, 'item')} is used up. Thank you."
     return "No items are left for you: all are graded or assigned to other judges. Thank you."
 
 
