@@ -107,12 +107,18 @@ class MergingForm(LimitedForm):
 
 
 def _differ(field: forms.Field, initial: object, data: object) -> bool:
-    return field.has_changed(_unify(initial), _unify(data))
+    return field.has_changed(_unify(field, initial), _unify(field, data))
 
 
-def _unify(value: object) -> object:
-    """Return a text with the line ends of any browser or program as line feeds."""
-    return value.replace("\r\n", "\n") if isinstance(value, str) else value
+def _unify(field: forms.Field, value: object) -> object:
+    """Return a text as its field reads it from any browser or program: ends of lines alike, no blanks at its ends.
+
+    A stored text may have what a browser never sends back, such as the last end of a line.
+    """
+    if not isinstance(value, str):
+        return value
+    value = value.replace("\r\n", "\n")
+    return value.strip() if getattr(field, "strip", False) else value
 
 
 def _describe(field: forms.Field, value: object) -> str:

@@ -45,7 +45,13 @@ class _Fields(HTMLParser):
 
 
 def open_form(client: Client, address: str) -> dict[str, list[str]]:
-    """Return what the forms of a page would send as they are shown, without buttons."""
+    """Return what the forms of a page would send as they are shown, without buttons; lines end as browsers end them."""
     fields = _Fields()
     fields.feed(client.get(address, follow=True).content.decode())
-    return {name: values for name, values in fields.values.items() if name not in ("action", "csrfmiddlewaretoken")}
+    fields.close()
+    hidden = ("action", "csrfmiddlewaretoken")
+    return {name: [*map(end_lines, values)] for name, values in fields.values.items() if name not in hidden}
+
+
+def end_lines(value: str) -> str:
+    return "\r\n".join(value.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
