@@ -158,6 +158,12 @@ def test_grades_by_document_are_not_implied(tmp_path):
     assert record.warnings == ["Left out: 1 document without a grade."]
 
 
+@pytest.mark.parametrize("cell", ['["a, b", "c"]', "['a, b', 'c']", "['a, b',\n 'c']"])
+def test_commas_in_quoted_ids_divide_none(cell, tmp_path):
+    doubled = cell.replace('"', '""')
+    assert grades(read(write_file(tmp_path / "a.csv", f'query,docs\np,"{doubled}"\n'))) == {"p": {"a, b": 1, "c": 1}}
+
+
 def test_divided_cells_are_noted(tmp_path):
     record = read(write_file(tmp_path / "a.csv", 'query,docs\npear,"Smith, J."\n'))
     assert "Read as several documents: 1 cell, such as 'Smith, J.'." in record.warnings

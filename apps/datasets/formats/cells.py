@@ -1,5 +1,6 @@
 """Cells of a table of judgments: references to documents, one or several, and grades in numbers or words."""
 
+import csv
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -117,11 +118,20 @@ def _split(cell: object, *, is_alone: bool) -> list[tuple[object, ...]]:
     if isinstance(cell, dict):
         return list(cell.items())
     if isinstance(cell, str) and cell.strip()[:1] == "[" and cell.strip()[-1:] == "]":
-        cell = [each.strip().strip("'\"") for each in cell.strip()[1:-1].split(",")]
+        cell = _parse_list(cell.strip())
     elif isinstance(cell, str) and is_alone:
         separator = next((each for each in SEPARATORS if each in cell), None)
         cell = cell.split(separator) if separator else cell
     return [(each,) for each in (cell if isinstance(cell, list) else [cell])]
+
+
+def _parse_list(cell: str) -> list[object]:
+    """Return the entries of a list in JSON, in Python's spelling, or without quotation marks."""
+    with suppress(ValueError, RecursionError):
+        return list(json.loads(cell))
+    inner = " ".join(cell[1:-1].splitlines()).strip()
+    quote = inner[:1] if inner[:1] in ("'", '"') else '"'
+    return [each.strip() for each in next(csv.reader([inner], quotechar=quote, skipinitialspace=True), [])]
 
 
 def _parse_doc_ref(location: str, cells: Mapping[str, object]) -> Any:
