@@ -216,7 +216,11 @@ def plot_history(timeline: History) -> dict[str, Any] | None:
             "range": _compute_span([_get_end(point) for point in timeline.points]),
             "title": {"text": f"time ({get_current_timezone_name()})"},
         },
-        y={"title": {"text": f"best mean {timeline.measure}"}, "tickformat": ".3~f"},
+        y={
+            "title": {"text": f"best mean {timeline.measure}"},
+            "tickformat": ".3~f",
+            "autorangeoptions": {"minallowed": 0, "maxallowed": 1},  # one point alone would have an axis from −1 to 2
+        },
         height=380,
         margin=(64, 16, 40, 40),
         legend=LEGEND,
