@@ -70,18 +70,15 @@ def name_differences(comparison: RunComparison) -> str:
 
 
 def describe_shares(comparison: RunComparison) -> str:
-    """Return a sentence on the shares of demand, or of queries, on which a run is better and worse than another.
+    """Return a sentence on the shares of demand, or of queries, on which a run is better and worse than the reference.
 
-    With a baseline these are the best other run and the baseline, else the best run and the next.
+    The run is the best but the reference: as in every difference, run − reference.
     """
-    order, reference = comparison.order, comparison.reference
-    if comparison.comparison.baseline is None:
-        better, base = order[:2]
-    else:
-        better, base = next(run for run in order if run != reference), reference
-    pair = comparison.comparison.get_pair(better, base)
+    reference = comparison.reference
+    run = next(run for run in comparison.order if run != reference)
+    pair = comparison.comparison.get_pair(run, reference)
     return (
-        f"With {comparison.labels[better]} instead of {comparison.labels[base]}, {format_share(pair.improved)} of "
+        f"With {comparison.labels[run]} instead of {comparison.labels[reference]}, {format_share(pair.improved)} of "
         f"{comparison.counted_as} improved, {format_share(pair.worsened)} got worse by {comparison.measure}."
     )
 

@@ -15,7 +15,7 @@ from apps.results.comparison.page import build_context
 from apps.results.comparison.panels import build_panel, build_rows, choose_columns
 from apps.verdicts.comparing import compare_runs
 from apps.verdicts.describing import Bounds, compare_slices, compute_query_differences, find_reversed_runs
-from apps.verdicts.sentences import describe_reversal
+from apps.verdicts.sentences import describe_reversal, describe_shares
 from benchbench.decimals import short_signed
 from tests.pages import one_line
 from tests.rankings import added_ranking
@@ -161,6 +161,9 @@ def test_two_runs_are_shown_query_by_query():
     ) == (query, result, None)
     figure = plot_query_differences(query_differences.differences, "nDCG@10")
     assert figure["data"][0]["y"] == pytest.approx(sorted(differences, reverse=True))
+    assert figure["layout"]["yaxis"]["title"]["text"] == "nDCG@10, run − reference"
+    shares = f"{(differences > 0).mean():.1%} of queries improved, {(differences < 0).mean():.1%} got worse"
+    assert shares.replace("%", " %") in describe_shares(comparison), "as the figure counts them"
 
 
 def test_the_figures_hold_the_numbers_of_the_comparison():

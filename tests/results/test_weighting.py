@@ -113,7 +113,7 @@ def test_verdict_is_that_of_weighted_values(mapping):
     sentences = build_verdict(result)
     share = f"{100 * better:.1f} %"
     assert sentences.shares == (
-        f"With top 20 instead of top 10, {share} of demand improved, 0.0 % got worse by nDCG@10."
+        f"With top 10 instead of top 20, 0.0 % of demand improved, {share} got worse by nDCG@10."
     )
     assert sentences.family.startswith("nDCG@10, weighted by demand, of one pair")
     report = build_report(result)
@@ -150,7 +150,7 @@ def test_equal_weights_say_queries_and_change_nothing(mapping):
         assert (one.means, one.query_count) == (another.means, another.query_count)
     compared, again = (compare_runs(benchmark.runs.all()) for benchmark in (weighted, plain))
     assert compared.comparison == again.comparison
-    shares = "With top 20 instead of top 10, 81.0 % of queries improved, 0.0 % got worse by nDCG@10."
+    shares = "With top 10 instead of top 20, 0.0 % of queries improved, 81.0 % got worse by nDCG@10."
     assert build_verdict(compared).shares == build_verdict(again).shares == shares
     assert read(plain)[2][0].policies == {"unresolved": "count", "empty_queries": "zero"}
 

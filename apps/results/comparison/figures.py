@@ -62,7 +62,7 @@ def plot_query_differences(differences: Sequence[float], measure: str) -> Figure
     return figure(
         bars,
         x={"title": {"text": "queries, the greatest gain first"}},
-        y={"title": {"text": f"difference in {measure}"}, "tickformat": "+.2~f"},
+        y={"title": {"text": f"{measure}, run − reference"}, "tickformat": "+.2~f"},
         height=320,
         margin=(64, 16, 16, 48),
         bargap=0,
