@@ -78,11 +78,13 @@ def build_work(user: User) -> dict[str, object]:
     active = Operation.objects.filter(status__in=Status.active()).annotate(subject_name=of_subject("name"))
     operations = list(visible(active, user).order_by("created_at")[:MAX_ROWS])
     try:
-        workers = [worker for worker in list_workers() if worker.takes_batches]
+        workers = list_workers()
     except RedisError:
         return {"work": _describe_work(operations, None)}
     idle = sum(worker.batch is None and not worker.waits for worker in workers)
-    return {"work": _describe_work(operations, workers), "workers": len(workers), "idle": idle}
+    is_served = any(worker.takes_batches for worker in workers)
+    work = _describe_work(operations, workers)
+    return {"work": work, "workers": len(workers), "idle": idle, "is_served": is_served}
 
 
 def _describe_work(operations: Sequence[Operation], workers: Sequence[Worker] | None) -> list[Work]:

@@ -19,7 +19,7 @@ from apps.results.dashboard import build_trends, build_work, list_latest, list_t
 from apps.retrieval.models import Index
 from apps.verdicts.comparing import compare_runs
 from apps.verdicts.sentences import describe_verdict
-from benchbench.decimals import figure
+from benchbench.decimals import counted, figure
 from benchbench.site.panels import change_url
 from tests.drafts import set_judgment
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping, make_round
@@ -98,6 +98,20 @@ def test_running_work_shows_place_workers_and_device(admin_user, admin_client, b
     finally:
         queueing.retire_worker("host:1:a", ["default"])
     assert build_work(admin_user)["work"][1].waiting_for.startswith("No worker serves the queue default")
+
+
+def test_start_counts_the_workers_of_their_page(admin_client):
+    announced = {"host:1:a": ["quick"], "host:1:b": ["default"]}
+    try:
+        for number, (name, queues) in enumerate(announced.items(), start=1):
+            queueing.announce_worker(name, queues)
+            start = " ".join(text_of(admin_client.get(START)).split())
+            assert len(admin_client.get(reverse("admin:workers")).context["rows"]) == number
+            assert f"{counted(number, 'worker')}, {number} idle" in start
+            assert ("before you start work" in start) == (number == 1), "a quick worker takes no batches"
+    finally:
+        for name, queues in announced.items():
+            queueing.retire_worker(name, queues)
 
 
 def test_what_waits_is_listed_with_its_remedy(make_staff, benchmark):
