@@ -246,9 +246,10 @@ class BenchmarkForm(PageForm, MatrixFields):
         indexes.choices = [(name, name) for name in self._index_names()]
 
     def _offer_engines(self, modes: Any) -> None:
-        """List the search engines that the site declares; without any, offer none."""
+        """List the search engines that the site declares; without any, offer none but those of a cloned benchmark."""
         if aliases := [engine.alias for engine in list_engines()]:
             self.fields["engines"].help_text += f" Declared: {', '.join(aliases)}."
+        if aliases or self["engines"].value():
             return
         modes.choices = [(mode, words) for mode, words in modes.choices if mode not in ENGINE_MODES]
         self.fields["engines"].widget = forms.HiddenInput()

@@ -16,7 +16,7 @@ from apps.execution.running.engines import embed_for
 from apps.mappings.creating import ensure_external
 from apps.operations.working import wait
 from apps.records.lists.reading import load_rankings
-from apps.records.models import Benchmark
+from apps.records.models import Benchmark, Schedule
 from apps.results.comparison.axes import compute_effects
 from apps.results.exporters.documents import render_text
 from apps.results.triage.lost_documents import UntracedError, triage_of
@@ -27,8 +27,10 @@ from apps.verdicts.configurations import build_configuration, build_labels
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.matrix import MatrixError
 from benchbench.site.panels import change_url
+from tests.admin.form_parser import open_form
 from tests.benchmarks.shop_server import declare_anew
 from tests.created import create_benchmark, run_benchmark
+from tests.factories import make_schedule
 from tests.tiny_models import save_encoder
 
 
@@ -197,6 +199,27 @@ def test_an_engine_no_longer_declared_fails_its_runs_alone(shop_library, shop):
         clone(ended)
     with pytest.raises(BenchbenchError, match="shop is not declared"):
         retry(benchmark)
+
+
+def test_forms_say_which_engine_is_not_declared(shop_library, shop, admin_client, settings):
+    benchmark = run_benchmark(shop_library, name="a", matrix={"engines": ["shop"]})
+    schedule = make_schedule(benchmark)
+    declare_anew(shop=None)
+    for declarations in (settings.BENCHBENCH_ENGINES, ""):
+        settings.BENCHBENCH_ENGINES = declarations
+        address = f"/admin/benchmarks/benchmark/add/?from={benchmark.pk}"
+        refused = admin_client.post(address, open_form(admin_client, address))
+        assert "The engine shop is not declared in BENCHBENCH_ENGINES: " in refused.text
+        assert "no search mode asks" not in refused.text
+        address = "/admin/benchmarks/schedule/add/"
+        values = {"name": "nightly", "benchmark": benchmark.pk, "cron": "0 3 * * *", "enabled": "on"}
+        refused = admin_client.post(address, values)
+        assert list(refused.context["adminform"].form.errors) == ["benchmark"]
+        assert "The engine shop is not declared in BENCHBENCH_ENGINES: " in refused.text
+    assert Schedule.objects.get() == schedule
+    form = open_form(admin_client, change_url(schedule))
+    form.pop("enabled")
+    assert admin_client.post(change_url(schedule), form).status_code == 302, "it can be disabled"
 
 
 def test_an_old_outage_does_not_fail_a_retried_run(shop_library, shop):

@@ -203,6 +203,13 @@ def _needs_bm25(engines: Any) -> bool:
         return True  # the matrix is refused for it
 
 
+def require_engines(benchmark: Benchmark) -> None:
+    """Raise EngineError for an engine or a parameter of a benchmark that the site no longer declares."""
+    for text in filter(None, benchmark.matrix.get("engines", ())):
+        setting = EngineSetting.parse(text)
+        load_engine(setting.alias).complete(dict(setting.parameters))
+
+
 def check_engines(configurations: Iterable[Configuration], version: DatasetVersion) -> None:
     """Raise MatrixError for an engine that is not declared, a wrong parameter, or queries that it cannot answer."""
     for text in dict.fromkeys(run.engine for run in configurations if run.engine):

@@ -4,6 +4,8 @@ from collections.abc import Collection
 
 from django.utils import timezone
 
+from apps.engines.errors import EngineError
+from apps.execution.defining.choosing import require_engines
 from apps.execution.defining.creating import require_searched
 from apps.records.models import Schedule
 from apps.verdicts.gates.baselines import find_baseline
@@ -24,7 +26,11 @@ def check_schedule(schedule: Schedule) -> None:
     if rules and rules.changes and not schedule.baseline:
         raise BenchbenchError("The rules compare with a baseline (against_baseline): name one.", field="baseline")
     if not schedule.enabled:
-        return  # a baseline or address that is gone must not keep anybody from this
+        return  # a baseline, engine or address that is gone must not keep anybody from this
+    try:
+        require_engines(schedule.benchmark)
+    except EngineError as error:
+        raise BenchbenchError(f"The benchmark cannot be repeated. {error.message}", field="benchmark") from None
     if schedule.baseline:
         find_baseline(schedule.baseline, schedule.benchmark.dataset_version.dataset, target=schedule)
     if schedule.notify and not rules:
