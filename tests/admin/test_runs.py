@@ -212,7 +212,12 @@ def test_a_gate_on_the_page_of_a_run(client_of_ada: Client, ada: User, nightly: 
     assert "Gate passed" in text_of(client_of_ada.post(gate_url(poor), {**requests, "file": file}))
     wrong = SimpleUploadedFile("gate.yaml", b"floors: {mr: 0.1}")
     assert "file" in client_of_ada.post(gate_url(poor), {**requests, "file": wrong}).context["form"].errors
-    for fields, field in (({"rules_text": "floors: ["}, "rules_text"), ({**requests, "baseline": ""}, "baseline")):
+    assert "Gate failed" in text_of(client_of_ada.post(gate_url(poor), requests | {"may_lose": "0.01"})), "as offered"
+    for fields, field in (
+        ({"rules_text": "floors: ["}, "rules_text"),
+        ({**requests, "baseline": ""}, "baseline"),
+        ({**requests, "at_least": "0.5"}, "rules_text"),
+    ):
         response = client_of_ada.post(gate_url(poor), fields)
         assert field in response.context["form"].errors
         assert "Gate passed" not in text_of(response)

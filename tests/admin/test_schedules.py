@@ -66,7 +66,11 @@ def test_usual_times_and_limits_need_no_syntax(admin_client: Client, benchmark: 
     assert ", ".join(f"{timezone.localtime(time):%a %d %b %Y, 03:00 %Z}" for time in times) in page
     assert '<option value="0 3 * * 1-5" selected>' in page
     due = schedule.next_run
-    assert admin_client.post(change_url(schedule), values | {"when": "", "cron": "0 4 * * *"}).status_code == 302
+    both = values | {"when": "", "cron": "0 4 * * *", "rules": schedule.rules}
+    assert (
+        "Written rules replace the limits, which would not count" in admin_client.post(change_url(schedule), both).text
+    )
+    assert admin_client.post(change_url(schedule), both | dict.fromkeys(limits, "")).status_code == 302
     schedule.refresh_from_db()
     assert (schedule.cron, schedule.next_run != due) == ("0 4 * * *", True)
     refused = admin_client.post(ADD, schedule_fields(benchmark.pk, cron="", when=""))

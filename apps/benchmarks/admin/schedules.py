@@ -88,7 +88,9 @@ class ScheduleForm(LimitsForm, OwnedForm):
             values["cron"] = values["when"]
         elif "cron" in self.fields and not values.get("cron"):
             self.add_error("cron", "Write a cron expression, or choose a time.")
-        if "rules" in self.fields and not values.get("rules", "").strip():
+        if "rules" in self.fields and values.get("rules", "").strip():
+            self.refuse_limits("rules")
+        elif "rules" in self.fields:
             limits = write_rules(CommonRules(**self.read_limits()))
             values["rules"] = strict_yaml.dump(limits) if limits else ""
         return values
@@ -123,7 +125,7 @@ class ScheduleAdmin(OwnedAdmin):
             "Gate",
             {
                 "fields": (("baseline", "notify"), *LIMITS, "rules"),
-                "description": "The limits become rules; written rules replace them.",
+                "description": "The limits become rules. To change rules, edit their text, or empty it for new limits.",
             },
         ),
         ("Access", {"fields": (("owner", "team"),)}),

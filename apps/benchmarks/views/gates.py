@@ -91,6 +91,16 @@ class LimitsForm(forms.Form):
         """Return the values of the fields, as `CommonRules` has them."""
         return {name: self.cleaned_data.get(name) for name in LimitsForm.base_fields}
 
+    def refuse_limits(self, field: str) -> None:
+        """Refuse limits that a user gave where `field` has written rules: they would not count."""
+        given = {name: limit for name, limit in self.read_limits().items() if name in self.changed_data}
+        if write_rules(CommonRules(**{"measure": "", **given})):
+            self.add_error(
+                field,
+                "Written rules replace the limits, which would not count: write them into the rules and empty their "
+                "fields, or leave the rules empty.",
+            )
+
 
 class GateForm(LimitsForm, PageForm):
     """Form of a gate: common rules by field, or written ones. `parse_rules()` returns the rules of a valid form.
@@ -175,6 +185,13 @@ class GateForm(LimitsForm, PageForm):
     def is_written(self) -> bool:
         """Whether rules are written, or are wrong, so that their fields must be seen."""
         return self.is_bound and bool(self.data.get("rules_text") or self["rules_text"].errors or self["file"].errors)
+
+    def clean(self) -> dict[str, Any]:
+        values = super().clean() or self.cleaned_data
+        for field in ("file", "rules_text"):
+            if values.get(field) and not self.errors:
+                self.refuse_limits(field)
+        return values
 
     def parse_rules(self) -> Rules:
         """Return the rules. Raises RulesError; an error in a file names the field of the file."""
