@@ -179,6 +179,7 @@ class DeletionAdmin(FactAdmin):
     search_fields = ("name",)
     list_select_related = ("deleted_by",)
     actions = ("restore_selected", "rename_selected")
+    direct_action = "restore_selected"
     fieldsets = (
         (
             None,

@@ -60,7 +60,7 @@ class BenchmarkAdmin(columns.MeasuredAdmin, TaggedAdmin, OwnedAdmin):
         *("dataset_version", "collection", columns.took, "total_runs", "owner"),
     )
     list_sections = (columns.VerdictSection,)
-    hidden_columns = ("best_run", "judged", "collection", "took", "total_runs", "owner")
+    hidden_columns = ("best_run", "judged", "dataset_version", "collection", "took", "total_runs", "owner")
     phone_columns = ("verdict", "created_at")
     list_display_links = None
     list_filter = (
