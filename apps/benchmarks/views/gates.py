@@ -93,8 +93,8 @@ class LimitsForm(forms.Form):
 
     def refuse_limits(self, field: str) -> None:
         """Refuse limits that a user gave where `field` has written rules: they would not count."""
-        given = {name: limit for name, limit in self.read_limits().items() if name in self.changed_data}
-        if write_rules(CommonRules(**{"measure": "", **given})):
+        limits = {name: limit for name, limit in self.read_limits().items() if name in self.changed_data}
+        if write_rules(CommonRules(**{"measure": "", **limits})):
             self.add_error(
                 field,
                 "Written rules replace the limits, which would not count: write them into the rules and empty their "
