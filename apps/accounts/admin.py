@@ -178,8 +178,7 @@ class DeletionAdmin(FactAdmin):
     empty_words = f"The bin is empty. It keeps rows for {counted(settings.BENCHBENCH_KEEP_DELETED_DAYS, 'day')}."
     search_fields = ("name",)
     list_select_related = ("deleted_by",)
-    actions = ("restore_selected", "rename_selected")
-    direct_action = "restore_selected"
+    actions = (direct_action := "restore_selected", "rename_selected")
     fieldsets = (
         (
             None,
