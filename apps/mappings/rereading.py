@@ -20,7 +20,6 @@ from benchbench.texts.words import normalize
 
 SCHEME = re.compile(r"^(?:https?://)?(?:www\.)?")
 ENDINGS = {".pdf", ".md", ".markdown", ".txt", ".html", ".htm", ".docx", ".doc", ".odt", ".rst", ".json", ".xml"}
-NUMBER = re.compile(r"\s*0*([0-9]+?)(?:\.0+)?\s*", re.ASCII)
 
 
 class UnmatchedError(ConflictError):
@@ -54,8 +53,9 @@ def _fold_stem(path: str) -> str:
 
 def _fold_number(path: str) -> str:
     """Return an id that is a number without the zeros that spreadsheets remove and add: 00123 and 123.0 are 123."""
-    number = NUMBER.fullmatch(path)
-    return number[1] if number else _fold(path)
+    whole, _, decimals = path.strip().partition(".")
+    is_number = whole.isascii() and whole.isdecimal() and not decimals.strip("0")
+    return (whole.lstrip("0") or "0") if is_number else _fold(path)
 
 
 def _is_changed(text: str, name: str) -> bool:
