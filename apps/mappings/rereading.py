@@ -53,9 +53,9 @@ def _fold_stem(path: str) -> str:
 
 def _fold_number(path: str) -> str:
     """Return an id that is a number without the zeros that spreadsheets remove and add: 00123 and 123.0 are 123."""
-    whole, _, decimals = path.strip().partition(".")
-    is_number = whole.isascii() and whole.isdecimal() and not decimals.strip("0")
-    return (whole.lstrip("0") or "0") if is_number else _fold(path)
+    digits, _, decimals = path.strip().partition(".")
+    is_number = digits.isascii() and digits.isdecimal() and not decimals.strip("0")
+    return (digits.lstrip("0") or "0") if is_number else _fold(path)
 
 
 def _is_changed(text: str, name: str) -> bool:
